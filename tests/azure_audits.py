@@ -18,7 +18,7 @@ from hermetic.collect.azure.clouds import cloud_of
 from hermetic.collect.azure.credentials import GivenToken
 from hermetic.collect.azure.rate_limits import Pacing
 from hermetic.collect.azure.retry_budget import RetryBudget
-from hermetic.collect.azure.transport import CONNECTIONS, Wire
+from hermetic.collect.azure.transport import CONNECTIONS, Transport
 from hermetic.collect.collecting import collected
 from testbed.azure.answering import Desk
 from testbed.azure.estate import Estate as AzureEstate
@@ -59,7 +59,9 @@ async def audited(estate: AzureEstate, discovery: How) -> tuple[Finding, ...]:
     pacing = Pacing(clock, clock.sleep, connections=CONNECTIONS, reads_per_second=25.0, waits=lambda _: None)
     async with httpx.AsyncClient(transport=Counter(desk), follow_redirects=False) as http:
         caller, patience = Caller(GivenToken(TOKEN)), RetryBudget(120.0, lambda: 0.5)
-        client = ArmClient(Wire(cloud, http), caller, pacing, patience, clock=clock, sleep=clock.sleep, progress=told)
+        client = ArmClient(
+            Transport(cloud, http), caller, pacing, patience, clock=clock, sleep=clock.sleep, progress=told
+        )
         azure = AzureAnswerer(client, estate.cluster, discovery)
         _, findings = await collected(estate.cluster, {"azure": azure}, Judging(policy).findings, told)
     return findings

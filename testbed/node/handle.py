@@ -37,10 +37,6 @@ class RunningNode:
         return Path(self.said["kubeconfig"])
 
     @property
-    def inside_kubeconfig(self) -> Path:
-        return Path(self.said["insideKubeconfig"])
-
-    @property
     def folder(self) -> Path:
         return Path(self.said["folder"])
 

@@ -74,10 +74,6 @@ class Tab:
         named = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
         self.call("Emulation.setEmulatedMedia", media=media, features=named)
 
-    def screenshot(self) -> bytes:
-        """A PNG of the whole page."""
-        return base64.b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"])
-
     def pdf(self) -> bytes:
         """The page as it would be printed."""
         return base64.b64decode(self.call("Page.printToPDF", printBackground=True, preferCSSPageSize=True)["data"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from hermetic.controller.drift_backoff import Contests
+from hermetic.controller.drift_backoff import DriftBackoff
 from hermetic.plan.planning import Change
 from tests.controller.running import a_model, ready, reason, rest, running, where, written
 from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
@@ -42,31 +42,31 @@ def the_same_as_kubectl_replace(found: Manifest) -> None:
 
 
 def test_three_corrections_in_a_minute_make_a_truce_that_doubles_up_to_ten_minutes() -> None:
-    contests, now, truces = Contests(), 0.0, []
+    contests, now, backed_off = DriftBackoff(), 0.0, []
     for _ in range(6):
         for _ in range(3):
-            assert contests.truces(KEY, now) == {}
+            assert contests.backed_off(KEY, now) == {}
             contests.applied(KEY, OURS, now)
-        assert contests.truces(KEY, now) == {CHILD: {"a"}}
-        truces.append(contests.next_look(KEY, now))
-        now += truces[-1] or 0.0
-    assert truces == [60, 120, 240, 480, 600, 600]
+        assert contests.backed_off(KEY, now) == {CHILD: {"a"}}
+        backed_off.append(contests.next_look(KEY, now))
+        now += backed_off[-1] or 0.0
+    assert backed_off == [60, 120, 240, 480, 600, 600]
 
 
 def test_corrections_far_apart_are_no_contest() -> None:
-    contests = Contests()
+    contests = DriftBackoff()
     for now in range(0, 3600, 31):
         contests.applied(KEY, OURS, float(now))
-        assert contests.truces(KEY, float(now)) == {}
+        assert contests.backed_off(KEY, float(now)) == {}
 
 
 def test_a_quarrel_that_is_over_is_forgotten() -> None:
-    contests = Contests()
+    contests = DriftBackoff()
     for _ in range(3):
         contests.applied(KEY, OURS, 0.0)
     for _ in range(3):
         contests.applied(KEY, OURS, 10_000.0)
-    assert contests.next_look(KEY, 10_000.0) == 60.0, "the next one starts with the shortest truce"
+    assert contests.next_look(KEY, 10_000.0) == 60.0, "the next one starts with the shortest back-off"
 
 
 def test_a_rival_is_corrected_at_most_three_times_a_minute_and_named() -> None:
@@ -84,7 +84,7 @@ def test_a_rival_is_corrected_at_most_three_times_a_minute_and_named() -> None:
             rival.cancel()
             rival = a_rival(cluster, where("Deployment"), three_replicas, every=1.0)
             await rest(3600 - 59)
-            assert written(cluster).count("Deployment") - before <= 3 * 9, "truces grow to ten minutes"
+            assert written(cluster).count("Deployment") - before <= 3 * 9, "back-offs grow to ten minutes"
             rival.cancel()
             await rest(601)
             assert cluster.objects[where("Deployment")]["spec"]["replicas"] == 1

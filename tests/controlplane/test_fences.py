@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermetic.collect.probe.job import ProbePods, Seat, probe_job
+from hermetic.collect.probe.job import ProbedNode, ProbePods, probe_job
 from hermetic.kinds import THE_EGRESS_AUDIT
 from hermetic.objects.names import Owner
 from hermetic.objects.rendering import render
@@ -98,7 +98,7 @@ def test_the_probe_is_admitted(stolen: Api, host_network: bool) -> None:
 
 
 def a_probe(*, host_network: bool = True) -> Manifest:
-    return probe_job(PROBES, Seat("gpu", "nodes", "node-1"), "round1", host_network=host_network)
+    return probe_job(PROBES, ProbedNode("gpu", "nodes", "node-1"), "round1", host_network=host_network)
 
 
 # ---------------------------------------------------------------------- pods

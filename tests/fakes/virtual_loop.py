@@ -1,4 +1,4 @@
-"""An event loop whose clock jumps: hours of back-off, truces and resyncs pass in no time, in their true order."""
+"""An event loop whose clock jumps: hours of back-off and resyncs pass in no time, in their true order."""
 
 from __future__ import annotations
 

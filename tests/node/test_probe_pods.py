@@ -22,8 +22,8 @@ from hermetic.audit.evaluation import findings_of
 from hermetic.audit.findings import Finding, Verdict
 from hermetic.audit.hops import written
 from hermetic.audit.policy import Policy
-from hermetic.collect.probe.job import ProbePods, Seat
-from hermetic.collect.probe.placement import seats
+from hermetic.collect.probe.job import ProbedNode, ProbePods
+from hermetic.collect.probe.placement import probed_nodes
 from hermetic.collect.probe.readings import question
 from hermetic.collect.probe.running import Probing
 from hermetic.collect.probe.targets import Targets
@@ -123,12 +123,12 @@ def dropping(node: RunningNode) -> Iterator[None]:
 
 
 @pytest.fixture
-def place(node: RunningNode, kubectl) -> Iterator[Seat]:
+def place(node: RunningNode, kubectl) -> Iterator[ProbedNode]:
     """The real node, labelled as AKS labels the machines of a subnet."""
     kubectl("label", "node", node.name, "kubernetes.azure.com/network-subnet=nodes", "--overwrite")
     (manifest,) = [kubectl.json("get", "node", node.name)]
-    (seat,) = seats([manifest])
-    yield seat
+    (probed_node,) = probed_nodes([manifest])
+    yield probed_node
     kubectl("label", "node", node.name, "kubernetes.azure.com/network-subnet-")
 
 
@@ -142,7 +142,7 @@ def spaces(kubectl, make_namespace: Callable[[str], str]) -> dict[str, str]:
 
 
 @pytest.fixture
-def probed(node: RunningNode, probe_image: Image, place: Seat, spaces, beyond) -> Callable[..., object]:  # noqa: ARG001
+def probed(node: RunningNode, probe_image: Image, place: ProbedNode, spaces, beyond) -> Callable[..., object]:  # noqa: ARG001
     """Runs a round and returns its findings by check."""
 
     async def run() -> dict[str, Finding]:

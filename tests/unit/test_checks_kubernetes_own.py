@@ -12,7 +12,7 @@ from hermetic.api.modeldeployment import ModelDeployment
 from hermetic.audit.findings import Verdict
 from hermetic.audit.policy import Policy
 from hermetic.audit.run import judge
-from hermetic.collect.probe.job import ProbePods, Seat, probe_job
+from hermetic.collect.probe.job import ProbedNode, ProbePods, probe_job
 from hermetic.objects.names import Owner
 from hermetic.objects.rendering import render
 from tests.kubernetes_estates import NODE, POLICY, REGISTRY, estate, owned, sealed_cluster
@@ -97,7 +97,7 @@ def test_the_same_without_its_network_policy_does_not(name: str) -> None:
 @pytest.mark.parametrize("host_network", [True, False])
 def test_the_probe_passes_wherever_it_runs_by_default(namespace: str, host_network: bool) -> None:
     pods = ProbePods(namespace=namespace, image=f"{REGISTRY}/hermetic@sha256:{'0' * 64}")
-    job = probe_job(pods, Seat("gpu", "nodes", NODE), "round1", host_network=host_network)
+    job = probe_job(pods, ProbedNode("gpu", "nodes", NODE), "round1", host_network=host_network)
     found = judge(estate([*sealed_cluster(), pod_of(job, "Job", "batch/v1")]), POLICY)
     assert [one for one in found if one.verdict is not Verdict.PASS] == []
 
@@ -105,7 +105,7 @@ def test_the_probe_passes_wherever_it_runs_by_default(namespace: str, host_netwo
 @pytest.mark.parametrize("host_network", [True, False])
 def test_the_probe_passes_elsewhere_only_where_the_policy_says_so(host_network: bool) -> None:
     pods = ProbePods(namespace="probes", image=f"{REGISTRY}/hermetic@sha256:{'0' * 64}")
-    job = probe_job(pods, Seat("gpu", "nodes", NODE), "round1", host_network=host_network)
+    job = probe_job(pods, ProbedNode("gpu", "nodes", NODE), "round1", host_network=host_network)
     seen = estate([*sealed_cluster(), pod_of(job, "Job", "batch/v1")])
     unknown = {one.check for one in judge(seen, POLICY) if one.verdict is not Verdict.PASS}
     assert unknown == {"k8s-hostnetwork" if host_network else "k8s-default-deny-egress"}

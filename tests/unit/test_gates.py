@@ -9,7 +9,7 @@ import pytest
 from hermetic.api.conditions import ConditionType
 from hermetic.api.configuration import Configuration
 from hermetic.api.reasons import Reason
-from hermetic.api.reserved_flags import VLLM_FLAGS, reserved_flag
+from hermetic.api.reserved_flags import VLLM, VLLM_FLAGS
 from hermetic.engines.vllm_tables import supported_minors, table_for
 from hermetic.plan.gates import GATES, HOLDS, Blocks, engine_flags_are_known, first_block
 from tests.renderings import RENDERINGS
@@ -255,7 +255,7 @@ def test_nothing_that_a_version_takes_for_a_reserved_flag_gets_through(minor):
     """Every spelling and abbreviation by which vLLM's own parser reaches a reserved flag."""
     table = table_for(minor)
     for prefix in _ways_to_reach_reserved_flags(table):
-        if reserved_flag(prefix):
+        if VLLM.reached(prefix):
             continue  # the API server refuses it
         verdict = engine_flags_are_known(spec_of(with_arguments(prefix, version=f"{minor}.0")), a_world())
         assert isinstance(verdict, Blocks), f"vLLM {table.version} takes {prefix} for a reserved flag"
@@ -270,7 +270,7 @@ def _ways_to_reach_reserved_flags(table: Any) -> set[str]:
 
 @pytest.mark.parametrize("word", ["-p", "-pp", "-p2"])
 def test_short_forms_of_reserved_flags_are_refused_by_the_version_s_own_reading(word):
-    if reserved_flag(word):
+    if VLLM.reached(word):
         return
     assert blocked(with_arguments(word)).reason in {Reason.ENGINE_FLAG_RESERVED, Reason.ENGINE_FLAG_UNKNOWN}
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hermetic.kinds import BY_API_VERSION
-from hermetic.kube.exposure_index import ROOM, SMALL, Ways
+from hermetic.kube.exposure_index import ROOM, SMALL, ExposureIndex
 from hermetic.objects.names import Owner
 from hermetic.plan.exposing_objects import MOST_ADDRESSES
 from hermetic.plan.snapshot import WayIn
@@ -98,7 +98,7 @@ def found(*seen: Manifest) -> list[WayIn]:
     """What is found of the model with one pod, in whatever order the objects were seen."""
     answers = []
     for order in (seen, seen[::-1]):
-        ways = Ways(POLICY)
+        ways = ExposureIndex(POLICY)
         for at, one in enumerate((*order, None)):
             if one is None or (order is seen and at == 0):
                 ways.put_pod(a_pod(), OWNER.key)
@@ -241,7 +241,7 @@ def test_an_address_that_only_looks_like_it_is_not(address: str) -> None:
 
 
 def test_a_pod_that_ended_has_no_address_any_more() -> None:
-    ways = Ways(POLICY)
+    ways = ExposureIndex(POLICY)
     ways.put(a_slice())
     ways.put_pod(a_pod(), OWNER.key)
     assert ways.into(OWNER)
@@ -252,7 +252,7 @@ def test_a_pod_that_ended_has_no_address_any_more() -> None:
 def test_of_two_pods_with_one_address_the_other_keeps_it() -> None:
     """Pods of the host's network share their node's address."""
     for gone in ("uid-a", "uid-b"):
-        ways = Ways(POLICY)
+        ways = ExposureIndex(POLICY)
         ways.put(a_slice())
         for uid in ("uid-a", "uid-b"):
             pod = a_pod()
@@ -381,7 +381,7 @@ def test_a_route_of_another_namespace_counts_once_a_gateway_serves_it() -> None:
     ids=["service", "slice", "ingress", "ingress to another", "route", "gateway"],
 )
 def test_the_model_is_told_when_a_way_comes_changes_and_goes(seen: tuple[Manifest, ...]) -> None:
-    ways, last = Ways(POLICY), seen[-1]
+    ways, last = ExposureIndex(POLICY), seen[-1]
     ways.put_pod(a_pod(), OWNER.key)
     for one in seen[:-1]:
         ways.put(one)
@@ -395,7 +395,7 @@ def test_the_model_is_told_when_a_way_comes_changes_and_goes(seen: tuple[Manifes
 
 
 def test_what_a_list_no_longer_holds_is_forgotten() -> None:
-    ways, one = Ways(POLICY), a_service(spec={"type": "NodePort"})
+    ways, one = ExposureIndex(POLICY), a_service(spec={"type": "NodePort"})
     kind = BY_API_VERSION["v1", "Service"]
     ways.put_pod(a_pod(), OWNER.key)
     ways.put(one)
@@ -414,12 +414,12 @@ def hostile(number: int, addresses: int = MOST_ADDRESSES, service: str = "", **l
     return one
 
 
-def size_of(ways: Ways) -> int:
+def size_of(ways: ExposureIndex) -> int:
     return sum(known[2].size for of in ways._known.values() for known in of.values())
 
 
 def test_slices_of_very_many_addresses_take_a_bounded_room_and_are_named() -> None:
-    ways = Ways(POLICY)
+    ways = ExposureIndex(POLICY)
     ways.put_pod(a_pod(), OWNER.key)
     told = [ways.put(hostile(number)) for number in range(20)]
     assert (told[0], told[-1]) == (frozenset(), {OWNER.key})
@@ -437,7 +437,7 @@ def test_slices_of_very_many_addresses_take_a_bounded_room_and_are_named() -> No
 
 
 def test_a_slice_of_more_addresses_than_a_controller_writes_is_not_read() -> None:
-    ways = Ways(POLICY)
+    ways = ExposureIndex(POLICY)
     ways.put_pod(a_pod(), OWNER.key)
     assert ways.put(hostile(1, 100_000)) == {OWNER.key}
     assert size_of(ways) <= SMALL
@@ -445,7 +445,7 @@ def test_a_slice_of_more_addresses_than_a_controller_writes_is_not_read() -> Non
 
 
 def test_a_service_before_a_slice_that_is_not_read_is_named_where_it_is_open() -> None:
-    ways = Ways(POLICY)
+    ways = ExposureIndex(POLICY)
     ways.put_pod(a_pod(), OWNER.key)
     ways.put(a_service(namespace="team-b", spec={"selector": None, "type": "NodePort"}))
     (way,) = ways._services["team-b"]
@@ -454,7 +454,7 @@ def test_a_service_before_a_slice_that_is_not_read_is_named_where_it_is_open() -
 
 
 def test_what_the_controller_of_slices_keeps_names_nobody_however_large() -> None:
-    ways = Ways(POLICY)
+    ways = ExposureIndex(POLICY)
     ways.put_pod(a_pod(), OWNER.key)
     kept = {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}
     for number in range(20):
@@ -464,7 +464,7 @@ def test_what_the_controller_of_slices_keeps_names_nobody_however_large() -> Non
 
 
 def test_services_ingresses_and_routes_of_a_megabyte_take_a_bounded_room_and_are_named() -> None:
-    ways = Ways(POLICY)
+    ways = ExposureIndex(POLICY)
     ways.put_pod(a_pod(), OWNER.key)
     for number in range(10):
         one = a_route()
@@ -477,7 +477,7 @@ def test_services_ingresses_and_routes_of_a_megabyte_take_a_bounded_room_and_are
 
 
 def test_other_models_are_not_concerned() -> None:
-    ways = Ways(POLICY)
+    ways = ExposureIndex(POLICY)
     ways.put_pod(a_pod(), OWNER.key)
     assert not ways.put(a_service(spec={"selector": {"tier": "web"}, "type": "NodePort"}))
     assert not ways.into(Owner("team-a", "phi", "uid-of-phi"))

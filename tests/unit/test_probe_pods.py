@@ -12,8 +12,8 @@ import pytest
 
 from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.estate.questions import Trouble
-from hermetic.collect.probe.job import ProbePods, Seat, job_name, probe_job
-from hermetic.collect.probe.placement import seats
+from hermetic.collect.probe.job import ProbedNode, ProbePods, job_name, probe_job
+from hermetic.collect.probe.placement import probed_nodes
 from hermetic.collect.probe.readings import read_round, wanted_pods
 from hermetic.collect.probe.running import IMAGE_POLICY, Probing
 from hermetic.errors import Forbidden, NotFound, Rejected, ServerTrouble
@@ -24,12 +24,12 @@ from tests.probe_runs import sealed
 
 IMAGE = "contoso.azurecr.io/hermetic/hermetic@sha256:" + "a" * 64
 PODS = ProbePods(namespace="hermetic-probe", image=IMAGE)
-SEAT = Seat("gpu", "nodes", "gpu-0")
+PROBED_NODE = ProbedNode("gpu", "nodes", "gpu-0")
 RUN = "1767225600"
 
 
-def pod_of(*, host_network: bool, pods: ProbePods = PODS, seat: Seat = SEAT) -> dict:
-    return probe_job(pods, seat, RUN, host_network=host_network)["spec"]["template"]["spec"]
+def pod_of(*, host_network: bool, pods: ProbePods = PODS, probed_node: ProbedNode = PROBED_NODE) -> dict:
+    return probe_job(pods, probed_node, RUN, host_network=host_network)["spec"]["template"]["spec"]
 
 
 # ---------------------------------------------------------------- manifests
@@ -45,7 +45,7 @@ def test_the_pod_in_the_machine_s_network_breaks_nothing_but_that():
 
 @pytest.mark.parametrize("host_network", [False, True])
 def test_a_pod_gets_one_try_on_its_machine_and_leaves_nothing(host_network):
-    job = probe_job(PODS, SEAT, RUN, host_network=host_network)["spec"]
+    job = probe_job(PODS, PROBED_NODE, RUN, host_network=host_network)["spec"]
     pod = job["template"]["spec"]
     container = pod["containers"][0]
 
@@ -70,24 +70,26 @@ def test_only_the_machine_s_pod_reads_its_metadata():
 
 def test_the_machine_s_pod_may_have_a_namespace_of_its_own():
     apart = ProbePods(namespace="probes", host_namespace="host-probes", image=IMAGE)
-    spaces = [probe_job(apart, SEAT, RUN, host_network=host)["metadata"]["namespace"] for host in (False, True)]
+    spaces = [probe_job(apart, PROBED_NODE, RUN, host_network=host)["metadata"]["namespace"] for host in (False, True)]
 
     assert spaces == ["probes", "host-probes"]
 
 
 def test_no_value_of_a_manifest_is_expanded_by_kubernetes():
-    assert "$(" not in json.dumps(probe_job(PODS, SEAT, RUN, host_network=True))
+    assert "$(" not in json.dumps(probe_job(PODS, PROBED_NODE, RUN, host_network=True))
 
 
 def test_a_job_s_name_fits_into_the_label_that_is_made_of_it():
-    long = Seat("p" * 60, "s" * 80, "n" * 253)
-    names = {job_name(seat, "r" * 40, vantage) for seat in (long, SEAT) for vantage in ("host", "pod")}
+    long = ProbedNode("p" * 60, "s" * 80, "n" * 253)
+    names = {
+        job_name(probed_node, "r" * 40, vantage) for probed_node in (long, PROBED_NODE) for vantage in ("host", "pod")
+    }
 
     assert len(names) == 4
     assert max(map(len, names)) <= 63
 
 
-# ---------------------------------------------------------------- seats
+# ---------------------------------------------------------------- probed nodes
 
 
 def node(
@@ -113,22 +115,25 @@ def test_every_pool_and_subnet_gets_the_machine_that_has_been_ready_longest():
         node("sys-1", pool="system"),
     ]
 
-    assert seats(nodes) == (
-        Seat("gpu", "nodes", "gpu-3"),
-        Seat("gpu", "other", "gpu-4"),
-        Seat("system", "nodes", "sys-1"),
+    assert probed_nodes(nodes) == (
+        ProbedNode("gpu", "nodes", "gpu-3"),
+        ProbedNode("gpu", "other", "gpu-4"),
+        ProbedNode("system", "nodes", "sys-1"),
     )
 
 
 def test_a_pool_without_a_ready_machine_keeps_its_seat():
-    assert seats([node("gpu-1", ready=False)]) == (Seat("gpu", "nodes", "gpu-1"),)
+    assert probed_nodes([node("gpu-1", ready=False)]) == (ProbedNode("gpu", "nodes", "gpu-1"),)
 
 
 def test_machines_without_labels_are_not_left_out():
     bare = {"metadata": {"name": "bare"}}
     karpenter = node("nap", pool="", subnet="", **{"karpenter.sh/nodepool": "auto"})
 
-    assert seats([bare, karpenter]) == (Seat("auto", "unnamed", "nap"), Seat("unnamed", "unnamed", "bare"))
+    assert probed_nodes([bare, karpenter]) == (
+        ProbedNode("auto", "unnamed", "nap"),
+        ProbedNode("unnamed", "unnamed", "bare"),
+    )
 
 
 # ---------------------------------------------------------------- answers
@@ -136,7 +141,7 @@ def test_machines_without_labels_are_not_left_out():
 
 def answered(*, host_network: bool, message: str | None = None, ended: bool = True) -> dict:
     """A pod of the round, as the API server shows it."""
-    job = probe_job(PODS, SEAT, RUN, host_network=host_network)
+    job = probe_job(PODS, PROBED_NODE, RUN, host_network=host_network)
     name = job["metadata"]["name"]
     template = copy.deepcopy(job["spec"]["template"])
     questions = template["spec"]["containers"][0]["env"][0]["value"]
@@ -158,7 +163,7 @@ def answered(*, host_network: bool, message: str | None = None, ended: bool = Tr
 
 
 def look(*pods: dict, troubles: dict[str, str] | None = None):
-    return read_round(PODS, RUN, [SEAT], pods, troubles or {})
+    return read_round(PODS, RUN, [PROBED_NODE], pods, troubles or {})
 
 
 def test_a_round_with_both_answers_is_whole():
@@ -183,7 +188,7 @@ def test_a_pod_that_still_runs_is_awaited():
 
 
 def test_a_job_that_failed_is_awaited_no_more_and_says_why():
-    name = job_name(SEAT, RUN, "host")
+    name = job_name(PROBED_NODE, RUN, "host")
     found = look(answered(host_network=False), troubles={name: "DeadlineExceeded: too long"})
 
     assert found.awaited == ()
@@ -285,17 +290,17 @@ async def test_a_round_is_started_once_however_often_it_is_started():
     cluster = ClusterWithPods()
     probing = Probing(cluster, PODS)
     for _ in range(3):
-        assert await probing.start(RUN, [SEAT]) == {}
+        assert await probing.start(RUN, [PROBED_NODE]) == {}
 
     assert len(cluster.jobs) == 2
-    assert (await probing.look(RUN, [SEAT])).answer.problem is None
+    assert (await probing.look(RUN, [PROBED_NODE])).answer.problem is None
 
 
 @pytest.mark.usefixtures("at_once")
 async def test_a_whole_round_waits_for_every_pod():
     cluster = ClusterWithPods(answers_after=3)
     probing = Probing(cluster, PODS)
-    answer = await probing.whole_round(RUN, seats(await probing.nodes()), HandClock(step=60), patience=600)
+    answer = await probing.whole_round(RUN, probed_nodes(await probing.nodes()), HandClock(step=60), patience=600)
 
     assert (len(answer.bodies), answer.problem) == (2, None)
 
@@ -303,7 +308,7 @@ async def test_a_whole_round_waits_for_every_pod():
 @pytest.mark.usefixtures("at_once")
 async def test_patience_ends():
     answer = await Probing(ClusterWithPods(answers_after=10**6), PODS).whole_round(
-        RUN, [SEAT], HandClock(step=60), patience=300
+        RUN, [PROBED_NODE], HandClock(step=60), patience=300
     )
 
     assert (answer.bodies, bool(answer.problem)) == ((), True)
@@ -312,7 +317,7 @@ async def test_patience_ends():
 @pytest.mark.parametrize("refusal", [Forbidden("quota", status=403), NotFound("no namespace", status=404)])
 async def test_a_vantage_that_is_refused_is_missing_and_named(refusal):
     cluster = ClusterWithPods(refuses=refusal)
-    answer = await Probing(cluster, PODS).whole_round(RUN, [SEAT], HandClock(step=60))
+    answer = await Probing(cluster, PODS).whole_round(RUN, [PROBED_NODE], HandClock(step=60))
 
     assert len(answer.bodies) == 1
     assert answer.problem is not None
@@ -320,7 +325,7 @@ async def test_a_vantage_that_is_refused_is_missing_and_named(refusal):
 
 
 async def test_a_job_that_failed_without_a_pod_hints_at_who_kept_it_out():
-    answer = await Probing(ClusterWithPods(fails=True), PODS).whole_round(RUN, [SEAT], HandClock(step=60))
+    answer = await Probing(ClusterWithPods(fails=True), PODS).whole_round(RUN, [PROBED_NODE], HandClock(step=60))
 
     assert answer.problem is not None
     assert "no pod was let in" in answer.problem.detail
@@ -328,19 +333,19 @@ async def test_a_job_that_failed_without_a_pod_hints_at_who_kept_it_out():
 
 async def test_what_may_pass_by_itself_is_for_the_caller():
     with pytest.raises(ServerTrouble):
-        await Probing(ClusterWithPods(refuses=ServerTrouble("ill", status=503)), PODS).start(RUN, [SEAT])
+        await Probing(ClusterWithPods(refuses=ServerTrouble("ill", status=503)), PODS).start(RUN, [PROBED_NODE])
 
 
 async def test_an_image_that_the_api_server_does_not_know_yet_is_tried_again():
     """Its copy of the EgressAudit may be behind: what the policy says then is no answer of this round."""
     refusal = Rejected(f"ValidatingAdmissionPolicy '{IMAGE_POLICY}' denied request", status=422, reason="Invalid")
     with pytest.raises(Rejected):
-        await Probing(ClusterWithPods(refuses=refusal), PODS).start(RUN, [SEAT])
+        await Probing(ClusterWithPods(refuses=refusal), PODS).start(RUN, [PROBED_NODE])
 
 
 def test_a_probe_of_an_audit_is_marked_as_its_own():
-    of_the_audit = probe_job(replace(PODS, audit="cluster"), SEAT, RUN, host_network=True)
-    of_a_person = probe_job(PODS, SEAT, RUN, host_network=True)
+    of_the_audit = probe_job(replace(PODS, audit="cluster"), PROBED_NODE, RUN, host_network=True)
+    of_a_person = probe_job(PODS, PROBED_NODE, RUN, host_network=True)
     assert of_the_audit["metadata"]["labels"]["hermetic.dev/egress-audit"] == "cluster"
     assert "hermetic.dev/egress-audit" not in of_a_person["metadata"]["labels"]
 

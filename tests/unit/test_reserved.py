@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermetic.api import reserved_flags
-from hermetic.api.reserved_flags import NO_RESERVED_KEY, NOT_AN_ABBREVIATION, SHORT_FLAGS, VLLM_FLAGS, reserved_flag
+from hermetic.api.reserved_flags import NO_RESERVED_KEY, NOT_AN_ABBREVIATION, SHORT_FLAGS, VLLM, VLLM_FLAGS
 
 TABLES = Path(reserved_flags.__file__).resolve().parents[1] / "engines" / "vllm_tables"
 
@@ -39,20 +39,20 @@ def test_flags_that_start_a_reserved_one_are_told_apart() -> None:
 
 
 def test_only_reserved_flags_are_refused() -> None:
-    assert {flag for flag in FLAGS if reserved_flag(flag)} == FLAGS.keys() & VLLM_FLAGS.keys()
+    assert {flag for flag in FLAGS if VLLM.reached(flag)} == FLAGS.keys() & VLLM_FLAGS.keys()
 
 
 def test_every_spelling_of_a_reserved_flag_is_refused_unless_it_turns_something_off() -> None:
     aliases = {alias for flag in FLAGS.keys() & VLLM_FLAGS.keys() for alias in FLAGS[flag]}
-    assert {alias for alias in aliases if not reserved_flag(alias)} == {"--no-trust-remote-code"}
+    assert {alias for alias in aliases if not VLLM.reached(alias)} == {"--no-trust-remote-code"}
 
 
 @pytest.mark.parametrize("flag", sorted(VLLM_FLAGS))
 def test_reserved_flags_are_found_with_values_underscores_and_keys(flag: str) -> None:
     underscored = "--" + flag[2:].replace("-", "_")
-    assert reserved_flag(flag) == flag
+    assert VLLM.reached(flag) == flag
     for spelling in (f"{flag}=x", underscored, f"{underscored}=a-b", f"{flag}.key", f"{flag}.key=x"):
-        assert reserved_flag(spelling), spelling
+        assert VLLM.reached(spelling), spelling
 
 
 # The patterns as the API server reads them; Python's `re` gives the same answers, though not in linear time.

@@ -15,7 +15,7 @@ from hermetic.audit.attestation.refusals import Refusal, refused
 from hermetic.audit.attestation.verification import Expected
 from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.findings import Evidence, Finding, Severity, Verdict
-from hermetic.audit.verdict.inputs import Looks, ProbeRound
+from hermetic.audit.verdict.inputs import ProbeRound, VerdictInputs
 from hermetic.audit.verdict.overall import judge_standing
 from hermetic.audit.verdict.status import next_look, status_of
 from hermetic.controller.condition_events import announcements
@@ -52,16 +52,18 @@ def chosen(report: dict[str, Any] | None = None, **options: Any) -> ChosenAttest
     return choose([as_object(signed(KEY, report, **options))], trust(KEY), Expected(CLUSTER), NOW)
 
 
-def looks(**changes: Any) -> Looks:
-    whole = Looks(chosen(), (FINE,), NOW - timedelta(seconds=5), ProbeRound(NOW - timedelta(minutes=10), 4))
+def looks(**changes: Any) -> VerdictInputs:
+    whole = VerdictInputs(chosen(), (FINE,), NOW - timedelta(seconds=5), ProbeRound(NOW - timedelta(minutes=10), 4))
     return replace(whole, **changes)
 
 
-def verdict(found: Looks, now: Any = NOW, spec: EgressAuditSpec = SPEC) -> Verdict:
+def verdict(found: VerdictInputs, now: Any = NOW, spec: EgressAuditSpec = SPEC) -> Verdict:
     return judge_standing(spec, found, now).verdict
 
 
-def told(found: Looks, now: Any = NOW, before: dict[str, Any] | None = None, spec: EgressAuditSpec = SPEC) -> Any:
+def told(
+    found: VerdictInputs, now: Any = NOW, before: dict[str, Any] | None = None, spec: EgressAuditSpec = SPEC
+) -> Any:
     status = status_of(spec, 3, found, judge_standing(spec, found, now), before or {}, now)
     EgressAuditStatus.model_validate(status)
     return status

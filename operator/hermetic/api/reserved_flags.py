@@ -228,11 +228,6 @@ class ReservedFlags:
 VLLM = ReservedFlags(VLLM_FLAGS, whole=NOT_AN_ABBREVIATION, short=SHORT_FLAGS, except_for=MEDIA_FROM_NOWHERE)
 
 
-def reserved_flag(argument: str) -> str:
-    """The reserved flag of vLLM that this argument names; "" when it names none."""
-    return VLLM.reached(argument)
-
-
 def _looks_like_url(argument: str) -> bool:
     return "://" in argument
 

@@ -86,7 +86,7 @@ class DeclaredPrivateSubnet(BaseModel):
 
     @field_validator("stated_by")
     @classmethod
-    def _is_somebody(cls, value: str) -> str:
+    def _is_named(cls, value: str) -> str:
         found = " ".join(value.split())
         if not found or not found.isprintable() or len(found) > LONGEST_NAME:
             raise ValueError(f"must be a name of 1 to {LONGEST_NAME} printable characters")

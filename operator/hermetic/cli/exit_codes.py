@@ -45,7 +45,7 @@ def report_failures(command: Callable[[], Any]) -> NoReturn:
             sys.stdout.flush()
             sys.stderr.flush()
     except ReaderGone:
-        write_to_nobody()
+        write_to_devnull()
         code = DONE
     sys.exit(code)
 
@@ -99,9 +99,9 @@ def exit_code_of(kind: type[HermeticError]) -> int:
     return UNREACHABLE if issubclass(kind, (Unreachable, ApiRefused)) else FAILED
 
 
-def write_to_nobody() -> None:
+def write_to_devnull() -> None:
     """Redirects the output streams to /dev/null: otherwise the interpreter reports unflushed output at exit."""
-    nobody = os.open(os.devnull, os.O_WRONLY)
+    devnull = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):  # a stream without a file descriptor, as in tests
-            os.dup2(nobody, stream.fileno())
+            os.dup2(devnull, stream.fileno())

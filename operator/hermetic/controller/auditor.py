@@ -22,7 +22,7 @@ from hermetic.audit.attestation.choosing import ChosenAttestation
 from hermetic.audit.attestation.verification import Expected, Newest
 from hermetic.audit.findings import Finding, Verdict, overall
 from hermetic.audit.policy import Policy, Profile
-from hermetic.audit.verdict.inputs import Looks, ProbeRound, probe_ends_at
+from hermetic.audit.verdict.inputs import ProbeRound, VerdictInputs, probe_ends_at
 from hermetic.audit.verdict.overall import Standing, judge_standing
 from hermetic.audit.verdict.status import LONGEST_MESSAGE, next_look, status_of, status_unfounded, status_unreadable
 from hermetic.controller.attestation_cache import Attestations
@@ -201,7 +201,7 @@ class Auditor:
         return trouble
 
     async def _published(
-        self, live: Manifest, spec: EgressAuditSpec, looks: Looks, standing: Standing, now: datetime
+        self, live: Manifest, spec: EgressAuditSpec, looks: VerdictInputs, standing: Standing, now: datetime
     ) -> list[str]:
         try:
             return await self._publisher.publish(live, spec, looks, standing, now)
@@ -247,9 +247,11 @@ class Auditor:
         newest = (self._store.object(EGRESS_AUDIT, THE_EGRESS_AUDIT) or {}).get("metadata") or {}
         return all(newest.get(key) == live["metadata"].get(key) for key in ("uid", "generation"))
 
-    async def _looks(self, spec: EgressAuditSpec, choice: ChosenAttestation, trouble: HermeticError | None) -> Looks:
+    async def _looks(
+        self, spec: EgressAuditSpec, choice: ChosenAttestation, trouble: HermeticError | None
+    ) -> VerdictInputs:
         newest, seen_at = self._prober.newest, self._sight.seen_at
-        return Looks(
+        return VerdictInputs(
             choice=choice,
             cluster_findings=await self._found(spec),
             kubernetes_at=seen_at,
@@ -269,7 +271,7 @@ class Auditor:
         return self._findings[1]
 
     def _stands_until_the_probe_is_back(
-        self, live: Manifest, spec: EgressAuditSpec, looks: Looks, standing: Standing
+        self, live: Manifest, spec: EgressAuditSpec, looks: VerdictInputs, standing: Standing
     ) -> bool:
         """Whether to keep the Pass of an earlier process because only this process's first probe round is missing.
 

@@ -22,10 +22,10 @@ from hermetic.collect.probe.job import (
     RUN_LABEL,
     SELECTOR,
     SUBNET_ANNOTATION,
+    ProbedNode,
     ProbePods,
-    Seat,
 )
-from hermetic.collect.probe.placement import place_of, seats
+from hermetic.collect.probe.placement import place_of, probed_nodes
 from hermetic.collect.probe.readings import Round, wanted_pods
 from hermetic.collect.probe.running import LOOK_AGAIN_SECONDS, PATIENCE_SECONDS, Probing
 from hermetic.collect.probe.targets import Targets
@@ -33,7 +33,7 @@ from hermetic.kinds import JOB, THE_EGRESS_AUDIT
 from hermetic.ports import Clock, KubeApi
 
 RETRY_SECONDS = 300
-"""Seconds after which a round without an answer from every seat is repeated, however long the interval is."""
+"""Seconds after which a round without an answer from every node is repeated, however long the interval is."""
 AT_LEAST_BETWEEN_SECONDS = 30
 """Least seconds between rounds, however often the cause changes: nodes come one by one, load balancers in steps."""
 KEPT_LONGER_SECONDS = 600
@@ -44,19 +44,19 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A finished round: its name, its time, its seats and its answer."""
+    """A finished round: its name, its time, its nodes and its answer."""
 
     run: str
     at: datetime
-    seats: tuple[Seat, ...]
+    probed_nodes: tuple[ProbedNode, ...]
     answer: Answer
 
     def told(self) -> ProbeRound:
         """The round in the form that the verdict takes."""
         silent = (self.answer.problem.detail,) if self.answer.problem is not None else ()
-        if not self.seats:
+        if not self.probed_nodes:
             silent = ("any node: none is there to probe from",)
-        return ProbeRound(self.at, len(self.seats), silent)
+        return ProbeRound(self.at, len(self.probed_nodes), silent)
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class Going:
     """A round in progress; `until` is a monotonic time."""
 
     run: str
-    seats: tuple[Seat, ...]
+    probed_nodes: tuple[ProbedNode, ...]
     until: float
     was_started: bool = False
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class Prober:
             await self._look_back(probing)
             self._has_looked_back = True
         if self._going is None and self._due_in(wanted, cause) <= 0:
-            self._going = self._next(seats(await probing.nodes()), cause)
+            self._going = self._next(probed_nodes(await probing.nodes()), cause)
         if self._going is not None:
             await self._go_on(probing, self._going)
         return LOOK_AGAIN_SECONDS if self._going is not None else self._due_in(wanted, cause)
@@ -132,26 +132,26 @@ class Prober:
         if ended is None:
             return 0.0
         if not ended.run.endswith(_mark(cause)):
-            interval = AT_LEAST_BETWEEN_SECONDS if ended.seats else 0
+            interval = AT_LEAST_BETWEEN_SECONDS if ended.probed_nodes else 0
         elif ended.told().silent:
             interval = min(wanted.interval_seconds, RETRY_SECONDS)
         else:
             interval = wanted.interval_seconds
         return (ended.at + timedelta(seconds=interval) - self._clock.now()).total_seconds()
 
-    def _next(self, chosen: tuple[Seat, ...], cause: str) -> Going:
+    def _next(self, chosen: tuple[ProbedNode, ...], cause: str) -> Going:
         run = f"{self._clock.now():%Y%m%dt%H%M%S}-{_mark(cause)}"
         return Going(run, chosen, self._clock.monotonic() + PATIENCE_SECONDS)
 
     async def _go_on(self, probing: Probing, going: Going) -> None:
         if not going.was_started:
-            going.refused = await probing.start(going.run, going.seats)
+            going.refused = await probing.start(going.run, going.probed_nodes)
             going.was_started = True
-            log.info("probe started", run=going.run, seats=len(going.seats), refused=len(going.refused))
-        found = await probing.look(going.run, going.seats, going.refused)
+            log.info("probe started", run=going.run, seats=len(going.probed_nodes), refused=len(going.refused))
+        found = await probing.look(going.run, going.probed_nodes, going.refused)
         if found.awaited and self._clock.monotonic() < going.until:
             return
-        self._ended = Ended(going.run, self._when(found), going.seats, found.answer)
+        self._ended = Ended(going.run, self._when(found), going.probed_nodes, found.answer)
         self._going = None
         problem = found.answer.problem
         log.info("probe ended", run=going.run, answers=len(found.answer.bodies), problem=problem and problem.detail)
@@ -194,13 +194,15 @@ def _is_over(job: Mapping[str, Any]) -> bool:
     return any(one.get("type") in {"Complete", "Failed"} and one.get("status") == "True" for one in conditions)
 
 
-def _seats_of(jobs: Sequence[Mapping[str, Any]]) -> tuple[Seat, ...]:
-    return tuple(sorted({_seat_of(job) for job in jobs}, key=lambda seat: (seat.pool, seat.subnet)))
+def _seats_of(jobs: Sequence[Mapping[str, Any]]) -> tuple[ProbedNode, ...]:
+    return tuple(
+        sorted({_probed_node_of(job) for job in jobs}, key=lambda probed_node: (probed_node.pool, probed_node.subnet))
+    )
 
 
-def _seat_of(job: Mapping[str, Any]) -> Seat:
+def _probed_node_of(job: Mapping[str, Any]) -> ProbedNode:
     annotations = job["metadata"].get("annotations") or {}
     affinity = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
     terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     node = str(terms[0]["matchFields"][0]["values"][0])
-    return Seat(annotations.get(POOL_ANNOTATION, ""), annotations.get(SUBNET_ANNOTATION, ""), node)
+    return ProbedNode(annotations.get(POOL_ANNOTATION, ""), annotations.get(SUBNET_ANNOTATION, ""), node)

@@ -15,7 +15,7 @@ from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.validation_errors import first_problem
 from hermetic.controller.condition_events import announcements
-from hermetic.controller.drift_backoff import Contests
+from hermetic.controller.drift_backoff import DriftBackoff
 from hermetic.controller.status_writes import write_status
 from hermetic.errors import ApiRefused, Conflict, HermeticError, NotFound, ServerTrouble, Throttled
 from hermetic.kinds import BY_KIND, MODEL_DEPLOYMENT
@@ -59,7 +59,7 @@ class Reconciler:
         self._store = store
         self._recorder = recorder
         self._clock = clock
-        self._contests = Contests()
+        self._backoff = DriftBackoff()
         self._doomed: dict[Key, str] = {}
         self._deleted: dict[Key, frozenset[str]] = {}
         self._specs: OrderedDict[Key, tuple[Version, ModelDeploymentSpec | str]] = OrderedDict()
@@ -106,13 +106,13 @@ class Reconciler:
         return outcome
 
     def _forget(self, key: Key) -> None:
-        self._contests.forget(key)
+        self._backoff.forget(key)
         self._doomed.pop(key, None)
         self._deleted.pop(key, None)
         self._specs.pop(key, None)
 
     def _look(self, key: Key) -> ClusterSnapshot | None:
-        return self._store.snapshot(key, truces=self._contests.truces(key, self._clock.monotonic()))
+        return self._store.snapshot(key, backed_off=self._backoff.backed_off(key, self._clock.monotonic()))
 
     def _read_spec(self, key: Key) -> ModelDeploymentSpec | str:
         """The spec, or a message why this version cannot read it; validated once per generation of an object."""
@@ -183,7 +183,7 @@ class Reconciler:
             if change.why != "absent":
                 raise
             return await self._in_the_way(key, change, conflict)
-        self._contests.applied(key, change, self._clock.monotonic())
+        self._backoff.applied(key, change, self._clock.monotonic())
         self._store.put(live)
         outcome.wrote.append(f"{change.manifest['kind']}/{change.manifest['metadata']['name']} ({change.why})")
         return None
@@ -238,7 +238,7 @@ class Reconciler:
             self._recorder.record(live, severity=one.severity, reason=one.reason, action=one.action, note=one.note)
 
     def _look_again_in(self, key: Key, decided: Plan) -> float | None:
-        moments = [self._contests.next_look(key, self._clock.monotonic())]
+        moments = [self._backoff.next_look(key, self._clock.monotonic())]
         if decided.requeue_at is not None:
             # One second late: a pass just before the deadline would find the evidence still valid.
             moments.append((decided.requeue_at - self._clock.now()).total_seconds() + 1)

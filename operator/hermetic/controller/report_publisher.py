@@ -15,7 +15,7 @@ from hermetic.api.egressaudit import EgressAuditSpec
 from hermetic.audit.checks.registry import PAGES
 from hermetic.audit.findings import Report, Verdict
 from hermetic.audit.report.openreports import NAME, cluster_report
-from hermetic.audit.verdict.inputs import Looks, age_of
+from hermetic.audit.verdict.inputs import VerdictInputs, age_of
 from hermetic.audit.verdict.overall import Standing
 from hermetic.controller.telemetry import Telemetry
 from hermetic.errors import Forbidden, NotFound, Rejected
@@ -37,7 +37,7 @@ class Publisher:
         self._published: str | None = None
 
     async def publish(
-        self, audit: Mapping[str, Any], spec: EgressAuditSpec, looks: Looks, standing: Standing, at: datetime
+        self, audit: Mapping[str, Any], spec: EgressAuditSpec, looks: VerdictInputs, standing: Standing, at: datetime
     ) -> list[str]:
         """Update the metrics, and the report if its findings changed; returns what was written."""
         accepted = looks.choice.accepted

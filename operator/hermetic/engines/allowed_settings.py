@@ -12,7 +12,7 @@ from hermetic.api.engine_variables import EnvironmentVariable
 from hermetic.api.reserved_flags import MEDIA_FROM_NOWHERE
 from hermetic.engines.allow_list import AllowedNames
 from hermetic.engines.allowed_values import object_of, objection
-from hermetic.engines.extra_arguments import Told, is_flag, read
+from hermetic.engines.extra_arguments import WrittenFlag, is_flag, read
 from hermetic.engines.flag_tables import FlagTable
 from hermetic.engines.protocol import Refused
 
@@ -70,8 +70,8 @@ def _written_out(name: str, table: FlagTable, flags: AllowedNames) -> str:
     return flag.name if flag is not None else name
 
 
-def _judged_flag(one: Told | _InFull, flags: AllowedNames, weights: tuple[str, ...]) -> Iterator[Refused]:
-    name = one.flag.name if isinstance(one, Told) else one.name
+def _judged_flag(one: WrittenFlag | _InFull, flags: AllowedNames, weights: tuple[str, ...]) -> Iterator[Refused]:
+    name = one.flag.name if isinstance(one, WrittenFlag) else one.name
     if one.written == MEDIA_FROM_NOWHERE:
         return  # the one exception: it blocks media URLs
     if name not in flags.allowed:
@@ -89,9 +89,9 @@ def _key(written: str) -> str:
     return written.partition("=")[0].partition(".")[2].partition(".")[0].replace("-", "_").rstrip("+")
 
 
-def _glued(one: Told | _InFull) -> tuple[str, ...]:
+def _glued(one: WrittenFlag | _InFull) -> tuple[str, ...]:
     """The value appended to a short flag: 'fp8' of '-qfp8'."""
-    short = isinstance(one, Told) and not one.written.startswith("--") and one.written[:2] in one.flag.spellings
+    short = isinstance(one, WrittenFlag) and not one.written.startswith("--") and one.written[:2] in one.flag.spellings
     return (one.written[2:],) if short and len(one.written) > 2 and "=" not in one.written else ()
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeGuard
 
-from hermetic.engines.extra_arguments import Told
+from hermetic.engines.extra_arguments import WrittenFlag
 from hermetic.engines.flag_tables import FlagTable
 
 LONGEST_SHOWN = 64
@@ -22,7 +22,7 @@ _SIZE = re.compile(r"\d+(?:\.\d+)?[kmgt]|\d+[KMGT]", re.ASCII)
 _SI_SIZE = re.compile(r"\d+(?:\.\d+)?[kMGT]|\d+[KMGT]i", re.ASCII)
 
 
-def refused(told: Sequence[Told], table: FlagTable) -> Iterator[str]:
+def refused(told: Sequence[WrittenFlag], table: FlagTable) -> Iterator[str]:
     """One clause for each argument that this release would refuse; nothing for keys of JSON values."""
     maps = dict(table.dialect.maps)
     for one in told:
@@ -36,7 +36,7 @@ def refused(told: Sequence[Told], table: FlagTable) -> Iterator[str]:
             yield f"'{flag}', which needs '{needed}' beside it"
 
 
-def _refused(one: Told, table: FlagTable) -> Iterator[str]:
+def _refused(one: WrittenFlag, table: FlagTable) -> Iterator[str]:
     name, equals, _ = one.written.partition("=")
     if one.flag.value == "none":
         if equals:
@@ -49,7 +49,7 @@ def _refused(one: Told, table: FlagTable) -> Iterator[str]:
             yield f"'{shown(value)}' for {one.flag.name}, which takes {wanted}"
 
 
-def _wrong_maps(one: Told, keys: tuple[str, ...]) -> Iterator[str]:
+def _wrong_maps(one: WrittenFlag, keys: tuple[str, ...]) -> Iterator[str]:
     """Values that are no map of texts with these keys; `--flag.key value` gives one text of it."""
     name, dot, key = one.written.partition("=")[0].partition(".")
     for value in one.values:
@@ -68,7 +68,7 @@ def _is_map_of_texts(found: Any) -> TypeGuard[dict[str, str]]:
     return isinstance(found, dict) and all(isinstance(text, str) for text in found.values())
 
 
-def _is_glued(name: str, one: Told, table: FlagTable) -> bool:
+def _is_glued(name: str, one: WrittenFlag, table: FlagTable) -> bool:
     """Whether the value is appended to a short flag: '-qfp8', '-O3'."""
     return not name.startswith("--") and (name not in one.flag.spellings or name in table.shorthands)
 

@@ -12,7 +12,7 @@ _ROOM = {"none": 0, "one": 1, "optional": 1, "many": sys.maxsize, "any": sys.max
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class WrittenFlag:
     """One flag as it is written, with its own values."""
 
     written: str
@@ -35,22 +35,22 @@ def is_choice(flag: Flag, value: str) -> bool:
     return not flag.choices or value in flag.choices or value.lower() == "none"
 
 
-def read(arguments: Sequence[str], table: FlagTable) -> tuple[tuple[Told, ...], tuple[str, ...]]:
+def read(arguments: Sequence[str], table: FlagTable) -> tuple[tuple[WrittenFlag, ...], tuple[str, ...]]:
     """Every flag with its values, and the words that belong to none, which the engine would take for a model.
 
     Flags that the version does not know are skipped: callers refuse them first.
     """
-    told: list[Told] = []
+    told: list[WrittenFlag] = []
     stray: list[str] = []
     room = 0
     for word in arguments:
         if is_flag(word):
             known = table.understood_as(word)
-            told += [Told(word, flag, _attached(word)) for flag in known[:1]]
+            told += [WrittenFlag(word, flag, _attached(word)) for flag in known[:1]]
             room = _room(word, known[0]) if known else sys.maxsize
         elif room:
             room -= 1
-            told[-1:] = [Told(one.written, one.flag, (*one.values, word)) for one in told[-1:]]
+            told[-1:] = [WrittenFlag(one.written, one.flag, (*one.values, word)) for one in told[-1:]]
         else:
             stray.append(word)
     return tuple(told), tuple(stray)

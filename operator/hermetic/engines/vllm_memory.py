@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from hermetic.api.engine import Vllm
-from hermetic.engines.extra_arguments import Told, read
+from hermetic.engines.extra_arguments import WrittenFlag, read
 from hermetic.engines.vllm_tables import TABLES, table_for
 from hermetic.sizing.serving import DEFAULT_BATCHED_TOKENS, DEFAULT_UTILIZATION, Lora, Serving
 
@@ -56,13 +56,13 @@ def _clauses(flags: list[str]) -> Iterator[str]:
         yield f"what {flag} of `engine.vllm.extraArgs` does to memory is not computed"
 
 
-def _lora(flags: Mapping[str, Told]) -> Lora | None:
+def _lora(flags: Mapping[str, WrittenFlag]) -> Lora | None:
     if "--enable-lora" not in flags:
         return None
     return Lora(_number(flags, "--max-loras") or ADAPTERS_ACTIVE, _number(flags, "--max-lora-rank") or ADAPTER_RANK)
 
 
-def _number(flags: Mapping[str, Told], name: str) -> int | None:
+def _number(flags: Mapping[str, WrittenFlag], name: str) -> int | None:
     """The value of a flag as a whole number, with the units of vLLM: 8k is 8000, 8K is 8192."""
     text = flags[name].values[-1] if name in flags and flags[name].values else ""
     digits, unit = (text[:-1], _UNITS[text[-1]]) if text[-1:] in _UNITS else (text, 1)

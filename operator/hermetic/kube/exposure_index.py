@@ -20,7 +20,7 @@ DEEPEST = 4
 """How many ExternalName references are followed in a chain."""
 
 
-class Ways:
+class ExposureIndex:
     """Services, EndpointSlices, Ingresses, Gateways and routes by the models they lead to. Not thread-safe; no I/O."""
 
     def __init__(self, policy: Configuration) -> None:

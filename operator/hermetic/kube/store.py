@@ -31,7 +31,7 @@ from hermetic.kinds import (
     Kind,
 )
 from hermetic.kube.deployment_index import DeploymentIndex
-from hermetic.kube.exposure_index import Ways
+from hermetic.kube.exposure_index import ExposureIndex
 from hermetic.kube.owners import PODS, About, Key, Manifest, Name, about_of, kind_of, name_of, owners_of
 from hermetic.kube.pod_bounds import EVERY, Admission, PodBounds
 from hermetic.kube.projections import evidence, node, warned
@@ -79,7 +79,7 @@ class Store:
         self._swept: set[tuple[Kind, str | None]] = set()
         self._unclaimed = Unclaimed()
         self._pod_bounds = PodBounds()
-        self._ways = Ways(policy)
+        self._ways = ExposureIndex(policy)
         self._deployments = DeploymentIndex()
 
     def put(self, manifest: Manifest) -> frozenset[Key]:
@@ -203,7 +203,9 @@ class Store:
         entry = self._entries[MODEL_DEPLOYMENT].get(key)
         return None if entry is None else json.loads(entry.body)
 
-    def snapshot(self, key: Key, *, truces: Mapping[ChildKey, frozenset[str]] | None = None) -> ClusterSnapshot | None:
+    def snapshot(
+        self, key: Key, *, backed_off: Mapping[ChildKey, frozenset[str]] | None = None
+    ) -> ClusterSnapshot | None:
         """One frozen snapshot of everything that concerns this ModelDeployment; None when it is gone."""
         seen = self.manifest(key)
         if seen is None:
@@ -227,7 +229,7 @@ class Store:
             evidence=self.evidence,
             address_holder=self._address_holder(seen),
             server_version=self.server_version,
-            truces=truces or {},
+            backed_off=backed_off or {},
             ways_in=self._ways.into(owner, (one.get("metadata", {}).get("labels") or {} for one in templates)),
             unseen=tuple(sorted({kind.plural for kind in self._refused})),
             is_crowded=self._pod_bounds.is_crowded(key),

@@ -292,7 +292,7 @@ def _to_apply(wanted: tuple[Manifest, ...], world: ClusterSnapshot) -> tuple[tup
     """What to apply, and which children are not rewritten during drift back-off."""
     due = [change for manifest in wanted if (change := _change(manifest, world.children.get(_key(manifest))))]
     # Only repeated manifests are held back: a manifest that the spec changed is applied even then.
-    barred = [change for change in due if intent(change.manifest) in world.truces.get(_key(change.manifest), ())]
+    barred = [change for change in due if intent(change.manifest) in world.backed_off.get(_key(change.manifest), ())]
     return tuple(c for c in due if c not in barred), tuple(_contested(change, world) for change in barred)
 
 

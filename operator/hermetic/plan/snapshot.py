@@ -73,7 +73,7 @@ class ClusterSnapshot:
 
     `children` holds the live objects with the operator's label, by (kind, name); `pods` reduced projections of pods;
     `warnings` the newest warning event by the uid of its object; `address_holder` the name of the other ModelDeployment
-    that the load balancer address belongs to, or "". `truces` holds, by child, the digests of manifests that are not
+    that the load balancer address belongs to, or "". `backed_off` holds, by child, the digests of manifests not
     applied again during drift back-off. `ways_in` are objects that are not children and lead to the pods from outside,
     `unseen` the kinds of such objects that are served and may not be listed. `is_crowded`: more pods have this model's
     label or ServiceAccount than the bound of `pods`. `resource_version` is that of the ModelDeployment: a status based
@@ -92,7 +92,7 @@ class ClusterSnapshot:
     evidence: IsolationEvidence | None = None
     address_holder: str = ""
     server_version: tuple[int, int] = (1, 36)
-    truces: Mapping[ChildKey, frozenset[str]] = field(default_factory=dict)
+    backed_off: Mapping[ChildKey, frozenset[str]] = field(default_factory=dict)
     ways_in: tuple[WayIn, ...] = ()
     unseen: tuple[str, ...] = ()
     is_crowded: bool = False

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hermetic.weights.entries import FACTS, NAMES, NOT_LISTED
@@ -67,11 +66,3 @@ class NamesDigest:
     def names(self) -> NamesSummary:
         """The summary of all files added."""
         return NamesSummary(self.files, self.size, f"sha256:{self._digest.hexdigest()}", tuple(self.empty))
-
-
-def names_of(files: Iterable[tuple[str, int]]) -> NamesSummary:
-    """The summary of (path, size) in the order of a manifest."""
-    names = NamesDigest()
-    for path, size in files:
-        names.add(path, size)
-    return names.names()

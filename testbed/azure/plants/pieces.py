@@ -173,11 +173,6 @@ def apply_in_graph(estate: Estate, field: str, configuration: str) -> None:
     estate.add(row, {field: [{"id": f"{configuration}/snapshots/0"}]}, location=LOCATION)
 
 
-def may_ask_the_network(estate: Estate) -> bool:
-    """Whether the actions that read about the cluster's network are allowed: lockdown denies them in the node group."""
-    return estate.may(estate.site.vnet, "Microsoft.Network/virtualNetworks/listDnsResolverPolicies/action")
-
-
 def _new_table(estate: Estate) -> str:
     table = network(estate, "routeTables", "rt-own")
     if table not in estate:

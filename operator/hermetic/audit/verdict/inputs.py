@@ -30,7 +30,7 @@ class ProbeRound:
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class VerdictInputs:
     """All inputs at one moment. `cluster_findings` are those of the kube and probe checks, before exceptions.
 
     `kubernetes_at` is None until every list was read once, `probe` until a round has ended; `probe_trouble` is why the

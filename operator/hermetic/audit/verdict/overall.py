@@ -20,7 +20,7 @@ from hermetic.audit.run import settled
 from hermetic.audit.verdict.inputs import (
     AGING,
     EXPIRING,
-    Looks,
+    VerdictInputs,
     age_of,
     attested_findings,
     attested_terms,
@@ -56,7 +56,7 @@ class Standing:
         return next((one for one in self.said if one.status != "True"), None)
 
 
-def judge_standing(spec: EgressAuditSpec, looks: Looks, now: datetime) -> Standing:
+def judge_standing(spec: EgressAuditSpec, looks: VerdictInputs, now: datetime) -> Standing:
     """The verdict on the inputs at `now`."""
     accepted = looks.choice.accepted
     attested = attested_findings(accepted, now.date()) if accepted is not None else ()
@@ -93,7 +93,7 @@ def _exceptions(spec: EgressAuditSpec) -> Exceptions:
     return Exceptions(exceptions=tuple(AcceptedRisk.model_validate(one.model_dump()) for one in spec.exceptions))
 
 
-def _attestation(spec: EgressAuditSpec, looks: Looks) -> ConditionUpdate:
+def _attestation(spec: EgressAuditSpec, looks: VerdictInputs) -> ConditionUpdate:
     kind, choice = ConditionType.ATTESTATION_ACCEPTED, looks.choice
     if choice.accepted is not None:
         at, key = timestamp(choice.accepted.observed_at), choice.accepted.signed_by.name
@@ -144,7 +144,7 @@ def _expired(spec: EgressAuditSpec, expired: Attestation) -> str:
     return f"the evidence expired at {timestamp(age_of(expired, spec).ends_at)}"
 
 
-def _fresh(spec: EgressAuditSpec, looks: Looks, now: datetime) -> ConditionUpdate:
+def _fresh(spec: EgressAuditSpec, looks: VerdictInputs, now: datetime) -> ConditionUpdate:
     kind, accepted, expired = ConditionType.EVIDENCE_FRESH, looks.choice.accepted, looks.choice.expired
     if accepted is None and expired is not None:
         return ConditionUpdate(kind, "False", Reason.ISOLATION_EVIDENCE_STALE, _expired(spec, expired))
@@ -164,7 +164,7 @@ def _fresh(spec: EgressAuditSpec, looks: Looks, now: datetime) -> ConditionUpdat
     return ConditionUpdate(kind, "True", Reason.EVIDENCE_YOUNG, ends)
 
 
-def _kubernetes(looks: Looks) -> ConditionUpdate:
+def _kubernetes(looks: VerdictInputs) -> ConditionUpdate:
     kind = ConditionType.CLUSTER_CHECKED
     if looks.kubernetes_at is None:
         return ConditionUpdate(
@@ -175,7 +175,7 @@ def _kubernetes(looks: Looks) -> ConditionUpdate:
     )
 
 
-def _probe(spec: EgressAuditSpec, looks: Looks, now: datetime) -> ConditionUpdate:
+def _probe(spec: EgressAuditSpec, looks: VerdictInputs, now: datetime) -> ConditionUpdate:
     kind, probe = ConditionType.PROBE_CURRENT, looks.probe
     why = f": {looks.probe_trouble}" if looks.probe_trouble else ""
     if spec.probe is None:

@@ -15,7 +15,7 @@ from hermetic.api.reasons import Reason
 from hermetic.api.text import printable
 from hermetic.api.times import timestamp
 from hermetic.audit.findings import Finding, Verdict
-from hermetic.audit.verdict.inputs import Looks, age_of, probe_ends_at
+from hermetic.audit.verdict.inputs import VerdictInputs, age_of, probe_ends_at
 from hermetic.audit.verdict.listed_findings import cut, listed
 from hermetic.audit.verdict.overall import Standing, refused_one
 
@@ -28,7 +28,12 @@ Status = dict[str, Any]
 
 
 def status_of(
-    spec: EgressAuditSpec, generation: int, looks: Looks, standing: Standing, before: Mapping[str, Any], now: datetime
+    spec: EgressAuditSpec,
+    generation: int,
+    looks: VerdictInputs,
+    standing: Standing,
+    before: Mapping[str, Any],
+    now: datetime,
 ) -> Status:
     """The whole status. `evidence.kubernetes.observedAt` is kept for an hour: equal inputs then give equal status."""
     ready = _ready(standing)
@@ -75,7 +80,7 @@ def _unjudged(generation: int, before: Mapping[str, Any], reason: Reason, messag
     return status
 
 
-def next_look(spec: EgressAuditSpec, looks: Looks, now: datetime) -> datetime | None:
+def next_look(spec: EgressAuditSpec, looks: VerdictInputs, now: datetime) -> datetime | None:
     """When the status changes next without any event; None where it does not."""
     moments: list[datetime] = []
     if looks.choice.accepted is not None:
@@ -132,7 +137,7 @@ def _sentence(findings: list[Finding]) -> str:
     return f"{path}{worst.message} ({worst.check}, {worst.resource})" + (f", and {more} more" if more else "")
 
 
-def _counts(looks: Looks, standing: Standing) -> dict[str, int]:
+def _counts(looks: VerdictInputs, standing: Standing) -> dict[str, int]:
     counted = Counter(one.verdict for one in standing.findings)
     accepted = looks.choice.accepted
     if accepted is not None:
@@ -150,7 +155,7 @@ def _counts(looks: Looks, standing: Standing) -> dict[str, int]:
     }
 
 
-def _evidence(spec: EgressAuditSpec, looks: Looks, before: Mapping[str, Any], now: datetime) -> Status:
+def _evidence(spec: EgressAuditSpec, looks: VerdictInputs, before: Mapping[str, Any], now: datetime) -> Status:
     found: Status = {}
     accepted = looks.choice.accepted
     if accepted is not None:

@@ -23,7 +23,7 @@ from hermetic.cli.audit.files import (
     write_file,
 )
 from hermetic.cli.audit.formats import FORMS, form_of_file, told
-from hermetic.cli.exit_codes import DONE, FAILED, UNKNOWN, write_to_nobody
+from hermetic.cli.exit_codes import DONE, FAILED, UNKNOWN, write_to_devnull
 from hermetic.cli.options import color_is_unwanted
 from hermetic.cli.output import note, write
 from hermetic.cli.running import run
@@ -233,7 +233,7 @@ def _tell(report: Report, form: str, *, plain: bool) -> None:
     try:
         _shown(report, form, plain=plain)
     except BrokenPipeError:
-        write_to_nobody()
+        write_to_devnull()
 
 
 def _shown(report: Report, form: str, *, plain: bool) -> None:

@@ -11,7 +11,7 @@ from hermetic.audit.estate.arm_ids import same_id, subscription_of, type_of
 from hermetic.audit.estate.azure.graph import TABLES
 from hermetic.audit.estate.questions import Answer, Problem, Question, Trouble
 from hermetic.collect.azure.access import access_at
-from hermetic.collect.azure.arm_reader import Direct
+from hermetic.collect.azure.arm_reader import ArmReader
 from hermetic.collect.azure.client import ArmClient
 from hermetic.collect.azure.cluster_ids import ClusterIds
 from hermetic.collect.azure.discovery import Discovery, is_discoverable
@@ -32,7 +32,7 @@ class AzureAnswerer:
 
     def __init__(self, client: ArmClient, cluster: str, how: How = "graph") -> None:
         self._client, self._cluster, self._how = client, cluster, how
-        self._direct = Direct(client)
+        self._direct = ArmReader(client)
         self._own = ClusterIds(cluster)
         self._discovery = Discovery(client, self._direct, self._own)
 

@@ -26,7 +26,7 @@ OF_INSTANCES = frozenset(
 """Types listed below a scale set, collected from its instances."""
 
 
-class Direct:
+class ArmReader:
     """Answers from ARM alone."""
 
     def __init__(self, client: ArmClient) -> None:

@@ -10,7 +10,7 @@ from hermetic.collect.azure.messages import ArmReply, Ask, RequestAttempt
 from hermetic.collect.azure.rate_limits import Pacing, Sleep
 from hermetic.collect.azure.replies import may_pass, reply_of, wait_asked
 from hermetic.collect.azure.retry_budget import RetryBudget
-from hermetic.collect.azure.transport import Wire
+from hermetic.collect.azure.transport import Transport
 from hermetic.errors import Unreachable
 from hermetic.ports import AuditProgress, Clock
 
@@ -57,7 +57,7 @@ class ArmClient:
 
     def __init__(  # noqa: PLR0913 - the session passes each part once
         self,
-        wire: Wire,
+        wire: Transport,
         caller: Caller,
         pacing: Pacing,
         patience: RetryBudget,
@@ -69,7 +69,7 @@ class ArmClient:
         self.wire, self.caller = wire, caller
         self.clock, self.sleep, self.progress = clock, sleep, progress
         self._pacing, self._patience = pacing, patience
-        self._somebody_answered = False
+        self._was_answered = False
 
     async def ask(self, ask: Ask, *, until: float | None = None) -> ArmReply:
         """The answer, or a reply with a problem; retried within the budget, and not beyond `until` (monotonic).
@@ -88,7 +88,7 @@ class ArmClient:
                 continue
             reply = reply_of(ask, attempt)
             tries += 1
-            self._must_be_somebody(attempt)
+            self._must_be_reachable(attempt)
             if attempt.status == 401:
                 if await self.caller.can_go_on(token):
                     continue
@@ -96,8 +96,8 @@ class ArmClient:
                 return reply
             if may_pass(reply) and await self._waited(reply, tries, until):
                 continue
-            if not self._somebody_answered:
-                raise self._nobody(attempt)
+            if not self._was_answered:
+                raise self._unreachable(attempt)
             return reply
 
     async def _attempt(self, ask: Ask, token: str) -> RequestAttempt | None:
@@ -129,12 +129,12 @@ class ArmClient:
             await self.sleep(seconds)
         return True
 
-    def _must_be_somebody(self, attempt: RequestAttempt) -> None:
-        self._somebody_answered = self._somebody_answered or attempt.status is not None or attempt.began
-        if attempt.never_arrived and not self._somebody_answered:
-            raise self._nobody(attempt)
+    def _must_be_reachable(self, attempt: RequestAttempt) -> None:
+        self._was_answered = self._was_answered or attempt.status is not None or attempt.began
+        if attempt.never_arrived and not self._was_answered:
+            raise self._unreachable(attempt)
 
-    def _nobody(self, attempt: RequestAttempt) -> Unreachable:
+    def _unreachable(self, attempt: RequestAttempt) -> Unreachable:
         return Unreachable(
             f"{self.wire.endpoint} cannot be reached: {attempt.error}",
             fix="Check the network and proxy of this machine, and --arm-endpoint.",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from hermetic.audit.estate.arm_ids import group_of, subscription_of
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
 from hermetic.audit.findings import Evidence
-from hermetic.collect.azure.arm_reader import GROUP_LISTS_ONLY, Direct
+from hermetic.collect.azure.arm_reader import GROUP_LISTS_ONLY, ArmReader
 from hermetic.collect.azure.client import ArmClient
 from hermetic.collect.azure.cluster_ids import ClusterIds
 from hermetic.collect.azure.paths import is_subscription
@@ -60,7 +60,7 @@ class _Found:
 class Discovery:
     """Answers lists of subscriptions, and corrects them when more ids of the cluster become known."""
 
-    def __init__(self, client: ArmClient, direct: Direct, own: ClusterIds) -> None:
+    def __init__(self, client: ArmClient, direct: ArmReader, own: ClusterIds) -> None:
         self._client, self._direct, self._own = client, direct, own
         self._found: dict[Question, _Found] = {}
         self._is_without_graph = False

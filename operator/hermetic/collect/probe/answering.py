@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 
 from hermetic.audit.estate.questions import Answer, Question
-from hermetic.collect.probe.placement import seats
+from hermetic.collect.probe.placement import probed_nodes
 from hermetic.collect.probe.running import Probing
 from hermetic.ports import Clock
 
@@ -22,6 +22,6 @@ class ProbeAnswerer:
     async def answers(self, questions: Sequence[Question]) -> Mapping[Question, Answer]:
         """The runs, and a problem when a pod did not answer. Raises the errors of the API server for a list."""
         if self._answer is None:
-            chosen = seats(await self._probing.nodes())
+            chosen = probed_nodes(await self._probing.nodes())
             self._answer = await self._probing.whole_round(secrets.token_hex(4), chosen, self._clock)
         return dict.fromkeys(questions, self._answer)

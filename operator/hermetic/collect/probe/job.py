@@ -31,7 +31,7 @@ NOBODY = 65534
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class ProbedNode:
     """The node from which a pool and subnet is probed."""
 
     pool: str
@@ -59,7 +59,7 @@ class ProbePods:
         return self.host_namespace or self.namespace if host_network else self.namespace
 
 
-def probe_job(pods: ProbePods, seat: Seat, run: str, *, host_network: bool) -> dict[str, Any]:
+def probe_job(pods: ProbePods, probed_node: ProbedNode, run: str, *, host_network: bool) -> dict[str, Any]:
     """One Job with one pod. `run` names the round: lower-case letters, digits and '-', at most 40 characters."""
     vantage = "host" if host_network else "pod"
     labels = {
@@ -70,12 +70,15 @@ def probe_job(pods: ProbePods, seat: Seat, run: str, *, host_network: bool) -> d
         VANTAGE_LABEL: vantage,
         **({AUDIT_LABEL: pods.audit} if pods.audit else {}),
     }
-    metadata = {"labels": labels, "annotations": {POOL_ANNOTATION: seat.pool, SUBNET_ANNOTATION: seat.subnet}}
+    metadata = {
+        "labels": labels,
+        "annotations": {POOL_ANNOTATION: probed_node.pool, SUBNET_ANNOTATION: probed_node.subnet},
+    }
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
-            "name": job_name(seat, run, vantage),
+            "name": job_name(probed_node, run, vantage),
             "namespace": pods.namespace_for(host_network=host_network),
             **metadata,
         },
@@ -84,26 +87,26 @@ def probe_job(pods: ProbePods, seat: Seat, run: str, *, host_network: bool) -> d
             "backoffLimit": 0,
             "activeDeadlineSeconds": DEADLINE_SECONDS,
             "ttlSecondsAfterFinished": pods.kept_seconds,
-            "template": {"metadata": metadata, "spec": _pod(pods, seat, run, host_network=host_network)},
+            "template": {"metadata": metadata, "spec": _pod(pods, probed_node, run, host_network=host_network)},
         },
     }
 
 
-def job_name(seat: Seat, run: str, vantage: str) -> str:
-    """The same for the same seat and round; at most as long as a label value, as the Job controller makes one of it."""
-    told = "\n".join((seat.pool, seat.subnet, seat.node))
+def job_name(probed_node: ProbedNode, run: str, vantage: str) -> str:
+    """The same for the same node and round; at most as long as a label value, as the Job controller makes one of it."""
+    told = "\n".join((probed_node.pool, probed_node.subnet, probed_node.node))
     return f"probe-{run}-{hashlib.sha256(told.encode()).hexdigest()[:10]}-{vantage}"
 
 
 def run_token(job: str, run: str) -> str:
-    """The token that a pod must return, unique to round, seat and vantage, so that answers cannot be confused."""
+    """The token that a pod must return, unique to round, node and vantage, so that answers cannot be confused."""
     return f"{run}/{job}"
 
 
-def _pod(pods: ProbePods, seat: Seat, run: str, *, host_network: bool) -> dict[str, Any]:
+def _pod(pods: ProbePods, probed_node: ProbedNode, run: str, *, host_network: bool) -> dict[str, Any]:
     secrets = {"imagePullSecrets": [{"name": name} for name in pods.pull_secrets]} if pods.pull_secrets else {}
     network = {"hostNetwork": True, "dnsPolicy": "Default"} if host_network else {"dnsPolicy": "ClusterFirst"}
-    token = run_token(job_name(seat, run, "host" if host_network else "pod"), run)
+    token = run_token(job_name(probed_node, run, "host" if host_network else "pod"), run)
     return {
         **network,
         **secrets,
@@ -117,7 +120,7 @@ def _pod(pods: ProbePods, seat: Seat, run: str, *, host_network: bool) -> dict[s
             "runAsGroup": NOBODY,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "affinity": {"nodeAffinity": _on(seat.node)},
+        "affinity": {"nodeAffinity": _on(probed_node.node)},
         "tolerations": [{"operator": "Exists"}],
         "containers": [_container(pods.image, pods.targets.questions(token, host_network=host_network))],
     }

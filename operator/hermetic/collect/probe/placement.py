@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hermetic.collect.probe.job import Seat
+from hermetic.collect.probe.job import ProbedNode
 
 POOL_LABELS = ("kubernetes.azure.com/agentpool", "agentpool", "karpenter.sh/nodepool")
 SUBNET_LABEL = "kubernetes.azure.com/network-subnet"
 UNNAMED = "unnamed"
 
 
-def seats(nodes: Iterable[Mapping[str, Any]]) -> tuple[Seat, ...]:
-    """One seat per pool and subnet, on the node that has been ready for longest, sorted.
+def probed_nodes(nodes: Iterable[Mapping[str, Any]]) -> tuple[ProbedNode, ...]:
+    """One node per pool and subnet, the one that has been ready for longest, sorted.
 
     The oldest, because a VM keeps a default outbound public address until it is deallocated. A pool without a ready
-    node keeps its seat, so that its missing answer is reported.
+    node stays among them, so that its missing answer is reported.
     """
     chosen: dict[tuple[str, str], Mapping[str, Any]] = {}
     for node in sorted(nodes, key=_preference):
         chosen.setdefault(place_of(node), node)
-    return tuple(Seat(pool, subnet, node["metadata"]["name"]) for (pool, subnet), node in sorted(chosen.items()))
+    return tuple(ProbedNode(pool, subnet, node["metadata"]["name"]) for (pool, subnet), node in sorted(chosen.items()))
 
 
 def place_of(node: Mapping[str, Any]) -> tuple[str, str]:

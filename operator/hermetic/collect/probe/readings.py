@@ -14,7 +14,7 @@ from typing import Any
 from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
 from hermetic.audit.findings import Evidence
-from hermetic.collect.probe.job import CONTAINER, ProbePods, Seat, job_name, probe_job
+from hermetic.collect.probe.job import CONTAINER, ProbedNode, ProbePods, job_name, probe_job
 from hermetic.collect.probe.program.asking import QUESTIONS
 
 Manifest = Mapping[str, Any]
@@ -25,16 +25,18 @@ VANTAGES = (False, True)
 class ExpectedPod:
     """One pod of a round."""
 
-    seat: Seat
+    probed_node: ProbedNode
     host_network: bool
 
     def __str__(self) -> str:
         network = "the machine's network" if self.host_network else "the pods' network"
-        return f"pool {self.seat.pool}, subnet {self.seat.subnet}, in {network} of {self.seat.node}"
+        return (
+            f"pool {self.probed_node.pool}, subnet {self.probed_node.subnet}, in {network} of {self.probed_node.node}"
+        )
 
     def job(self, run: str) -> str:
         """The name of its Job, which the Job's pod carries as a label."""
-        return job_name(self.seat, run, "host" if self.host_network else "pod")
+        return job_name(self.probed_node, run, "host" if self.host_network else "pod")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,9 @@ class Round:
     awaited: tuple[ExpectedPod, ...]
 
 
-def wanted_pods(seats: Iterable[Seat]) -> tuple[ExpectedPod, ...]:
-    """Both vantages of every seat."""
-    return tuple(ExpectedPod(seat, host_network) for seat in seats for host_network in VANTAGES)
+def wanted_pods(probed_nodes: Iterable[ProbedNode]) -> tuple[ExpectedPod, ...]:
+    """Both vantages of every node."""
+    return tuple(ExpectedPod(probed_node, host_network) for probed_node in probed_nodes for host_network in VANTAGES)
 
 
 def question(cluster: str) -> Question:
@@ -56,7 +58,11 @@ def question(cluster: str) -> Question:
 
 
 def read_round(
-    pods: ProbePods, run: str, seats: Sequence[Seat], found: Iterable[Manifest], troubles: Mapping[str, str]
+    pods: ProbePods,
+    run: str,
+    probed_nodes: Sequence[ProbedNode],
+    found: Iterable[Manifest],
+    troubles: Mapping[str, str],
 ) -> Round:
     """The state of a round. `found` are its pods; `troubles` has by Job name why no answer of it can come any more.
 
@@ -66,7 +72,7 @@ def read_round(
     bodies: list[Body] = []
     missing: list[str] = []
     awaited: list[ExpectedPod] = []
-    for wanted in wanted_pods(seats):
+    for wanted in wanted_pods(probed_nodes):
         job = wanted.job(run)
         pod = by_job.get(job)
         if pod is not None and _ran_what_we_asked(pods, wanted, run, pod) and (ended := _ended(pod)) is not None:
@@ -80,13 +86,13 @@ def read_round(
 
 
 def _ran_what_we_asked(pods: ProbePods, wanted: ExpectedPod, run: str, pod: Manifest) -> bool:
-    template = probe_job(pods, wanted.seat, run, host_network=wanted.host_network)["spec"]["template"]["spec"]
+    template = probe_job(pods, wanted.probed_node, run, host_network=wanted.host_network)["spec"]["template"]["spec"]
     expected, spec = template["containers"][0], pod.get("spec") or {}
     ours = _of_the_probe(spec.get("containers"))
     return (
         ours.get("command") == expected["command"]
         and _questions(ours) == _questions(expected)
-        and spec.get("nodeName") == wanted.seat.node
+        and spec.get("nodeName") == wanted.probed_node.node
         and bool(spec.get("hostNetwork")) == wanted.host_network
     )
 
@@ -111,16 +117,16 @@ def _body(wanted: ExpectedPod, pod: Manifest, ended: Manifest) -> Body:
     name = f"Pod {metadata['namespace']}/{metadata['name']}"
     value = {
         "id": name,
-        "pool": wanted.seat.pool,
-        "subnet": wanted.seat.subnet,
-        "node": wanted.seat.node,
+        "pool": wanted.probed_node.pool,
+        "subnet": wanted.probed_node.subnet,
+        "node": wanted.probed_node.node,
         "hostNetwork": wanted.host_network,
         "observedAt": str(ended.get("finishedAt") or ""),
         "questions": _questions(_of_the_probe(spec["containers"]))[0],
         "answer": answer,
     }
     digest = hashlib.sha256(answer.encode()).hexdigest()
-    return Body(value, (Evidence(f"{name} on {wanted.seat.node}: termination message", None, digest),))
+    return Body(value, (Evidence(f"{name} on {wanted.probed_node.node}: termination message", None, digest),))
 
 
 def _label(pod: Manifest, name: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hermetic.audit.estate.questions import Answer
-from hermetic.collect.probe.job import DEADLINE_SECONDS, RUN_LABEL, SELECTOR, ProbePods, Seat, probe_job
+from hermetic.collect.probe.job import DEADLINE_SECONDS, RUN_LABEL, SELECTOR, ProbedNode, ProbePods, probe_job
 from hermetic.collect.probe.readings import Round, read_round, wanted_pods
 from hermetic.errors import ApiRefused, Forbidden, NotFound, Rejected
 from hermetic.kinds import JOB, NODE, POD, Kind
@@ -31,17 +31,17 @@ class Probing:
         self._pods = pods
 
     async def nodes(self) -> list[Manifest]:
-        """The nodes of the cluster; `seats` chooses among them."""
+        """The nodes of the cluster; `probed_nodes` chooses among them."""
         return [node async for page, _ in self._kube.pages(NODE) for node in page]
 
-    async def start(self, run: str, seats: Sequence[Seat]) -> Mapping[str, str]:
+    async def start(self, run: str, probed_nodes: Sequence[ProbedNode]) -> Mapping[str, str]:
         """Apply every Job of a round; existing ones stay unchanged.
 
         Returns by Job name why one was refused finally. Raises transient errors: call again.
         """
         refused: dict[str, str] = {}
-        for wanted in wanted_pods(seats):
-            job = probe_job(self._pods, wanted.seat, run, host_network=wanted.host_network)
+        for wanted in wanted_pods(probed_nodes):
+            job = probe_job(self._pods, wanted.probed_node, run, host_network=wanted.host_network)
             try:
                 await self._kube.apply(job)
             except (Forbidden, NotFound, Rejected) as refusal:
@@ -50,21 +50,23 @@ class Probing:
                 refused[wanted.job(run)] = _in_words(refusal)
         return refused
 
-    async def look(self, run: str, seats: Sequence[Seat], refused: Mapping[str, str] | None = None) -> Round:
+    async def look(
+        self, run: str, probed_nodes: Sequence[ProbedNode], refused: Mapping[str, str] | None = None
+    ) -> Round:
         """The state of the round now."""
         pods = await self._of_the_round(POD, run)
         jobs = await self._of_the_round(JOB, run)
         failed = {job["metadata"]["name"]: why for job in jobs if (why := _failure(job))}
-        return read_round(self._pods, run, seats, pods, {**failed, **(refused or {})})
+        return read_round(self._pods, run, probed_nodes, pods, {**failed, **(refused or {})})
 
     async def whole_round(
-        self, run: str, seats: Sequence[Seat], clock: Clock, patience: float = PATIENCE_SECONDS
+        self, run: str, probed_nodes: Sequence[ProbedNode], clock: Clock, patience: float = PATIENCE_SECONDS
     ) -> Answer:
         """Start a round and wait until every pod has answered or failed, for `patience` seconds at most."""
-        refused = await self.start(run, seats)
+        refused = await self.start(run, probed_nodes)
         until = clock.monotonic() + patience
         while True:
-            found = await self.look(run, seats, refused)
+            found = await self.look(run, probed_nodes, refused)
             if not found.awaited or clock.monotonic() >= until:
                 return found.answer
             await asyncio.sleep(LOOK_AGAIN_SECONDS)

@@ -42,7 +42,7 @@ _Calico = CalicoNetworkPolicy | CalicoGlobalNetworkPolicy
 # All requirements of a policy's pod selector; None for one that the audit cannot evaluate.
 _Selection = tuple[Requirement | None, ...]
 _Selections = defaultdict[str, list[_Selection]]
-_NOBODY_KNOWS: _Selection = (None,)
+_NOT_KNOWN: _Selection = (None,)
 
 
 @check("k8s-default-deny-egress")
@@ -140,7 +140,7 @@ def _take(into: _Selections, policies: Iterable[P], read: Callable[[P], Iterable
         try:
             into[policy.namespace] += read(policy)
         except FactDamaged:  # its selector cannot be read
-            into[policy.namespace].append(_NOBODY_KNOWS)
+            into[policy.namespace].append(_NOT_KNOWN)
 
 
 def _of_plain(policy: NetworkPolicy) -> Iterator[_Selection]:
@@ -157,13 +157,13 @@ def _of_cilium(policy: _Cilium) -> Iterator[_Selection]:
 def _of_calico(policy: _Calico) -> Iterator[_Selection]:
     # Calico's selectors have a language of their own, which the audit does not evaluate.
     if policy.spec.closes_egress:
-        yield _NOBODY_KNOWS
+        yield _NOT_KNOWN
 
 
 def _of_administrators(policy: AdminPolicy) -> Iterator[_Selection]:
     # Whether an engine enforces these is not visible: Cilium and Azure NPM as AKS runs them do not.
     if policy.denies_ranges:
-        yield _NOBODY_KNOWS
+        yield _NOT_KNOWN
 
 
 def _selects(selection: _Selection, labels: Mapping[str, str]) -> bool | None:

@@ -8,7 +8,7 @@ from functools import partial
 
 from hermetic.api.ip_ranges import is_public
 from hermetic.audit.checks.family import check
-from hermetic.audit.checks.probe.vantages import BOTH, POD, Doubt, OpenPath, ProbePlace, each_place, seat, weigh
+from hermetic.audit.checks.probe.vantages import BOTH, POD, Doubt, OpenPath, ProbePlace, each_place, start_of, weigh
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.readings import Reading, Reply
 from hermetic.audit.estate.probe.runs import ProbeRun
@@ -122,7 +122,7 @@ def _ways(run: ProbeRun, what: str, policy: Policy) -> Iterator[OpenPath]:
     called = run.said.called(what)
     for one in called:
         if why := _open(one, called, policy):
-            yield OpenPath(f"{one.target} {why}", path_of(*seat(run), str(one.target)))
+            yield OpenPath(f"{one.target} {why}", path_of(*start_of(run), str(one.target)))
 
 
 def _open(one: Reply, called: tuple[Reply, ...], policy: Policy) -> str:

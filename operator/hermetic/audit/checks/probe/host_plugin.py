@@ -13,7 +13,7 @@ from dataclasses import replace
 from hermetic.audit.checks.family import check
 from hermetic.audit.checks.kube_workloads import rights
 from hermetic.audit.checks.probe.calls import on_the_hosts_channel, unclear_on_the_hosts_channel
-from hermetic.audit.checks.probe.vantages import HOST, Doubt, OpenPath, ProbePlace, each_place, seat, weigh
+from hermetic.audit.checks.probe.vantages import HOST, Doubt, OpenPath, ProbePlace, each_place, start_of, weigh
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.evaluation import Judgement
@@ -32,7 +32,7 @@ def host_plugin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     def ways(run: ProbeRun) -> Iterator[OpenPath]:
         for what, words in on_the_hosts_channel(run, policy):
             yield OpenPath(
-                f"{what} {words} in the network of {run.node}", path_of(*seat(run), "host plug-in", INTERNET)
+                f"{what} {words} in the network of {run.node}", path_of(*start_of(run), "host plug-in", INTERNET)
             )
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:

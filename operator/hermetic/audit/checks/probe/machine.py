@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit.checks.family import check
-from hermetic.audit.checks.probe.vantages import Doubt, OpenPath, on_each_machine, seat
+from hermetic.audit.checks.probe.vantages import Doubt, OpenPath, on_each_machine, start_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.evaluation import Judgement
@@ -22,7 +22,7 @@ def node_routes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         for route in run.said.v6_defaults or ():
             yield OpenPath(
                 f"{run.node} has an IPv6 default route by {route}",
-                path_of(*seat(run), route, Hop(PlaceKind.INTERNET, "::/0")),
+                path_of(*start_of(run), route, Hop(PlaceKind.INTERNET, "::/0")),
             )
 
     return on_each_machine(estate, "V6DefaultRoute", ways, _routes_unknown, "no IPv6 default route")
@@ -37,7 +37,7 @@ def node_v6_default_route(estate: Estate, _policy: Policy) -> Iterator[Judgement
         for route in run.said.v6_defaults or ():
             if addresses:
                 message = f"{run.node} has the address {addresses[0]} and an IPv6 default route by {route}"
-                yield OpenPath(message, path_of(*seat(run), route, Hop(PlaceKind.INTERNET, "::/0")))
+                yield OpenPath(message, path_of(*start_of(run), route, Hop(PlaceKind.INTERNET, "::/0")))
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         yield from _routes_unknown(run)

@@ -9,7 +9,7 @@ from typing import Any
 from hermetic.api.ip_ranges import is_address, is_public
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
-from hermetic.audit.checks.probe.vantages import Doubt, OpenPath, on_each_machine, seat
+from hermetic.audit.checks.probe.vantages import Doubt, OpenPath, on_each_machine, start_of
 from hermetic.audit.cluster_scope import node_group_of, scale_sets_of
 from hermetic.audit.estate.arm_ids import name_of, subscription_of
 from hermetic.audit.estate.estate import Estate
@@ -40,12 +40,12 @@ def imds_lb(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
             for address in filter(is_public, _addresses(found)):
                 yield OpenPath(
                     f"{run.node} has the public address {address}",
-                    path_of(*seat(run), hops.load_balancer(f"load balancer {address}")),
+                    path_of(*start_of(run), hops.load_balancer(f"load balancer {address}")),
                 )
             if found.get("outboundRules"):
                 message = f"{run.node} is behind {found['outboundRules']} outbound rules"
                 yield OpenPath(
-                    message, path_of(*seat(run), hops.load_balancer("load balancer outbound rule"), INTERNET)
+                    message, path_of(*start_of(run), hops.load_balancer("load balancer outbound rule"), INTERNET)
                 )
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
@@ -87,7 +87,7 @@ def imds_nic_pip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         for address in found if isinstance(found, list) else ():
             yield OpenPath(
                 f"{run.node} has the public address {address}",
-                path_of(*seat(run), Hop(PlaceKind.PUBLIC_IP, f"public ip {address}"), INTERNET),
+                path_of(*start_of(run), Hop(PlaceKind.PUBLIC_IP, f"public ip {address}"), INTERNET),
             )
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:

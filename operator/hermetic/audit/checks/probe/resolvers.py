@@ -15,7 +15,7 @@ from hermetic.audit.checks.probe.vantages import (
     ProbePlace,
     each_place,
     on_each_machine,
-    seat,
+    start_of,
     weigh,
 )
 from hermetic.audit.estate.estate import Estate
@@ -54,12 +54,12 @@ def _recursions(run: ProbeRun) -> Iterator[OpenPath]:
         if one.reading.went_out:
             message = f"{one.server} {one.reading} when asked for a public name"
             yield OpenPath(
-                message, path_of(*seat(run), hops.dns(f"resolver {one.server}"), hops.dns("public name servers"))
+                message, path_of(*start_of(run), hops.dns(f"resolver {one.server}"), hops.dns("public name servers"))
             )
     for name in run.said.names:
         if name.resolved.reading is DnsReading.PUBLIC_ADDRESS:
             message = f"{name.target.address} resolves to {_shown(name.resolved)}"
-            yield OpenPath(message, path_of(*seat(run), hops.dns("resolver"), hops.dns("public name servers")))
+            yield OpenPath(message, path_of(*start_of(run), hops.dns("resolver"), hops.dns("public name servers")))
 
 
 def _shown(resolved: DnsReply) -> str:
@@ -92,7 +92,8 @@ def node_resolv(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     def ways(run: ProbeRun) -> Iterator[OpenPath]:
         for server in not_allowed(run):
             yield OpenPath(
-                f"{run.node} asks {server}, which is not allowed", path_of(*seat(run), hops.dns(f"resolver {server}"))
+                f"{run.node} asks {server}, which is not allowed",
+                path_of(*start_of(run), hops.dns(f"resolver {server}")),
             )
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:

@@ -120,7 +120,7 @@ def _joined(words: Iterable[str]) -> str:
     return "; ".join(unique[:6]) + more
 
 
-def seat(run: ProbeRun) -> Path:
+def start_of(run: ProbeRun) -> Path:
     """The first hops of every path of this run."""
     inside = hops.node(f"node {run.node}") if run.host_network else hops.pod(f"pod on node {run.node}")
     return (Hop(PlaceKind.POOL, f"pool {run.pool}"), inside)

@@ -38,8 +38,10 @@ ELSEWHERE = {
     "test_a_release_is_installed_upgraded_rolled_back_and_taken_away",
     ("docs/operations.md", r"helm "): "tests/controlplane/test_chart.py::"
     "test_a_release_is_installed_upgraded_rolled_back_and_taken_away",
-    ("docs/install.md", r"kubectl (apply --server-side -k \.|rollout status)"): "tests/controlplane/test_chart.py::"
-    "test_the_commands_of_kustomize_reach_a_ready_model",
+    (
+        "docs/install.md",
+        r"(kubectl (apply --server-side -k \.|rollout status)|hermetic rbac )",
+    ): "tests/controlplane/test_chart.py::test_the_commands_of_kustomize_reach_a_ready_model",
     ("docs/install.md", r"kubectl .*(pull\.yaml|hermetic-pull)"): "tests/node/test_image_pull.py::"
     "test_the_pod_of_the_page_proves_the_pull",
     ("docs/install.md", r"make image"): "tests/shipping/test_operator_image.py::test_two_builds_give_the_same_bytes",

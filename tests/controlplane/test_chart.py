@@ -6,8 +6,10 @@ which runs no program: beside it the operator runs as a process, with the Servic
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,7 +27,6 @@ from testbed.installation import CONFIGURATION, REPOSITORY, OperatorProcess, ope
 from testbed.kubectl import Kubectl
 from testbed.policies_in_force import wait_for_policies
 from testbed.programs import programs
-from tests.commandline import hermetic
 from tests.install_page import commands, manifest
 from tests.scenarios import a_baked_model, reporting
 
@@ -127,14 +128,12 @@ def test_the_commands_of_kustomize_reach_a_ready_model(cluster_of_its_own, tmp_p
         shutil.copytree(REPOSITORY / folder, home / folder)
     (home / "kustomization.yaml").write_text(manifest("With kustomize").replace("sha256:DIGEST", OLDER))
     (home / "manifests/operator/config.yaml").write_text(yaml.safe_dump(CONFIG))
-    for line in commands("With kustomize"):
-        subprocess.run(
-            [programs("kubernetes")["kubectl"], *line.split()[1:]],
-            cwd=home, env={"KUBECONFIG": str(one.plane.kubeconfig), "HOME": str(tmp_path)}, check=True,
-        )  # fmt: skip
-    limits = hermetic("rbac", "--config", home / "manifests/operator/config.yaml")
-    assert limits.code == 0, limits.err
-    one.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", stdin=limits.out)
+    (tmp_path / "kubectl").symlink_to(programs("kubernetes")["kubectl"])
+    (tmp_path / "hermetic").write_text(f'#!/bin/sh\nexec {sys.executable} -m hermetic "$@"\n')
+    (tmp_path / "hermetic").chmod(0o755)
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "KUBECONFIG": str(one.plane.kubeconfig), "HOME": str(tmp_path)}
+    shell = ["bash", "-eu", "-o", "pipefail", "-c", "\n".join(commands("With kustomize"))]
+    subprocess.run(shell, cwd=home, env={**os.environ, **path}, check=True)
     wait_for_policies(one.kubectl)
     assert one.operator_pod()["containers"][0]["image"].endswith(OLDER)
     one.kubectl("create", "namespace", "inference")

@@ -313,7 +313,7 @@ class Configuration(ApiModel):
     balancer address in none of them is taken for public. Default: none."""
     allowed_dns_servers: Annotated[list[ServerAddress], Field(max_length=32)] = []
     """IP addresses of DNS servers that CoreDNS and the machines may ask beside Azure's own: those of which you know
-    that they ask nobody outside in turn. The same list stands in the file given to `hermetic audit --policy`. Default:
+    that they ask no server outside in turn. The same list is in the file given to `hermetic audit --policy`. Default:
     none."""
     harmless_kinds: Annotated[list[KindOfAGroup], Field(max_length=256)] = []
     """Kinds of the API server that let no packet out, as GROUP/Kind, or GROUP/* for all of a group: those of which you

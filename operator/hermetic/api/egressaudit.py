@@ -314,7 +314,7 @@ class SignedEnvelope(ApiModel):
     payload: Annotated[str, Base64, StringConstraints(min_length=1, max_length=LARGEST_PAYLOAD)]
     """The statement in base64."""
     signatures: Annotated[list[EnvelopeSignature], Field(min_length=1, max_length=1), list_of("atomic")]
-    """The signature over payload type and payload: exactly one, for one that nobody checks could say anything."""
+    """The signature over payload type and payload: exactly one, for one that is not checked could say anything."""
 
 
 class EgressAttestationSpec(ApiModel):

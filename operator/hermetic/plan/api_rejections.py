@@ -35,7 +35,7 @@ def _translate(error: HermeticError) -> tuple[Reason, str]:
         case Rejected():
             return _rejected(error)
         case Conflict():
-            return Reason.PROGRESSING_WITH_RETRY, "somebody else wrote at the same moment; trying again"
+            return Reason.PROGRESSING_WITH_RETRY, "another writer changed it at the same moment; trying again"
         case NotFound():
             return Reason.PROGRESSING_WITH_RETRY, error.message
         case _:

@@ -43,7 +43,7 @@ class EnvelopeFault(ExplainedWord):
     )
     SIGNATURE_COUNT = (
         "SignatureCount",
-        "There is not exactly one signature: one that nobody checks would be a place to write to.",
+        "There is not exactly one signature: one that is not checked could hold anything.",
         "Use the envelope with the signature of one trusted key; a key is replaced by trusting two for a while.",
     )
 

@@ -134,7 +134,7 @@ def _read(estate: Estate, nic: NicFields) -> Interface:
     ways: list[Path] = [(PUBLIC_IP,)] if any(one.public_ip_address is not None for one in nic.ip_configurations) else []
     by_default, looks = told(estate, nic)
     ways += [(DEFAULT_OUTBOUND,)] if by_default else []
-    untold = missing(f"{nic.id}: nobody tells defaultOutboundConnectivityEnabled of this interface")
+    untold = missing(f"{nic.id}: defaultOutboundConnectivityEnabled of this interface is not reported")
     return Interface(
         nic.subnet_ids,
         tuple(one.private_ip_address for one in nic.ip_configurations if one.private_ip_address),

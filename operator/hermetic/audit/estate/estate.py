@@ -19,7 +19,7 @@ from hermetic.audit.estate.resource import Resource
 R = TypeVar("R", bound=Resource)
 T = TypeVar("T")
 
-UNASKED = Answer(problem=Problem(Trouble.NOT_ASKED, "nobody asked for it"))
+UNASKED = Answer(problem=Problem(Trouble.NOT_ASKED, "it was not queried"))
 
 
 class Estate:

@@ -49,7 +49,7 @@ def _target(
         return cannot_say(endpoint.id, "TargetNotNamed", "a connection does not say where it leads", endpoint)
     path = path_of(hops.private_endpoint(f"private endpoint {endpoint.name}"), name_of(target))
     if is_arm_id(target) and type_of(target).lower() == ARM:
-        words = "it leads to Azure Resource Manager: whoever has a token manages the tenant from here"
+        words = "it leads to Azure Resource Manager: with a token the tenant is managed from here"
         return fails(endpoint.id, "ResourceManager", words, endpoint, paths=(path,), severity=Severity.HIGH)
     if is_allowed(policy, target):
         return passes(endpoint.id, "TargetAllowed", f"the policy allows {target}", endpoint)
@@ -116,7 +116,7 @@ def _exposure(estate: Estate, policy: Policy, service: PrivateLinkService) -> It
         if subscription_of(consumer) and policy.owns(consumer, *ours):
             continue
         if status == "approved":
-            said.append(f"used by {consumer or 'somebody not named'}")
+            said.append(f"used by {consumer or 'a consumer that is not named'}")
         elif status not in {"pending", "rejected", "disconnected"}:
             pending.append(f"connection {connection.name}: status {status!r} is not known")
     if said:

@@ -151,7 +151,7 @@ def _gateways(nic: NicFields) -> set[str]:
 def _chained(
     resource: str, what: Hop, gateways: set[str], look: Observation, fill: Fill, remedy: str = ""
 ) -> Judgement:
-    words = f"chained to {', '.join(sorted(gateways))}: packets pass an appliance that somebody else may run"
+    words = f"chained to {', '.join(sorted(gateways))}: packets pass an appliance that another team may run"
     paths = (path_of(what, hops.gateway("gateway load balancer"), hops.firewall("appliance")),)
     return fails(resource, "Chained", words, look, paths=paths, remedy=remedy, fill=fill)
 

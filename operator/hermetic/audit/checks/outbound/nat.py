@@ -93,7 +93,7 @@ def natgw_inventory(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             yield fails(
                 gateway.id,
                 "OneAssociationAway",
-                "it serves nobody, and is one association away from a subnet of the cluster",
+                "it serves no subnet, and is one association away from a subnet of the cluster",
                 gateway,
                 severity=Severity.INFO,
                 remedy="Where nothing needs it:\naz network nat gateway delete --ids NAT_GATEWAY_ID",

@@ -74,7 +74,7 @@ def _default(served: ServedTable, way: OutboundRoute) -> Judgement:
         words = f"route {way.route.name}: {way.words}; what becomes of such packets is not documented"
         return cannot_say(served.table.id, "DefaultStays", words, served.seen)
     reason = "DefaultToUnknownHop" if way.hop is NextHopKind.UNKNOWN else "DefaultToAppliance"
-    words = f"route {way.route.name}: {way.words}; whoever runs what stands there decides about the internet"
+    words = f"route {way.route.name}: {way.words}; what runs at that address decides about the internet"
     paths = _paths(served, way.next_hop, INTERNET)
     return fails(served.table.id, reason, words, served.seen, paths=paths, fill={"RULE_NAME": way.route.name})
 

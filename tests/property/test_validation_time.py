@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.plan.gates import GATES
-from tests.scenarios import VLLM_IMAGE, a_share_model, changed
+from tests.scenarios import NIM_IMAGE, SGLANG_IMAGE, VLLM_IMAGE, a_share_model, changed
 from tests.worlds import a_world
 
 LIMIT = 0.06
@@ -32,12 +32,19 @@ def _filled(unit: str, size: int) -> str:
 
 
 flags = st.sampled_from(["--response-role=", "--chat-template=", "--hf-overrides=", "--compilation-config="])
+engines = st.sampled_from(
+    [
+        ("vllm", {"image": VLLM_IMAGE, "version": "0.33.0"}),
+        ("nim", {"image": NIM_IMAGE, "line": "2.0"}),
+        ("sglang", {"image": SGLANG_IMAGE, "version": "0.5.23"}),
+    ]
+)
 
 
-def the_longest(flag: str, arguments: str, values: str) -> dict[str, Any]:
+def the_longest(engine_of: tuple[str, dict[str, str]], flag: str, arguments: str, values: str) -> dict[str, Any]:
+    name, image = engine_of
     engine = {
-        "image": VLLM_IMAGE,
-        "version": "0.33.0",
+        **image,
         "extraArgs": [flag + _filled(arguments, 1000) for _ in range(64)],
         "extraEnv": [{"name": f"V{number}", "value": _filled(values, 4096)} for number in range(63)]
         + [{"name": "VLLM_LOGGING_LEVEL", "value": _filled(values, 4096)}],
@@ -47,16 +54,18 @@ def the_longest(flag: str, arguments: str, values: str) -> dict[str, Any]:
     weights = {"azureFiles": {"account": "a", "share": "models", "folder": "/".join(["ab"] * 340)}}
     return changed(
         a_share_model(),
-        engine={"vllm": engine},
+        engine={name: engine},
         endpoint={**address, "allowedClients": clients},
         weights={**weights, "azureFiles": {**weights["azureFiles"], "account": "contosomodels"}},
     )["spec"]
 
 
-@given(flags, units, units)
+@given(engines, flags, units, units)
 @settings(max_examples=60, deadline=None, phases=[Phase.explicit, Phase.generate])
-def test_the_longest_spec_is_read_and_judged_in_time(flag: str, arguments: str, values: str) -> None:
-    manifest = the_longest(flag, arguments, values)
+def test_the_longest_spec_is_read_and_judged_in_time(
+    engine: tuple[str, dict[str, str]], flag: str, arguments: str, values: str
+) -> None:
+    manifest = the_longest(engine, flag, arguments, values)
     best = LIMIT * 50
     for _ in range(5):
         started = time.process_time()
@@ -70,10 +79,12 @@ def test_the_longest_spec_is_read_and_judged_in_time(flag: str, arguments: str, 
     assert best <= LIMIT, f"{best * 1000:.1f} ms"
 
 
-@given(flags, units, units)
+@given(engines, flags, units, units)
 @settings(max_examples=20, deadline=None, phases=[Phase.explicit, Phase.generate])
-def test_the_longest_spec_is_read_in_time(flag: str, arguments: str, values: str) -> None:
-    manifest = the_longest(flag, arguments, values)
+def test_the_longest_spec_is_read_in_time(
+    engine: tuple[str, dict[str, str]], flag: str, arguments: str, values: str
+) -> None:
+    manifest = the_longest(engine, flag, arguments, values)
     best = LIMIT
     for _ in range(40):
         started = time.process_time()

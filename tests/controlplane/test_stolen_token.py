@@ -6,12 +6,14 @@ remains" of the page, and fails here once it has them no longer.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 
 import pytest
 
 from hermetic.objects.names import Owner
 from hermetic.objects.rendering import render
+from testbed.errors import ApiError
 from testbed.installation import wait_for
 from tests.controlplane.test_fences import a_probe
 from tests.controlplane.thief import (
@@ -310,6 +312,16 @@ def _an_owner_that_is_not_there(stolen: Stolen) -> object:
     return stolen.account.create(stolen.at(KINDS["Deployment"]) + DRY, child)
 
 
+def _the_gate_of_pods(stolen: Stolen) -> object:
+    """The Lease with another annotation, as an operator renews it; one is made where none worked before."""
+    path = f"{LEASES}/hermetic-system/leases/hermetic"
+    with contextlib.suppress(ApiError):
+        stolen.admin.create(path.rpartition("/")[0], named("hermetic"))
+    lease = stolen.account.get(path)
+    lease["metadata"].setdefault("annotations", {})["hermetic.dev/pods-until"] = "2099-01-01T00:00:00Z"
+    return stolen.account.replace(path + DRY, lease)
+
+
 def _status_of_the_model(stolen: Stolen) -> object:
     path = f"{HERMETIC}/namespaces/{stolen.home}/modeldeployments/{stolen.owner.name}/status{DRY}"
     return stolen.account.merge(path, {"status": {"replicas": 1}})
@@ -356,6 +368,9 @@ REMAINS: dict[str, Remains] = {
     "an Event about a model": Remains(
         create("/apis/events.k8s.io/v1/namespaces/{home}/events", an_event("ModelDeployment", "hermetic.dev/v1alpha1")),
         (MODELS, "events.k8s.io", "events"), "false Events about ModelDeployments",
+    ),
+    "a gate of pods that is open": Remains(
+        _the_gate_of_pods, ("hermetic-operator-lease", "coordination.k8s.io", "leases"), "start without a proof"
     ),
     "a Lease beside its own": Remains(
         create(f"{LEASES}/hermetic-system/leases", named("x")),

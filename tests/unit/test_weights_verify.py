@@ -307,6 +307,16 @@ def test_an_unreadable_file_is_told_as_a_mode(tmp_path: Path) -> None:
         assert verified(folder)[1] == [("ModeUnreadable", "config.json")]
 
 
+def test_an_unreadable_folder_is_told_as_a_mode_in_the_termination_message_too(tmp_path: Path) -> None:
+    folder = a_model(tmp_path / "model", shards=1)
+    hermetic("manifest", folder)
+    folder.chmod(0)
+    with as_no_root(folder, tmp_path):
+        ran = hermetic("verify", folder, "--termination-log", tmp_path / "message")
+    assert (ran.code, "ModeUnreadable" in ran.err) == (1, True), ran.err
+    assert "ModeUnreadable" in (tmp_path / "message").read_text()
+
+
 def test_what_is_no_folder_of_weights_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "empty").mkdir()

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from hermetic.api.weights_reasons import WeightsReason
+from hermetic.errors import Unreachable
 from hermetic.weights.entries import (
     FILES,
     FOLDER,
@@ -91,12 +92,25 @@ def verify(
 
 
 def opened(folder: Path, limits: Limits) -> Tree:
-    """The folder, opened within the time limits: a share may hang already then."""
+    """The folder, opened within the time limits: a share may hang already then.
+
+    Raises WeightsStopped where its mode does not let it be read, and Unreachable where it is not there.
+    """
     trees: list[Tree] = []
     work_through(
-        iter([None]), lambda _task, _buffer: trees.append(Tree(folder)), Progress(at=str(folder)), _outer(limits)
+        iter([None]), lambda _task, _buffer: trees.append(_tree(folder)), Progress(at=str(folder)), _outer(limits)
     )
     return trees[0]
+
+
+def _tree(folder: Path) -> Tree:
+    try:
+        return Tree(folder)
+    except Unreachable as refused:
+        if not isinstance(refused.__context__, PermissionError):
+            raise
+        finding = WeightsFinding(WeightsReason.MODE_UNREADABLE, "", "a folder that may be read", "EACCES")
+        raise WeightsStopped(finding) from None
 
 
 def _outer(limits: Limits) -> Limits:

@@ -16,6 +16,7 @@ from typing import NoReturn
 DIGEST = "@DIGEST@"
 PYTHON = "@PYTHON@"
 PACKAGES = "packages"
+OLDEST = (3, 11)
 BAD_INPUT, UNREACHABLE = 2, 4
 
 
@@ -23,10 +24,12 @@ def start() -> None:
     """Unpack where needed, and run the command."""
     version, machine = f"{sys.version_info[0]}.{sys.version_info[1]}", f"{platform.system()} {platform.machine()}"
     if (version, machine) != (PYTHON, "Linux x86_64"):
+        build = f", or build one for this Python: make cli CLI_PYTHON={version}"
+        fits = sys.version_info >= OLDEST and machine == "Linux x86_64"
         end(
             BAD_INPUT,
             f"error: HRM-INP-001: this file is for Python {PYTHON} on Linux x86_64, not Python {version} on {machine}",
-            f"fix: run it with python{PYTHON}, or build one for this Python: make cli CLI_PYTHON={version}",
+            f"fix: run it with python{PYTHON} on Linux x86_64{build if fits else ''}",
         )
     try:
         folder = unpacked(Path(__file__).parent)

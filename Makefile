@@ -106,7 +106,7 @@ generate: $(INSTALLED) ## write what is generated: CRDs, their reference, reason
 .PHONY: test
 test: check packages programs azure-cli wheels ## every test layer: pure, real API server, real node
 	$(BIN)/python -m pytest tests/unit tests/property tests/golden tests/controller tests/network tests/browser --numprocesses 2 --dist worksteal
-	$(BIN)/python -m pytest tests/commands tests/shipping
+	$(BIN)/python -m pytest tests/commands tests/shipping --numprocesses 2 --dist loadfile
 	$(BIN)/python -m pytest tests/controlplane --numprocesses 2 --dist loadfile
 	$(BIN)/python -m pytest tests/node
 

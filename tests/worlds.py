@@ -12,6 +12,7 @@ from hermetic.api.configuration import Configuration
 from hermetic.api.modeldeployment import ModelDeployment, ModelDeploymentSpec
 from hermetic.objects.names import Owner
 from hermetic.objects.rendering import render
+from hermetic.objects.weights_verifier import Verifier
 from hermetic.plan.planning import Plan
 from hermetic.plan.snapshot import ChildKey, ClusterSnapshot, IsolationEvidence, NodeFacts
 from testbed.installation import CONFIGURATION
@@ -78,9 +79,11 @@ def living(manifest: Mapping[str, Any], before: Mapping[str, Any] | None = None)
     return live
 
 
-def children_of(manifest: Manifest) -> dict[ChildKey, Manifest]:
+def children_of(manifest: Manifest, verifier: Verifier | None = None) -> dict[ChildKey, Manifest]:
     """Every child, alive and as it should be."""
-    return {(c["kind"], c["metadata"]["name"]): living(c) for c in render(owner_of(manifest), spec_of(manifest))}
+    spec = spec_of(manifest)
+    verified = verifier if spec.weights.is_mounted else None
+    return {(c["kind"], c["metadata"]["name"]): living(c) for c in render(owner_of(manifest), spec, verified)}
 
 
 def serving(world: ClusterSnapshot, pods: int, /, **status: Any) -> ClusterSnapshot:

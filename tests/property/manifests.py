@@ -9,14 +9,26 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from hermetic.api.configuration import Configuration
+from hermetic.api.weights_reasons import WeightsReason
 from hermetic.engines.vllm_tables import supported_minors
 from hermetic.objects.names import TEMPLATE_LABEL
+from hermetic.objects.weights_verifier import Signers, Verifier
 from hermetic.plan.snapshot import ClusterSnapshot, Warned
+from hermetic.weights.findings import WeightsFinding, termination_message
+from tests.attestations import a_p256_key, public_pem_of
 from tests.scenarios import DIGEST, NIM_IMAGE, VLLM_IMAGE, Manifest
-from tests.worlds import NOW, a_world, addressed, an_a100_node, children_of, evidence, owner_of, rendered, serving
+from tests.worlds import NOW, POLICY, a_world, addressed, an_a100_node, children_of, evidence, owner_of, serving
 
 # Searched for afterwards in everything that is written: no such text may leave the place it was said in.
 SECRET_NAMES = ("tls-secret-name", "key-secret-name")
+HERMETIC_IMAGE, EARLIER_IMAGE = (f"contoso.azurecr.io/hermetic@sha256:{digit * 64}" for digit in "ab")
+PUBLIC_KEY = public_pem_of(a_p256_key().key)
+WRITTEN = POLICY.model_dump(by_alias=True, exclude_none=True)
+VERIFYING = {"name": "verify-weights", "image": HERMETIC_IMAGE, "restartCount": 0}
+VERIFIED = {"digest": f"sha256:{'5e' * 32}", "signedBy": "platform", "files": 9, "bytes": 7, "seconds": 1.0}
+WRONG_KEY = WeightsFinding(WeightsReason.WRONG_KEY, "", "a", "b")
+HANGING = WeightsFinding(WeightsReason.SHARE_HANGS, "model.safetensors", "an answer", "none for 120 s")
 
 names = st.from_regex(r"[a-z]([-a-z0-9]{0,44}[a-z0-9])?", fullmatch=True)
 relative_paths = st.lists(st.from_regex(r"[a-z0-9][a-z0-9_.-]{0,12}", fullmatch=True), min_size=1, max_size=3).map(
@@ -65,6 +77,20 @@ sources = st.one_of(
         lambda path: {"imageVolume": {"reference": f"contoso.azurecr.io/models/phi@sha256:{DIGEST}", **path}},
         optional(path=relative_paths),
     ),
+)
+# Require would need an image that verifies, which only some of the worlds have.
+pins = st.just({}) | st.builds(
+    lambda asked: {"integrity": asked},
+    optional(
+        policy=st.sampled_from(["Warn", "Off"]),
+        digest=st.just(f"sha256:{'5e' * 32}"),
+        allow=st.just(["tokenization $(HOME).py"]),
+    ).map(lambda asked: {"policy": "Warn", **asked}),
+)
+verifying = st.just({}) | st.builds(
+    lambda verifiers, minimum: {"verifiers": verifiers, "publicKeys": [PUBLIC_KEY], "minimumPolicy": minimum},
+    st.sampled_from([[HERMETIC_IMAGE], [HERMETIC_IMAGE, EARLIER_IMAGE], [EARLIER_IMAGE]]),
+    st.sampled_from(["Require", "Warn", "Off"]),
 )
 variables = st.lists(
     st.builds(
@@ -159,6 +185,7 @@ def manifests(draw: st.DrawFn) -> Manifest:
     """Any ModelDeployment that every gate but that of isolation lets through."""
     gpus, vllm, weights = draw(st.sampled_from([1, 2, 4, 8])), draw(st.booleans()), draw(sources)
     engine = draw(vllm_engines(gpus) if vllm else nim_engines(baked="bakedImage" in weights))
+    pinned = draw(pins) if not {"bakedImage", "imageVolume"} & {*weights} else {}
     accelerator = {
         "count": gpus,
         **draw(
@@ -178,7 +205,7 @@ def manifests(draw: st.DrawFn) -> Manifest:
     spec = {
         "model": {"name": "meta/llama", **({"aliases": ["llama"]} if vllm and draw(st.booleans()) else {})},
         "engine": engine,
-        "weights": weights,
+        "weights": {**weights, **pinned},
         "accelerator": accelerator,
         "endpoint": draw(endpoints(vllm=vllm)),
         **draw(
@@ -226,6 +253,17 @@ states = st.sampled_from(
         {"terminated": {"exitCode": 1, "message": "unrecognized arguments: --x"}},
     ]
 )
+verifications = st.sampled_from(
+    [
+        {"state": {"running": {}}},
+        *(
+            {"state": {"terminated": {"exitCode": 1 - (not findings), "message": message}}}
+            for findings, verdict in (([], "Pass"), ([WRONG_KEY], "Fail"), ([HANGING], "Unknown"))
+            for message in [termination_message(findings, {**VERIFIED, "verdict": verdict}).decode()]
+        ),
+        {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 2}}},
+    ]
+)
 last_states = st.sampled_from(
     [
         {},
@@ -262,7 +300,11 @@ def pods(draw: st.DrawFn, mark: str) -> Manifest:
             "creationTimestamp": stamp,
             "labels": {TEMPLATE_LABEL: draw(st.sampled_from([mark, mark, "earlier"]))},
         },
-        "status": {"conditions": draw(pod_conditions), "containerStatuses": draw(st.just([container]) | st.just([]))},
+        "status": {
+            "conditions": draw(pod_conditions),
+            "containerStatuses": draw(st.just([container]) | st.just([])),
+            "initContainerStatuses": draw(st.just([]) | verifications.map(lambda one: [{**VERIFYING, **one}])),
+        },
     }
 
 
@@ -296,13 +338,17 @@ addresses = st.lists(st.sampled_from(["10.0.0.4", "203.0.113.7"]), max_size=2)
 @st.composite
 def worlds(draw: st.DrawFn, manifest: Manifest, *, public: bool = True) -> ClusterSnapshot:
     """A world in which any of the children may live, some changed by others, with pods and nodes in any state."""
-    mark = rendered(manifest)["Deployment"]["metadata"]["annotations"][TEMPLATE_LABEL]
-    children = {key: child for key, child in children_of(manifest).items() if draw(st.booleans())}
+    policy = Configuration.model_validate({**WRITTEN, "integrity": draw(verifying)})
+    verifier = draw(st.none() | st.just(Verifier(EARLIER_IMAGE, "Require", Signers((PUBLIC_KEY,)))))
+    everything = children_of(manifest, verifier)
+    mark = everything["Deployment", manifest["metadata"]["name"]]["metadata"]["annotations"][TEMPLATE_LABEL]
+    children = {key: child for key, child in everything.items() if draw(st.booleans())}
     for child in children.values():
         if draw(st.booleans()):
             _meddle_with(child)
     world = a_world(
         owner_of(manifest),
+        policy=policy,
         children=children,
         evidence=draw(evidences),
         generation=draw(st.integers(1, 3)),

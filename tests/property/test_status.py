@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hermetic.api.condition_updates import CONDITION_REASONS
 from hermetic.api.modeldeployment import ModelDeploymentStatus
-from hermetic.api.reasons import REASONS
 from hermetic.plan.planning import plan
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.status import same_status, status
@@ -41,7 +41,7 @@ def test_exactly_one_of_ready_reconciling_and_stalled_is_true(seen):
 @given(with_worlds)
 def test_stalled_is_said_exactly_of_what_only_a_human_can_mend(seen):
     found = conditions(said(*seen)[0])
-    needs_human = found["Ready"]["status"] != "True" and REASONS[found["Ready"]["reason"]].needs_human
+    needs_human = found["Ready"]["status"] != "True" and CONDITION_REASONS[found["Ready"]["reason"]].needs_human
     assert ("Stalled" in found) == needs_human
 
 

@@ -13,6 +13,8 @@ from hermetic.api.conditions import ConditionType
 from hermetic.api.configuration import Configuration
 from hermetic.api.reasons import Reason
 from hermetic.api.weights_reasons import WeightsReason
+from hermetic.cli.status.remedies import remedy_for
+from hermetic.controller.condition_events import announcements
 from hermetic.objects.names import TEMPLATE_LABEL
 from hermetic.plan.gates import first_block
 from hermetic.plan.planning import plan
@@ -305,6 +307,19 @@ def test_a_container_that_waits_for_its_next_try_still_says_why(world):
     ready = conditions(status(spec, waiting, plan(spec, waiting, NOW), (), NOW))["Ready"]
     assert (ready["status"], ready["reason"]) == ("False", "DigestMismatch")
     assert "model-00002-of-00003.safetensors" in ready["message"]
+
+
+@pytest.mark.parametrize("reason", WeightsReason)
+def test_every_finding_is_an_event_and_has_a_command(world, reason):
+    spec = spec_of(on_a_share(digest=ROOT))
+    before, after = (
+        status(spec, seen, plan(spec, seen, NOW), (), NOW) for seen in (world, found_in(world, failed(reason)))
+    )
+    said = [one for one in announcements(before, after) if one.action == "VerifyWeights"]
+    assert [(one.severity, one.reason) for one in said] == ([] if reason.is_unknown else [("Warning", reason.value)])
+    remedy = remedy_for(reason.value, "inference", "llama", "llama-0", "")
+    assert remedy is not None
+    assert remedy.commands == ("kubectl logs llama-0 --namespace inference --container verify-weights",)
 
 
 def test_weights_that_match_only_their_own_manifest_are_not_verified():

@@ -8,10 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from hermetic.api.conditions import ConditionType
-from hermetic.api.reasons import Reason
+from hermetic.api.reasons import REASONS, Reason
 from hermetic.api.text import one_line
 from hermetic.api.times import timestamp
-from hermetic.api.weights_reasons import WeightsReason
+from hermetic.api.weights_reasons import WEIGHTS_REASONS, WeightsReason
+
+CONDITION_REASONS: Mapping[str, Reason | WeightsReason] = {**REASONS, **WEIGHTS_REASONS}
+"""Every reason that a condition may have, by its word."""
 
 
 @dataclass(frozen=True, slots=True)

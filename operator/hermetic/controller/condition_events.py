@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from hermetic.api.condition_updates import CONDITION_REASONS
 from hermetic.api.conditions import ConditionType
-from hermetic.api.reasons import REASONS, WARNED_OF
+from hermetic.api.reasons import WARNED_OF
 
 ANNOUNCED = (
     ConditionType.READY,
+    ConditionType.WEIGHTS_VERIFIED,
     ConditionType.MODEL_FITS,
     ConditionType.CACHES_USED,
     ConditionType.ISOLATION_VERIFIED,
@@ -28,8 +30,10 @@ ANNOUNCED_AT_ONCE = frozenset(
         ConditionType.AUDIT_FAULTY,
     )
 )
+ANNOUNCED_AS_FALSE = frozenset((ConditionType.WEIGHTS_VERIFIED, ConditionType.ENDPOINT_PRIVATE))
 ACTIONS = {
     ConditionType.READY: "Reconcile",
+    ConditionType.WEIGHTS_VERIFIED: "VerifyWeights",
     ConditionType.MODEL_FITS: "ComputeMemory",
     ConditionType.CACHES_USED: "ChooseCaches",
     ConditionType.ISOLATION_VERIFIED: "JudgeIsolation",
@@ -63,7 +67,7 @@ def announcements(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterat
             severity="Warning" if _is_bad(condition) else "Normal",
             reason=condition["reason"],
             action=ACTIONS[ConditionType(kind)],
-            note=condition["message"] or REASONS[condition["reason"]].meaning,
+            note=condition["message"] or CONDITION_REASONS[condition["reason"]].meaning,
         )
 
 
@@ -71,7 +75,7 @@ def _is_news(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:
     """Whether the change is announced; the ordinary first conditions of a new object are not."""
     if old is None:
         return new["type"] in ANNOUNCED_AT_ONCE and _is_bad(new)
-    if new["type"] == ConditionType.ENDPOINT_PRIVATE and new["status"] != "False":
+    if new["type"] in ANNOUNCED_AS_FALSE and new["status"] != "False":
         return False
     return (old["status"], old["reason"]) != (new["status"], new["reason"])
 
@@ -79,4 +83,4 @@ def _is_news(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:
 def _is_bad(condition: Mapping[str, Any]) -> bool:
     if condition["reason"] in WARNED_OF:
         return True
-    return condition["status"] != "True" and REASONS[condition["reason"]].needs_human
+    return condition["status"] != "True" and CONDITION_REASONS[condition["reason"]].needs_human

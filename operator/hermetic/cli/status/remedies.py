@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hermetic.api.reasons import REASONS, Reason
+from hermetic.api.condition_updates import CONDITION_REASONS
+from hermetic.api.reasons import Reason
+from hermetic.api.weights_reasons import WeightsReason
 
 _AUDIT_AGAIN = frozenset(
     {
@@ -29,6 +31,7 @@ _PROBES = (
 )
 _OPERATOR_LOG = ("kubectl logs --namespace hermetic-system --selector app.kubernetes.io/name=hermetic --tail 100",)
 _DESCRIBE_POD = ("kubectl describe pod {pod} --namespace {namespace}",)
+_OF_WEIGHTS = ("kubectl logs {pod} --namespace {namespace} --container verify-weights",)
 _LOGS = ("kubectl logs {pod} --namespace {namespace} --container engine --previous",)
 _DESCRIBE_SERVICE = ("kubectl describe service {name} --namespace {namespace}",)
 _ROLLOUT = ("kubectl rollout status deployment/{name} --namespace {namespace}",)
@@ -99,15 +102,16 @@ def remedy_for(reason: str, namespace: str, name: str, pod: str, cluster: str) -
     `pod` is one that does not serve ("" when there is none), `cluster` the ARM id in the EgressAudit ("" when it
     cannot be read).
     """
-    known = REASONS.get(reason)
+    known = CONDITION_REASONS.get(reason)
     if known is None:
         return None
     blanks = {"namespace": namespace, "name": name, "pod": pod, "cluster": cluster or "CLUSTER_ARM_ID"}
-    commands = tuple(command.format(**blanks) for command in _COMMANDS.get(known, ()) if pod or "{pod}" not in command)
+    told = _OF_WEIGHTS if isinstance(known, WeightsReason) else _COMMANDS.get(known, ())
+    commands = tuple(command.format(**blanks) for command in told if pod or "{pod}" not in command)
     return Remedy(_advice(known, cluster), commands)
 
 
-def _advice(reason: Reason, cluster: str) -> str:
+def _advice(reason: Reason | WeightsReason, cluster: str) -> str:
     if reason not in _AUDIT_AGAIN:
         return reason.remedy
     audit = "on the jump box audit again, then apply the attestation"

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from hermetic.api.condition_updates import CONDITION_REASONS
 from hermetic.api.conditions import ConditionType
-from hermetic.api.reasons import REASONS, Reason
+from hermetic.api.reasons import Reason
 from hermetic.api.times import moment_in
 from hermetic.cli.status.isolation import Proof, proof
 from hermetic.cli.status.remedies import Remedy, remedy_for
@@ -36,6 +37,9 @@ BLOCKING_NEW_PODS = frozenset(
         Reason.INSUFFICIENT_GPU_MEMORY,
         Reason.TENSOR_PARALLEL_IMPOSSIBLE,
         Reason.NIM_PROFILE_MISMATCH,
+        Reason.INTEGRITY_NOT_PINNED,
+        Reason.INTEGRITY_KEY_REFUSED,
+        Reason.VERIFIER_NOT_CONFIGURED,
         Reason.ENDPOINT_CONFLICT,
         Reason.CHILD_NOT_OWNED,
         Reason.ISOLATION_EVIDENCE_MISSING,
@@ -175,14 +179,18 @@ def _remedy(
         return None
     if ready.reason == NOT_SEEN:
         return Remedy("see whether the operator runs", ("kubectl get pods --namespace hermetic-system",))
-    if audit is not None and REASONS.get(ready.reason) in OF_THE_PROOF and (brings := proof(audit).remedy) is not None:
+    if (
+        audit is not None
+        and CONDITION_REASONS.get(ready.reason) in OF_THE_PROOF
+        and (brings := proof(audit).remedy) is not None
+    ):
         return brings
     pod = next((state.name for state in pods if state.state not in {"ready", "ending"}), "")
     return remedy_for(ready.reason, metadata["namespace"], metadata["name"], pod, _at(audit or {}, "spec", "cluster"))
 
 
 def _blocks(ready: ConditionRow, serving: int) -> str:
-    if ready.truth == "True" or REASONS.get(ready.reason) not in BLOCKING_NEW_PODS:
+    if ready.truth == "True" or CONDITION_REASONS.get(ready.reason) not in BLOCKING_NEW_PODS:
         return ""
     keeps = "the one that runs keeps serving" if serving == 1 else f"the {serving} that run keep serving"
     return f"blocks new pods; {keeps}" if serving else "blocks new pods"

@@ -80,7 +80,11 @@ async def running(
         on_verdict=queue.add_all,
         policy=Policy(allowed_registries=("contoso.azurecr.io",), hermetic_namespaces=("hermetic-system", PROBES)),
     )
-    judging = LazyAuditor(store, lambda: (auditor, sight), faults)
+
+    async def make() -> tuple[Auditor, ClusterCache]:
+        return auditor, sight
+
+    judging = LazyAuditor(store, make, faults)
     operator = Manager(
         api=cluster,
         store=store,

@@ -99,7 +99,7 @@ async def _operator(world: World, clock: Clock) -> None:
             group.create_task(_as_kopf(world, operator, watched))
 
 
-def _no_audit() -> Any:
+async def _no_audit() -> Any:
     raise AssertionError("there is no EgressAudit")
 
 

@@ -17,6 +17,33 @@ from hermetic.errors import ConfigurationInvalid
 
 LOADED = "import sys, hermetic.cli.run, hermetic.controller.composition; print(*sys.modules)"
 
+LOADING = """
+import asyncio, contextlib, sys
+from hermetic.api.configuration import Configuration
+from hermetic.controller.composition import assemble
+from hermetic.controller.telemetry import Telemetry
+from hermetic.kube.connection import Connection
+
+async def nothing():
+    return ""
+
+async def main():
+    parts = assemble(Configuration(), Connection("http://127.0.0.1:1", nothing), Telemetry())
+    metadata = {"name": "cluster", "uid": "u", "resourceVersion": "1"}
+    parts.operator.see({"kind": "EgressAudit", "metadata": metadata, "spec": {}}, gone=False)
+    looking, turns = asyncio.ensure_future(parts.judging.look()), 0
+    while not hasattr(sys.modules.get("hermetic.controller.audit_composition"), "assemble_audit"):
+        await asyncio.sleep(0.001)
+        turns += 1
+    looking.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await looking
+    await parts.api.close()
+    print(turns)
+
+asyncio.run(main())
+"""
+
 
 async def test_a_port_that_somebody_else_holds_is_named_with_what_to_do() -> None:
     with socket.create_server(("", 0)) as held:
@@ -33,6 +60,12 @@ def test_without_an_egress_audit_nothing_of_the_audit_is_loaded() -> None:
     )
     assert "hermetic.controller.reconciler" in loaded
     assert not {"cryptography", "jinja2", "httpx", "hermetic.audit.evaluation", "hermetic.audit.checks"} & loaded
+
+
+def test_while_the_audit_is_loaded_everything_else_has_its_turn() -> None:
+    """It takes a second, and more on a busy machine: the Lease must be renewed meanwhile."""
+    turns = subprocess.run([sys.executable, "-c", LOADING], capture_output=True, text=True, check=True).stdout
+    assert int(turns) > 20
 
 
 def test_the_audit_in_the_cluster_is_told_what_the_configuration_allows() -> None:

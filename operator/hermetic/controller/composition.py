@@ -11,6 +11,7 @@ import socket
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import structlog
@@ -116,7 +117,11 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
     return OperatorParts(operator, following, judging, recorder, lease, api, telemetry)
 
 
-def _audit(shared: Shared, faults: AuditFaults, feeds: Callable[[Kind], Feed | None]) -> tuple[Auditor, ClusterCache]:
+async def _audit(
+    shared: Shared, faults: AuditFaults, feeds: Callable[[Kind], Feed | None]
+) -> tuple[Auditor, ClusterCache]:
+    # In a thread: it takes a second of processor time, and many on a busy machine, which the Lease would not outlast.
+    await asyncio.to_thread(import_module, "hermetic.controller.audit_composition")
     from hermetic.controller.audit_composition import (
         assemble_audit,
     )  # costs 20 MiB, and is not needed without an EgressAudit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from hermetic.controller.audit_faults import AuditFaults
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 class LazyAuditor:
     """Evaluates the EgressAudit; `make` creates the auditor and its cluster cache when first needed."""
 
-    def __init__(self, store: Store, make: Callable[[], tuple[Auditor, ClusterCache]], faults: AuditFaults) -> None:
+    def __init__(
+        self, store: Store, make: Callable[[], Awaitable[tuple[Auditor, ClusterCache]]], faults: AuditFaults
+    ) -> None:
         self._store = store
         self._make = make
         self._faults = faults
@@ -32,7 +34,7 @@ class LazyAuditor:
             if self._store.object(EGRESS_AUDIT, THE_EGRESS_AUDIT) is None:
                 return Outcome()
             try:
-                self._parts = self._make()
+                self._parts = await self._make()
             except Exception as error:
                 self._faults.met("assembly", error)
                 raise

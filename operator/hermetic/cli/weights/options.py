@@ -67,8 +67,8 @@ def allow_option(function: Function) -> Function:
 
 def folder_argument(function: Function) -> Function:
     """DIR: the folder of weights."""
-    # Whether it may be read is a result of verification, not a mistake in the command.
-    return click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, readable=False))(function)
+    # Whether it may be read, and answers at all, is a result of verification: click.Path would ask before its limits.
+    return click.argument("folder", metavar="DIR", type=Path)(function)
 
 
 def digest_option(meaning: str) -> Callable[[Function], Function]:

@@ -1,0 +1,93 @@
+"""`hermetic verify` as a process, on a mount that fails: it ends in time, with a reason, and decides nothing."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed.errors import CannotRunError
+from testbed.faulty_share import HANGS, FaultyShare
+from tests.commandline import Ran, hermetic, hermetic_process
+from tests.weights import a_model
+
+SHARD = "model-00002-of-00003.safetensors"
+
+
+@pytest.fixture
+def share(tmp_path: Path) -> Iterator[FaultyShare]:
+    model = a_model(tmp_path / "model")
+    assert hermetic("manifest", model).code == 0
+    (tmp_path / "mounted").mkdir()
+    try:
+        with FaultyShare(model, tmp_path / "mounted") as share:
+            yield share
+    except CannotRunError as reason:
+        pytest.skip(str(reason))
+
+
+def verified(tmp_path: Path) -> Ran:
+    return hermetic_process(
+        "verify", tmp_path / "mounted", "--stall", "1.5", "--termination-log", tmp_path / "log", timeout=60
+    )
+
+
+def findings(tmp_path: Path) -> list[tuple[str, str]]:
+    told = json.loads((tmp_path / "log").read_text())
+    return [(each["reason"], each["file"]) for each in told["findings"]]
+
+
+@pytest.mark.usefixtures("share")
+def test_a_mount_that_works_verifies(tmp_path: Path) -> None:
+    assert (ran := verified(tmp_path)).code == 0, ran.err
+
+
+@pytest.mark.parametrize("operation", ["open", "read"])
+@pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.ETIMEDOUT])
+def test_an_error_of_the_server_decides_nothing(share: FaultyShare, tmp_path: Path, operation: str, code: int) -> None:
+    share.fault = lambda asked, path, offset: (
+        code if (asked, path) == (operation, SHARD) and offset >= (2**17 if asked == "read" else 0) else 0
+    )
+    ran = verified(tmp_path)
+    assert ran.code == 3
+    assert ran.errors[0].startswith("error: HRM-WGT-002: ")
+    assert findings(tmp_path) == [("ReadFailed", SHARD)]
+    assert errno.errorcode[code] in ran.err
+
+
+def test_a_handle_that_is_stale_once_is_opened_again(share: FaultyShare, tmp_path: Path) -> None:
+    stale: list[str] = []
+
+    def fault(asked: str, path: str, _offset: int) -> int:
+        if (asked, path) == ("open", SHARD) and not stale:
+            stale.append(path)
+            return errno.ESTALE
+        return 0
+
+    share.fault = fault
+    assert (ran := verified(tmp_path)).code == 0, ran.err
+    assert stale
+
+
+@pytest.mark.parametrize(
+    ("operation", "path"),
+    [("read", SHARD), ("open", SHARD), ("lookup", SHARD), ("opendir", "extra"), ("readdir", ""), ("getattr", "")],
+)
+def test_a_server_that_no_longer_answers_is_told_in_time(
+    share: FaultyShare, tmp_path: Path, operation: str, path: str
+) -> None:
+    asked_for: list[str] = []
+
+    def fault(asked: str, of: str, _offset: int) -> int:
+        if (asked, of) == (operation, path):
+            asked_for.append(of)
+            return HANGS
+        return 0
+
+    share.fault = fault
+    ran = verified(tmp_path)
+    assert asked_for
+    assert (ran.code, [reason for reason, _ in findings(tmp_path)]) == (3, ["ShareHangs"]), ran.err

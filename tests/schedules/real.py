@@ -92,6 +92,13 @@ class Bed:
         process.component.start()
         self.operators.append(process)
 
+    def restart_ended(self) -> None:
+        """What a kubelet does: an operator that lost its Lease ends, and is started again."""
+        for operator in self.operators:
+            if operator.component.exit_code is not None:
+                self.befallen["operator restarted after its end"] += 1
+                operator.component.start()
+
     def reference(self, wanted: Wanted) -> str:
         """The namespace in which this was applied and nothing went wrong."""
         return self.references[wanted]
@@ -315,9 +322,11 @@ def batch(bed: Bed, first: int, count: int) -> dict[int, tuple[str, ...]]:
             name = chance.choice(sorted(DISASTERS))
             bed.befallen[name] += 1
             DISASTERS[name](bed, chance)  # in the thread that programs are started from
+            bed.restart_ended()
         _raise_first(lived)
         bed.proxy.lift()
-        wrong = {room.seed: found for room in rooms if (found := tuple(_ended(room)))}
+        deadline = time.monotonic() + CALM_SECONDS
+        wrong = {room.seed: found for room in rooms if (found := tuple(_ended(room, deadline)))}
         wrong.update({0: tuple(found)} if (found := [*_at_rest(bed), *dict.fromkeys(lies)]) else {})
         for room in rooms:
             room.remove(f"/api/v1/namespaces/{room.namespace}")
@@ -331,11 +340,11 @@ def _raise_first(lived: list[Future[None]]) -> None:
         one.result()
 
 
-def _ended(room: Room) -> Iterator[str]:
+def _ended(room: Room, deadline: float) -> Iterator[str]:
     """What differs from the undisturbed namespace when it had time to become like it."""
     api, reference = room.bed.api, room.bed.reference(room.wanted)
-    deadline = time.monotonic() + CALM_SECONDS
     while (found := end_state(api, room.namespace)) != (expected := end_state(api, reference)):
+        room.bed.restart_ended()
         if time.monotonic() > deadline:
             yield from (f"missing: {name}" for name in sorted(expected.keys() - found.keys()))
             yield from (f"orphan or duplicate: {name}" for name in sorted(found.keys() - expected.keys()))

@@ -13,6 +13,7 @@ from testbed.errors import BedError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 REPORT = REPOSITORY / "build" / "audit-demo.html"
+SNAPSHOT = REPORT.with_suffix(".json")
 FAILED = 1
 
 
@@ -23,17 +24,25 @@ def main(arguments: list[str]) -> int:
     REPORT.parent.mkdir(exist_ok=True)
     estate = reference_estate()
     with ArmStandIn(estate) as arm:
-        _say(
-            "Azure is stood in for at its HTTP boundary; the estate is the public reference deployment, from its facts"
-        )
-        command = ["hermetic", "audit", "--azure", estate.cluster, "--arm-endpoint", arm.url, "-o", "table"]
-        _say(f"{' '.join(command)} --out {REPORT.relative_to(REPOSITORY)}")
+        _say("Azure is simulated at its HTTP boundary; the estate is the public reference deployment, from its facts")
+        command = [
+            "hermetic",
+            "audit",
+            "--azure",
+            estate.cluster,
+            "--out",
+            str(REPORT),
+            "--save-snapshot",
+            str(SNAPSHOT),
+        ]
+        _say(" ".join(command))
         program = str(Path(sys.executable).parent / "hermetic")
         environment = {**os.environ, "HERMETIC_ARM_TOKEN": arm.token, "NO_PROXY": "127.0.0.1"}
-        ended = subprocess.run([program, *command[1:], "--out", str(REPORT)], env=environment, check=False)
+        ended = subprocess.run([program, *command[1:], "--arm-endpoint", arm.url], env=environment, check=False)
     if ended.returncode != FAILED:
         raise BedError(f"the audit ended with {ended.returncode}: this estate is open, and that was not found")
     _say(f"exit code {ended.returncode}: there are ways out. The report, one file that fetches nothing: {REPORT}")
+    _say(f"the same estate again, with a policy, exceptions or another format: {program} audit --snapshot {SNAPSHOT}")
     return 0
 
 

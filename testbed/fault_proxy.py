@@ -19,7 +19,6 @@ import re
 import secrets
 import ssl
 import tempfile
-import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
 from http import HTTPStatus
@@ -46,6 +45,7 @@ from testbed.faults import (
     WriteMark,
     error_event,
 )
+from testbed.faulty_server import FaultyServer
 from testbed.processes import free_port
 
 SEED_VARIABLE = "HERMETIC_FAULT_SEED"
@@ -59,29 +59,23 @@ NOT_HOUSEKEEPING = r"^(?!.*/(leases|events)(/|\?|$))"
 Callback = Callable[[], object]
 
 
-class FaultProxy:
-    """One proxy for one control plane. `seed` (or HERMETIC_FAULT_SEED) repeats what chance did; it is printed."""
+class FaultProxy(FaultyServer[Fault]):
+    """One proxy for one control plane. `seed` (or HERMETIC_FAULT_SEED) repeats what chance did; it is printed.
+
+    Of several faults, the first that answers or drops decides.
+    """
+
+    NAME = "fault-proxy"
 
     def __init__(self, plane: ControlPlane, seed: str | None = None) -> None:
+        super().__init__([])
         self._plane = plane
         self._port = free_port()
         self.seed = seed or os.environ.get(SEED_VARIABLE) or secrets.token_hex(4)
         self.requests: list[Request] = []
         self._answered: list[tuple[Request, int]] = []
-        self._faults: list[Fault] = []
         self._marks: list[tuple[WriteMark, Callback]] = []
         self._watches: set[_Watch] = set()
-        self._started = threading.Event()
-        self._failure: BaseException | None = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     async def __aenter__(self) -> Self:
         await asyncio.to_thread(self.start)
@@ -95,16 +89,7 @@ class FaultProxy:
     def start(self) -> None:
         """Returns when it listens."""
         say(f"fault-proxy: seed {self.seed} (repeat with {SEED_VARIABLE}={self.seed})")
-        self._thread = threading.Thread(target=self._run, name="fault-proxy", daemon=True)
-        self._thread.start()
-        self._started.wait()
-        if self._failure is not None:
-            raise self._failure
-
-    def stop(self) -> None:
-        """Breaks what is open and returns when the thread has ended."""
-        self._loop.call_soon_threadsafe(self._end.set)
-        self._thread.join()
+        super().start()
 
     # ------------------------------------------------------------------ what tests use
 
@@ -117,16 +102,6 @@ class FaultProxy:
         # kubectl asks for a password when it has nothing to show; the certificate ends at the proxy, which has its own
         credential = token or self._plane.client_credential("admin", "system:masters")
         return write_kubeconfig(path, self.server, self._plane.authority, credential)
-
-    def inject(self, fault: Fault) -> Fault:
-        """From now on; delays add up, and the first fault that answers or drops decides."""
-        self._faults = [*self._faults, fault]
-        return fault
-
-    def lift(self, *faults: Fault) -> None:
-        """Takes faults away; all of them when none is named."""
-        gone = {id(fault) for fault in faults or self._faults}
-        self._faults = [fault for fault in self._faults if id(fault) not in gone]
 
     def at_write(
         self, number: int, callback: Callback, path: str = NOT_HOUSEKEEPING, *, after: bool = False
@@ -165,14 +140,6 @@ class FaultProxy:
         return [request for request in taken if request.is_write and re.search(path, request.target)]
 
     # ------------------------------------------------------------------ the thread
-
-    def _run(self) -> None:
-        try:
-            asyncio.run(self._serve())
-        except BaseException as error:  # noqa: BLE001 - the last wall of a thread: start() raises it
-            self._failure = error
-        finally:
-            self._started.set()
 
     async def _serve(self) -> None:
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()

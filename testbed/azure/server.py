@@ -6,11 +6,9 @@ import asyncio
 import json
 import re
 import secrets
-import threading
 import time
 from collections.abc import Iterable
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from aiohttp import web
 
@@ -19,17 +17,21 @@ from testbed.azure.estate import Estate
 from testbed.azure.faults import Fault, NotJson, Reset, Slow, Truncate
 from testbed.azure.quota import Quota
 from testbed.azure.requests import ArmRequest
+from testbed.faulty_server import FaultyServer
 
 # a query of a thousand subscriptions is still far below this
 LARGEST_BODY = 4 * 1024 * 1024
 
 
-class ArmStandIn:
+class ArmStandIn(FaultyServer[Fault]):
     """Serves one estate from a thread of its own. Every method may be called from any thread.
 
     page_size: rows of an ARM list before its nextLink. latency: seconds that every answer takes. quota: none unless
     given. polls, retry_after: how often a long-running action says "not yet", and how many seconds it asks to wait.
+    Of several faults, each that spoils the answer does.
     """
+
+    NAME = "azure-stand-in"
 
     def __init__(  # noqa: PLR0913 - each is something that a test turns, by its name
         self,
@@ -45,36 +47,12 @@ class ArmStandIn:
     ) -> None:
         self.token = secrets.token_urlsafe(24)
         self.requests: list[ArmRequest] = []
-        self._faults = list(faults)
+        super().__init__(list(faults))
         self._latency = latency
         self._port = port
         self._desk = Desk(estate, page_size, quota, polls, retry_after)
         self._token_lasts: int | None = None
         self._began = time.monotonic()
-        self._started = threading.Event()
-        self._failure: BaseException | None = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def start(self) -> None:
-        """Returns when it listens."""
-        self._thread = threading.Thread(target=self._run, name="azure-stand-in", daemon=True)
-        self._thread.start()
-        self._started.wait()
-        if self._failure is not None:
-            raise self._failure
-
-    def stop(self) -> None:
-        """Breaks what is open and returns when the thread has ended."""
-        self._loop.call_soon_threadsafe(self._end.set)
-        self._thread.join()
 
     # ------------------------------------------------------------------ what tests use
 
@@ -100,29 +78,11 @@ class ArmStandIn:
         """Another estate from now on, at the same address and with the same token."""
         self._desk.estate = estate
 
-    def inject(self, fault: Fault) -> Fault:
-        """From now on; delays add up, and every fault that spoils the answer does."""
-        self._faults = [*self._faults, fault]
-        return fault
-
-    def lift(self, *faults: Fault) -> None:
-        """Takes faults away; all of them when none is named."""
-        gone = {id(fault) for fault in faults or self._faults}
-        self._faults = [fault for fault in self._faults if id(fault) not in gone]
-
     def expire_token_after(self, requests: int) -> None:
         """The token is good for so many more requests, then it has expired."""
         self._token_lasts = len(self.requests) + requests
 
     # ------------------------------------------------------------------ the thread
-
-    def _run(self) -> None:
-        try:
-            asyncio.run(self._serve())
-        except BaseException as error:  # noqa: BLE001 - the last wall of a thread: start() raises it
-            self._failure = error
-        finally:
-            self._started.set()
 
     async def _serve(self) -> None:
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()

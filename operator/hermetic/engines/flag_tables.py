@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from types import MappingProxyType
@@ -89,6 +89,10 @@ class FlagTable:
     def knows(self, argument: str) -> bool:
         """Whether the engine would take the argument for one of its flags: in full, or abbreviated unambiguously."""
         return len(self.understood_as(argument)) == 1
+
+    def known_words(self, flags: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+        """Flags with their values as one command line, without those that this version does not have."""
+        return tuple(word for flag in flags if self.knows(flag[0]) for word in flag)
 
     def understood_as(self, argument: str) -> tuple[Flag, ...]:
         """Every flag that the engine's parser could take this command line argument for.

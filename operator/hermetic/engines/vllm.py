@@ -104,7 +104,7 @@ def launch(spec: ModelDeploymentSpec, vllm: Vllm) -> Launch:
         image=vllm.image,
         # The command, not the image's entrypoint: it works with upstream, NVIDIA's and ROCm's images alike.
         command=keeping_first_errors("vllm", "serve"),
-        args=(model_path(spec.weights), *_rendered_flags(spec, vllm, table), *vllm.extra_args),
+        args=(model_path(spec.weights), *table.known_words(_flags(spec, vllm)), *vllm.extra_args),
         env=_environment(spec, vllm, table),
         live_path="/health",
         ready_path=READY_PATH,
@@ -126,11 +126,6 @@ def before_minor(version: str, minor: int) -> bool:
 def tensor_parallel_size(spec: ModelDeploymentSpec, vllm: Vllm) -> int:
     """GPUs that share each layer: the spec's value, else all GPUs of a pipeline stage."""
     return vllm.tensor_parallel_size or spec.accelerator.count // vllm.pipeline_parallel_size
-
-
-def _rendered_flags(spec: ModelDeploymentSpec, vllm: Vllm, table: FlagTable) -> tuple[str, ...]:
-    known = [flag for flag in _flags(spec, vllm) if table.knows(flag[0])]
-    return tuple(word for flag in known for word in flag)
 
 
 def _flags(spec: ModelDeploymentSpec, vllm: Vllm) -> Iterator[tuple[str, ...]]:

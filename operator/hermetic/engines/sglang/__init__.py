@@ -18,7 +18,6 @@ from hermetic.engines.compile_caches import cache_containers, cache_key
 from hermetic.engines.error_capture import keeping_first_errors
 from hermetic.engines.failure_signatures import Signatures
 from hermetic.engines.flag_objections import Typed, objection
-from hermetic.engines.flag_tables import FlagTable
 from hermetic.engines.launch import (
     PROPAGATION_SECONDS,
     TEARDOWN_SECONDS,
@@ -73,7 +72,7 @@ class _Sglang:
             image=sglang.image,
             # The kind of server is given: to detect it, SGLang would read the model and call plug-ins.
             command=keeping_first_errors("sglang", "serve", "--model-type", "llm"),
-            args=(*_rendered_flags(spec, sglang, table), *sglang.extra_args),
+            args=(*table.known_words(_flags(spec, sglang)), *sglang.extra_args),
             args_from_env=keys if spec.endpoint.api_key is None else (("--api-key", API_KEY), *keys),
             env=_environment(spec, sglang),
             live_path=READY_PATH,
@@ -134,11 +133,6 @@ SGLANG = _Sglang()
 def _of(spec: ModelDeploymentSpec) -> Sglang:
     assert spec.engine.sglang is not None  # noqa: S101 - the registry passes specs of this engine only
     return spec.engine.sglang
-
-
-def _rendered_flags(spec: ModelDeploymentSpec, sglang: Sglang, table: FlagTable) -> tuple[str, ...]:
-    known = [flag for flag in _flags(spec, sglang) if table.knows(flag[0])]
-    return tuple(word for flag in known for word in flag)
 
 
 def _flags(spec: ModelDeploymentSpec, sglang: Sglang) -> Iterator[tuple[str, ...]]:

@@ -12,7 +12,8 @@ import pytest
 
 from hermetic.errors import Forbidden, HermeticError, NotFound, ServerTrouble, Throttled, Unreachable
 from hermetic.kinds import POD
-from hermetic.kube.reflector import Reflector, Selection
+from hermetic.kube.paging import Selection
+from hermetic.kube.reflector import Reflector
 from tests.fakes.virtual_loop import virtually
 
 Event = tuple[str, dict[str, Any]]

@@ -10,16 +10,14 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
 import structlog
 
 from hermetic.errors import Forbidden, HermeticError, NotFound, ServerTrouble, Throttled
-from hermetic.kinds import Kind
-from hermetic.kube.cooperative import cooperatively
+from hermetic.kube.paging import Selection
 from hermetic.ports import ClusterReader, Manifest
 
 GONE = 410
@@ -30,53 +28,8 @@ UNAVAILABLE_SECONDS = 60.0
 """Pause before a kind that is not served or not granted is tried again: a CRD or a role may be added."""
 SECONDS_PER_ATTEMPT = 1.0
 """At most one attempt per second: a watch may end as soon as it opens."""
-KEPT_AT_ONCE = 10
-"""Objects of a list that are projected before the event loop runs on."""
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """What is listed and watched: a kind, of one namespace or of all, narrowed on the server."""
-
-    kind: Kind
-    namespace: str | None = None
-    label_selector: str = ""
-    field_selector: str = ""
-
-
-class Lister(Protocol):
-    """The part of the API server that a list needs."""
-
-    def pages(
-        self, kind: Kind, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
-    ) -> AsyncIterator[tuple[list[Manifest], str]]:
-        """As `ClusterReader.pages`."""
-        ...
-
-
-async def list_each(
-    api: Lister, selection: Selection, *, begin: Callable[[str], None], add: Callable[[Manifest], None]
-) -> None:
-    """List; `add` gets every object, and is done with it when it returns: one page of whole objects is in memory.
-
-    `begin` gets the resourceVersion before the first object. It is called again where the list expired and started
-    again: what came before no longer counts.
-    """
-    as_of = None
-    pages = api.pages(
-        selection.kind,
-        namespace=selection.namespace,
-        label_selector=selection.label_selector,
-        field_selector=selection.field_selector,
-    )
-    async for items, version in pages:
-        if version != as_of:
-            as_of = version
-            begin(version)
-        async for item in cooperatively(items, every=KEPT_AT_ONCE):
-            add(item)
 
 
 class Feed(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from hermetic.errors import Forbidden, NotFound
 from hermetic.kube.owners import Key
-from hermetic.kube.reflector import Selection, list_each
+from hermetic.kube.paging import Selection, list_each
 from hermetic.kube.store import Store
 from hermetic.kube.watch_specs import WatchSpec, scopes
 from hermetic.ports import KubeApi, Manifest

@@ -9,7 +9,8 @@ from typing import NoReturn
 import structlog
 
 from hermetic.errors import HermeticError
-from hermetic.kube.reflector import Reflector, Selection
+from hermetic.kube.paging import Selection
+from hermetic.kube.reflector import Reflector
 from hermetic.kube.store import Store
 from hermetic.kube.watch_specs import WatchSpec
 from hermetic.ports import ClusterReader, Manifest

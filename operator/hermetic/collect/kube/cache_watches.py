@@ -16,7 +16,8 @@ from hermetic.collect.kube.listing import listed_packed
 from hermetic.collect.kube.unserved_kinds import ServedKinds
 from hermetic.errors import Forbidden, HermeticError, NotFound, ServerTrouble
 from hermetic.kinds import Kind
-from hermetic.kube.reflector import BACKOFF, GONE, UNAVAILABLE_SECONDS, Feed, Reflector, Selection
+from hermetic.kube.paging import Selection
+from hermetic.kube.reflector import BACKOFF, GONE, UNAVAILABLE_SECONDS, Feed, Reflector
 from hermetic.ports import ClusterReader, Manifest
 
 SERVED_SECONDS = 30.0

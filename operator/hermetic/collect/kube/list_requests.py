@@ -12,7 +12,7 @@ from hermetic.audit.estate.kubernetes.objects import KubernetesObject
 from hermetic.audit.estate.kubernetes.served import ALWAYS_SERVED
 from hermetic.audit.estate.questions import Question, fixed_json
 from hermetic.kinds import Kind
-from hermetic.kube.reflector import Selection
+from hermetic.kube.paging import Selection
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from hermetic.audit.estate.kubernetes.projection import projected
 from hermetic.audit.estate.questions import fixed_json
 from hermetic.collect.kube.list_requests import ListRequest, identity
 from hermetic.errors import HermeticError, ServerTrouble
-from hermetic.kube.reflector import Feed, list_each
+from hermetic.kube.paging import list_each
 from hermetic.ports import ClusterReader, Manifest
+
+if TYPE_CHECKING:  # the evaluation process and the command need no reflector
+    from hermetic.kube.reflector import Feed
 
 Name = tuple[str, str]
 K = TypeVar("K")

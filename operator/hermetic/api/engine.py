@@ -152,7 +152,7 @@ class Nim(ApiModel):
             "because what keeps it offline could not be verified",
         ),
     ]
-    """NIM release line of the image, for example '1.15' or '2.1'. It decides start command and variables."""
+    """NIM release line of the image, for example '1.15' or '2.1'. It decides variables, arguments and group."""
     profile: (
         Annotated[
             str,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +183,19 @@ def test_a_folder_without_caches_is_refused_with_where_they_are(model, share, tm
 
 def test_one_option_without_the_other_is_refused(model, share, cache):
     assert hermetic("stage", model, share, "--caches", cache).code == 2
+
+
+def names_in(blob: Path) -> list[str]:
+    """The names in a layer; none in a blob that is no tar."""
+    try:
+        with tarfile.open(blob) as layer:
+            return [name.removeprefix("./") for name in layer.getnames()]
+    except tarfile.ReadError:
+        return []
+
+
+def test_an_image_of_the_weights_holds_the_caches_too(model, share, cache, tmp_path):
+    ran = staged(model, share, cache, tmp_path, "--format", "oci", "-o", "json")
+    assert ran.code == 0, ran.err
+    found = {name for blob in (share / "blobs" / "sha256").iterdir() for name in names_in(blob)}
+    assert {f"{CACHES}/{KEY}/{part}/{path}" for path, part in STAGED.items()} <= found

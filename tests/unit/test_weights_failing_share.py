@@ -58,6 +58,19 @@ def test_an_error_of_the_server_decides_nothing(share: FaultyShare, tmp_path: Pa
     assert errno.errorcode[code] in ran.err
 
 
+def test_a_block_that_cannot_be_read_is_not_staged_and_the_rest_is_kept(share: FaultyShare, tmp_path: Path) -> None:
+    share.fault = lambda asked, path, offset: errno.EIO if (asked, path) == ("read", SHARD) and offset >= 2**17 else 0
+    command = ("stage", tmp_path / "mounted", tmp_path / "llama", "-o", "json")
+    ran = hermetic_process(*command)
+    assert (ran.code, f"ReadFailed: {SHARD}: " in ran.err) == (1, True), ran.err
+    assert not (tmp_path / "llama").exists()
+    share.fault = lambda *_operation: 0
+    ran = hermetic_process(*command)
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out.splitlines()[-1])["bytesKept"] > 0
+    assert hermetic("verify", tmp_path / "llama").code == 0
+
+
 def test_a_handle_that_is_stale_once_is_opened_again(share: FaultyShare, tmp_path: Path) -> None:
     stale: list[str] = []
 

@@ -40,7 +40,11 @@ def alone(partial: Path) -> Iterator[None]:
     """At most one process per destination, on any machine: a POSIX lock, which NFS forwards to its server."""
     partial.mkdir(exist_ok=True)
     path = partial / LOCK
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    finished = StagingBusy(f"{partial}: another process has just finished with it", fix="look at the destination")
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except FileNotFoundError:
+        raise finished from None
     try:
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -50,7 +54,7 @@ def alone(partial: Path) -> Iterator[None]:
             owner = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
             raise StagingBusy(f"{partial}: is in use: {owner or 'another process'}") from None
         if not path.exists() or path.stat().st_ino != os.fstat(descriptor).st_ino:
-            raise StagingBusy(f"{partial}: another process has just finished with it", fix="look at the destination")
+            raise finished
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
         yield
@@ -82,7 +86,8 @@ def publish(partial: Path, result: Path, whole: Path) -> None:
             raise InputError(f"{whole}: was made meanwhile", fix=f"hermetic verify {whole}") from None
         raise
     synchronise(whole.parent)
-    shutil.rmtree(partial)
+    # one that comes late may make its lock in it meanwhile; the model is there all the same
+    shutil.rmtree(partial, ignore_errors=True)
 
 
 def synchronise(folder: Path) -> None:

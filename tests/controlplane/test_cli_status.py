@@ -123,9 +123,18 @@ def test_a_name_that_is_not_there_is_not_reachable(cluster: Path, namespace: str
 
 
 @pytest.mark.usefixtures("installed")
+def test_a_mistyped_name_is_told_with_the_one_that_was_meant(kubectl: Kubectl, cluster: Path, namespace: str) -> None:
+    kubectl.within(namespace).apply(reporting(a_share_model()))
+    ran = status(cluster, "lama", "-n", namespace)
+    assert ran.code == 4
+    assert ran.errors[0].endswith("; did you mean 'llama'?")
+
+
+@pytest.mark.usefixtures("installed")
 def test_an_empty_namespace_is_no_failure(cluster: Path, namespace: str) -> None:
     ran = status(cluster, "-n", namespace)
-    assert (ran.code, ran.out, ran.err) == (0, "", "# no ModelDeployment here\n")
+    said = f"# no ModelDeployment in namespace '{namespace}'; 'hermetic status -A' shows every namespace\n"
+    assert (ran.code, ran.out, ran.err) == (0, "", said)
 
 
 @pytest.mark.usefixtures("installed")

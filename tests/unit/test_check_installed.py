@@ -238,10 +238,10 @@ def test_what_could_not_be_read_is_not_taken_for_nothing() -> None:
 
 def test_policies_that_are_missing_are_not_beside_a_pass_and_their_fix_is_told_once() -> None:
     whole = an_installation()
-    rows = rows_installed(replace(whole, policies=Read(whole.policies.items[2:])))
-    told = [row for row in rows if row.check == "policies"]
+    missing = replace(whole, policies=Read(whole.policies.items[2:]), bindings=Read(whole.bindings.items[2:]))
+    told = [row for row in rows_installed(missing) if row.check == "policies"]
     assert {row.verdict for row in told} == {RowVerdict.FAIL}
     printed = list(lines(told, 0))
-    assert len(told) == 2
-    assert len([line for line in printed if line.startswith("  fix: ")]) == 1
+    assert len(told) == 4
+    assert len([line for line in printed if line.startswith("  fix: ")]) == 2, "of the policies, and of the bindings"
     assert [line.split(": ")[0].split()[-1] for line in printed[:2]] == ["policies", "policies"]

@@ -79,6 +79,8 @@ def command(files: tuple[str, ...], namespace: str, config: Path | None, output:
         say_fitted(image)
         for use in used:
             say_fitted(f"  {use.where}")
+    if not by_image:
+        note("no ModelDeployment, EgressAudit or operator in the cluster names an image")
     if files:
         note("the operator's own image is not in these manifests; 'hermetic bundle verify' prints that of a bundle")
     for image in by_image:

@@ -23,6 +23,7 @@ from hermetic.kinds import VERSION
 from hermetic.kube.lease import LEASE_NAME, RELEASE
 
 DEPLOYMENT = "hermetic-operator"
+POLICY = "ValidatingAdmissionPolicy"
 CONFIG_FILE = "config.yaml"
 _APPLY_CRDS = ("kubectl apply --server-side --kustomize crds",)
 _APPLY_RIGHTS = ("hermetic rbac --config config.yaml | kubectl apply --server-side --filename -",)
@@ -109,20 +110,13 @@ def _policies(facts: Installed, expected: Sequence[Manifest]) -> Iterator[CheckR
         if read.problem:
             yield unread(check, what, read.problem)
             return
-    before, told = 0, 0
-    for manifest in expected:
-        if manifest["kind"] == "ValidatingAdmissionPolicy":
-            problem = _of_policy(manifest, facts.policies)
-        elif manifest["kind"] == "ValidatingAdmissionPolicyBinding":
-            problem = _of_binding(manifest, facts.bindings)
-        else:
-            continue
-        before += 1
-        if problem is not None:
-            told += 1
-            yield problem
+    policies = [_of_policy(one, facts.policies) for one in expected if one["kind"] == POLICY]
+    bindings = [_of_binding(one, facts.bindings) for one in expected if one["kind"] == f"{POLICY}Binding"]
+    told = [row for row in (*policies, *bindings) if row is not None]
+    yield from told
     if not told:
-        yield passes(check, f"{before} admission policies and bindings are those of this release")
+        number = len(policies) + len(bindings)
+        yield passes(check, f"{number} admission policies and bindings are those of this release")
 
 
 def _of_policy(expected: Manifest, read: Read) -> CheckRow | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ def command(
     if namespace is not None and DNS_LABEL.fullmatch(namespace) is None:
         raise InputError(f"'{namespace}' cannot be the name of a namespace", fix="'kubectl get namespaces' lists them")
     wanted = StatusRequest(name or "", namespace, all_namespaces)
-    reports = asyncio.run(_look(wanted, kubeconfig, context))
+    reports, place = asyncio.run(_look(wanted, kubeconfig, context))
     if output == "json":
         found = next((one.proof for one in reports if one.proof is not None), None)
         proof = {"isolation": isolation.as_json(found)} if found is not None else {}
@@ -69,7 +70,8 @@ def command(
 
         show_many(reports, datetime.now(UTC))
     else:
-        note("no ModelDeployment here" if not all_namespaces else "no ModelDeployment in any namespace")
+        elsewhere = f"namespace '{place}'; 'hermetic status -A' shows every namespace"
+        note(f"no ModelDeployment in {elsewhere if place else 'any namespace'}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,10 @@ class StatusRequest:
     everywhere: bool
 
 
-async def _look(wanted: StatusRequest, kubeconfig: str | None, context: str | None) -> list[DeploymentReport]:
+async def _look(
+    wanted: StatusRequest, kubeconfig: str | None, context: str | None
+) -> tuple[list[DeploymentReport], str | None]:
+    """The reports, and the namespace that they are of; None for all of them."""
     from hermetic.kube.client import KubernetesApi
     from hermetic.kube.connection import find_connection
 
@@ -91,17 +96,20 @@ async def _look(wanted: StatusRequest, kubeconfig: str | None, context: str | No
         look = _Look(api, namespace)
         deployments = await look.at(MODEL_DEPLOYMENT, field_selector=_named(wanted.name))
         if wanted.name and not deployments:
-            raise NotFound(
-                f"there is no ModelDeployment '{wanted.name}' in namespace '{namespace}'",
-                status=404,
-                fix="'hermetic status -A' lists them all",
-            )
+            raise _not_there(wanted.name, str(namespace), await look.at(MODEL_DEPLOYMENT))
         label = f"{MODEL_LABEL}={wanted.name}" if wanted.name else MODEL_LABEL
         pods, audits = await asyncio.gather(
             look.if_allowed(POD, label_selector=label),
             look.if_allowed(EGRESS_AUDIT, field_selector=_named(THE_EGRESS_AUDIT)),
         )
-    return _reports(deployments, pods, audits)
+    return _reports(deployments, pods, audits), namespace
+
+
+def _not_there(name: str, namespace: str, others: Sequence[Manifest]) -> NotFound:
+    near = difflib.get_close_matches(name, [one["metadata"]["name"] for one in others], n=1)
+    meant = f"; did you mean '{near[0]}'?" if near else ""
+    what = f"there is no ModelDeployment '{name}' in namespace '{namespace}'{meant}"
+    return NotFound(what, status=404, fix="'hermetic status -A' lists them all")
 
 
 class _Look:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from hermetic.api.configuration import Configuration
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -54,6 +58,15 @@ def manifest_files(function: Function) -> Function:
     return click.option(  # type: ignore[return-value]
         "--file", "-f", "named", multiple=True, metavar="FILE", help="File, folder or '-'. May be repeated."
     )(decorated)
+
+
+def configuration_in(file: Path | None) -> Configuration | None:
+    """The operator's configuration in the file of --config; None without one."""
+    if file is None:
+        return None
+    from hermetic.controller.settings import load_configuration
+
+    return load_configuration(file)
 
 
 def color_is_unwanted() -> bool:

@@ -9,7 +9,7 @@ import click
 
 from hermetic.cli.manifest_validation import AcceptedManifest, judge
 from hermetic.cli.manifests import ManifestFinding, ManifestsRead, read_manifests, tell_skipped
-from hermetic.cli.options import common_options, manifest_files
+from hermetic.cli.options import common_options, configuration_in, manifest_files
 from hermetic.cli.output import say, write_json
 from hermetic.errors import InputError
 
@@ -38,7 +38,7 @@ def command(files: tuple[str, ...], config: Path | None, namespace: str, output:
     """
     if not files:
         raise InputError("no input file", fix="hermetic validate -f FILE")
-    policy = _policy(config)
+    policy = configuration_in(config)
     reading = read_manifests(files)
     accepted, findings = judge(reading.typed, namespace=namespace, policy=policy)
     reading.findings += findings
@@ -49,14 +49,6 @@ def command(files: tuple[str, ...], config: Path | None, namespace: str, output:
             say(f"{one.typed.where()}: {one.kind} {_name(one)} is valid")
         tell_skipped(reading)
     reading.raise_findings()
-
-
-def _policy(config: Path | None) -> Any:
-    if config is None:
-        return None
-    from hermetic.controller.settings import load_configuration
-
-    return load_configuration(config)
 
 
 def _name(one: AcceptedManifest) -> str:

@@ -95,10 +95,6 @@ def nim_routes(settings: Settings, engine: Engine, openai: OpenAi) -> Routes:
         word = "ready" if is_ready else "not ready"
         exchange.send_json(200 if is_ready else 503, {"object": "health.response", "message": word, "status": word})
 
-    def metrics(exchange: Exchange) -> None:
-        page = engine.metrics.text(engine.running, 0)
-        exchange.send_bytes(200, page.encode(), "text/plain; version=0.0.4; charset=utf-8")
-
     def metadata(exchange: Exchange) -> None:
         models = [{"shortName": name, "modelUrl": settings.model} for name in settings.served_names]
         exchange.send_json(200, {"version": settings.line, "modelInfo": models, "assetInfo": [], "licenseInfo": {}})
@@ -108,7 +104,7 @@ def nim_routes(settings: Settings, engine: Engine, openai: OpenAi) -> Routes:
         **openai.routes(),
         ("GET", "/v1/health/live"): live,
         ("GET", "/v1/health/ready"): ready,
-        ("GET", "/v1/metrics"): metrics,
+        ("GET", "/v1/metrics"): openai.metrics,
         ("GET", "/v1/metadata"): metadata,
         ("GET", "/v1/version"): lambda exchange: exchange.send_json(200, versions),
         ("GET", "/v1/license"): lambda exchange: exchange.send_json(200, {"name": "none: a stand-in"}),

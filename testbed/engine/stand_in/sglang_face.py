@@ -91,16 +91,12 @@ def sglang_routes(settings: Settings, engine: Engine, openai: OpenAi) -> Routes:
             return
         exchange.send_json(200, {"success": True, "message": "Succeeded to update model weights."})
 
-    def metrics(exchange: Exchange) -> None:
-        page = engine.metrics.text(engine.running, 0)
-        exchange.send_bytes(200, page.encode(), "text/plain; version=0.0.4; charset=utf-8")
-
     names = {"model_path": settings.model, "served_model_name": settings.served_names[0], "is_generation": True}
     return {
         **openai.routes(),
         ("GET", "/health"): health,
         ("GET", "/ready"): health,
-        ("GET", "/metrics"): metrics,
+        ("GET", "/metrics"): openai.metrics,
         ("GET", "/model_info"): lambda exchange: exchange.send_json(200, names),
         ("POST", "/update_weights_from_disk"): update_weights,
         ("POST", "/invocations"): lambda exchange: openai.complete(exchange, chat=True),

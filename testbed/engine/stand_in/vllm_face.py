@@ -69,17 +69,13 @@ def vllm_routes(settings: Settings, engine: Engine, openai: OpenAi) -> Routes:
     def invocations(exchange: Exchange) -> None:
         openai.complete(exchange, chat=b'"messages"' in exchange.body)
 
-    def metrics(exchange: Exchange) -> None:
-        page = engine.metrics.text(engine.running, 0)
-        exchange.send_bytes(200, page.encode(), "text/plain; version=0.0.4; charset=utf-8")
-
     return {
         **openai.routes(),
         ("GET", "/health"): health,
         ("GET", "/ping"): health,
         ("POST", "/ping"): health,
         ("POST", "/invocations"): invocations,
-        ("GET", "/metrics"): metrics,
+        ("GET", "/metrics"): openai.metrics,
         ("GET", "/version"): lambda exchange: exchange.send_json(200, {"version": settings.engine_version}),
         ("GET", "/load"): lambda exchange: exchange.send_json(200, {"server_load": engine.running}),
     }

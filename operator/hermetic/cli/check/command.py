@@ -11,7 +11,7 @@ import click
 
 from hermetic.cli.check.rows import CheckRow, RowVerdict, overall
 from hermetic.cli.exit_codes import DONE, FAILED, UNKNOWN
-from hermetic.cli.options import common_options
+from hermetic.cli.options import common_options, configuration_in
 from hermetic.cli.output import say, write_json
 from hermetic.cli.running import run
 from hermetic.cli.wrapping import columns, fitted, wrapped
@@ -53,21 +53,13 @@ def command(
     """
     if installed and config is not None:
         raise InputError("--installed reads the configuration in the cluster", fix="leave --config out")
-    rows = run(_rows(installed, namespace, _configuration(config), kubeconfig, context))
+    rows = run(_rows(installed, namespace, configuration_in(config), kubeconfig, context))
     if output == "json":
         write_json(as_document(rows, "installed" if installed else "before"))
     else:
         for line in lines(rows, columns()):
             say(line)
     return EXIT_CODES[overall(rows)]
-
-
-def _configuration(file: Path | None) -> Configuration | None:
-    if file is None:
-        return None
-    from hermetic.controller.settings import load_configuration
-
-    return load_configuration(file)
 
 
 async def _rows(

@@ -74,6 +74,13 @@ class Place:
             script = re.sub(pattern, value, script, flags=re.MULTILINE)
         return script
 
+    def back_up(self) -> None:
+        """The file that docs/operations.md restores from: a model that is not there any more."""
+        kubectl = self.sealed.kubectl.within("inference")
+        kubectl("create", "--filename=-", stdin=(self.files / "llama.yaml").read_text().replace("llama-3-1-8b", "lost"))
+        (self.files / "models.yaml").write_text(kubectl("get", "mdep", "--output=yaml"))
+        kubectl("delete", "mdep", "lost")
+
     def run(self, script: str, folder: Path) -> subprocess.CompletedProcess[str]:
         environment = {
             **os.environ,
@@ -113,6 +120,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, component_logs: dict[str, Pa
         prepare(found)
         model = yaml.safe_load((files / "llama.yaml").read_text())
         sealed.kubectl.apply(model, {**model, "metadata": {**model["metadata"], "name": "llama"}})
+        found.back_up()
         yield found
 
 

@@ -15,10 +15,10 @@ TEST = re.compile(r"(tests/[\w/]+\.py)::\s*(\w+)")
 # What begins a command: a block of anything else is no commands, and says so by its language.
 PROGRAMS = {
     "CLUSTER", "URL", "chmod", "ctr", "curl", "flux", "git", "helm", "hermetic", "install", "kubectl", "make", "mkdir",
-    "mv", "openssl", "oras", "sha256sum", "skopeo", "tar", "az",
+    "mv", "openssl", "oras", "sed", "sha256sum", "skopeo", "tar", "az",
 }  # fmt: skip
 # The programs that the test of this page's own commands has on its path.
-RUN_HERE = {"CLUSTER", "chmod", "git", "hermetic", "kubectl", "make", "mv", "openssl"}
+RUN_HERE = {"CLUSTER", "chmod", "git", "hermetic", "kubectl", "make", "mv", "openssl", "sed"}
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.attestations import a_p256_key, public_pem_of
 from tests.corpus.manifests import (
     ABSENT,
     BASES,
@@ -110,7 +111,7 @@ VALID: tuple[tuple[str, Manifest], ...] = (
             "spec.weights.integrity": {
                 "policy": "Warn",
                 "digest": f"sha256:{'0a' * 32}",
-                "publicKey": "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n",
+                "publicKey": public_pem_of(a_p256_key().key),
                 "allow": ["modeling_x.py", "code/tokenization x.py"],
             }
         },

@@ -57,9 +57,9 @@ class RunningNode:
         """Runs a program on the machine of the virtual network that is outside the cluster."""
         return _ran([*self.said["client"], *arguments], timeout)
 
-    def import_images(self, archive: Path) -> None:
+    def import_images(self, archive: Path, *options: str) -> None:
         """Gives the node further images while it runs."""
-        done = self.inside(self.said["ctr"], "--namespace=k8s.io", "images", "import", str(archive.resolve()))
+        done = self.inside(self.said["ctr"], "--namespace=k8s.io", "images", "import", *options, str(archive.resolve()))
         if done.returncode != 0:
             raise BedError(f"{archive} could not be imported: {done.stderr.strip()}")
 

@@ -44,6 +44,9 @@ class Unread(Enum):
 
 
 UNREAD = Unread.UNREAD
+FOLDING = "lambda s: s.lower().replace('-', '_')"
+"""A `type` that changes a value before it is compared with the choices."""
+FOLDED = "folded"
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from testbed.vllm_tables.annotations import UNREAD
+from testbed.vllm_tables.annotations import FOLDED, UNREAD
 from testbed.vllm_tables.parser_reading import SERVE, Argument, ParserReading
 from testbed.vllm_tables.sources import Definition, NotUnderstood, Sources
 
@@ -42,7 +42,9 @@ def _flag(argument: Argument, inverses: dict[str, str]) -> tuple[str, Flag]:
     kind, choices = keywords.get("type", "text"), keywords.get("choices")
     if isinstance(choices, list) and kind is not UNREAD:
         flag["choices"] = choices
-    if isinstance(kind, str) and kind != "text":
+    if kind == FOLDED:
+        flag["folded"] = True
+    elif isinstance(kind, str) and kind != "text":
         flag["type"] = kind
     return name, flag
 

@@ -12,11 +12,23 @@ import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from testbed.vllm_tables.annotations import UNREAD, Keywords, keywords_of, literal_values
+from testbed.vllm_tables.annotations import FOLDED, FOLDING, UNREAD, Keywords, keywords_of, literal_values
 from testbed.vllm_tables.sources import Definition, NotUnderstood, Sources
 
 SERVE = "vllm.entrypoints.cli.serve"
 PLATFORM_HOOK = "pre_register_and_update"
+
+
+def _function(node: ast.Attribute | ast.Lambda) -> object:
+    """The name of an action or of a converter of values; UNREAD for every other."""
+    match node:
+        case ast.Attribute(value=ast.Name(id="argparse"), attr=name):
+            return name
+        case ast.Attribute(value=ast.Name(id="json"), attr="loads"):
+            return "json"
+        case ast.Lambda() if ast.unparse(node) == FOLDING:
+            return FOLDED
+    return UNREAD
 
 
 class ParserMark:
@@ -179,10 +191,8 @@ class FunctionReading:
                 found = constant
             case ast.Name(id=name):
                 found = self.scope[name] if name in self.scope else self._global(name)
-            case ast.Attribute(value=ast.Name(id="argparse"), attr=name):
-                found = name
-            case ast.Attribute(value=ast.Name(id="json"), attr="loads"):
-                found = "json"
+            case ast.Attribute() | ast.Lambda():
+                found = _function(node)
             case ast.Subscript():
                 found = self._subscripted(node)
             case ast.Dict():

@@ -29,13 +29,10 @@ SAMPLES = {
 MAPS = {"--reasoning-effort-map": ('{"medium": "low"}', '{"ultra": "max"}', '{"medium": 1}', '["medium"]')}
 # What a parse does besides: it prints help and ends, or reads a file.
 NOT_TRIED = {"--help", "--config", "--log-config-file", "--chat-template"}
-# Left to the parser: choices that it compares after a change of the value, a list of JSON objects, and flags that only
-# make sense with others that no spec can give.
+# Left to the parser: a choice that depends on the machine's platform, a list of JSON objects, and flags that only make
+# sense with others that no spec can give.
 LEFT_TO_THE_PARSER = {
-    "--linear-backend",
     "--mm-processor-device",
-    "--moe-backend",
-    "--sparse-indexer-topk-backend",
     "--lora-modules",
     "--grpc-port",
     "--data-parallel-multi-port-external-lb",

@@ -36,6 +36,9 @@ REFUSED = [
     (["--limit-mm-per-prompt", "[" * 1000], "which takes JSON"),
 ]
 TAKEN = [
+    # Compared with the choices in lower case and with '_'.
+    ["--moe-backend", "Deep-Gemm"],
+    ["--linear-backend", "flashinfer_cutlass"],
     ["--max-num-seqs", "64"],
     ["--max-num-seqs=64"],
     ["--seed", "-1"],
@@ -119,3 +122,10 @@ def test_the_gate_says_the_flag_the_value_and_what_it_takes():
         "`engine.vllm.extraArgs` holds 'many' for --max-num-seqs, which takes an integer: "
         "vLLM 0.32.0 would end with exit code 2"
     )
+
+
+@every_version
+@pytest.mark.parametrize("flag", ["--moe-backend", "--linear-backend"])
+def test_a_choice_that_is_compared_without_case_is_still_one_of_the_choices(flag: str, minor: str) -> None:
+    (written,), _ = read([flag, "no-such-kernel"], table_for(minor))
+    assert list(written.wrong_values()) == ["no-such-kernel"]

@@ -32,6 +32,8 @@ def is_flag(argument: str) -> bool:
 
 def is_choice(flag: Flag, value: str) -> bool:
     """Whether the flag takes this value, as far as its choices are known."""
+    if flag.folded:
+        return value.lower().replace("-", "_") in flag.choices
     return not flag.choices or value in flag.choices or value.lower() == "none"
 
 

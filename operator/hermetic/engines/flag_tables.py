@@ -34,7 +34,8 @@ class Flag:
     `value` says what follows it: nothing, exactly one value, at most one, at least one, or any number. `negations`
     switch a boolean off (`--no-enforce-eager`). `type` is int, float, size or si-size (an integer that may end in k, M,
     ...), json, object (a JSON object) or text.
-    `choices` is empty where the engine takes anything of that type.
+    `choices` is empty where the engine takes anything of that type. `folded`: a value is compared with them in lower
+    case and with '_' for '-'.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Flag:
     choices: tuple[str, ...] = ()
     type: str = "text"
     repeats: bool = False
+    folded: bool = False
 
     @property
     def boolean(self) -> bool:
@@ -168,6 +170,7 @@ def _flag(name: str, shape: Mapping[str, Any]) -> Flag:
         choices=tuple(shape.get("choices", ())),
         type=shape.get("type", "text"),
         repeats=shape.get("repeats", False),
+        folded=shape.get("folded", False),
     )
 
 

@@ -172,15 +172,15 @@ def test_kubectl_get_shows_engine_readiness_and_endpoint(judge: Judge, kubectl: 
     }
     assert write_status(judge, deployment, status).accepted
     head, row = kubectl.within(namespace)("get", "mdep").splitlines()
-    assert head.split() == ["NAME", "ENGINE", "MODEL", "READY", "REASON", "ENDPOINT", "GPUS", "AGE"]
-    assert row.split()[:7] == [
+    assert head.split() == ["NAME", "ENGINE", "MODEL", "READY", "REASON", "ENDPOINT", "GPUS", "REPLICAS", "AGE"]
+    assert row.split()[:8] == [
         *("llama-3-1-8b", "vLLM", "meta/llama-3.1-8b-instruct", "True", "Serving"),
-        *("http://10.13.76.40:8000/v1", "1"),
+        *("http://10.13.76.40:8000/v1", "1", "1"),
     ]
     head, row = kubectl.within(namespace)("get", "mdep", "--output=wide").splitlines()
-    assert head.split()[8:] == ["REPLICAS", "ISOLATION", "WEIGHTS", "IMAGE", "MESSAGE"]
+    assert head.split()[9:] == ["ISOLATION", "WEIGHTS", "IMAGE", "MESSAGE"]
     image = vllm_on_azure_files()["spec"]["engine"]["vllm"]["image"]
-    assert row.split(maxsplit=12)[8:] == ["1", "Unknown", "True", image, "1 of 1 pods serve."]
+    assert row.split(maxsplit=12)[9:] == ["Unknown", "True", image, "1 of 1 pods serve."]
 
 
 @pytest.mark.parametrize("category", ["all", "hermetic"])

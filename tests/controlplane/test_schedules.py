@@ -23,6 +23,7 @@ def test_schedules_end_as_if_nothing_had_gone_wrong(tmp_path: Path, monkeypatch:
         # And they can fail: without an operator, nothing that is wanted is there.
         for operator in bed.operators:
             operator.stop()
+        bed.operators.clear()  # else they would be started again, as by a kubelet
         monkeypatch.setattr(real, "CALM_SECONDS", 0.0)
         monkeypatch.setattr(real, "DISASTERS", {"watches broken": real.DISASTERS["watches broken"]})
         wrong = real.batch(bed, SEEDS + 1, 1)

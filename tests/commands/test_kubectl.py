@@ -27,6 +27,7 @@ current-context: nowhere
 UNDERSTOOD = re.compile(
     r"The connection to the server 127\.0\.0\.1:1 was refused|dial tcp 127\.0\.0\.1:1: connect: connection refused"
     r'|the path "[^"]+" does not exist|no objects passed to (apply|create)'
+    r"|(error reading|Cannot read file) [^\n]*: no such file or directory"
     r"|unable to find one of 'kustomization\.yaml'|must build at directory: not a valid directory"
 )
 ONLY_NAMED = re.compile(r"must specify|must be specified|required|needs an argument|resources by argument or filename")

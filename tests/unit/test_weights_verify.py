@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -338,6 +339,8 @@ def test_keys_and_roots_are_taken_as_text_too(tmp_path: Path) -> None:
     _, other = keys(tmp_path, "other")
     signed(folder, private)
     assert verified(folder, "--public-key-pem", public.read_text())[1] == []
+    told = hermetic("verify", folder, "--public-key-pem", public.read_text(), "-o", "json")
+    assert json.loads(told.out)["signedBy"] == f"key {hashlib.sha256(public.read_bytes()).hexdigest()[:16]}"
     assert verified(folder, "--public-key-pem", other.read_text())[1] == [("WrongKey", "")]
     assert verified(folder, "--public-key-pem", other.read_text(), "--public-key", public)[1] == []
     unusable = hermetic("verify", folder, "--public-key-pem", "-----BEGIN PUBLIC KEY-----")

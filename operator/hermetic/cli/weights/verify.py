@@ -6,9 +6,10 @@ import os
 import re
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -134,18 +135,20 @@ def _trust(options: dict[str, Any]) -> Trust:
     from hermetic.weights.sealing import Trust
     from hermetic.weights.signatures import certificates, public_key
 
-    keys = tuple(public_key(*each) for each in _pems(options, "--public-key", "public_keys", "public_key_texts"))
-    given = _pems(options, "--certificate-root", "roots", "root_texts")
-    roots = tuple(root for each in given for root in certificates(*each))
+    named = (public_key(str(file), pem_of(file)) for file in options["public_keys"])
+    typed = (public_key(*each) for each in _texts(options, "public_key"))
+    keys = (*named, *(replace(signer, name=f"key {signer.hint[:16]}") for signer in typed))
+    files = ((str(file), pem_of(file)) for file in options["roots"])
+    roots = tuple(root for each in (*files, *_texts(options, "root")) for root in certificates(*each))
     if (keys or roots) and options["signature"].startswith("/"):
         raise InputError("--signature: is a path in DIR", fix="--signature model.sig")
     return Trust(keys, roots, options["digest"], datetime.now(UTC))
 
 
-def _pems(options: dict[str, Any], option: str, files: str, texts: str) -> Iterator[tuple[str, bytes]]:
-    """(name for messages, PEM) of the options that name a file, and of those with '-pem' that are the text."""
-    yield from ((str(file), pem_of(file)) for file in options[files])
-    yield from ((f"text {place} of {option}-pem", text.encode()) for place, text in enumerate(options[texts], 1))
+def _texts(options: dict[str, Any], kind: Literal["public_key", "root"]) -> Iterator[tuple[str, bytes]]:
+    """(name for errors, PEM) of the options whose value is the text."""
+    option = {"public_key": "--public-key-pem", "root": "--certificate-root-pem"}[kind]
+    yield from ((f"text {place} of {option}", text.encode()) for place, text in enumerate(options[f"{kind}_texts"], 1))
 
 
 def _tell(folder: Path, found: Verified, trust: Trust, output: str) -> None:

@@ -21,27 +21,10 @@ from hermetic.weights.tree import Item, Tree
 from hermetic.weights.verification import Verified, verify
 from hermetic.weights.workers import Limits, Progress
 from tests.weights import a_model, flip_a_bit
+from tests.weights_trees import HookedTree
 
 SHARD = "model-00002-of-00003.safetensors"
 SMALL = Serialization("shards", 2**16, False)
-
-
-class FaultyTree(Tree):
-    """A folder in which `before` is called ahead of every read of a file's content, with its path."""
-
-    def __init__(self, root: Path, before: Callable[[str, int], None]) -> None:
-        super().__init__(root)
-        self._before = before
-        self._paths: dict[int, str] = {}
-
-    def open(self, path: str) -> int:
-        descriptor = super().open(path)
-        self._paths[descriptor] = path
-        return descriptor
-
-    def read_into(self, descriptor: int, view: memoryview, offset: int) -> int:
-        self._before(self._paths[descriptor], offset)
-        return super().read_into(descriptor, view, offset)
 
 
 @pytest.fixture
@@ -53,7 +36,7 @@ def model(tmp_path: Path) -> Path:
 
 
 def found(folder: Path, before: Callable[[str, int], None], limits: Limits = Limits()) -> Verified:  # noqa: B008 - frozen
-    with FaultyTree(folder, before) as tree:
+    with HookedTree(folder, lambda path, offset, _size: before(path, offset)) as tree:
         return verify(tree, Trust(), limits)
 
 
@@ -172,13 +155,13 @@ def test_a_folder_on_the_way_that_becomes_a_link_is_not_followed(model: Path, tm
 def test_a_manifest_is_not_written_over_a_folder_that_changes(model: Path) -> None:
     changed: list[str] = []
 
-    def before(path: str, _offset: int) -> None:
+    def before(path: str, _offset: int, _size: int) -> None:
         if path == SHARD and not changed:
             changed.append(path)
             (model / "zzz.txt").write_text("new")
 
     was = (model / ".hermetic" / "manifest.json").read_bytes()
-    with FaultyTree(model, before) as tree, pytest.raises(Exception, match="ChangedWhileReading"):
+    with HookedTree(model, before) as tree, pytest.raises(Exception, match="ChangedWhileReading"):
         write_manifest(tree, SMALL, Limits(), lambda _progress: None)
     assert (model / ".hermetic" / "manifest.json").read_bytes() == was
 

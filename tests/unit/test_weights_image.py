@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 import tarfile
@@ -25,6 +24,7 @@ from testbed.images.oci import Image
 from tests.commandline import hermetic
 from tests.oci_images import LayoutOnDisk, unpacked_archive, write_layout
 from tests.weights import a_model, contents, flip_a_bit, keys
+from tests.weights_trees import KilledError, copied_until
 
 SMALL = Serialization("shards", 2**15)
 SHARDS = [f"model-{number:05d}-of-00003.safetensors" for number in (1, 2, 3)]
@@ -85,39 +85,18 @@ def test_a_change_of_one_shard_changes_its_layer_and_that_of_the_manifest(model:
     assert [one == other for one, other in zip(*digests, strict=True)] == [True, False, True, False]
 
 
-class _KilledError(BaseException):
-    """Ends a run as SIGKILL would."""
-
-
-def copied_until(source: Path, destination: Path, image: ImageOptions, reads: int) -> int:
-    """Stages until so many reads of the source were done; returns how many reads there were."""
-    done = [0]
-
-    class Dying(Tree):
-        def read_into(self, descriptor: int, view: memoryview, offset: int) -> int:
-            done[0] += 1
-            if done[0] > reads:
-                raise _KilledError
-            return super().read_into(descriptor, view[: 2**13], offset)
-
-    with Dying(source) as tree, contextlib.suppress(_KilledError):
-        watched = (Progress(), Limits(threads=1), lambda _progress: None)
-        stage(tree, destination, Options(SMALL, image=image), watched)
-    return done[0]
-
-
 @pytest.mark.parametrize("archive", [False, True])
 def test_after_a_kill_the_image_is_the_same_and_nothing_is_read_twice(
     model: Path, tmp_path: Path, archive: bool
 ) -> None:
     options = ImageOptions(archive=archive)
     expected = staged(model, tmp_path / "expected", options)
-    total = copied_until(model, tmp_path / "counted", options, 10**9)
+    total = copied_until(model, tmp_path / "counted", Options(SMALL, image=options), 10**9)
     for tenth in range(20):
         destination = tmp_path / f"at-{tenth}"
-        copied_until(model, destination, options, total * tenth // 20)
+        copied_until(model, destination, Options(SMALL, image=options), total * tenth // 20)
         assert not destination.exists()
-        after = copied_until(model, destination, options, 10**9)
+        after = copied_until(model, destination, Options(SMALL, image=options), 10**9)
         assert after <= total - total * tenth // 20 + SMALL.shard_size // 2**13 + 70
         if archive:
             assert destination.read_bytes() == (tmp_path / "expected").read_bytes()
@@ -145,10 +124,10 @@ def test_a_kill_while_the_image_is_completed_costs_no_copy(
         original(*arguments)
         calls.append(arguments)
         if len(calls) == 2 or step == "finish":
-            raise _KilledError
+            raise KilledError
 
     monkeypatch.setattr(layout, step, dying)
-    with pytest.raises(_KilledError):
+    with pytest.raises(KilledError):
         staged(model, tmp_path / "image", options)
     monkeypatch.setattr(layout, step, original)
     again = staged(model, tmp_path / "image", options)

@@ -27,6 +27,7 @@ from hermetic.weights.tree import Tree
 from hermetic.weights.workers import Limits, Progress
 from tests.commandline import PROGRAM, hermetic
 from tests.weights import a_model, contents, flip_a_bit
+from tests.weights_trees import copied_until
 
 SHARD = "model-00002-of-00003.safetensors"
 SMALL = Serialization("shards", 2**15)
@@ -113,36 +114,16 @@ def test_a_link_that_leads_elsewhere_is_refused(model: Path, share: Path, target
     assert not (share / "llama").exists()
 
 
-class _KilledError(BaseException):
-    """Ends a run as SIGKILL would: nothing is cleaned up but what the system itself does."""
-
-
-def copied_until(source: Path, destination: Path, reads: int) -> int:
-    """Stages until so many reads were done, then ends; returns how many reads there were."""
-    done = [0]
-
-    class Dying(Tree):
-        def read_into(self, descriptor: int, view: memoryview, offset: int) -> int:
-            done[0] += 1
-            if done[0] > reads:
-                raise _KilledError
-            return super().read_into(descriptor, view[: 2**13], offset)
-
-    with Dying(source) as tree, contextlib.suppress(_KilledError):
-        stage(tree, destination, Options(SMALL), (Progress(), Limits(threads=1), lambda _progress: None))
-    return done[0]
-
-
 def test_after_a_kill_at_every_hundredth_the_result_is_the_same(model: Path, share: Path) -> None:
     """And no range that was finished is read again."""
     expected = staged(model, share / "expected")
-    total = copied_until(model, share / "counted", 10**9)
+    total = copied_until(model, share / "counted", Options(SMALL), 10**9)
     assert total > 80
     for hundredth in range(100):
         destination = share / f"at-{hundredth}"
-        copied_until(model, destination, total * hundredth // 100)
+        copied_until(model, destination, Options(SMALL), total * hundredth // 100)
         assert not destination.exists()
-        after = copied_until(model, destination, 10**9)
+        after = copied_until(model, destination, Options(SMALL), 10**9)
         per_range = SMALL.shard_size // 2**13
         assert after <= total - total * hundredth // 100 + per_range + 70, "more than what was missing was read"
         assert without_manifest(destination) == contents(model)
@@ -180,7 +161,7 @@ def test_a_process_that_is_killed_is_taken_up(tmp_path: Path, share: Path) -> No
 @pytest.mark.parametrize("seed", range(20))
 def test_a_damaged_journal_costs_time_and_nothing_else(model: Path, share: Path, seed: int) -> None:
     chance = random.Random(seed)
-    copied_until(model, share / "llama", 70)
+    copied_until(model, share / "llama", Options(SMALL), 70)
     journal = share / ".llama.hermetic-partial" / "journal"
     content = bytearray(journal.read_bytes())
     match seed % 3:
@@ -197,14 +178,14 @@ def test_a_damaged_journal_costs_time_and_nothing_else(model: Path, share: Path,
 
 
 def test_a_source_that_changed_between_two_runs_is_copied_anew(model: Path, share: Path) -> None:
-    copied_until(model, share / "llama", 90)
+    copied_until(model, share / "llama", Options(SMALL), 90)
     flip_a_bit(model / "model-00001-of-00003.safetensors")
     staged(model, share / "llama", read_back=True)
     assert without_manifest(share / "llama") == contents(model)
 
 
 def test_what_the_source_no_longer_has_is_not_staged(model: Path, share: Path) -> None:
-    copied_until(model, share / "llama", 90)
+    copied_until(model, share / "llama", Options(SMALL), 90)
     (model / "config.json").unlink()
     (model / "extra" / "chat_template.jinja").rename(model / "chat_template.jinja")
     staged(model, share / "llama")

@@ -24,29 +24,12 @@ from hermetic.weights.tree import Tree
 from hermetic.weights.workers import Limits, Progress
 from tests.commandline import PROGRAM, hermetic
 from tests.weights import a_model, contents
+from tests.weights_trees import HookedTree
 
 MEMORY = Path("/dev/shm")
 SHARD = "model-00002-of-00003.safetensors"
 RANGES = Serialization("shards", 2**23)
 SMALL = Serialization("shards", 2**15)
-
-
-class HookedTree(Tree):
-    """A source in which `before` is called ahead of every read of content, with the offset."""
-
-    def __init__(self, root: Path, before: Callable[[str, int, int], None]) -> None:
-        super().__init__(root)
-        self._before = before
-        self._paths: dict[int, str] = {}
-
-    def open(self, path: str) -> int:
-        descriptor = super().open(path)
-        self._paths[descriptor] = path
-        return descriptor
-
-    def read_into(self, descriptor: int, view: memoryview, offset: int) -> int:
-        self._before(self._paths[descriptor], offset, len(view))
-        return super().read_into(descriptor, view, offset)
 
 
 def run(tree: Tree, destination: Path, options: Options) -> None:

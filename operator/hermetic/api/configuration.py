@@ -10,6 +10,7 @@ from pydantic import Field, StringConstraints
 from hermetic.api.engine import Member
 from hermetic.api.field_types import (
     AbsolutePath,
+    CertificatePem,
     DnsLabel,
     HostName,
     PinnedImage,
@@ -210,17 +211,6 @@ class IntegrityOverride(ApiModel):
     """The least `weights.integrity.policy` that counts in these namespaces: Require, Warn or "Off"."""
     namespaces: Namespaces
     """Namespaces that it is about; '*' means every namespace. Of several that name one, the strictest counts."""
-
-
-CertificatePem = Annotated[
-    str,
-    StringConstraints(max_length=8192),
-    Rule(
-        cel="self.contains('-----BEGIN CERTIFICATE-----') && !self.contains('PRIVATE')",
-        message="must be a certificate in PEM ('-----BEGIN CERTIFICATE-----'); no private key belongs in the cluster",
-        holds=lambda pem: "-----BEGIN CERTIFICATE-----" in pem and "PRIVATE" not in pem,
-    ),
-]
 
 
 class IntegrityFloor(ApiModel):

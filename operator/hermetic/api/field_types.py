@@ -83,15 +83,20 @@ PinnedImage = Annotated[
     StringConstraints(min_length=1, max_length=512),
     matches(REFERENCE, "must be an image pinned by digest: registry/repository@sha256:<64 lower-case hex digits>"),
 ]
-PublicKeyPem = Annotated[
-    str,
-    StringConstraints(max_length=2048),
-    Rule(
-        cel="self.contains('-----BEGIN PUBLIC KEY-----') && !self.contains('PRIVATE')",
-        message="must be a PEM public key ('-----BEGIN PUBLIC KEY-----'); no private key belongs in the cluster",
-        holds=lambda pem: "-----BEGIN PUBLIC KEY-----" in pem and "PRIVATE" not in pem,
-    ),
-]
+
+
+def _pem(what: str, label: str) -> Rule:
+    """The PEM of something public: it has a block of this label, and nothing private."""
+    begin = f"-----BEGIN {label}-----"
+    return Rule(
+        cel=f"self.contains('{begin}') && !self.contains('PRIVATE')",
+        message=f"must be {what} ('{begin}'); no private key belongs in the cluster",
+        holds=lambda pem: begin in pem and "PRIVATE" not in pem,
+    )
+
+
+PublicKeyPem = Annotated[str, StringConstraints(max_length=2048), _pem("a PEM public key", "PUBLIC KEY")]
+CertificatePem = Annotated[str, StringConstraints(max_length=8192), _pem("a certificate in PEM", "CERTIFICATE")]
 RelativePath = Annotated[
     str,
     StringConstraints(min_length=1, max_length=1024),

@@ -26,7 +26,7 @@ from hermetic.plan.pod_diagnosis import PodDiagnosis, trouble
 from hermetic.plan.public_side import public_side
 from hermetic.plan.runtime_drift import Strange, strange
 from hermetic.plan.snapshot import ClusterSnapshot
-from hermetic.plan.weights_integrity import integrity_policy, signers
+from hermetic.plan.weights_integrity import integrity_policy, is_pinned
 from hermetic.plan.weights_verification import weights_verified
 
 Status = dict[str, Any]
@@ -106,8 +106,7 @@ def _weights_verified(spec: ModelDeploymentSpec, world: ClusterSnapshot, plan: P
             kind, "True", Reason.PINNED_BY_DIGEST, "the weights are part of an image that is named by digest"
         )
     if integrity_policy(spec, world) != "Off":
-        asked = spec.weights.integrity
-        return weights_verified(world, pinned=bool(signers(spec, world)) or bool(asked and asked.digest))
+        return weights_verified(world, pinned=is_pinned(spec, world))
     return ConditionUpdate(
         kind, "Unknown", Reason.INTEGRITY_NOT_CHECKED, "the weights are read as staged; no digest of them is checked"
     )

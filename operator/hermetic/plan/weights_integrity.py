@@ -43,8 +43,13 @@ def integrity_is_pinned(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Ve
         return HOLDS
     if (refused := _key_is_refused(spec, world)) is not None:
         return refused
-    pinned = (asked is not None and asked.digest is not None) or bool(signers(spec, world))
-    return HOLDS if pinned or policy == "Warn" else _not_pinned(spec, world)
+    return HOLDS if policy == "Warn" or is_pinned(spec, world) else _not_pinned(spec, world)
+
+
+def is_pinned(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> bool:
+    """Whether a digest or a trusted key says what the weights must be."""
+    asked = spec.weights.integrity
+    return (asked is not None and asked.digest is not None) or bool(signers(spec, world))
 
 
 def integrity_key_is_usable(spec: ModelDeploymentSpec, _: ClusterSnapshot) -> Verdict:

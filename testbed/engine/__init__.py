@@ -19,7 +19,7 @@ SGLANG_ENTRYPOINT = ("sglang", "serve")
 NIM_LINES = {"1.15": "0.24.0", "2.0": "0.24.0", "2.1": "0.31.0"}
 
 ENGINES = Path(__file__).parents[2] / "operator" / "hermetic" / "engines"
-TABLES = ENGINES / "vllm_tables"
+VLLM_TABLES = ENGINES / "vllm" / "tables"
 SGLANG_TABLES = ENGINES / "sglang" / "tables"
 PROGRAM = """#!/usr/bin/env python3
 # {name}, as the hermetic engine stand-in starts it
@@ -40,7 +40,7 @@ def image_files() -> list[tuple[str, bytes, int]]:
     """Every file of the stand-in: path without a leading slash, content, mode. The same bytes for the same checkout."""
     package = Path(__file__).parent / "stand_in"
     modules = [(f"{HOME}/stand_in/{path.name}", path.read_bytes(), 0o644) for path in sorted(package.glob("*.py"))]
-    listed = [*sorted(TABLES.glob("*.json")), *sorted(SGLANG_TABLES.glob("*.json"))]
+    listed = [*sorted(VLLM_TABLES.glob("*.json")), *sorted(SGLANG_TABLES.glob("*.json"))]
     tables = [(f"{HOME}/tables/{path.name}", path.read_bytes(), 0o644) for path in listed]
     programs = [
         _program("usr/local/bin/vllm"),

@@ -27,7 +27,7 @@ def derive(index: Index, release: SourceDistribution) -> bytes:
     return written(release, flags_of(sources), environment_of(sources), shorthands_of(sources))
 
 
-TABLES = FlagTables("vLLM", VLLM, ENGINES / "vllm_tables", derive, stem=lambda release: release.minor)
+TABLES = FlagTables("vLLM", VLLM, ENGINES / "vllm" / "tables", derive, stem=lambda release: release.minor)
 
 if __name__ == "__main__":
     sys.exit(TABLES.main("testbed.vllm_tables.derive", __doc__))

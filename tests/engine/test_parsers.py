@@ -14,7 +14,8 @@ import pytest
 from hermetic.api.reserved_flags import VLLM_FLAGS
 from hermetic.engines.argument_values import refused
 from hermetic.engines.extra_arguments import read
-from hermetic.engines.vllm_tables import Flag, supported_minors, table_for
+from hermetic.engines.flag_tables import Flag
+from hermetic.engines.vllm.tables import TABLES
 from testbed.vllm_tables.package_index import IndexTrouble, choose, configured_index, fetch, source_distributions
 
 PARSING = Path(__file__).parents[2] / "testbed" / "real_engine" / "parsing.py"
@@ -89,9 +90,9 @@ def tried(flags: list[Flag]) -> list[list[str]]:
     return asked
 
 
-@pytest.mark.parametrize("minor", supported_minors())
+@pytest.mark.parametrize("minor", TABLES.supported)
 def test_the_table_and_the_gate_say_what_the_parser_says(minor: str, environment: Path, tmp_path: Path) -> None:
-    table = table_for(minor)
+    table = TABLES.table_for(minor)
     asked = tried([flag for name, flag in table.flags.items() if name not in VLLM_FLAGS or flag.type != "text"])
     real = told(environment, sources(table.version, tmp_path), asked)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hermetic.api.configuration import Configuration
 from hermetic.api.weights_reasons import WeightsReason
-from hermetic.engines.vllm_tables import supported_minors
+from hermetic.engines.vllm.tables import TABLES
 from hermetic.objects.names import TEMPLATE_LABEL
 from hermetic.objects.weights_verifier import Signers, Verifier
 from hermetic.plan.snapshot import ClusterSnapshot, Warned
@@ -116,7 +116,7 @@ def vllm_engines(draw: st.DrawFn, gpus: int) -> Manifest:
     return {
         "vllm": {
             "image": VLLM_IMAGE,
-            "version": f"{draw(st.sampled_from(supported_minors()))}.0",
+            "version": f"{draw(st.sampled_from(TABLES.supported))}.0",
             "pipelineParallelSize": pipeline,
             **({"tensorParallelSize": gpus // pipeline} if explicit else {}),
             **draw(

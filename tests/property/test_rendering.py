@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hermetic.api.public_services import PUBLIC_SIDE
 from hermetic.api.reserved_flags import ENVIRONMENT
-from hermetic.engines.vllm_tables import table_for
+from hermetic.engines.vllm.tables import TABLES
 from hermetic.objects.names import Owner
 from hermetic.objects.rendering import render
 from tests.kubernetes_models import MODELS
@@ -82,7 +82,7 @@ def test_every_flag_is_known_to_the_version(manifest):
     vllm = manifest["spec"]["engine"].get("vllm")
     if vllm is None:
         return
-    table = table_for(vllm["version"])
+    table = TABLES.table_for(vllm["version"])
     words = [word for word in pod_of(manifest)["containers"][0]["args"] if word.startswith("-")]
     assert all(table.knows(word) for word in words)
 

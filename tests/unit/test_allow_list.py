@@ -5,35 +5,44 @@ from __future__ import annotations
 import pytest
 
 from hermetic.api.reserved_flags import ENVIRONMENT, RESERVED_ENDINGS, VLLM_FLAGS, reserved_variable
-from hermetic.engines.allow_list import WHY, flags_of, variables_of
-from hermetic.engines.vllm_tables import supported_minors, table_for
+from hermetic.engines import nim, vllm
+from hermetic.engines.allow_list import COMMON, WHY
+from hermetic.engines.vllm.tables import TABLES
 
-TABLES = [table_for(minor) for minor in supported_minors()]
-by_version = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.version)
-LISTS = [flags_of("vllm"), flags_of("sglang"), *(variables_of(name) for name in ("vllm", "common", "nim"))]
+EVERY = [TABLES.table_for(minor) for minor in TABLES.supported]
+by_version = pytest.mark.parametrize("table", EVERY, ids=lambda table: table.version)
+LISTS = [
+    vllm.ALLOWED.flags,
+    nim.SGLANG_INSIDE.flags,
+    vllm.ALLOWED.variables,
+    COMMON.variables,
+    nim.ALLOWED.variables,
+]
 
 
 @by_version
 def test_every_flag_of_a_release_is_judged_exactly_once(table):
-    listed = flags_of("vllm")
+    listed = vllm.ALLOWED.flags
     judged = [listed.allowed, frozenset(listed.refused), frozenset(VLLM_FLAGS)]
     for flag in table.flags:
-        assert sum(flag in names for names in judged) == 1, f"{flag} of vLLM {table.version}: judge it in vllm.toml"
+        assert sum(flag in names for names in judged) == 1, (
+            f"{flag} of vLLM {table.version}: judge it in allow_list.toml"
+        )
 
 
 @by_version
 def test_every_variable_of_a_release_is_judged_exactly_once(table):
-    listed = variables_of("vllm")
+    listed = vllm.ALLOWED.variables
     for name in table.environment:
         judged = [name in listed.allowed, name in listed.refused, reserved_variable(name)]
-        assert sum(judged) == 1, f"{name} of vLLM {table.version}: judge it in vllm.toml"
+        assert sum(judged) == 1, f"{name} of vLLM {table.version}: judge it in allow_list.toml"
 
 
 def test_no_list_names_what_no_release_knows():
-    known = {flag for table in TABLES for flag in table.flags}
-    variables = {name for table in TABLES for name in table.environment}
-    assert flags_of("vllm").allowed | flags_of("vllm").refused.keys() <= known
-    assert variables_of("vllm").allowed | variables_of("vllm").refused.keys() <= variables
+    known = {flag for table in EVERY for flag in table.flags}
+    variables = {name for table in EVERY for name in table.environment}
+    assert vllm.ALLOWED.flags.allowed | vllm.ALLOWED.flags.refused.keys() <= known
+    assert vllm.ALLOWED.variables.allowed | vllm.ALLOWED.variables.refused.keys() <= variables
 
 
 @pytest.mark.parametrize("listed", LISTS)

@@ -11,12 +11,12 @@ import pytest
 from hermetic.api.reasons import Reason
 from hermetic.engines.argument_values import refused
 from hermetic.engines.extra_arguments import read
-from hermetic.engines.vllm_tables import supported_minors, table_for
+from hermetic.engines.vllm.tables import TABLES
 from hermetic.plan.gates import Blocks, engine_flags_are_known
 from tests.scenarios import VLLM_IMAGE, a_share_model
 from tests.worlds import a_world, spec_of
 
-every_version = pytest.mark.parametrize("minor", supported_minors())
+every_version = pytest.mark.parametrize("minor", TABLES.supported)
 REFUSED = [
     (["--max-num-seqs", "many"], "'many' for --max-num-seqs, which takes an integer"),
     (["--max-num-seqs", "1.5"], "which takes an integer"),
@@ -61,7 +61,7 @@ TAKEN = [
 
 
 def clauses(arguments: list[str], minor: str) -> list[str]:
-    table = table_for(minor)
+    table = TABLES.table_for(minor)
     return list(refused(read(arguments, table)[0], table))
 
 
@@ -127,5 +127,5 @@ def test_the_gate_says_the_flag_the_value_and_what_it_takes():
 @every_version
 @pytest.mark.parametrize("flag", ["--moe-backend", "--linear-backend"])
 def test_a_choice_that_is_compared_without_case_is_still_one_of_the_choices(flag: str, minor: str) -> None:
-    (written,), _ = read([flag, "no-such-kernel"], table_for(minor))
+    (written,), _ = read([flag, "no-such-kernel"], TABLES.table_for(minor))
     assert list(written.wrong_values()) == ["no-such-kernel"]

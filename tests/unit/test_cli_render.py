@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from hermetic.api.modeldeployment import ModelDeployment
-from hermetic.engines.allow_list import variables_of
+from hermetic.engines.allow_list import COMMON
 from hermetic.objects.names import Owner
 from hermetic.objects.rendering import render
 from tests.commandline import hermetic
@@ -115,7 +115,7 @@ def test_foreign_characters_are_printed_as_they_are() -> None:
 def test_text_that_looks_like_something_else_is_quoted_for_every_reader() -> None:
     manifest = a_baked_model()
     values = ["yes", "y", "1e3", "0o17", "16:30", "null", "2026-01-31", "0x1F"]
-    names = sorted(variables_of("common").allowed)
+    names = sorted(COMMON.variables.allowed)
     environment = [{"name": name, "value": value} for name, value in zip(names, values, strict=False)]
     manifest["spec"]["engine"]["vllm"]["extraEnv"] = environment
     printed = hermetic("render", "-f", "-", stdin=json.dumps(manifest)).out

@@ -13,7 +13,7 @@ from hermetic.api.engine_variables import EnvironmentVariable
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import reserved_variable
-from hermetic.engines.vllm_tables import supported_minors
+from hermetic.engines.vllm.tables import TABLES
 from hermetic.plan.engine_settings import engine_settings_are_allowed
 from hermetic.plan.gates import GATES, HOLDS, Blocks
 from tests.scenarios import NIM_IMAGE, VLLM_IMAGE, a_baked_model, a_nim_model, a_share_model, changed
@@ -409,7 +409,7 @@ def test_judging_is_fast_for_the_longest_values(unit):
 
 
 def test_every_supported_release_is_judged():
-    for minor in supported_minors():
+    for minor in TABLES.supported:
         assert verdict_of(vllm_spec("--enable-prefix-caching", version=f"{minor}.0", VLLM_LOGGING_LEVEL="INFO")) == ""
 
 

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermetic.engines.vllm_tables import supported_minors, table_for
-from testbed.engine import TABLES, image_files, vllm_environment
+from hermetic.engines.vllm.tables import TABLES
+from testbed.engine import VLLM_TABLES, image_files, vllm_environment
 from testbed.engine.local import running, unpack
 from testbed.engine.stand_in.arguments import parse
 from testbed.engine.stand_in.failures import ORDERED, StartFailure, cache_unwritable
@@ -26,8 +26,8 @@ from testbed.engine.stand_in.surroundings import check_shared_memory
 from testbed.engine.stand_in.tables import table_of
 from testbed.images.model import stage_model
 
-NEWEST = supported_minors()[-1]
-TABLE = table_of(f"{NEWEST}.0", TABLES)
+NEWEST = TABLES.supported[-1]
+TABLE = table_of(f"{NEWEST}.0", VLLM_TABLES)
 SAMPLE = {"int": "1", "float": "0.5", "size": "4k", "json": "[1]", "object": '{"a": 1}', "text": "word"}
 TERMINATION_MESSAGE_BYTES = 2048
 Ended = Callable[..., tuple[int, str]]
@@ -39,10 +39,10 @@ def words_for(name: str, shape: dict[str, Any]) -> list[str]:
     return [name, shape["choices"][0] if "choices" in shape else SAMPLE[shape.get("type", "text")]]
 
 
-@pytest.mark.parametrize("minor", supported_minors())
+@pytest.mark.parametrize("minor", TABLES.supported)
 @pytest.mark.parametrize("kind", ["name", "aliases", "negations"])
 def test_every_flag_of_the_table_is_taken_in_every_spelling(minor, kind):
-    table = table_of(f"{minor}.0", TABLES)
+    table = table_of(f"{minor}.0", VLLM_TABLES)
     flags = {name: shape for name, shape in table.flags.items() if name not in {"--help", "--model"}}
     spelled = {name: [name] if kind == "name" else shape.get(kind, []) for name, shape in flags.items()}
     words = [word for name, ways in spelled.items() for way in ways for word in words_for(way, flags[name])]
@@ -65,10 +65,10 @@ def accepted(word: str) -> bool:
 @given(st.sampled_from(sorted(TABLE.flags)), st.integers(3, 30), st.sampled_from(["", "x", "-"]))
 def test_the_product_s_table_and_the_stand_in_agree_on_abbreviations(name, length, more):
     word = name[:length] + more
-    understood = table_for(NEWEST).understood_as(word)
+    understood = TABLES.table_for(NEWEST).understood_as(word)
     if any(flag.choices for flag in understood) or any(flag.name in {"--help", "--model"} for flag in understood):
         return
-    assert accepted(word) == table_for(NEWEST).knows(word)
+    assert accepted(word) == TABLES.table_for(NEWEST).knows(word)
 
 
 @pytest.mark.parametrize(

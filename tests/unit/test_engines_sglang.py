@@ -12,11 +12,11 @@ from hermetic.api.configuration import Configuration
 from hermetic.api.engine_sglang import RESERVED_OF_SGLANG, SGLANG_FLAGS
 from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import ENVIRONMENT, reserved_variable
-from hermetic.engines.allow_list import WHY, variables_of
+from hermetic.engines.allow_list import COMMON, WHY
 from hermetic.engines.error_capture import keeping_first_errors
 from hermetic.engines.failure_signatures import diagnose
 from hermetic.engines.registry import engine_of, launch
-from hermetic.engines.sglang.allow_list import FLAGS, variables
+from hermetic.engines.sglang import ALLOWED
 from hermetic.engines.sglang.tables import TABLES
 from hermetic.plan.engine_settings import engine_settings_are_allowed
 from hermetic.plan.gates import HOLDS, engine_flags_are_known
@@ -77,30 +77,32 @@ def test_an_unknown_release_is_refused_with_the_known_ones(version):
 
 @by_release
 def test_every_flag_of_a_release_is_judged_exactly_once(table):
-    judged = [FLAGS.allowed, frozenset(FLAGS.refused), frozenset(SGLANG_FLAGS)]
+    judged = [ALLOWED.flags.allowed, frozenset(ALLOWED.flags.refused), frozenset(SGLANG_FLAGS)]
     for flag in table.flags:
         assert sum(flag in names for names in judged) == 1, f"{flag} of SGLang {table.version}: judge it"
 
 
 def test_no_list_names_what_no_release_knows():
     spellings = {spelling for table in EVERY for flag in table.flags.values() for spelling in flag.spellings}
-    assert FLAGS.allowed | FLAGS.refused.keys() <= spellings
+    assert ALLOWED.flags.allowed | ALLOWED.flags.refused.keys() <= spellings
     assert SGLANG_FLAGS.keys() <= spellings
-    listed = {name for table in EVERY for name in variables(table).allowed}
+    listed = {name for table in EVERY for name in ALLOWED.variables.read_by(table).allowed}
     assert listed
     assert not [name for name in listed if reserved_variable(name)]
 
 
 def test_what_is_said_of_values_is_of_allowed_flags():
-    assert set(FLAGS.paths) | set(FLAGS.values) <= FLAGS.allowed
-    assert set(FLAGS.refused.values()) <= set(WHY)
+    assert set(ALLOWED.flags.paths) | set(ALLOWED.flags.values) <= ALLOWED.flags.allowed
+    assert set(ALLOWED.flags.refused.values()) <= set(WHY)
 
 
 @by_release
 def test_whole_flags_that_begin_a_reserved_one_are_excepted_and_nothing_else_is(table):
     spellings = {spelling for flag in table.flags.values() for spelling in flag.spellings}
     begin = {s for s in spellings if s not in SGLANG_FLAGS and any(r.startswith(s) for r in SGLANG_FLAGS)}
-    harmless = {spelling for name in FLAGS.allowed if name in table.flags for spelling in table.flags[name].spellings}
+    harmless = {
+        spelling for name in ALLOWED.flags.allowed if name in table.flags for spelling in table.flags[name].spellings
+    }
     assert begin <= set(RESERVED_OF_SGLANG.whole) <= harmless
 
 
@@ -304,7 +306,7 @@ def test_variables_that_load_code_or_hold_keys_are_accepted_in_no_form(name):
 
 
 def test_common_variables_hold_none_of_sglang():
-    assert not [name for name in variables_of("common").allowed if name.startswith("SGLANG")]
+    assert not [name for name in COMMON.variables.allowed if name.startswith("SGLANG")]
 
 
 # ---------------------------------------------------------------------- last words

@@ -12,12 +12,12 @@ from hermetic.api.reserved_flags import ENVIRONMENT, NOWHERE, VLLM_FLAGS
 from hermetic.engines.error_capture import keeping_first_errors
 from hermetic.engines.flag_objections import unknown_flags
 from hermetic.engines.registry import launch
-from hermetic.engines.vllm_tables import supported_minors, table_for
+from hermetic.engines.vllm.tables import TABLES
 from tests.renderings import RENDERINGS
 from tests.scenarios import VLLM_IMAGE, a_baked_model, a_share_model, an_image_volume_model
 from tests.worlds import spec_of
 
-every_version = pytest.mark.parametrize("minor", supported_minors())
+every_version = pytest.mark.parametrize("minor", TABLES.supported)
 
 
 def a_model_of_version(minor: str, manifest: dict[str, Any]) -> dict[str, Any]:
@@ -47,7 +47,7 @@ every_manifest = pytest.mark.parametrize("manifest", VLLM_MANIFESTS.values(), id
 @every_version
 @every_manifest
 def test_every_rendered_flag_is_one_that_the_version_knows_with_values_it_takes(minor, manifest):
-    table, (model, *words) = table_for(minor), arguments(a_model_of_version(minor, manifest))
+    table, (model, *words) = TABLES.table_for(minor), arguments(a_model_of_version(minor, manifest))
     assert not model.startswith("-")
     for flag, values in _as_flags(words):
         known = table.flag(flag)
@@ -74,7 +74,7 @@ def _assert_arity(arity: str, flag: str, values: list[str]) -> None:
 @every_version
 @every_manifest
 def test_every_rendered_vllm_variable_is_one_that_the_version_reads(minor, manifest):
-    table = table_for(minor)
+    table = TABLES.table_for(minor)
     rendered = {name for name in environment(a_model_of_version(minor, manifest)) if name.startswith("VLLM_")}
     assert rendered <= table.environment | _user_variables(manifest)
     # what keeps the engine from calling out must not be dropped for any version
@@ -87,7 +87,7 @@ def _user_variables(manifest: dict[str, Any]) -> set[str]:
 
 @every_version
 def test_api_key_variable_exists_in_every_version_so_that_no_version_serves_without_asking(minor):
-    assert "VLLM_API_KEY" in table_for(minor).environment
+    assert "VLLM_API_KEY" in TABLES.table_for(minor).environment
 
 
 @every_version
@@ -103,7 +103,7 @@ def test_word_of_a_user_cannot_become_a_value_of_a_flag_of_ours(minor):
     for endpoint in ({}, {"tls": {"secretName": "s"}}):
         words = arguments(a_model_of_version(minor, a_share_model(endpoint=endpoint)))
         last, values = _as_flags(words[1:])[-1]
-        arity = table_for(minor).flags[last].value
+        arity = TABLES.table_for(minor).flags[last].value
         assert arity == "none" or (arity == "one" and len(values) == 1)
 
 
@@ -335,7 +335,7 @@ def test_every_flag_of_ours_is_reserved_or_harmless_to_say_again():
 
 def unknown_to_vllm(*extra_args: str, version: str = "0.32.0") -> tuple[str, ...]:
     vllm = Vllm.model_validate({"image": VLLM_IMAGE, "version": version, "extraArgs": list(extra_args)})
-    return unknown_flags(vllm.extra_args, table_for(version))
+    return unknown_flags(vllm.extra_args, TABLES.table_for(version))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hermetic.api.conditions import ConditionType
 from hermetic.api.configuration import Configuration
 from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import VLLM, VLLM_FLAGS
-from hermetic.engines.vllm_tables import supported_minors, table_for
+from hermetic.engines.vllm.tables import TABLES
 from hermetic.plan.gates import GATES, HOLDS, Blocks, engine_flags_are_known, first_block
 from tests.renderings import RENDERINGS
 from tests.scenarios import DIGEST, VLLM_IMAGE, a_baked_model, a_share_model, an_image_volume_model, changed
@@ -250,10 +250,10 @@ def test_argument_that_a_younger_version_knows_is_unknown_to_an_older():
     assert first_block(spec_of(with_arguments("--max-num-queued-reqs", "8", version="0.29.0")), a_world()) is None
 
 
-@pytest.mark.parametrize("minor", supported_minors())
+@pytest.mark.parametrize("minor", TABLES.supported)
 def test_nothing_that_a_version_takes_for_a_reserved_flag_gets_through(minor):
     """Every spelling and abbreviation by which vLLM's own parser reaches a reserved flag."""
-    table = table_for(minor)
+    table = TABLES.table_for(minor)
     for prefix in _ways_to_reach_reserved_flags(table):
         if VLLM.reached(prefix):
             continue  # the API server refuses it
@@ -323,7 +323,7 @@ def test_value_that_is_no_choice_of_the_version_is_refused_with_its_choices(word
     assert "bfloat16" in block.message
 
 
-KNOWN_FORMATS = {minor: table_for(minor).flags["--kv-cache-dtype"].choices for minor in supported_minors()}
+KNOWN_FORMATS = {minor: TABLES.table_for(minor).flags["--kv-cache-dtype"].choices for minor in TABLES.supported}
 
 
 @pytest.mark.parametrize("minor", [minor for minor, formats in KNOWN_FORMATS.items() if formats])

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from hermetic.api.reasons import Reason
-from hermetic.engines.nim_profiles import read_profile, shapes
+from hermetic.engines.nim.profiles import read_profile, shapes
 from hermetic.plan.gates import first_block
 from tests.commandline import hermetic
 from tests.corpus.manifests import Manifest, changed, nim_with_profile

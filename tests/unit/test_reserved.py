@@ -12,7 +12,7 @@ import pytest
 from hermetic.api import reserved_flags
 from hermetic.api.reserved_flags import NO_RESERVED_KEY, NOT_AN_ABBREVIATION, SHORT_FLAGS, VLLM, VLLM_FLAGS
 
-TABLES = Path(reserved_flags.__file__).resolve().parents[1] / "engines" / "vllm_tables"
+TABLES = Path(reserved_flags.__file__).resolve().parents[1] / "engines" / "vllm" / "tables"
 
 
 def flags_of_every_version() -> dict[str, set[str]]:

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import pytest
 
-from hermetic.engines.vllm_tables import UnsupportedVersion, supported_minors, table_for
+from hermetic.engines.flag_tables import UnsupportedVersion
+from hermetic.engines.vllm.tables import TABLES
 
-TABLES = [table_for(minor) for minor in supported_minors()]
-by_version = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.version)
+EVERY = [TABLES.table_for(minor) for minor in TABLES.supported]
+by_version = pytest.mark.parametrize("table", EVERY, ids=lambda table: table.version)
 
 
 def knowing(flag: str) -> list[str]:
-    return [minor for minor in supported_minors() if flag in table_for(minor).flags]
+    return [minor for minor in TABLES.supported if flag in TABLES.table_for(minor).flags]
 
 
 def test_every_supported_minor_version_has_a_table():
-    assert supported_minors() == tuple(f"0.{minor}" for minor in range(24, 34))
+    assert TABLES.supported == tuple(f"0.{minor}" for minor in range(24, 34))
 
 
 @pytest.mark.parametrize("version", ["0.32.0", "0.32", "v0.32.0", "0.32.7", "0.32.0rc1", "0.32.0+cu130"])
 def test_any_release_of_a_minor_version_reads_its_table(version):
-    assert table_for(version).version.startswith("0.32.")
+    assert TABLES.table_for(version).version.startswith("0.32.")
 
 
 @pytest.mark.parametrize("version", ["0.8.2", "0.23.0", "0.34.0", "0.3", "1.0.0", "latest", ""])
 def test_a_version_without_table_is_refused_with_those_that_have_one(version):
     with pytest.raises(UnsupportedVersion, match=r"not supported, only 0\.24, .*, 0\.33"):
-        table_for(version)
+        TABLES.table_for(version)
     assert issubclass(UnsupportedVersion, ValueError)
 
 
@@ -48,7 +49,7 @@ def test_a_version_without_table_is_refused_with_those_that_have_one(version):
     ],
 )
 def test_flags_we_render_always_are_known_to_every_supported_version(flag):
-    assert knowing(flag) == list(supported_minors())
+    assert knowing(flag) == list(TABLES.supported)
 
 
 @pytest.mark.parametrize(
@@ -57,12 +58,12 @@ def test_flags_we_render_always_are_known_to_every_supported_version(flag):
 )
 def test_a_younger_flag_is_known_from_its_first_version_on(flag, since):
     assert knowing(flag)[0] == since
-    assert knowing(flag)[-1] == supported_minors()[-1]
+    assert knowing(flag)[-1] == TABLES.supported[-1]
 
 
 def test_variables_are_registered_by_the_version_that_introduced_them():
-    assert all({"VLLM_NO_USAGE_STATS", "VLLM_HOST_IP", "VLLM_API_KEY"} <= table.environment for table in TABLES)
-    assert "VLLM_LOG_LEVEL" not in table_for("0.33").environment
+    assert all({"VLLM_NO_USAGE_STATS", "VLLM_HOST_IP", "VLLM_API_KEY"} <= table.environment for table in EVERY)
+    assert "VLLM_LOG_LEVEL" not in TABLES.table_for("0.33").environment
 
 
 @by_version
@@ -93,8 +94,9 @@ def test_shapes_of_well_known_flags(table):
 
 def test_the_newest_parser_also_switches_off_with_disable():
     """0.33 pairs --enable-x with --disable-x; before, the latter was an unknown flag."""
-    assert table_for("0.33").flag("--disable-prefix-caching") is table_for("0.33").flags["--enable-prefix-caching"]
-    assert not table_for("0.32").knows("--disable-prefix-caching")
+    newest = TABLES.table_for("0.33")
+    assert newest.flag("--disable-prefix-caching") is newest.flags["--enable-prefix-caching"]
+    assert not TABLES.table_for("0.32").knows("--disable-prefix-caching")
 
 
 @pytest.mark.parametrize(
@@ -114,17 +116,17 @@ def test_the_newest_parser_also_switches_off_with_disable():
     ],
 )
 def test_an_argument_is_taken_for_a_flag_as_the_parser_would(argument, flag):
-    assert [found.name for found in table_for("0.33").understood_as(argument)] == [flag]
-    assert table_for("0.33").knows(argument)
+    assert [found.name for found in TABLES.table_for("0.33").understood_as(argument)] == [flag]
+    assert TABLES.table_for("0.33").knows(argument)
 
 
 def test_an_ambiguous_abbreviation_names_every_flag_it_could_mean():
-    found = {flag.name for flag in table_for("0.33").understood_as("--ssl-c")}
+    found = {flag.name for flag in TABLES.table_for("0.33").understood_as("--ssl-c")}
     assert found == {"--ssl-certfile", "--ssl-ca-certs", "--ssl-cert-reqs", "--ssl-ciphers"}
-    assert not table_for("0.33").knows("--ssl-c")
+    assert not TABLES.table_for("0.33").knows("--ssl-c")
 
 
 @pytest.mark.parametrize("argument", ["--no-such-flag", "/models/a", "8000", "", "--tensor-parallel-size-x", "-Z"])
 def test_what_is_no_flag_is_understood_as_none(argument):
-    assert table_for("0.33").understood_as(argument) == ()
-    assert not table_for("0.33").knows(argument)
+    assert TABLES.table_for("0.33").understood_as(argument) == ()
+    assert not TABLES.table_for("0.33").knows(argument)

@@ -12,7 +12,7 @@ from hermetic.api.engine import Member
 from hermetic.api.engine_caches import EngineCaches
 from hermetic.api.engine_sglang import SGLANG_FLAGS, Sglang
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.engines.allow_list import variables_of
+from hermetic.engines.allow_list import COMMON, AllowList
 from hermetic.engines.allowed_settings import refused_flags, refused_variables
 from hermetic.engines.compile_caches import cache_containers, cache_key
 from hermetic.engines.error_capture import keeping_first_errors
@@ -32,11 +32,11 @@ from hermetic.engines.launch import (
 from hermetic.engines.model_path import model_folders, model_path
 from hermetic.engines.offline_environment import OFFLINE, cache_folders
 from hermetic.engines.protocol import Extra, Objection, Refused
-from hermetic.engines.sglang.allow_list import FLAGS, variables
 from hermetic.engines.sglang.signatures import SIGNATURES
 from hermetic.engines.sglang.tables import TABLES
 from hermetic.sizing.serving import Serving
 
+ALLOWED = AllowList(__name__)
 HOME = "/home/hermetic"
 # With SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION off it is 503 until the warm-up has answered and from SIGTERM on, and
 # 200 in between. A scheduler that hangs is ended by SGLang's own watchdog (--watchdog-timeout).
@@ -122,8 +122,10 @@ class _Sglang:
         if not TABLES.is_supported(sglang.version):  # reported by `objection`
             return
         table = TABLES.table_for(sglang.version)
-        yield from refused_flags(sglang.extra_args, table, FLAGS.with_names(extra.arguments), SGLANG_FLAGS, weights)
-        names = variables(table).joined(variables_of("common")).with_names(extra.variables)
+        yield from refused_flags(
+            sglang.extra_args, table, ALLOWED.flags.with_names(extra.arguments), SGLANG_FLAGS, weights
+        )
+        names = ALLOWED.variables.read_by(table).joined(COMMON.variables).with_names(extra.variables)
         yield from refused_variables(sglang.extra_env, names, weights)
 
 

@@ -1,7 +1,8 @@
-"""Reviewed lists of the flags and variables that a spec may give to each engine; all others are refused.
+"""Reviewed lists of the flags and variables that a spec may give to an engine; all others are refused.
 
-Every flag and variable of every table of `vllm_tables` is allowed here, or refused here with its reason, or reserved in
-`api/reserved_flags.py`; a test fails on a name in none of them, so that a new release allows nothing unreviewed.
+Each engine has its own in `allow_list.toml` of its folder. Every flag and variable of its tables is allowed there, or
+refused there with its reason, or reserved in `api/`; a test fails on a name in none of them, so that a new release
+allows nothing unreviewed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Literal
 
-ListName = Literal["vllm", "common", "nim", "sglang"]
+from hermetic.engines.flag_tables import FlagTable
+
 # Which files a value may name: none, files of the image, those and the weights ("data"), a folder of theirs that
 # holds a model ("model"), what the pod may write ("scratch"), routes of the server ("url"), or a prefix of all of
 # them ("prefix").
@@ -65,35 +67,44 @@ class AllowedNames:
             keys={**other.keys, **self.keys},
         )
 
+    def read_by(self, table: FlagTable) -> AllowedNames:
+        """The variables that this release reads: any other has no effect, and is refused as a mistake."""
+        return AllowedNames(self.allowed & table.environment, self.refused, self.paths, {}, {})
+
     def with_names(self, names: frozenset[str]) -> AllowedNames:
         """A copy that also allows names of the operator's configuration, whose values may name files of the image."""
         more: dict[str, Paths] = dict.fromkeys(names - self.allowed, "image")
         return AllowedNames(self.allowed | names, self.refused, {**more, **self.paths}, self.values, self.keys)
 
 
-def flags_of(listed: ListName) -> AllowedNames:
-    """The flags of a list."""
-    return names_in(__name__, f"{listed}.toml", "flags")
+class AllowList:
+    """The names in one file of a package, read when they are first asked for."""
+
+    def __init__(self, package: str, file: str = "allow_list.toml") -> None:
+        self._package, self._file = package, file
+
+    @functools.cached_property
+    def flags(self) -> AllowedNames:
+        return _names(self._content.get("flags", {}))
+
+    @functools.cached_property
+    def variables(self) -> AllowedNames:
+        return _names(self._content.get("variables", {}))
+
+    @functools.cached_property
+    def _content(self) -> Mapping[str, Any]:
+        return tomllib.loads(files(self._package).joinpath(self._file).read_text(encoding="utf-8"))
 
 
-def variables_of(listed: ListName) -> AllowedNames:
-    """The variables of a list."""
-    return names_in(__name__, f"{listed}.toml", "variables")
-
-
-@functools.cache
-def names_in(package: str, file: str, kind: Literal["flags", "variables"]) -> AllowedNames:
-    """The names of one kind in a file of a package."""
-    said: Mapping[str, Any] = _read(package, file).get(kind, {})
+def _names(stated: Mapping[str, Any]) -> AllowedNames:
     return AllowedNames(
-        allowed=frozenset(said.get("allowed", ())),
-        refused=MappingProxyType({name: why for why, names in said.get("refused", {}).items() for name in names}),
-        paths=MappingProxyType(dict(said.get("paths", {}))),
-        values=MappingProxyType({name: tuple(values) for name, values in said.get("values", {}).items()}),
-        keys=MappingProxyType({name: frozenset(keys) for name, keys in said.get("keys", {}).items()}),
+        allowed=frozenset(stated.get("allowed", ())),
+        refused=MappingProxyType({name: why for why, names in stated.get("refused", {}).items() for name in names}),
+        paths=MappingProxyType(dict(stated.get("paths", {}))),
+        values=MappingProxyType({name: tuple(values) for name, values in stated.get("values", {}).items()}),
+        keys=MappingProxyType({name: frozenset(keys) for name, keys in stated.get("keys", {}).items()}),
     )
 
 
-@functools.cache
-def _read(package: str, file: str) -> Mapping[str, Any]:
-    return tomllib.loads(files(package).joinpath(file).read_text(encoding="utf-8"))
+COMMON = AllowList("hermetic.engines", "common_variables.toml")
+"""Variables of the libraries that every engine brings along."""

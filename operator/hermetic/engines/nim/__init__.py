@@ -11,7 +11,7 @@ from hermetic.api.model_facts import StagedProfile
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import MEDIA_FROM_NOWHERE
-from hermetic.engines.allow_list import flags_of, variables_of
+from hermetic.engines.allow_list import COMMON, AllowList
 from hermetic.engines.allowed_settings import refused_flags_in_full, refused_variables
 from hermetic.engines.failure_signatures import SIGNATURES, Signatures
 from hermetic.engines.launch import (
@@ -26,13 +26,16 @@ from hermetic.engines.launch import (
 )
 from hermetic.engines.link_farm import linked
 from hermetic.engines.model_path import model_folders, model_path
-from hermetic.engines.nim_profiles import Profile, chosen, fitting, listed, read_profile, shapes
+from hermetic.engines.nim.profiles import Profile, chosen, fitting, listed, read_profile, shapes
 from hermetic.engines.offline_environment import OFFLINE
 from hermetic.engines.protocol import Extra, Objection, Refused
-from hermetic.engines.vllm_tables import supported_minors, table_for
+from hermetic.engines.vllm import ALLOWED as ALLOWED_OF_VLLM
+from hermetic.engines.vllm.tables import TABLES
 from hermetic.sizing.catalogue import sizes
 from hermetic.sizing.serving import Serving
 
+ALLOWED = AllowList(__name__)
+SGLANG_INSIDE = AllowList(__name__, "sglang_flags.toml")
 CACHE = "/opt/nim/.cache"
 READY_PATH = "/v1/health/ready"
 
@@ -48,7 +51,33 @@ class _Nim:
     signatures: Signatures = SIGNATURES
 
     def launch(self, spec: ModelDeploymentSpec) -> Launch:
-        return launch(spec, _of(spec))
+        """The container of a NIM.
+
+        The NIM cache is always writable and private: a read-only cache is not known to work. A staged cache
+        (`profile`) is linked into it; a model folder is read where it is mounted. The image's own entrypoint starts
+        every line: NVIDIA documents arguments for it (of line 2, `docker run IMAGE --max-model-len 4096`), and no
+        program to name instead.
+        """
+        nim = _of(spec)
+        line_two = nim.line.startswith("2.")
+        return Launch(
+            engine=self.name,
+            image=nim.image,
+            command=(),
+            args=(*_closed_to_media(nim), *nim.extra_args),
+            env=tuple(_environment(spec, nim)),
+            live_path="/v1/health/live",
+            ready_path=READY_PATH,
+            writable=(WritableFolder("nim-cache", CACHE), WritableFolder("tmp", "/tmp")),  # noqa: S108
+            user=1000,
+            group=0 if line_two else 1000,
+            # Lines 1 and 2 write outside their cache (proxy, workspace); no document guarantees a read-only root.
+            read_only_root=False,
+            # A NIM has no documented drain: it serves until requests in flight had time to end.
+            sleep_before_stop_seconds=PROPAGATION_SECONDS + spec.drain_seconds,
+            grace_seconds=PROPAGATION_SECONDS + spec.drain_seconds + TEARDOWN_SECONDS,
+            init_containers=_init_containers(spec, nim),
+        )
 
     def tensor_parallel_size(self, spec: ModelDeploymentSpec) -> int:
         """All GPUs of the pod, as an upper bound: a NIM's profile decides."""
@@ -87,12 +116,12 @@ class _Nim:
     def refused_settings(self, spec: ModelDeploymentSpec, extra: Extra) -> Iterator[Refused]:
         nim = _of(spec)
         weights = (*model_folders(spec.weights), *((nim.model_path,) if nim.model_path is not None else ()))
-        flags, variables = flags_of("vllm"), variables_of("nim").joined(variables_of("common"))
+        flags, variables = ALLOWED_OF_VLLM.flags, ALLOWED.variables.joined(COMMON.variables)
         if nim.line.startswith("2."):
-            variables = variables.joined(variables_of("vllm"))
+            variables = variables.joined(ALLOWED_OF_VLLM.variables)
         if nim.line != "2.0":
-            flags = flags.joined(flags_of("sglang"))
-        newest = table_for(supported_minors()[-1])
+            flags = flags.joined(SGLANG_INSIDE.flags)
+        newest = TABLES.table_for(TABLES.supported[-1])
         yield from refused_flags_in_full(nim.extra_args, newest, flags.with_names(extra.arguments), weights)
         yield from refused_variables(nim.extra_env, variables.with_names(extra.variables), weights)
 
@@ -138,34 +167,6 @@ def _another_count(spec: ModelDeploymentSpec) -> str:
         f"`engine.nim.profile` '{_of(spec).profile}' is for {profile.count} GPUs (tensor parallel "
         f"{profile.tensor_parallel}, {profile.pipeline_parallel} pipeline stages), and `accelerator.count` is {count}; "
         f"set the count to {profile.count}, or stage a profile with {shapes(count)} in its name"
-    )
-
-
-def launch(spec: ModelDeploymentSpec, nim: Nim) -> Launch:
-    """The container of a NIM.
-
-    The NIM cache is always writable and private: a read-only cache is not known to work. A staged cache (`profile`) is
-    linked into it; a model folder is read where it is mounted. The image's own entrypoint starts every line: NVIDIA
-    documents arguments for it (of line 2, `docker run IMAGE --max-model-len 4096`), and no program to name instead.
-    """
-    line_two = nim.line.startswith("2.")
-    return Launch(
-        engine="NIM",
-        image=nim.image,
-        command=(),
-        args=(*_closed_to_media(nim), *nim.extra_args),
-        env=tuple(_environment(spec, nim)),
-        live_path="/v1/health/live",
-        ready_path=READY_PATH,
-        writable=(WritableFolder("nim-cache", CACHE), WritableFolder("tmp", "/tmp")),  # noqa: S108
-        user=1000,
-        group=0 if line_two else 1000,
-        # Lines 1 and 2 write outside their cache (proxy, workspace); no document guarantees a read-only root.
-        read_only_root=False,
-        # A NIM has no documented drain: it serves until requests in flight had time to end.
-        sleep_before_stop_seconds=PROPAGATION_SECONDS + spec.drain_seconds,
-        grace_seconds=PROPAGATION_SECONDS + spec.drain_seconds + TEARDOWN_SECONDS,
-        init_containers=_init_containers(spec, nim),
     )
 
 

@@ -9,7 +9,7 @@ from hermetic.api.engine import Member, Vllm
 from hermetic.api.engine_caches import EngineCaches
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reserved_flags import NOWHERE, VLLM_FLAGS
-from hermetic.engines.allow_list import AllowedNames, flags_of, variables_of
+from hermetic.engines.allow_list import COMMON, AllowList
 from hermetic.engines.allowed_settings import refused_flags, refused_variables
 from hermetic.engines.compile_caches import cache_containers, cache_key
 from hermetic.engines.error_capture import keeping_first_errors
@@ -29,10 +29,11 @@ from hermetic.engines.launch import (
 from hermetic.engines.model_path import model_folders, model_path
 from hermetic.engines.offline_environment import OFFLINE, cache_folders
 from hermetic.engines.protocol import Extra, Objection, Refused
-from hermetic.engines.vllm_memory import serving
-from hermetic.engines.vllm_tables import TABLES, table_for
+from hermetic.engines.vllm.memory import serving
+from hermetic.engines.vllm.tables import TABLES
 from hermetic.sizing.serving import Serving
 
+ALLOWED = AllowList(__name__)
 HOME = "/home/hermetic"
 READY_PATH = "/health"
 WITHOUT_A_KEY = (
@@ -53,10 +54,31 @@ class _Vllm:
     signatures: Signatures = SIGNATURES
 
     def launch(self, spec: ModelDeploymentSpec) -> Launch:
-        return launch(spec, _of(spec))
+        """The container of a vLLM server. Raises ValueError for a version that has no table."""
+        vllm = _of(spec)
+        table = TABLES.table_for(vllm.version)
+        return Launch(
+            engine=self.name,
+            image=vllm.image,
+            # The command, not the image's entrypoint: it works with upstream, NVIDIA's and ROCm's images alike.
+            command=keeping_first_errors("vllm", "serve"),
+            args=(model_path(spec.weights), *table.known_words(_flags(spec, vllm)), *vllm.extra_args),
+            env=_environment(spec, vllm, table),
+            live_path=READY_PATH,
+            ready_path=READY_PATH,
+            writable=(WritableFolder("cache", HOME), WritableFolder("tmp", "/tmp")),  # noqa: S108
+            user=2000,
+            group=0,
+            read_only_root=True,
+            sleep_before_stop_seconds=PROPAGATION_SECONDS,
+            grace_seconds=PROPAGATION_SECONDS + spec.drain_seconds + TEARDOWN_SECONDS,
+            init_containers=cache_containers(spec.weights, self.cache_key(spec), vllm.image, HOME),
+        )
 
     def tensor_parallel_size(self, spec: ModelDeploymentSpec) -> int:
-        return tensor_parallel_size(spec, _of(spec))
+        """The spec's value, else all GPUs of a pipeline stage."""
+        vllm = _of(spec)
+        return vllm.tensor_parallel_size or spec.accelerator.count // vllm.pipeline_parallel_size
 
     def serving(self, spec: ModelDeploymentSpec) -> Serving:
         return serving(_of(spec), self.tensor_parallel_size(spec))
@@ -79,12 +101,9 @@ class _Vllm:
         vllm, weights = _of(spec), model_folders(spec.weights)
         if not TABLES.is_supported(vllm.version):  # reported by `objection`
             return
-        table, flags = table_for(vllm.version), flags_of("vllm").with_names(extra.arguments)
+        table, flags = TABLES.table_for(vllm.version), ALLOWED.flags.with_names(extra.arguments)
         yield from refused_flags(vllm.extra_args, table, flags, VLLM_FLAGS, weights)
-        # A variable that the release does not read has no effect, and is refused as a mistake.
-        known = variables_of("vllm")
-        present = AllowedNames(known.allowed & table.environment, known.refused, known.paths, {}, {})
-        names = present.joined(variables_of("common")).with_names(extra.variables)
+        names = ALLOWED.variables.read_by(table).joined(COMMON.variables).with_names(extra.variables)
         yield from refused_variables(vllm.extra_env, names, weights)
 
 
@@ -96,42 +115,15 @@ def _of(spec: ModelDeploymentSpec) -> Vllm:
     return spec.engine.vllm
 
 
-def launch(spec: ModelDeploymentSpec, vllm: Vllm) -> Launch:
-    """The container of a vLLM server. Raises ValueError for a version without a table (a gate checks that first)."""
-    table = table_for(vllm.version)
-    return Launch(
-        engine="vLLM",
-        image=vllm.image,
-        # The command, not the image's entrypoint: it works with upstream, NVIDIA's and ROCm's images alike.
-        command=keeping_first_errors("vllm", "serve"),
-        args=(model_path(spec.weights), *table.known_words(_flags(spec, vllm)), *vllm.extra_args),
-        env=_environment(spec, vllm, table),
-        live_path="/health",
-        ready_path=READY_PATH,
-        writable=(WritableFolder("cache", HOME), WritableFolder("tmp", "/tmp")),  # noqa: S108
-        user=2000,
-        group=0,
-        read_only_root=True,
-        sleep_before_stop_seconds=PROPAGATION_SECONDS,
-        grace_seconds=PROPAGATION_SECONDS + spec.drain_seconds + TEARDOWN_SECONDS,
-        init_containers=cache_containers(spec.weights, VLLM.cache_key(spec), vllm.image, HOME),
-    )
-
-
 def before_minor(version: str, minor: int) -> bool:
     """Whether a supported release comes before 0.`minor`."""
     return int(version.split(".")[1]) < minor
 
 
-def tensor_parallel_size(spec: ModelDeploymentSpec, vllm: Vllm) -> int:
-    """GPUs that share each layer: the spec's value, else all GPUs of a pipeline stage."""
-    return vllm.tensor_parallel_size or spec.accelerator.count // vllm.pipeline_parallel_size
-
-
 def _flags(spec: ModelDeploymentSpec, vllm: Vllm) -> Iterator[tuple[str, ...]]:
     yield ("--served-model-name", spec.model.name, *spec.model.aliases)
     yield ("--port", str(spec.endpoint.port))
-    yield ("--tensor-parallel-size", str(tensor_parallel_size(spec, vllm)))
+    yield ("--tensor-parallel-size", str(VLLM.tensor_parallel_size(spec)))
     if vllm.pipeline_parallel_size > 1:
         yield ("--pipeline-parallel-size", str(vllm.pipeline_parallel_size))
     if vllm.max_model_length is not None:

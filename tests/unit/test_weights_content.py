@@ -140,6 +140,52 @@ def test_remote_code_is_refused_unless_allowed_by_name(model: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "name", ["adapter_config.json", "video_preprocessor_config.json", "extra/processor_config.json"]
+)
+def test_remote_code_of_every_configuration_is_refused(model: Path, name: str) -> None:
+    (model / name).write_text(json.dumps({"auto_map": {"AutoProcessor": "processing_x.XProcessor"}}))
+    assert found(model) == [("RemoteCode", name)]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("pytorch_model.bin", b"x", "ExecutableContent"),
+        ("modeling_x.py", b"x", "ExecutableContent"),
+        ("model-00004.safetensors", b"short", "WeightsCorrupt"),
+        ("extra/model.safetensors.index.json", b'{"weight_map": {"a": "gone.safetensors"}}', "ShardMissing"),
+        ("tokenizer_config.json", b'{"auto_map": {"AutoTokenizer": "x.X"}}', "RemoteCode"),
+        ("extra/config.json", b"{", "ConfigurationInvalid"),
+    ],
+)
+def test_what_is_behind_a_link_is_refused_as_well(model: Path, name: str, content: bytes, reason: str) -> None:
+    (model / "blobs").mkdir()
+    (model / "blobs" / "abc").write_bytes(content)
+    (model / name).symlink_to("../" * name.count("/") + "blobs/abc")
+    shown = "extra/gone.safetensors" if reason == "ShardMissing" else name
+    assert found(model) == [(reason, shown)]
+    assert found(model, name) == ([] if reason == "ExecutableContent" else [(reason, shown)])
+    ran = hermetic("stage", model, model.parent / "share")
+    assert (ran.code, f"{reason}: {shown}" in ran.err) == (1, True)
+
+
+def test_many_links_to_one_large_file_are_read_once(model: Path) -> None:
+    for number in range(200):
+        (model / f"again-{number}.safetensors").symlink_to(SHARD)
+    reads = 0
+
+    class Counted(Tree):
+        def read_into(self, descriptor: int, view: memoryview, offset: int) -> int:
+            nonlocal reads
+            reads += 1
+            return super().read_into(descriptor, view, offset)
+
+    with Counted(model) as tree:
+        assert preflight(tree) == []
+    assert reads < 50
+
+
+@pytest.mark.parametrize(
     "text", ["", "{", '{"a": 1, "a": 2}', '{"a": NaN}', "[" * 100_000, "\ufeff{}", '{"a": "\x01"}']
 )
 def test_a_configuration_that_is_no_json_is_refused(model: Path, text: str) -> None:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 from hermetic.api.staged_folders import CACHES
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.weights.findings import WeightsFinding
+from hermetic.weights.listing import content_of
 from hermetic.weights.safetensors_layout import wrong_with_header, wrong_with_length
 from hermetic.weights.streamed_json import NotJsonError, read_small
 from hermetic.weights.tree import EntryKind, Item, Tree, WeightsStopped
@@ -22,15 +23,12 @@ LARGEST_CONFIGURATION = 2**22
 MOST_FINDINGS = 100
 _CHUNK = 2**18
 _INDEX_ENDING = ".safetensors.index.json"
-_CONFIGURATIONS = frozenset(
-    {
-        "config.json",
-        "tokenizer_config.json",
-        "processor_config.json",
-        "preprocessor_config.json",
-        "generation_config.json",
-    }
-)
+_CONFIGURATION = "config.json"
+_CONFIGURATION_ENDING = "_config.json"
+"""Of the tokenizer, the processor, the generation, an adapter and others: each may have an `auto_map`."""
+_MOST_READ_ONCE = 2**16
+_Reader: TypeAlias = "Callable[[Tree, Item, Item, frozenset[str]], Iterator[WeightsFinding]]"
+"""(tree, item, the file behind it, names that may hold code) -> findings."""
 _PICKLE = (
     ".bin",
     ".pt",
@@ -72,8 +70,11 @@ def preflight(tree: Tree, allowed: frozenset[str] = frozenset(), *, twins: bool 
 
 
 def _findings(tree: Tree, allowed: frozenset[str], twins: _Twins | None) -> Iterator[WeightsFinding]:
+    behind_links = _ReadOnce()
     for item in tree.walk():
-        if item.kind is not EntryKind.FILE:
+        # An engine opens a link by the name of the link, whatever the file behind it is called.
+        content = content_of(tree, item) if item.kind in {EntryKind.FILE, EntryKind.LINK} else None
+        if content is None:
             continue
         if twins is not None and twins.has(item.path):
             yield WeightsFinding(
@@ -85,21 +86,27 @@ def _findings(tree: Tree, allowed: frozenset[str], twins: _Twins | None) -> Iter
         kind = _KINDS.get(os.path.splitext(name)[1].lower())  # noqa: PTH122 - a name, not a path of this machine
         if kind is not None and not {item.path, name} & allowed:
             yield WeightsFinding(WeightsReason.EXECUTABLE_CONTENT, item.path, "weights, configuration or text", kind)
-        if name.endswith(".safetensors"):
-            yield from _safetensors(tree, item)
-        elif name.endswith(_INDEX_ENDING):
-            yield from _index(tree, item)
-        elif name in _CONFIGURATIONS:
-            yield from _configuration(tree, item, allowed)
+        reader = _reader_of(name)
+        if reader is not None and (content is item or not behind_links.has(content, reader)):
+            yield from reader(tree, item, content, allowed)
 
 
-def _safetensors(tree: Tree, item: Item) -> Iterator[WeightsFinding]:
-    descriptor = tree.open(item.path)
+def _reader_of(name: str) -> _Reader | None:
+    """What reads a file of this name for findings inside of it; None where none does."""
+    if name.endswith(".safetensors"):
+        return _safetensors
+    if name.endswith(_INDEX_ENDING):
+        return _index
+    return _configuration if name == _CONFIGURATION or name.endswith(_CONFIGURATION_ENDING) else None
+
+
+def _safetensors(tree: Tree, item: Item, content: Item, _: frozenset[str]) -> Iterator[WeightsFinding]:
+    descriptor = tree.open(content.path)
     try:
         length = int.from_bytes(tree.read(descriptor, item.path, 0, 8), "little")
-        wrong = wrong_with_length(item.size, length)
+        wrong = wrong_with_length(content.size, length)
         if wrong is None:
-            wrong = wrong_with_header(item.size, length, _header(tree, descriptor, item.path, length))
+            wrong = wrong_with_header(content.size, length, _header(tree, descriptor, item.path, length))
     finally:
         os.close(descriptor)
     if wrong is not None:
@@ -113,10 +120,10 @@ def _header(tree: Tree, descriptor: int, path: str, length: int) -> Iterator[byt
         yield chunk
 
 
-def _index(tree: Tree, item: Item) -> Iterator[WeightsFinding]:
+def _index(tree: Tree, item: Item, content: Item, _: frozenset[str]) -> Iterator[WeightsFinding]:
     """Findings for shards that the index names and that are not beside it."""
     try:
-        shards = _shards(read_small(tree.small(item.path, LARGEST_INDEX) or b""))
+        shards = _shards(read_small(tree.small(content.path, LARGEST_INDEX) or b""))
     except NotJsonError as error:
         yield WeightsFinding(WeightsReason.WEIGHTS_CORRUPT, item.path, "an index of shards", str(error))
         return
@@ -135,9 +142,9 @@ def _shards(index: Any) -> set[str]:
     raise NotJsonError("it has no weight_map from tensors to files")
 
 
-def _configuration(tree: Tree, item: Item, allowed: frozenset[str]) -> Iterator[WeightsFinding]:
+def _configuration(tree: Tree, item: Item, content: Item, allowed: frozenset[str]) -> Iterator[WeightsFinding]:
     try:
-        held = read_small(tree.small(item.path, LARGEST_CONFIGURATION) or b"")
+        held = read_small(tree.small(content.path, LARGEST_CONFIGURATION) or b"")
     except NotJsonError as error:
         yield WeightsFinding(WeightsReason.CONFIGURATION_INVALID, item.path, "JSON", str(error))
         return
@@ -173,6 +180,25 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from _texts(inner)
+
+
+class _ReadOnce:
+    """Which files behind links were read, so that many links to one large file cost little.
+
+    What is inside of an index depends on the folder that it is in, so an index is read for each link.
+    """
+
+    def __init__(self) -> None:
+        self._read: set[tuple[str, _Reader]] = set()
+
+    def has(self, content: Item, reader: _Reader) -> bool:
+        """Whether it was read by this reader already; it counts as read from now on."""
+        key = content.path, reader
+        if reader is _index or key not in self._read:
+            if len(self._read) < _MOST_READ_ONCE:
+                self._read.add(key)
+            return False
+        return True
 
 
 class _Twins:

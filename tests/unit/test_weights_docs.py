@@ -29,7 +29,7 @@ def test_the_commands_in_short_run(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     a_model(tmp_path / "model")
     (tmp_path / "share").mkdir()
     commands = PAGE.split("## In short")[1].split("```")[1].strip().splitlines()
-    assert len(commands) == 5
+    assert len(commands) == 4
     for line in commands:
         program, *arguments = shlex.split(line)
         if program == "hermetic":

@@ -20,6 +20,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from hermetic.weights.entries import MANIFEST, NAMES, SIGNATURE
+from hermetic.weights.sealing import sealed
+from hermetic.weights.signatures import private_key
 from testbed.processes import wait_until
 from tests.commandline import Ran, hermetic
 from tests.weights import Damage, a_certificate, a_model, flip_a_bit, keys
@@ -172,6 +174,42 @@ def test_a_digest_alone_covers_the_names(model: tuple[Path, Path]) -> None:
     manifest.write_text(manifest.read_text().replace(f'"{NAMES}', '".hermetic/names.jsom'))
     (folder / NAMES).rename(folder / ".hermetic" / "names.jsom")
     assert verified(folder, "--digest", digest)[1] == [("NamesNotCovered", NAMES)]
+
+
+def test_a_manifest_whose_names_the_digest_does_not_cover_is_not_signed_by_it(tmp_path: Path) -> None:
+    """Else who may write to the share renames files in the manifest before it is signed, and the digest is the same."""
+    folder, (private, _) = a_model(tmp_path / "model", shards=1), keys(tmp_path)
+    assert hermetic("manifest", folder).code == 0
+    digest = json.loads((folder / MANIFEST).read_text())["subject"][0]["digest"]["sha256"]
+    renamed = (folder / MANIFEST).read_text().replace(f'"{NAMES}', '".hermetic/names.jsom')
+    (folder / MANIFEST).write_text(renamed.replace('"tokenizer.json', '"tokenizes.json'))
+    ran = hermetic("sign", folder, "--key", private, "--digest", f"sha256:{digest}")
+    assert (ran.code, f"NamesNotCovered: {NAMES}" in ran.err) == (1, True)
+    assert not (folder / SIGNATURE).exists()
+
+
+def test_compile_caches_that_a_manifest_leaves_out_are_refused(tmp_path: Path) -> None:
+    """Other tools may leave `.hermetic` out, and an engine executes what is in its caches."""
+    folder, (private, public) = a_model(tmp_path / "model", shards=1), keys(tmp_path)
+    assert hermetic("manifest", folder, "--method", "files").code == 0
+    statement = json.loads((folder / MANIFEST).read_text())
+    predicate = statement["predicate"]
+    predicate["serialization"]["ignore_paths"] = [".hermetic"]
+    predicate["resources"] = [one for one in predicate["resources"] if not one["name"].startswith(".hermetic/")]
+    digests = b"".join(bytes.fromhex(one["digest"]) for one in predicate["resources"])
+    statement["subject"][0]["digest"]["sha256"] = hashlib.sha256(digests).hexdigest()
+    a_signature_of(folder, statement, private)
+    assert verified(folder, "--public-key", public)[0].code == 0
+    planted = ".hermetic/caches/vllm-0.32.0-H100-80GB-tp1-pp1/linked/triton/x/kernel.py"
+    (folder / planted).parent.mkdir(parents=True)
+    (folder / planted).write_text("import os")
+    assert verified(folder, "--public-key", public)[1] == [("FileNotListed", planted)]
+
+
+def a_signature_of(folder: Path, statement: object, private: Path) -> None:
+    content = json.dumps(statement).encode()
+    key = private_key("key", private.read_bytes(), None)
+    (folder / SIGNATURE).write_bytes(b"".join(sealed(lambda: [content], len(content), key)))
 
 
 def test_another_digest_than_the_pinned_one_is_told_before_files_are_read(model: tuple[Path, Path]) -> None:

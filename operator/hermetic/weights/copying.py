@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hermetic.api.weights_reasons import WeightsReason
+from hermetic.weights.destination import make_own_folder
 from hermetic.weights.entries import FACTS, MANIFEST, NAMES, PARTIAL, Serialization, key_of
 from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.hashing import hash_range, must_be
@@ -95,7 +96,7 @@ class Copy:
         self._places, self._journal = places, journal
         self._source, self._serialization, self._progress = source, serialization, progress
         self._copied_states = hashlib.sha256()
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_own_folder(self.folder)
         self.folder.chmod(FOLDER_MODE)
 
     def run(self, name: str, names: NamesSummary, watched: Watched) -> str:
@@ -175,8 +176,8 @@ class Copy:
     def _make_folders(self, path: str) -> None:
         for part in reversed(Path(path).parents[:-1]):
             folder = self.folder / part
-            if not folder.is_dir():
-                folder.mkdir(exist_ok=True)
+            if folder.is_symlink() or not folder.is_dir():
+                make_own_folder(folder)
                 folder.chmod(FOLDER_MODE)
 
     def _link(self, item: Item) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import InputError
 from hermetic.weights.copying import Copy, copied_items
+from hermetic.weights.destination import make_own_folder, new_file
 from hermetic.weights.entries import Serialization, key_of
 from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.journal import Journal
@@ -64,7 +65,7 @@ class ImageStaging:
             raise InputError(f"{options.base}: has {len(self._base.layers)} layers; {MOST_LAYERS - 2} are the most")
         self._layers = planned_layers(_contents(source), options.path, room)
         self.work = partial / f"image-{self._plan()}"
-        self.work.mkdir(exist_ok=True)
+        make_own_folder(self.work)
         self.journal = Journal(self.work / "journal")
         self._layout: Layout = ArchiveLayout(self.work) if options.archive else FolderLayout(self.work)
         self._layout.prepare(self._layers, lambda layer: self.journal.digest(layer.as_item, (0, layer.size)))
@@ -105,7 +106,7 @@ class ImageStaging:
         return digest_of(manifest)
 
     def _small(self) -> ImageLayer:
-        with Tree(self.copy.folder) as tree, (self.work / "file").open("wb") as file:
+        with Tree(self.copy.folder) as tree, new_file(self.work / "file") as file:
             digest, size = small_layer(_members(tree), self._options.path, file.write)
             file.flush()
             os.fsync(file.fileno())
@@ -113,7 +114,7 @@ class ImageStaging:
         return ImageLayer(digest, size, digest)
 
     def _written(self, pieces: list[bytes]) -> Path:
-        with (self.work / "file").open("wb") as file:
+        with new_file(self.work / "file") as file:
             file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
@@ -122,7 +123,7 @@ class ImageStaging:
     def _copied_blob(self, base: BaseImage, layer: ImageLayer) -> Path:
         """A copy of a blob of the base. Raises InputError where it is not what its digest says."""
         digest, size = hashlib.sha256(), 0
-        with (base.folder / blob_name(layer.digest)).open("rb") as reading, (self.work / "file").open("wb") as file:
+        with (base.folder / blob_name(layer.digest)).open("rb") as reading, new_file(self.work / "file") as file:
             while piece := reading.read(CHUNK):
                 digest.update(piece)
                 file.write(piece)

@@ -1,19 +1,24 @@
 """The journal of staging: one line for each range that is on the destination's disk, with its digest.
 
-A line is written after its data were synchronised. An incomplete line, and every line of a source file that changed, is
-ignored: that range is copied again.
+A line is written after its data were synchronised. An incomplete line, one that another account wrote, and every line
+of a source file that changed, is ignored: that range is copied again.
+
+The digests become those of the manifest, and the journal lies on the share: each line is authenticated by a key that is
+not there, or who may write to the share could have other weights listed and signed than those of the source.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import os
 import threading
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from hermetic.weights.destination import own_file
+from hermetic.weights.staging_key import staging_key
 from hermetic.weights.tree import Item
 
 _LARGEST_LINE = 2**14
@@ -28,25 +33,25 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.remembers = False
+        self._secret = staging_key()
         self.damaged = 0
         self._known: dict[bytes, bytes] = {}
         self._lock = threading.Lock()
-        for name, start, end, identity, digest in self._lines(path):
+        self._descriptor = own_file(path, os.O_RDWR | os.O_APPEND)
+        for name, start, end, identity, digest in self._lines():
             self._known[_key(name, (start, end), identity)] = digest
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        if path.stat().st_size:
+        if os.fstat(self._descriptor).st_size:
             os.write(self._descriptor, b"\n")  # ends an incomplete line
 
-    def _lines(self, path: Path) -> Iterator[tuple[str, int, int, list[int], bytes]]:
-        if not path.exists():
-            return
-        with path.open("rb") as file:
+    def _lines(self) -> Iterator[tuple[str, int, int, list[int], bytes]]:
+        with os.fdopen(os.dup(self._descriptor), "rb") as file:
             while line := file.readline(_LARGEST_LINE):
                 if not line.strip():
                     continue
                 check, _, text = line.rstrip(b"\n").partition(b" ")
                 try:
-                    name, start, end, identity, digest = json.loads(text if int(check, 16) == zlib.crc32(text) else b"")
+                    is_own = hmac.compare_digest(check, self._check(text))
+                    name, start, end, identity, digest = json.loads(text if is_own else b"")
                     yield str(name), int(start), int(end), list(identity), bytes.fromhex(digest)
                 except (ValueError, TypeError):
                     self.damaged += 1
@@ -58,11 +63,14 @@ class Journal:
     def add(self, item: Item, span: tuple[int, int], digest: bytes) -> None:
         """Records a range that is staged and synchronised."""
         text = json.dumps([item.path, *span, list(item.identity), digest.hex()]).encode()
-        line = b"%08x %s\n" % (zlib.crc32(text), text)
+        line = b"%s %s\n" % (self._check(text), text)
         with self._lock:
             if self.remembers:
                 self._known[_key(item.path, span, item.identity)] = digest
             os.write(self._descriptor, line)
+
+    def _check(self, text: bytes) -> bytes:
+        return hmac.digest(self._secret, text, "sha256")[:16].hex().encode()
 
     def close(self) -> None:
         """Synchronises the journal and closes it."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hermetic.weights.copying import FILE_MODE, FOLDER_MODE
+from hermetic.weights.destination import make_own_folder, must_not_lead_elsewhere
 from hermetic.weights.layers import END, Layer, header, padded
 from hermetic.weights.oci import BLOBS, blob_name
 from hermetic.weights.workers import CHUNK
@@ -40,9 +41,9 @@ class FolderLayout:
     def __init__(self, work: Path) -> None:
         self.result = work / "layout"
         self._layers = work / "layers"
-        for folder in (self._layers, self.result / BLOBS):
-            folder.mkdir(parents=True, exist_ok=True)
+        make_own_folder(self._layers)
         for folder in (self.result, self.result / "blobs", self.result / BLOBS):
+            make_own_folder(folder)
             folder.chmod(FOLDER_MODE)
 
     def prepare(self, layers: list[Layer], digest_of: DigestOf) -> None:
@@ -52,7 +53,7 @@ class FolderLayout:
             digest = digest_of(layer)
             if digest is not None and not layer.file.exists():
                 blob = self.result / BLOBS / digest.hex()
-                if blob.is_file():
+                if blob.is_file() and not blob.is_symlink():
                     blob.rename(layer.file)
         for blob in (self.result / BLOBS).iterdir():
             blob.unlink()
@@ -75,6 +76,7 @@ class ArchiveLayout:
 
     def __init__(self, work: Path) -> None:
         self.result = work / "image.tar"
+        must_not_lead_elsewhere(self.result)
         self._at = 0
 
     def prepare(self, layers: list[Layer], digest_of: DigestOf) -> None:  # noqa: ARG002 - as the other form
@@ -95,7 +97,7 @@ class ArchiveLayout:
     def add_file(self, name: str, file: Path) -> None:
         """Appends the file."""
         size = file.stat().st_size
-        with file.open("rb") as reading, self.result.open("r+b" if self.result.exists() else "w+b") as writing:
+        with file.open("rb") as reading, self.result.open("r+b" if self.result.exists() else "x+b") as writing:
             writing.seek(self._at)
             writing.write(header(name, size=size))
             while piece := reading.read(CHUNK):

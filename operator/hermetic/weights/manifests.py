@@ -13,6 +13,7 @@ from typing import IO, TypeAlias
 
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import ModelFactsUnusable, StagingStopped, Unreachable, WeightsRefused
+from hermetic.weights.destination import make_own_folder, new_file
 from hermetic.weights.entries import FACTS, FILES, FOLDER, MANIFEST, NAMES, PARTIAL, SIGNATURE, Entry, Serialization
 from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.hashing import hash_range
@@ -115,7 +116,7 @@ def write_names(root: Path, names: NamesSummary) -> None:
 def make_folder(root: Path) -> None:
     """Makes `.hermetic`. Raises StagingStopped."""
     try:
-        (root / FOLDER).mkdir(exist_ok=True)
+        make_own_folder(root / FOLDER)
         (root / FOLDER).chmod(0o755)
     except OSError as error:
         raise staging_stopped(error, root / FOLDER) from None
@@ -189,7 +190,7 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], object], before: Callab
     """Writes a temporary file beside it, calls `before`, then renames it. Raises StagingStopped on failure."""
     partial = path.with_name(f"{path.name}{PARTIAL}")
     try:
-        with partial.open("wb") as file:
+        with new_file(partial) as file:
             write(file)
             file.flush()
             os.fchmod(file.fileno(), 0o644)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hermetic.errors import InputError, StagingBusy, Unreachable
+from hermetic.weights.destination import make_own_folder, own_file
 
 LOCK = "lock"
 
@@ -38,11 +39,11 @@ def must_be_free(whole: Path, *, is_file: bool = False) -> None:
 @contextmanager
 def alone(partial: Path) -> Iterator[None]:
     """At most one process per destination, on any machine: a POSIX lock, which NFS forwards to its server."""
-    partial.mkdir(exist_ok=True)
+    make_own_folder(partial)
     path = partial / LOCK
     finished = StagingBusy(f"{partial}: another process has just finished with it", fix="look at the destination")
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = own_file(path, os.O_RDWR)
     except FileNotFoundError:
         raise finished from None
     try:
@@ -67,7 +68,7 @@ def keep_only(partial: Path, *names: str) -> None:
     for path in partial.iterdir():
         if path.name in {LOCK, *names}:
             continue
-        if path.is_dir():
+        if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
             path.unlink()

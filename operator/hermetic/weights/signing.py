@@ -14,7 +14,7 @@ from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.manifests import write_whole
 from hermetic.weights.sealing import ManifestFile, Trust, sealed
 from hermetic.weights.signatures import hint_of
-from hermetic.weights.statement import read_header
+from hermetic.weights.statement import Header, read_header
 from hermetic.weights.streamed_json import NotJsonError
 from hermetic.weights.tree import Tree
 from hermetic.weights.verification import verify
@@ -45,8 +45,7 @@ def sign_folder(tree: Tree, signer: Signer, digest: str, limits: Limits, tell: C
     file = ManifestFile(tree, MANIFEST, Progress())
     try:
         header = read_header(file.chunks(), NAMES)
-        if header.root != digest:
-            finding = WeightsFinding(WeightsReason.ROOT_DIGEST_MISMATCH, MANIFEST, digest, header.root)
+        if (finding := _is_another(header, digest)) is not None:
             raise WeightsRefused([finding], f"{tree.root}: nothing was signed")
         pieces = sealed(file.chunks, file.size, key, chain)
         write_whole(tree.root / SIGNATURE, lambda opened: opened.writelines(pieces))
@@ -56,3 +55,12 @@ def sign_folder(tree: Tree, signer: Signer, digest: str, limits: Limits, tell: C
     finally:
         file.close()
     return header.root
+
+
+def _is_another(header: Header, digest: str) -> WeightsFinding | None:
+    """Why this is not the manifest with the root digest; the digest covers names through `names.json` alone."""
+    if header.root != digest:
+        return WeightsFinding(WeightsReason.ROOT_DIGEST_MISMATCH, MANIFEST, digest, header.root)
+    if header.names_entry is None:
+        return WeightsFinding(WeightsReason.NAMES_NOT_COVERED, NAMES, "an entry", "none")
+    return None

@@ -15,6 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TypeAlias
 
+from hermetic.api.staged_folders import CACHES
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import Unreachable
 from hermetic.weights.entries import (
@@ -282,6 +283,9 @@ class _Job:
 
 
 def _is_ignored(path: str, ignored: set[str]) -> bool:
+    """Whether the manifest may leave it out: compile caches never, for an engine executes them."""
+    if path.startswith(f"{CACHES}{os.sep}"):
+        return False
     return path in ignored or any(
         path.startswith(f"{folder}{os.sep}") for folder in ignored if folder not in NOT_LISTED
     )

@@ -1,0 +1,51 @@
+"""Files and folders that staging makes where others may write too: no link that is there already is followed.
+
+A share can hold links of others, and the machine that stages would resolve them on its own disks.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from hermetic.errors import StagingStopped
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def make_own_folder(path: Path) -> None:
+    """Makes a folder unless it is there. Raises StagingStopped where a link or a file is there."""
+    with suppress(FileExistsError):
+        path.mkdir()
+    must_not_lead_elsewhere(path)
+    if path.exists() and not path.is_dir():
+        raise StagingStopped(f"{path}: is there and no folder", fix="remove it, and run the same command again")
+
+
+def must_not_lead_elsewhere(path: Path) -> None:
+    """Raises StagingStopped for a symbolic link."""
+    if path.is_symlink():
+        raise StagingStopped(
+            f"{path}: is a symbolic link, which is not followed: it could lead to files of this machine",
+            fix="find who writes to the share beside you, remove the link, and run the same command again",
+        )
+
+
+def new_file(path: Path) -> IO[bytes]:
+    """A new file in place of what is there; the folder it is in is no link."""
+    must_not_lead_elsewhere(path.parent)
+    path.unlink(missing_ok=True)
+    return os.fdopen(os.open(path, _NEW, 0o644), "wb")
+
+
+def own_file(path: Path, flags: int) -> int:
+    """A descriptor of a file that is there, or is made. Raises StagingStopped for a link or a special file."""
+    must_not_lead_elsewhere(path)
+    descriptor = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise StagingStopped(f"{path}: is there and no file", fix="remove it, and run the same command again")
+    return descriptor

@@ -50,6 +50,31 @@ def nim_spec(*arguments: str, line: str = "2.1", **variables: str) -> ModelDeplo
     return spec_of(changed(a_nim_model(), engine={"nim": engine}))
 
 
+@pytest.mark.parametrize(
+    "argument",
+    [
+        '--hf-overrides={"auto_map": {"AutoConfig": "configuration_x.XConfig"}}',
+        '--hf-overrides={"text_config": {"auto_map": {"AutoModel": "someone/other--modeling_x.XModel"}}}',
+        "--hf-overrides.auto_map.AutoConfig=configuration_x.XConfig",
+        "--hf_overrides.text_config.auto_map={}",
+        '--override-generation-config={"custom_generate": "someone/other"}',
+        '--hf-overrides={"list": [{"auto_map": {}}]}',
+    ],
+)
+@pytest.mark.parametrize("version", ["0.24.0", "0.33.0"])
+def test_no_flag_names_code_in_a_part_of_the_configuration(argument: str, version: str):
+    assert "which names code to import" in verdict_of(vllm_spec(argument, version=version))
+    assert verdict_of(vllm_spec('--hf-overrides={"rope_theta": 10000}', version=version)) == ""
+
+
+@pytest.mark.parametrize("value", ["weights/x.py", "./weights/x.py", "tmp/x.py", "home/hermetic/.cache/x.py"])
+def test_a_path_that_starts_nowhere_is_judged_as_one_from_the_root(value: str):
+    allowed = {"engine": "vllm", "arguments": ["--profiler-config"], "namespaces": ["*"]}
+    said = verdict_of(vllm_spec(f"--profiler-config={value}"), engineSettings=[allowed])
+    assert "only files of the serving image may be named here" in said
+    assert verdict_of(vllm_spec("--profiler-config=opt/x.py"), engineSettings=[allowed]) == ""
+
+
 def test_it_is_one_of_the_gates():
     assert engine_settings_are_allowed in GATES
 

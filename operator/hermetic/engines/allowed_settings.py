@@ -11,13 +11,16 @@ from typing import Any
 from hermetic.api.engine_variables import EnvironmentVariable
 from hermetic.api.reserved_flags import MEDIA_FROM_NOWHERE
 from hermetic.engines.allow_list import AllowedNames
-from hermetic.engines.allowed_values import object_of, objection
+from hermetic.engines.allowed_values import keys_in, object_of, objection
 from hermetic.engines.extra_arguments import WrittenFlag, is_flag, read
 from hermetic.engines.flag_tables import FlagTable
 from hermetic.engines.protocol import Refused
 
 # Flags whose value 'custom_class' makes vLLM import code that is named by the draft model.
 _IMPORTS = frozenset({"--spec-method", "--speculative-config.method"})
+# Keys by which a configuration of Transformers names code to import, in whatever flag its parts are given. The API
+# server refuses others already (api/reserved_flags.py).
+_CODE_KEYS = frozenset({"auto_map", "custom_generate", "custom_pipelines"})
 
 
 def refused_flags(
@@ -77,6 +80,10 @@ def _judged_flag(one: WrittenFlag | _InFull, flags: AllowedNames, weights: tuple
     if name not in flags.allowed:
         yield Refused("argument", "name", name, flags.why_not(name), _near(name, flags.allowed))
         return
+    if named := _CODE_KEYS.intersection(_keys_of(one)):
+        said = f"sets the key '{min(named)}', which names code to import: code comes in the serving image only"
+        yield Refused("argument", "value", name, said)
+        return
     key = _key(one.written)
     for value in (*one.values, *_glued(one)) or (("",) if key else ()):
         if wrong := _wrong_value(name, key, value, flags, weights):
@@ -87,6 +94,13 @@ def _judged_flag(one: WrittenFlag | _InFull, flags: AllowedNames, weights: tuple
 def _key(written: str) -> str:
     """The first key of `--flag.key.deeper value`, as vLLM spells it; "" for a flag without one."""
     return written.partition("=")[0].partition(".")[2].partition(".")[0].replace("-", "_").rstrip("+")
+
+
+def _keys_of(one: WrittenFlag | _InFull) -> Iterator[str]:
+    """Every key that the flag sets: those of `--flag.key.deeper value`, and of the objects in its values."""
+    yield from (key.rstrip("+") for key in one.written.partition("=")[0].split(".")[1:])
+    for value in one.values:
+        yield from keys_in(value)
 
 
 def _glued(one: WrittenFlag | _InFull) -> tuple[str, ...]:

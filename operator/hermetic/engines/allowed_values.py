@@ -67,6 +67,18 @@ def object_of(value: str) -> dict[str, Any] | None:
     return parsed if isinstance(parsed, dict) else None
 
 
+def keys_in(value: str) -> Iterator[str]:
+    """Every key of the objects in a JSON value, at any depth; none of a value that is no JSON."""
+    pending = [_parsed(value)]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, dict):
+            yield from one
+            pending += one.values()
+        elif isinstance(one, list):
+            pending += one
+
+
 def _no_model_folder(value: str) -> str:
     if value.startswith("/") or value in NO_MODEL_NEEDED:
         return ""
@@ -136,6 +148,10 @@ def _misplaced(word: str, paths: Paths, weights: tuple[str, ...]) -> str:
         return "and '..' is no part of a path here: give the path without it"
     if paths == "data" and word in _OPERATORS:
         return ""
+    # Where an image starts its engine in '/', 'weights/x' is '/weights/x'.
+    is_relative = paths == "image" and "/" in word and not _PATH.match(word)
+    if is_relative and not _allowed_path(posixpath.normpath(f"/{word}"), paths, weights):
+        return f"which is a path: {_PLACES[paths]}"
     for path in word.split(":") if _PATH.match(word) else ():
         if not _allowed_path(posixpath.normpath(path or "."), paths, weights):
             return f"which is a path: {_PLACES[paths]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -13,7 +13,7 @@ from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.projection import fields_kept, kept_of
 from hermetic.audit.estate.questions import Answer, Body, Question, Trouble
-from hermetic.audit.estate.resource import Resource
+from hermetic.audit.estate.resource import Resource, arm
 from hermetic.audit.estate.snapshot import Snapshot, from_json, to_json
 from hermetic.audit.findings import Evidence
 from hermetic.audit.run import judge
@@ -141,16 +141,14 @@ def test_an_answer_that_kept_other_fields_is_none() -> None:
 
 
 def test_the_name_of_what_is_kept_changes_with_any_field() -> None:
+    @arm("Microsoft.Example/things", "2026-01-01")
     class Thing(Resource):
-        TYPE: ClassVar[str] = "Microsoft.Example/things"
-
         first: str | None = None
 
     before = fields_kept(Thing.TYPE)
 
+    @arm("Microsoft.Example/things", "2026-01-01")
     class Larger(Resource):
-        TYPE: ClassVar[str] = "Microsoft.Example/things"
-
         second: str | None = None
 
     assert before

@@ -42,8 +42,7 @@ def fields_kept(kind: str) -> str:
 
 def _models_of(kind: str) -> Models:
     """Every model of this type; empty where one of them reads more than its declared fields."""
-    declared = MODELS.get(("azure", kind.lower()), [])
-    return _if_all_tell(tuple(declared))
+    return _if_all_tell(tuple(MODELS.get(kind.lower(), ())))
 
 
 @lru_cache(maxsize=512)

@@ -8,7 +8,7 @@ that are data (labels, annotations) keep their spelling where the field is an `a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -59,8 +59,8 @@ class Part(BaseModel):
         object.__setattr__(self, "_damage", {**self._damages(), field: damage})
 
 
-MODELS: dict[tuple[Source, str], list[type[Resource]]] = {}
-"""Every declared kind of resource, by source and type in lower case."""
+MODELS: dict[str, list[type[Resource]]] = {}
+"""The models of each type of Azure resource, by the type in lower case."""
 
 
 class Reference(Part):
@@ -70,7 +70,7 @@ class Reference(Part):
 
 
 class Resource(Part):
-    """One resource with its evidence. Subclasses declare the type and the api-version with which it is read.
+    """One resource with its evidence. `arm` declares the type and the api-version with which it is read.
 
     `TYPE` is the resource type as its provider writes it, `SOURCE` the source that answers. For POST actions `ACTION`
     is the name of the action on the resource of type `TYPE`.
@@ -110,10 +110,6 @@ class Resource(Part):
         return ""
 
     @classmethod
-    def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        MODELS.setdefault((cls.SOURCE, getattr(cls, "TYPE", "").lower()), []).append(cls)
-
-    @classmethod
     def read(cls, body: Body) -> Self:
         """Parse the fact from an answer; unreadable fields are removed and recorded as damage. Never raises."""
         fields = flat(body.value, cls)
@@ -150,6 +146,17 @@ class Resource(Part):
 
 
 R = TypeVar("R", bound=Resource)
+
+
+def arm(kind: str, api_version: str, action: str = "") -> Callable[[type[R]], type[R]]:
+    """Declare the decorated model as that of an Azure resource type, or of what a POST action on it returns."""
+
+    def declare(model: type[R]) -> type[R]:
+        model.TYPE, model.API_VERSION, model.ACTION, model.WRAPPED = kind, api_version, action, not action
+        MODELS.setdefault(kind.lower(), []).append(model)
+        return model
+
+    return declare
 
 
 def _cut(fields: dict[str, Any], loc: tuple[int | str, ...]) -> Path:

@@ -8,11 +8,10 @@ resources. Query it by the id of the group: `estate.one(ActivityLog, group)`.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import ClassVar
 
 from hermetic.api.times import zoned
 from hermetic.audit.estate.azure.versions import ACTIVITY_LOG
-from hermetic.audit.estate.resource import Part, Resource
+from hermetic.audit.estate.resource import Part, Resource, arm
 from hermetic.errors import FactDamaged
 
 SHOWN_AFTER = timedelta(hours=1)
@@ -30,11 +29,9 @@ class Event(Part):
     resource: str = ""
 
 
+@arm("Microsoft.Insights/eventtypes/values", ACTIVITY_LOG)
 class ActivityLog(Resource):
     """Microsoft.Insights/eventtypes/management/values of one resource group."""
-
-    TYPE: ClassVar[str] = "Microsoft.Insights/eventtypes/values"
-    API_VERSION: ClassVar[str] = ACTIVITY_LOG
 
     since: str = ""
     until: str = ""

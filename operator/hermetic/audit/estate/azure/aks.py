@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.azure.aks_profiles import (
@@ -21,7 +21,7 @@ from hermetic.audit.estate.azure.aks_profiles import (
     UpgradeProfile,
 )
 from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE
-from hermetic.audit.estate.resource import Part, Resource
+from hermetic.audit.estate.resource import Part, Resource, arm
 
 
 class LocalDns(Part):
@@ -45,11 +45,9 @@ class AgentPool(Part):
     node_public_ip_prefix_id: str | None = None
 
 
+@arm("Microsoft.ContainerService/managedClusters", CONTAINER_SERVICE)
 class ManagedCluster(Resource):
-    """Microsoft.ContainerService/managedClusters: every property that a check reads."""
-
-    TYPE: ClassVar[str] = "Microsoft.ContainerService/managedClusters"
-    API_VERSION: ClassVar[str] = CONTAINER_SERVICE
+    """Every property that a check reads."""
 
     location: str = ""
     node_resource_group: str | None = None

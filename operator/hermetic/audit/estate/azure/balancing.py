@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from hermetic.audit.estate.azure.versions import NETWORK
 from hermetic.audit.estate.azure.vnet import Sku
-from hermetic.audit.estate.resource import Part, Reference, Resource
+from hermetic.audit.estate.resource import Part, Reference, Resource, arm
 
 
 class Frontend(Part):
@@ -71,12 +69,8 @@ class OutboundRule(Part):
     backend_address_pool: Reference | None = None
 
 
+@arm("Microsoft.Network/loadBalancers", NETWORK)
 class LoadBalancer(Resource):
-    """Microsoft.Network/loadBalancers."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/loadBalancers"
-    API_VERSION: ClassVar[str] = NETWORK
-
     sku: Sku | None = None
     frontend_ip_configurations: list[Frontend] | None = None
     backend_address_pools: list[BackendPool] | None = None
@@ -84,11 +78,9 @@ class LoadBalancer(Resource):
     outbound_rules: list[OutboundRule] | None = None
 
 
+@arm("Microsoft.Network/natGateways", NETWORK)
 class NatGateway(Resource):
-    """Microsoft.Network/natGateways: serves subnets, or a whole virtual network."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/natGateways"
-    API_VERSION: ClassVar[str] = NETWORK
+    """Serves subnets, or a whole virtual network."""
 
     subnets: list[Reference] | None = None
     source_virtual_network: Reference | None = None
@@ -98,10 +90,8 @@ class NatGateway(Resource):
     public_ip_prefixes_v6: list[Reference] | None = None
 
 
+@arm("Microsoft.Network/serviceGateways", NETWORK)
 class ServiceGateway(Resource):
-    """Microsoft.Network/serviceGateways: give individual pods a public source address."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/serviceGateways"
-    API_VERSION: ClassVar[str] = NETWORK
+    """Give individual pods a public source address."""
 
     virtual_network: Reference | None = None

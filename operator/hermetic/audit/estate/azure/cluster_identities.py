@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from hermetic.audit.estate.arm_fields import FreeMap, spelling
 from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE
 from hermetic.audit.estate.questions import Body
-from hermetic.audit.estate.resource import Resource
+from hermetic.audit.estate.resource import Resource, arm
 
 OBJECT_IDS = frozenset({"objectid", "principalid"})
 HOLDERS = frozenset(
@@ -26,11 +26,9 @@ HOLDERS = frozenset(
 WRITTEN_BY_PEOPLE = frozenset({"config", "nodelabels", "podlabels", "tags"})
 
 
+@arm("Microsoft.ContainerService/managedClusters", CONTAINER_SERVICE)
 class ClusterIdentities(Resource):
     """The cluster, read for its identities alone."""
-
-    TYPE: ClassVar[str] = "Microsoft.ContainerService/managedClusters"
-    API_VERSION: ClassVar[str] = CONTAINER_SERVICE
 
     everything: FreeMap[Any] = {}
 

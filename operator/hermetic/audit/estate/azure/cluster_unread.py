@@ -7,12 +7,12 @@ containerservice/resource-manager/Microsoft.ContainerService/aks), normalised by
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from hermetic.audit.estate.arm_fields import FreeMap, child, spelling
 from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE
 from hermetic.audit.estate.questions import Body
-from hermetic.audit.estate.resource import Resource
+from hermetic.audit.estate.resource import Resource, arm
 
 
 def _names(text: str) -> frozenset[str]:
@@ -70,11 +70,9 @@ everything that is on in it."""
 OFF = frozenset({"", "disabled", "none", "notspecified", "unmanaged", "manual"})
 
 
+@arm("Microsoft.ContainerService/managedClusters", CONTAINER_SERVICE)
 class ClusterUnread(Resource):
     """The cluster, read for the fields that no other model reads."""
-
-    TYPE: ClassVar[str] = "Microsoft.ContainerService/managedClusters"
-    API_VERSION: ClassVar[str] = CONTAINER_SERVICE
 
     everything: FreeMap[Any] = {}
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from hermetic.audit.estate.azure.versions import DIAGNOSTIC_SETTINGS
-from hermetic.audit.estate.resource import Resource
+from hermetic.audit.estate.resource import Resource, arm
 
 
+@arm("Microsoft.Insights/diagnosticSettings", DIAGNOSTIC_SETTINGS)
 class DiagnosticSetting(Resource):
     """Microsoft.Insights/diagnosticSettings of a resource; up to five of them."""
-
-    TYPE: ClassVar[str] = "Microsoft.Insights/diagnosticSettings"
-    API_VERSION: ClassVar[str] = DIAGNOSTIC_SETTINGS
 
     storage_account_id: str | None = None
     workspace_id: str | None = None

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from hermetic.audit.estate.azure.private_link import ConsumerConnection
 from hermetic.audit.estate.azure.versions import DISKS
-from hermetic.audit.estate.resource import Part, Resource
+from hermetic.audit.estate.resource import Part, Resource, arm
 
 
 class Exportable(Resource):
@@ -22,12 +20,8 @@ class Exportable(Resource):
     disk_state: str | None = None
 
 
+@arm("Microsoft.Compute/disks", DISKS)
 class Disk(Exportable):
-    """Microsoft.Compute/disks."""
-
-    TYPE: ClassVar[str] = "Microsoft.Compute/disks"
-    API_VERSION: ClassVar[str] = DISKS
-
     os_type: str | None = None
     managed_by: str | None = None
     """The VM that it is attached to."""
@@ -39,19 +33,13 @@ class CreationData(Part):
     source_resource_id: str | None = None
 
 
+@arm("Microsoft.Compute/snapshots", DISKS)
 class DiskSnapshot(Exportable):
-    """Microsoft.Compute/snapshots."""
-
-    TYPE: ClassVar[str] = "Microsoft.Compute/snapshots"
-    API_VERSION: ClassVar[str] = DISKS
-
     creation_data: CreationData | None = None
 
 
+@arm("Microsoft.Compute/diskAccesses", DISKS)
 class DiskAccess(Resource):
-    """Microsoft.Compute/diskAccesses: the targets of private endpoints to disks."""
-
-    TYPE: ClassVar[str] = "Microsoft.Compute/diskAccesses"
-    API_VERSION: ClassVar[str] = DISKS
+    """The targets of private endpoints to disks."""
 
     private_endpoint_connections: list[ConsumerConnection] | None = None

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from hermetic.audit.estate.azure.versions import DNS_RESOLVER, PRIVATE_DNS
-from hermetic.audit.estate.resource import Part, Reference, Resource
+from hermetic.audit.estate.resource import Part, Reference, Resource, arm
 
 
 class LinkedToNetwork(Resource):
     """Resources of one kind that are linked to a network; each kind has its own POST action that lists them."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks"
-    API_VERSION: ClassVar[str] = DNS_RESOLVER
-    WRAPPED: ClassVar[bool] = False
 
     value: list[Reference] | None = None
     next_link: str | None = None
@@ -24,22 +18,18 @@ class LinkedToNetwork(Resource):
         return self.value is not None and not self.next_link
 
 
+@arm("Microsoft.Network/virtualNetworks", DNS_RESOLVER, "listDnsResolverPolicies")
 class LinkedDnsPolicies(LinkedToNetwork):
-    """The DNS security policies linked to a network."""
-
-    ACTION: ClassVar[str] = "listDnsResolverPolicies"
+    pass
 
 
+@arm("Microsoft.Network/virtualNetworks", DNS_RESOLVER, "listDnsForwardingRulesets")
 class LinkedRulesets(LinkedToNetwork):
-    """The forwarding rulesets linked to a network."""
-
-    ACTION: ClassVar[str] = "listDnsForwardingRulesets"
+    pass
 
 
 class LinkToNetwork(Resource):
     """A link as its owner lists it: the network to which the owner's rules apply."""
-
-    API_VERSION: ClassVar[str] = DNS_RESOLVER
 
     virtual_network: Reference | None = None
     provisioning_state: str | None = None
@@ -50,30 +40,24 @@ class LinkToNetwork(Resource):
         return (self.provisioning_state or "").lower() == "succeeded"
 
 
+@arm("Microsoft.Network/dnsResolverPolicies", DNS_RESOLVER)
 class DnsPolicy(Resource):
-    """Microsoft.Network/dnsResolverPolicies; its content is in its rules."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/dnsResolverPolicies"
-    API_VERSION: ClassVar[str] = DNS_RESOLVER
+    """Its content is in its rules."""
 
 
+@arm("Microsoft.Network/dnsResolverPolicies/virtualNetworkLinks", DNS_RESOLVER)
 class DnsPolicyLink(LinkToNetwork):
-    """Microsoft.Network/dnsResolverPolicies/virtualNetworkLinks."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/dnsResolverPolicies/virtualNetworkLinks"
+    pass
 
 
+@arm("Microsoft.Network/dnsForwardingRulesets", DNS_RESOLVER)
 class Ruleset(Resource):
-    """Microsoft.Network/dnsForwardingRulesets; its content is in its rules."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/dnsForwardingRulesets"
-    API_VERSION: ClassVar[str] = DNS_RESOLVER
+    """Its content is in its rules."""
 
 
+@arm("Microsoft.Network/dnsForwardingRulesets/virtualNetworkLinks", DNS_RESOLVER)
 class RulesetLink(LinkToNetwork):
-    """Microsoft.Network/dnsForwardingRulesets/virtualNetworkLinks."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/dnsForwardingRulesets/virtualNetworkLinks"
+    pass
 
 
 class DnsRuleAction(Part):
@@ -82,11 +66,9 @@ class DnsRuleAction(Part):
     action_type: str | None = None
 
 
+@arm("Microsoft.Network/dnsResolverPolicies/dnsSecurityRules", DNS_RESOLVER)
 class DnsSecurityRule(Resource):
-    """Microsoft.Network/dnsResolverPolicies/dnsSecurityRules; of those that match, the lowest priority applies."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/dnsResolverPolicies/dnsSecurityRules"
-    API_VERSION: ClassVar[str] = DNS_RESOLVER
+    """Of those that match, the lowest priority applies."""
 
     priority: int | None = None
     action: DnsRuleAction | None = None
@@ -95,11 +77,9 @@ class DnsSecurityRule(Resource):
     dns_security_rule_state: str | None = None
 
 
+@arm("Microsoft.Network/dnsResolverDomainLists", DNS_RESOLVER)
 class DomainList(Resource):
-    """Microsoft.Network/dnsResolverDomainLists; "." matches every name."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/dnsResolverDomainLists"
-    API_VERSION: ClassVar[str] = DNS_RESOLVER
+    """ "." matches every name."""
 
     domains: list[str] | None = None
 
@@ -111,32 +91,20 @@ class TargetServer(Part):
     port: int | None = None
 
 
+@arm("Microsoft.Network/dnsForwardingRulesets/forwardingRules", DNS_RESOLVER)
 class ForwardingRule(Resource):
-    """Microsoft.Network/dnsForwardingRulesets/forwardingRules."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/dnsForwardingRulesets/forwardingRules"
-    API_VERSION: ClassVar[str] = DNS_RESOLVER
-
     domain_name: str | None = None
     target_dns_servers: list[TargetServer] | None = None
     forwarding_rule_state: str | None = None
 
 
+@arm("Microsoft.Network/privateDnsZones", PRIVATE_DNS)
 class PrivateZone(Resource):
-    """Microsoft.Network/privateDnsZones."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/privateDnsZones"
-    API_VERSION: ClassVar[str] = PRIVATE_DNS
-
     number_of_virtual_network_links: int | None = None
 
 
+@arm("Microsoft.Network/privateDnsZones/virtualNetworkLinks", PRIVATE_DNS)
 class ZoneLink(Resource):
-    """Microsoft.Network/privateDnsZones/virtualNetworkLinks."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/privateDnsZones/virtualNetworkLinks"
-    API_VERSION: ClassVar[str] = PRIVATE_DNS
-
     virtual_network: Reference | None = None
     resolution_policy: str | None = None
     """Default or NxDomainRedirect; absent where the zone does not support it."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from hermetic.audit.estate.azure.security_groups import SecurityRule
 from hermetic.audit.estate.azure.versions import NETWORK
-from hermetic.audit.estate.resource import Part, Reference, Resource
+from hermetic.audit.estate.resource import Part, Reference, Resource, arm
 
 
 class EffectiveRoute(Part):
@@ -20,13 +18,9 @@ class EffectiveRoute(Part):
     next_hop_ip_address: list[str] | None = None
 
 
+@arm("Microsoft.Network/networkInterfaces", NETWORK, "effectiveRouteTable")
 class EffectiveRoutes(Resource):
     """effectiveRouteTable of a network interface whose machine is running."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/networkInterfaces"
-    API_VERSION: ClassVar[str] = NETWORK
-    ACTION: ClassVar[str] = "effectiveRouteTable"
-    WRAPPED: ClassVar[bool] = False
 
     value: list[EffectiveRoute] | None = None
 
@@ -46,33 +40,23 @@ class EffectiveGroup(Part):
     effective_security_rules: list[SecurityRule] | None = None
 
 
+@arm("Microsoft.Network/networkInterfaces", NETWORK, "effectiveNetworkSecurityGroups")
 class EffectiveGroups(Resource):
     """effectiveNetworkSecurityGroups of a network interface whose machine is running."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/networkInterfaces"
-    API_VERSION: ClassVar[str] = NETWORK
-    ACTION: ClassVar[str] = "effectiveNetworkSecurityGroups"
-    WRAPPED: ClassVar[bool] = False
 
     value: list[EffectiveGroup] | None = None
 
 
+@arm("Microsoft.Network/networkWatchers", NETWORK)
 class NetworkWatcher(Resource):
-    """Microsoft.Network/networkWatchers: one per region and subscription."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/networkWatchers"
-    API_VERSION: ClassVar[str] = NETWORK
+    """One per region and subscription."""
 
     location: str = ""
 
 
+@arm("Microsoft.Network/networkWatchers", NETWORK, "nextHop")
 class NextHop(Resource):
     """nextHop of a network watcher: the route that a packet of one VM would take."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/networkWatchers"
-    API_VERSION: ClassVar[str] = NETWORK
-    ACTION: ClassVar[str] = "nextHop"
-    WRAPPED: ClassVar[bool] = False
 
     next_hop_type: str | None = None
     next_hop_ip_address: str | None = None

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from hermetic.audit.estate.azure.versions import NETWORK
-from hermetic.audit.estate.resource import Part, Resource
+from hermetic.audit.estate.resource import Part, Resource, arm
 
 
 class PolicyDefinition(Part):
@@ -15,12 +13,8 @@ class PolicyDefinition(Part):
     service_resources: list[str] | None = None
 
 
+@arm("Microsoft.Network/serviceEndpointPolicies", NETWORK)
 class ServiceEndpointPolicy(Resource):
-    """Microsoft.Network/serviceEndpointPolicies."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/serviceEndpointPolicies"
-    API_VERSION: ClassVar[str] = NETWORK
-
     service_endpoint_policy_definitions: list[PolicyDefinition] | None = None
     service_alias: str | None = None
     contextual_service_endpoint_policies: list[str] | None = None

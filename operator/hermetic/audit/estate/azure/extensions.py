@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from hermetic.audit.estate.azure.versions import (
     CONNECTED_CLUSTERS,
     CONTAINER_SERVICE,
@@ -11,38 +9,26 @@ from hermetic.audit.estate.azure.versions import (
     KUBERNETES_CONFIGURATION,
     MESH_MEMBERSHIPS,
 )
-from hermetic.audit.estate.resource import Part, Resource
+from hermetic.audit.estate.resource import Part, Resource, arm
 
 
+@arm("Microsoft.KubernetesConfiguration/extensions", KUBERNETES_CONFIGURATION)
 class Extension(Resource):
-    """Microsoft.KubernetesConfiguration/extensions."""
-
-    TYPE: ClassVar[str] = "Microsoft.KubernetesConfiguration/extensions"
-    API_VERSION: ClassVar[str] = KUBERNETES_CONFIGURATION
-
     extension_type: str | None = None
 
 
+@arm("Microsoft.KubernetesConfiguration/fluxConfigurations", KUBERNETES_CONFIGURATION)
 class FluxConfiguration(Resource):
-    """Microsoft.KubernetesConfiguration/fluxConfigurations."""
-
-    TYPE: ClassVar[str] = "Microsoft.KubernetesConfiguration/fluxConfigurations"
-    API_VERSION: ClassVar[str] = KUBERNETES_CONFIGURATION
+    pass
 
 
+@arm("Microsoft.Kubernetes/connectedClusters", CONNECTED_CLUSTERS)
 class ConnectedCluster(Resource):
-    """Microsoft.Kubernetes/connectedClusters: a cluster with an outbound connection to Azure Arc."""
-
-    TYPE: ClassVar[str] = "Microsoft.Kubernetes/connectedClusters"
-    API_VERSION: ClassVar[str] = CONNECTED_CLUSTERS
+    """A cluster with an outbound connection to Azure Arc."""
 
 
+@arm("Microsoft.ContainerService/managedClusters/trustedAccessRoleBindings", CONTAINER_SERVICE)
 class TrustedAccess(Resource):
-    """Microsoft.ContainerService/managedClusters/trustedAccessRoleBindings."""
-
-    TYPE: ClassVar[str] = "Microsoft.ContainerService/managedClusters/trustedAccessRoleBindings"
-    API_VERSION: ClassVar[str] = CONTAINER_SERVICE
-
     source_resource_id: str | None = None
 
 
@@ -52,37 +38,25 @@ class BoundIdentity(Part):
     resource_id: str | None = None
 
 
+@arm("Microsoft.ContainerService/managedClusters/identityBindings", CONTAINER_SERVICE)
 class IdentityBinding(Resource):
-    """Microsoft.ContainerService/managedClusters/identityBindings."""
-
-    TYPE: ClassVar[str] = "Microsoft.ContainerService/managedClusters/identityBindings"
-    API_VERSION: ClassVar[str] = CONTAINER_SERVICE
-
     managed_identity_profile: BoundIdentity | None = None
 
 
+@arm("Microsoft.ContainerService/managedClusters/meshMemberships", MESH_MEMBERSHIPS)
 class MeshMembership(Resource):
-    """Microsoft.ContainerService/managedClusters/meshMemberships: the cluster in a mesh that Azure manages."""
-
-    TYPE: ClassVar[str] = "Microsoft.ContainerService/managedClusters/meshMemberships"
-    API_VERSION: ClassVar[str] = MESH_MEMBERSHIPS
+    """The cluster in a mesh that Azure manages."""
 
     managed_mesh_id: str | None = None
 
 
+@arm("Microsoft.ContainerService/fleets", FLEETS)
 class Fleet(Resource):
-    """Microsoft.ContainerService/fleets; with a hub profile, objects of the hub are propagated to its members."""
-
-    TYPE: ClassVar[str] = "Microsoft.ContainerService/fleets"
-    API_VERSION: ClassVar[str] = FLEETS
+    """With a hub profile, objects of the hub are propagated to its members."""
 
     hub_profile: Part | None = None
 
 
+@arm("Microsoft.ContainerService/fleets/members", FLEETS)
 class FleetMember(Resource):
-    """Microsoft.ContainerService/fleets/members."""
-
-    TYPE: ClassVar[str] = "Microsoft.ContainerService/fleets/members"
-    API_VERSION: ClassVar[str] = FLEETS
-
     cluster_resource_id: str | None = None

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from hermetic.audit.estate.azure.versions import NETWORK
-from hermetic.audit.estate.resource import Part, Reference, Resource
+from hermetic.audit.estate.resource import Part, Reference, Resource, arm
 
 
 class FirewallAddress(Part):
@@ -51,12 +49,8 @@ class RuleCollection(Part):
     rules: list[FirewallRule] | None = None
 
 
+@arm("Microsoft.Network/azureFirewalls", NETWORK)
 class AzureFirewall(Resource):
-    """Microsoft.Network/azureFirewalls."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/azureFirewalls"
-    API_VERSION: ClassVar[str] = NETWORK
-
     ip_configurations: list[FirewallAddress] | None = None
     hub_ip_addresses: HubAddresses | None = None
     virtual_hub: Reference | None = None
@@ -76,28 +70,18 @@ class AzureFirewall(Resource):
         return tuple(one for one in (*(one.private_ip_address for one in self.ip_configurations or ()), hub) if one)
 
 
+@arm("Microsoft.Network/firewallPolicies", NETWORK)
 class FirewallPolicy(Resource):
-    """Microsoft.Network/firewallPolicies."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/firewallPolicies"
-    API_VERSION: ClassVar[str] = NETWORK
-
     base_policy: Reference | None = None
 
 
+@arm("Microsoft.Network/firewallPolicies/ruleCollectionGroups", NETWORK)
 class RuleCollectionGroup(Resource):
-    """Microsoft.Network/firewallPolicies/ruleCollectionGroups."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/firewallPolicies/ruleCollectionGroups"
-    API_VERSION: ClassVar[str] = NETWORK
-
     rule_collections: list[RuleCollection] | None = None
 
 
+@arm("Microsoft.Network/ipGroups", NETWORK)
 class IpGroup(Resource):
-    """Microsoft.Network/ipGroups: addresses, prefixes and ranges under one name."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/ipGroups"
-    API_VERSION: ClassVar[str] = NETWORK
+    """Addresses, prefixes and ranges under one name."""
 
     ip_addresses: list[str] | None = None

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from hermetic.audit.estate.azure.versions import NETWORK
-from hermetic.audit.estate.resource import Part, Resource
+from hermetic.audit.estate.resource import Part, Resource, arm
 
 
 class WatcherAnalytics(Part):
@@ -21,12 +19,8 @@ class FlowAnalytics(Part):
     network_watcher_flow_analytics_configuration: WatcherAnalytics | None = None
 
 
+@arm("Microsoft.Network/networkWatchers/flowLogs", NETWORK)
 class FlowLog(Resource):
-    """Microsoft.Network/networkWatchers/flowLogs."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/networkWatchers/flowLogs"
-    API_VERSION: ClassVar[str] = NETWORK
-
     enabled: bool | None = None
     storage_id: str | None = None
     flow_analytics_configuration: FlowAnalytics | None = None
@@ -41,11 +35,7 @@ class CaptureLocation(Part):
     local_path: str | None = None
 
 
+@arm("Microsoft.Network/networkWatchers/packetCaptures", NETWORK)
 class PacketCapture(Resource):
-    """Microsoft.Network/networkWatchers/packetCaptures."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/networkWatchers/packetCaptures"
-    API_VERSION: ClassVar[str] = NETWORK
-
     target: str | None = None
     storage_location: CaptureLocation | None = None

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from hermetic.audit.estate.azure.versions import NETWORK
 from hermetic.audit.estate.azure.vnet import AddressSpace
-from hermetic.audit.estate.resource import Part, Reference, Resource
+from hermetic.audit.estate.resource import Part, Reference, Resource, arm
 
 
+@arm("Microsoft.Network/virtualNetworks/subnets", NETWORK)
 class GatewaySubnet(Resource):
     """A subnet, read for the resources in it. Gateways are allowed only in the one named GatewaySubnet."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks/subnets"
-    API_VERSION: ClassVar[str] = NETWORK
 
     ip_configurations: list[Reference] | None = None
 
@@ -31,11 +27,9 @@ class VpnClients(Part):
     vpn_client_address_pool: AddressSpace | None = None
 
 
+@arm("Microsoft.Network/virtualNetworkGateways", NETWORK)
 class VirtualNetworkGateway(Resource):
-    """Microsoft.Network/virtualNetworkGateways; Azure lists them by resource group only."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworkGateways"
-    API_VERSION: ClassVar[str] = NETWORK
+    """Azure lists them by resource group only."""
 
     gateway_type: str | None = None
     ip_configurations: list[GatewayIpConfiguration] | None = None
@@ -48,11 +42,9 @@ class VirtualNetworkGateway(Resource):
         return tuple(one.subnet.id for one in self.ip_configurations or () if one.subnet is not None)
 
 
+@arm("Microsoft.Network/connections", NETWORK)
 class VirtualNetworkGatewayConnection(Resource):
-    """Microsoft.Network/connections: site to site, ExpressRoute, network to network. Lists omit the status."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/connections"
-    API_VERSION: ClassVar[str] = NETWORK
+    """Site to site, ExpressRoute, network to network. Lists omit the status."""
 
     connection_type: str | None = None
     connection_status: str | None = None
@@ -67,11 +59,9 @@ class VirtualNetworkGatewayConnection(Resource):
         return tuple(one.id.lower() for one in ends if one is not None)
 
 
+@arm("Microsoft.Network/virtualNetworkGateways/connections", NETWORK)
 class GatewayConnection(Resource):
     """The connections of one gateway, in every resource group."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworkGateways/connections"
-    API_VERSION: ClassVar[str] = NETWORK
 
 
 class LearnedRoute(Part):
@@ -82,12 +72,8 @@ class LearnedRoute(Part):
     origin: str | None = None
 
 
+@arm("Microsoft.Network/virtualNetworkGateways", NETWORK, "getLearnedRoutes")
 class LearnedRoutes(Resource):
     """The routes that a gateway has learned by BGP."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworkGateways"
-    API_VERSION: ClassVar[str] = NETWORK
-    ACTION: ClassVar[str] = "getLearnedRoutes"
-    WRAPPED: ClassVar[bool] = False
 
     value: list[LearnedRoute] | None = None

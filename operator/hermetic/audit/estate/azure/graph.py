@@ -7,23 +7,20 @@ silently omits what the caller may not read: a row that is present is evidence, 
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from hermetic.audit.estate.azure.versions import RESOURCE_GRAPH
 from hermetic.audit.estate.azure.vnet import NicFields
-from hermetic.audit.estate.resource import Reference, Resource
+from hermetic.audit.estate.resource import Reference, Resource, arm
 
 
+@arm("Microsoft.Compute/virtualMachineScaleSets/virtualMachines/networkInterfaces", RESOURCE_GRAPH)
 class ScaleSetNicInGraph(NicFields):
     """Network interface of an instance of a scale set, from the table ComputeResources; listed below the set.
 
     Match it by id (without regard to case) with the interface that ARM lists, and use only fields that ARM's lacks.
     """
 
-    TYPE: ClassVar[str] = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/networkInterfaces"
-    API_VERSION: ClassVar[str] = RESOURCE_GRAPH
 
-
+@arm("Microsoft.Network/effectiveConnectivityConfigurations", RESOURCE_GRAPH)
 class ConnectivityInGraph(Resource):
     """Connectivity configurations that Network Manager applies to a network, from the table NetworkResources;
     listed below the network.
@@ -33,9 +30,6 @@ class ConnectivityInGraph(Resource):
     form.
     """
 
-    TYPE: ClassVar[str] = "Microsoft.Network/effectiveConnectivityConfigurations"
-    API_VERSION: ClassVar[str] = RESOURCE_GRAPH
-
     effective_connectivity_configurations: list[Reference] | None = None
 
     @property
@@ -44,11 +38,9 @@ class ConnectivityInGraph(Resource):
         return self.effective_connectivity_configurations or []
 
 
+@arm("Microsoft.Network/effectiveSecurityAdminRules", RESOURCE_GRAPH)
 class AdminRulesInGraph(Resource):
     """Security admin configurations applied to a network, in the same form."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/effectiveSecurityAdminRules"
-    API_VERSION: ClassVar[str] = RESOURCE_GRAPH
 
     effective_security_admin_configurations: list[Reference] | None = None
 

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from hermetic.audit.estate.azure.versions import NETWORK
-from hermetic.audit.estate.resource import Part, Reference, Resource
+from hermetic.audit.estate.resource import Part, Reference, Resource, arm
 
 
+@arm("Microsoft.Network/virtualHubs", NETWORK)
 class VirtualHub(Resource):
-    """Microsoft.Network/virtualHubs."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/virtualHubs"
-    API_VERSION: ClassVar[str] = NETWORK
-
     azure_firewall: Reference | None = None
 
 
@@ -36,12 +30,8 @@ class RoutingConfiguration(Part):
     vnet_routes: NetworkRoutes | None = None
 
 
+@arm("Microsoft.Network/virtualHubs/hubVirtualNetworkConnections", NETWORK)
 class HubConnection(Resource):
-    """Microsoft.Network/virtualHubs/hubVirtualNetworkConnections."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/virtualHubs/hubVirtualNetworkConnections"
-    API_VERSION: ClassVar[str] = NETWORK
-
     remote_virtual_network: Reference | None = None
     enable_internet_security: bool | None = None
     """True: the hub may propagate its default route to the network."""
@@ -55,12 +45,8 @@ class HubRoute(Part):
     next_hop_type: str | None = None
 
 
+@arm("Microsoft.Network/virtualHubs", NETWORK, "effectiveRoutes")
 class HubRoutes(Resource):
     """The effective routes of a hub: the answer of effectiveRoutes."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/virtualHubs"
-    API_VERSION: ClassVar[str] = NETWORK
-    ACTION: ClassVar[str] = "effectiveRoutes"
-    WRAPPED: ClassVar[bool] = False
 
     value: list[HubRoute] | None = None

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import ClassVar, Self
+from typing import Self
 
 from hermetic.api.times import zoned
 from hermetic.audit.estate.arm_fields import child
 from hermetic.audit.estate.azure.versions import COMPUTE
 from hermetic.audit.estate.azure.vnet import ExtensionSettings, MachineExtension, MachineIdentity
 from hermetic.audit.estate.questions import Body
-from hermetic.audit.estate.resource import Part, Resource
+from hermetic.audit.estate.resource import Part, Resource, arm
 from hermetic.errors import FactDamaged
 
 
@@ -79,30 +79,24 @@ class Machine(Resource):
         return found
 
 
+@arm("Microsoft.Compute/virtualMachineScaleSets/virtualMachines", COMPUTE)
 class ScaleSetInstance(Machine):
-    """Microsoft.Compute/virtualMachineScaleSets/virtualMachines: one instance of a uniform scale set."""
-
-    TYPE: ClassVar[str] = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines"
-    API_VERSION: ClassVar[str] = COMPUTE
+    """One instance of a uniform scale set."""
 
 
+@arm("Microsoft.Compute/virtualMachines", COMPUTE)
 class VirtualMachine(Machine):
-    """Microsoft.Compute/virtualMachines: a standalone VM, or an instance of a flexible scale set."""
-
-    TYPE: ClassVar[str] = "Microsoft.Compute/virtualMachines"
-    API_VERSION: ClassVar[str] = COMPUTE
+    """A standalone VM, or an instance of a flexible scale set."""
 
     identity: MachineIdentity | None = None
 
 
+@arm("Microsoft.Compute/virtualMachines/extensions", COMPUTE)
 class VirtualMachineExtension(Resource):
-    """Microsoft.Compute/virtualMachines/extensions: code that Azure installs on one VM and runs as root.
+    """Code that Azure installs on one VM and runs as root.
 
     Its own `type` is that of the extension; the answer also has the type of the resource.
     """
-
-    TYPE: ClassVar[str] = "Microsoft.Compute/virtualMachines/extensions"
-    API_VERSION: ClassVar[str] = COMPUTE
 
     code: MachineExtension | None = None
 
@@ -114,11 +108,9 @@ class VirtualMachineExtension(Resource):
         return super().read(Body({"id": body.value.get("id"), "name": name, "properties": kept}, body.evidence))
 
 
+@arm("Microsoft.Compute/virtualMachines/runCommands", COMPUTE)
 class VirtualMachineRunCommand(Resource):
-    """Microsoft.Compute/virtualMachines/runCommands: a script that Azure stores with one VM and runs as root.
+    """A script that Azure stores with one VM and runs as root.
 
     Neither the script nor its URL is kept: both can contain a secret.
     """
-
-    TYPE: ClassVar[str] = "Microsoft.Compute/virtualMachines/runCommands"
-    API_VERSION: ClassVar[str] = COMPUTE

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE, MANAGED_IDENTITY
-from hermetic.audit.estate.resource import Part, Resource
+from hermetic.audit.estate.resource import Part, Resource, arm
 
 
+@arm("Microsoft.ManagedIdentity/userAssignedIdentities", MANAGED_IDENTITY)
 class UserAssignedIdentity(Resource):
-    """Microsoft.ManagedIdentity/userAssignedIdentities."""
-
-    TYPE: ClassVar[str] = "Microsoft.ManagedIdentity/userAssignedIdentities"
-    API_VERSION: ClassVar[str] = MANAGED_IDENTITY
-
     principal_id: str | None = None
 
 
+@arm("Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials", MANAGED_IDENTITY)
 class FederatedCredential(Resource):
-    """Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials: the issuer that it trusts."""
-
-    TYPE: ClassVar[str] = "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials"
-    API_VERSION: ClassVar[str] = MANAGED_IDENTITY
+    """The issuer that it trusts."""
 
     issuer: str | None = None
     subject: str | None = None
@@ -34,10 +26,8 @@ class OidcIssuer(Part):
     issuer_url: str | None = None
 
 
+@arm("Microsoft.ContainerService/managedClusters", CONTAINER_SERVICE)
 class IssuingCluster(Resource):
-    """Microsoft.ContainerService/managedClusters: the cluster, read for its token issuer alone."""
-
-    TYPE: ClassVar[str] = "Microsoft.ContainerService/managedClusters"
-    API_VERSION: ClassVar[str] = CONTAINER_SERVICE
+    """The cluster, read for its token issuer alone."""
 
     oidc_issuer_profile: OidcIssuer | None = None

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from hermetic.audit.estate.azure.versions import NETWORK
 from hermetic.audit.estate.azure.vnet import Sku
-from hermetic.audit.estate.resource import Part, Reference, Resource
+from hermetic.audit.estate.resource import Part, Reference, Resource, arm
 
 
 class DoorAddress(Part):
@@ -18,21 +16,15 @@ class DoorAddress(Part):
     private_ip_address: str | None = None
 
 
+@arm("Microsoft.Network/applicationGateways", NETWORK)
 class ApplicationGateway(Resource):
-    """Microsoft.Network/applicationGateways."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/applicationGateways"
-    API_VERSION: ClassVar[str] = NETWORK
-
     gateway_ip_configurations: list[DoorAddress] | None = None
     frontend_ip_configurations: list[DoorAddress] | None = None
 
 
+@arm("Microsoft.Network/bastionHosts", NETWORK)
 class Bastion(Resource):
-    """Microsoft.Network/bastionHosts. An absent switch has Azure's default: copying is on, the rest off."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/bastionHosts"
-    API_VERSION: ClassVar[str] = NETWORK
+    """An absent switch has Azure's default: copying is on, the rest off."""
 
     sku: Sku | None = None
     ip_configurations: list[DoorAddress] | None = None

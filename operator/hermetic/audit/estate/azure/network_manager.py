@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from hermetic.audit.estate.azure.versions import NETWORK
-from hermetic.audit.estate.resource import Part, Resource
+from hermetic.audit.estate.resource import Part, Resource, arm
 
 
 class AppliedConnectivity(Part):
@@ -15,13 +13,9 @@ class AppliedConnectivity(Part):
     connectivity_topology: str | None = None
 
 
+@arm("Microsoft.Network/virtualNetworks", NETWORK, "listNetworkManagerEffectiveConnectivityConfigurations")
 class EffectiveConnectivity(Resource):
     """One page of the connectivity configurations applied to a network; `skip_token` requests the next."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks"
-    API_VERSION: ClassVar[str] = NETWORK
-    ACTION: ClassVar[str] = "listNetworkManagerEffectiveConnectivityConfigurations"
-    WRAPPED: ClassVar[bool] = False
 
     value: list[AppliedConnectivity] | None = None
     skip_token: str | None = None
@@ -45,27 +39,19 @@ class SecurityAdminRule(Part):
     destinations: list[AdminAddress] | None = None
 
 
+@arm("Microsoft.Network/virtualNetworks", NETWORK, "listNetworkManagerEffectiveSecurityAdminRules")
 class EffectiveAdminRules(Resource):
     """One page of the security admin rules applied to a network; `skip_token` requests the next."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks"
-    API_VERSION: ClassVar[str] = NETWORK
-    ACTION: ClassVar[str] = "listNetworkManagerEffectiveSecurityAdminRules"
-    WRAPPED: ClassVar[bool] = False
 
     value: list[SecurityAdminRule] | None = None
     skip_token: str | None = None
 
 
+@arm("Microsoft.Network/networkManagers/securityAdminConfigurations/ruleCollections", NETWORK)
 class AdminRuleCollection(Resource):
-    """Microsoft.Network/networkManagers/securityAdminConfigurations/ruleCollections; its content is in its rules."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/networkManagers/securityAdminConfigurations/ruleCollections"
-    API_VERSION: ClassVar[str] = NETWORK
+    """Its content is in its rules."""
 
 
+@arm("Microsoft.Network/networkManagers/securityAdminConfigurations/ruleCollections/rules", NETWORK)
 class HeldAdminRule(Resource, SecurityAdminRule):
     """A rule of a collection, deployed or not."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/networkManagers/securityAdminConfigurations/ruleCollections/rules"
-    API_VERSION: ClassVar[str] = NETWORK

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from hermetic.audit.estate.azure.versions import NETWORK
 from hermetic.audit.estate.azure.vnet import Delegation
-from hermetic.audit.estate.resource import Part, Reference, Resource
+from hermetic.audit.estate.resource import Part, Reference, Resource, arm
 
 
 class InhabitedSubnet(Part):
@@ -25,11 +23,9 @@ class InhabitedSubnet(Part):
         return tuple(one.id for one in (*(self.ip_configurations or ()), *(self.private_endpoints or ())))
 
 
+@arm("Microsoft.Network/virtualNetworks", NETWORK)
 class InhabitedNetwork(Resource):
-    """Microsoft.Network/virtualNetworks: the answer that `VirtualNetwork` also reads. It has its peerings too."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks"
-    API_VERSION: ClassVar[str] = NETWORK
+    """The answer that `VirtualNetwork` also reads. It has its peerings too."""
 
     subnets: list[InhabitedSubnet] | None = None
     virtual_network_peerings: list[Reference] | None = None

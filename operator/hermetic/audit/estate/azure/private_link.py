@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from hermetic.audit.estate.azure.versions import INSIGHTS_PRIVATE_LINK, NETWORK
-from hermetic.audit.estate.resource import Part, Reference, Resource
+from hermetic.audit.estate.resource import Part, Reference, Resource, arm
 
 
 class ConnectionState(Part):
@@ -22,12 +20,8 @@ class LinkConnection(Part):
     private_link_service_connection_state: ConnectionState | None = None
 
 
+@arm("Microsoft.Network/privateEndpoints", NETWORK)
 class PrivateEndpoint(Resource):
-    """Microsoft.Network/privateEndpoints."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/privateEndpoints"
-    API_VERSION: ClassVar[str] = NETWORK
-
     subnet: Reference | None = None
     private_link_service_connections: list[LinkConnection] | None = None
     manual_private_link_service_connections: list[LinkConnection] | None = None
@@ -68,12 +62,8 @@ class ServiceAddress(Part):
     subnet: Reference | None = None
 
 
+@arm("Microsoft.Network/privateLinkServices", NETWORK)
 class PrivateLinkService(Resource):
-    """Microsoft.Network/privateLinkServices."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/privateLinkServices"
-    API_VERSION: ClassVar[str] = NETWORK
-
     ip_configurations: list[ServiceAddress] | None = None
     visibility: Audience | None = None
     auto_approval: Audience | None = None
@@ -94,11 +84,7 @@ class ScopeModes(AccessModes):
     exclusions: list[AccessModes] | None = None
 
 
+@arm("Microsoft.Insights/privateLinkScopes", INSIGHTS_PRIVATE_LINK)
 class MonitorScope(Resource):
-    """Microsoft.Insights/privateLinkScopes."""
-
-    TYPE: ClassVar[str] = "Microsoft.Insights/privateLinkScopes"
-    API_VERSION: ClassVar[str] = INSIGHTS_PRIVATE_LINK
-
     access_mode_settings: ScopeModes | None = None
     private_endpoint_connections: list[ConsumerConnection] | None = None

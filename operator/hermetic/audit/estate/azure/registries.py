@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from hermetic.audit.estate.azure.private_link import ConsumerConnection
 from hermetic.audit.estate.azure.versions import (
@@ -11,7 +11,7 @@ from hermetic.audit.estate.azure.versions import (
     CONTAINER_REGISTRY_PREVIEW,
     REGISTRY_TASKS,
 )
-from hermetic.audit.estate.resource import Part, Resource
+from hermetic.audit.estate.resource import Part, Resource, arm
 
 
 class Switch(Part):
@@ -40,12 +40,8 @@ class RegistrySku(Part):
     name: str | None = None
 
 
+@arm("Microsoft.ContainerRegistry/registries", CONTAINER_REGISTRY)
 class Registry(Resource):
-    """Microsoft.ContainerRegistry/registries."""
-
-    TYPE: ClassVar[str] = "Microsoft.ContainerRegistry/registries"
-    API_VERSION: ClassVar[str] = CONTAINER_REGISTRY
-
     location: str | None = None
     sku: RegistrySku | None = None
     login_server: str | None = None
@@ -59,11 +55,9 @@ class Registry(Resource):
     private_endpoint_connections: list[ConsumerConnection] | None = None
 
 
+@arm("Microsoft.ContainerRegistry/registries", CONTAINER_REGISTRY_PREVIEW)
 class RegistryInPreview(Resource):
     """The registry in a preview version: fields that no stable version has."""
-
-    TYPE: ClassVar[str] = "Microsoft.ContainerRegistry/registries"
-    API_VERSION: ClassVar[str] = CONTAINER_REGISTRY_PREVIEW
 
     writable_cache_repos: str | None = None
     regional_endpoints: str | None = None
@@ -76,63 +70,47 @@ class PipelineTarget(Part):
     uri: str | None = None
 
 
+@arm("Microsoft.ContainerRegistry/registries/exportPipelines", CONTAINER_REGISTRY_PREVIEW)
 class ExportPipeline(Resource):
-    """Microsoft.ContainerRegistry/registries/exportPipelines."""
-
-    TYPE: ClassVar[str] = "Microsoft.ContainerRegistry/registries/exportPipelines"
-    API_VERSION: ClassVar[str] = CONTAINER_REGISTRY_PREVIEW
-
     target: PipelineTarget | None = None
 
 
+@arm("Microsoft.ContainerRegistry/registries/tasks", REGISTRY_TASKS)
 class RegistryTask(Resource):
-    """Microsoft.ContainerRegistry/registries/tasks: containers that run on machines of the registry service."""
-
-    TYPE: ClassVar[str] = "Microsoft.ContainerRegistry/registries/tasks"
-    API_VERSION: ClassVar[str] = REGISTRY_TASKS
+    """Containers that run on machines of the registry service."""
 
     status: str | None = None
 
 
+@arm("Microsoft.ContainerRegistry/registries/agentPools", REGISTRY_TASKS)
 class RegistryAgentPool(Resource):
-    """Microsoft.ContainerRegistry/registries/agentPools: machines for tasks, in a subnet where one is named."""
-
-    TYPE: ClassVar[str] = "Microsoft.ContainerRegistry/registries/agentPools"
-    API_VERSION: ClassVar[str] = REGISTRY_TASKS
+    """Machines for tasks, in a subnet where one is named."""
 
     virtual_network_subnet_resource_id: str | None = None
 
 
+@arm("Microsoft.ContainerRegistry/registries/cacheRules", CONTAINER_REGISTRY)
 class CacheRule(Resource):
-    """Microsoft.ContainerRegistry/registries/cacheRules: upstreams that the registry fetches images from on demand."""
-
-    TYPE: ClassVar[str] = "Microsoft.ContainerRegistry/registries/cacheRules"
-    API_VERSION: ClassVar[str] = CONTAINER_REGISTRY
+    """Upstreams that the registry fetches images from on demand."""
 
     source_repository: str | None = None
     target_repository: str | None = None
     credential_set_resource_id: str | None = None
 
 
+@arm("Microsoft.ContainerRegistry/registries/connectedRegistries", CONTAINER_REGISTRY)
 class ConnectedRegistry(Resource):
-    """Microsoft.ContainerRegistry/registries/connectedRegistries."""
-
-    TYPE: ClassVar[str] = "Microsoft.ContainerRegistry/registries/connectedRegistries"
-    API_VERSION: ClassVar[str] = CONTAINER_REGISTRY
+    pass
 
 
+@arm("Microsoft.ContainerRegistry/registries/webhooks", CONTAINER_REGISTRY)
 class RegistryWebhook(Resource):
-    """Microsoft.ContainerRegistry/registries/webhooks."""
-
-    TYPE: ClassVar[str] = "Microsoft.ContainerRegistry/registries/webhooks"
-    API_VERSION: ClassVar[str] = CONTAINER_REGISTRY
+    pass
 
 
+@arm("Microsoft.ContainerRegistry/registries/replications", CONTAINER_REGISTRY)
 class Replication(Resource):
-    """Microsoft.ContainerRegistry/registries/replications; the home region is one of them."""
-
-    TYPE: ClassVar[str] = "Microsoft.ContainerRegistry/registries/replications"
-    API_VERSION: ClassVar[str] = CONTAINER_REGISTRY
+    """The home region is one of them."""
 
     location: str | None = None
 
@@ -144,31 +122,25 @@ class TokenCredentials(Part):
     certificates: list[dict[str, Any]] | None = None
 
 
+@arm("Microsoft.ContainerRegistry/registries/tokens", CONTAINER_REGISTRY)
 class RegistryToken(Resource):
-    """Microsoft.ContainerRegistry/registries/tokens: a name and a password outside Entra ID."""
-
-    TYPE: ClassVar[str] = "Microsoft.ContainerRegistry/registries/tokens"
-    API_VERSION: ClassVar[str] = CONTAINER_REGISTRY
+    """A name and a password outside Entra ID."""
 
     status: str | None = None
     scope_map_id: str | None = None
     credentials: TokenCredentials | None = None
 
 
+@arm("Microsoft.ContainerRegistry/registries/scopeMaps", CONTAINER_REGISTRY)
 class ScopeMap(Resource):
-    """Microsoft.ContainerRegistry/registries/scopeMaps: permissions of tokens, repositories/NAME/content/read."""
-
-    TYPE: ClassVar[str] = "Microsoft.ContainerRegistry/registries/scopeMaps"
-    API_VERSION: ClassVar[str] = CONTAINER_REGISTRY
+    """Permissions of tokens, repositories/NAME/content/read."""
 
     actions: list[str] | None = None
 
 
+@arm("Microsoft.Authorization/roleAssignments", AUTHORIZATION)
 class RoleAssignment(Resource):
-    """Microsoft.Authorization/roleAssignments: at a resource, above it, or below it."""
-
-    TYPE: ClassVar[str] = "Microsoft.Authorization/roleAssignments"
-    API_VERSION: ClassVar[str] = AUTHORIZATION
+    """At a resource, above it, or below it."""
 
     role_definition_id: str | None = None
     principal_id: str | None = None

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from hermetic.audit.estate.azure.versions import NETWORK
-from hermetic.audit.estate.resource import Part, Reference, Resource
+from hermetic.audit.estate.resource import Part, Reference, Resource, arm
 
 
 class Route(Part):
@@ -17,21 +15,15 @@ class Route(Part):
     next_hop_ip_address: str | None = None
 
 
+@arm("Microsoft.Network/routeTables", NETWORK)
 class RouteTable(Resource):
-    """Microsoft.Network/routeTables."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/routeTables"
-    API_VERSION: ClassVar[str] = NETWORK
-
     routes: list[Route] | None = None
     disable_bgp_route_propagation: bool | None = None
     """None means false: routes learned by gateways are propagated."""
 
 
+@arm("Microsoft.Network/virtualNetworkAppliances", NETWORK)
 class VirtualNetworkAppliance(Resource):
-    """Microsoft.Network/virtualNetworkAppliances: a managed router with an address in a subnet."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworkAppliances"
-    API_VERSION: ClassVar[str] = NETWORK
+    """A managed router with an address in a subnet."""
 
     subnet: Reference | None = None

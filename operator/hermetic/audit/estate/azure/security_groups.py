@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from hermetic.audit.estate.azure.versions import NETWORK
-from hermetic.audit.estate.resource import Part, Reference, Resource
+from hermetic.audit.estate.resource import Part, Reference, Resource, arm
 
 
 class SecurityRule(Part):
@@ -48,11 +46,9 @@ class SecurityRule(Part):
         return _both(self.destination_port_range, self.destination_port_ranges)
 
 
+@arm("Microsoft.Network/networkSecurityGroups", NETWORK)
 class SecurityGroup(Resource):
     """Microsoft.Network/networkSecurityGroups with the rules that every group has by default."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/networkSecurityGroups"
-    API_VERSION: ClassVar[str] = NETWORK
 
     security_rules: list[SecurityRule] | None = None
     default_security_rules: list[SecurityRule] | None = None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from hermetic.audit.estate.azure.private_link import ConsumerConnection
 from hermetic.audit.estate.azure.versions import BLOB_SERVICES, FILE_SHARES, STORAGE
-from hermetic.audit.estate.resource import Part, Reference, Resource
+from hermetic.audit.estate.resource import Part, Reference, Resource, arm
 
 
 class AccountRules(Part):
@@ -21,11 +21,9 @@ class AccountRules(Part):
     resource_access_rules: list[dict[str, Any]] | None = None
 
 
+@arm("Microsoft.Storage/storageAccounts", STORAGE)
 class StorageAccount(Resource):
-    """Microsoft.Storage/storageAccounts. An absent field mostly has the permissive default."""
-
-    TYPE: ClassVar[str] = "Microsoft.Storage/storageAccounts"
-    API_VERSION: ClassVar[str] = STORAGE
+    """An absent field mostly has the permissive default."""
 
     public_network_access: str | None = None
     network_acls: AccountRules | None = None
@@ -45,33 +43,27 @@ class StaticWebsite(Part):
     enabled: bool | None = None
 
 
+@arm("Microsoft.Storage/storageAccounts/blobServices", BLOB_SERVICES)
 class BlobService(Resource):
-    """Microsoft.Storage/storageAccounts/blobServices; an account has one, called default."""
-
-    TYPE: ClassVar[str] = "Microsoft.Storage/storageAccounts/blobServices"
-    API_VERSION: ClassVar[str] = BLOB_SERVICES
+    """An account has one, called default."""
 
     static_website: StaticWebsite | None = None
 
 
+@arm("Microsoft.Storage/storageAccounts/objectReplicationPolicies", STORAGE)
 class ReplicationPolicy(Resource):
-    """Microsoft.Storage/storageAccounts/objectReplicationPolicies: automatic copies of blobs.
+    """Automatic copies of blobs.
 
     Source and destination are names of accounts, or ids where replication across tenants is off.
     """
-
-    TYPE: ClassVar[str] = "Microsoft.Storage/storageAccounts/objectReplicationPolicies"
-    API_VERSION: ClassVar[str] = STORAGE
 
     source_account: str | None = None
     destination_account: str | None = None
 
 
+@arm("Microsoft.Storage/storageAccounts/localUsers", STORAGE)
 class LocalUser(Resource):
-    """Microsoft.Storage/storageAccounts/localUsers: SFTP users without Entra ID."""
-
-    TYPE: ClassVar[str] = "Microsoft.Storage/storageAccounts/localUsers"
-    API_VERSION: ClassVar[str] = STORAGE
+    """SFTP users without Entra ID."""
 
 
 class NfsProperties(Part):
@@ -87,12 +79,8 @@ class PublicAccess(Part):
     allowed_subnets: list[str] | None = None
 
 
+@arm("Microsoft.FileShares/fileShares", FILE_SHARES)
 class FileShare(Resource):
-    """Microsoft.FileShares/fileShares."""
-
-    TYPE: ClassVar[str] = "Microsoft.FileShares/fileShares"
-    API_VERSION: ClassVar[str] = FILE_SHARES
-
     host_name: str | None = None
     mount_name: str | None = None
     protocol: str | None = None

@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.azure.versions import COMPUTE, NETWORK, SCALE_SET_CHILDREN
 from hermetic.audit.estate.questions import Body
-from hermetic.audit.estate.resource import Part, Reference, Resource
+from hermetic.audit.estate.resource import Part, Reference, Resource, arm
 from hermetic.errors import FactDamaged
 
 
@@ -24,12 +24,8 @@ class ServiceEndpoint(Part):
     locations: list[str] = []
 
 
+@arm("Microsoft.Network/virtualNetworks/subnets", NETWORK)
 class Subnet(Resource):
-    """Microsoft.Network/virtualNetworks/subnets."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks/subnets"
-    API_VERSION: ClassVar[str] = NETWORK
-
     address_prefix: str | None = None
     address_prefixes: list[str] | None = None
     default_outbound_access: bool | None = None
@@ -67,11 +63,9 @@ class DhcpOptions(Part):
 UNCONNECTED = {"initiated", "disconnected"}
 
 
+@arm("Microsoft.Network/virtualNetworks/virtualNetworkPeerings", NETWORK)
 class Peering(Resource):
     """Microsoft.Network/virtualNetworks/virtualNetworkPeerings, on our side."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks/virtualNetworkPeerings"
-    API_VERSION: ClassVar[str] = NETWORK
 
     peering_state: str | None = None
     remote_virtual_network: Reference | None = None
@@ -91,12 +85,8 @@ class Peering(Resource):
         return (self.peering_state or "").lower() not in UNCONNECTED
 
 
+@arm("Microsoft.Network/virtualNetworks", NETWORK)
 class VirtualNetwork(Resource):
-    """Microsoft.Network/virtualNetworks."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/virtualNetworks"
-    API_VERSION: ClassVar[str] = NETWORK
-
     location: str = ""
     address_space: AddressSpace | None = None
     dhcp_options: DhcpOptions | None = None
@@ -163,18 +153,14 @@ class NicFields(Resource):
         return tuple(dict.fromkeys(one.subnet.id for one in self.ip_configurations if one.subnet is not None))
 
 
+@arm("Microsoft.Network/networkInterfaces", NETWORK)
 class NetworkInterface(NicFields):
-    """Microsoft.Network/networkInterfaces: of standalone VMs, and of private endpoints."""
-
-    TYPE: ClassVar[str] = "Microsoft.Network/networkInterfaces"
-    API_VERSION: ClassVar[str] = NETWORK
+    """Of standalone VMs, and of private endpoints."""
 
 
+@arm("Microsoft.Compute/virtualMachineScaleSets/networkInterfaces", SCALE_SET_CHILDREN)
 class ScaleSetNic(NicFields):
     """Network interface of an instance of a scale set."""
-
-    TYPE: ClassVar[str] = "Microsoft.Compute/virtualMachineScaleSets/networkInterfaces"
-    API_VERSION: ClassVar[str] = SCALE_SET_CHILDREN
 
 
 class ModelIpConfiguration(Part):
@@ -265,12 +251,8 @@ class MachineIdentity(Part):
     user_assigned_identities: FreeMap[AttachedIdentity] | None = None
 
 
+@arm("Microsoft.Compute/virtualMachineScaleSets", COMPUTE)
 class ScaleSet(Resource):
-    """Microsoft.Compute/virtualMachineScaleSets."""
-
-    TYPE: ClassVar[str] = "Microsoft.Compute/virtualMachineScaleSets"
-    API_VERSION: ClassVar[str] = COMPUTE
-
     sku: Sku | None = None
     orchestration_mode: str | None = None
     """Uniform or Flexible; in the latter, instances are standalone VMs."""

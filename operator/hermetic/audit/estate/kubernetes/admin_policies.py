@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from hermetic.audit.estate.arm_fields import FreeMap
-from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject, api_object
 from hermetic.audit.estate.resource import Part
 
 
@@ -35,8 +35,6 @@ class AdminSpec(Part):
 class AdminPolicy(KubernetesObject):
     """What the three kinds have in common."""
 
-    NAMESPACED: ClassVar[bool] = False
-
     spec: AdminSpec = AdminSpec()
 
     @property
@@ -45,25 +43,21 @@ class AdminPolicy(KubernetesObject):
         return any(rule.action == "Deny" and peer.networks for rule in self.spec.egress or () for peer in rule.to or ())
 
 
+@api_object("policy.networking.k8s.io/v1alpha1/adminnetworkpolicies", "AdminNetworkPolicy", namespaced=False)
 class AdminNetworkPolicy(AdminPolicy):
-    """policy.networking.k8s.io/v1alpha1/adminnetworkpolicies: before every NetworkPolicy."""
-
-    TYPE: ClassVar[str] = "policy.networking.k8s.io/v1alpha1/adminnetworkpolicies"
-    KIND: ClassVar[str] = "AdminNetworkPolicy"
+    """Before every NetworkPolicy."""
 
 
+@api_object(
+    "policy.networking.k8s.io/v1alpha1/baselineadminnetworkpolicies", "BaselineAdminNetworkPolicy", namespaced=False
+)
 class BaselineAdminNetworkPolicy(AdminPolicy):
-    """policy.networking.k8s.io/v1alpha1/baselineadminnetworkpolicies: for pods that no NetworkPolicy selects."""
-
-    TYPE: ClassVar[str] = "policy.networking.k8s.io/v1alpha1/baselineadminnetworkpolicies"
-    KIND: ClassVar[str] = "BaselineAdminNetworkPolicy"
+    """For pods that no NetworkPolicy selects."""
 
 
+@api_object("policy.networking.k8s.io/v1alpha2/clusternetworkpolicies", "ClusterNetworkPolicy", namespaced=False)
 class ClusterNetworkPolicy(AdminPolicy):
-    """policy.networking.k8s.io/v1alpha2/clusternetworkpolicies: the successor of both, with a tier."""
-
-    TYPE: ClassVar[str] = "policy.networking.k8s.io/v1alpha2/clusternetworkpolicies"
-    KIND: ClassVar[str] = "ClusterNetworkPolicy"
+    """The successor of both, with a tier."""
 
 
 ADMIN_KINDS: tuple[type[AdminPolicy], ...] = (AdminNetworkPolicy, BaselineAdminNetworkPolicy, ClusterNetworkPolicy)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.kubernetes.config_values import kept_variables
 from hermetic.audit.estate.kubernetes.environment import NOT_KEPT
 from hermetic.audit.estate.kubernetes.mesh_config import MeshConfig, mesh_summary
-from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed, api_object
 from hermetic.audit.estate.resource import Part
 
 IMPORTED = (".server", ".override")
@@ -40,23 +40,23 @@ class Webhook(Part):
 class WebhookConfiguration(KubernetesObject):
     """The common fields of both kinds."""
 
-    NAMESPACED: ClassVar[bool] = False
-
     webhooks: list[Webhook] | None = None
 
 
+@api_object(
+    "admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    namespaced=False,
+)
 class ValidatingWebhookConfiguration(WebhookConfiguration):
-    """admissionregistration.k8s.io/v1/validatingwebhookconfigurations."""
-
-    TYPE: ClassVar[str] = "admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-    KIND: ClassVar[str] = "ValidatingWebhookConfiguration"
+    pass
 
 
+@api_object(
+    "admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", "MutatingWebhookConfiguration", namespaced=False
+)
 class MutatingWebhookConfiguration(WebhookConfiguration):
-    """admissionregistration.k8s.io/v1/mutatingwebhookconfigurations."""
-
-    TYPE: ClassVar[str] = "admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
-    KIND: ClassVar[str] = "MutatingWebhookConfiguration"
+    pass
 
 
 class ConversionWebhook(Part):
@@ -77,12 +77,9 @@ class CustomResourceDefinitionSpec(Part):
     conversion: Conversion | None = None
 
 
+@api_object("apiextensions.k8s.io/v1/customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 class CustomResourceDefinition(Trimmed, KubernetesObject):
-    """apiextensions.k8s.io/v1/customresourcedefinitions: of those with a conversion webhook, name, webhook, writer."""
-
-    TYPE: ClassVar[str] = "apiextensions.k8s.io/v1/customresourcedefinitions"
-    KIND: ClassVar[str] = "CustomResourceDefinition"
-    NAMESPACED: ClassVar[bool] = False
+    """Kept of those with a conversion webhook: name, webhook, writer."""
 
     spec: CustomResourceDefinitionSpec = CustomResourceDefinitionSpec()
 
@@ -111,29 +108,19 @@ class ApiServiceSpec(Part):
     service: ServiceReference | None = None
 
 
+@api_object("apiregistration.k8s.io/v1/apiservices", "APIService", namespaced=False)
 class ApiService(KubernetesObject):
-    """apiregistration.k8s.io/v1/apiservices."""
-
-    TYPE: ClassVar[str] = "apiregistration.k8s.io/v1/apiservices"
-    KIND: ClassVar[str] = "APIService"
-    NAMESPACED: ClassVar[bool] = False
-
     spec: ApiServiceSpec = ApiServiceSpec()
 
 
+@api_object("storage.k8s.io/v1/csidrivers", "CSIDriver", namespaced=False)
 class CsiDriver(KubernetesObject):
-    """storage.k8s.io/v1/csidrivers."""
-
-    TYPE: ClassVar[str] = "storage.k8s.io/v1/csidrivers"
-    KIND: ClassVar[str] = "CSIDriver"
-    NAMESPACED: ClassVar[bool] = False
+    pass
 
 
+@api_object("v1/configmaps", "ConfigMap")
 class ConfigMap(Trimmed, KubernetesObject):
-    """v1/configmaps. Kept are Corefiles, the mesh's outbound configuration, and values that matter as variables."""
-
-    TYPE: ClassVar[str] = "v1/configmaps"
-    KIND: ClassVar[str] = "ConfigMap"
+    """Kept are Corefiles, the mesh's outbound configuration, and values that matter as variables."""
 
     data: FreeMap[str] | None = None
     binary_data: FreeMap[str] | None = None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.kubernetes.corefile import bare_host
 from hermetic.audit.estate.kubernetes.images import registry_of
-from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject, api_object
 from hermetic.audit.estate.resource import Part
 
 
@@ -27,12 +27,8 @@ class ServiceEntrySpec(Part):
     workload_selector: FreeMap[Any] | None = None
 
 
+@api_object("networking.istio.io/v1/serviceentries", "ServiceEntry")
 class ServiceEntry(KubernetesObject):
-    """networking.istio.io/v1/serviceentries."""
-
-    TYPE: ClassVar[str] = "networking.istio.io/v1/serviceentries"
-    KIND: ClassVar[str] = "ServiceEntry"
-
     spec: ServiceEntrySpec = ServiceEntrySpec()
 
     @property
@@ -42,12 +38,8 @@ class ServiceEntry(KubernetesObject):
         return endpoints or (*(self.spec.hosts or ()), *(self.spec.addresses or ()))
 
 
+@api_object("networking.istio.io/v1/workloadentries", "WorkloadEntry")
 class WorkloadEntry(KubernetesObject):
-    """networking.istio.io/v1/workloadentries."""
-
-    TYPE: ClassVar[str] = "networking.istio.io/v1/workloadentries"
-    KIND: ClassVar[str] = "WorkloadEntry"
-
     spec: MeshEndpoint = MeshEndpoint()
 
 
@@ -57,12 +49,8 @@ class MeshGatewaySpec(Part):
     selector: FreeMap[str] | None = None
 
 
+@api_object("networking.istio.io/v1/gateways", "Gateway")
 class MeshGateway(KubernetesObject):
-    """networking.istio.io/v1/gateways."""
-
-    TYPE: ClassVar[str] = "networking.istio.io/v1/gateways"
-    KIND: ClassVar[str] = "Gateway"
-
     spec: MeshGatewaySpec = MeshGatewaySpec()
 
 
@@ -85,12 +73,8 @@ class SidecarSpec(Part):
     outbound_traffic_policy: OutboundTrafficPolicy | None = None
 
 
+@api_object("networking.istio.io/v1/sidecars", "Sidecar")
 class Sidecar(KubernetesObject):
-    """networking.istio.io/v1/sidecars."""
-
-    TYPE: ClassVar[str] = "networking.istio.io/v1/sidecars"
-    KIND: ClassVar[str] = "Sidecar"
-
     spec: SidecarSpec = SidecarSpec()
 
 
@@ -122,12 +106,8 @@ class VirtualServiceSpec(Part):
     tcp: list[MeshRule] | None = None
 
 
+@api_object("networking.istio.io/v1/virtualservices", "VirtualService")
 class VirtualService(KubernetesObject):
-    """networking.istio.io/v1/virtualservices."""
-
-    TYPE: ClassVar[str] = "networking.istio.io/v1/virtualservices"
-    KIND: ClassVar[str] = "VirtualService"
-
     spec: VirtualServiceSpec = VirtualServiceSpec()
 
     @property
@@ -154,12 +134,8 @@ class RequestAuthenticationSpec(Part):
     jwt_rules: list[JwtRule] | None = None
 
 
+@api_object("security.istio.io/v1/requestauthentications", "RequestAuthentication")
 class RequestAuthentication(KubernetesObject):
-    """security.istio.io/v1/requestauthentications."""
-
-    TYPE: ClassVar[str] = "security.istio.io/v1/requestauthentications"
-    KIND: ClassVar[str] = "RequestAuthentication"
-
     spec: RequestAuthenticationSpec = RequestAuthenticationSpec()
 
     @property
@@ -176,12 +152,8 @@ class WasmPluginSpec(Part):
     url: str = ""
 
 
+@api_object("extensions.istio.io/v1alpha1/wasmplugins", "WasmPlugin")
 class WasmPlugin(KubernetesObject):
-    """extensions.istio.io/v1alpha1/wasmplugins."""
-
-    TYPE: ClassVar[str] = "extensions.istio.io/v1alpha1/wasmplugins"
-    KIND: ClassVar[str] = "WasmPlugin"
-
     spec: WasmPluginSpec = WasmPluginSpec()
 
     @property

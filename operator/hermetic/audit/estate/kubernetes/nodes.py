@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from hermetic.audit.estate.arm_fields import FreeMap
-from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject, api_object
 from hermetic.audit.estate.kubernetes.pods import is_gpu
 from hermetic.audit.estate.resource import Part
 
@@ -26,13 +26,8 @@ class NodeStatus(Part):
     capacity: FreeMap[Any] | None = None
 
 
+@api_object("v1/nodes", "Node", namespaced=False)
 class Node(KubernetesObject):
-    """v1/nodes."""
-
-    TYPE: ClassVar[str] = "v1/nodes"
-    KIND: ClassVar[str] = "Node"
-    NAMESPACED: ClassVar[bool] = False
-
     status: NodeStatus = NodeStatus()
 
     @property
@@ -54,12 +49,9 @@ class Node(KubernetesObject):
         )
 
 
+@api_object("v1/namespaces", "Namespace", namespaced=False)
 class Namespace(KubernetesObject):
-    """v1/namespaces."""
-
-    TYPE: ClassVar[str] = "v1/namespaces"
-    KIND: ClassVar[str] = "Namespace"
-    NAMESPACED: ClassVar[bool] = False
+    pass
 
 
 class NodeClassSpec(Part):
@@ -68,18 +60,13 @@ class NodeClassSpec(Part):
     vnet_subnet_id: str | None = None
 
 
+@api_object("karpenter.azure.com/v1beta1/aksnodeclasses", "AKSNodeClass", namespaced=False)
 class AksNodeClass(KubernetesObject):
-    """karpenter.azure.com/v1beta1/aksnodeclasses: what node auto provisioning makes nodes from."""
-
-    TYPE: ClassVar[str] = "karpenter.azure.com/v1beta1/aksnodeclasses"
-    KIND: ClassVar[str] = "AKSNodeClass"
-    NAMESPACED: ClassVar[bool] = False
+    """What node auto provisioning makes nodes from."""
 
     spec: NodeClassSpec = NodeClassSpec()
 
 
+@api_object("egressgateway.kubernetes.azure.com/v1alpha1/staticgatewayconfigurations", "StaticGatewayConfiguration")
 class StaticGatewayConfiguration(KubernetesObject):
-    """egressgateway.kubernetes.azure.com/v1alpha1/staticgatewayconfigurations."""
-
-    TYPE: ClassVar[str] = "egressgateway.kubernetes.azure.com/v1alpha1/staticgatewayconfigurations"
-    KIND: ClassVar[str] = "StaticGatewayConfiguration"
+    pass

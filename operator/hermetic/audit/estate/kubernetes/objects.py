@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self, TypeVar
 
 from hermetic.api.field_managers import Place, last_writer, record
 from hermetic.audit.estate.arm_fields import FreeMap
@@ -131,6 +131,21 @@ class KubernetesObject(Resource):
             return last_writer([_as_written(one) for one in entries], *places)
         except FactDamaged:
             return ""
+
+
+K = TypeVar("K", bound=KubernetesObject)
+
+
+def api_object(
+    kind: str, name: str, *, namespaced: bool = True, also_served_as: tuple[str, ...] = ()
+) -> Callable[[type[K]], type[K]]:
+    """Declare the decorated model as that of a kind: group/version/plural and the name of the kind."""
+
+    def declare(model: type[K]) -> type[K]:
+        model.TYPE, model.KIND, model.NAMESPACED, model.ALSO_SERVED_AS = kind, name, namespaced, also_served_as
+        return model
+
+    return declare
 
 
 def _as_written(one: ManagedFields) -> dict[str, Any]:

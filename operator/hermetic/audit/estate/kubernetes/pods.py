@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.kubernetes.environment import EnvSource, EnvVar, is_kept
 from hermetic.audit.estate.kubernetes.external_hosts import outside
-from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed, api_object
 from hermetic.audit.estate.kubernetes.volumes import Volume, VolumeMount, without_plain_volumes
 from hermetic.audit.estate.resource import Part
 
@@ -182,12 +182,8 @@ class PodStatus(Part):
     conditions: list[PodCondition] | None = None
 
 
+@api_object("v1/pods", "Pod")
 class Pod(Trimmed, KubernetesObject):
-    """v1/pods."""
-
-    TYPE: ClassVar[str] = "v1/pods"
-    KIND: ClassVar[str] = "Pod"
-
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from hermetic.audit.estate.arm_fields import FreeMap
-from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject, api_object
 from hermetic.audit.estate.resource import Part
 
 
@@ -76,12 +76,8 @@ class NetworkPolicySpec(Part):
     egress: list[EgressRule] | None = None
 
 
+@api_object("networking.k8s.io/v1/networkpolicies", "NetworkPolicy")
 class NetworkPolicy(KubernetesObject):
-    """networking.k8s.io/v1/networkpolicies."""
-
-    TYPE: ClassVar[str] = "networking.k8s.io/v1/networkpolicies"
-    KIND: ClassVar[str] = "NetworkPolicy"
-
     spec: NetworkPolicySpec = NetworkPolicySpec()
 
     @property
@@ -158,19 +154,14 @@ class CiliumPolicy(KubernetesObject):
         yield from self.specs or ()
 
 
+@api_object("cilium.io/v2/ciliumnetworkpolicies", "CiliumNetworkPolicy")
 class CiliumNetworkPolicy(CiliumPolicy):
-    """cilium.io/v2/ciliumnetworkpolicies."""
-
-    TYPE: ClassVar[str] = "cilium.io/v2/ciliumnetworkpolicies"
-    KIND: ClassVar[str] = "CiliumNetworkPolicy"
+    pass
 
 
+@api_object("cilium.io/v2/ciliumclusterwidenetworkpolicies", "CiliumClusterwideNetworkPolicy", namespaced=False)
 class CiliumClusterwideNetworkPolicy(CiliumPolicy):
-    """cilium.io/v2/ciliumclusterwidenetworkpolicies."""
-
-    TYPE: ClassVar[str] = "cilium.io/v2/ciliumclusterwidenetworkpolicies"
-    KIND: ClassVar[str] = "CiliumClusterwideNetworkPolicy"
-    NAMESPACED: ClassVar[bool] = False
+    pass
 
 
 class CalicoDestination(Part):
@@ -205,22 +196,13 @@ class CalicoSpec(Part):
         return bool(self.egress) if self.types is None else "Egress" in self.types
 
 
+@api_object("crd.projectcalico.org/v1/networkpolicies", "NetworkPolicy")
 class CalicoNetworkPolicy(KubernetesObject):
-    """crd.projectcalico.org/v1/networkpolicies."""
-
-    TYPE: ClassVar[str] = "crd.projectcalico.org/v1/networkpolicies"
-    KIND: ClassVar[str] = "NetworkPolicy"
-
     spec: CalicoSpec = CalicoSpec()
 
 
+@api_object("crd.projectcalico.org/v1/globalnetworkpolicies", "GlobalNetworkPolicy", namespaced=False)
 class CalicoGlobalNetworkPolicy(KubernetesObject):
-    """crd.projectcalico.org/v1/globalnetworkpolicies."""
-
-    TYPE: ClassVar[str] = "crd.projectcalico.org/v1/globalnetworkpolicies"
-    KIND: ClassVar[str] = "GlobalNetworkPolicy"
-    NAMESPACED: ClassVar[bool] = False
-
     spec: CalicoSpec = CalicoSpec()
 
 
@@ -231,20 +213,11 @@ class CalicoSetSpec(Part):
     allowed_egress_domains: list[str] | None = None
 
 
+@api_object("crd.projectcalico.org/v1/networksets", "NetworkSet")
 class CalicoNetworkSet(KubernetesObject):
-    """crd.projectcalico.org/v1/networksets."""
-
-    TYPE: ClassVar[str] = "crd.projectcalico.org/v1/networksets"
-    KIND: ClassVar[str] = "NetworkSet"
-
     spec: CalicoSetSpec = CalicoSetSpec()
 
 
+@api_object("crd.projectcalico.org/v1/globalnetworksets", "GlobalNetworkSet", namespaced=False)
 class CalicoGlobalNetworkSet(KubernetesObject):
-    """crd.projectcalico.org/v1/globalnetworksets."""
-
-    TYPE: ClassVar[str] = "crd.projectcalico.org/v1/globalnetworksets"
-    KIND: ClassVar[str] = "GlobalNetworkSet"
-    NAMESPACED: ClassVar[bool] = False
-
     spec: CalicoSetSpec = CalicoSetSpec()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from hermetic.api.public_services import SENDING_FILTERS
-from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject, api_object
 from hermetic.audit.estate.resource import Part
 
 
@@ -92,44 +91,29 @@ class GatewayApiRoute(KubernetesObject):
             yield from (one.extension_ref for one in rule.all_filters if one.extension_ref is not None)
 
 
+@api_object("gateway.networking.k8s.io/v1/httproutes", "HTTPRoute", also_served_as=("v1beta1",))
 class HttpRoute(GatewayApiRoute):
-    """gateway.networking.k8s.io/v1/httproutes."""
-
-    TYPE: ClassVar[str] = "gateway.networking.k8s.io/v1/httproutes"
-    KIND: ClassVar[str] = "HTTPRoute"
-    ALSO_SERVED_AS: ClassVar[tuple[str, ...]] = ("v1beta1",)
+    pass
 
 
+@api_object("gateway.networking.k8s.io/v1/grpcroutes", "GRPCRoute", also_served_as=("v1alpha2",))
 class GrpcRoute(GatewayApiRoute):
-    """gateway.networking.k8s.io/v1/grpcroutes."""
-
-    TYPE: ClassVar[str] = "gateway.networking.k8s.io/v1/grpcroutes"
-    KIND: ClassVar[str] = "GRPCRoute"
-    ALSO_SERVED_AS: ClassVar[tuple[str, ...]] = ("v1alpha2",)
+    pass
 
 
+@api_object("gateway.networking.k8s.io/v1alpha2/tlsroutes", "TLSRoute", also_served_as=("v1", "v1alpha3"))
 class TlsRoute(GatewayApiRoute):
-    """gateway.networking.k8s.io/v1alpha2/tlsroutes; in the standard channel from release 1.5 on as v1."""
-
-    TYPE: ClassVar[str] = "gateway.networking.k8s.io/v1alpha2/tlsroutes"
-    KIND: ClassVar[str] = "TLSRoute"
-    ALSO_SERVED_AS: ClassVar[tuple[str, ...]] = ("v1", "v1alpha3")
+    """In the standard channel from release 1.5 on as v1."""
 
 
+@api_object("gateway.networking.k8s.io/v1alpha2/tcproutes", "TCPRoute", also_served_as=("v1",))
 class TcpRoute(GatewayApiRoute):
-    """gateway.networking.k8s.io/v1alpha2/tcproutes."""
-
-    TYPE: ClassVar[str] = "gateway.networking.k8s.io/v1alpha2/tcproutes"
-    KIND: ClassVar[str] = "TCPRoute"
-    ALSO_SERVED_AS: ClassVar[tuple[str, ...]] = ("v1",)
+    pass
 
 
+@api_object("gateway.networking.k8s.io/v1alpha2/udproutes", "UDPRoute", also_served_as=("v1",))
 class UdpRoute(GatewayApiRoute):
-    """gateway.networking.k8s.io/v1alpha2/udproutes."""
-
-    TYPE: ClassVar[str] = "gateway.networking.k8s.io/v1alpha2/udproutes"
-    KIND: ClassVar[str] = "UDPRoute"
-    ALSO_SERVED_AS: ClassVar[tuple[str, ...]] = ("v1",)
+    pass
 
 
 ROUTES: tuple[type[GatewayApiRoute], ...] = (HttpRoute, GrpcRoute, TlsRoute, TcpRoute, UdpRoute)

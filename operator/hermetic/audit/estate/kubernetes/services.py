@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from hermetic.api.public_services import given, ingress_class, is_internal
 from hermetic.audit.estate.arm_fields import FreeMap
-from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject, api_object
 from hermetic.audit.estate.resource import Part
 
 
@@ -54,12 +52,8 @@ class ServiceStatus(Part):
     load_balancer: LoadBalancerStatus | None = None
 
 
+@api_object("v1/services", "Service")
 class Service(KubernetesObject):
-    """v1/services."""
-
-    TYPE: ClassVar[str] = "v1/services"
-    KIND: ClassVar[str] = "Service"
-
     spec: ServiceSpec = ServiceSpec()
     status: ServiceStatus = ServiceStatus()
 
@@ -91,11 +85,9 @@ class SliceEndpoint(Part):
     addresses: list[str] | None = None
 
 
+@api_object("discovery.k8s.io/v1/endpointslices", "EndpointSlice")
 class EndpointSlice(KubernetesObject):
-    """discovery.k8s.io/v1/endpointslices. `address_type` is IPv4, IPv6 or FQDN; open."""
-
-    TYPE: ClassVar[str] = "discovery.k8s.io/v1/endpointslices"
-    KIND: ClassVar[str] = "EndpointSlice"
+    """`address_type` is IPv4, IPv6 or FQDN; open."""
 
     address_type: str | None = None
     endpoints: list[SliceEndpoint] | None = None
@@ -123,12 +115,8 @@ class IngressStatus(Part):
     load_balancer: LoadBalancerStatus | None = None
 
 
+@api_object("networking.k8s.io/v1/ingresses", "Ingress")
 class Ingress(KubernetesObject):
-    """networking.k8s.io/v1/ingresses."""
-
-    TYPE: ClassVar[str] = "networking.k8s.io/v1/ingresses"
-    KIND: ClassVar[str] = "Ingress"
-
     spec: IngressSpec = IngressSpec()
     status: IngressStatus = IngressStatus()
 
@@ -150,13 +138,8 @@ class IngressClassSpec(Part):
     controller: str | None = None
 
 
+@api_object("networking.k8s.io/v1/ingressclasses", "IngressClass", namespaced=False)
 class IngressClass(KubernetesObject):
-    """networking.k8s.io/v1/ingressclasses."""
-
-    TYPE: ClassVar[str] = "networking.k8s.io/v1/ingressclasses"
-    KIND: ClassVar[str] = "IngressClass"
-    NAMESPACED: ClassVar[bool] = False
-
     spec: IngressClassSpec = IngressClassSpec()
 
 
@@ -180,12 +163,8 @@ class GatewayStatus(Part):
     addresses: list[GatewayAddress] | None = None
 
 
+@api_object("gateway.networking.k8s.io/v1/gateways", "Gateway")
 class Gateway(KubernetesObject):
-    """gateway.networking.k8s.io/v1/gateways."""
-
-    TYPE: ClassVar[str] = "gateway.networking.k8s.io/v1/gateways"
-    KIND: ClassVar[str] = "Gateway"
-
     spec: GatewaySpec = GatewaySpec()
     status: GatewayStatus = GatewayStatus()
 
@@ -202,11 +181,6 @@ class GatewayClassSpec(Part):
     controller_name: str | None = None
 
 
+@api_object("gateway.networking.k8s.io/v1/gatewayclasses", "GatewayClass", namespaced=False)
 class GatewayClass(KubernetesObject):
-    """gateway.networking.k8s.io/v1/gatewayclasses."""
-
-    TYPE: ClassVar[str] = "gateway.networking.k8s.io/v1/gatewayclasses"
-    KIND: ClassVar[str] = "GatewayClass"
-    NAMESPACED: ClassVar[bool] = False
-
     spec: GatewayClassSpec = GatewayClassSpec()

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from hermetic.audit.estate.arm_fields import FreeMap
-from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject, api_object
 from hermetic.audit.estate.kubernetes.volumes import HostPath, InlineShare, NetworkDisk
 from hermetic.audit.estate.resource import Part
 
 
+@api_object("storage.k8s.io/v1/storageclasses", "StorageClass", namespaced=False)
 class StorageClass(KubernetesObject):
-    """storage.k8s.io/v1/storageclasses."""
-
-    TYPE: ClassVar[str] = "storage.k8s.io/v1/storageclasses"
-    KIND: ClassVar[str] = "StorageClass"
-    NAMESPACED: ClassVar[bool] = False
-
     provisioner: str | None = None
     parameters: FreeMap[str] | None = None
     mount_options: list[str] | None = None
@@ -67,22 +60,12 @@ class VolumeSpec(Part):
     rbd: NetworkDisk | None = None
 
 
+@api_object("v1/persistentvolumes", "PersistentVolume", namespaced=False)
 class PersistentVolume(KubernetesObject):
-    """v1/persistentvolumes."""
-
-    TYPE: ClassVar[str] = "v1/persistentvolumes"
-    KIND: ClassVar[str] = "PersistentVolume"
-    NAMESPACED: ClassVar[bool] = False
-
     spec: VolumeSpec = VolumeSpec()
 
 
+@api_object("snapshot.storage.k8s.io/v1/volumesnapshotclasses", "VolumeSnapshotClass", namespaced=False)
 class VolumeSnapshotClass(KubernetesObject):
-    """snapshot.storage.k8s.io/v1/volumesnapshotclasses."""
-
-    TYPE: ClassVar[str] = "snapshot.storage.k8s.io/v1/volumesnapshotclasses"
-    KIND: ClassVar[str] = "VolumeSnapshotClass"
-    NAMESPACED: ClassVar[bool] = False
-
     driver: str | None = None
     parameters: FreeMap[str] | None = None

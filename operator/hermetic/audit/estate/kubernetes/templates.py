@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Metadata, OwnerReference, Trimmed
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Metadata, OwnerReference, Trimmed, api_object
 from hermetic.audit.estate.kubernetes.pods import Pod, PodCondition, PodSpec, PodStatus
 from hermetic.audit.estate.kubernetes.volumes import without_plain_volumes
 from hermetic.audit.estate.resource import Part
@@ -95,25 +95,20 @@ class Controller(Trimmed, KubernetesObject):
         return self.spec.template
 
 
+@api_object("apps/v1/deployments", "Deployment")
 class Deployment(Controller):
-    """apps/v1/deployments."""
-
-    TYPE: ClassVar[str] = "apps/v1/deployments"
-    KIND: ClassVar[str] = "Deployment"
+    pass
 
 
+@api_object("apps/v1/statefulsets", "StatefulSet")
 class StatefulSet(Controller):
-    """apps/v1/statefulsets."""
-
-    TYPE: ClassVar[str] = "apps/v1/statefulsets"
-    KIND: ClassVar[str] = "StatefulSet"
+    pass
 
 
+@api_object("apps/v1/replicasets", "ReplicaSet")
 class ReplicaSet(Controller):
-    """apps/v1/replicasets. Nothing is kept of a Deployment's: the Deployment has the template that runs next."""
+    """Nothing is kept of a Deployment's: the Deployment has the template that runs next."""
 
-    TYPE: ClassVar[str] = "apps/v1/replicasets"
-    KIND: ClassVar[str] = "ReplicaSet"
     COUNTED: ClassVar[str] = "replicas"
 
     @classmethod
@@ -125,19 +120,15 @@ class ReplicaSet(Controller):
         return super().trimmed({**kept, "spec": {}, "status": {"replicas": 1}} if is_deployments else kept)
 
 
+@api_object("v1/replicationcontrollers", "ReplicationController")
 class ReplicationController(Controller):
-    """v1/replicationcontrollers."""
-
-    TYPE: ClassVar[str] = "v1/replicationcontrollers"
-    KIND: ClassVar[str] = "ReplicationController"
     COUNTED: ClassVar[str] = "replicas"
 
 
+@api_object("apps/v1/daemonsets", "DaemonSet")
 class DaemonSet(Controller):
-    """apps/v1/daemonsets. All are kept: the name of one identifies a policy engine."""
+    """All are kept: the name of one identifies a policy engine."""
 
-    TYPE: ClassVar[str] = "apps/v1/daemonsets"
-    KIND: ClassVar[str] = "DaemonSet"
     COUNTED: ClassVar[str] = "updatedNumberScheduled"
 
     @classmethod
@@ -146,12 +137,8 @@ class DaemonSet(Controller):
         return True
 
 
+@api_object("batch/v1/jobs", "Job")
 class Job(Controller):
-    """batch/v1/jobs."""
-
-    TYPE: ClassVar[str] = "batch/v1/jobs"
-    KIND: ClassVar[str] = "Job"
-
     @classmethod
     def rests(cls, spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
         """Whether it is suspended, or waits for an external controller or another attempt. Not once it has ended.
@@ -178,12 +165,8 @@ class CronJobSpec(Part):
     job_template: JobTemplate = JobTemplate()
 
 
+@api_object("batch/v1/cronjobs", "CronJob")
 class CronJob(KubernetesObject):
-    """batch/v1/cronjobs."""
-
-    TYPE: ClassVar[str] = "batch/v1/cronjobs"
-    KIND: ClassVar[str] = "CronJob"
-
     spec: CronJobSpec = CronJobSpec()
 
     @property

@@ -33,8 +33,6 @@ class NatGatewayProfile(OutboundAddresses):
 
 
 class LoadBalancerProfile(OutboundAddresses):
-    """loadBalancerProfile of a cluster."""
-
     backend_pool_type: str | None = None
     """nodeIP or nodeIPConfiguration; open."""
 
@@ -70,8 +68,6 @@ class HttpProxy(Part):
 
 
 class AddOn(Part):
-    """One add-on of the cluster."""
-
     enabled: bool | None = None
 
 
@@ -102,8 +98,6 @@ class AppRouting(Part):
 
 
 class IngressProfile(Part):
-    """ingressProfile of a cluster."""
-
     web_app_routing: AppRouting | None = None
     application_load_balancer: Enabled | None = None
 
@@ -117,15 +111,11 @@ class AksMeshGateway(Part):
 
 
 class MeshComponents(Part):
-    """Gateways of the service mesh."""
-
     ingress_gateways: list[AksMeshGateway] | None = None
     egress_gateways: list[AksMeshGateway] | None = None
 
 
 class Istio(Part):
-    """The service mesh itself."""
-
     components: MeshComponents | None = None
 
 
@@ -149,14 +139,10 @@ class SecurityProfile(Part):
 
 
 class MetricsProfile(Part):
-    """metricsProfile of a cluster."""
-
     cost_analysis: Enabled | None = None
 
 
 class UpgradeProfile(Part):
-    """autoUpgradeProfile of a cluster."""
-
     node_os_upgrade_channel: str | None = None
 
 
@@ -167,8 +153,6 @@ class NodeGroupProfile(Part):
 
 
 class ApiServerAccess(Part):
-    """How the API server is reached."""
-
     subnet_id: str | None = None
     enable_private_cluster: bool | None = None
     enable_private_cluster_public_fqdn: bool | None = None

@@ -28,8 +28,6 @@ class Disk(Exportable):
 
 
 class CreationData(Part):
-    """The source of a snapshot."""
-
     source_resource_id: str | None = None
 
 

@@ -85,8 +85,6 @@ class DomainList(Resource):
 
 
 class TargetServer(Part):
-    """A server that names are forwarded to."""
-
     ip_address: str | None = None
     port: int | None = None
 

@@ -7,16 +7,12 @@ from hermetic.audit.estate.resource import Part, Reference, Resource, arm
 
 
 class FirewallAddress(Part):
-    """An address of a firewall in a network."""
-
     subnet: Reference | None = None
     private_ip_address: str | None = None
     public_ip_address: Reference | None = None
 
 
 class HubAddresses(Part):
-    """Addresses of a firewall in a virtual hub."""
-
     private_ip_address: str | None = None
 
 

@@ -15,8 +15,6 @@ class GatewaySubnet(Resource):
 
 
 class GatewayIpConfiguration(Part):
-    """An address of a gateway."""
-
     subnet: Reference | None = None
     public_ip_address: Reference | None = None
 

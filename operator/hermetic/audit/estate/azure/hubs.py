@@ -18,8 +18,6 @@ class StaticRoute(Part):
 
 
 class NetworkRoutes(Part):
-    """Static routes of a hub connection."""
-
     static_routes: list[StaticRoute] | None = None
 
 

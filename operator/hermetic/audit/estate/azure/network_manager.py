@@ -7,8 +7,6 @@ from hermetic.audit.estate.resource import Part, Resource, arm
 
 
 class AppliedConnectivity(Part):
-    """A connectivity configuration that is applied."""
-
     id: str = ""
     connectivity_topology: str | None = None
 

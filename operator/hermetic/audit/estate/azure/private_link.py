@@ -57,8 +57,6 @@ class ConsumerConnection(Part):
 
 
 class ServiceAddress(Part):
-    """An address that a private link service translates to."""
-
     subnet: Reference | None = None
 
 

@@ -28,8 +28,6 @@ class RegistryPolicies(Part):
 
 
 class NetworkRuleSet(Part):
-    """Network rules of the public endpoint."""
-
     default_action: str | None = None
     ip_rules: list[dict[str, Any]] | None = None
 

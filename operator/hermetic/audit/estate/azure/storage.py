@@ -10,8 +10,6 @@ from hermetic.audit.estate.resource import Part, Reference, Resource, arm
 
 
 class AccountRules(Part):
-    """networkAcls of an account."""
-
     default_action: str | None = None
     bypass: str | None = None
     """A comma-separated list of AzureServices, Logging, Metrics, or None."""
@@ -67,8 +65,6 @@ class LocalUser(Resource):
 
 
 class NfsProperties(Part):
-    """The NFS settings of a share."""
-
     root_squash: str | None = None
     encryption_in_transit_required: str | None = None
 

@@ -12,8 +12,6 @@ from hermetic.errors import FactDamaged
 
 
 class Delegation(Part):
-    """A subnet delegated to a service."""
-
     service_name: str | None = None
 
 
@@ -49,8 +47,6 @@ class Subnet(Resource):
 
 
 class AddressSpace(Part):
-    """The prefixes of a virtual network."""
-
     address_prefixes: list[str] = []
 
 
@@ -96,8 +92,6 @@ class VirtualNetwork(Resource):
 
 
 class IpConfiguration(Part):
-    """One address of a network interface."""
-
     name: str = ""
     primary: bool | None = None
     private_ip_address: str | None = None
@@ -116,8 +110,6 @@ class TapConfiguration(Part):
 
 
 class NicDns(Part):
-    """DNS servers of one interface."""
-
     dns_servers: list[str] = []
 
 
@@ -174,8 +166,6 @@ class ModelIpConfiguration(Part):
 
 
 class ModelNic(Part):
-    """One network interface in the model of a scale set."""
-
     name: str = ""
     ip_configurations: list[ModelIpConfiguration] = []
     network_security_group: Reference | None = None
@@ -183,8 +173,6 @@ class ModelNic(Part):
 
 
 class ModelNetwork(Part):
-    """networkProfile of a scale set's model."""
-
     network_interface_configurations: list[ModelNic] = []
 
 
@@ -204,8 +192,6 @@ class MachineExtension(Part):
 
 
 class ExtensionProfile(Part):
-    """extensionProfile of a scale set's model."""
-
     extensions: list[MachineExtension] = []
 
 
@@ -217,22 +203,16 @@ class BootDiagnostics(Part):
 
 
 class DiagnosticsProfile(Part):
-    """diagnosticsProfile of a scale set's model."""
-
     boot_diagnostics: BootDiagnostics | None = None
 
 
 class MachineProfile(Part):
-    """virtualMachineProfile of a scale set."""
-
     network_profile: ModelNetwork | None = None
     extension_profile: ExtensionProfile | None = None
     diagnostics_profile: DiagnosticsProfile | None = None
 
 
 class Sku(Part):
-    """Size and capacity."""
-
     name: str | None = None
     tier: str | None = None
     capacity: int | None = None

@@ -27,14 +27,10 @@ class AdminRule(Part):
 
 
 class AdminSpec(Part):
-    """Rules in order."""
-
     egress: list[AdminRule] | None = None
 
 
 class AdminPolicy(KubernetesObject):
-    """What the three kinds have in common."""
-
     spec: AdminSpec = AdminSpec()
 
     @property

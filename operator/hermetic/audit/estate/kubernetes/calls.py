@@ -17,8 +17,6 @@ IMPORTED = (".server", ".override")
 
 
 class ServiceReference(Part):
-    """A Service of the cluster."""
-
     namespace: str = ""
     name: str = ""
 
@@ -31,15 +29,11 @@ class ClientConfig(Part):
 
 
 class Webhook(Part):
-    """One webhook."""
-
     name: str = ""
     client_config: ClientConfig = ClientConfig()
 
 
 class WebhookConfiguration(KubernetesObject):
-    """The common fields of both kinds."""
-
     webhooks: list[Webhook] | None = None
 
 
@@ -66,8 +60,6 @@ class ConversionWebhook(Part):
 
 
 class Conversion(Part):
-    """How a kind is converted between its versions."""
-
     webhook: ConversionWebhook | None = None
 
 

@@ -79,8 +79,6 @@ class Sidecar(KubernetesObject):
 
 
 class MeshRoute(Part):
-    """One destination of a route."""
-
     destination: MeshDestination = MeshDestination()
 
 
@@ -99,8 +97,6 @@ class MeshRule(Part):
 
 
 class VirtualServiceSpec(Part):
-    """Rules by protocol."""
-
     http: list[MeshRule] | None = None
     tls: list[MeshRule] | None = None
     tcp: list[MeshRule] | None = None
@@ -129,8 +125,6 @@ class JwtRule(Part):
 
 
 class RequestAuthenticationSpec(Part):
-    """Rules for tokens."""
-
     jwt_rules: list[JwtRule] | None = None
 
 

@@ -20,8 +20,6 @@ class NodeAddress(Part):
 
 
 class NodeStatus(Part):
-    """The status of a node."""
-
     addresses: list[NodeAddress] | None = None
     capacity: FreeMap[Any] | None = None
 

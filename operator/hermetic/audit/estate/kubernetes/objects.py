@@ -35,8 +35,6 @@ class Trimmed(Part):
 
 
 class OwnerReference(Part):
-    """An owner of the object."""
-
     api_version: str = ""
     kind: str = ""
     name: str = ""

@@ -74,8 +74,6 @@ class Handler(Part):
 
 
 class Lifecycle(Part):
-    """Hooks of a container."""
-
     post_start: Handler | None = None
     pre_stop: Handler | None = None
 
@@ -132,8 +130,6 @@ class Container(Trimmed):
 
 
 class DnsConfig(Part):
-    """Resolvers in the pod's DNS configuration."""
-
     nameservers: list[str] | None = None
 
 
@@ -145,8 +141,6 @@ class HostAlias(Part):
 
 
 class PodSpec(Part):
-    """The spec of a pod."""
-
     node_name: str | None = None
     service_account_name: str | None = None
     host_network: bool | None = None
@@ -162,21 +156,15 @@ class PodSpec(Part):
 
 
 class PodCondition(Part):
-    """One condition."""
-
     type: str = ""
     status: str = ""
 
 
 class PodAddress(Part):
-    """One of its addresses."""
-
     ip: str = ""
 
 
 class PodStatus(Part):
-    """The status of a pod."""
-
     phase: str | None = None
     pod_ips: list[PodAddress] | None = None
     conditions: list[PodCondition] | None = None

@@ -48,8 +48,6 @@ class LabelSelector(Part):
 
 
 class IpBlock(Part):
-    """An address range, and its exceptions."""
-
     cidr: str = ""
     except_: list[str] | None = None
 
@@ -126,8 +124,6 @@ class DefaultDeny(Part):
 
 
 class CiliumSpec(Part):
-    """One rule of a Cilium policy."""
-
     endpoint_selector: LabelSelector | None = None
     enable_default_deny: DefaultDeny | None = None
     egress: list[CiliumEgressRule] | None = None

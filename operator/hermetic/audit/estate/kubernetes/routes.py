@@ -52,8 +52,6 @@ class BackendReference(ObjectReference):
 
 
 class RouteRule(Part):
-    """One rule."""
-
     backend_refs: list[BackendReference] | None = None
     filters: list[RouteFilter] | None = None
 
@@ -66,14 +64,10 @@ class RouteRule(Part):
 
 
 class RouteSpec(Part):
-    """Rules in order."""
-
     rules: list[RouteRule] | None = None
 
 
 class GatewayApiRoute(KubernetesObject):
-    """The common fields of the kinds."""
-
     spec: RouteSpec = RouteSpec()
 
     @property

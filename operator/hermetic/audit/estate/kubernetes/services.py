@@ -27,8 +27,6 @@ class LoadBalancerStatus(Part):
 
 
 class ServicePort(Part):
-    """A port of a Service, and its node port."""
-
     port: int | None = None
     node_port: int | None = None
 
@@ -47,8 +45,6 @@ class ServiceSpec(Part):
 
 
 class ServiceStatus(Part):
-    """The status of a Service."""
-
     load_balancer: LoadBalancerStatus | None = None
 
 
@@ -80,8 +76,6 @@ class Service(KubernetesObject):
 
 
 class SliceEndpoint(Part):
-    """One endpoint of a Service."""
-
     addresses: list[str] | None = None
 
 
@@ -104,14 +98,10 @@ class EndpointSlice(KubernetesObject):
 
 
 class IngressSpec(Part):
-    """The class of an Ingress."""
-
     ingress_class_name: str | None = None
 
 
 class IngressStatus(Part):
-    """The status of an Ingress."""
-
     load_balancer: LoadBalancerStatus | None = None
 
 
@@ -158,8 +148,6 @@ class GatewaySpec(Part):
 
 
 class GatewayStatus(Part):
-    """The status of a Gateway."""
-
     addresses: list[GatewayAddress] | None = None
 
 
@@ -176,8 +164,6 @@ class Gateway(KubernetesObject):
 
 
 class GatewayClassSpec(Part):
-    """The controller of a class."""
-
     controller_name: str | None = None
 
 

@@ -33,20 +33,14 @@ class NfsVolume(Part):
 
 
 class AzureFileVolume(Part):
-    """A volume of the in-tree driver for Azure Files."""
-
     read_only: bool | None = None
 
 
 class AzureDiskVolume(Part):
-    """A volume of the in-tree driver for Azure Disks."""
-
     disk_uri: str | None = None
 
 
 class VolumeSpec(Part):
-    """The source of a volume."""
-
     mount_options: list[str] | None = None
     csi: CsiVolume | None = None
     nfs: NfsVolume | None = None

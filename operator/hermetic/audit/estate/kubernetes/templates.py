@@ -18,8 +18,6 @@ from hermetic.errors import FactDamaged
 
 
 class PodTemplate(Trimmed):
-    """The template of a controller's pods."""
-
     metadata: Metadata = Metadata()
     spec: PodSpec | None = None
 

@@ -10,15 +10,11 @@ from hermetic.audit.estate.resource import Part
 
 
 class VolumeMount(Part):
-    """Where a volume of the pod is mounted."""
-
     name: str = ""
     read_only: bool | None = None
 
 
 class HostPath(Part):
-    """A path on the node."""
-
     path: str = ""
 
 
@@ -32,14 +28,10 @@ class InlineShare(Part):
 
 
 class PodImageVolume(Part):
-    """Files of an image."""
-
     reference: str | None = None
 
 
 class GitRepo(Part):
-    """A repository that the kubelet clones."""
-
     repository: str | None = None
 
 
@@ -57,8 +49,6 @@ class ServiceAccountToken(Part):
 
 
 class Source(Part):
-    """One source of a projected volume."""
-
     secret: SecretVolume | None = None
     service_account_token: ServiceAccountToken | None = None
 

@@ -247,7 +247,20 @@ def _named_by_profiles(cluster: ManagedCluster) -> Iterator[tuple[str, str]]:
             yield NODE, subnet_id
 
 
-def each_subnet(estate: Estate, judge: Callable[[ScopedSubnet, Subnet], Iterable[Judgement]]) -> Iterator[Judgement]:
+def of_cluster(
+    estate: Estate, _policy: Policy, judge: Callable[[ManagedCluster], Iterable[Judgement]]
+) -> Iterator[Judgement]:
+    """Judge the cluster; Unknown where it could not be read."""
+    seen = cluster_of(estate)
+    if seen.value is None:
+        yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
+    else:
+        yield from judge(seen.value)
+
+
+def each_subnet(
+    estate: Estate, _policy: Policy, judge: Callable[[ScopedSubnet, Subnet], Iterable[Judgement]]
+) -> Iterator[Judgement]:
     """Judge every subnet of the cluster; one that was not read, or a list that is incomplete, is Unknown."""
     subnets, looks = subnets_of(estate)
     for subnet in subnets:

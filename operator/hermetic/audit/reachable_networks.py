@@ -50,7 +50,9 @@ R = TypeVar("R", bound=Resource)
 N = TypeVar("N", bound=Named)
 
 
-def each_network(estate: Estate, judge: Callable[[Seen[VirtualNetwork]], Iterable[Judgement]]) -> Iterator[Judgement]:
+def each_network(
+    estate: Estate, _policy: Policy, judge: Callable[[Seen[VirtualNetwork]], Iterable[Judgement]]
+) -> Iterator[Judgement]:
     """Judge every virtual network of the cluster; one that could not be read is Unknown.
 
     All interfaces of a machine are in one network, so pools and scale sets determine the set of networks.

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from importlib import resources
 from types import ModuleType
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 from hermetic.audit.controls import read_controls
-from hermetic.audit.evaluation import Check, Judge
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.evaluation import Check, Judge, Judgement
 from hermetic.audit.findings import CheckPage, Severity
+from hermetic.audit.policy import Policy
+
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,24 @@ def check(name: str) -> Callable[[Judge], Declared]:
         if judge.__name__ != name.replace("-", "_"):
             raise ValueError(f"{judge.__module__}: the judge of {name} is called {judge.__name__}")
         return Declared(name, judge)
+
+    return declare
+
+
+def check_each(
+    name: str, each: Callable[[Estate, Policy, Callable[P, Iterable[Judgement]]], Iterator[Judgement]]
+) -> Callable[[Callable[Concatenate[Estate, Policy, P], Iterator[Judgement]]], Declared]:
+    """Declare the decorated function as the one of this check; it judges one resource, and `each` applies it to all."""
+
+    def declare(judge: Callable[Concatenate[Estate, Policy, P], Iterator[Judgement]]) -> Declared:
+        @wraps(judge)
+        def of_all(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+            def of_one(*args: P.args, **kwargs: P.kwargs) -> Iterator[Judgement]:
+                return judge(estate, policy, *args, **kwargs)
+
+            return each(estate, policy, of_one)
+
+        return check(name)(of_all)
 
     return declare
 

@@ -105,6 +105,6 @@ def each_sentinel(estate: Estate, policy: Policy, judge: Answered) -> Iterator[J
         if not found:
             yield does_not_apply(scoped.id, "NoSentinel", NONE_THERE, scoped.seen, *sentinels.looks)
 
-    yield from each_subnet(estate, of_subnet)
+    yield from each_subnet(estate, policy, of_subnet)
     for arm_id, look in sentinels.unseen:
         yield cannot_say(arm_id, "SentinelNotSeen", "the policy names it as a sentinel, and it was not seen", look)

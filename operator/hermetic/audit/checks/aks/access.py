@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.checks.aks.cluster import cluster_has, of_cluster
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.checks.properties import PropertyIs
+from hermetic.audit.cluster_scope import of_cluster
 from hermetic.audit.egress.prefixes import network as prefix_of
 from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.aks_profiles import ApiServerAccess
@@ -41,62 +41,54 @@ RUN_COMMAND_OFF = PropertyIs(
 )
 
 
-@check("aks-private-api")
-def aks_private_api(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("aks-private-api", of_cluster)
+def aks_private_api(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
     """Only enablePrivateCluster makes the API server private; isolation or an API server subnet does not."""
-    return cluster_has(estate, PRIVATE, lambda cluster: _access(cluster).enable_private_cluster)
+    yield PRIVATE.judged(estate.cluster, cluster, _access(cluster).enable_private_cluster)
 
 
-@check("aks-public-fqdn")
-def aks_public_fqdn(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("aks-public-fqdn", of_cluster)
+def aks_public_fqdn(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
     """A private cluster has a public name unless enablePrivateClusterPublicFQDN is false."""
-
-    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
-        named = _access(cluster).enable_private_cluster_public_fqdn
-        if not _is_private(cluster):
-            yield does_not_apply(estate.cluster, "PublicApiServer", "the API server is public anyway", cluster)
-        elif named is False:
-            yield passes(estate.cluster, "NoPublicName", "enablePrivateClusterPublicFQDN is false", cluster)
-        else:
-            words = f"enablePrivateClusterPublicFQDN is {'true' if named else 'absent, which means true'}"
-            yield fails(estate.cluster, "PublicName", words, cluster)
-
-    yield from of_cluster(estate, judge)
+    named = _access(cluster).enable_private_cluster_public_fqdn
+    if not _is_private(cluster):
+        yield does_not_apply(estate.cluster, "PublicApiServer", "the API server is public anyway", cluster)
+    elif named is False:
+        yield passes(estate.cluster, "NoPublicName", "enablePrivateClusterPublicFQDN is false", cluster)
+    else:
+        words = f"enablePrivateClusterPublicFQDN is {'true' if named else 'absent, which means true'}"
+        yield fails(estate.cluster, "PublicName", words, cluster)
 
 
-@check("aks-authorized-ips")
-def aks_authorized_ips(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("aks-authorized-ips", of_cluster)
+def aks_authorized_ips(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
     """A public API server accepts the listed ranges; without a list it accepts every address."""
-
-    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
-        ranges = _access(cluster).authorized_ip_ranges or []
-        prefixes = {one: prefix_of(one) for one in ranges}
-        wide = [one for one, prefix in prefixes.items() if prefix is not None and prefix.prefixlen < 8]
-        odd = [one for one, prefix in prefixes.items() if prefix is None]
-        if _is_private(cluster):
-            yield does_not_apply(estate.cluster, "Private", "the API server is private", cluster)
-        elif not ranges or wide:
-            words = f"{', '.join(wide)} may connect" if wide else "no range is listed: every address may connect"
-            path = path_of(INTERNET, "api server")
-            yield fails(estate.cluster, "ApiServerForAll", words, cluster, paths=(path,))
-        elif odd:
-            yield cannot_say(estate.cluster, "RangeUnknown", f"{', '.join(odd)} is no range", cluster)
-        else:
-            yield passes(estate.cluster, "ListedRanges", f"only {', '.join(ranges)} may come", cluster)
-
-    yield from of_cluster(estate, judge)
+    ranges = _access(cluster).authorized_ip_ranges or []
+    prefixes = {one: prefix_of(one) for one in ranges}
+    wide = [one for one, prefix in prefixes.items() if prefix is not None and prefix.prefixlen < 8]
+    odd = [one for one, prefix in prefixes.items() if prefix is None]
+    if _is_private(cluster):
+        yield does_not_apply(estate.cluster, "Private", "the API server is private", cluster)
+    elif not ranges or wide:
+        words = f"{', '.join(wide)} may connect" if wide else "no range is listed: every address may connect"
+        path = path_of(INTERNET, "api server")
+        yield fails(estate.cluster, "ApiServerForAll", words, cluster, paths=(path,))
+    elif odd:
+        yield cannot_say(estate.cluster, "RangeUnknown", f"{', '.join(odd)} is no range", cluster)
+    else:
+        yield passes(estate.cluster, "ListedRanges", f"only {', '.join(ranges)} may come", cluster)
 
 
-@check("aks-pna")
-def aks_pna(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("aks-pna", of_cluster)
+def aks_pna(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
     """publicNetworkAccess is Disabled; absent means Enabled."""
-    return cluster_has(estate, PUBLIC_ACCESS_OFF, lambda cluster: cluster.public_network_access)
+    yield PUBLIC_ACCESS_OFF.judged(estate.cluster, cluster, cluster.public_network_access)
 
 
-@check("aks-run-command")
-def aks_run_command(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("aks-run-command", of_cluster)
+def aks_run_command(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
     """Run command leads through Azure Resource Manager into the private cluster, and its output out again."""
-    return cluster_has(estate, RUN_COMMAND_OFF, lambda cluster: _access(cluster).disable_run_command)
+    yield RUN_COMMAND_OFF.judged(estate.cluster, cluster, _access(cluster).disable_run_command)
 
 
 def _access(cluster: ManagedCluster) -> ApiServerAccess:

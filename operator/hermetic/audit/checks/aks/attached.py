@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.checks.aks.cluster import of_cluster
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check, check_each
+from hermetic.audit.cluster_scope import of_cluster
 from hermetic.audit.estate.arm_ids import group_of, name_of, same_id
 from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.aks_profiles import AddOn
@@ -76,18 +76,14 @@ def aks_trusted_access(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from each_or_none(estate.cluster, bindings, judge, "no trusted access")
 
 
-@check("aks-virtual-nodes")
-def aks_virtual_nodes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("aks-virtual-nodes", of_cluster)
+def aks_virtual_nodes(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
     """Virtual nodes run pods in container instances, in another subnet with its own way out."""
-
-    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
-        addons = cluster.addon_profiles or {}
-        addon = next((one for name, one in addons.items() if name.lower() == "aciconnectorlinux"), AddOn())
-        if addon.enabled:
-            path = path_of(POD, Hop(PlaceKind.SUBNET, "container instances subnet"), INTERNET)
-            words = "virtual nodes are on: pods run outside the node subnets"
-            yield fails(estate.cluster, "VirtualNodes", words, cluster, paths=(path,))
-        else:
-            yield passes(estate.cluster, "NoVirtualNodes", "virtual nodes are off", cluster)
-
-    yield from of_cluster(estate, judge)
+    addons = cluster.addon_profiles or {}
+    addon = next((one for name, one in addons.items() if name.lower() == "aciconnectorlinux"), AddOn())
+    if addon.enabled:
+        path = path_of(POD, Hop(PlaceKind.SUBNET, "container instances subnet"), INTERNET)
+        words = "virtual nodes are on: pods run outside the node subnets"
+        yield fails(estate.cluster, "VirtualNodes", words, cluster, paths=(path,))
+    else:
+        yield passes(estate.cluster, "NoVirtualNodes", "virtual nodes are off", cluster)

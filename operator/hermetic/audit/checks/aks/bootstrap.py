@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from hermetic.audit import hops
 from hermetic.audit.checks import registries
-from hermetic.audit.checks.aks.cluster import of_cluster
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
+from hermetic.audit.cluster_scope import of_cluster
 from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.aks_profiles import BootstrapProfile
 from hermetic.audit.estate.azure.registries import Registry
@@ -27,24 +27,20 @@ REGISTRY = Parts(
 """A registry that does not pass these checks makes the result Unknown; its own findings are Fails."""
 
 
-@check("aks-artifact-source")
-def aks_artifact_source(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("aks-artifact-source", of_cluster)
+def aks_artifact_source(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
     """The source is Cache, with a registry that is closed itself. Older nodes still pull from outside."""
-
-    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
-        profile = cluster.bootstrap_profile or BootstrapProfile()
-        source = profile.artifact_source or ""
-        if source.lower() != "cache":
-            words = f"artifactSource is {source or 'absent, which means Direct'}: nodes pull from Microsoft's registry"
-            path = path_of(NODE, hops.registry("microsoft's registry"), INTERNET)
-            yield fails(estate.cluster, "DirectSource", words, cluster, paths=(path,))
-        elif not profile.container_registry_id:
-            words = "artifactSource is Cache, and the answer does not name the registry"
-            yield cannot_say(estate.cluster, "RegistryNotNamed", words, cluster)
-        else:
-            yield _registry(estate, cluster, profile.container_registry_id)
-
-    yield from of_cluster(estate, judge)
+    profile = cluster.bootstrap_profile or BootstrapProfile()
+    source = profile.artifact_source or ""
+    if source.lower() != "cache":
+        words = f"artifactSource is {source or 'absent, which means Direct'}: nodes pull from Microsoft's registry"
+        path = path_of(NODE, hops.registry("microsoft's registry"), INTERNET)
+        yield fails(estate.cluster, "DirectSource", words, cluster, paths=(path,))
+    elif not profile.container_registry_id:
+        words = "artifactSource is Cache, and the answer does not name the registry"
+        yield cannot_say(estate.cluster, "RegistryNotNamed", words, cluster)
+    else:
+        yield _registry(estate, cluster, profile.container_registry_id)
 
 
 def _registry(estate: Estate, cluster: ManagedCluster, registry: str) -> Judgement:

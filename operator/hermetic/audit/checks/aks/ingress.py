@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
-from hermetic.audit.checks.aks.cluster import of_cluster
-from hermetic.audit.checks.family import check
-from hermetic.audit.cluster_scope import network_ids_of, subnets_of
+from hermetic.audit.checks.family import check, check_each
+from hermetic.audit.cluster_scope import network_ids_of, of_cluster, subnets_of
 from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.aks_profiles import (
     AksMeshGateway,
@@ -28,7 +27,7 @@ PUBLIC = {"annotationcontrolled", "external"}
 
 
 @check("aks-ingress-addon")
-def aks_ingress_addon(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def aks_ingress_addon(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Each ingress feature of AKS creates a public load balancer unless it is configured as internal."""
 
     def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
@@ -47,7 +46,7 @@ def aks_ingress_addon(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
                 estate.cluster, "NoAppRouting", "application routing is off, its Gateway API included", cluster
             )
 
-    yield from of_cluster(estate, judge)
+    yield from of_cluster(estate, policy, judge)
     yield from _delegated(estate)
 
 
@@ -85,32 +84,28 @@ def _published(profile: IngressProfile, kind: str) -> Iterator[str]:
         yield "the application load balancer is on: it publishes by frontends of its own"
 
 
-@check("aks-istio-gateways")
-def aks_istio_gateways(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("aks-istio-gateways", of_cluster)
+def aks_istio_gateways(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
     """External ingress gateways, and egress gateways of any kind, unless `enabled` is false."""
-
-    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
-        mesh = cluster.service_mesh_profile or MeshProfile(mode="Disabled")
-        components = (mesh.istio.components if mesh.istio is not None else None) or MeshComponents()
-        coming = [one for one in components.ingress_gateways or () if one.enabled is not False]
-        leaving = [one for one in components.egress_gateways or () if one.enabled is not False]
-        external = [one for one in coming if (one.mode or "").lower() == "external"]
-        odd = [one for one in coming if (one.mode or "").lower() not in {"external", "internal"}]
-        if (mesh.mode or "").lower() == "disabled":
-            yield passes(estate.cluster, "NoMesh", "the service mesh is off", cluster)
-        elif external or leaving:
-            words = f"{len(external)} external ingress gateway(s), {len(leaving)} egress gateway(s){_named(leaving)}"
-            paths = [path_of(INTERNET, LOAD_BALANCER, POD)] if external else []
-            paths += [path_of(POD, hops.gateway("egress gateway"), INTERNET)] if leaving else []
-            fill = {"GATEWAY_NAME": [one.name for one in leaving if one.name]}
-            yield fails(estate.cluster, "MeshGateway", words, cluster, paths=paths, fill=fill)
-        elif odd or (mesh.mode or "").lower() != "istio":
-            words = f"mesh mode {mesh.mode!r}, gateway modes {[one.mode for one in odd]}: not known"
-            yield cannot_say(estate.cluster, "MeshUnknown", words, cluster)
-        else:
-            yield passes(estate.cluster, "InternalOnly", "its gateways are internal", cluster)
-
-    yield from of_cluster(estate, judge)
+    mesh = cluster.service_mesh_profile or MeshProfile(mode="Disabled")
+    components = (mesh.istio.components if mesh.istio is not None else None) or MeshComponents()
+    coming = [one for one in components.ingress_gateways or () if one.enabled is not False]
+    leaving = [one for one in components.egress_gateways or () if one.enabled is not False]
+    external = [one for one in coming if (one.mode or "").lower() == "external"]
+    odd = [one for one in coming if (one.mode or "").lower() not in {"external", "internal"}]
+    if (mesh.mode or "").lower() == "disabled":
+        yield passes(estate.cluster, "NoMesh", "the service mesh is off", cluster)
+    elif external or leaving:
+        words = f"{len(external)} external ingress gateway(s), {len(leaving)} egress gateway(s){_named(leaving)}"
+        paths = [path_of(INTERNET, LOAD_BALANCER, POD)] if external else []
+        paths += [path_of(POD, hops.gateway("egress gateway"), INTERNET)] if leaving else []
+        fill = {"GATEWAY_NAME": [one.name for one in leaving if one.name]}
+        yield fails(estate.cluster, "MeshGateway", words, cluster, paths=paths, fill=fill)
+    elif odd or (mesh.mode or "").lower() != "istio":
+        words = f"mesh mode {mesh.mode!r}, gateway modes {[one.mode for one in odd]}: not known"
+        yield cannot_say(estate.cluster, "MeshUnknown", words, cluster)
+    else:
+        yield passes(estate.cluster, "InternalOnly", "its gateways are internal", cluster)
 
 
 def _named(gateways: list[AksMeshGateway]) -> str:

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from hermetic.audit import hops
 from hermetic.audit.checks import outbound as table_a
-from hermetic.audit.checks.aks.cluster import of_cluster
-from hermetic.audit.checks.family import check
-from hermetic.audit.cluster_scope import pools_of
+from hermetic.audit.checks.family import check_each
+from hermetic.audit.cluster_scope import of_cluster, pools_of
 from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.aks_profiles import HttpProxy, NetworkProfile
 from hermetic.audit.estate.estate import Estate
@@ -30,97 +29,81 @@ NETWORK_WAYS = Parts(
 """With `none`, AKS adds no way out, but ways of the network itself remain: default outbound access first of all."""
 
 
-@check("aks-outbound-type")
-def aks_outbound_type(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("aks-outbound-type", of_cluster)
+def aks_outbound_type(estate: Estate, policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
     """`block` passes; `none` only means that AKS adds nothing and passes where table A does; other types fail."""
-
-    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
-        said = _profile(cluster).outbound_type or ""
-        if said.lower() == "block":
-            yield passes(estate.cluster, "Block", "outboundType is block", cluster)
-        elif said.lower() == "none":
-            words = "outboundType is none, and no outbound method of the network was found"
-            yield passes(estate.cluster, "None", words, cluster, parts=NETWORK_WAYS)
-        elif said.lower() == "userdefinedrouting" and policy.profile == "filtered":
-            words = "outboundType is userDefinedRouting, which the profile filtered allows"
-            yield passes(estate.cluster, "UserDefinedRouting", words, cluster)
-        else:
-            gateway = _profile(cluster).nat_gateway_profile
-            sku = f" ({gateway.sku})" if gateway is not None and gateway.sku and "nat" in said.lower() else ""
-            words = f"outboundType is {said or 'absent, which means loadBalancer'}{sku}"
-            word = said or "loadBalancer"
-            path = path_of(NODE_SUBNETS, hops.gateway(word) if "natgateway" in word.lower() else word, INTERNET)
-            yield fails(estate.cluster, "OutboundType", words, cluster, paths=(path,))
-
-    yield from of_cluster(estate, judge)
+    said = _profile(cluster).outbound_type or ""
+    if said.lower() == "block":
+        yield passes(estate.cluster, "Block", "outboundType is block", cluster)
+    elif said.lower() == "none":
+        words = "outboundType is none, and no outbound method of the network was found"
+        yield passes(estate.cluster, "None", words, cluster, parts=NETWORK_WAYS)
+    elif said.lower() == "userdefinedrouting" and policy.profile == "filtered":
+        words = "outboundType is userDefinedRouting, which the profile filtered allows"
+        yield passes(estate.cluster, "UserDefinedRouting", words, cluster)
+    else:
+        gateway = _profile(cluster).nat_gateway_profile
+        sku = f" ({gateway.sku})" if gateway is not None and gateway.sku and "nat" in said.lower() else ""
+        words = f"outboundType is {said or 'absent, which means loadBalancer'}{sku}"
+        word = said or "loadBalancer"
+        path = path_of(NODE_SUBNETS, hops.gateway(word) if "natgateway" in word.lower() else word, INTERNET)
+        yield fails(estate.cluster, "OutboundType", words, cluster, paths=(path,))
 
 
-@check("aks-effective-outbound-ips")
-def aks_effective_outbound_ips(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("aks-effective-outbound-ips", of_cluster)
+def aks_effective_outbound_ips(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
     """Public addresses that the cluster uses for outbound traffic now, with any outbound type."""
-
-    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
-        profile = _profile(cluster)
-        if cluster.network_profile is None:
-            words = "the answer has no networkProfile"
-            yield cannot_say(estate.cluster, "ProfileNotSeen", words, cluster)
-            return
-        held = (profile.load_balancer_profile, profile.nat_gateway_profile)
-        found = [str(ip.get("id", "?")) for one in held if one is not None for ip in one.effective_outbound_ips or ()]
-        if found:
-            words = f"the cluster leaves by {', '.join(found)}"
-            path = path_of(NODE_SUBNETS, PUBLIC_IP, INTERNET)
-            remedy = LEFT_BEHIND if (profile.outbound_type or "").lower() in ADDS_NOTHING else ""
-            fill = {"ATTACHED_ID": found}
-            yield fails(estate.cluster, "OutboundAddresses", words, cluster, paths=(path,), remedy=remedy, fill=fill)
-        else:
-            yield passes(estate.cluster, "NoOutboundAddress", "the cluster names no outbound address", cluster)
-
-    yield from of_cluster(estate, judge)
+    profile = _profile(cluster)
+    if cluster.network_profile is None:
+        words = "the answer has no networkProfile"
+        yield cannot_say(estate.cluster, "ProfileNotSeen", words, cluster)
+        return
+    held = (profile.load_balancer_profile, profile.nat_gateway_profile)
+    found = [str(ip.get("id", "?")) for one in held if one is not None for ip in one.effective_outbound_ips or ()]
+    if found:
+        words = f"the cluster leaves by {', '.join(found)}"
+        path = path_of(NODE_SUBNETS, PUBLIC_IP, INTERNET)
+        remedy = LEFT_BEHIND if (profile.outbound_type or "").lower() in ADDS_NOTHING else ""
+        fill = {"ATTACHED_ID": found}
+        yield fails(estate.cluster, "OutboundAddresses", words, cluster, paths=(path,), remedy=remedy, fill=fill)
+    else:
+        yield passes(estate.cluster, "NoOutboundAddress", "the cluster names no outbound address", cluster)
 
 
-@check("aks-static-egress")
-def aks_static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("aks-static-egress", of_cluster)
+def aks_static_egress(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
     """Static egress gateways: pods leave by them, and no network policy applies."""
-
-    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
-        pools = pools_of(estate)
-        profile = _profile(cluster).static_egress_gateway_profile
-        gateways = [pool.name for pool in pools if (pool.mode or "").lower() == "gateway"]
-        odd = [f"{pool.name} ({pool.mode})" for pool in pools if (pool.mode or "user").lower() not in POOL_MODES]
-        path = path_of(POD, hops.gateway("gateway pool"), PUBLIC_IP, INTERNET)
-        if profile is not None and profile.enabled:
-            words = "staticEgressGatewayProfile is enabled"
-            yield fails(estate.cluster, "StaticEgress", words, cluster, paths=(path,), fill={"GATEWAY_NAME": gateways})
-        elif gateways:
-            words = f"gateway pools: {', '.join(gateways)}"
-            yield fails(estate.cluster, "GatewayPool", words, cluster, paths=(path,), fill={"GATEWAY_NAME": gateways})
-        elif odd:
-            words = f"pools of a mode that is not known: {', '.join(odd)}"
-            yield cannot_say(estate.cluster, "ModeUnknown", words, cluster)
-        else:
-            yield passes(estate.cluster, "NoStaticEgress", "no gateway pool, and the feature is off", cluster, pools)
-
-    yield from of_cluster(estate, judge)
+    pools = pools_of(estate)
+    profile = _profile(cluster).static_egress_gateway_profile
+    gateways = [pool.name for pool in pools if (pool.mode or "").lower() == "gateway"]
+    odd = [f"{pool.name} ({pool.mode})" for pool in pools if (pool.mode or "user").lower() not in POOL_MODES]
+    path = path_of(POD, hops.gateway("gateway pool"), PUBLIC_IP, INTERNET)
+    if profile is not None and profile.enabled:
+        words = "staticEgressGatewayProfile is enabled"
+        yield fails(estate.cluster, "StaticEgress", words, cluster, paths=(path,), fill={"GATEWAY_NAME": gateways})
+    elif gateways:
+        words = f"gateway pools: {', '.join(gateways)}"
+        yield fails(estate.cluster, "GatewayPool", words, cluster, paths=(path,), fill={"GATEWAY_NAME": gateways})
+    elif odd:
+        words = f"pools of a mode that is not known: {', '.join(odd)}"
+        yield cannot_say(estate.cluster, "ModeUnknown", words, cluster)
+    else:
+        yield passes(estate.cluster, "NoStaticEgress", "no gateway pool, and the feature is off", cluster, pools)
 
 
-@check("aks-http-proxy")
-def aks_http_proxy(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("aks-http-proxy", of_cluster)
+def aks_http_proxy(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
     """A proxy that AKS configures on nodes and pods; Medium where it is disabled, since one change enables it."""
-
-    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
-        proxy = cluster.http_proxy_config or HttpProxy()
-        servers = [one for one in (proxy.http_proxy, proxy.https_proxy) if one]
-        if servers:
-            off = proxy.enabled is False
-            words = f"nodes and pods are given {', '.join(servers)}{' (switched off)' if off else ''}"
-            path = path_of(POD, f"proxy {servers[0]}", INTERNET)
-            severity = Severity.MEDIUM if off else None
-            yield fails(estate.cluster, "HttpProxy", words, cluster, paths=(path,), severity=severity)
-        else:
-            yield passes(estate.cluster, "NoProxy", "no proxy is set", cluster)
-
-    yield from of_cluster(estate, judge)
+    proxy = cluster.http_proxy_config or HttpProxy()
+    servers = [one for one in (proxy.http_proxy, proxy.https_proxy) if one]
+    if servers:
+        off = proxy.enabled is False
+        words = f"nodes and pods are given {', '.join(servers)}{' (switched off)' if off else ''}"
+        path = path_of(POD, f"proxy {servers[0]}", INTERNET)
+        severity = Severity.MEDIUM if off else None
+        yield fails(estate.cluster, "HttpProxy", words, cluster, paths=(path,), severity=severity)
+    else:
+        yield passes(estate.cluster, "NoProxy", "no proxy is set", cluster)
 
 
 def _profile(cluster: ManagedCluster) -> NetworkProfile:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hermetic.audit.checks.aks.cluster import of_cluster
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
+from hermetic.audit.cluster_scope import of_cluster
 from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.private_link import MonitorScope
 from hermetic.audit.estate.estate import Estate
@@ -39,60 +39,52 @@ TYPED = {
 }
 
 
-@check("aks-addons")
-def aks_addons(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("aks-addons", of_cluster)
+def aks_addons(estate: Estate, policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
     """Every enabled add-on has a private endpoint to its service."""
-
-    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
-        on = [name for name, one in (cluster.addon_profiles or {}).items() if one.enabled]
-        backed = {name: targets_of(estate, policy, ADDONS[name.lower()]) for name in on if ADDONS.get(name.lower())}
-        bare = [name for name in on if name.lower() in ADDONS and not (name in backed and backed[name].items)]
-        odd = [name for name in on if name.lower() not in ADDONS]
-        looks: tuple[Observation, ...] = (cluster, *backed.values())
-        unseen = next((backed[name] for name in bare if name in backed and backed[name].problem is not None), None)
-        if unseen is not None:
-            words = "private endpoints of add-ons were not seen"
-            yield cannot_say(estate.cluster, "EndpointsNotSeen", words, unseen)
-        elif bare:
-            words = f"add-ons without a private endpoint: {', '.join(bare)}"
-            paths, fill = (
-                (path_of(NODE, "add-on", "azure", INTERNET),),
-                {"ADDON_NAME": [TYPED[name.lower()] for name in bare]},
-            )
-            yield fails(estate.cluster, "AddOnsOn", words, *looks, paths=paths, fill=fill)
-        elif odd:
-            words = f"add-ons that are not known: {', '.join(odd)}"
-            yield cannot_say(estate.cluster, "AddOnUnknown", words, cluster)
-        else:
-            words = f"private endpoints stand before {', '.join(on)}" if on else "no add-on is on"
-            yield passes(estate.cluster, "AddOnsClosed", words, *looks)
-
-    yield from of_cluster(estate, judge)
+    on = [name for name, one in (cluster.addon_profiles or {}).items() if one.enabled]
+    backed = {name: targets_of(estate, policy, ADDONS[name.lower()]) for name in on if ADDONS.get(name.lower())}
+    bare = [name for name in on if name.lower() in ADDONS and not (name in backed and backed[name].items)]
+    odd = [name for name in on if name.lower() not in ADDONS]
+    looks: tuple[Observation, ...] = (cluster, *backed.values())
+    unseen = next((backed[name] for name in bare if name in backed and backed[name].problem is not None), None)
+    if unseen is not None:
+        words = "private endpoints of add-ons were not seen"
+        yield cannot_say(estate.cluster, "EndpointsNotSeen", words, unseen)
+    elif bare:
+        words = f"add-ons without a private endpoint: {', '.join(bare)}"
+        paths, fill = (
+            (path_of(NODE, "add-on", "azure", INTERNET),),
+            {"ADDON_NAME": [TYPED[name.lower()] for name in bare]},
+        )
+        yield fails(estate.cluster, "AddOnsOn", words, *looks, paths=paths, fill=fill)
+    elif odd:
+        words = f"add-ons that are not known: {', '.join(odd)}"
+        yield cannot_say(estate.cluster, "AddOnUnknown", words, cluster)
+    else:
+        words = f"private endpoints stand before {', '.join(on)}" if on else "no add-on is on"
+        yield passes(estate.cluster, "AddOnsClosed", words, *looks)
 
 
-@check("aks-monitoring")
-def aks_monitoring(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("aks-monitoring", of_cluster)
+def aks_monitoring(estate: Estate, policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
     """Monitoring features send to Azure; they pass with a private endpoint to an Azure Monitor private link scope."""
-
-    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
-        on = list(_measuring(cluster))
-        if not on:
-            yield passes(estate.cluster, "NothingSent", "nothing that measures is on", cluster)
-            return
-        scopes = targets_of(estate, policy, MonitorScope.TYPE)
-        if scopes.items:
-            words = f"{', '.join(on)}: a private endpoint leads to Azure Monitor"
-            yield passes(estate.cluster, "MonitorPrivate", words, cluster, scopes)
-        elif scopes.problem is not None:
-            words = f"{', '.join(on)}: private endpoints were not seen"
-            yield cannot_say(estate.cluster, "EndpointsNotSeen", words, scopes)
-        else:
-            words = f"{', '.join(on)}: on, and no private endpoint leads to Azure Monitor"
-            yield fails(
-                estate.cluster, "SentOutside", words, cluster, scopes, paths=(path_of(NODE, "azure monitor", INTERNET),)
-            )
-
-    yield from of_cluster(estate, judge)
+    on = list(_measuring(cluster))
+    if not on:
+        yield passes(estate.cluster, "NothingSent", "nothing that measures is on", cluster)
+        return
+    scopes = targets_of(estate, policy, MonitorScope.TYPE)
+    if scopes.items:
+        words = f"{', '.join(on)}: a private endpoint leads to Azure Monitor"
+        yield passes(estate.cluster, "MonitorPrivate", words, cluster, scopes)
+    elif scopes.problem is not None:
+        words = f"{', '.join(on)}: private endpoints were not seen"
+        yield cannot_say(estate.cluster, "EndpointsNotSeen", words, scopes)
+    else:
+        words = f"{', '.join(on)}: on, and no private endpoint leads to Azure Monitor"
+        yield fails(
+            estate.cluster, "SentOutside", words, cluster, scopes, paths=(path_of(NODE, "azure monitor", INTERNET),)
+        )
 
 
 def _measuring(cluster: ManagedCluster) -> Iterator[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.checks.aks.cluster import cluster_has, of_cluster
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.checks.properties import PropertyIs
+from hermetic.audit.cluster_scope import of_cluster
 from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.aks_profiles import NetworkProfile, NodeGroupProfile
 from hermetic.audit.estate.estate import Estate
@@ -25,51 +25,40 @@ LOCKED = PropertyIs(
 )
 
 
-@check("aks-network-policy")
-def aks_network_policy(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("aks-network-policy", of_cluster)
+def aks_network_policy(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
     """Without a network policy engine, NetworkPolicies are not enforced."""
-
-    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
-        profile = cluster.network_profile or NetworkProfile()
-        engine, plugin = (profile.network_policy or "none").lower(), (profile.network_plugin or "").lower()
-        if engine in ENGINES:
-            yield passes(estate.cluster, "EngineSet", f"networkPolicy is {profile.network_policy}", cluster)
-        elif engine != "none":
-            words = f"networkPolicy {profile.network_policy!r} is not known"
-            yield cannot_say(estate.cluster, "EngineUnknown", words, cluster)
-        elif plugin == "none":
-            words = "the cluster brings its own network plug-in: what enforces policies is not Azure's to say"
-            yield cannot_say(estate.cluster, "OwnPlugin", words, cluster)
-        else:
-            words = (
-                f"networkPolicy is {profile.network_policy or 'absent, which means none'}: nothing enforces policies"
-            )
-            yield fails(estate.cluster, "NoEngine", words, cluster)
-
-    yield from of_cluster(estate, judge)
+    profile = cluster.network_profile or NetworkProfile()
+    engine, plugin = (profile.network_policy or "none").lower(), (profile.network_plugin or "").lower()
+    if engine in ENGINES:
+        yield passes(estate.cluster, "EngineSet", f"networkPolicy is {profile.network_policy}", cluster)
+    elif engine != "none":
+        words = f"networkPolicy {profile.network_policy!r} is not known"
+        yield cannot_say(estate.cluster, "EngineUnknown", words, cluster)
+    elif plugin == "none":
+        words = "the cluster brings its own network plug-in: what enforces policies is not Azure's to say"
+        yield cannot_say(estate.cluster, "OwnPlugin", words, cluster)
+    else:
+        words = f"networkPolicy is {profile.network_policy or 'absent, which means none'}: nothing enforces policies"
+        yield fails(estate.cluster, "NoEngine", words, cluster)
 
 
-@check("aks-os-channel")
-def aks_os_channel(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("aks-os-channel", of_cluster)
+def aks_os_channel(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
     """Nodes with the channel Unmanaged fetch updates from the internet; isolated clusters do not support it."""
-
-    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
-        profile = cluster.auto_upgrade_profile
-        channel = (profile.node_os_upgrade_channel if profile is not None else None) or ""
-        if channel.lower() in CHANNELS:
-            yield passes(estate.cluster, "ChannelSupported", f"nodeOSUpgradeChannel is {channel}", cluster)
-        elif channel.lower() == "unmanaged":
-            yield fails(estate.cluster, "Unmanaged", "nodeOSUpgradeChannel is Unmanaged", cluster)
-        else:
-            words = f"nodeOSUpgradeChannel is {channel or 'absent'}"
-            yield cannot_say(estate.cluster, "ChannelUnknown", words, cluster)
-
-    yield from of_cluster(estate, judge)
+    profile = cluster.auto_upgrade_profile
+    channel = (profile.node_os_upgrade_channel if profile is not None else None) or ""
+    if channel.lower() in CHANNELS:
+        yield passes(estate.cluster, "ChannelSupported", f"nodeOSUpgradeChannel is {channel}", cluster)
+    elif channel.lower() == "unmanaged":
+        yield fails(estate.cluster, "Unmanaged", "nodeOSUpgradeChannel is Unmanaged", cluster)
+    else:
+        words = f"nodeOSUpgradeChannel is {channel or 'absent'}"
+        yield cannot_say(estate.cluster, "ChannelUnknown", words, cluster)
 
 
-@check("aks-node-rg-lockdown")
-def aks_node_rg_lockdown(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("aks-node-rg-lockdown", of_cluster)
+def aks_node_rg_lockdown(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
     """Absent means unrestricted: an account with write access may add an address or a NAT gateway there."""
-    return cluster_has(
-        estate, LOCKED, lambda cluster: (cluster.node_resource_group_profile or NodeGroupProfile()).restriction_level
-    )
+    profile = cluster.node_resource_group_profile or NodeGroupProfile()
+    yield LOCKED.judged(estate.cluster, cluster, profile.restriction_level)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
-from hermetic.audit.checks.aks.cluster import of_cluster
-from hermetic.audit.checks.family import check
-from hermetic.audit.cluster_scope import NODE_CLASS, node_classes_of, subnets_of
+from hermetic.audit.checks.family import check_each
+from hermetic.audit.cluster_scope import NODE_CLASS, node_classes_of, of_cluster, subnets_of
 from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.aks_profiles import NetworkProfile
 from hermetic.audit.estate.estate import Estate
@@ -26,23 +25,19 @@ from hermetic.audit.reachable_networks import each_or_none
 MODES = {"auto", "manual"}
 
 
-@check("aks-acns")
-def aks_acns(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("aks-acns", of_cluster)
+def aks_acns(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
     """Policies by host name while the feature that evaluates names is off: they block and do not filter."""
-
-    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
-        advanced = (cluster.network_profile or NetworkProfile()).advanced_networking
-        security = advanced.security if advanced is not None else None
-        is_on = advanced is not None and advanced.enabled is True and security is not None and security.enabled is True
-        named, policies = _by_host_name(estate)
-        if named and not is_on:
-            words = f"policies by host name without advanced networking's security: {', '.join(named)}"
-            yield fails(estate.cluster, "NamesNotFiltered", words, cluster, *policies)
-        else:
-            words = "no policy by host name, or what it takes is on"
-            yield passes(estate.cluster, "Consistent", words, cluster, *policies)
-
-    yield from of_cluster(estate, judge)
+    advanced = (cluster.network_profile or NetworkProfile()).advanced_networking
+    security = advanced.security if advanced is not None else None
+    is_on = advanced is not None and advanced.enabled is True and security is not None and security.enabled is True
+    named, policies = _by_host_name(estate)
+    if named and not is_on:
+        words = f"policies by host name without advanced networking's security: {', '.join(named)}"
+        yield fails(estate.cluster, "NamesNotFiltered", words, cluster, *policies)
+    else:
+        words = "no policy by host name, or what it takes is on"
+        yield passes(estate.cluster, "Consistent", words, cluster, *policies)
 
 
 def _by_host_name(estate: Estate) -> tuple[list[str], tuple[Observation, ...]]:
@@ -55,24 +50,20 @@ def _by_host_name(estate: Estate) -> tuple[list[str], tuple[Observation, ...]]:
     return named, (spaced, wide)
 
 
-@check("aks-nap")
-def aks_nap(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("aks-nap", of_cluster)
+def aks_nap(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
     """Node classes may name subnets that no pool uses; such a subnet fails here and is audited like any other."""
-
-    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
-        profile = cluster.node_provisioning_profile
-        mode = (profile.mode if profile is not None else None) or "Manual"
-        if mode.lower() == "manual":
-            words = "nodeProvisioningProfile.mode is Manual: no nodes but those of pools"
-            yield does_not_apply(estate.cluster, "Manual", words, cluster)
-        elif mode.lower() not in MODES:
-            yield cannot_say(estate.cluster, "ModeUnknown", f"provisioning mode {mode!r} is not known", cluster)
-        else:
-            classes = node_classes_of(estate)
-            none = "no node class names a subnet of its own"
-            yield from each_or_none(estate.cluster, classes, lambda one: _node_class(estate, one), none, cluster)
-
-    yield from of_cluster(estate, judge)
+    profile = cluster.node_provisioning_profile
+    mode = (profile.mode if profile is not None else None) or "Manual"
+    if mode.lower() == "manual":
+        words = "nodeProvisioningProfile.mode is Manual: no nodes but those of pools"
+        yield does_not_apply(estate.cluster, "Manual", words, cluster)
+    elif mode.lower() not in MODES:
+        yield cannot_say(estate.cluster, "ModeUnknown", f"provisioning mode {mode!r} is not known", cluster)
+    else:
+        classes = node_classes_of(estate)
+        none = "no node class names a subnet of its own"
+        yield from each_or_none(estate.cluster, classes, lambda one: _node_class(estate, one), none, cluster)
 
 
 def _node_class(estate: Estate, one: AksNodeClass) -> Iterator[Judgement]:

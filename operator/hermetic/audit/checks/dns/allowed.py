@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hermetic.audit import hops
 from hermetic.audit.checks.dns.resolving_networks import deciding_networks
 from hermetic.audit.checks.dns.zones import links_of
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.cluster_scope import cluster_of
 from hermetic.audit.egress.dns import EVERY_NAME, ByDefault, Domains, in_force, names_by_default
 from hermetic.audit.egress.dns_names import is_of_a_service, is_within, own_domains, plain
@@ -32,15 +32,11 @@ class OwnDomains:
     looks: tuple[Observation, ...]
 
 
-@check("dns-allowed-domains")
-def dns_allowed_domains(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("dns-allowed-domains", each_network)
+def dns_allowed_domains(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
     """Every domain list that is allowed above the rule that blocks every name."""
-
-    def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
-        for one in (network.target, *deciding_networks(estate, network).networks):
-            yield from _of_network(estate, policy, one)
-
-    yield from each_network(estate, judge)
+    for one in (network.target, *deciding_networks(estate, network).networks):
+        yield from _of_network(estate, policy, one)
 
 
 def _of_network(estate: Estate, policy: Policy, network: str) -> Iterator[Judgement]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hermetic.audit import hops
 from hermetic.audit.checks.dns.resolving_networks import deciding_networks
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.cluster_scope import missing
 from hermetic.audit.egress.address_ranges import is_public
 from hermetic.audit.egress.dns import ByDefault, NamePolicy, names_by_default
@@ -23,19 +23,15 @@ from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network
 
 
-@check("dns-security-policy")
-def dns_security_policy(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("dns-security-policy", each_network)
+def dns_security_policy(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
     """Every name that no rule allows is blocked, in the network and in the networks of its DNS servers."""
-
-    def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
-        deciding = deciding_networks(estate, network)
-        for one in (network.target, *deciding.networks):
-            yield _said_of(one, names_by_default(estate, policy, one))
-        if deciding.elsewhere:
-            words = f"{', '.join(deciding.elsewhere)}: in no network in reach; what is blocked there was not seen"
-            yield cannot_say(network.target, "ServerNotInReach", words, *deciding.looks)
-
-    yield from each_network(estate, judge)
+    deciding = deciding_networks(estate, network)
+    for one in (network.target, *deciding.networks):
+        yield _said_of(one, names_by_default(estate, policy, one))
+    if deciding.elsewhere:
+        words = f"{', '.join(deciding.elsewhere)}: in no network in reach; what is blocked there was not seen"
+        yield cannot_say(network.target, "ServerNotInReach", words, *deciding.looks)
 
 
 def _said_of(network: str, names: NamePolicy) -> Judgement:
@@ -47,17 +43,13 @@ def _said_of(network: str, names: NamePolicy) -> Judgement:
     return cannot_say(network, names.reason, names.words, *names.looks)
 
 
-@check("dns-forwarding-ruleset")
-def dns_forwarding_ruleset(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("dns-forwarding-ruleset", each_network)
+def dns_forwarding_ruleset(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
     """Forwarding rulesets linked to the network, or to the networks of its DNS servers."""
-
-    def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
-        for one in (network.target, *deciding_networks(estate, network).networks):
-            yield from _rulesets_of(estate, one)
-            for linked, _ in rulesets_behind_the_lock(estate, policy, one):
-                yield _ruleset(one, linked, estate.every(ForwardingRule, linked))
-
-    yield from each_network(estate, judge)
+    for one in (network.target, *deciding_networks(estate, network).networks):
+        yield from _rulesets_of(estate, one)
+        for linked, _ in rulesets_behind_the_lock(estate, policy, one):
+            yield _ruleset(one, linked, estate.every(ForwardingRule, linked))
 
 
 def _rulesets_of(estate: Estate, network: str) -> Iterator[Judgement]:

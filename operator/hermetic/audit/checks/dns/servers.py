@@ -33,7 +33,7 @@ def vnet_dns_servers(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         named = options.dns_servers if options is not None else []
         yield from _judge(estate, policy, network.target, named, network)
 
-    yield from each_network(estate, judge)
+    yield from each_network(estate, policy, judge)
 
 
 def _of_interfaces(estate: Estate, policy: Policy) -> Iterator[Judgement]:

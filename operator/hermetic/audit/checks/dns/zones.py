@@ -27,7 +27,7 @@ def privdns_fallthrough(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         ours = links.where(lambda one: one.virtual_network is None or same_id(one.virtual_network.id, network.target))
         yield from each_or_none(network.target, ours, _link, "no private zone is linked", network)
 
-    yield from each_network(estate, of_network)
+    yield from each_network(estate, policy, of_network)
 
 
 def links_of(estate: Estate, policy: Policy) -> Listing[ZoneLink]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, subnets_of
 from hermetic.audit.egress.service_endpoints import is_storage, resources_of, storage_reach, too_wide
 from hermetic.audit.estate.azure.endpoint_policies import ServiceEndpointPolicy
@@ -17,49 +17,41 @@ from hermetic.audit.hops import SERVICE_ENDPOINT, STORAGE, path_of
 from hermetic.audit.policy import Policy
 
 
-@check("svc-endpoint-storage")
-def svc_endpoint_storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("svc-endpoint-storage", each_subnet)
+def svc_endpoint_storage(estate: Estate, policy: Policy, scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
     """An endpoint to storage: critical without a policy, high with a wide one, medium with one that names accounts."""
+    reach = storage_reach(estate, policy, subnet)
+    if reach is None:
+        yield from _none(scoped, subnet, "no service endpoint to storage")
+        return
+    words = f"{', '.join(reach.services)}: {reach.words}"
+    if reach.severity is None:
+        yield cannot_say(scoped.id, "PolicyNotSeen", words, *reach.looks)
+        return
+    yield fails(
+        scoped.id,
+        "StorageEndpoint",
+        words,
+        *reach.looks,
+        paths=(path_of(hops.subnet(subnet.name), SERVICE_ENDPOINT, STORAGE),),
+        severity=reach.severity,
+    )
 
-    def judge(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
-        reach = storage_reach(estate, policy, subnet)
-        if reach is None:
-            yield from _none(scoped, subnet, "no service endpoint to storage")
-            return
-        words = f"{', '.join(reach.services)}: {reach.words}"
-        if reach.severity is None:
-            yield cannot_say(scoped.id, "PolicyNotSeen", words, *reach.looks)
-            return
+
+@check_each("svc-endpoint-other", each_subnet)
+def svc_endpoint_other(_estate: Estate, _policy: Policy, scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
+    """An endpoint to any other service reaches vaults, databases or registries of any tenant."""
+    services = [one.service for one in subnet.service_endpoints if one.service and not is_storage(one.service)]
+    if services:
         yield fails(
             scoped.id,
-            "StorageEndpoint",
-            words,
-            *reach.looks,
-            paths=(path_of(hops.subnet(subnet.name), SERVICE_ENDPOINT, STORAGE),),
-            severity=reach.severity,
+            "ServiceEndpoint",
+            f"{', '.join(services)}: instances of any tenant are in reach",
+            scoped.seen,
+            paths=tuple(path_of(hops.subnet(subnet.name), SERVICE_ENDPOINT, one) for one in services),
         )
-
-    yield from each_subnet(estate, judge)
-
-
-@check("svc-endpoint-other")
-def svc_endpoint_other(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """An endpoint to any other service reaches vaults, databases or registries of any tenant."""
-
-    def judge(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
-        services = [one.service for one in subnet.service_endpoints if one.service and not is_storage(one.service)]
-        if services:
-            yield fails(
-                scoped.id,
-                "ServiceEndpoint",
-                f"{', '.join(services)}: instances of any tenant are in reach",
-                scoped.seen,
-                paths=tuple(path_of(hops.subnet(subnet.name), SERVICE_ENDPOINT, one) for one in services),
-            )
-        else:
-            yield from _none(scoped, subnet, "no service endpoint to another service")
-
-    yield from each_subnet(estate, judge)
+    else:
+        yield from _none(scoped, subnet, "no service endpoint to another service")
 
 
 def _none(scoped: ScopedSubnet, subnet: Subnet, words: str) -> Iterator[Judgement]:
@@ -87,7 +79,7 @@ def svc_endpoint_policy_scope(estate: Estate, policy: Policy) -> Iterator[Judgem
         if not subnet.service_endpoint_policies:
             yield does_not_apply(scoped.id, "NoPolicy", "the subnet has no service endpoint policy", scoped.seen)
 
-    yield from each_subnet(estate, without)
+    yield from each_subnet(estate, policy, without)
 
 
 def _policy(estate: Estate, policy: Policy, seen: Seen[ServiceEndpointPolicy]) -> Iterator[Judgement]:

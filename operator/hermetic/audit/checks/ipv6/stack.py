@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, subnets_of
 from hermetic.audit.egress.prefixes import network
 from hermetic.audit.egress.resource_lookup import readable
@@ -39,24 +39,20 @@ def cluster_dual_stack(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         yield cannot_say(estate.cluster, "FamiliesUnknown", words, seen)
 
 
-@check("subnet-ipv6-prefix")
-def subnet_ipv6_prefix(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("subnet-ipv6-prefix", each_subnet)
+def subnet_ipv6_prefix(_estate: Estate, _policy: Policy, scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
     """A subnet of the cluster has an IPv6 prefix."""
-
-    def judge(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
-        parsed = {one: network(one) for one in subnet.prefixes}
-        v6 = sorted(text for text, prefix in parsed.items() if prefix is not None and prefix.version == 6)
-        if v6:
-            path = path_of(hops.subnet(subnet.name), "ipv6 default route", INTERNET)
-            words = f"it has the IPv6 prefix {', '.join(v6)}"
-            yield fails(scoped.id, "IPv6Prefix", words, scoped.seen, paths=(path,))
-        elif not parsed or None in parsed.values():
-            words = f"its prefixes cannot be read: {', '.join(sorted(parsed)) or 'none'}"
-            yield cannot_say(scoped.id, "PrefixesUnknown", words, scoped.seen)
-        else:
-            yield passes(scoped.id, "IPv4Only", "all of its prefixes are IPv4", scoped.seen)
-
-    yield from each_subnet(estate, judge)
+    parsed = {one: network(one) for one in subnet.prefixes}
+    v6 = sorted(text for text, prefix in parsed.items() if prefix is not None and prefix.version == 6)
+    if v6:
+        path = path_of(hops.subnet(subnet.name), "ipv6 default route", INTERNET)
+        words = f"it has the IPv6 prefix {', '.join(v6)}"
+        yield fails(scoped.id, "IPv6Prefix", words, scoped.seen, paths=(path,))
+    elif not parsed or None in parsed.values():
+        words = f"its prefixes cannot be read: {', '.join(sorted(parsed)) or 'none'}"
+        yield cannot_say(scoped.id, "PrefixesUnknown", words, scoped.seen)
+    else:
+        yield passes(scoped.id, "IPv4Only", "all of its prefixes are IPv4", scoped.seen)
 
 
 @check("nsg-v6")

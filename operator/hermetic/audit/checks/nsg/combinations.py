@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.checks.nsg.verdicts import each_surrounded, looks_of, path
 from hermetic.audit.egress.firewall import firewall_looks
 from hermetic.audit.egress.nsg_rules import Hole, passes_all, sure
@@ -17,39 +17,31 @@ from hermetic.audit.policy import Policy
 FIRST_A_GROUP = "Give the subnet a security group first: nsg-missing tells how."
 
 
-@check("nsg-missing")
-def nsg_missing(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("nsg-missing", each_surrounded)
+def nsg_missing(_estate: Estate, _policy: Policy, around: SubnetContext) -> Iterator[Judgement]:
     """Without a group no rule applies, and even a private subnet reaches storage of the region."""
-
-    def judge(around: SubnetContext) -> Iterator[Judgement]:
-        bare = next((layers for layers in around.combinations if not layers.groups), None)
-        if bare is not None:
-            words = "neither the subnet nor an interface in it has a security group"
-            yield fails(around.id, "NoSecurityGroup", words, around.subnet, paths=(path(around, bare),))
-        else:
-            words = "every interface passes at least one security group"
-            yield passes(around.id, "SecurityGroupPresent", words, around.subnet, *around.looks)
-
-    yield from each_surrounded(estate, judge)
+    bare = next((layers for layers in around.combinations if not layers.groups), None)
+    if bare is not None:
+        words = "neither the subnet nor an interface in it has a security group"
+        yield fails(around.id, "NoSecurityGroup", words, around.subnet, paths=(path(around, bare),))
+    else:
+        words = "every interface passes at least one security group"
+        yield passes(around.id, "SecurityGroupPresent", words, around.subnet, *around.looks)
 
 
-@check("nsg-internet-deny")
-def nsg_internet_deny(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("nsg-internet-deny", each_surrounded)
+def nsg_internet_deny(estate: Estate, policy: Policy, around: SubnetContext) -> Iterator[Judgement]:
     """Some group must deny the internet before it allows it; one such group on the way is enough."""
-
-    def judge(around: SubnetContext) -> Iterator[Judgement]:
-        by_firewall = firewall_looks(estate, policy, around)
-        if by_firewall is not None:
-            words = "every default route leads to the declared firewall, which decides"
-            yield does_not_apply(around.id, "FirewallDecides", words, around.subnet, *by_firewall)
-            return
-        for layers in around.combinations:
-            if not around.is_sealed(layers):
-                yield _open(around, layers)
-        words = "some layer denies the internet, on every port, before any layer allows it"
-        yield passes(around.id, "InternetDenied", words, *looks_of(around, *around.read_combinations))
-
-    yield from each_surrounded(estate, judge)
+    by_firewall = firewall_looks(estate, policy, around)
+    if by_firewall is not None:
+        words = "every default route leads to the declared firewall, which decides"
+        yield does_not_apply(around.id, "FirewallDecides", words, around.subnet, *by_firewall)
+        return
+    for layers in around.combinations:
+        if not around.is_sealed(layers):
+            yield _open(around, layers)
+    words = "some layer denies the internet, on every port, before any layer allows it"
+    yield passes(around.id, "InternetDenied", words, *looks_of(around, *around.read_combinations))
 
 
 def _open(around: SubnetContext, layers: Layers) -> Judgement:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.checks.nsg.combinations import in_words
 from hermetic.audit.checks.nsg.verdicts import path
 from hermetic.audit.cluster_scope import missing
@@ -22,23 +22,19 @@ from hermetic.audit.policy import Policy
 Rules = tuple[Hole, ...]
 
 
-@check("nsg-effective")
-def nsg_effective(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("nsg-effective", each_sentinel)
+def nsg_effective(estate: Estate, policy: Policy, around: SubnetContext, nic: NetworkInterface) -> Iterator[Judgement]:
     """All groups on a sentinel's way: if its packets get out, those of the nodes in its subnet can."""
-
-    def judge(around: SubnetContext, nic: NetworkInterface) -> Iterator[Judgement]:
-        seen = estate.asked(EffectiveGroups, nic.id)
-        by_firewall = firewall_looks(estate, policy, around)
-        if seen.value is None:
-            said = cannot_say(around.id, "RulesNotSeen", f"effective rules of {nic.name} were not answered", seen)
-            yield unless_locked(estate, policy, nic, seen, said)
-        elif by_firewall is not None:
-            words = "every default route leads to the declared firewall, which decides"
-            yield does_not_apply(around.id, "FirewallDecides", words, seen, *by_firewall)
-        else:
-            yield _judged(around, nic, seen, seen.value.value or [])
-
-    yield from each_sentinel(estate, policy, judge)
+    seen = estate.asked(EffectiveGroups, nic.id)
+    by_firewall = firewall_looks(estate, policy, around)
+    if seen.value is None:
+        said = cannot_say(around.id, "RulesNotSeen", f"effective rules of {nic.name} were not answered", seen)
+        yield unless_locked(estate, policy, nic, seen, said)
+    elif by_firewall is not None:
+        words = "every default route leads to the declared firewall, which decides"
+        yield does_not_apply(around.id, "FirewallDecides", words, seen, *by_firewall)
+    else:
+        yield _judged(around, nic, seen, seen.value.value or [])
 
 
 def _judged(

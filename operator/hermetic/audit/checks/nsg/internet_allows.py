@@ -57,7 +57,7 @@ def nsg_broad_allow(estate: Estate, policy: Policy) -> Iterator[Judgement]:
                 around.id, "NoSecurityGroup", "there is no rule to judge", around.subnet, *around.looks
             )
 
-    yield from each_surrounded(estate, gathered)
+    yield from each_surrounded(estate, policy, gathered)
     exposed, looks = _exposed_groups(estate, policy)
     for _, group in sorted(used.items()):
         yield from whatever_is_damaged(group.seen.target, _judged(group, exposed, looks))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.checks.nsg.verdicts import each_surrounded, looks_of
 from hermetic.audit.egress.dns import ByDefault, names_by_default
 from hermetic.audit.egress.nsg_rules import denies_tag
@@ -20,52 +20,42 @@ DNS_TAG, DNS_PORT = "AzurePlatformDNS", 53
 METADATA_TAG, METADATA_PORT = "AzurePlatformIMDS", 80
 
 
-@check("nsg-platform-dns")
-def nsg_platform_dns(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("nsg-platform-dns", each_surrounded)
+def nsg_platform_dns(estate: Estate, policy: Policy, around: SubnetContext) -> Iterator[Judgement]:
     """Rules deny Azure's resolver, or a DNS security policy blocks every name that it does not allow."""
-
-    def judge(around: SubnetContext) -> Iterator[Judgement]:
-        names = names_by_default(estate, policy, parent_of(around.id))
-        if all(_denies(around, layers, DNS_TAG, DNS_PORT) for layers in around.combinations):
-            words = f"rules deny {DNS_TAG} to every interface"
-            yield passes(around.id, "PlatformDnsDenied", words, *looks_of(around, *around.read_combinations))
-        elif names.verdict is ByDefault.BLOCKED:
-            yield passes(
-                around.id, names.reason, f"{DNS_TAG} is not denied; {names.words}", around.subnet, *names.looks
-            )
-        elif names.verdict is ByDefault.UNCLEAR:
-            words = f"{DNS_TAG} is not denied, and {names.words}"
-            yield cannot_say(around.id, names.reason, words, around.subnet, *names.looks)
-        elif unseen := [one for layers in around.combinations for one in layers.unseen]:
-            words = "a security group that may deny it could not be read"
-            yield cannot_say(around.id, "SecurityGroupNotSeen", words, *unseen)
-        else:
-            yield fails(
-                around.id,
-                "PlatformDnsOpen",
-                f"no rule denies {DNS_TAG}, and {names.words}: names can carry data out",
-                *looks_of(around, *around.combinations),
-                *names.looks,
-                paths=(path_of(hops.subnet(name_of(around.id)), hops.dns("platform dns"), INTERNET),),
-                fill=_group_named(around),
-            )
-
-    yield from each_surrounded(estate, judge)
+    names = names_by_default(estate, policy, parent_of(around.id))
+    if all(_denies(around, layers, DNS_TAG, DNS_PORT) for layers in around.combinations):
+        words = f"rules deny {DNS_TAG} to every interface"
+        yield passes(around.id, "PlatformDnsDenied", words, *looks_of(around, *around.read_combinations))
+    elif names.verdict is ByDefault.BLOCKED:
+        yield passes(around.id, names.reason, f"{DNS_TAG} is not denied; {names.words}", around.subnet, *names.looks)
+    elif names.verdict is ByDefault.UNCLEAR:
+        words = f"{DNS_TAG} is not denied, and {names.words}"
+        yield cannot_say(around.id, names.reason, words, around.subnet, *names.looks)
+    elif unseen := [one for layers in around.combinations for one in layers.unseen]:
+        words = "a security group that may deny it could not be read"
+        yield cannot_say(around.id, "SecurityGroupNotSeen", words, *unseen)
+    else:
+        yield fails(
+            around.id,
+            "PlatformDnsOpen",
+            f"no rule denies {DNS_TAG}, and {names.words}: names can carry data out",
+            *looks_of(around, *around.combinations),
+            *names.looks,
+            paths=(path_of(hops.subnet(name_of(around.id)), hops.dns("platform dns"), INTERNET),),
+            fill=_group_named(around),
+        )
 
 
-@check("nsg-platform-imds")
-def nsg_platform_imds(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("nsg-platform-imds", each_surrounded)
+def nsg_platform_imds(_estate: Estate, _policy: Policy, around: SubnetContext) -> Iterator[Judgement]:
     """Information only: the metadata service answers on the host, and nodes need it for their identity."""
-
-    def judge(around: SubnetContext) -> Iterator[Judgement]:
-        if all(_denies(around, layers, METADATA_TAG, METADATA_PORT) for layers in around.combinations):
-            words = f"rules deny {METADATA_TAG} to every interface"
-            yield passes(around.id, "MetadataDenied", words, *looks_of(around, *around.read_combinations))
-        else:
-            words = "it answers on the host itself, and the kubelet's identity needs it: nothing leaves the node by it"
-            yield does_not_apply(around.id, "HostLocal", words, around.subnet)
-
-    yield from each_surrounded(estate, judge)
+    if all(_denies(around, layers, METADATA_TAG, METADATA_PORT) for layers in around.combinations):
+        words = f"rules deny {METADATA_TAG} to every interface"
+        yield passes(around.id, "MetadataDenied", words, *looks_of(around, *around.read_combinations))
+    else:
+        words = "it answers on the host itself, and the kubelet's identity needs it: nothing leaves the node by it"
+        yield does_not_apply(around.id, "HostLocal", words, around.subnet)
 
 
 def _denies(around: SubnetContext, layers: Layers, tag: str, port: int) -> bool:

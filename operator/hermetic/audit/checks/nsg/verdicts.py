@@ -14,9 +14,12 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation import Judgement, does_not_apply
 from hermetic.audit.hops import INTERNET, Path, path_of
+from hermetic.audit.policy import Policy
 
 
-def each_surrounded(estate: Estate, judge: Callable[[SubnetContext], Iterable[Judgement]]) -> Iterator[Judgement]:
+def each_surrounded(
+    estate: Estate, policy: Policy, judge: Callable[[SubnetContext], Iterable[Judgement]]
+) -> Iterator[Judgement]:
     """Apply `judge` to the context of every subnet of the cluster that a node or a pod sends from.
 
     A subnet of the API server alone needs no security group: AKS documents it without one.
@@ -30,7 +33,7 @@ def each_surrounded(estate: Estate, judge: Callable[[SubnetContext], Iterable[Ju
         else:
             yield from judge(around)
 
-    yield from each_subnet(estate, of_subnet)
+    yield from each_subnet(estate, policy, of_subnet)
 
 
 def looks_of(around: SubnetContext, *layers: Layers) -> tuple[Observation, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.cluster_scope import subnets_of, whole_or_unknown
 from hermetic.audit.egress.balancers import (
     balancers_of,
@@ -34,6 +34,19 @@ For an interface of a machine of your own:
 az network nic ip-config update --subscription SUBSCRIPTION_ID --resource-group RESOURCE_GROUP --nic-name NIC_NAME \\
 --name CONFIGURATION_NAME --remove gatewayLoadBalancer"""
 """The remedy for an interface: the page's remedy is for frontends."""
+
+
+def _each(estate: Estate, policy: Policy, judge: Callable[[LoadBalancer], Iterable[Judgement]]) -> Iterator[Judgement]:
+    balancers, looks = balancers_of(estate, policy)
+    for seen in balancers:
+        if seen.value is None:
+            yield cannot_say(seen.target, "BalancerNotSeen", "nodes are in a pool of it, and it was not seen", seen)
+        else:
+            yield from whatever_is_damaged(seen.target, judge(seen.value))
+    if balancers:
+        yield from whole_or_unknown(estate.cluster, "load balancers", *looks)
+    else:
+        yield passes(estate.cluster, "NoBalancer", "nodes stand behind no load balancer", *looks)
 
 
 @check("lb-outbound-rule")
@@ -73,41 +86,33 @@ def lb_rule_snat(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from _each(estate, policy, judge)
 
 
-@check("lb-public-frontend")
-def lb_public_frontend(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("lb-public-frontend", _each)
+def lb_public_frontend(_estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Iterator[Judgement]:
     """A public frontend with nodes behind it is reachable from outside, and one outbound rule makes it a way out."""
-
-    def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
-        names = sorted(one.name for one in public_frontends(balancer))
-        if names:
-            words = f"frontend {', '.join(names)} is public, or not known to be private"
-            paths, fill = ((INTERNET, *_path(balancer, "in")),), {"RULE_NAME": names}
-            yield fails(balancer.id, "PublicFrontend", words, balancer, paths=paths, fill=fill)
-        elif not balancer.frontend_ip_configurations:
-            yield passes(balancer.id, "NoFrontend", "it has no frontend", balancer)
-        else:
-            yield passes(balancer.id, "PrivateFrontends", "every frontend is an address in a subnet", balancer)
-
-    yield from _each(estate, policy, judge)
+    names = sorted(one.name for one in public_frontends(balancer))
+    if names:
+        words = f"frontend {', '.join(names)} is public, or not known to be private"
+        paths, fill = ((INTERNET, *_path(balancer, "in")),), {"RULE_NAME": names}
+        yield fails(balancer.id, "PublicFrontend", words, balancer, paths=paths, fill=fill)
+    elif not balancer.frontend_ip_configurations:
+        yield passes(balancer.id, "NoFrontend", "it has no frontend", balancer)
+    else:
+        yield passes(balancer.id, "PrivateFrontends", "every frontend is an address in a subnet", balancer)
 
 
-@check("lb-basic-sku")
-def lb_basic_sku(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("lb-basic-sku", _each)
+def lb_basic_sku(estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Iterator[Judgement]:
     """Basic load balancers, internal ones included, leave their members default outbound access."""
-
-    def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
-        sku = (balancer.sku.name if balancer.sku is not None else None) or ""
-        if sku.lower() == "standard":
-            yield passes(balancer.id, "StandardSku", "its SKU is Standard", balancer)
-        elif sku.lower() == "basic":
-            masks = masks_of_nodes(estate)
-            words = with_masks("a Basic load balancer leaves its members default outbound access", masks)
-            path = path_of(NODE, hops.load_balancer(f"basic load balancer {balancer.name}"), DEFAULT_OUTBOUND, INTERNET)
-            yield fails(balancer.id, "BasicSku", words, balancer, paths=(path,), masked=bool(masks))
-        else:
-            yield cannot_say(balancer.id, "SkuUnknown", f"what SKU {sku!r} does for outbound is not known", balancer)
-
-    yield from _each(estate, policy, judge)
+    sku = (balancer.sku.name if balancer.sku is not None else None) or ""
+    if sku.lower() == "standard":
+        yield passes(balancer.id, "StandardSku", "its SKU is Standard", balancer)
+    elif sku.lower() == "basic":
+        masks = masks_of_nodes(estate)
+        words = with_masks("a Basic load balancer leaves its members default outbound access", masks)
+        path = path_of(NODE, hops.load_balancer(f"basic load balancer {balancer.name}"), DEFAULT_OUTBOUND, INTERNET)
+        yield fails(balancer.id, "BasicSku", words, balancer, paths=(path,), masked=bool(masks))
+    else:
+        yield cannot_say(balancer.id, "SkuUnknown", f"what SKU {sku!r} does for outbound is not known", balancer)
 
 
 @check("lb-gateway-chain")
@@ -240,16 +245,3 @@ def _path(balancer: LoadBalancer, by: str) -> Path:
     if by == "in":
         return path_of(hops.load_balancer(f"load balancer {balancer.name}"), NODE)
     return path_of(NODE, hops.load_balancer(f"{by} of load balancer {balancer.name}"), INTERNET)
-
-
-def _each(estate: Estate, policy: Policy, judge: Callable[[LoadBalancer], Iterable[Judgement]]) -> Iterator[Judgement]:
-    balancers, looks = balancers_of(estate, policy)
-    for seen in balancers:
-        if seen.value is None:
-            yield cannot_say(seen.target, "BalancerNotSeen", "nodes are in a pool of it, and it was not seen", seen)
-        else:
-            yield from whatever_is_damaged(seen.target, judge(seen.value))
-    if balancers:
-        yield from whole_or_unknown(estate.cluster, "load balancers", *looks)
-    else:
-        yield passes(estate.cluster, "NoBalancer", "nodes stand behind no load balancer", *looks)

@@ -54,7 +54,7 @@ def vnet_nat_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
                 masked=bool(masks),
             )
 
-    yield from each_network(estate, judge)
+    yield from each_network(estate, policy, judge)
 
 
 @check("natgw-inventory")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.cluster_scope import (
     cluster_of,
     instance_nics_of,
@@ -24,6 +24,13 @@ from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fai
 from hermetic.audit.hops import INTERNET, PUBLIC_IP, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_or_none
+
+
+def _each_scale_set(
+    estate: Estate, _policy: Policy, judge: Callable[[ScaleSet], Iterable[Judgement]]
+) -> Iterator[Judgement]:
+    none = "the node resource group holds no scale set"
+    yield from each_or_none(estate.cluster, scale_sets_of(estate), judge, none, pools_of(estate))
 
 
 @check("nodepool-node-public-ip")
@@ -50,63 +57,50 @@ def _pool(estate: Estate, pool: AgentPool, resource: str) -> Iterator[Judgement]
         yield passes(resource, "NoNodePublicIp", "nodes of this pool get no public address", cluster)
 
 
-@check("vmss-public-ip-config")
-def vmss_public_ip_config(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("vmss-public-ip-config", _each_scale_set)
+def vmss_public_ip_config(estate: Estate, _policy: Policy, scale_set: ScaleSet) -> Iterator[Judgement]:
     """Any IP configuration of any interface of the model, IPv4 or IPv6."""
-
-    def judge(scale_set: ScaleSet) -> Iterator[Judgement]:
-        named = [
-            f"{nic.name}/{one.name}"
-            for nic in scale_set.nics
-            for one in nic.ip_configurations
-            if one.public_ip_address_configuration is not None
-        ]
-        if named:
-            masks = masks_of_nodes(estate)
-            words = f"publicIPAddressConfiguration in {', '.join(named)}: every new instance gets a public address"
-            yield fails(
-                scale_set.id,
-                "ModelPublicIp",
-                with_masks(words, masks),
-                scale_set,
-                paths=(path_of(f"scale set {scale_set.name}", PUBLIC_IP, INTERNET),),
-                masked=bool(masks),
-            )
-        elif not scale_set.nics:
-            yield cannot_say(scale_set.id, "NoInterfaces", "the model shows no network interface", scale_set)
-        else:
-            yield passes(scale_set.id, "NoModelPublicIp", "no address configuration of the model is public", scale_set)
-
-    yield from _each_scale_set(estate, judge)
+    named = [
+        f"{nic.name}/{one.name}"
+        for nic in scale_set.nics
+        for one in nic.ip_configurations
+        if one.public_ip_address_configuration is not None
+    ]
+    if named:
+        masks = masks_of_nodes(estate)
+        words = f"publicIPAddressConfiguration in {', '.join(named)}: every new instance gets a public address"
+        yield fails(
+            scale_set.id,
+            "ModelPublicIp",
+            with_masks(words, masks),
+            scale_set,
+            paths=(path_of(f"scale set {scale_set.name}", PUBLIC_IP, INTERNET),),
+            masked=bool(masks),
+        )
+    elif not scale_set.nics:
+        yield cannot_say(scale_set.id, "NoInterfaces", "the model shows no network interface", scale_set)
+    else:
+        yield passes(scale_set.id, "NoModelPublicIp", "no address configuration of the model is public", scale_set)
 
 
-@check("vmss-instance-pip")
-def vmss_instance_pip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("vmss-instance-pip", _each_scale_set)
+def vmss_instance_pip(estate: Estate, _policy: Policy, scale_set: ScaleSet) -> Iterator[Judgement]:
     """Addresses of the instances: one that differs from its model shows only here."""
-
-    def judge(scale_set: ScaleSet) -> Iterator[Judgement]:
-        if is_flexible(scale_set):
-            words = "its instances are machines of their own: their interfaces are judged one by one"
-            yield does_not_apply(scale_set.id, "FlexibleMode", words, scale_set, instance_nics_of(estate))
-            return
-        found: Listing[ScaleSetPublicAddress] = estate.every(ScaleSetPublicAddress, scale_set.id)
-        if found.items:
-            words = ", ".join(sorted(one.ip_address or one.id or "an address without a name" for one in found))
-            masks = masks_of_nodes(estate)
-            yield fails(
-                scale_set.id,
-                "InstancePublicIp",
-                with_masks(f"instances hold public addresses: {words}", masks),
-                found,
-                paths=(path_of(f"scale set {scale_set.name}", "instance", PUBLIC_IP, INTERNET),),
-                masked=bool(masks),
-            )
-        else:
-            yield passes(scale_set.id, "NoInstancePublicIp", "no instance holds a public address", found)
-
-    yield from _each_scale_set(estate, judge)
-
-
-def _each_scale_set(estate: Estate, judge: Callable[[ScaleSet], Iterable[Judgement]]) -> Iterator[Judgement]:
-    none = "the node resource group holds no scale set"
-    yield from each_or_none(estate.cluster, scale_sets_of(estate), judge, none, pools_of(estate))
+    if is_flexible(scale_set):
+        words = "its instances are machines of their own: their interfaces are judged one by one"
+        yield does_not_apply(scale_set.id, "FlexibleMode", words, scale_set, instance_nics_of(estate))
+        return
+    found: Listing[ScaleSetPublicAddress] = estate.every(ScaleSetPublicAddress, scale_set.id)
+    if found.items:
+        words = ", ".join(sorted(one.ip_address or one.id or "an address without a name" for one in found))
+        masks = masks_of_nodes(estate)
+        yield fails(
+            scale_set.id,
+            "InstancePublicIp",
+            with_masks(f"instances hold public addresses: {words}", masks),
+            found,
+            paths=(path_of(f"scale set {scale_set.name}", "instance", PUBLIC_IP, INTERNET),),
+            masked=bool(masks),
+        )
+    else:
+        yield passes(scale_set.id, "NoInstancePublicIp", "no instance holds a public address", found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, network_ids_of, subnets_of, whole_or_unknown
 from hermetic.audit.egress.masks import is_masked, masked, masks_of_nodes, with_masks
 from hermetic.audit.egress.resource_lookup import everywhere
@@ -19,49 +19,43 @@ from hermetic.audit.hops import DEFAULT_OUTBOUND, INTERNET, path_of
 from hermetic.audit.policy import Policy
 
 
-@check("subnet-default-outbound")
-def subnet_default_outbound(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("subnet-default-outbound", each_subnet)
+def subnet_default_outbound(
+    estate: Estate, _policy: Policy, scoped: ScopedSubnet, subnet: Subnet
+) -> Iterator[Judgement]:
     """Absent and null mean that Azure assigns hidden public addresses; only `false` turns it off."""
-
-    def judge(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
-        if scoped.is_for_the_api_server_only:
-            words = "delegated to the API server, and no node or pod has an address in it"
-            yield does_not_apply(scoped.id, "ApiServerSubnet", words, scoped.seen, *subnets_of(estate)[1])
-        elif subnet.default_outbound_access is False:
-            yield passes(scoped.id, "PrivateSubnet", "defaultOutboundAccess is false", scoped.seen)
-        else:
-            said = _shown(subnet.default_outbound_access)
-            yield fails(
-                scoped.id,
-                "DefaultOutboundNotDisabled",
-                f"defaultOutboundAccess is {said}: machines get a hidden way out; {masked(estate, scoped, subnet)}",
-                scoped.seen,
-                paths=(path_of(hops.subnet(subnet.name), DEFAULT_OUTBOUND, INTERNET),),
-                masked=is_masked(estate, scoped, subnet),
-            )
-
-    yield from each_subnet(estate, judge)
+    if scoped.is_for_the_api_server_only:
+        words = "delegated to the API server, and no node or pod has an address in it"
+        yield does_not_apply(scoped.id, "ApiServerSubnet", words, scoped.seen, *subnets_of(estate)[1])
+    elif subnet.default_outbound_access is False:
+        yield passes(scoped.id, "PrivateSubnet", "defaultOutboundAccess is false", scoped.seen)
+    else:
+        said = _shown(subnet.default_outbound_access)
+        yield fails(
+            scoped.id,
+            "DefaultOutboundNotDisabled",
+            f"defaultOutboundAccess is {said}: machines get a hidden way out; {masked(estate, scoped, subnet)}",
+            scoped.seen,
+            paths=(path_of(hops.subnet(subnet.name), DEFAULT_OUTBOUND, INTERNET),),
+            masked=is_masked(estate, scoped, subnet),
+        )
 
 
-@check("subnet-nat-gateway")
-def subnet_nat_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("subnet-nat-gateway", each_subnet)
+def subnet_nat_gateway(estate: Estate, _policy: Policy, scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
     """A NAT gateway on the subnet is a way out, even if it is masked today."""
-
-    def judge(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
-        if subnet.nat_gateway is None:
-            yield passes(scoped.id, "NoNatGateway", "no NAT gateway is attached", scoped.seen)
-        else:
-            gateway = subnet.nat_gateway.id
-            yield fails(
-                scoped.id,
-                "NatGatewayAttached",
-                f"NAT gateway {gateway} is attached; {masked(estate, scoped, subnet)}",
-                scoped.seen,
-                paths=(path_of(hops.subnet(subnet.name), hops.nat_gateway(name_of(gateway)), INTERNET),),
-                masked=is_masked(estate, scoped, subnet),
-            )
-
-    yield from each_subnet(estate, judge)
+    if subnet.nat_gateway is None:
+        yield passes(scoped.id, "NoNatGateway", "no NAT gateway is attached", scoped.seen)
+    else:
+        gateway = subnet.nat_gateway.id
+        yield fails(
+            scoped.id,
+            "NatGatewayAttached",
+            f"NAT gateway {gateway} is attached; {masked(estate, scoped, subnet)}",
+            scoped.seen,
+            paths=(path_of(hops.subnet(subnet.name), hops.nat_gateway(name_of(gateway)), INTERNET),),
+            masked=is_masked(estate, scoped, subnet),
+        )
 
 
 @check("subnet-service-gateway")
@@ -85,7 +79,7 @@ def subnet_service_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement
                 masked=is_masked(estate, scoped, subnet),
             )
 
-    yield from each_subnet(estate, judge)
+    yield from each_subnet(estate, policy, judge)
     for gateway in gateways:
         yield from whatever_is_damaged(gateway.id, _of_network(estate, gateway))
     yield from whole_or_unknown(estate.cluster, "service gateways", gateways)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hermetic.audit import hops
 from hermetic.audit.bootstrap_registry import only_caches_for_aks
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.estate.azure.registries import Registry, RegistryPolicies, Switch
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
@@ -27,114 +27,86 @@ az aks update --subscription CLUSTER_SUBSCRIPTION --resource-group CLUSTER_GROUP
 HELD_BY_AKS = "; AKS keeps this registry in the node resource group, and it holds copies of AKS's own images"
 
 
-@check("acr-public")
-def acr_public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("acr-public", each_registry)
+def acr_public(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
     """Absent means public access. Permissive rules fail even with public access off: one change enables them."""
-
-    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
-        access = seen.value.public_network_access if seen.value else None
-        rules = seen.value.network_rule_set if seen.value else None
-        action = rules.default_action if rules is not None else None
-        if (access or "").lower() != "disabled":
-            words = f"publicNetworkAccess is {access or 'absent, which means Enabled'}"
-            yield fails(seen.target, "PublicAccess", words, seen, paths=(path_of(INTERNET, REGISTRY),))
-        elif rules is not None and (action or "").lower() != "deny":
-            words = f"public access is off, but the rules behind it say {action or 'nothing, which means Allow'}"
-            yield fails(seen.target, "RulesAllow", words, seen, severity=Severity.MEDIUM)
-        elif rules is not None and rules.ip_rules:
-            words = "public access is off, but the rules behind it list addresses of the internet"
-            yield fails(seen.target, "RulesAllow", words, seen, severity=Severity.MEDIUM)
-        else:
-            yield passes(seen.target, "PrivateOnly", "publicNetworkAccess is Disabled", seen)
-
-    yield from each_registry(estate, policy, judge)
+    access = seen.value.public_network_access if seen.value else None
+    rules = seen.value.network_rule_set if seen.value else None
+    action = rules.default_action if rules is not None else None
+    if (access or "").lower() != "disabled":
+        words = f"publicNetworkAccess is {access or 'absent, which means Enabled'}"
+        yield fails(seen.target, "PublicAccess", words, seen, paths=(path_of(INTERNET, REGISTRY),))
+    elif rules is not None and (action or "").lower() != "deny":
+        words = f"public access is off, but the rules behind it say {action or 'nothing, which means Allow'}"
+        yield fails(seen.target, "RulesAllow", words, seen, severity=Severity.MEDIUM)
+    elif rules is not None and rules.ip_rules:
+        words = "public access is off, but the rules behind it list addresses of the internet"
+        yield fails(seen.target, "RulesAllow", words, seen, severity=Severity.MEDIUM)
+    else:
+        yield passes(seen.target, "PrivateOnly", "publicNetworkAccess is Disabled", seen)
 
 
-@check("acr-trusted-bypass")
-def acr_trusted_bypass(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("acr-trusted-bypass", each_registry)
+def acr_trusted_bypass(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
     """Azure services may bypass the network rules, even with public access off; absent means that they may."""
-
-    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
-        bypass = (seen.value.network_rule_bypass_options if seen.value else None) or "AzureServices"
-        words, path = "services of Azure pass the network rules by", path_of(hops.service("azure services"), REGISTRY)
-        if bypass.lower() == "none":
-            yield passes(seen.target, "NoBypass", "no service passes the network rules by", seen)
-        elif bypass.lower() == "azureservices":
-            found = fails(seen.target, "TrustedBypass", words, seen, paths=(path,))
-            yield _where_aks_keeps_it(estate, seen, found, "the bypass", "the bypass")
-        else:
-            yield cannot_say(seen.target, "BypassUnknown", f"networkRuleBypassOptions {bypass!r} is not known", seen)
-
-    yield from each_registry(estate, policy, judge)
+    bypass = (seen.value.network_rule_bypass_options if seen.value else None) or "AzureServices"
+    words, path = "services of Azure pass the network rules by", path_of(hops.service("azure services"), REGISTRY)
+    if bypass.lower() == "none":
+        yield passes(seen.target, "NoBypass", "no service passes the network rules by", seen)
+    elif bypass.lower() == "azureservices":
+        found = fails(seen.target, "TrustedBypass", words, seen, paths=(path,))
+        yield _where_aks_keeps_it(estate, seen, found, "the bypass", "the bypass")
+    else:
+        yield cannot_say(seen.target, "BypassUnknown", f"networkRuleBypassOptions {bypass!r} is not known", seen)
 
 
-@check("acr-task-bypass")
-def acr_task_bypass(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("acr-task-bypass", each_registry)
+def acr_task_bypass(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
     """Tasks run any container on machines of the registry service, which reach the internet."""
-
-    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
-        flag = seen.value.network_rule_bypass_allowed_for_tasks if seen.value else None
-        found = _must_be_false(seen, flag, "networkRuleBypassAllowedForTasks", "TaskBypass")
-        path = path_of(REGISTRY, "task", INTERNET)
-        yield replace(found, paths=(path,)) if flag else found
-
-    yield from each_registry(estate, policy, judge)
+    flag = seen.value.network_rule_bypass_allowed_for_tasks if seen.value else None
+    found = _must_be_false(seen, flag, "networkRuleBypassAllowedForTasks", "TaskBypass")
+    path = path_of(REGISTRY, "task", INTERNET)
+    yield replace(found, paths=(path,)) if flag else found
 
 
-@check("acr-export-policy")
-def acr_export_policy(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("acr-export-policy", each_registry)
+def acr_export_policy(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
     """With export on, an image can be transferred to any other registry; absent means on."""
-
-    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
-        status = export_status(seen)
-        words = f"the export policy is {status or 'absent, which means enabled'}"
-        path = path_of(REGISTRY, "export", hops.registry("other registry"))
-        if status == "disabled":
-            yield passes(seen.target, "ExportOff", "export is disabled", seen)
-        else:
-            found = fails(seen.target, "ExportOn", words, seen, paths=(path,))
-            yield _where_aks_keeps_it(estate, seen, found, "the export policy", "export")
-
-    yield from each_registry(estate, policy, judge)
+    status = export_status(seen)
+    words = f"the export policy is {status or 'absent, which means enabled'}"
+    path = path_of(REGISTRY, "export", hops.registry("other registry"))
+    if status == "disabled":
+        yield passes(seen.target, "ExportOff", "export is disabled", seen)
+    else:
+        found = fails(seen.target, "ExportOn", words, seen, paths=(path,))
+        yield _where_aks_keeps_it(estate, seen, found, "the export policy", "export")
 
 
-@check("acr-anonymous")
-def acr_anonymous(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("acr-anonymous", each_registry)
+def acr_anonymous(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
     """Pulling without authentication."""
-
-    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
-        flag = seen.value.anonymous_pull_enabled if seen.value else None
-        yield _must_be_false(seen, flag, "anonymousPullEnabled", "AnonymousPull")
-
-    yield from each_registry(estate, policy, judge)
+    flag = seen.value.anonymous_pull_enabled if seen.value else None
+    yield _must_be_false(seen, flag, "anonymousPullEnabled", "AnonymousPull")
 
 
-@check("acr-admin")
-def acr_admin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("acr-admin", each_registry)
+def acr_admin(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
     """The admin user: one shared password that may push."""
-
-    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
-        flag = seen.value.admin_user_enabled if seen.value else None
-        yield _must_be_false(seen, flag, "adminUserEnabled", "AdminUser")
-
-    yield from each_registry(estate, policy, judge)
+    flag = seen.value.admin_user_enabled if seen.value else None
+    yield _must_be_false(seen, flag, "adminUserEnabled", "AdminUser")
 
 
-@check("acr-arm-audience")
-def acr_arm_audience(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("acr-arm-audience", each_registry)
+def acr_arm_audience(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
     """Nodes of isolated clusters authenticate with tokens for Azure Resource Manager."""
-
-    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
-        status = _status(_policies(seen).azure_ad_authentication_as_arm_policy)
-        if status == "enabled":
-            yield passes(seen.target, "ArmTokensAccepted", "tokens for Azure Resource Manager are accepted", seen)
-        elif status == "disabled":
-            words = "tokens for Azure Resource Manager are refused: nodes of an isolated cluster cannot pull"
-            yield fails(seen.target, "ArmTokensRefused", words, seen)
-        else:
-            yield cannot_say(seen.target, "NotSaid", f"azureADAuthenticationAsArmPolicy: {status or 'absent'}", seen)
-
-    yield from each_registry(estate, policy, judge)
+    status = _status(_policies(seen).azure_ad_authentication_as_arm_policy)
+    if status == "enabled":
+        yield passes(seen.target, "ArmTokensAccepted", "tokens for Azure Resource Manager are accepted", seen)
+    elif status == "disabled":
+        words = "tokens for Azure Resource Manager are refused: nodes of an isolated cluster cannot pull"
+        yield fails(seen.target, "ArmTokensRefused", words, seen)
+    else:
+        yield cannot_say(seen.target, "NotSaid", f"azureADAuthenticationAsArmPolicy: {status or 'absent'}", seen)
 
 
 def _where_aks_keeps_it(estate: Estate, seen: Seen[Registry], found: Judgement, setting: str, off: str) -> Judgement:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.registries import Registry, RoleAssignment
 from hermetic.audit.estate.estate import Estate
@@ -41,14 +41,10 @@ az role assignment delete --ids ASSIGNMENT_ID"""
 Assigned = Mapping[str, list[RoleAssignment]]
 
 
-@check("acr-push-identity")
-def acr_push_identity(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("acr-push-identity", each_registry)
+def acr_push_identity(estate: Estate, policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
     """Every role, at the registry or above it, of an identity that a node or a pod can use."""
-
-    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
-        yield _judge(estate, policy, seen)
-
-    yield from each_registry(estate, policy, judge)
+    yield _judge(estate, policy, seen)
 
 
 def _judge(estate: Estate, policy: Policy, seen: Seen[Registry]) -> Judgement:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.checks.registries.access import export_status
 from hermetic.audit.checks.registries.tiers import lesser_tier
 from hermetic.audit.estate.azure.registries import (
@@ -29,94 +29,76 @@ OFF, ON = "disabled", "enabled"
 IPV4, DUAL_STACK = "ipv4", "ipv4andipv6"
 
 
-@check("acr-writable-cache")
-def acr_writable_cache(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("acr-writable-cache", each_registry)
+def acr_writable_cache(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
     """Whether repositories behind cache rules accept pushes."""
-
-    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
-        shown = estate.one(RegistryInPreview, seen.target)
-        said = (shown.value.writable_cache_repos if shown.value is not None else None) or ""
-        if said.lower() == ON:
-            words = "repositories behind cache rules can be written to: a copy of an image can be replaced"
-            yield fails(
-                seen.target, "CacheWritable", words, shown, paths=(path_of(POD, REGISTRY, hops.pod("other pod")),)
-            )
-        elif said.lower() == OFF:
-            yield passes(seen.target, "CacheReadOnly", "repositories behind cache rules are read-only", shown)
-        else:
-            yield cannot_say(seen.target, "NotSaid", f"writableCacheRepos is {said or 'absent'}", shown)
-
-    yield from each_registry(estate, policy, judge)
+    shown = estate.one(RegistryInPreview, seen.target)
+    said = (shown.value.writable_cache_repos if shown.value is not None else None) or ""
+    if said.lower() == ON:
+        words = "repositories behind cache rules can be written to: a copy of an image can be replaced"
+        yield fails(seen.target, "CacheWritable", words, shown, paths=(path_of(POD, REGISTRY, hops.pod("other pod")),))
+    elif said.lower() == OFF:
+        yield passes(seen.target, "CacheReadOnly", "repositories behind cache rules are read-only", shown)
+    else:
+        yield cannot_say(seen.target, "NotSaid", f"writableCacheRepos is {said or 'absent'}", shown)
 
 
-@check("acr-endpoints")
-def acr_endpoints(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("acr-endpoints", each_registry)
+def acr_endpoints(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
     """Regional and IPv6 endpoints beside the one that every registry has."""
-
-    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
-        shown = estate.one(RegistryInPreview, seen.target)
-        regional = (shown.value.regional_endpoints if shown.value is not None else None) or ""
-        protocol = (shown.value.endpoint_protocol if shown.value is not None else None) or ""
-        more = ["has an endpoint for each region"] if regional.lower() == ON else []
-        more += ["answers by IPv6 on its public endpoints"] if protocol.lower() == DUAL_STACK else []
-        if more:
-            words = f"the registry {' and '.join(more)}"
-            yield fails(seen.target, "MoreEndpoints", words, shown, paths=(path_of(INTERNET, REGISTRY),))
-        elif (regional.lower(), protocol.lower()) == (OFF, IPV4):
-            words = "no endpoint for each region, and none by IPv6"
-            yield passes(seen.target, "OneEndpoint", words, shown)
-        else:
-            words = f"regionalEndpoints is {regional or 'absent'}, endpointProtocol is {protocol or 'absent'}"
-            yield cannot_say(seen.target, "NotSaid", words, shown)
-
-    yield from each_registry(estate, policy, judge)
+    shown = estate.one(RegistryInPreview, seen.target)
+    regional = (shown.value.regional_endpoints if shown.value is not None else None) or ""
+    protocol = (shown.value.endpoint_protocol if shown.value is not None else None) or ""
+    more = ["has an endpoint for each region"] if regional.lower() == ON else []
+    more += ["answers by IPv6 on its public endpoints"] if protocol.lower() == DUAL_STACK else []
+    if more:
+        words = f"the registry {' and '.join(more)}"
+        yield fails(seen.target, "MoreEndpoints", words, shown, paths=(path_of(INTERNET, REGISTRY),))
+    elif (regional.lower(), protocol.lower()) == (OFF, IPV4):
+        words = "no endpoint for each region, and none by IPv6"
+        yield passes(seen.target, "OneEndpoint", words, shown)
+    else:
+        words = f"regionalEndpoints is {regional or 'absent'}, endpointProtocol is {protocol or 'absent'}"
+        yield cannot_say(seen.target, "NotSaid", words, shown)
 
 
-@check("acr-pipelines")
-def acr_pipelines(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("acr-pipelines", each_registry)
+def acr_pipelines(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
     """An export pipeline writes artifacts to a storage account, possibly of another tenant."""
-
-    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
-        if tier := lesser_tier(seen):
-            yield does_not_apply(seen.target, "NotInTier", f"a registry of tier {tier} can have none", seen)
-            return
-        found, status = estate.every(ExportPipeline, seen.target), export_status(seen)
-        if found.problem is not None and not found.items and status == OFF:
-            words = "export is disabled, and Azure lets no registry disable it while it has an export pipeline"
-            yield passes(seen.target, "ExportOff", words, seen)
-        elif found.items:
-            words = "; ".join(f"{one.name} exports to {_place(one)}" for one in found)
-            fill, path = (
-                {"ATTACHED_ID": [one.id for one in found]},
-                path_of(REGISTRY, "export pipeline", hops.storage("storage account")),
-            )
-            yield fails(seen.target, "ExportPipeline", words, seen, found, paths=(path,), fill=fill)
-        else:
-            yield passes(seen.target, "NoExportPipeline", "the registry has no export pipeline", seen, found)
-
-    yield from each_registry(estate, policy, judge)
+    if tier := lesser_tier(seen):
+        yield does_not_apply(seen.target, "NotInTier", f"a registry of tier {tier} can have none", seen)
+        return
+    found, status = estate.every(ExportPipeline, seen.target), export_status(seen)
+    if found.problem is not None and not found.items and status == OFF:
+        words = "export is disabled, and Azure lets no registry disable it while it has an export pipeline"
+        yield passes(seen.target, "ExportOff", words, seen)
+    elif found.items:
+        words = "; ".join(f"{one.name} exports to {_place(one)}" for one in found)
+        fill, path = (
+            {"ATTACHED_ID": [one.id for one in found]},
+            path_of(REGISTRY, "export pipeline", hops.storage("storage account")),
+        )
+        yield fails(seen.target, "ExportPipeline", words, seen, found, paths=(path,), fill=fill)
+    else:
+        yield passes(seen.target, "NoExportPipeline", "the registry has no export pipeline", seen, found)
 
 
-@check("acr-tasks")
-def acr_tasks(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("acr-tasks", each_registry)
+def acr_tasks(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
     """Tasks run any container, on machines in Microsoft's network or in the subnet of an agent pool."""
-
-    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
-        every = estate.every(RegistryTask, seen.target)
-        running = [one for one in every if (one.status or "").lower() != OFF]
-        told = [(one.id, f"task {one.name} runs containers") for one in running]
-        pools: Listing[RegistryAgentPool] | None = None
-        if not lesser_tier(seen):
-            pools = estate.every(RegistryAgentPool, seen.target)
-            told += [(one.id, f"agent pool {one.name} has machines in {_network(one)}") for one in pools]
-        asked = (seen, every) if pools is None else (seen, every, pools)
-        if told:
-            fill, words = {"ATTACHED_ID": [one for one, _ in told]}, "; ".join(words for _, words in told)
-            yield fails(seen.target, "Task", words, *asked, paths=(path_of(REGISTRY, "task", INTERNET),), fill=fill)
-        else:
-            yield passes(seen.target, "NoTask", "the registry runs no task and has no agent pool", *asked)
-
-    yield from each_registry(estate, policy, judge)
+    every = estate.every(RegistryTask, seen.target)
+    running = [one for one in every if (one.status or "").lower() != OFF]
+    told = [(one.id, f"task {one.name} runs containers") for one in running]
+    pools: Listing[RegistryAgentPool] | None = None
+    if not lesser_tier(seen):
+        pools = estate.every(RegistryAgentPool, seen.target)
+        told += [(one.id, f"agent pool {one.name} has machines in {_network(one)}") for one in pools]
+    asked = (seen, every) if pools is None else (seen, every, pools)
+    if told:
+        fill, words = {"ATTACHED_ID": [one for one, _ in told]}, "; ".join(words for _, words in told)
+        yield fails(seen.target, "Task", words, *asked, paths=(path_of(REGISTRY, "task", INTERNET),), fill=fill)
+    else:
+        yield passes(seen.target, "NoTask", "the registry runs no task and has no agent pool", *asked)
 
 
 def _place(one: ExportPipeline) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.estate.azure.registries import Registry, RegistryToken, ScopeMap
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Missing, Seen
@@ -18,14 +18,10 @@ from hermetic.errors import FactDamaged
 READING = ("/content/read", "/metadata/read")
 
 
-@check("acr-tokens")
-def acr_tokens(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("acr-tokens", each_registry)
+def acr_tokens(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
     """Medium where a token that can sign in may write, low where all of them only read."""
-
-    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
-        yield from _judge(estate, seen)
-
-    yield from each_registry(estate, policy, judge)
+    yield from _judge(estate, seen)
 
 
 def _judge(estate: Estate, seen: Seen[Registry]) -> Iterator[Judgement]:

@@ -47,8 +47,8 @@ def route_bgp_propagation(estate: Estate, policy: Policy) -> Iterator[Judgement]
         else:
             yield from _in_reach(estate, policy, served.table.id, subnets, served.seen)
 
-    yield from each_subnet(estate, without_table)
-    yield from (one for one in each_table(estate, judge) if one.reason != "NoRouteTable")
+    yield from each_subnet(estate, policy, without_table)
+    yield from (one for one in each_table(estate, policy, judge) if one.reason != "NoRouteTable")
 
 
 def _in_reach(
@@ -116,8 +116,8 @@ def route_table_missing(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         else:
             yield passes(served.table.id, "RoutedToNowhere", "the default routes are our own", served.seen, *looks)
 
-    yield from each_subnet(estate, without_table)
-    yield from (one for one in each_table(estate, judge) if one.reason != "NoRouteTable")
+    yield from each_subnet(estate, policy, without_table)
+    yield from (one for one in each_table(estate, policy, judge) if one.reason != "NoRouteTable")
 
 
 def _unrouted(around: SubnetContext, firewall: tuple[str, ...]) -> Iterator[str]:

@@ -14,6 +14,7 @@ from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, whatever_is_damaged
+from hermetic.audit.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,9 @@ class ServedTable:
         return any(not one.is_private or methods.may_serve(one.id) for one in self.subnets)
 
 
-def each_table(estate: Estate, judge: Callable[[ServedTable], Iterable[Judgement]]) -> Iterator[Judgement]:
+def each_table(
+    estate: Estate, policy: Policy, judge: Callable[[ServedTable], Iterable[Judgement]]
+) -> Iterator[Judgement]:
     """Apply `judge` to every route table of the cluster's subnets once; not applicable to a subnet without one."""
     by_table: defaultdict[str, list[SubnetContext]] = defaultdict(list)
 
@@ -43,7 +46,7 @@ def each_table(estate: Estate, judge: Callable[[ServedTable], Iterable[Judgement
         else:
             by_table[around.table.target.lower()].append(around)
 
-    yield from each_subnet(estate, gathered)
+    yield from each_subnet(estate, policy, gathered)
     for subnets in by_table.values():
         seen = subnets[0].table
         if seen is not None and seen.value is not None and not subnets[0].are_routes_seen:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.checks.routes.subnet_tables import ServedTable, each_table
 from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
 from hermetic.audit.egress.methods import Methods, methods_of
@@ -40,31 +40,27 @@ def route_default_internet(estate: Estate, policy: Policy) -> Iterator[Judgement
         if not found:
             yield passes(served.table.id, "NoDefaultToInternet", "no default route leads to the internet", served.seen)
 
-    yield from each_table(estate, judge)
+    yield from each_table(estate, policy, judge)
 
 
-@check("route-default-appliance")
-def route_default_appliance(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("route-default-appliance", each_table)
+def route_default_appliance(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[Judgement]:
     """A default route must have next hop `None`, or the declared firewall in the profile `filtered`."""
-
-    def judge(served: ServedTable) -> Iterator[Judgement]:
-        defaults = [way for way in _ways(served) if way.is_default and way.hop is not NextHopKind.INTERNET]
-        addresses, looks = declared_addresses(estate, policy)
-        unseen = [look for look in looks if look.problem is not None]
-        for way in defaults:
-            if leads_to_the_firewall(way, addresses):
-                words = "the default route leads to the declared firewall"
-                yield passes(served.table.id, "ToTheFirewall", words, served.seen, *looks)
-            elif unseen and way.hop is NextHopKind.FORWARDED:
-                words = "whether the default route leads to the declared firewall could not be seen"
-                yield cannot_say(served.table.id, "FirewallNotSeen", words, *unseen)
-            else:
-                yield _default(served, way)
-        if not defaults:
-            words = "no default route leads to an appliance or a gateway"
-            yield passes(served.table.id, "NoDefaultToAppliance", words, served.seen)
-
-    yield from each_table(estate, judge)
+    defaults = [way for way in _ways(served) if way.is_default and way.hop is not NextHopKind.INTERNET]
+    addresses, looks = declared_addresses(estate, policy)
+    unseen = [look for look in looks if look.problem is not None]
+    for way in defaults:
+        if leads_to_the_firewall(way, addresses):
+            words = "the default route leads to the declared firewall"
+            yield passes(served.table.id, "ToTheFirewall", words, served.seen, *looks)
+        elif unseen and way.hop is NextHopKind.FORWARDED:
+            words = "whether the default route leads to the declared firewall could not be seen"
+            yield cannot_say(served.table.id, "FirewallNotSeen", words, *unseen)
+        else:
+            yield _default(served, way)
+    if not defaults:
+        words = "no default route leads to an appliance or a gateway"
+        yield passes(served.table.id, "NoDefaultToAppliance", words, served.seen)
 
 
 def _default(served: ServedTable, way: OutboundRoute) -> Judgement:
@@ -92,7 +88,7 @@ def route_split_default(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             words = "every route but the default one is to private prefixes, or to our own"
             yield passes(served.table.id, "NoPublicPrefix", words, served.seen)
 
-    yield from each_table(estate, judge)
+    yield from each_table(estate, policy, judge)
 
 
 def _split(served: ServedTable, way: OutboundRoute, methods: Methods) -> Judgement:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.estate.azure.storage import AccountRules, StorageAccount
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
@@ -21,25 +21,21 @@ COPY_SCOPES = {"privatelink", "aad"}
 BYPASSES = {"none", "azureservices", "logging", "metrics"}
 
 
-@check("storage-public")
-def storage_public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("storage-public", each_account)
+def storage_public(_estate: Estate, _policy: Policy, seen: Seen[StorageAccount]) -> Iterator[Judgement]:
     """High where access is possible now; medium where only disabled public access makes permissive rules ineffective.
 
     Exceptions for Azure's services and for resource instances apply with public access off as well.
     """
-
-    def judge(seen: Seen[StorageAccount]) -> Iterator[Judgement]:
-        access = (seen.value.public_network_access if seen.value else None) or ""
-        rules = seen.value.network_acls if seen.value else None
-        if access.lower() not in CLOSED:
-            words = f"publicNetworkAccess is {access or 'absent, which means Enabled'}"
-            yield fails(seen.target, "PublicAccess", words, seen, paths=(path_of(INTERNET, STORAGE),))
-        elif rules is None:
-            yield cannot_say(seen.target, "RulesNotSeen", "the answer does not hold the network rules", seen)
-        else:
-            yield from _rules(seen, rules)
-
-    yield from each_account(estate, policy, judge)
+    access = (seen.value.public_network_access if seen.value else None) or ""
+    rules = seen.value.network_acls if seen.value else None
+    if access.lower() not in CLOSED:
+        words = f"publicNetworkAccess is {access or 'absent, which means Enabled'}"
+        yield fails(seen.target, "PublicAccess", words, seen, paths=(path_of(INTERNET, STORAGE),))
+    elif rules is None:
+        yield cannot_say(seen.target, "RulesNotSeen", "the answer does not hold the network rules", seen)
+    else:
+        yield from _rules(seen, rules)
 
 
 def _rules(seen: Seen[StorageAccount], rules: AccountRules) -> Iterator[Judgement]:
@@ -83,28 +79,24 @@ def _behind_the_door(rules: AccountRules) -> list[str]:
     return said
 
 
-@check("storage-copy-scope")
-def storage_copy_scope(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("storage-copy-scope", each_account)
+def storage_copy_scope(_estate: Estate, _policy: Policy, seen: Seen[StorageAccount]) -> Iterator[Judgement]:
     """Server-side copies and other ways for data to leave an account without passing the network."""
-
-    def judge(seen: Seen[StorageAccount]) -> Iterator[Judgement]:
-        value = seen.value
-        scope = (value.allowed_copy_scope if value else None) or ""
-        said = [*_switches(value)] if value is not None else []
-        if not scope:
-            said.append("allowedCopyScope is not set: copies may go to any account")
-        if scope.lower() == ANYWHERE:
-            said.append(f"allowedCopyScope is {scope}: copies may go to any account")
-        if said:
-            yield fails(
-                seen.target, "CopiesLeave", "; ".join(said), seen, paths=(path_of(STORAGE, "copy", "other account"),)
-            )
-        elif scope.lower() not in COPY_SCOPES:
-            yield cannot_say(seen.target, "ScopeUnknown", f"allowedCopyScope {scope!r} is not known", seen)
-        else:
-            yield passes(seen.target, "CopiesStay", f"allowedCopyScope is {scope}", seen)
-
-    yield from each_account(estate, policy, judge)
+    value = seen.value
+    scope = (value.allowed_copy_scope if value else None) or ""
+    said = [*_switches(value)] if value is not None else []
+    if not scope:
+        said.append("allowedCopyScope is not set: copies may go to any account")
+    if scope.lower() == ANYWHERE:
+        said.append(f"allowedCopyScope is {scope}: copies may go to any account")
+    if said:
+        yield fails(
+            seen.target, "CopiesLeave", "; ".join(said), seen, paths=(path_of(STORAGE, "copy", "other account"),)
+        )
+    elif scope.lower() not in COPY_SCOPES:
+        yield cannot_say(seen.target, "ScopeUnknown", f"allowedCopyScope {scope!r} is not known", seen)
+    else:
+        yield passes(seen.target, "CopiesStay", f"allowedCopyScope is {scope}", seen)
 
 
 def _switches(account: StorageAccount) -> Iterator[str]:

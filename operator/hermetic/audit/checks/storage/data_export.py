@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.checks.storage.accounts import CLOSED
 from hermetic.audit.cluster_scope import network_ids_of
 from hermetic.audit.estate.arm_ids import is_arm_id, same_id
@@ -24,19 +24,15 @@ WITHOUT_REPLICATION = {"filestorage", "storage"}
 WITHOUT_WEBSITE = {"filestorage", "storage", "blobstorage"}
 
 
-@check("storage-replication")
-def storage_replication(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("storage-replication", each_account)
+def storage_replication(estate: Estate, policy: Policy, seen: Seen[StorageAccount]) -> Iterator[Judgement]:
     """High where blobs are copied to an account that is not known to be ours, medium where it is."""
-
-    def judge(seen: Seen[StorageAccount]) -> Iterator[Judgement]:
-        kind = (seen.value.kind if seen.value is not None else None) or ""
-        if kind.lower() in WITHOUT_REPLICATION:
-            words = f"an account of kind {kind} replicates no objects"
-            yield does_not_apply(seen.target, "NoReplication", words, seen)
-        else:
-            yield from _replication(estate, policy, seen)
-
-    yield from each_account(estate, policy, judge)
+    kind = (seen.value.kind if seen.value is not None else None) or ""
+    if kind.lower() in WITHOUT_REPLICATION:
+        words = f"an account of kind {kind} replicates no objects"
+        yield does_not_apply(seen.target, "NoReplication", words, seen)
+    else:
+        yield from _replication(estate, policy, seen)
 
 
 def _replication(estate: Estate, policy: Policy, seen: Seen[StorageAccount]) -> Iterator[Judgement]:
@@ -75,51 +71,43 @@ def _is(account: str, seen: Seen[StorageAccount]) -> bool:
     return same_id(account, seen.target) or (bool(name) and account.lower() == name)
 
 
-@check("storage-local-users")
-def storage_local_users(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("storage-local-users", each_account)
+def storage_local_users(estate: Estate, _policy: Policy, seen: Seen[StorageAccount]) -> Iterator[Judgement]:
     """SFTP users; with SFTP or local users off, none of them can sign in."""
-
-    def judge(seen: Seen[StorageAccount]) -> Iterator[Judgement]:
-        account = seen.value
-        if account is None or not account.is_sftp_enabled:
-            yield passes(seen.target, "NoSftp", "SFTP is off, and local users sign in by nothing else", seen)
-        elif account.is_local_user_enabled is False:
-            yield passes(seen.target, "LocalUsersOff", "local users are turned off", seen)
+    account = seen.value
+    if account is None or not account.is_sftp_enabled:
+        yield passes(seen.target, "NoSftp", "SFTP is off, and local users sign in by nothing else", seen)
+    elif account.is_local_user_enabled is False:
+        yield passes(seen.target, "LocalUsersOff", "local users are turned off", seen)
+    else:
+        users = estate.every(LocalUser, seen.target)
+        names = ", ".join(one.name or "one without a name" for one in users)
+        if names:
+            words = f"local users sign in by SFTP, without Entra ID: {names}"
+            path = path_of(POD, STORAGE, "sftp user")
+            fill = {"RULE_NAME": [one.name for one in users if one.name]}
+            yield fails(seen.target, "LocalUsers", words, seen, users, paths=(path,), fill=fill)
         else:
-            users = estate.every(LocalUser, seen.target)
-            names = ", ".join(one.name or "one without a name" for one in users)
-            if names:
-                words = f"local users sign in by SFTP, without Entra ID: {names}"
-                path = path_of(POD, STORAGE, "sftp user")
-                fill = {"RULE_NAME": [one.name for one in users if one.name]}
-                yield fails(seen.target, "LocalUsers", words, seen, users, paths=(path,), fill=fill)
-            else:
-                yield passes(seen.target, "NoUser", "SFTP is on, and no local user is there", seen, users)
-
-    yield from each_account(estate, policy, judge)
+            yield passes(seen.target, "NoUser", "SFTP is on, and no local user is there", seen, users)
 
 
-@check("storage-static-website")
-def storage_static_website(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("storage-static-website", each_account)
+def storage_static_website(estate: Estate, _policy: Policy, seen: Seen[StorageAccount]) -> Iterator[Judgement]:
     """High where the site is reachable from the internet now, medium where disabled public access prevents it."""
-
-    def judge(seen: Seen[StorageAccount]) -> Iterator[Judgement]:
-        account = seen.value
-        kind = (account.kind if account is not None else None) or ""
-        if kind.lower() in WITHOUT_WEBSITE:
-            yield does_not_apply(seen.target, "NoWebsite", f"an account of kind {kind} serves no website", seen)
-            return
-        service = estate.one(BlobService, f"{seen.target}/blobServices/default")
-        site = service.value.static_website if service.value is not None else None
-        if site is None or site.enabled is None:
-            words = "the answer does not say whether the account serves a static website"
-            yield cannot_say(seen.target, "NotSaid", words, service)
-        elif not site.enabled:
-            yield passes(seen.target, "WebsiteOff", "the account serves no static website", seen, service)
-        else:
-            is_closed = account is not None and (account.public_network_access or "").lower() in CLOSED
-            words = "what lies in $web is served without a login" + ("; public access is off" if is_closed else "")
-            severity, path = None if is_closed else Severity.HIGH, path_of(POD, STORAGE, "static website", INTERNET)
-            yield fails(seen.target, "Website", words, seen, service, paths=(path,), severity=severity)
-
-    yield from each_account(estate, policy, judge)
+    account = seen.value
+    kind = (account.kind if account is not None else None) or ""
+    if kind.lower() in WITHOUT_WEBSITE:
+        yield does_not_apply(seen.target, "NoWebsite", f"an account of kind {kind} serves no website", seen)
+        return
+    service = estate.one(BlobService, f"{seen.target}/blobServices/default")
+    site = service.value.static_website if service.value is not None else None
+    if site is None or site.enabled is None:
+        words = "the answer does not say whether the account serves a static website"
+        yield cannot_say(seen.target, "NotSaid", words, service)
+    elif not site.enabled:
+        yield passes(seen.target, "WebsiteOff", "the account serves no static website", seen, service)
+    else:
+        is_closed = account is not None and (account.public_network_access or "").lower() in CLOSED
+        words = "what lies in $web is served without a login" + ("; public access is off" if is_closed else "")
+        severity, path = None if is_closed else Severity.HIGH, path_of(POD, STORAGE, "static website", INTERNET)
+        yield fails(seen.target, "Website", words, seen, service, paths=(path,), severity=severity)

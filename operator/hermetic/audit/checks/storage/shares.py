@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.cluster_scope import is_of_the_cluster, subnets_of
 from hermetic.audit.estate.azure.storage import FileShare, NfsProperties
 from hermetic.audit.estate.estate import Estate
@@ -15,27 +15,23 @@ from hermetic.audit.policy import Policy
 from hermetic.audit.registry_storage_scope import each_share
 
 
-@check("fileshare-public")
-def fileshare_public(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("fileshare-public", each_share)
+def fileshare_public(estate: Estate, _policy: Policy, seen: Seen[FileShare]) -> Iterator[Judgement]:
     """Absent counts as open: the service's default is not documented."""
-
-    def judge(seen: Seen[FileShare]) -> Iterator[Judgement]:
-        access = (seen.value.public_network_access if seen.value else None) or ""
-        properties = seen.value.public_access_properties if seen.value else None
-        listed = (properties.allowed_subnets or ()) if properties is not None else ()
-        strange = [one for one in listed if not is_of_the_cluster(estate, one)]
-        if access.lower() != "disabled":
-            words = f"publicNetworkAccess is {access or 'absent'}"
-            yield fails(seen.target, "PublicAccess", words, seen, paths=(path_of(INTERNET, STORAGE),))
-        elif strange and (gap := next((look for look in subnets_of(estate)[1] if look.problem), None)) is not None:
-            yield cannot_say(seen.target, "SubnetsNotSeen", "whose subnets it lets in was not seen whole", gap)
-        elif strange:
-            words = f"subnets that are not the cluster's are let in: {', '.join(strange)}"
-            yield fails(seen.target, "OtherSubnets", words, seen)
-        else:
-            yield passes(seen.target, "PrivateOnly", "publicNetworkAccess is Disabled", seen)
-
-    yield from each_share(estate, policy, judge)
+    access = (seen.value.public_network_access if seen.value else None) or ""
+    properties = seen.value.public_access_properties if seen.value else None
+    listed = (properties.allowed_subnets or ()) if properties is not None else ()
+    strange = [one for one in listed if not is_of_the_cluster(estate, one)]
+    if access.lower() != "disabled":
+        words = f"publicNetworkAccess is {access or 'absent'}"
+        yield fails(seen.target, "PublicAccess", words, seen, paths=(path_of(INTERNET, STORAGE),))
+    elif strange and (gap := next((look for look in subnets_of(estate)[1] if look.problem), None)) is not None:
+        yield cannot_say(seen.target, "SubnetsNotSeen", "whose subnets it lets in was not seen whole", gap)
+    elif strange:
+        words = f"subnets that are not the cluster's are let in: {', '.join(strange)}"
+        yield fails(seen.target, "OtherSubnets", words, seen)
+    else:
+        yield passes(seen.target, "PrivateOnly", "publicNetworkAccess is Disabled", seen)
 
 
 @check("fileshare-eit")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.cluster_scope import missing, network_ids_of, whole_or_unknown
 from hermetic.audit.egress.address_ranges import Space, is_public, space, union, without
 from hermetic.audit.egress.prefixes import network as prefix_of
@@ -29,20 +29,39 @@ from hermetic.audit.reachable_networks import each_network
 from hermetic.audit.topology import PlaceKind
 
 
-@check("vnet-gateway")
-def vnet_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """A gateway in the cluster's network: medium by itself, high with a connection that is not known to be down."""
+def _each_gateway(
+    estate: Estate,
+    policy: Policy,
+    judge: Callable[[VirtualNetworkGateway], Iterable[Judgement]],
+    *,
+    with_peers: bool = False,
+) -> Iterator[Judgement]:
+    """Apply `judge` to the gateways of each network; with `with_peers`, also to those used through a peering."""
 
     def of_network(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
-        gateways = gateways_in(estate, network)
-        for gateway in gateways:
-            yield _present(estate, gateway)
-        if gateways.items:
-            yield from whole_or_unknown(network.target, "its gateways", gateways)
+        near = gateways_in(estate, network)
+        far = [gateways_in(estate, one) for one in distant_networks(estate, network.target)] if with_peers else []
+        found = [gateway for listing in (near, *far) for gateway in listing]
+        for gateway in found:
+            yield from judge(gateway)
+        if found:
+            yield from whole_or_unknown(network.target, "its gateways", near, *far)
         else:
-            yield passes(network.target, "NoGateway", "no gateway sits in the network", network, gateways)
+            yield does_not_apply(network.target, "NoGateway", "there is no gateway", network, near, *far)
 
-    yield from each_network(estate, of_network)
+    yield from each_network(estate, policy, of_network)
+
+
+@check_each("vnet-gateway", each_network)
+def vnet_gateway(estate: Estate, _policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+    """A gateway in the cluster's network: medium by itself, high with a connection that is not known to be down."""
+    gateways = gateways_in(estate, network)
+    for gateway in gateways:
+        yield _present(estate, gateway)
+    if gateways.items:
+        yield from whole_or_unknown(network.target, "its gateways", gateways)
+    else:
+        yield passes(network.target, "NoGateway", "no gateway sits in the network", network, gateways)
 
 
 def _present(estate: Estate, gateway: VirtualNetworkGateway) -> Judgement:
@@ -57,20 +76,16 @@ def _is_down(connection: Seen[VirtualNetworkGatewayConnection]) -> bool:
     return connection.value is not None and (connection.value.connection_status or "").lower() == "notconnected"
 
 
-@check("gateway-connections")
-def gateway_connections(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("gateway-connections", _each_gateway)
+def gateway_connections(estate: Estate, _policy: Policy, gateway: VirtualNetworkGateway) -> Iterator[Judgement]:
     """Each connection of each gateway in the cluster's network."""
-
-    def judge(gateway: VirtualNetworkGateway) -> Iterator[Judgement]:
-        listing = connections_of(estate, gateway)
-        for one in listing:
-            yield _connection(gateway, one)
-        if listing.items:
-            yield from whole_or_unknown(gateway.id, "its connections", listing)
-        else:
-            yield passes(gateway.id, "NoConnection", "the gateway has no connection", gateway, listing)
-
-    yield from _each_gateway(estate, judge)
+    listing = connections_of(estate, gateway)
+    for one in listing:
+        yield _connection(gateway, one)
+    if listing.items:
+        yield from whole_or_unknown(gateway.id, "its connections", listing)
+    else:
+        yield passes(gateway.id, "NoConnection", "the gateway has no connection", gateway, listing)
 
 
 def _connection(gateway: VirtualNetworkGateway, seen: Seen[VirtualNetworkGatewayConnection]) -> Judgement:
@@ -87,25 +102,21 @@ def _connection(gateway: VirtualNetworkGateway, seen: Seen[VirtualNetworkGateway
     return cannot_say(seen.target, "StatusUnknown", f"connection status {status!r} is neither up nor down", seen)
 
 
-@check("gateway-p2s")
-def gateway_p2s(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("gateway-p2s", _each_gateway)
+def gateway_p2s(_estate: Estate, _policy: Policy, gateway: VirtualNetworkGateway) -> Iterator[Judgement]:
     """Point-to-site: client machines in the network, each with an internet connection of its own."""
-
-    def judge(gateway: VirtualNetworkGateway) -> Iterator[Judgement]:
-        configuration = gateway.vpn_client_configuration
-        pool = configuration.vpn_client_address_pool if configuration is not None else None
-        if pool is not None and pool.address_prefixes:
-            words = f"clients get addresses of {', '.join(pool.address_prefixes)}"
-            path = path_of(hops.vnet("of the cluster"), hops.gateway(f"gateway {gateway.name}"), "vpn client", INTERNET)
-            yield fails(gateway.id, "PointToSite", words, gateway, paths=(path,))
-        else:
-            yield passes(gateway.id, "NoClients", "no client address pool is set", gateway)
-
-    yield from _each_gateway(estate, judge)
+    configuration = gateway.vpn_client_configuration
+    pool = configuration.vpn_client_address_pool if configuration is not None else None
+    if pool is not None and pool.address_prefixes:
+        words = f"clients get addresses of {', '.join(pool.address_prefixes)}"
+        path = path_of(hops.vnet("of the cluster"), hops.gateway(f"gateway {gateway.name}"), "vpn client", INTERNET)
+        yield fails(gateway.id, "PointToSite", words, gateway, paths=(path,))
+    else:
+        yield passes(gateway.id, "NoClients", "no client address pool is set", gateway)
 
 
 @check("gateway-forced-tunnel")
-def gateway_forced_tunnel(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def gateway_forced_tunnel(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A default site, or a public prefix learned by BGP, routes internet traffic through the gateway."""
 
     def judge(gateway: VirtualNetworkGateway) -> Iterator[Judgement]:
@@ -124,7 +135,7 @@ def gateway_forced_tunnel(estate: Estate, _policy: Policy) -> Iterator[Judgement
         else:
             yield passes(gateway.id, "NoPublicRoute", "no default and no public prefix is learned", gateway, learned)
 
-    yield from _each_gateway(estate, judge, with_peers=True)
+    yield from _each_gateway(estate, policy, judge, with_peers=True)
 
 
 def _public_prefixes(learned: Seen[LearnedRoutes], own: Space) -> list[str]:
@@ -148,22 +159,3 @@ def _own_space(estate: Estate, gateway: VirtualNetworkGateway) -> Space:
     """Address space of the cluster's networks, of the gateway's, and of the peers of both."""
     networks = (*network_ids_of(estate), *map(parent_of, gateway.subnet_ids))
     return union(span for one in networks for span in network_space(estate, one))
-
-
-def _each_gateway(
-    estate: Estate, judge: Callable[[VirtualNetworkGateway], Iterable[Judgement]], *, with_peers: bool = False
-) -> Iterator[Judgement]:
-    """Apply `judge` to the gateways of each network; with `with_peers`, also to those used through a peering."""
-
-    def of_network(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
-        near = gateways_in(estate, network)
-        far = [gateways_in(estate, one) for one in distant_networks(estate, network.target)] if with_peers else []
-        found = [gateway for listing in (near, *far) for gateway in listing]
-        for gateway in found:
-            yield from judge(gateway)
-        if found:
-            yield from whole_or_unknown(network.target, "its gateways", near, *far)
-        else:
-            yield does_not_apply(network.target, "NoGateway", "there is no gateway", network, near, *far)
-
-    yield from each_network(estate, of_network)

@@ -38,7 +38,7 @@ def vwan_connection(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         none = "no virtual hub is connected"
         yield from each_or_none(network.target, ours, lambda one: _judge(estate, network, one), none, network, peerings)
 
-    yield from each_network(estate, of_network)
+    yield from each_network(estate, policy, of_network)
 
 
 def _by_peering(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:

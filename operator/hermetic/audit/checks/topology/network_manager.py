@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.checks.topology.locked_node_group import Applied, applied_in_graph, rules_of
 from hermetic.audit.cluster_scope import missing, subnets_of
 from hermetic.audit.egress.address_ranges import is_public
@@ -41,48 +41,40 @@ NETWORK_TAG = "virtualnetwork"
 INWARD_TAGS = {NETWORK_TAG, "azureloadbalancer"}
 
 
-@check("avnm-connectivity")
-def avnm_connectivity(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("avnm-connectivity", each_network)
+def avnm_connectivity(estate: Estate, _policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
     """A mesh or hub configuration joins networks without a visible peering."""
-
-    def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
-        pages, looks = _pages(estate, EffectiveConnectivity, network.target)
-        applied = [one for page in pages for one in page.value or ()]
-        if applied:
-            names = ", ".join(one.id or "not named" for one in applied)
-            yield fails(
-                network.target,
-                "ConnectivityApplied",
-                f"Network Manager joins this network with others: {names}",
-                *looks,
-                paths=(path_of(hops.vnet(name_of(network.target)), hops.peer("peer vnet by network manager")),),
-                fill=_named(estate, network.target, [one.id for one in applied]),
-            )
-        else:
-            yield passes(network.target, "NothingApplied", "no connectivity configuration is applied", *looks)
-            if is_locked(looks[0]):
-                yield from _joined_behind_the_lock(estate, network.target)
-
-    yield from each_network(estate, judge)
-
-
-@check("avnm-admin-rules")
-def avnm_admin_rules(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """An admin rule that allows is evaluated before every security group."""
-
-    def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
-        pages, looks = _pages(estate, EffectiveAdminRules, network.target)
-        yield passes(network.target, "NoAdminAllow", "no admin rule allows packets to the internet", *looks)
-        rules = [rule for page in pages for rule in page.value or ()]
-        for rule in rules:
-            yield from _filled(estate, network.target, rule, _rule(network.target, network.target, rule, looks))
-        through_the_tag = [rule for rule in rules if _always_allows_the_network_tag(rule)]
-        if through_the_tag:
-            yield from _widened(estate, policy, network.target, network.target, through_the_tag, looks)
+    pages, looks = _pages(estate, EffectiveConnectivity, network.target)
+    applied = [one for page in pages for one in page.value or ()]
+    if applied:
+        names = ", ".join(one.id or "not named" for one in applied)
+        yield fails(
+            network.target,
+            "ConnectivityApplied",
+            f"Network Manager joins this network with others: {names}",
+            *looks,
+            paths=(path_of(hops.vnet(name_of(network.target)), hops.peer("peer vnet by network manager")),),
+            fill=_named(estate, network.target, [one.id for one in applied]),
+        )
+    else:
+        yield passes(network.target, "NothingApplied", "no connectivity configuration is applied", *looks)
         if is_locked(looks[0]):
-            yield from _rules_behind_the_lock(estate, policy, network.target)
+            yield from _joined_behind_the_lock(estate, network.target)
 
-    yield from each_network(estate, judge)
+
+@check_each("avnm-admin-rules", each_network)
+def avnm_admin_rules(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+    """An admin rule that allows is evaluated before every security group."""
+    pages, looks = _pages(estate, EffectiveAdminRules, network.target)
+    yield passes(network.target, "NoAdminAllow", "no admin rule allows packets to the internet", *looks)
+    rules = [rule for page in pages for rule in page.value or ()]
+    for rule in rules:
+        yield from _filled(estate, network.target, rule, _rule(network.target, network.target, rule, looks))
+    through_the_tag = [rule for rule in rules if _always_allows_the_network_tag(rule)]
+    if through_the_tag:
+        yield from _widened(estate, policy, network.target, network.target, through_the_tag, looks)
+    if is_locked(looks[0]):
+        yield from _rules_behind_the_lock(estate, policy, network.target)
 
 
 def _joined_behind_the_lock(estate: Estate, network: str) -> Iterator[Judgement]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.network_members import InhabitedNetwork
 from hermetic.audit.estate.azure.vnet import Peering, VirtualNetwork
@@ -20,62 +20,68 @@ from hermetic.audit.reachable_networks import each_network, each_or_none
 PERMISSION = f"{Peering.TYPE}/read"
 
 
-@check("peering-any")
-def peering_any(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def _each_peering(
+    estate: Estate, policy: Policy, judge: Callable[[Seen[VirtualNetwork], Peering], Iterable[Judgement]]
+) -> Iterator[Judgement]:
+    def of_network(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+        def of_peering(peering: Peering) -> Iterator[Judgement]:
+            if peering.connects:
+                yield from judge(network, peering)
+            else:
+                yield passes(peering.id, "NotConnected", f"the peering is {peering.peering_state}", peering)
+
+        listing = _listed(estate, network.target)
+        yield from each_or_none(network.target, listing, of_peering, "the network has no peering", network)
+
+    yield from each_network(estate, policy, of_network)
+
+
+@check_each("peering-any", _each_peering)
+def peering_any(
+    _estate: Estate, policy: Policy, network: Seen[VirtualNetwork], peering: Peering
+) -> Iterator[Judgement]:
     """A connected peering to a network that the policy does not list."""
-
-    def judge(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
-        remote = _remote(peering)
-        if remote and policy.allows_peering(peering.id, remote):
-            yield passes(peering.id, "PeeringAllowed", f"the policy allows the peering with {remote}", peering)
-        elif (peering.peering_state or "").lower() == "connected":
-            yield fails(
-                peering.id,
-                "PeeringNotAllowed",
-                f"the network is joined with {remote or 'a network that the answer does not name'}",
-                peering,
-                paths=(path_of(hops.vnet(name_of(network.target)), _peer(peering)),),
-            )
-        else:
-            yield cannot_say(
-                peering.id, "StateUnknown", f"peering state {peering.peering_state!r} is not known", peering
-            )
-
-    yield from _each_peering(estate, judge)
+    remote = _remote(peering)
+    if remote and policy.allows_peering(peering.id, remote):
+        yield passes(peering.id, "PeeringAllowed", f"the policy allows the peering with {remote}", peering)
+    elif (peering.peering_state or "").lower() == "connected":
+        yield fails(
+            peering.id,
+            "PeeringNotAllowed",
+            f"the network is joined with {remote or 'a network that the answer does not name'}",
+            peering,
+            paths=(path_of(hops.vnet(name_of(network.target)), _peer(peering)),),
+        )
+    else:
+        yield cannot_say(peering.id, "StateUnknown", f"peering state {peering.peering_state!r} is not known", peering)
 
 
-@check("peering-remote-gateway")
-def peering_remote_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("peering-remote-gateway", _each_peering)
+def peering_remote_gateway(
+    _estate: Estate, _policy: Policy, network: Seen[VirtualNetwork], peering: Peering
+) -> Iterator[Judgement]:
     """Using the peer's gateway adds every default route that the gateway has learned."""
-
-    def judge(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
-        path = path_of(hops.vnet(name_of(network.target)), _peer(peering), GATEWAY, ON_PREMISES)
-        yield _off(peering, peering.use_remote_gateways, "useRemoteGateways", path)
-
-    yield from _each_peering(estate, judge)
+    path = path_of(hops.vnet(name_of(network.target)), _peer(peering), GATEWAY, ON_PREMISES)
+    yield _off(peering, peering.use_remote_gateways, "useRemoteGateways", path)
 
 
-@check("peering-gateway-transit")
-def peering_gateway_transit(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("peering-gateway-transit", _each_peering)
+def peering_gateway_transit(
+    _estate: Estate, _policy: Policy, network: Seen[VirtualNetwork], peering: Peering
+) -> Iterator[Judgement]:
     """Lets a peer use the gateway of the cluster's network."""
-
-    def judge(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
-        path = path_of(_peer(peering), hops.vnet(name_of(network.target)), GATEWAY, ON_PREMISES)
-        yield _off(peering, peering.allow_gateway_transit, "allowGatewayTransit", path)
-
-    yield from _each_peering(estate, judge)
+    path = path_of(_peer(peering), hops.vnet(name_of(network.target)), GATEWAY, ON_PREMISES)
+    yield _off(peering, peering.allow_gateway_transit, "allowGatewayTransit", path)
 
 
-@check("peering-forwarded")
-def peering_forwarded(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("peering-forwarded", _each_peering)
+def peering_forwarded(
+    estate: Estate, _policy: Policy, network: Seen[VirtualNetwork], peering: Peering
+) -> Iterator[Judgement]:
     """Forwarded traffic, on our side (relays reach us) and on the remote side (our packets are forwarded on)."""
-
-    def judge(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
-        path = path_of(hops.vnet(name_of(network.target)), _peer(peering), hops.firewall("appliance"))
-        yield _off(peering, peering.allow_forwarded_traffic, "allowForwardedTraffic", path)
-        yield from _far_side(estate, network, peering, path)
-
-    yield from _each_peering(estate, judge)
+    path = path_of(hops.vnet(name_of(network.target)), _peer(peering), hops.firewall("appliance"))
+    yield _off(peering, peering.allow_forwarded_traffic, "allowForwardedTraffic", path)
+    yield from _far_side(estate, network, peering, path)
 
 
 def _far_side(estate: Estate, network: Seen[VirtualNetwork], peering: Peering, path: Path) -> Iterator[Judgement]:
@@ -92,36 +98,18 @@ def _far_side(estate: Estate, network: Seen[VirtualNetwork], peering: Peering, p
         yield cannot_say(peering.id, "FarSideNotSeen", message, listing)
 
 
-@check("peering-subnet-scope")
-def peering_subnet_scope(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """A peering of some subnets only: every other check treats it as one of whole networks."""
-
-    def judge(_network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
-        named = (*peering.local_subnet_names, *peering.remote_subnet_names)
-        if peering.peer_complete_vnets is False or named or peering.enable_only_ipv6_peering:
-            what = "IPv6 only" if peering.enable_only_ipv6_peering else f"subnets {', '.join(named) or 'not named'}"
-            message = f"the peering joins parts of both networks ({what}); every other check takes it for whole"
-            yield fails(peering.id, "PartialPeering", message, peering)
-        else:
-            yield passes(peering.id, "WholeNetworks", "the peering joins whole networks", peering)
-
-    yield from _each_peering(estate, judge)
-
-
-def _each_peering(
-    estate: Estate, judge: Callable[[Seen[VirtualNetwork], Peering], Iterable[Judgement]]
+@check_each("peering-subnet-scope", _each_peering)
+def peering_subnet_scope(
+    _estate: Estate, _policy: Policy, _network: Seen[VirtualNetwork], peering: Peering
 ) -> Iterator[Judgement]:
-    def of_network(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
-        def of_peering(peering: Peering) -> Iterator[Judgement]:
-            if peering.connects:
-                yield from judge(network, peering)
-            else:
-                yield passes(peering.id, "NotConnected", f"the peering is {peering.peering_state}", peering)
-
-        listing = _listed(estate, network.target)
-        yield from each_or_none(network.target, listing, of_peering, "the network has no peering", network)
-
-    yield from each_network(estate, of_network)
+    """A peering of some subnets only: every other check treats it as one of whole networks."""
+    named = (*peering.local_subnet_names, *peering.remote_subnet_names)
+    if peering.peer_complete_vnets is False or named or peering.enable_only_ipv6_peering:
+        what = "IPv6 only" if peering.enable_only_ipv6_peering else f"subnets {', '.join(named) or 'not named'}"
+        message = f"the peering joins parts of both networks ({what}); every other check takes it for whole"
+        yield fails(peering.id, "PartialPeering", message, peering)
+    else:
+        yield passes(peering.id, "WholeNetworks", "the peering joins whole networks", peering)
 
 
 def _listed(estate: Estate, network: str) -> Listing[Peering]:

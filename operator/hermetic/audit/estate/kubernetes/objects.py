@@ -133,14 +133,18 @@ class KubernetesObject(Resource):
 
 K = TypeVar("K", bound=KubernetesObject)
 
+DECLARED: list[type[KubernetesObject]] = []
+"""Every kind that `api_object` declares."""
+
 
 def api_object(
     kind: str, name: str, *, namespaced: bool = True, also_served_as: tuple[str, ...] = ()
 ) -> Callable[[type[K]], type[K]]:
-    """Declare the decorated model as that of a kind: group/version/plural and the name of the kind."""
+    """Declare the decorated model as that of a kind, to be listed: group/version/plural and the name of the kind."""
 
     def declare(model: type[K]) -> type[K]:
         model.TYPE, model.KIND, model.NAMESPACED, model.ALSO_SERVED_AS = kind, name, namespaced, also_served_as
+        DECLARED.append(model)
         return model
 
     return declare

@@ -15,6 +15,7 @@ from hermetic.audit.estate.kubernetes.objects import EVERYWHERE, KubernetesObjec
 from hermetic.audit.estate.observation import Listing, Observation
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.audit.evaluation import Judgement, cannot_say, passes, unreadable
+from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
 
 K = TypeVar("K", bound=KubernetesObject)
@@ -59,6 +60,19 @@ def settled(
     broken = next((look for look in looks if look.problem is not None), None)
     if broken is not None:
         yield cannot_say(estate.cluster, "ListNotWhole", "there may be more than what was found", broken)
+
+
+def each_object(
+    kind: type[K], reason: str, fine: str
+) -> Callable[[Estate, Policy, Objections[K]], Iterator[Judgement]]:
+    """For `check_each`: judge every object of a kind that each cluster has; `reason` and `fine` are of the Pass."""
+
+    def each(estate: Estate, _policy: Policy, judge: Objections[K]) -> Iterator[Judgement]:
+        listing = never_empty(everywhere(estate, kind), kind)
+        words = f"{counted(len(listing), kind.KIND)}: {fine}"
+        yield from settled(estate, objections(listing, judge), reason, words, listing)
+
+    return each
 
 
 def counted(number: int, what: str, whats: str = "") -> str:

@@ -10,6 +10,10 @@ from hermetic.audit.policy import Policy
 
 def trust_of(estate: Estate, policy: Policy) -> PlatformTrust:
     """The trust settings; a namespace that needs an API group counts only where the API server serves that group."""
+    return estate.once(("trust", policy), lambda: _trust(estate, policy))
+
+
+def _trust(estate: Estate, policy: Policy) -> PlatformTrust:
     served = {group.id for group in estate.every(ServedGroup, SERVED.target)}
     shown = (namespace for namespace, group in SHOWN_BY.items() if group in served)
     approved = frozenset(one.lower() for one in policy.allowed_registries)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.templates import CONTROLLERS, Resting, as_pod
 from hermetic.audit.estate.observation import Listing, merged
-from hermetic.audit.kube_findings import everywhere
+from hermetic.audit.evaluation import Judgement
+from hermetic.audit.kube_findings import Objections, counted, everywhere, objections, settled
+from hermetic.audit.policy import Policy
 
 
 def pods_and_templates(estate: Estate) -> Listing[Pod]:
@@ -22,3 +26,17 @@ def _as_pods(estate: Estate, kind: type[Resting]) -> Listing[Pod]:
     listing = everywhere(estate, kind)
     made = tuple(pod for one in listing if (pod := as_pod(one)) is not None)
     return Listing(listing.target, made, listing.evidence, listing.problem)
+
+
+def each_pod(reason: str, fine: str) -> Callable[[Estate, Policy, Objections[Pod]], Iterator[Judgement]]:
+    """For `check_each`: judge every pod that has not ended, and every template; `reason` and `fine` are of the Pass."""
+
+    def each(estate: Estate, _policy: Policy, judge: Objections[Pod]) -> Iterator[Judgement]:
+        def of_pod(pod: Pod) -> Iterable[Judgement]:
+            return () if pod.has_ended else judge(pod)
+
+        pods = pods_and_templates(estate)
+        words = f"{counted(len(pods), 'pod')}: {fine}"
+        yield from settled(estate, objections(pods, of_pod), reason, words, pods)
+
+    return each

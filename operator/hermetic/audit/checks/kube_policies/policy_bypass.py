@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hermetic.api.field_managers import ANNOTATIONS, LABELS, SPEC
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import StaticGatewayConfiguration
 from hermetic.audit.estate.kubernetes.pods import Pod
@@ -14,7 +14,7 @@ from hermetic.audit.evaluation import Judgement, fails
 from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.kube_findings import counted, everywhere, objections, settled
 from hermetic.audit.policy import Policy
-from hermetic.audit.workloads import pods_and_templates
+from hermetic.audit.workloads import each_pod, pods_and_templates
 
 STATIC_GATEWAY = "kubernetes.azure.com/static-gateway-configuration"
 SERVICE_GATEWAY = "kubernetes.azure.com/service-egress-gateway"
@@ -55,21 +55,15 @@ def k8s_static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     yield from settled(estate, said, "NoStaticEgressGateway", fine, gateways, pods)
 
 
-@check("k8s-svc-egress-gateway")
-def k8s_svc_egress_gateway(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("k8s-svc-egress-gateway", each_pod("NoServiceEgressGateway", "none is labelled for the service gateway"))
+def k8s_svc_egress_gateway(_estate: Estate, _policy: Policy, pod: Pod) -> Iterator[Judgement]:
     """A label routes a pod's traffic through the service gateway's own NAT."""
-    pods = pods_and_templates(estate)
-
-    def judge(pod: Pod) -> Iterator[Judgement]:
-        if not pod.has_ended and SERVICE_GATEWAY in pod.labels:
-            yield fails(
-                pod.workload,
-                "UsesServiceEgressGateway",
-                f"its pods are labelled {SERVICE_GATEWAY}={pod.labels[SERVICE_GATEWAY]}",
-                pod,
-                paths=(path_of(hops.kubernetes(pod.workload), hops.service("service gateway"), INTERNET),),
-                blames=(LABELS,),
-            )
-
-    fine = f"{counted(len(pods), 'pod')}: none is labelled for the service gateway"
-    yield from settled(estate, objections(pods, judge), "NoServiceEgressGateway", fine, pods)
+    if SERVICE_GATEWAY in pod.labels:
+        yield fails(
+            pod.workload,
+            "UsesServiceEgressGateway",
+            f"its pods are labelled {SERVICE_GATEWAY}={pod.labels[SERVICE_GATEWAY]}",
+            pod,
+            paths=(path_of(hops.kubernetes(pod.workload), hops.service("service gateway"), INTERNET),),
+            blames=(LABELS,),
+        )

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from hermetic.api.field_managers import annotation
 from hermetic.api.public_services import ASKS_FOR_PUBLIC, INTERNAL, PREFIX, set_among
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.hops import INTERNET, path_of
-from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
+from hermetic.audit.kube_findings import each_object
 from hermetic.audit.policy import Policy
 
 OF_A_BALANCER = (annotation(INTERNAL), ("spec", "type"))
@@ -20,57 +20,47 @@ OF_A_BALANCER = (annotation(INTERNAL), ("spec", "type"))
 ADDRESSES = (f"{PREFIX}azure-load-balancer-ipv4", f"{PREFIX}azure-load-balancer-ipv6")
 
 
-@check("k8s-public-lb")
-def k8s_public_lb(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("k8s-public-lb", each_object(Service, "AllInternal", "every load balancer among them is internal"))
+def k8s_public_lb(_estate: Estate, policy: Policy, service: Service) -> Iterator[Judgement]:
     """Only the annotation value "true" makes it private; every other value, and none, is public."""
-    services = never_empty(everywhere(estate, Service), Service)
-
-    def judge(service: Service) -> Iterator[Judgement]:
-        if not service.is_load_balancer:
-            return
-        why = tuple(_what_is_public(service, policy))
-        if why:
-            yield fails(
-                service.id,
-                "LoadBalancerNotInternal",
-                "; ".join(why),
-                service,
-                paths=(path_of(INTERNET, hops.load_balancer("public load balancer"), hops.kubernetes(service.id)),),
-                blames=(*map(annotation, set_among(ASKS_FOR_PUBLIC, service.annotations)), *OF_A_BALANCER),
-            )
-        elif service.spec.load_balancer_class:
-            yield cannot_say(
-                service.id,
-                "LoadBalancerClassUnknown",
-                f"loadBalancerClass {service.spec.load_balancer_class}: Azure's controller leaves it to another one, "
-                "which may give it a public side",
-                service,
-                remedy="Remove spec.loadBalancerClass, or accept the controller by an exception.",
-            )
-
-    fine = f"{counted(len(services), 'Service')}: every load balancer among them is internal"
-    yield from settled(estate, objections(services, judge), "AllInternal", fine, services)
+    if not service.is_load_balancer:
+        return
+    why = tuple(_what_is_public(service, policy))
+    if why:
+        yield fails(
+            service.id,
+            "LoadBalancerNotInternal",
+            "; ".join(why),
+            service,
+            paths=(path_of(INTERNET, hops.load_balancer("public load balancer"), hops.kubernetes(service.id)),),
+            blames=(*map(annotation, set_among(ASKS_FOR_PUBLIC, service.annotations)), *OF_A_BALANCER),
+        )
+    elif service.spec.load_balancer_class:
+        yield cannot_say(
+            service.id,
+            "LoadBalancerClassUnknown",
+            f"loadBalancerClass {service.spec.load_balancer_class}: Azure's controller leaves it to another one, "
+            "which may give it a public side",
+            service,
+            remedy="Remove spec.loadBalancerClass, or accept the controller by an exception.",
+        )
 
 
-@check("k8s-lb-status-ip")
-def k8s_lb_status_ip(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each(
+    "k8s-lb-status-ip", each_object(Service, "NoPublicAddress", "none was given a public address or a host name")
+)
+def k8s_lb_status_ip(_estate: Estate, policy: Policy, service: Service) -> Iterator[Judgement]:
     """The address that was given decides: the annotation may have been set after it was given."""
-    services = never_empty(everywhere(estate, Service), Service)
-
-    def judge(service: Service) -> Iterator[Judgement]:
-        public = tuple(one for one in service.given if policy.is_public(one))
-        if public:
-            yield fails(
-                service.id,
-                "PublicAddressGiven",
-                f"the load balancer gave it {', '.join(public)}",
-                service,
-                paths=(path_of(INTERNET, public[0], hops.kubernetes(service.id)),),
-                blames=OF_A_BALANCER,
-            )
-
-    fine = f"{counted(len(services), 'Service')}: none was given a public address or a host name"
-    yield from settled(estate, objections(services, judge), "NoPublicAddress", fine, services)
+    public = tuple(one for one in service.given if policy.is_public(one))
+    if public:
+        yield fails(
+            service.id,
+            "PublicAddressGiven",
+            f"the load balancer gave it {', '.join(public)}",
+            service,
+            paths=(path_of(INTERNET, public[0], hops.kubernetes(service.id)),),
+            blames=OF_A_BALANCER,
+        )
 
 
 def _what_is_public(service: Service, policy: Policy) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hermetic.api.field_managers import annotation
 from hermetic.api.public_services import SHARED_BY_MESH, switched_on
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.checks.kube_services.slices import addresses_of, outside
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.names import is_inside
@@ -17,7 +17,7 @@ from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import POD, path_of
-from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
+from hermetic.audit.kube_findings import counted, each_object, everywhere, never_empty, objections, settled
 from hermetic.audit.policy import Policy
 
 # The API server writes this one, with its own address: `aks-private-api` judges whether that is public.
@@ -26,59 +26,47 @@ API_SERVER = ("default", "kubernetes", "kubernetes")
 SHOWN = 5
 
 
-@check("k8s-externalips")
-def k8s_externalips(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("k8s-externalips", each_object(Service, "NoExternalIPs", "none has external IPs"))
+def k8s_externalips(_estate: Estate, _policy: Policy, service: Service) -> Iterator[Judgement]:
     """An external IP redirects traffic for any address, inside or outside, to the Service; AKS does not forbid it."""
-    services = never_empty(everywhere(estate, Service), Service)
-
-    def judge(service: Service) -> Iterator[Judgement]:
-        if addresses := service.spec.external_ips:
-            yield fails(
-                service.id,
-                "ExternalIPs",
-                f"spec.externalIPs: {_shown(addresses)}",
-                service,
-                blames=(("spec", "externalIPs"),),
-            )
-
-    fine = f"{counted(len(services), 'Service')}: none has external IPs"
-    yield from settled(estate, objections(services, judge), "NoExternalIPs", fine, services)
+    if addresses := service.spec.external_ips:
+        yield fails(
+            service.id,
+            "ExternalIPs",
+            f"spec.externalIPs: {_shown(addresses)}",
+            service,
+            blames=(("spec", "externalIPs"),),
+        )
 
 
-@check("k8s-externalname")
-def k8s_externalname(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("k8s-externalname", each_object(Service, "NamesInside", "none stands for a name outside"))
+def k8s_externalname(_estate: Estate, _policy: Policy, service: Service) -> Iterator[Judgement]:
     """An ExternalName Service with a name outside, or a Service shared with other clusters of a mesh."""
-    services = never_empty(everywhere(estate, Service), Service)
-
-    def judge(service: Service) -> Iterator[Judgement]:
-        shared = list(switched_on(SHARED_BY_MESH, service.annotations))
-        if shared:
-            message = f"{shared[0]} is true: pods of other clusters of the mesh answer for it"
-            path = path_of(POD, hops.kubernetes(service.id), "another cluster")
-            yield fails(
-                service.id,
-                "GlobalService",
-                message,
-                service,
-                paths=(path,),
-                severity=Severity.HIGH,
-                blames=(annotation(shared[0]),),
-            )
-        if service.spec.type != "ExternalName":
-            return
-        target = service.spec.external_name or ""
-        if not is_inside(target):
-            yield fails(
-                service.id,
-                "ExternalNameOutside",
-                f"stands for {target or 'no name'}, which is not of the cluster or of a private zone",
-                service,
-                paths=(path_of(hops.kubernetes(service.id), target),),
-                blames=(("spec", "externalName"), ("spec", "type")),
-            )
-
-    fine = f"{counted(len(services), 'Service')}: none stands for a name outside"
-    yield from settled(estate, objections(services, judge), "NamesInside", fine, services)
+    shared = list(switched_on(SHARED_BY_MESH, service.annotations))
+    if shared:
+        message = f"{shared[0]} is true: pods of other clusters of the mesh answer for it"
+        path = path_of(POD, hops.kubernetes(service.id), "another cluster")
+        yield fails(
+            service.id,
+            "GlobalService",
+            message,
+            service,
+            paths=(path,),
+            severity=Severity.HIGH,
+            blames=(annotation(shared[0]),),
+        )
+    if service.spec.type != "ExternalName":
+        return
+    target = service.spec.external_name or ""
+    if not is_inside(target):
+        yield fails(
+            service.id,
+            "ExternalNameOutside",
+            f"stands for {target or 'no name'}, which is not of the cluster or of a private zone",
+            service,
+            paths=(path_of(hops.kubernetes(service.id), target),),
+            blames=(("spec", "externalName"), ("spec", "type")),
+        )
 
 
 @check("k8s-endpoints-external")

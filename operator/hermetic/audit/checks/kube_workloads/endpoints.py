@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hermetic.api.field_managers import CONTAINERS
 from hermetic.api.ip_ranges import is_public
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.checks.kube_workloads.proxies import not_seen_whole
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.environment import NOT_KEPT, is_endpoint
@@ -18,37 +18,31 @@ from hermetic.audit.estate.kubernetes.pods import Container, Pod
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import path_of
-from hermetic.audit.kube_findings import counted, objections, settled
 from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.variables import SEE_WHAT_IT_HOLDS, ConfigMaps, config_maps
-from hermetic.audit.workloads import pods_and_templates
+from hermetic.audit.workloads import each_pod
 
 SHOWN = 5
 
 
-@check("k8s-outside-endpoint")
-def k8s_outside_endpoint(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("k8s-outside-endpoint", each_pod("EndpointsInside", "none is configured with an address outside"))
+def k8s_outside_endpoint(estate: Estate, policy: Policy, pod: Pod) -> Iterator[Judgement]:
     """No model server is configured with an address outside, and no pod with a hub, an index or a collector outside."""
-    pods, maps = pods_and_templates(estate), config_maps(estate)
+    maps = config_maps(estate)
     trust = trust_of(estate, policy)
-
-    def judge(pod: Pod) -> Iterator[Judgement]:
-        if pod.has_ended or is_the_platforms(pod, trust):
-            return
-        called = tuple(dict.fromkeys(host for one in pod.containers for host in one.called_by_the_kubelet))
-        if any(not is_inside(one) for one in called):
-            yield _by_the_kubelet(pod, next(one for one in called if not is_inside(one)))
-        found = tuple(dict.fromkeys(_outside(pod, maps)))
-        if found:
-            yield _told(pod, found)
-        elif unread := maps.unread(pod):
-            yield cannot_say(pod.workload, "ConfigMapsNotSeen", "it takes variables from ConfigMaps", pod, *unread)
-        else:
-            yield from _not_seen(pod, maps)
-
-    fine = f"{counted(len(pods), 'pod')}: none is configured with an address outside"
-    yield from settled(estate, objections(pods, judge), "EndpointsInside", fine, pods)
+    if is_the_platforms(pod, trust):
+        return
+    called = tuple(dict.fromkeys(host for one in pod.containers for host in one.called_by_the_kubelet))
+    if any(not is_inside(one) for one in called):
+        yield _by_the_kubelet(pod, next(one for one in called if not is_inside(one)))
+    found = tuple(dict.fromkeys(_outside(pod, maps)))
+    if found:
+        yield _told(pod, found)
+    elif unread := maps.unread(pod):
+        yield cannot_say(pod.workload, "ConfigMapsNotSeen", "it takes variables from ConfigMaps", pod, *unread)
+    else:
+        yield from _not_seen(pod, maps)
 
 
 def _told(pod: Pod, found: tuple[str, ...]) -> Judgement:

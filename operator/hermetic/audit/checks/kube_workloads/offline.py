@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from hermetic.api.field_managers import CONTAINERS
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.environment import HUB_KEYS, EnvVar
 from hermetic.audit.estate.kubernetes.pods import Container, Pod
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
-from hermetic.audit.kube_findings import counted, objections, settled
 from hermetic.audit.policy import Policy
 from hermetic.audit.variables import config_maps
-from hermetic.audit.workloads import pods_and_templates
+from hermetic.audit.workloads import each_pod
 
 OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 NIM = "NIM_DISABLE_MODEL_DOWNLOAD"
@@ -21,45 +20,38 @@ NIM = "NIM_DISABLE_MODEL_DOWNLOAD"
 YES = frozenset({"1", "ON", "YES", "TRUE"})
 
 
-@check("k8s-hf-offline")
-def k8s_hf_offline(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each(
+    "k8s-hf-offline", each_pod("Offline", "every container with a GPU is told to stay offline, and none holds a key")
+)
+def k8s_hf_offline(estate: Estate, _policy: Policy, pod: Pod) -> Iterator[Judgement]:
     """The switches are required in containers with a GPU; a key fails in any container."""
-    pods, maps = pods_and_templates(estate), config_maps(estate)
-
-    def judge(pod: Pod) -> Iterator[Judgement]:
-        if pod.has_ended:
-            return
-        keys, missing, unseen = set(), set(), set()
-        for container in pod.containers:
-            env = {one.name: one for one in maps.variables(pod, container)}
-            keys |= {one.name for one in env.values() if one.name in HUB_KEYS and one.is_set}
-            if container.wants_gpu:
-                off, unclear = _not_offline(container, env)
-                missing |= set(off)
-                unseen |= set(unclear)
-        if keys:
-            yield fails(
-                pod.workload, "HubKey", f"its pods hold a key to a model hub: {_listed(keys)}", pod, blames=CONTAINERS
-            )
-        unread = maps.unread(pod) if pod.wants_gpu else ()
-        if unread and not keys:
-            yield cannot_say(pod.workload, "ConfigMapsNotSeen", "it takes variables from ConfigMaps", pod, *unread)
-        elif missing:
-            yield fails(
-                pod.workload,
-                "NotOffline",
-                f"its model server is not told to stay offline: {_listed(missing)}",
-                pod,
-                blames=CONTAINERS,
-            )
-        elif unseen or (pod.wants_gpu and maps.beyond(pod)):
-            message = (
-                f"{_listed(unseen or {'variables'})}: set from elsewhere, with a value that the audit does not read"
-            )
-            yield cannot_say(pod.workload, "OfflineNotSeen", message, pod)
-
-    fine = f"{counted(len(pods), 'pod')}: every container with a GPU is told to stay offline, and none holds a key"
-    yield from settled(estate, objections(pods, judge), "Offline", fine, pods)
+    maps = config_maps(estate)
+    keys, missing, unseen = set(), set(), set()
+    for container in pod.containers:
+        env = {one.name: one for one in maps.variables(pod, container)}
+        keys |= {one.name for one in env.values() if one.name in HUB_KEYS and one.is_set}
+        if container.wants_gpu:
+            off, unclear = _not_offline(container, env)
+            missing |= set(off)
+            unseen |= set(unclear)
+    if keys:
+        yield fails(
+            pod.workload, "HubKey", f"its pods hold a key to a model hub: {_listed(keys)}", pod, blames=CONTAINERS
+        )
+    unread = maps.unread(pod) if pod.wants_gpu else ()
+    if unread and not keys:
+        yield cannot_say(pod.workload, "ConfigMapsNotSeen", "it takes variables from ConfigMaps", pod, *unread)
+    elif missing:
+        yield fails(
+            pod.workload,
+            "NotOffline",
+            f"its model server is not told to stay offline: {_listed(missing)}",
+            pod,
+            blames=CONTAINERS,
+        )
+    elif unseen or (pod.wants_gpu and maps.beyond(pod)):
+        message = f"{_listed(unseen or {'variables'})}: set from elsewhere, with a value that the audit does not read"
+        yield cannot_say(pod.workload, "OfflineNotSeen", message, pod)
 
 
 def _not_offline(container: Container, env: Mapping[str, EnvVar]) -> tuple[list[str], list[str]]:

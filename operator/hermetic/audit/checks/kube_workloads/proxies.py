@@ -6,33 +6,25 @@ from collections.abc import Iterator
 
 from hermetic.api.field_managers import CONTAINERS
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.environment import PROXIES, EnvVar, is_proxy
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, path_of
-from hermetic.audit.kube_findings import counted, objections, settled
 from hermetic.audit.policy import Policy
 from hermetic.audit.variables import SEE_WHAT_IT_HOLDS, ConfigMaps, config_maps, secrets_taken_whole
-from hermetic.audit.workloads import pods_and_templates
+from hermetic.audit.workloads import each_pod
 
 _NAME_THEM = "Name each variable that the pods need (`env` instead of `envFrom`): the ConfigMap holds too many."
 
 
-@check("k8s-proxy-env")
-def k8s_proxy_env(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("k8s-proxy-env", each_pod("NoProxy", "none is told of a proxy"))
+def k8s_proxy_env(estate: Estate, _policy: Policy, pod: Pod) -> Iterator[Judgement]:
     """No container is configured with a proxy, in any form."""
-    pods, maps = pods_and_templates(estate), config_maps(estate)
-
-    def judge(pod: Pod) -> Iterator[Judgement]:
-        if pod.has_ended:
-            return
-        yield from _judged(pod, maps)
-
-    fine = f"{counted(len(pods), 'pod')}: none is told of a proxy"
-    yield from settled(estate, objections(pods, judge), "NoProxy", fine, pods)
+    maps = config_maps(estate)
+    yield from _judged(pod, maps)
 
 
 def _judged(pod: Pod, maps: ConfigMaps) -> Iterator[Judgement]:

@@ -6,18 +6,17 @@ from collections.abc import Iterator
 
 from hermetic.api.field_managers import CONTAINERS, VOLUMES, Place
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.platform import is_probe, may_control_its_node, may_use_the_host_network
 from hermetic.audit.estate.kubernetes.pods import Container, Pod, SecurityContext
 from hermetic.audit.evaluation import Judgement, fails
 from hermetic.audit.hops import NODE, path_of
 from hermetic.audit.host_paths import gives_the_node_away
-from hermetic.audit.kube_findings import counted, objections, settled
 from hermetic.audit.node_agents import is_trusted, other_images, with_entries
 from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy
-from hermetic.audit.workloads import pods_and_templates
+from hermetic.audit.workloads import each_pod
 
 # Capabilities over the network of the node, or over all of it.
 CAPABILITIES = frozenset(
@@ -44,48 +43,41 @@ pod-security.kubernetes.io/enforce=restricted so that it stays out.
 """
 
 
-@check("k8s-hostnetwork")
-def k8s_hostnetwork(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("k8s-hostnetwork", each_pod("NoHostNetwork", "only the platform's own have their node's network"))
+def k8s_hostnetwork(estate: Estate, policy: Policy, pod: Pod) -> Iterator[Judgement]:
     """Cilium's policies and the restriction of instance metadata do not apply to the host network."""
-    pods, trust = pods_and_templates(estate), trust_of(estate, policy)
-
-    def judge(pod: Pod) -> Iterator[Judgement]:
-        if pod.has_ended or not pod.on_host_network:
-            return
-        if may_use_the_host_network(pod, trust) or is_probe(pod, policy.hermetic_namespaces):
-            return
-        if is_trusted(pod, [one for one in policy.trusted_node_agents if one.host_network]):
-            return
-        yield fails(
-            pod.workload,
-            "HostNetwork",
-            "its pods have their node's network: no network policy applies to them",
-            pod,
-            paths=(path_of(hops.kubernetes(pod.workload), NODE, hops.node("whatever the node can reach")),),
-            remedy=with_entries(_TAKE_IT_OUT, pod, policy, host_network=True),
-            blames=(("spec", "hostNetwork"),),
-        )
-
-    fine = f"{counted(len(pods), 'pod')}: only the platform's own have their node's network"
-    yield from settled(estate, objections(pods, judge), "NoHostNetwork", fine, pods)
+    trust = trust_of(estate, policy)
+    if not pod.on_host_network:
+        return
+    if may_use_the_host_network(pod, trust) or is_probe(pod, policy.hermetic_namespaces):
+        return
+    if is_trusted(pod, [one for one in policy.trusted_node_agents if one.host_network]):
+        return
+    yield fails(
+        pod.workload,
+        "HostNetwork",
+        "its pods have their node's network: no network policy applies to them",
+        pod,
+        paths=(path_of(hops.kubernetes(pod.workload), NODE, hops.node("whatever the node can reach")),),
+        remedy=with_entries(_TAKE_IT_OUT, pod, policy, host_network=True),
+        blames=(("spec", "hostNetwork"),),
+    )
 
 
-@check("k8s-privileged")
-def k8s_privileged(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each(
+    "k8s-privileged",
+    each_pod("NoRightsOverNode", "only the platform's own and named agents have rights over their node"),
+)
+def k8s_privileged(estate: Estate, policy: Policy, pod: Pod) -> Iterator[Judgement]:
     """A pod with rights on its node can undo the rules that restrict it."""
-    pods, trust = pods_and_templates(estate), trust_of(estate, policy)
-
-    def judge(pod: Pod) -> Iterator[Judgement]:
-        if pod.has_ended or may_control_its_node(pod, trust):
-            return
-        why = sorted(set(_rights(pod)))
-        if why and not is_trusted(pod, policy.trusted_node_agents):
-            words = f"its pods have {', '.join(why)}{_not_the_trusted_image(pod, policy)}"
-            remedy = with_entries(_NO_RIGHTS, pod, policy, host_network=pod.on_host_network)
-            yield fails(pod.workload, "RightsOverNode", words, pod, remedy=remedy, blames=_places(pod))
-
-    fine = f"{counted(len(pods), 'pod')}: only the platform's own and named agents have rights over their node"
-    yield from settled(estate, objections(pods, judge), "NoRightsOverNode", fine, pods)
+    trust = trust_of(estate, policy)
+    if may_control_its_node(pod, trust):
+        return
+    why = sorted(set(_rights(pod)))
+    if why and not is_trusted(pod, policy.trusted_node_agents):
+        words = f"its pods have {', '.join(why)}{_not_the_trusted_image(pod, policy)}"
+        remedy = with_entries(_NO_RIGHTS, pod, policy, host_network=pod.on_host_network)
+        yield fails(pod.workload, "RightsOverNode", words, pod, remedy=remedy, blames=_places(pod))
 
 
 def _places(pod: Pod) -> Iterator[Place]:

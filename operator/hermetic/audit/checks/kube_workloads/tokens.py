@@ -7,16 +7,15 @@ from collections.abc import Iterator
 
 from hermetic.api.field_managers import LABELS, VOLUMES
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.volumes import Volume
 from hermetic.audit.evaluation import Judgement, fails
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import path_of
-from hermetic.audit.kube_findings import counted, objections, settled
 from hermetic.audit.policy import Policy
-from hermetic.audit.workloads import pods_and_templates
+from hermetic.audit.workloads import each_pod
 
 WORKLOAD_IDENTITY = "azure.workload.identity/use"
 # Common names of Secrets with the key of a model hub, a registry or a tracker.
@@ -28,44 +27,38 @@ _KEY = re.compile(
 API = "the API server"
 
 
-@check("k8s-model-token")
-def k8s_model_token(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+@check_each("k8s-model-token", each_pod("NoToken", "no model server has a token"))
+def k8s_model_token(_estate: Estate, _policy: Policy, pod: Pod) -> Iterator[Judgement]:
     """No pod with a GPU has a token for a service outside, or a Secret with the name of such a key."""
-    pods = pods_and_templates(estate)
-
-    def judge(pod: Pod) -> Iterator[Judgement]:
-        if pod.has_ended or not pod.wants_gpu:
-            return
-        volumes = tuple(pod.spec.volumes or ())
-        keys = tuple(dict.fromkeys(name for one in volumes for name in _secrets(one) if _KEY.search(name)))
-        audiences = tuple(dict.fromkeys(name for one in volumes for name in _audiences(one)))
-        foreign = tuple(one for one in audiences if one != API)
-        if pod.labels.get(WORKLOAD_IDENTITY) == "true" and not foreign:
-            foreign = ("Microsoft Entra ID",)
-        if keys:
-            yield fails(
-                pod.workload,
-                "KeyMounted",
-                f"its model server has the Secret {', '.join(keys)} as files",
-                pod,
-                blames=(VOLUMES,),
-            )
-        if foreign:
-            message = f"its model server has a token of its service account for {', '.join(foreign)}"
-            yield fails(
-                pod.workload,
-                "TokenMounted",
-                message,
-                pod,
-                paths=(path_of(hops.kubernetes(pod.workload), foreign[0]),),
-                blames=(VOLUMES, LABELS),
-            )
-        elif API in audiences:
-            message = f"its model server has a token for {API}: what its service account may do, it may do"
-            yield fails(pod.workload, "ApiTokenMounted", message, pod, severity=Severity.LOW, blames=(VOLUMES,))
-
-    fine = f"{counted(len(pods), 'pod')}: no model server has a token"
-    yield from settled(estate, objections(pods, judge), "NoToken", fine, pods)
+    if not pod.wants_gpu:
+        return
+    volumes = tuple(pod.spec.volumes or ())
+    keys = tuple(dict.fromkeys(name for one in volumes for name in _secrets(one) if _KEY.search(name)))
+    audiences = tuple(dict.fromkeys(name for one in volumes for name in _audiences(one)))
+    foreign = tuple(one for one in audiences if one != API)
+    if pod.labels.get(WORKLOAD_IDENTITY) == "true" and not foreign:
+        foreign = ("Microsoft Entra ID",)
+    if keys:
+        yield fails(
+            pod.workload,
+            "KeyMounted",
+            f"its model server has the Secret {', '.join(keys)} as files",
+            pod,
+            blames=(VOLUMES,),
+        )
+    if foreign:
+        message = f"its model server has a token of its service account for {', '.join(foreign)}"
+        yield fails(
+            pod.workload,
+            "TokenMounted",
+            message,
+            pod,
+            paths=(path_of(hops.kubernetes(pod.workload), foreign[0]),),
+            blames=(VOLUMES, LABELS),
+        )
+    elif API in audiences:
+        message = f"its model server has a token for {API}: what its service account may do, it may do"
+        yield fails(pod.workload, "ApiTokenMounted", message, pod, severity=Severity.LOW, blames=(VOLUMES,))
 
 
 def _secrets(volume: Volume) -> Iterator[str]:

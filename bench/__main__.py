@@ -38,19 +38,19 @@ def main(arguments: list[str]) -> int:
 
 
 def _measure(name: str) -> bool:
-    _say(f"{name} ...")
+    _print_step(f"{name} ...")
     load, began = load_average(), time.monotonic()
     try:
         figures = FIGURES[name]()
     except CannotRunError as reason:
-        _say(f"{name} cannot be measured here: {reason}")
+        _print_step(f"{name} cannot be measured here: {reason}")
         return False
     path = results.save(name, figures, load)
-    _say(f"{path.name} after {time.monotonic() - began:.0f} s")
+    _print_step(f"{path.name} after {time.monotonic() - began:.0f} s")
     return True
 
 
-def _say(message: str) -> None:
+def _print_step(message: str) -> None:
     print(f"bench: {message}", file=sys.stderr, flush=True)
 
 

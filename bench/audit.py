@@ -108,7 +108,7 @@ def _audited(size: Size, folder: Path) -> Figures:
         requests = list(arm.requests)
         resources = len(arm.estate.resources)
     bound = quota_bound(requests)
-    told = json.loads((folder / REPORT).read_text())
+    report = json.loads((folder / REPORT).read_text())
     return {
         "resources": resources,
         "seconds": round(seconds, 2),
@@ -118,8 +118,8 @@ def _audited(size: Size, folder: Path) -> Figures:
         "requests": len(requests),
         "by_lane": dict(Counter(" ".join(_lane(request)).strip() for request in requests)),
         "refused_429": sum(request.status == 429 for request in requests),
-        "verdict": told["verdict"],
-        "findings": len(told["findings"]),
+        "verdict": report["verdict"],
+        "findings": len(report["findings"]),
         **cost,
     }
 

@@ -139,7 +139,7 @@ async def _measured(pods: int) -> Figures:
     objects, clock = crowd(pods), SystemClock()
     faults = AuditFaults(clock, count=lambda _part: None)
     api, store = Played(objects), Store(Configuration())
-    watches = StoreWatches(api, store, see=_see(store), look=_no_list, listed=lambda _kind, _keys: None)
+    watches = StoreWatches(api, store, see=_see(store), relist=_no_list, listed=lambda _kind, _keys: None)
     sight = ClusterCache(api, clock, on_change=lambda: None, faults=faults, feeds=watches.feed)
     gc.collect()
     gc.freeze()  # what the bench itself holds is not the operator's

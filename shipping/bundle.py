@@ -92,8 +92,8 @@ def main(arguments: list[str]) -> int:
     size = chosen.file.stat().st_size
     say(f"wrote {chosen.file}, {size / 1e6:.0f} MB")
     cli = hashlib.sha256(files[COMMAND_LINE]).hexdigest()
-    told = {"bundle": str(chosen.file), "bytes": size, "image": image.by_digest, "cliSha256": cli}
-    print(json.dumps(told, indent=1))
+    facts = {"bundle": str(chosen.file), "bytes": size, "image": image.by_digest, "cliSha256": cli}
+    print(json.dumps(facts, indent=1))
     return 0
 
 

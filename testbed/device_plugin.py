@@ -43,11 +43,11 @@ class Devices:
 
     def list_and_watch(self, _request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
         """The whole list at once and again whenever a device's health changes."""
-        told: dict[str, str] = {}
+        last_sent: dict[str, str] = {}
         while context.is_active():
             now = self.health()
-            if now != told:
-                told = now
+            if now != last_sent:
+                last_sent = now
                 yield b"".join(field(1, field(1, device) + field(2, health)) for device, health in now.items())
             time.sleep(LOOK_AGAIN_SECONDS)
 

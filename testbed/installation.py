@@ -142,13 +142,13 @@ class OperatorProcess:
             connection.close()
 
 
-def wait_for(what: str, look: Callable[[], Any], operator: OperatorProcess | None = None, timeout: float = 60.0) -> Any:
+def wait_for(what: str, poll: Callable[[], Any], operator: OperatorProcess | None = None, timeout: float = 60.0) -> Any:
     """Poll until `look` returns something true, and return that. A dead operator ends the wait with its log."""
     found: list[Any] = []
 
     def seen() -> bool:
         try:
-            value = look()
+            value = poll()
         except ApiError as error:
             if error.status != 404:
                 raise

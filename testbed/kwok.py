@@ -45,8 +45,8 @@ def write_stages(path: Path) -> Path:
 
 def stock_stages() -> Path:
     """The stages of kwok's module, kept beside the built programs: Go is needed only until they are."""
-    said = "\0".join(STOCK_STAGES).encode() + (MODULES / "kwok" / "go.sum").read_bytes()
-    pinned = hashlib.sha256(said).hexdigest()[:16]
+    sources = "\0".join(STOCK_STAGES).encode() + (MODULES / "kwok" / "go.sum").read_bytes()
+    pinned = hashlib.sha256(sources).hexdigest()[:16]
     folder = cache_folder() / f"kwok-stages-{pinned}"
     if not folder.is_dir():
         cache_folder().mkdir(parents=True, exist_ok=True)

@@ -64,11 +64,11 @@ class ProbePlayer:
             if annotations.get("kwok.x-k8s.io/node") == "fake" and annotations.get(EGRESS) != "silent":
                 self._end(pod, answer(pod, node))
 
-    def _end(self, pod: Json, said: Json) -> None:
+    def _end(self, pod: Json, answers: Json) -> None:
         meta, now = pod["metadata"], time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         container = pod["spec"]["containers"][0]
         ended = {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now}
-        ended["message"] = json.dumps(said, separators=(",", ":"))
+        ended["message"] = json.dumps(answers, separators=(",", ":"))
         images = {"name": container["name"], "image": container["image"], "imageID": container["image"]}
         over = {**images, "ready": False, "started": False, "restartCount": 0, "state": {"terminated": ended}}
         status = {"phase": "Succeeded", "startTime": now, "containerStatuses": [over]}

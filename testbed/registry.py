@@ -79,11 +79,11 @@ class Registry:
         try:
             connection.request(method, path, body, {"Content-Type": content})
             answer = connection.getresponse()
-            said = answer.read()
+            answered = answer.read()
         finally:
             connection.close()
         if answer.status >= 400:
-            raise ApiError(answer.status, answer.reason, f"{method} {path}: {said.decode(errors='replace')[:300]}")
+            raise ApiError(answer.status, answer.reason, f"{method} {path}: {answered.decode(errors='replace')[:300]}")
         return answer
 
     def _answers(self) -> bool:

@@ -55,5 +55,5 @@ def _remedy(text: str) -> Iterator[str]:
         if step.warning:
             yield f"**{WARNING}** {step.warning}\n"
         if step.commands:
-            told = "\n".join(step.commands)
-            yield f"```\n{told}\n```\n"
+            commands = "\n".join(step.commands)
+            yield f"```\n{commands}\n```\n"

@@ -123,11 +123,11 @@ def rights_markdown() -> str:
 
 
 def _row(right: Right) -> tuple[str, ...]:
-    told = explained().get(right.key, UNEXPLAINED)
+    explanation = explained().get(right.key, UNEXPLAINED)
     kind = f"`{right.resource}`" + (f" of {right.group}" if right.group else "")
     only = f", only {', '.join(f'`{name}`' for name in right.names)}" if right.names else ""
     policies = ", ".join(f"`{name}`" for name in narrowing(right))
-    return (kind + only, ", ".join(right.verbs), _where(right), told.why, policies or "-", told.remains)
+    return (kind + only, ", ".join(right.verbs), _where(right), explanation.why, policies or "-", explanation.remains)
 
 
 def _where(right: Right) -> str:

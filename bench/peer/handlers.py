@@ -132,5 +132,5 @@ def _ready(wanted: int, available: int, generation: int) -> dict[str, Any]:
 
 def _holds(parent: dict[str, Any], condition: dict[str, Any]) -> bool:
     """Whether the parent says so already; since when does not matter."""
-    said = parent.get("status", {}).get("conditions") or [{}]
-    return {**said[0], "lastTransitionTime": ""} == {**condition, "lastTransitionTime": ""}
+    conditions = parent.get("status", {}).get("conditions") or [{}]
+    return {**conditions[0], "lastTransitionTime": ""} == {**condition, "lastTransitionTime": ""}

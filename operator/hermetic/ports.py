@@ -114,6 +114,6 @@ class AuditProgress(Protocol):
         """The audit starts to wait, for its quota or before a retry."""
         ...
 
-    def says(self, sentence: str) -> None:
+    def note(self, sentence: str) -> None:
         """A notice for the user that changes no verdict."""
         ...

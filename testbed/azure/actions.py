@@ -29,7 +29,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Told:
+class ActionResult:
     """What an action answers, at once or after polling."""
 
     value: Body
@@ -37,7 +37,7 @@ class Told:
     scope: str
 
 
-def act(reader: Reader, path: str, query: Mapping[str, str], body: Body) -> Told | None:
+def act(reader: Reader, path: str, query: Mapping[str, str], body: Body) -> ActionResult | None:
     """The answer of a known action, None for any other POST; raises the refusal."""
     target_id, _, action = path.rstrip("/").rpartition("/")
     kind = take_apart(target_id).type
@@ -50,15 +50,15 @@ def act(reader: Reader, path: str, query: Mapping[str, str], body: Body) -> Told
     if target is None:
         raise refusals.not_found(target_id)
     estate = reader.estate
-    told = estate.answers.get((target_id.lower(), action.lower()))
-    if isinstance(told, refusals.Refusal):
-        raise told
+    answered = estate.answers.get((target_id.lower(), action.lower()))
+    if isinstance(answered, refusals.Refusal):
+        raise answered
     asked = Asked(estate, target, body, query, reader.page_size)
     answer, long_running = known
-    if told is not None and action.lower().startswith("listnetworkmanager"):
-        told = _by_skip_token(told["value"], asked)
+    if answered is not None and action.lower().startswith("listnetworkmanager"):
+        answered = _by_skip_token(answered["value"], asked)
     scope = f"/subscriptions/{subscription_of(target_id)}"
-    return Told(answer(asked) if told is None else told, long_running, scope)
+    return ActionResult(answer(asked) if answered is None else answered, long_running, scope)
 
 
 def _effective_routes(asked: Asked) -> Body:

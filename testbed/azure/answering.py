@@ -77,13 +77,13 @@ class Desk:
         return self._act(reader, request, faults)
 
     def _act(self, reader: Reader, request: ArmRequest, faults: list[Action]) -> Answer:
-        told = act(reader, request.path, request.query, _json(request))
-        if told is None:
+        result = act(reader, request.path, request.query, _json(request))
+        if result is None:
             raise refusals.read_only(request.method)
-        if not told.long_running:
-            return Answer(200, told.value)
+        if not result.long_running:
+            return Answer(200, result.value)
         fate = next((fault for fault in faults if isinstance(fault, NeverEnds | EndsFailed)), None)
-        headers = self._operations.start(told.scope, request.api_version, told.value, fate)
+        headers = self._operations.start(result.scope, request.api_version, result.value, fate)
         return Answer(202, None, headers)
 
 

@@ -86,8 +86,8 @@ def _effective(kind: str, rule: Body, vnet_prefixes: list[str]) -> Body:
     properties = rule["properties"]
     effective = {"name": f"{kind}/{rule['name']}", **{key: properties[key] for key in _FIELDS if properties.get(key)}}
     for side in ("source", "destination"):
-        said = [properties.get(f"{side}AddressPrefix"), *(properties.get(f"{side}AddressPrefixes") or ())]
-        spelled = [prefix for word in said if word for prefix in _spelled(word, vnet_prefixes)]
+        typed = [properties.get(f"{side}AddressPrefix"), *(properties.get(f"{side}AddressPrefixes") or ())]
+        spelled = [prefix for word in typed if word for prefix in _spelled(word, vnet_prefixes)]
         if spelled:
             effective[f"expanded{side.capitalize()}AddressPrefix"] = spelled
     return effective

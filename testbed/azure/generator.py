@@ -60,8 +60,8 @@ class Topology:
 
         Each is a (check, resource, severity).
         """
-        told = fails | doubts if self.hides else fails
-        return [wanted for wanted in self.expected if not any(wanted.is_met_by(*found) for found in told)]
+        reported = fails | doubts if self.hides else fails
+        return [wanted for wanted in self.expected if not any(wanted.is_met_by(*found) for found in reported)]
 
     def false_alarms(self, fails: set[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
         """Fails that nothing planted explains."""

@@ -47,7 +47,7 @@ class Reads(Protocol):
     def demand(self, scope: str, action: str) -> None: ...
 
 
-def told(reader: Reads, path: str, taken: ArmPath, version: str) -> Body:
+def body_of(reader: Reads, path: str, taken: ArmPath, version: str) -> Body:
     """GET of a provider in a subscription."""
     versions.check_endpoint(version, versions.CONTAINERS)
     reader.demand(taken.scope, ACTION)

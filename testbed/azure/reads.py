@@ -45,7 +45,7 @@ class Reader:
         if not taken.namespace:
             return self._container(path.rstrip("/"), query)
         if not taken.types:
-            return providers.told(self, path.rstrip("/"), taken, version)
+            return providers.body_of(self, path.rstrip("/"), taken, version)
         if taken.type.lower() == activity.TYPE.lower():
             return self._activity(path.rstrip("/"), query)
         if taken.type.lower() in _OF_THE_CALLER:

@@ -109,7 +109,7 @@ def _run_without_policies(estate: Estate) -> None:
 class Contradiction:
     """One point of the list: what the article asks for and the script does. owed: findings, of a reference estate."""
 
-    said: str
+    sentence: str
     owed: Callable[[Estate], list[Expected]]
 
 

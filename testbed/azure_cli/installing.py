@@ -46,7 +46,7 @@ def parsed(commands: Sequence[Sequence[str]]) -> list[Answer]:
         )  # fmt: skip
     if ran.returncode != 0:
         raise BuildError(f"{NAME}: the parser ended with {ran.returncode}\n{ran.stderr[-2000:]}")
-    return [Answer(told["problem"], told["preview"]) for told in json.loads(ran.stdout)]
+    return [Answer(answer["problem"], answer["preview"]) for answer in json.loads(ran.stdout)]
 
 
 def _environment(folder: Path) -> dict[str, str]:

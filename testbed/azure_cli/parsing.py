@@ -33,25 +33,25 @@ def main() -> None:
         cli = importlib.import_module("azure.cli.core").get_default_cli()
         events = importlib.import_module("knack.events")
         cli.register_event(events.EVENT_INVOKER_POST_PARSE_ARGS, _understood)
-        told = [_told(cli, words) for words in asked]
-    json.dump(told, answers)
+        parsed = [_answer(cli, words) for words in asked]
+    json.dump(parsed, answers)
 
 
-def _told(cli: Any, words: list[str]) -> dict[str, Any]:
+def _answer(cli: Any, words: list[str]) -> dict[str, Any]:
     cli.invocation = cli.invocation_cls(
         cli_ctx=cli,
         parser_cls=cli.parser_cls,
         commands_loader_cls=cli.commands_loader_cls,
         help_cls=cli.help_cls,
     )
-    said = io.StringIO()
+    captured = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(captured):
             cli.invocation.execute(words)
     except Parsed as parsed:
         return {"problem": "", "preview": parsed.is_preview}
     except SystemExit:
-        problem = said.getvalue().strip().split("\n\n")[0]
+        problem = captured.getvalue().strip().split("\n\n")[0]
     except Exception as error:  # noqa: BLE001 - az and its validators raise whatever they like
         problem = f"{type(error).__name__}: {error}"
     else:

@@ -140,8 +140,8 @@ class Driver:
         if not options_are_known(request.options):
             raise MountError(_as_reported(export, request, "mount.nfs: an incorrect mount option was specified"))
         if not source.is_dir():
-            said = f"mount.nfs: mounting {export.source} failed, reason given by server: No such file or directory"
-            raise MountError(_as_reported(export, request, said))
+            message = f"mount.nfs: mounting {export.source} failed, reason given by server: No such file or directory"
+            raise MountError(_as_reported(export, request, message))
         bind(source, request.target, request.read_only or "ro" in request.options)
         self._set_permissions(source, request)
 

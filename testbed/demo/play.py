@@ -15,8 +15,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from testbed.demo.narration import chapter, show, watch_phases
 from testbed.demo.stage import HERMETIC, Stage, set_stage, statuses
-from testbed.demo.telling import chapter, tell, watch_phases
 from testbed.demo.weights import verified_weights
 from testbed.errors import BedError
 from testbed.installation import REPOSITORY, wait_for
@@ -45,9 +45,9 @@ def main(arguments: list[str]) -> int:
 def _play(stage: Stage) -> None:
     chapter("What is simulated here; everything else is real")
     for stand_in in stage.stand_ins:
-        tell(stand_in)
+        show(stand_in)
     if stage.node is None:
-        tell(
+        show(
             "left out without a real node: the chat call, the rolling update under load, and weights that are verified"
         )
     _hold_back(stage)
@@ -71,34 +71,34 @@ def _hold_back(stage: Stage) -> None:
     held = {"IsolationEvidenceMissing", "RegistryNotAllowed"}
     _expect(watch_phases(lambda: statuses(stage), lambda seen: len(seen) == 6 and set(seen.values()) <= held, 60))
     pods = stage.kubectl.json("get", "pods", "-n", "inference")["items"]
-    tell(f"pods in namespace inference: {len(pods)}; 'hermetic status {LLAMA}' says:")
+    show(f"pods in namespace inference: {len(pods)}; 'hermetic status {LLAMA}' says:")
     print(_hermetic(stage, "status", LLAMA, "-n", "inference"))
 
 
 def _open_the_gate(stage: Stage) -> None:
     chapter("From the jump box, the simulated Azure is audited, and the signed result is imported into the cluster")
     _carry_in(stage, PASSED)
-    tell("the probe runs from every pool, the cluster's own objects are judged, and the gate opens")
+    show("the probe runs from every pool, the cluster's own objects are judged, and the gate opens")
 
     def settled(seen: dict[str, str]) -> bool:
         return sum(reason == "Serving" for reason in seen.values()) == len(SERVED)
 
     _expect(watch_phases(lambda: statuses(stage), settled, 240))
     print(stage.kubectl("get", "egressaudit,mdep", "-A"))
-    tell("EXCEPTED are findings that the EgressAudit of the demo accepts, because this machine is not Azure")
+    show("EXCEPTED are findings that the EgressAudit of the demo accepts, because this machine is not Azure")
 
 
 def _carry_in(stage: Stage, expected: int) -> None:
-    code, said, attestation = stage.jump_box.audit()
-    _show(said)
-    tell(f"exit code {code}; kubectl apply -f {attestation.name}")
+    code, output, attestation = stage.jump_box.audit()
+    _show(output)
+    show(f"exit code {code}; kubectl apply -f {attestation.name}")
     _expect(code == expected)
     stage.kubectl("create", "-f", str(attestation))
 
 
-def _show(said: str) -> None:
+def _show(output: str) -> None:
     """The first lines; how many more there are is told."""
-    lines = [line for line in said.splitlines() if line.strip()]
+    lines = [line for line in output.splitlines() if line.strip()]
     print("\n".join(lines[:MOST_LINES]))
     if len(lines) > MOST_LINES:
         print(f"... ({len(lines) - MOST_LINES} more lines)")
@@ -112,7 +112,7 @@ def _ask(stage: Stage) -> None:
     patiently = ("curl", "-sS", "--max-time", "20", "--retry", "10", "--retry-delay", "1", "--retry-connrefused")
     body = ("-H", "Content-Type: application/json", "-d", json.dumps(question))
     answer = json.loads(stage.from_client(*patiently, *body, f"{url}/chat/completions"))
-    tell(f"answer: {answer['choices'][0]['message']['content']}")
+    show(f"answer: {answer['choices'][0]['message']['content']}")
 
 
 def _roll_under_load(stage: Stage) -> None:
@@ -130,7 +130,7 @@ def _roll_under_load(stage: Stage) -> None:
     _expect(watch_phases(lambda: _only(stage, LLAMA), _rolled_out(stage), 150))
     sender.join()
     lost = sum(report["lost"].values())
-    tell(f"sent {report['sent']}, answered {report['answered']}, lost {lost} {report['lost'] or ''}")
+    show(f"sent {report['sent']}, answered {report['answered']}, lost {lost} {report['lost'] or ''}")
     _expect(lost == 0)
 
 
@@ -140,7 +140,7 @@ def _lose_isolation(stage: Stage) -> None:
     _carry_in(stage, FAILED)
     _expect(watch_phases(lambda: statuses(stage), lambda seen: _all_but_refused(seen) == {"IsolationBroken"}, 60))
     pods = stage.kubectl.json("get", "pods", "-n", "inference")["items"]
-    tell(f"pods in namespace inference, still running: {len(pods)}")
+    show(f"pods in namespace inference, still running: {len(pods)}")
 
 
 def _regain_isolation(stage: Stage) -> None:
@@ -161,7 +161,7 @@ def _delete(stage: Stage) -> None:
         return [*namespaced, *stage.kubectl.json("get", "persistentvolumes", chosen)["items"]]
 
     wait_for("nothing left", lambda: not left(), timeout=180)
-    tell("left of it in the cluster: 0 objects; its folder on the share is untouched")
+    show("left of it in the cluster: 0 objects; its folder on the share is untouched")
 
 
 def _leave_open(stage: Stage) -> None:
@@ -172,12 +172,12 @@ def _leave_open(stage: Stage) -> None:
     print(f"  {HERMETIC} status -A")
     print(f"  {HERMETIC} explain IsolationEvidenceMissing")
     if stage.node is not None:
-        print(f"  {' '.join(stage.node.said['client'])} curl -s {_endpoint(stage)}/models")
+        print(f"  {' '.join(stage.node.printed['client'])} curl -s {_endpoint(stage)}/models")
     sys.stdout.flush()
     try:
         signal.pause()
     except KeyboardInterrupt:
-        tell("ending")
+        show("ending")
 
 
 def _hermetic(stage: Stage, *arguments: str) -> str:

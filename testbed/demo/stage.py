@@ -15,7 +15,7 @@ from testbed.api import Api
 from testbed.controlplane import ControlPlane
 from testbed.demo.estate import Estate, overlay, stage_weights
 from testbed.demo.evidence import JumpBox
-from testbed.demo.telling import tell
+from testbed.demo.narration import show
 from testbed.errors import CannotRunError
 from testbed.fleet import Pool, add_nodes
 from testbed.furnishing import furnish
@@ -59,7 +59,7 @@ def set_stage(folder: Path) -> Iterator[Stage]:
         try:
             yield _real(folder, stack)
         except _NoRealNode as reason:
-            tell(f"no real node on this machine ({reason}): kwok plays the nodes, up to 'scheduled and Ready'")
+            show(f"no real node on this machine ({reason}): kwok plays the nodes, up to 'scheduled and Ready'")
             yield _played(folder, stack)
 
 
@@ -75,25 +75,25 @@ def _real(folder: Path, stack: ExitStack) -> Stage:
     except CannotRunError as reason:
         raise _NoRealNode(str(reason)) from reason
     with ThreadPoolExecutor(1) as beside:
-        tell("starting etcd, kube-apiserver, scheduler, containerd, kubelet, kube-proxy, CoreDNS")
-        tell("making images meanwhile: operator, vLLM, SGLang and NIM stand-ins, baked model, model volume")
+        show("starting etcd, kube-apiserver, scheduler, containerd, kubelet, kube-proxy, CoreDNS")
+        show("making images meanwhile: operator, vLLM, SGLang and NIM stand-ins, baked model, model volume")
         making = beside.submit(Estate.prepare, folder)
         node = stack.enter_context(running_node("--shares", str(shares), "--gpus", "8"))
         estate = making.result()
-    tell("importing the images")
+    show("importing the images")
     node.import_images(estate.archive)
     kubectl = node.kubectl
-    tell("installing Hermetic: kubectl apply -k overlay/ (CRDs, RBAC, policies, operator by digest)")
+    show("installing Hermetic: kubectl apply -k overlay/ (CRDs, RBAC, policies, operator by digest)")
     kubectl("apply", "--server-side", "--kustomize", str(overlay(estate, folder / "install")))
     jump_box = _jump_box(folder, node.kubeconfig, stack)
-    tell("the audit of the simulated Azure begins on the jump box; its result is shown below")
+    show("the audit of the simulated Azure begins on the jump box; its result is shown below")
     jump_box.begin()
     kubectl("--namespace", "hermetic-system", "rollout", "status", "deployment/hermetic-operator", "--timeout=90s")
     return Stage(kubectl, Api(node.kubeconfig), estate, node, jump_box, STAND_INS_REAL)
 
 
 def _played(folder: Path, stack: ExitStack) -> Stage:
-    tell("starting etcd, kube-apiserver, controller-manager, scheduler, kwok")
+    show("starting etcd, kube-apiserver, controller-manager, scheduler, kwok")
     plane = stack.enter_context(ControlPlane())
     kubectl, api = Kubectl(plane.kubectl, plane.kubeconfig), Api(plane.kubeconfig)
     add_nodes(api, Pool("gpu", "Standard_NC96ads_A100_v4"), 2)
@@ -104,7 +104,7 @@ def _played(folder: Path, stack: ExitStack) -> Stage:
         stand_in.start()
         stack.callback(stand_in.stop)
     furnish(api)
-    tell("installing Hermetic: CRDs, RBAC, policies; the operator runs as a process with its ServiceAccount's token")
+    show("installing Hermetic: CRDs, RBAC, policies; the operator runs as a process with its ServiceAccount's token")
     install(kubectl)
     operator = OperatorProcess(folder, operator_kubeconfig(api, plane.kubeconfig, folder / "operator.kubeconfig"))
     operator.start()

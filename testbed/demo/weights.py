@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from testbed.demo.narration import chapter, show, watch_phases
 from testbed.demo.stage import HERMETIC, Stage, statuses
-from testbed.demo.telling import chapter, tell, watch_phases
 from testbed.errors import BedError
 from testbed.images.model import stage_model
 
@@ -27,14 +27,14 @@ def verified_weights(stage: Stage) -> None:
         stage_model(model)
         integrity = _staged(Path(folder), model, staged)
         _flip(staged / SHARD)
-        tell(f"one bit of {SHARD} is flipped on the share; kubectl apply -f {NAME}.yaml")
+        show(f"one bit of {SHARD} is flipped on the share; kubectl apply -f {NAME}.yaml")
         stage.kubectl.apply(_manifest(stage, integrity))
         _until(stage, "DigestMismatch")
-        tell("WeightsVerified: " + _condition(stage)["message"])
-        tell(f"{SHARD} is copied again, and nothing else is done")
+        show("WeightsVerified: " + _condition(stage)["message"])
+        show(f"{SHARD} is copied again, and nothing else is done")
         shutil.copyfile(model / SHARD, staged / SHARD)
         _until(stage, "Serving")
-        tell("WeightsVerified: " + _condition(stage)["message"])
+        show("WeightsVerified: " + _condition(stage)["message"])
     stage.kubectl("delete", "mdep", NAME, "-n", "inference", "--wait=true")
 
 
@@ -43,10 +43,10 @@ def _staged(folder: Path, model: Path, staged: Path) -> dict[str, str]:
     private, public = folder / "platform.pem", folder / "platform.pub"
     _run("openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(private))
     _run("openssl", "ec", "-in", str(private), "-pubout", "-out", str(public))
-    said = _run(HERMETIC, "stage", str(model), str(staged))
-    digest = said.split("digest: ")[1].split()[0]
+    output = _run(HERMETIC, "stage", str(model), str(staged))
+    digest = output.split("digest: ")[1].split()[0]
     _run(HERMETIC, "sign", str(staged), "--key", str(private), "--digest", digest)
-    tell(f"hermetic stage model {SHARE}/{NAME}; hermetic sign: {digest}")
+    show(f"hermetic stage model {SHARE}/{NAME}; hermetic sign: {digest}")
     return {"digest": digest, "publicKey": public.read_text()}
 
 

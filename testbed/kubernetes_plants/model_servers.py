@@ -17,7 +17,7 @@ from testbed.kubernetes_plants.plant import Change, Manifest, Manifests, plant
 HUB = "Hugging Face Hub: environment variables"
 
 
-def _told(name: str, title: str, change: Change, source: str, severity: str = "medium") -> None:
+def _plant(name: str, title: str, change: Change, source: str, severity: str = "medium") -> None:
     change.__doc__ = title
     plant("k8s-outside-endpoint", severity, source, name=name)(change)
 
@@ -38,68 +38,68 @@ def _field(**fields: Manifest) -> Change:
     return lambda manifests: put_pod(manifests, of=container(manifests, **fields))
 
 
-_told(
+_plant(
     "mirror_of_a_model_hub",
     "A model server is configured with another hub.",
     _variable("HF_ENDPOINT", "https://hf-mirror.example.com"),
     HUB,
 )
-_told(
+_plant(
     "index_of_packages",
     "A model server is configured with an index of packages.",
     _variable("PIP_INDEX_URL", "https://user:secret@pypi.example.com/simple"),
     "pip: environment variables",
 )
-_told(
+_plant(
     "collector_of_telemetry",
     "A model server sends its telemetry outside.",
     _variable("OTEL_EXPORTER_OTLP_ENDPOINT", "collector.example.com:4317"),
     "OpenTelemetry: OTLP exporter",
 )
-_told(
+_plant(
     "address_in_any_variable",
     "A variable of any name holds a public address.",
     _variable("CALLBACK", "http://203.0.113.7:8080/done"),
     "Kubernetes: environment variables",
 )
-_told(
+_plant(
     "model_from_a_bucket",
     "A model server loads its weights from a bucket outside.",
     _argument("s3://weights/llama"),
     "vLLM: loading models with Run:ai model streamer",
 )
-_told(
+_plant(
     "address_in_an_argument",
     "A model server is configured with an address outside by an argument.",
     _argument("--otlp-traces-endpoint=grpc://collector.example.com:4317"),
     "vLLM: engine arguments",
 )
-_told(
+_plant(
     "resolver_of_the_pods_own",
     "A pod asks a public resolver.",
     _spec({"dnsPolicy": "None", "dnsConfig": {"nameservers": ["203.0.113.53"]}}),
     "Kubernetes: Pod's DNS config",
 )
-_told(
+_plant(
     "alias_of_a_public_address",
     "A pod takes a name for a public address.",
     _spec({"hostAliases": [{"ip": "203.0.113.7", "hostnames": ["hub.internal"]}]}),
     "Kubernetes: HostAliases",
 )
-_told(
+_plant(
     "repository_that_the_kubelet_clones",
     "A volume is cloned from a repository outside.",
     _spec({"volumes": [{"name": "code", "gitRepo": {"repository": "https://git.example.com/x"}}]}),
     "Kubernetes: gitRepo volumes",
 )
-_told(
+_plant(
     "probe_that_calls_outside",
     "A probe makes the kubelet call a host outside.",
     _field(livenessProbe={"httpGet": {"host": "203.0.113.7", "port": 443}}),
     "Kubernetes: Configure probes",
     "high",
 )
-_told(
+_plant(
     "hook_that_calls_outside",
     "A hook makes the kubelet call a host outside.",
     _field(lifecycle={"preStop": {"httpGet": {"host": "out.example.com", "port": 80}}}),

@@ -24,48 +24,50 @@ CALL_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class RunningNode:
-    """`said` is the JSON object that `python -m testbed node` printed; its fields are explained there."""
+    """`printed` is the JSON object that `python -m testbed node` printed; its fields are explained there."""
 
-    said: Mapping[str, Any]
+    printed: Mapping[str, Any]
 
     @property
     def name(self) -> str:
-        return str(self.said["node"])
+        return str(self.printed["node"])
 
     @property
     def kubeconfig(self) -> Path:
-        return Path(self.said["kubeconfig"])
+        return Path(self.printed["kubeconfig"])
 
     @property
     def folder(self) -> Path:
-        return Path(self.said["folder"])
+        return Path(self.printed["folder"])
 
     @property
     def shares(self) -> Path:
-        return Path(self.said["shares"])
+        return Path(self.printed["shares"])
 
     @property
     def kubectl(self) -> Kubectl:
         """As administrator, from this machine."""
-        return Kubectl(Path(self.said["kubectl"]), self.kubeconfig)
+        return Kubectl(Path(self.printed["kubectl"]), self.kubeconfig)
 
     def inside(self, *arguments: str, timeout: float = CALL_SECONDS) -> subprocess.CompletedProcess[str]:
         """Runs a program on the node, where pods, Services and load balancers have addresses."""
-        return _ran([*self.said["enter"], *arguments], timeout)
+        return _ran([*self.printed["enter"], *arguments], timeout)
 
     def from_client(self, *arguments: str, timeout: float = CALL_SECONDS) -> subprocess.CompletedProcess[str]:
         """Runs a program on the machine of the virtual network that is outside the cluster."""
-        return _ran([*self.said["client"], *arguments], timeout)
+        return _ran([*self.printed["client"], *arguments], timeout)
 
     def import_images(self, archive: Path, *options: str) -> None:
         """Gives the node further images while it runs."""
-        done = self.inside(self.said["ctr"], "--namespace=k8s.io", "images", "import", *options, str(archive.resolve()))
+        done = self.inside(
+            self.printed["ctr"], "--namespace=k8s.io", "images", "import", *options, str(archive.resolve())
+        )
         if done.returncode != 0:
             raise BedError(f"{archive} could not be imported: {done.stderr.strip()}")
 
     def csi_calls(self) -> list[dict[str, Any]]:
         """Every call that the CSI plug-ins got so far, oldest first."""
-        log = Path(self.said["csiCalls"])
+        log = Path(self.printed["csiCalls"])
         return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
     @contextmanager
@@ -81,7 +83,7 @@ class RunningNode:
 
     @contextmanager
     def unhealthy_gpu(self, device: str = "GPU-0") -> Iterator[None]:
-        marker = Path(self.said["unhealthyGpus"], device)
+        marker = Path(self.printed["unhealthyGpus"], device)
         marker.touch()
         try:
             yield

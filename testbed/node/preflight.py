@@ -55,5 +55,5 @@ def _trial(folder: Path | None) -> list[str]:
         shutil.rmtree(scratch, ignore_errors=True)
     if trial.returncode == 0:
         return []
-    said = trial.stderr.strip().replace("\n", "; ") or f"exit {trial.returncode}"
-    return [f"namespaces, network links, nftables or overlay mounts do not work here: {said}"]
+    errors = trial.stderr.strip().replace("\n", "; ") or f"exit {trial.returncode}"
+    return [f"namespaces, network links, nftables or overlay mounts do not work here: {errors}"]

@@ -53,7 +53,7 @@ class PodNetwork:
     def _write_down(self, listener: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while True:
-                if seen := told(listener.recv(65535)):
+                if seen := packet_as_text(listener.recv(65535)):
                     self.packets.append(seen)
 
 
@@ -79,7 +79,7 @@ def pod_network() -> Iterator[PodNetwork]:
         _ip("netns", "delete", name)
 
 
-def told(packet: bytes) -> str:
+def packet_as_text(packet: bytes) -> str:
     """One packet in words; "" for what the kernel sends of itself when an interface with IPv6 comes up."""
     kind = struct.unpack("!H", packet[12:14])[0]
     if kind == 0x86DD:

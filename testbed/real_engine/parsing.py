@@ -27,12 +27,12 @@ def main() -> None:
             sys.modules[name] = types.ModuleType(name)
     with contextlib.redirect_stdout(io.StringIO()):
         parser, serve, command = _parser()
-        told = {
+        parsed = {
             "flags": sorted({option for action in serve._actions for option in action.option_strings}),  # noqa: SLF001
             "environment": sorted(importlib.import_module("vllm.envs").environment_variables),
             "refused": [_refusal(parser, command, arguments) for arguments in asked],
         }
-    json.dump(told, answers)
+    json.dump(parsed, answers)
 
 
 def _parser() -> tuple[Any, Any, Any]:
@@ -46,12 +46,12 @@ def _parser() -> tuple[Any, Any, Any]:
 
 
 def _refusal(parser: Any, command: Any, arguments: list[str]) -> str:
-    said = io.StringIO()
+    captured = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(captured):
             command.validate(parser.parse_args(["serve", "/weights", *arguments]))
     except SystemExit:
-        return said.getvalue().strip().rpartition("\n")[2] or "refused without a word"
+        return captured.getvalue().strip().rpartition("\n")[2] or "refused without a word"
     except (argparse.ArgumentError, TypeError, ValueError) as error:
         return f"{type(error).__name__}: {error}"
     return ""

@@ -91,8 +91,8 @@ def pod(
 def _variables(container: Mapping[str, Any]) -> dict[str, str]:
     """The rendered environment, what the kubelet fills in filled in, and what a CPU needs."""
     filled = {"fieldRef": POD, "secretKeyRef": SECRET}
-    told = {
+    named = {
         one["name"]: one["value"] if "value" in one else filled[next(iter(one["valueFrom"]))]
         for one in container["env"]
     }
-    return {**told, "PATH": PATH, "HOSTNAME": "pod", "VLLM_CPU_KVCACHE_SPACE": "1"}
+    return {**named, "PATH": PATH, "HOSTNAME": "pod", "VLLM_CPU_KVCACHE_SPACE": "1"}

@@ -98,7 +98,7 @@ async def running(
         resync_seconds=RESYNC_SECONDS,
     )
     following = StoreWatches(
-        cluster, store, see=operator.see, look=operator.look, listed=operator.listed, namespaces=namespaces
+        cluster, store, see=operator.see, relist=operator.relist, listed=operator.listed, namespaces=namespaces
     )
     await operator.prime()
     cluster.see = partial(_as_kopf, operator) if reflectors else operator.see

@@ -48,7 +48,7 @@ def test_three_corrections_in_a_minute_make_a_truce_that_doubles_up_to_ten_minut
             assert contests.backed_off(KEY, now) == {}
             contests.applied(KEY, OURS, now)
         assert contests.backed_off(KEY, now) == {CHILD: {"a"}}
-        backed_off.append(contests.next_look(KEY, now))
+        backed_off.append(contests.next_retry(KEY, now))
         now += backed_off[-1] or 0.0
     assert backed_off == [60, 120, 240, 480, 600, 600]
 
@@ -66,7 +66,7 @@ def test_a_quarrel_that_is_over_is_forgotten() -> None:
         contests.applied(KEY, OURS, 0.0)
     for _ in range(3):
         contests.applied(KEY, OURS, 10_000.0)
-    assert contests.next_look(KEY, 10_000.0) == 60.0, "the next one starts with the shortest back-off"
+    assert contests.next_retry(KEY, 10_000.0) == 60.0, "the next one starts with the shortest back-off"
 
 
 def test_a_rival_is_corrected_at_most_three_times_a_minute_and_named() -> None:

@@ -75,7 +75,7 @@ class Follower:
             raise KeyError("spec")
         self.seen.append((manifest["metadata"]["name"], gone))
 
-    async def look(self, watched: WatchSpec) -> None:
+    async def relist(self, watched: WatchSpec) -> None:
         if self.outages:
             self.outages -= 1
             raise Unreachable("away")
@@ -93,7 +93,7 @@ class Follower:
         for watched in STORE_WATCHES:
             self._note(watched.kind, "7")
         following = StoreWatches(
-            self.server, self.store, see=self.see, look=self.look, listed=self.listed, namespaces=self.namespaces
+            self.server, self.store, see=self.see, relist=self.relist, listed=self.listed, namespaces=self.namespaces
         )
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):

@@ -176,21 +176,21 @@ class Followed:
         self._world = world
         self.store = Store(Configuration())
         self._following = StoreWatches(
-            world, self.store, see=self.see, look=self._look, listed=lambda _kind, _keys: None
+            world, self.store, see=self.see, relist=self._relist, listed=lambda _kind, _keys: None
         )
         self._audit = CacheWatches(world, ClusterObservations(), feeds=self._following.feed) if fed else None
 
     def see(self, manifest: Manifest, *, gone: bool) -> None:
         (self.store.drop if gone else self.store.put)(manifest)
 
-    async def _look(self, watched: WatchSpec) -> None:
+    async def _relist(self, watched: WatchSpec) -> None:
         await relist(self._world, self.store, watched, listed=_ignored)
 
     async def prime(self) -> None:
         for model in self._world.of_kind("ModelDeployment"):
             self.see(model, gone=False)
         for watched in STORE_WATCHES:
-            await self._look(watched)
+            await self._relist(watched)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -286,18 +286,18 @@ def test_the_audit_ends_with_its_watches_and_the_operator_goes_on() -> None:
         cluster = a_cluster()
         store = Store(Configuration())
 
-        async def look(watched: WatchSpec) -> None:
+        async def list_anew(watched: WatchSpec) -> None:
             await relist(cluster, store, watched, listed=_ignored)
 
         following = StoreWatches(
             cluster,
             store,
             see=lambda manifest, *, gone: (store.drop if gone else store.put)(manifest),
-            look=look,
+            relist=list_anew,
             listed=lambda _kind, _keys: None,
         )
         for watched in STORE_WATCHES:
-            await look(watched)
+            await list_anew(watched)
         lists = cluster.lists["pods"]
         own = asyncio.ensure_future(following.run())
         audit = asyncio.ensure_future(CacheWatches(cluster, ClusterObservations(), feeds=following.feed).run())

@@ -35,5 +35,5 @@ class Progress:
     def waits(self, why: str, seconds: float) -> None:
         self.waited.append((why, seconds))
 
-    def says(self, sentence: str) -> None:
+    def note(self, sentence: str) -> None:
         self.sentences.append(sentence)

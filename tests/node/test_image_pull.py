@@ -63,7 +63,7 @@ def repository(bare_node: RunningNode, image: Image, tmp_path_factory: pytest.Te
 
 def registry_on(node: RunningNode, folder: Path) -> Component:
     """The registry of this folder, in the namespaces of the node; what is left of it ends with the node."""
-    command = [*node.said["enter"], programs("registry")["registry"], "serve", folder / "registry.json"]
+    command = [*node.printed["enter"], programs("registry")["registry"], "serve", folder / "registry.json"]
     return Component("registry", command, folder / "registry-on-the-node.log", {"OTEL_TRACES_EXPORTER": "none"})
 
 
@@ -95,7 +95,7 @@ def test_it_does_not_succeed_where_the_registry_has_no_such_image(bare_node: Run
 
 def images_of(node: RunningNode) -> str:
     """What containerd has, as ctr lists it."""
-    return node.inside(node.said["ctr"], "--namespace=k8s.io", "images", "list").stdout
+    return node.inside(node.printed["ctr"], "--namespace=k8s.io", "images", "list").stdout
 
 
 def said_of_the_pod(node: RunningNode) -> list[str]:

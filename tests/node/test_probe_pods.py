@@ -85,7 +85,7 @@ def beyond(node: RunningNode, tmp_path_factory) -> Iterator[None]:
         ip(node, *line.split())
     for address in (*PUBLIC, AZURE_DNS, METADATA):
         ip(node, "-n", BEYOND, "address", "add", f"{address}/32", "dev", "lo")
-    enter = [*node.said["enter"], "ip", "netns", "exec", BEYOND]
+    enter = [*node.printed["enter"], "ip", "netns", "exec", BEYOND]
     program = [*enter, sys.executable, "-I", str(FAR_END), json.dumps(wanted)]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None

@@ -57,7 +57,7 @@ def before(node):  # noqa: ARG001 # it runs all the while
 def test_nothing_is_left_of_a_node_that_was_ended(before, start_pod, how):
     start_pod("neighbour").until("Ready")
     with running_node("--size", "Standard_NC24ads_A100_v4") as second:
-        first_process = int(second.said["pid"])
+        first_process = int(second.printed["pid"])
         namespace = str(Path(f"/proc/{first_process}/ns/pid").readlink())
         assert len(_processes_in(namespace)) > 10
         assert _settings() == before[0]

@@ -89,7 +89,7 @@ async def _operator(world: World, clock: Clock) -> None:
         namespaces=(),
         resync_seconds=RESYNC_SECONDS,
     )
-    following = StoreWatches(world, store, see=operator.see, look=operator.look, listed=operator.listed)
+    following = StoreWatches(world, store, see=operator.see, relist=operator.relist, listed=operator.listed)
     await operator.prime()
     async with asyncio.TaskGroup() as group:
         group.create_task(operator.work(4))

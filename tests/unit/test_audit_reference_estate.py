@@ -16,7 +16,7 @@ def findings() -> tuple[Finding, ...]:
     return asyncio.run(audited(reference_estate(), "graph"))
 
 
-@pytest.mark.parametrize("contradiction", CONTRADICTIONS, ids=lambda one: one.said)
+@pytest.mark.parametrize("contradiction", CONTRADICTIONS, ids=lambda one: one.sentence)
 def test_every_contradiction_has_its_finding(contradiction: Contradiction, findings: tuple[Finding, ...]) -> None:
     fails = [(one.check, one.resource, one.severity.value) for one in findings if one.verdict is Verdict.FAIL]
     missing = [

@@ -156,11 +156,11 @@ def test_what_an_earlier_process_said_stays_until_this_one_knows() -> None:
     """Until everything was listed and the evidence was judged, to say "closed" would refuse pods at every upgrade."""
     store = Store(policy())
     gate, asked = a_gate(store)
-    gate.look()
+    gate.refresh()
     assert gate.annotations() == {UNPROVEN: ""}
     store.put(an_audit(2))
     store.note_listed(EGRESS_AUDIT, None, "2")
-    gate.look()
+    gate.refresh()
     assert gate.annotations() == {UNPROVEN: ""}, "the status says Pass, and this process has not looked"
     assert asked == []
 
@@ -172,12 +172,12 @@ def test_a_gate_that_opens_or_closes_is_said_at_once_and_nothing_else() -> None:
     assert gate.annotations()[PODS_UNTIL] == ""
     store.put(an_audit(2))
     store.judge(confirmed_at=NOW)
-    gate.look()
+    gate.refresh()
     assert len(asked) == 1, "it opens"
     assert gate.annotations()[PODS_UNTIL] == timestamp(NOW + timedelta(minutes=15))
-    gate.look()
+    gate.refresh()
     assert len(asked) == 1, "open as before"
     store.put(an_audit(3, "Fail"))
-    gate.look()
+    gate.refresh()
     assert len(asked) == 2, "it closes"
     assert gate.annotations()[PODS_UNTIL] == ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.demo.telling import watch_phases
+from testbed.demo.narration import watch_phases
 
 
 def deployment(name: str, reason: str, message: str) -> dict[str, object]:

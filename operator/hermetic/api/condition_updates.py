@@ -27,14 +27,14 @@ class ConditionUpdate:
     message: str
 
 
-def dated(said: ConditionUpdate, generation: int, before: Mapping[str, Any] | None, now: datetime) -> dict[str, Any]:
+def dated(update: ConditionUpdate, generation: int, before: Mapping[str, Any] | None, now: datetime) -> dict[str, Any]:
     """The condition as it is written. `before` is the present one: its transition time stays while its status does."""
-    unchanged = before is not None and before.get("status") == said.status
+    unchanged = before is not None and before.get("status") == update.status
     return {
-        "type": said.type.value,
-        "status": said.status,
-        "reason": said.reason.value,
-        "message": one_line(said.message),
+        "type": update.type.value,
+        "status": update.status,
+        "reason": update.reason.value,
+        "message": one_line(update.message),
         "lastTransitionTime": before["lastTransitionTime"] if unchanged and before is not None else timestamp(now),
         "observedGeneration": generation,
     }

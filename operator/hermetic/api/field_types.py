@@ -254,8 +254,8 @@ class ListOf:
         return core_schema.no_info_after_validator_function(self.check, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        said = {**handler(schema), "x-kubernetes-list-type": self.kind}
-        return {**said, "x-kubernetes-list-map-keys": list(self.keys)} if self.keys else said
+        described = {**handler(schema), "x-kubernetes-list-type": self.kind}
+        return {**described, "x-kubernetes-list-map-keys": list(self.keys)} if self.keys else described
 
 
 def list_of(kind: Literal["atomic", "set", "map"], *keys: str) -> ListOf:

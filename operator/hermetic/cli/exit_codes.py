@@ -58,7 +58,7 @@ def _exit_code_of(command: Callable[[], Any]) -> int:
         return DONE
     except click.UsageError as error:
         help_of = error.ctx.command_path if error.ctx is not None else "hermetic"
-        _tell(InputError(error.format_message().rstrip("."), fix=f"'{help_of} --help' shows what it takes"))
+        _print(InputError(error.format_message().rstrip("."), fix=f"'{help_of} --help' shows what it takes"))
         return USAGE
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
@@ -71,11 +71,11 @@ def _report(error: HermeticError) -> int:
     """Prints every error; a fix that consecutive errors share is printed once. Returns the smallest exit code."""
     errors = error.errors if isinstance(error, Several) else (error,)
     for one, following in zip(errors, (*errors[1:], None), strict=True):
-        _tell(one, with_fix=following is None or following.fix != one.fix)
+        _print(one, with_fix=following is None or following.fix != one.fix)
     return min(exit_code(one) for one in errors)
 
 
-def _tell(error: HermeticError, *, with_fix: bool = True) -> None:
+def _print(error: HermeticError, *, with_fix: bool = True) -> None:
     click.echo(f"error: {error.code}: {_on_one_line(error.message)}", err=True)
     if with_fix:
         click.echo(f"fix: {_on_one_line(error.fix)}", err=True)

@@ -103,13 +103,13 @@ def _coloured(cells: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 def _put(*parts: tuple[str, str]) -> None:
     """One line of parts (text, style), without trailing blanks."""
-    said = [(shown(text), _STYLES.get(style, {})) for text, style in parts]
-    while said and not said[-1][0].strip():
-        said.pop()
-    if said:
-        said[-1] = (said[-1][0].rstrip(), said[-1][1])
-    styled = (click.style(text, **style) if style else text for text, style in said)
-    click.echo("".join(styled if _has_colours() else (text for text, _ in said)))
+    styled_parts = [(shown(text), _STYLES.get(style, {})) for text, style in parts]
+    while styled_parts and not styled_parts[-1][0].strip():
+        styled_parts.pop()
+    if styled_parts:
+        styled_parts[-1] = (styled_parts[-1][0].rstrip(), styled_parts[-1][1])
+    styled = (click.style(text, **style) if style else text for text, style in styled_parts)
+    click.echo("".join(styled if _has_colours() else (text for text, _ in styled_parts)))
 
 
 def _has_colours() -> bool:

@@ -49,7 +49,7 @@ def assemble_audit(
         recorder=shared.recorder,
         clock=shared.clock,
         identity=lambda: _identified(shared.api, shared.connection),
-        on_verdict=lambda concerned: _told(shared, concerned),
+        on_verdict=lambda concerned: _on_verdict(shared, concerned),
         policy=Policy(
             allowed_registries=tuple(registry.host for registry in configuration.registries),
             additional_private_ranges=tuple(configuration.additional_private_ranges),
@@ -62,9 +62,9 @@ def assemble_audit(
     return auditor, sight
 
 
-def _told(shared: Shared, concerned: frozenset[Key]) -> None:
+def _on_verdict(shared: Shared, concerned: frozenset[Key]) -> None:
     """Renew the Lease before queueing the deployments: its annotations decide whether their pods are admitted."""
-    shared.pod_gate.look()
+    shared.pod_gate.refresh()
     shared.queue.add_all(concerned)
 
 

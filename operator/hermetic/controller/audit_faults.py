@@ -48,7 +48,7 @@ class AuditFaults:
         self._breaks += 1
         return seconds
 
-    def said(self) -> ConditionUpdate | None:
+    def condition(self) -> ConditionUpdate | None:
         """The condition AuditFaulty; None without a recent fault."""
         current = self._current()
         if not current:

@@ -127,7 +127,7 @@ class Auditor:
         """End the evaluation process."""
         await self._judge_case.close()
 
-    async def look(self) -> Outcome:
+    async def evaluate(self) -> Outcome:
         """Evaluate the audit, and write the status if it changed. Raises errors that are worth a retry."""
         live = self._store.object(EGRESS_AUDIT, THE_EGRESS_AUDIT)
         if live is None or live["metadata"].get("deletionTimestamp"):
@@ -138,9 +138,9 @@ class Auditor:
         self._sight.want()
         if self._sight.seen_at is None:
             # The status of an earlier process stays until this one has listed everything once.
-            return Outcome(look_again_in=UNTIL_SEEN_SECONDS)
+            return Outcome(requeue_after=UNTIL_SEEN_SECONDS)
         if (wait := self._not_before - self._clock.monotonic()) > 0 and self._broken_at == _edition(live):
-            return Outcome(look_again_in=wait)  # a repeated defect must not write each time
+            return Outcome(requeue_after=wait)  # a repeated defect must not write each time
         outcome = Outcome()
         try:
             return await self._attempt(live, outcome)
@@ -168,7 +168,7 @@ class Auditor:
             raise trouble
         if trouble is not None:
             log.warning("probe not run", because=trouble.message, again_in=PROBE_AGAIN_SECONDS)
-            outcome.look_again_in = min(outcome.look_again_in or PROBE_AGAIN_SECONDS, PROBE_AGAIN_SECONDS)
+            outcome.requeue_after = min(outcome.requeue_after or PROBE_AGAIN_SECONDS, PROBE_AGAIN_SECONDS)
         return outcome
 
     async def _judge(
@@ -178,33 +178,35 @@ class Auditor:
         began, before = self._clock.now(), live.get("status") or {}
         choice = await self._attestations.choose(keys, await self._expected(spec, before), began)
         probe_again_in, trouble = await self._probe(spec, choice)
-        looks = await self._looks(spec, choice, trouble)
+        inputs = await self._verdict_inputs(spec, choice, trouble)
         if not self._is_current(live):
             return trouble  # changed or deleted meanwhile: its watch event queues the audit again
         now = self._clock.now()
-        standing = judge_standing(spec, looks, now)
-        stands = self._stands_until_the_probe_is_back(live, spec, looks, standing)
+        standing = judge_standing(spec, inputs, now)
+        stands = self._stands_until_the_probe_is_back(live, spec, inputs, standing)
         self._on_verdict(self._store.judge(confirmed_at=began if stands or standing.verdict is Verdict.PASS else None))
         if stands:
-            outcome.look_again_in = probe_again_in
+            outcome.requeue_after = probe_again_in
             return trouble
-        await self._say(live, status_of(spec, live["metadata"]["generation"], looks, standing, before, now), outcome)
-        outcome.wrote += await self._published(live, spec, looks, standing, now)
-        following = next_look(spec, looks, now)
+        await self._write_status(
+            live, status_of(spec, live["metadata"]["generation"], inputs, standing, before, now), outcome
+        )
+        outcome.wrote += await self._published(live, spec, inputs, standing, now)
+        following = next_look(spec, inputs, now)
         moments = [
             CONFIRM_SECONDS,
             probe_again_in,
             (following - now).total_seconds() + 1 if following is not None else None,
             self._faults.ends_in(),
         ]
-        outcome.look_again_in = min(moment for moment in moments if moment is not None)
+        outcome.requeue_after = min(moment for moment in moments if moment is not None)
         return trouble
 
     async def _published(
-        self, live: Manifest, spec: EgressAuditSpec, looks: VerdictInputs, standing: Standing, now: datetime
+        self, live: Manifest, spec: EgressAuditSpec, inputs: VerdictInputs, standing: Standing, now: datetime
     ) -> list[str]:
         try:
-            return await self._publisher.publish(live, spec, looks, standing, now)
+            return await self._publisher.publish(live, spec, inputs, standing, now)
         except HermeticError:
             raise
         except Exception as error:  # noqa: BLE001 - the verdict does not depend on the report
@@ -247,7 +249,7 @@ class Auditor:
         newest = (self._store.object(EGRESS_AUDIT, THE_EGRESS_AUDIT) or {}).get("metadata") or {}
         return all(newest.get(key) == live["metadata"].get(key) for key in ("uid", "generation"))
 
-    async def _looks(
+    async def _verdict_inputs(
         self, spec: EgressAuditSpec, choice: ChosenAttestation, trouble: HermeticError | None
     ) -> VerdictInputs:
         newest, seen_at = self._prober.newest, self._sight.seen_at
@@ -255,7 +257,7 @@ class Auditor:
             choice=choice,
             cluster_findings=await self._found(spec),
             kubernetes_at=seen_at,
-            probe=newest.told() if newest is not None else None,
+            probe=newest.as_evidence() if newest is not None else None,
             probe_trouble=trouble.message if trouble is not None else "",
         )
 
@@ -271,7 +273,7 @@ class Auditor:
         return self._findings[1]
 
     def _stands_until_the_probe_is_back(
-        self, live: Manifest, spec: EgressAuditSpec, looks: VerdictInputs, standing: Standing
+        self, live: Manifest, spec: EgressAuditSpec, inputs: VerdictInputs, standing: Standing
     ) -> bool:
         """Whether to keep the Pass of an earlier process because only this process's first probe round is missing.
 
@@ -282,7 +284,7 @@ class Auditor:
             return False
         if standing.lacking is None or standing.lacking.type is not ConditionType.PROBE_CURRENT:
             return False
-        status, accepted = live.get("status") or {}, looks.choice.accepted
+        status, accepted = live.get("status") or {}, inputs.choice.accepted
         if accepted is None or accepted.digest != (status.get("newestAccepted") or {}).get("digest"):
             return False
         probed = ((status.get("evidence") or {}).get("probe") or {}).get("observedAt")
@@ -297,32 +299,32 @@ class Auditor:
         self._not_before, self._broken_at = self._clock.monotonic() + pause, _edition(live)
         words = str(error) if isinstance(error, JudgingFailed) else repr(error)
         await self._give_up(live, status_unfounded, f"the audit is broken: {words}", outcome)
-        outcome.look_again_in = pause
+        outcome.requeue_after = pause
         return outcome
 
     async def _give_up(self, live: Manifest, status: Unjudged, message: str, outcome: Outcome) -> None:
         before, generation = live.get("status") or {}, live["metadata"]["generation"]
         self._store.judge(confirmed_at=None)
-        await self._say(live, status(generation, before, message, self._clock.now()), outcome)
+        await self._write_status(live, status(generation, before, message, self._clock.now()), outcome)
         self._publisher.tell_nothing(Verdict.UNKNOWN)
 
-    async def _say(self, live: Manifest, said: Status, outcome: Outcome) -> None:
+    async def _write_status(self, live: Manifest, written_status: Status, outcome: Outcome) -> None:
         before, generation = live.get("status") or {}, live["metadata"]["generation"]
-        if (fault := self._faults.said()) is not None:
+        if (fault := self._faults.condition()) is not None:
             old = next((one for one in before.get("conditions") or () if one["type"] == fault.type), None)
             fault = replace(fault, message=fault.message[:LONGEST_MESSAGE])
-            said["conditions"].append(dated(fault, generation, old, self._clock.now()))
-        if same_status(said, before):
+            written_status["conditions"].append(dated(fault, generation, old, self._clock.now()))
+        if same_status(written_status, before):
             return
         try:
             # Written over the uid and version that were read: findings must not reach a successor of the same name, and
             # condition times follow from the previous status.
-            written = await write_status(self._api, EGRESS_AUDIT, live, said)
+            written = await write_status(self._api, EGRESS_AUDIT, live, written_status)
         except NotFound:
             return  # deleted meanwhile
         self._on_verdict(self._store.put(written))  # put now: the store ignores the watch event of our own write
         outcome.wrote.append("status")
-        for one in announcements(before, said):
+        for one in announcements(before, written_status):
             self._recorder.record(written, severity=one.severity, reason=one.reason, action=one.action, note=one.note)
 
 

@@ -110,7 +110,7 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
         api,
         store,
         see=operator.see,
-        look=operator.look,
+        relist=operator.relist,
         listed=operator.listed,
         namespaces=tuple(configuration.watch_namespaces),
     )

@@ -57,12 +57,12 @@ class Announcement:
 def announcements(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Announcement]:
     """Yield an Event for each change of an announced condition; a reason that Ready repeats is announced once."""
     old = {c["type"]: c for c in before.get("conditions") or ()}
-    said: set[str] = set()
+    reasons: set[str] = set()
     for condition in after.get("conditions") or ():
         kind = condition["type"]
-        if kind not in ANNOUNCED or not _is_news(old.get(kind), condition) or condition["reason"] in said:
+        if kind not in ANNOUNCED or not _is_news(old.get(kind), condition) or condition["reason"] in reasons:
             continue
-        said.add(condition["reason"])
+        reasons.add(condition["reason"])
         yield Announcement(
             severity="Warning" if _is_bad(condition) else "Normal",
             reason=condition["reason"],

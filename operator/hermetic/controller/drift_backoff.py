@@ -68,7 +68,7 @@ class DriftBackoff:
                 found[child] = found.get(child, frozenset()) | {wanted}
         return found
 
-    def next_look(self, key: Key, now: float) -> float | None:
+    def next_retry(self, key: Key, now: float) -> float | None:
         """Seconds until the first back-off ends; None without one."""
         return min((c.until - now for c in self._backoff.get(key, {}).values() if c.until > now), default=None)
 

@@ -28,21 +28,21 @@ Bodies = tuple[ListRequest, dict[Name, bytes]]
 def packed_case(case: Case) -> Iterator[bytes]:
     """The case without its objects, then objects by the hundred, then None."""
     lists = case.observed.lists
-    bare = {look: replace(one, bodies={}) for look, one in lists.items()}
+    bare = {listed: replace(one, bodies={}) for listed, one in lists.items()}
     yield _frame(replace(case, observed=CacheSnapshot(case.observed.served, bare)))
-    for look, one in lists.items():
+    for listed, one in lists.items():
         rest = iter(one.bodies.items())
         while some := dict(islice(rest, OBJECTS_AT_ONCE)):
-            yield _frame((look, some))
+            yield _frame((listed, some))
     yield _frame(None)
 
 
 def unpacked_case(bare: Case, parts: Iterable[Bodies]) -> Case:
     """The case that was packed."""
-    bodies: dict[ListRequest, dict[Name, bytes]] = {look: {} for look in bare.observed.lists}
-    for look, some in parts:
-        bodies[look].update(some)
-    lists = {look: replace(one, bodies=bodies[look]) for look, one in bare.observed.lists.items()}
+    bodies: dict[ListRequest, dict[Name, bytes]] = {listed: {} for listed in bare.observed.lists}
+    for listed, some in parts:
+        bodies[listed].update(some)
+    lists = {listed: replace(one, bodies=bodies[listed]) for listed, one in bare.observed.lists.items()}
     return replace(bare, observed=CacheSnapshot(bare.observed.served, lists))
 
 

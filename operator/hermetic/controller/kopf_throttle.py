@@ -15,7 +15,7 @@ import aiohttp
 
 SECONDS_BETWEEN = 1.0
 
-Look = tuple[str, bool]  # (path of the collection, whether it is watched)
+Query = tuple[str, bool]  # (path of the collection, whether it is watched)
 
 
 class Pace:
@@ -24,7 +24,7 @@ class Pace:
     def __init__(self, started_over: Callable[[str], None]) -> None:
         self._started_over = started_over
         self._listed: set[str] = set()
-        self._begun: dict[Look, float] = {}
+        self._begun: dict[Query, float] = {}
 
     def trace(self) -> aiohttp.TraceConfig:
         """The trace configuration for kopf's session; it delays each request before it is sent."""
@@ -36,10 +36,10 @@ class Pace:
         query = request.url.query
         if "continue" in query:
             return  # the next page of a list that has begun
-        look, now = (request.url.path, "watch" in query), asyncio.get_running_loop().time()
-        self._note(*look)
-        begins = max(now, self._begun.get(look, -SECONDS_BETWEEN) + SECONDS_BETWEEN)
-        self._begun[look] = begins
+        query_key, now = (request.url.path, "watch" in query), asyncio.get_running_loop().time()
+        self._note(*query_key)
+        begins = max(now, self._begun.get(query_key, -SECONDS_BETWEEN) + SECONDS_BETWEEN)
+        self._begun[query_key] = begins
         await asyncio.sleep(begins - now)
 
     def _note(self, path: str, watched: bool) -> None:

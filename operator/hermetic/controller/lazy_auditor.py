@@ -28,7 +28,7 @@ class LazyAuditor:
         self._parts: tuple[Auditor, ClusterCache] | None = None
         self._needed = asyncio.Event()
 
-    async def look(self) -> Outcome:
+    async def evaluate(self) -> Outcome:
         """Evaluate the EgressAudit; does nothing until there is one."""
         if self._parts is None:
             if self._store.object(EGRESS_AUDIT, THE_EGRESS_AUDIT) is None:
@@ -39,7 +39,7 @@ class LazyAuditor:
                 self._faults.met("assembly", error)
                 raise
             self._needed.set()
-        return await self._parts[0].look()
+        return await self._parts[0].evaluate()
 
     async def run(self) -> None:
         """Wait until the auditor exists, then keep its cluster cache current until cancelled."""

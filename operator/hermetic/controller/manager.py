@@ -40,7 +40,7 @@ log = structlog.get_logger(__name__)
 # Not deployments: namespaces are never empty.
 SWEEP: Key = ("", "sweep persistentvolumes")
 JUDGE: Key = ("", "judge the egressaudit")
-LOOKS: dict[Key, WatchSpec] = {
+RELIST_KEYS: dict[Key, WatchSpec] = {
     ("", f"list {watched.kind.plural} {watched.kind.part}".rstrip()): watched for watched in ALL_WATCHES
 }
 SWEEPING_KINDS = frozenset((MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM))
@@ -51,7 +51,7 @@ JUDGED_KINDS = frozenset((EGRESS_AUDIT, EGRESS_ATTESTATION))
 DETAIL_KINDS = frozenset((NODE, CORE_EVENT))
 
 STUCK_SECONDS = 300.0
-FIRST_LOOK_SECONDS, FIRST_LOOK_AGAIN_SECONDS = 60.0, 0.2
+FIRST_VERDICT_SECONDS, FIRST_VERDICT_AGAIN_SECONDS = 60.0, 0.2
 PRIME_AGAIN_SECONDS = 2.0
 # Seconds. A starting child causes five or six events: one routine reconcile serves all that come in this time. The
 # change of a Service is not routine: it may have been given a public address.
@@ -116,11 +116,11 @@ class Manager:
 
     def started_over(self, kind: Kind) -> None:
         """Queue a list of the kind: kopf's new list and watch do not report what was deleted since our last list."""
-        for key, watched in LOOKS.items():
+        for key, watched in RELIST_KEYS.items():
             if watched.kind is kind:
                 self._queue.add(key)
 
-    async def look(self, watched: WatchSpec) -> None:
+    async def relist(self, watched: WatchSpec) -> None:
         """List a kind anew and queue the ModelDeployments concerned."""
         listed = partial(self.listed, watched.kind)
         await relist(self._api, self._store, watched, self._namespaces, listed=listed)
@@ -136,11 +136,11 @@ class Manager:
         """List everything before the first decision, however long it takes; then queue every deployment once."""
         while not self.primed:
             try:
-                await self._relist()
+                await self._relist_all()
             except HermeticError as error:
                 log.warning("not primed yet", because=error.message, code=error.code, again_in=PRIME_AGAIN_SECONDS)
                 await asyncio.sleep(PRIME_AGAIN_SECONDS)
-        self._look_at_everything()
+        self._enqueue_everything()
 
     async def work(self, workers: int) -> None:
         """Reconcile until cancelled."""
@@ -186,10 +186,10 @@ class Manager:
 
         If it is not confirmed in time, deployments are reconciled all the same, with the gate closed for new pods.
         """
-        until = self._clock.monotonic() + FIRST_LOOK_SECONDS
+        until = self._clock.monotonic() + FIRST_VERDICT_SECONDS
         while self._store.awaits_judgement and self._clock.monotonic() < until:
             await self._handle(JUDGE)
-            await asyncio.sleep(FIRST_LOOK_AGAIN_SECONDS)
+            await asyncio.sleep(FIRST_VERDICT_AGAIN_SECONDS)
 
     async def _worker(self) -> None:
         while True:
@@ -236,9 +236,9 @@ class Manager:
             swept = await self._sweeper.sweep()
             return Outcome([f"-PersistentVolume/{name}" for name in swept.removed], swept.refusals)
         if key == JUDGE:
-            return await self._judging.look()
-        if key in LOOKS:
-            await self.look(LOOKS[key])
+            return await self._judging.evaluate()
+        if key in RELIST_KEYS:
+            await self.relist(RELIST_KEYS[key])
             return Outcome()
         return await self._reconciler.reconcile(key)
 
@@ -253,10 +253,10 @@ class Manager:
             )  # fmt: skip
             return
         self._queue.forget_failures(key)
-        if outcome.unsaid:
+        if outcome.status_pending:
             self._queue.add(key, routine=True)
-        if outcome.look_again_in is not None:
-            self._queue.add_after(key, outcome.look_again_in)
+        if outcome.requeue_after is not None:
+            self._queue.add_after(key, outcome.requeue_after)
         self._report(key, started, "written" if outcome.wrote else "unchanged", wrote=outcome.wrote)
 
     def _report(self, key: Key, started: float, result: str, **facts: Any) -> None:
@@ -269,14 +269,14 @@ class Manager:
         while True:
             await asyncio.sleep(self._resync_seconds)
             with contextlib.suppress(HermeticError):  # logged and tried again; `trouble` reports it when it lasts
-                await self._relist()
-            self._look_at_everything()
+                await self._relist_all()
+            self._enqueue_everything()
 
-    def _look_at_everything(self) -> None:
+    def _enqueue_everything(self) -> None:
         for key in (*self._store.deployments(), SWEEP, JUDGE):
             self._queue.add(key, routine=True)
 
-    async def _relist(self) -> None:
+    async def _relist_all(self) -> None:
         """List every kind, also after one that fails; then raise the first error of a kind that decisions need.
 
         The version of the API server is asked for as well: the control plane may be upgraded under a running operator.
@@ -284,7 +284,7 @@ class Manager:
         failed: dict[Kind, HermeticError] = {}
         for watched in ALL_WATCHES:
             try:
-                await self.look(watched)
+                await self.relist(watched)
             except HermeticError as error:
                 log.warning("not listed", kind=watched.kind.plural, because=error.message, code=error.code)
                 if watched.kind not in DETAIL_KINDS and not watched.optional:

@@ -18,7 +18,7 @@ class PodGate:
         self._policy = policy
         self._store = store
         self._clock = clock
-        self._said_open: bool | None = None
+        self._was_open: bool | None = None
         self.renew: Callable[[], None] = lambda: None
 
     def annotations(self) -> dict[str, str]:
@@ -29,14 +29,14 @@ class PodGate:
         if not self._knows:
             return always
         until = pods_until(self._policy, self._store.evidence, self._clock.now())
-        self._said_open = bool(until)
+        self._was_open = bool(until)
         return {**always, PODS_UNTIL: until}
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Request a renewal if a change of the evidence opens or closes the gate."""
         if self._knows:
             until = pods_until(self._policy, self._store.evidence, self._clock.now())
-            if bool(until) != self._said_open:
+            if bool(until) != self._was_open:
                 self.renew()
 
     @property

@@ -51,7 +51,7 @@ class Ended:
     probed_nodes: tuple[ProbedNode, ...]
     answer: Answer
 
-    def told(self) -> ProbeRound:
+    def as_evidence(self) -> ProbeRound:
         """The round in the form that the verdict takes."""
         silent = (self.answer.problem.detail,) if self.answer.problem is not None else ()
         if not self.probed_nodes:
@@ -80,7 +80,7 @@ class Prober:
         self._ended: Ended | None = None
         self._going: Going | None = None
         self._targets: Targets | None = None
-        self._has_looked_back = False
+        self._has_read_earlier_rounds = False
 
     @property
     def newest(self) -> Ended | None:
@@ -99,9 +99,9 @@ class Prober:
         there.
         """
         probing = Probing(self._api, self._pods(wanted, self._agreed(wanted)))
-        if not self._has_looked_back:
+        if not self._has_read_earlier_rounds:
             await self._look_back(probing)
-            self._has_looked_back = True
+            self._has_read_earlier_rounds = True
         if self._going is None and self._due_in(wanted, cause) <= 0:
             self._going = self._next(probed_nodes(await probing.nodes()), cause)
         if self._going is not None:
@@ -111,7 +111,7 @@ class Prober:
     def forget(self) -> None:
         """Drop all rounds: no probe is configured."""
         self._ended = self._going = None
-        self._has_looked_back = False
+        self._has_read_earlier_rounds = False
 
     def _agreed(self, wanted: Probe) -> Targets:
         """The wanted targets. Rounds with other targets are dropped: they prove nothing about these."""
@@ -133,7 +133,7 @@ class Prober:
             return 0.0
         if not ended.run.endswith(_mark(cause)):
             interval = AT_LEAST_BETWEEN_SECONDS if ended.probed_nodes else 0
-        elif ended.told().silent:
+        elif ended.as_evidence().silent:
             interval = min(wanted.interval_seconds, RETRY_SECONDS)
         else:
             interval = wanted.interval_seconds
@@ -175,8 +175,8 @@ class Prober:
 
     def _when(self, found: Round) -> datetime:
         """Time of the oldest answer: its observations may be outdated first."""
-        told = [str(body.value["observedAt"]) for body in found.answer.bodies if body.value["observedAt"]]
-        return min((datetime.fromisoformat(one) for one in told), default=self._clock.now())
+        as_evidence = [str(body.value["observedAt"]) for body in found.answer.bodies if body.value["observedAt"]]
+        return min((datetime.fromisoformat(one) for one in as_evidence), default=self._clock.now())
 
 
 def targets_of(wanted: Probe) -> Targets:

@@ -40,14 +40,14 @@ REMEMBERED_SPECS = 256
 class Outcome:
     """What one reconcile wrote, what was refused, and after how many seconds to reconcile again without an event.
 
-    `unsaid`: it wrote children and left the status to the next pass. `concerned`: other deployments affected by the
-    status; it is in the store already, so its watch event will queue none of them.
+    `status_pending`: it wrote children and left the status to the next pass. `concerned`: other deployments affected
+    by the status; it is in the store already, so its watch event will queue none of them.
     """
 
     wrote: list[str] = field(default_factory=list)
     refusals: tuple[ApiRejection, ...] = ()
-    look_again_in: float | None = None
-    unsaid: bool = False
+    requeue_after: float | None = None
+    status_pending: bool = False
     concerned: frozenset[Key] = frozenset()
 
 
@@ -72,7 +72,7 @@ class Reconciler:
         for kind, (namespace, name) in self._store.incomplete(key):
             if (live := await named(self._api, kind, name, namespace=namespace or None)) is not None:
                 self._store.put(live)
-        world = self._look(key)
+        world = self._snapshot(key)
         if world is None:
             self._forget(key)
             return Outcome()
@@ -82,27 +82,27 @@ class Reconciler:
         spec = self._read_spec(key)
         if isinstance(spec, str):
             outcome.refusals = await self._delete_all(key, exposed(world), outcome)
-            await self._say(key, world, status_unreadable(world, spec, self._clock.now()), outcome)
+            await self._write_status(key, world, status_unreadable(world, spec, self._clock.now()), outcome)
             return outcome
         decided = plan(spec, world, self._clock.now())
         outcome.refusals = await self._carry_out(key, decided, outcome)
         if outcome.wrote and not outcome.refusals:
             # One wave per pass; the key is queued again behind the others. So of two hundred objects at once, all have
             # NetworkPolicies before the first has a Deployment, and all have Deployments before the first has a status.
-            outcome.unsaid = True
+            outcome.status_pending = True
             if not _urgent(decided):
                 return outcome
             # Report an urgent delete (a public Service) now: the next pass may no longer see the object, and then only
             # creates it again.
-        after = self._look(key)
+        after = self._snapshot(key)
         if after is None or after.deleting or not _is_same_generation(world, after):
             return outcome  # the change is queued; write no status for another generation
-        said = status(spec, after, decided, outcome.refusals, self._clock.now())
-        await self._say(key, after, said, outcome)
+        computed = status(spec, after, decided, outcome.refusals, self._clock.now())
+        await self._write_status(key, after, computed, outcome)
         if any(refused.reason is Reason.NAMESPACE_TERMINATING for refused in outcome.refusals):
             # Final: every further write is refused until the object itself is gone.
             self._doomed[key] = world.owner.uid
-        outcome.look_again_in = self._look_again_in(key, decided)
+        outcome.requeue_after = self._requeue_after(key, decided)
         return outcome
 
     def _forget(self, key: Key) -> None:
@@ -111,7 +111,7 @@ class Reconciler:
         self._deleted.pop(key, None)
         self._specs.pop(key, None)
 
-    def _look(self, key: Key) -> ClusterSnapshot | None:
+    def _snapshot(self, key: Key) -> ClusterSnapshot | None:
         return self._store.snapshot(key, backed_off=self._backoff.backed_off(key, self._clock.monotonic()))
 
     def _read_spec(self, key: Key) -> ModelDeploymentSpec | str:
@@ -144,8 +144,8 @@ class Reconciler:
         """Delete each object once: until its watch event arrives, the snapshot still lists it as to be deleted."""
         refused: list[ApiRejection] = []
         for one in condemned:
-            told = self._deleted.get(key, frozenset())
-            if one.uid in told:
+            requested = self._deleted.get(key, frozenset())
+            if one.uid in requested:
                 continue
             try:
                 await self._delete(one, outcome)
@@ -154,7 +154,7 @@ class Reconciler:
                     raise
                 refused.append(refusal(f"{one.kind.kind} '{one.name}'", error))
             else:
-                self._deleted[key] = told | {one.uid}
+                self._deleted[key] = requested | {one.uid}
         return tuple(refused)
 
     async def _apply_all(self, key: Key, changes: Sequence[Change], outcome: Outcome) -> tuple[ApiRejection, ...]:
@@ -193,7 +193,7 @@ class Reconciler:
 
         Returns the rejection for an object of another owner; otherwise raises the conflict, to be retried.
         """
-        manifest, world = change.manifest, self._look(key)
+        manifest, world = change.manifest, self._snapshot(key)
         kind, name = BY_KIND[manifest["kind"]], manifest["metadata"]["name"]
         live = await named(self._api, kind, name, namespace=manifest["metadata"].get("namespace"))
         if live is not None and world is not None and not is_ours(live, world.owner):
@@ -213,9 +213,9 @@ class Reconciler:
         )
         outcome.wrote.append(f"-{condemned.kind.kind}/{condemned.name} ({condemned.why})")
 
-    async def _say(self, key: Key, world: ClusterSnapshot, said: dict[str, Any], outcome: Outcome) -> None:
+    async def _write_status(self, key: Key, world: ClusterSnapshot, computed: dict[str, Any], outcome: Outcome) -> None:
         """Write the status if it changed, and record an Event for each condition that changed."""
-        if same_status(said, world.status):
+        if same_status(computed, world.status):
             return
         namespace, name = key
         # With the uid: the status must not reach a successor of the same name. With the version: condition times
@@ -229,16 +229,18 @@ class Reconciler:
             "generation": world.generation,
         }
         try:
-            live = await write_status(self._api, MODEL_DEPLOYMENT, {"metadata": metadata, "status": world.status}, said)
+            live = await write_status(
+                self._api, MODEL_DEPLOYMENT, {"metadata": metadata, "status": world.status}, computed
+            )
         except NotFound:
             return  # deleted meanwhile
         outcome.concerned = self._store.put(live) - {key}
         outcome.wrote.append("status")
-        for one in announcements(world.status, said):
+        for one in announcements(world.status, computed):
             self._recorder.record(live, severity=one.severity, reason=one.reason, action=one.action, note=one.note)
 
-    def _look_again_in(self, key: Key, decided: Plan) -> float | None:
-        moments = [self._backoff.next_look(key, self._clock.monotonic())]
+    def _requeue_after(self, key: Key, decided: Plan) -> float | None:
+        moments = [self._backoff.next_retry(key, self._clock.monotonic())]
         if decided.requeue_at is not None:
             # One second late: a pass just before the deadline would find the evidence still valid.
             moments.append((decided.requeue_at - self._clock.now()).total_seconds() + 1)

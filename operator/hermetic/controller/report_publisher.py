@@ -37,10 +37,10 @@ class Publisher:
         self._published: str | None = None
 
     async def publish(
-        self, audit: Mapping[str, Any], spec: EgressAuditSpec, looks: VerdictInputs, standing: Standing, at: datetime
+        self, audit: Mapping[str, Any], spec: EgressAuditSpec, inputs: VerdictInputs, standing: Standing, at: datetime
     ) -> list[str]:
         """Update the metrics, and the report if its findings changed; returns what was written."""
-        accepted = looks.choice.accepted
+        accepted = inputs.choice.accepted
         ends_at = age_of(accepted, spec).ends_at if accepted is not None else None
         self._telemetry.tell_isolation(standing.verdict, standing.findings, ends_at)
         digest = _digest(standing)
@@ -79,8 +79,10 @@ def _digest(standing: Standing) -> str:
     Messages of Pass and NotApplicable are left out too: they count pods, and change with every pod.
     """
     fine = {Verdict.PASS, Verdict.NOT_APPLICABLE}
-    told = (replace(one, evidence=(), message="" if one.verdict in fine else one.message) for one in standing.findings)
-    found = (standing.verdict, tuple(told))
+    compared = (
+        replace(one, evidence=(), message="" if one.verdict in fine else one.message) for one in standing.findings
+    )
+    found = (standing.verdict, tuple(compared))
     return hashlib.sha256(repr(found).encode()).hexdigest()
 
 

@@ -13,8 +13,8 @@ from hermetic.ports import KubeApi, Manifest
 REPEATS = 5  # as client-go's retry.DefaultRetry
 
 
-async def write_status(api: KubeApi, kind: Kind, seen: Mapping[str, Any], said: Mapping[str, Any]) -> Manifest:
-    """Apply the status `said` over the version of `seen`; returns the live object.
+async def write_status(api: KubeApi, kind: Kind, seen: Mapping[str, Any], status: Mapping[str, Any]) -> Manifest:
+    """Apply the status over the version of `seen`; returns the live object.
 
     `seen` has `metadata` with name, uid, resourceVersion and generation, and the previous `status`. Raises NotFound
     when the object is gone, and Conflict when its spec or status changed: decision and condition times must then be
@@ -24,17 +24,17 @@ async def write_status(api: KubeApi, kind: Kind, seen: Mapping[str, Any], said: 
     version = seen["metadata"]["resourceVersion"]
     for _ in range(REPEATS):
         try:
-            return await api.apply_status(_manifest(kind, {**metadata, "resourceVersion": version}, said))
+            return await api.apply_status(_manifest(kind, {**metadata, "resourceVersion": version}, status))
         except Conflict:
             live = await named(api, kind, metadata["name"], namespace=metadata.get("namespace"))
             if live is None or not _is_as_seen(live, seen):
                 raise
             version = live["metadata"]["resourceVersion"]
-    return await api.apply_status(_manifest(kind, {**metadata, "resourceVersion": version}, said))
+    return await api.apply_status(_manifest(kind, {**metadata, "resourceVersion": version}, status))
 
 
-def _manifest(kind: Kind, metadata: Mapping[str, Any], said: Mapping[str, Any]) -> Manifest:
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": dict(metadata), "status": dict(said)}
+def _manifest(kind: Kind, metadata: Mapping[str, Any], status: Mapping[str, Any]) -> Manifest:
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": dict(metadata), "status": dict(status)}
 
 
 def _is_as_seen(live: Manifest, seen: Mapping[str, Any]) -> bool:

@@ -27,8 +27,8 @@ def refused_flags(
     arguments: Sequence[str], table: FlagTable, flags: AllowedNames, reserved: Collection[str], weights: tuple[str, ...]
 ) -> Iterator[Refused]:
     """Every argument that is not on the list, as this release parses it. Another gate refuses reserved flags."""
-    told, _ = read(arguments, table)
-    for one in told:
+    written, _ = read(arguments, table)
+    for one in written:
         if one.flag.name not in reserved:
             yield from _judged_flag(one, flags, weights)
 
@@ -120,10 +120,10 @@ def _wrong_value(name: str, key: str, value: str, flags: AllowedNames, weights: 
 
 
 def _wrong_object(name: str, key: str, value: str, flags: AllowedNames, weights: tuple[str, ...]) -> str:
-    said = {key: _as_json(value)} if key else object_of(value)
-    if said is None:
+    entries = {key: _as_json(value)} if key else object_of(value)
+    if entries is None:
         return "" if value.isdigit() else "must be a JSON object"
-    for one, inner in said.items():
+    for one, inner in entries.items():
         if one not in flags.keys[name]:
             near = _near(one, flags.keys[name])
             meant = f"; did you mean '{near}'?" if near else ""

@@ -22,15 +22,15 @@ _SIZE = re.compile(r"\d+(?:\.\d+)?[kmgt]|\d+[KMGT]", re.ASCII)
 _SI_SIZE = re.compile(r"\d+(?:\.\d+)?[kMGT]|\d+[KMGT]i", re.ASCII)
 
 
-def refused(told: Sequence[WrittenFlag], table: FlagTable) -> Iterator[str]:
+def refused(written: Sequence[WrittenFlag], table: FlagTable) -> Iterator[str]:
     """One clause for each argument that this release would refuse; nothing for keys of JSON values."""
     maps = dict(table.dialect.maps)
-    for one in told:
+    for one in written:
         if "." not in one.written.partition("=")[0]:
             yield from _refused(one, table)
         if one.flag.name in maps:
             yield from _wrong_maps(one, maps[one.flag.name])
-    names = {one.flag.name for one in told if one.written.partition("=")[0] not in one.flag.negations}
+    names = {one.flag.name for one in written if one.written.partition("=")[0] not in one.flag.negations}
     for flag, needed in table.dialect.together:
         if flag in names and needed not in names:
             yield f"'{flag}', which needs '{needed}' beside it"

@@ -42,20 +42,20 @@ def read(arguments: Sequence[str], table: FlagTable) -> tuple[tuple[WrittenFlag,
 
     Flags that the version does not know are skipped: callers refuse them first.
     """
-    told: list[WrittenFlag] = []
+    written: list[WrittenFlag] = []
     stray: list[str] = []
     room = 0
     for word in arguments:
         if is_flag(word):
             known = table.understood_as(word)
-            told += [WrittenFlag(word, flag, _attached(word)) for flag in known[:1]]
+            written += [WrittenFlag(word, flag, _attached(word)) for flag in known[:1]]
             room = _room(word, known[0]) if known else sys.maxsize
         elif room:
             room -= 1
-            told[-1:] = [WrittenFlag(one.written, one.flag, (*one.values, word)) for one in told[-1:]]
+            written[-1:] = [WrittenFlag(one.written, one.flag, (*one.values, word)) for one in written[-1:]]
         else:
             stray.append(word)
-    return tuple(told), tuple(stray)
+    return tuple(written), tuple(stray)
 
 
 def _attached(word: str) -> tuple[str, ...]:

@@ -74,7 +74,7 @@ def _reserved(typed: Typed, table: FlagTable, reserved: Mapping[str, str]) -> It
 def _would_refuse(typed: Typed, table: FlagTable) -> Iterator[str]:
     """Clauses for words that belong to no flag, and for values outside the flag's choices or of another type."""
     release, extra_args = f"{table.dialect.product} {table.version}", typed.path("extraArgs")
-    told, stray = read(typed.extra_args, table)
+    written, stray = read(typed.extra_args, table)
     if stray:
         yield (
             f"{extra_args} holds {_quoted(stray)}, which belongs to no flag: {table.dialect.product} would take it for "
@@ -84,10 +84,10 @@ def _would_refuse(typed: Typed, table: FlagTable) -> Iterator[str]:
         flag = table.flags.get(name)
         if flag is not None and not is_choice(flag, value):
             yield _not_a_choice(typed.path(field), value, name, release, flag.choices)
-    for one in told:
+    for one in written:
         for value in one.wrong_values():
             yield _not_a_choice(extra_args, value, one.flag.name, release, one.flag.choices)
-    for clause in refused(told, table):
+    for clause in refused(written, table):
         yield f"{extra_args} holds {clause}: {release} would end with exit code 2"
 
 

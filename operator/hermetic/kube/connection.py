@@ -113,9 +113,9 @@ async def from_kubeconfig(path: str, context: str | None = None) -> Connection:
             f"the kubeconfig {path} has no context '{context}'" + (f"; did you mean '{near[0]}'?" if near else ""),
             fix=f"--context takes one of: {', '.join(known)}",
         )
-    found, heard = Configuration(), _Heard()
+    found, captured = Configuration(), _LoggedError()
     try:
-        with heard:
+        with captured:
             loader = await load_kube_config(
                 config_file=path, context=context, client_configuration=found, persist_config=False
             )
@@ -124,7 +124,7 @@ async def from_kubeconfig(path: str, context: str | None = None) -> Connection:
         raise _unusable(path, context, error) from error
     # The library only logs a plug-in that fails; the request would continue unauthenticated.
     if found.host.startswith("https") and not found.api_key and not found.cert_file:
-        raise _without_credentials(path, heard.said)
+        raise _without_credentials(path, captured.message)
     return Connection(
         server=found.host,
         authorization=_authorization(loader, found, path),
@@ -143,26 +143,26 @@ def _authorization(loader: Any, found: Any, path: str) -> Callable[[], Awaitable
 
     async def authorization() -> str:
         if hasattr(loader, "exec_plugin_expiry"):  # only a plug-in whose token has an expiry is run again
-            with _Heard() as heard:
+            with _LoggedError() as captured:
                 renewed = await loader.load_from_exec_plugin()
             if not renewed:
-                raise _without_credentials(path, heard.said)
+                raise _without_credentials(path, captured.message)
             return str(loader.token)
         return str(found.api_key.get("BearerToken", ""))
 
     return authorization
 
 
-class _Heard(logging.Handler):
+class _LoggedError(logging.Handler):
     """Log handler that keeps the library's last message about a credential plug-in: it logs a failure and continues."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.said = ""
+        self.message = ""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep the last message."""
-        self.said = " ".join(record.getMessage().split())
+        self.message = " ".join(record.getMessage().split())
 
     def __enter__(self) -> Self:
         _LIBRARY.addHandler(self)
@@ -174,18 +174,18 @@ class _Heard(logging.Handler):
         _LIBRARY.propagate = True
 
 
-def _without_credentials(path: str, said: str) -> Unreachable:
+def _without_credentials(path: str, message: str) -> Unreachable:
     """Why a kubeconfig gave no credentials: the error of its plug-in, "" without one."""
-    if (missing := re.search(r"No such file or directory: '(.+)'", said)) is not None:
+    if (missing := re.search(r"No such file or directory: '(.+)'", message)) is not None:
         program = missing[1]
         return Unreachable(
             f"the kubeconfig {path} gets its login from the program '{program}', which is not installed here",
             fix=_GET_KUBELOGIN if Path(program).name == "kubelogin" else f"install {program}, and have it in PATH",
         )
-    said = re.sub(r"^exec: process returned (\d+)(?:\. b'(.*)')?$", r"exit code \1 \2", said).strip()
-    if said:
+    message = re.sub(r"^exec: process returned (\d+)(?:\. b'(.*)')?$", r"exit code \1 \2", message).strip()
+    if message:
         return Unreachable(
-            f"the credential plug-in of the kubeconfig {path} gave no login: {said[:LONGEST_SAID]}",
+            f"the credential plug-in of the kubeconfig {path} gave no login: {message[:LONGEST_SAID]}",
             fix="log in again ('az login' for a cluster of AKS); "
             "'kubectl get --raw /version' with the same kubeconfig must work",
         )

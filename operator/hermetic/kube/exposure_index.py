@@ -110,14 +110,14 @@ class ExposureIndex:
     def into(self, owner: Owner, templates: Iterable[Mapping[str, str]] = ()) -> tuple[WayIn, ...]:
         """Everything that leads to a model's pods and is not known to be private; sorted."""
         services = self._services_of(owner, tuple(templates))
-        found = {self._said(one) for one in services.values() if one.opens and not _is_own(one, owner)}
-        found |= {self._said(one) for one in self._slices_of(owner)}
+        found = {self._way_in(one) for one in services.values() if one.opens and not _is_own(one, owner)}
+        found |= {self._way_in(one) for one in self._slices_of(owner)}
         doors = {where for name in services for where in self._leading_to.get(name, ())}
         for kind, name in sorted(doors | self._vague.get(owner.namespace, set()), key=str):
             one = self._known[kind][name][2]
             why = self._why_open(one)
             if kind not in (SERVICE, ENDPOINT_SLICE) and why:
-                found.add(self._said(one, why))
+                found.add(self._way_in(one, why))
         return tuple(sorted(found))
 
     def _services_of(self, owner: Owner, templates: tuple[Mapping[str, str], ...]) -> dict[Name, Leading]:
@@ -169,7 +169,7 @@ class ExposureIndex:
         return ""
 
     @staticmethod
-    def _said(one: Leading, why: str = "") -> WayIn:
+    def _way_in(one: Leading, why: str = "") -> WayIn:
         crowded = "names more addresses than are looked at" if one.everything and not one.addresses else ""
         slices = (
             ", ".join(word for word in (one.opens, crowded) if word) if one.kind == ENDPOINT_SLICE.kind else one.opens

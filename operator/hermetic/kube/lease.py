@@ -98,7 +98,7 @@ class LeaderLease:
 
     async def acquire(self) -> None:
         """Return once this process holds the Lease; until then try every 2 s, whatever the API server answers."""
-        told = ""
+        reported = ""
         while True:
             failed: HermeticError | None = None
             try:
@@ -108,12 +108,12 @@ class LeaderLease:
             if not hindrance:
                 log.info("lease acquired", identity=self._identity, namespace=self._namespace)
                 return
-            if hindrance != told:
-                self._tell(hindrance, failed)
-                told = hindrance
+            if hindrance != reported:
+                self._report(hindrance, failed)
+                reported = hindrance
             await self._sleep(self._timing.poll_every)
 
-    def _tell(self, hindrance: str, failed: HermeticError | None) -> None:
+    def _report(self, hindrance: str, failed: HermeticError | None) -> None:
         if isinstance(failed, ApiRefused):
             log.warning("lease refused", identity=self._identity, because=hindrance)
         elif failed is not None:
@@ -240,8 +240,8 @@ class LeaderLease:
             "renewTime": now,
         }
         known = lease.get("metadata") or {"namespace": self._namespace, "name": LEASE_NAME}
-        said = {**(known.get("annotations") or {}), **self._annotations()}
-        metadata = {**known, "annotations": said} if said else known
+        kept = {**(known.get("annotations") or {}), **self._annotations()}
+        metadata = {**known, "annotations": kept} if kept else known
         return {"apiVersion": LEASE.api_version, "kind": LEASE.kind, **lease, "metadata": metadata, "spec": spec}
 
     def _stamp(self) -> str:

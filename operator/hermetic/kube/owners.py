@@ -40,9 +40,9 @@ def kind_of(manifest: Manifest) -> Kind:
 
 def owners_of(kind: Kind, manifest: Manifest) -> tuple[Key, ...]:
     """The models that own it: for a pod, the one of its service account and the one that its label names."""
-    said = _owner(kind, manifest)
+    labelled = _owner(kind, manifest)
     born = _born_of(manifest) if kind in PODS else None
-    return tuple(dict.fromkeys(key for key in (born, said) if key is not None))
+    return tuple(dict.fromkeys(key for key in (born, labelled) if key is not None))
 
 
 def _born_of(pod: Manifest) -> Key | None:

@@ -119,10 +119,10 @@ def evidence(audit: Mapping[str, Any]) -> IsolationEvidence:
     # A verdict about an earlier spec (other keys, other exceptions) is no verdict about this one.
     if found.observed_generation != generation or audit["metadata"].get("deletionTimestamp"):
         return IsolationEvidence(verdict=None)
-    looks = found.evidence
-    azure = looks.azure if looks is not None else None
+    sources = found.evidence
+    azure = sources.azure if sources is not None else None
     present = {
-        name for name in ("azure", "kubernetes", "probe") if looks is not None and getattr(looks, name) is not None
+        name for name in ("azure", "kubernetes", "probe") if sources is not None and getattr(sources, name) is not None
     }
     return IsolationEvidence(
         verdict=found.verdict,

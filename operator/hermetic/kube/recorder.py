@@ -43,7 +43,7 @@ class EventApi(Protocol):
         ...
 
 
-Said = tuple[str, str, int]  # (uid, reason, hash of the note)
+EventKey = tuple[str, str, int]  # (uid, reason, hash of the note)
 
 
 class EventRecorder:
@@ -60,8 +60,8 @@ class EventRecorder:
         self._instance = instance[:INSTANCE_LENGTH]
         self._clock = clock
         self._on_loss = on_loss or (lambda _why: None)
-        self._said: OrderedDict[Said, float] = OrderedDict()
-        self._waiting: asyncio.Queue[tuple[Said, Manifest]] = asyncio.Queue(MOST_WAITING)
+        self._recorded: OrderedDict[EventKey, float] = OrderedDict()
+        self._waiting: asyncio.Queue[tuple[EventKey, Manifest]] = asyncio.Queue(MOST_WAITING)
         self._unposted = 0
 
     @property
@@ -77,7 +77,7 @@ class EventRecorder:
         `reason` is CamelCase, `action` names what was done or tried ("Apply", "Gate"); both at most 128 characters.
         """
         key = (regarding["metadata"]["uid"], reason, hash(note))
-        if self._said_lately(key):
+        if self._was_recorded(key):
             return
         event = self._event(regarding) | {"type": severity, "reason": reason, "action": action, "note": shortened(note)}
         try:
@@ -85,7 +85,7 @@ class EventRecorder:
         except asyncio.QueueFull:
             self._lose(key, event, QUEUE_FULL, f"{MOST_WAITING} Events wait already")
             return
-        self._said[key] = self._clock.monotonic()
+        self._recorded[key] = self._clock.monotonic()
         self._unposted += 1
 
     async def run(self) -> NoReturn:
@@ -108,7 +108,7 @@ class EventRecorder:
         self._drop_waiting()
         await self._waiting.join()
 
-    async def _post(self, key: Said, event: Manifest) -> None:
+    async def _post(self, key: EventKey, event: Manifest) -> None:
         # A lost Event has no consequence: no reconcile fails or is repeated for it.
         try:
             await self._api.create_event(event)
@@ -129,20 +129,20 @@ class EventRecorder:
         self._unposted -= 1
         self._waiting.task_done()
 
-    def _lose(self, key: Said, event: Manifest, why: str, because: str) -> None:
+    def _lose(self, key: EventKey, event: Manifest, why: str, because: str) -> None:
         self._forget(key, why)
         log.warning("event not posted", reason=event["reason"], regarding=event["regarding"]["name"], because=because)
 
-    def _forget(self, key: Said, why: str) -> None:
-        self._said.pop(key, None)  # it was not posted, and may be recorded again
+    def _forget(self, key: EventKey, why: str) -> None:
+        self._recorded.pop(key, None)  # it was not posted, and may be recorded again
         self._on_loss(why)
 
-    def _said_lately(self, key: Said) -> bool:
+    def _was_recorded(self, key: EventKey) -> bool:
         """Whether this was recorded within ten minutes; drops older entries, and the oldest beyond the limit."""
         horizon = self._clock.monotonic() - SAME_THING_FOR
-        while self._said and (next(iter(self._said.values())) <= horizon or len(self._said) >= REMEMBERED):
-            self._said.popitem(last=False)
-        return key in self._said
+        while self._recorded and (next(iter(self._recorded.values())) <= horizon or len(self._recorded) >= REMEMBERED):
+            self._recorded.popitem(last=False)
+        return key in self._recorded
 
     def _event(self, regarding: Manifest) -> Manifest:
         metadata = regarding["metadata"]

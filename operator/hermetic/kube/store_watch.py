@@ -18,7 +18,7 @@ from hermetic.ports import ClusterReader, Manifest
 log = structlog.get_logger(__name__)
 
 See = Callable[..., None]
-Look = Callable[[WatchSpec], Awaitable[None]]
+Relist = Callable[[WatchSpec], Awaitable[None]]
 
 
 class StoreWatch:
@@ -60,12 +60,12 @@ class StoreWatch:
 class StoreTarget:
     """What its reflector fills. `see` and `look` as of `StoreWatches`."""
 
-    def __init__(self, watched: WatchSpec, namespace: str | None, store: Store, see: See, look: Look) -> None:
+    def __init__(self, watched: WatchSpec, namespace: str | None, store: Store, see: See, relist: Relist) -> None:
         self.selection = Selection(watched.kind, namespace, watched.label_selector, watched.field_selector)
         self.watched = watched
         self._store = store
         self._see = see
-        self._look = look
+        self._relist = relist
 
     @property
     def scope(self) -> tuple[WatchSpec, str | None]:
@@ -79,7 +79,7 @@ class StoreTarget:
 
     async def list(self) -> str:
         """As of `WatchTarget`."""
-        await self._look(self.watched)
+        await self._relist(self.watched)
         return self.listed_at
 
     def take(self, event: str, manifest: Manifest) -> None:

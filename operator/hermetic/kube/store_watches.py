@@ -12,7 +12,7 @@ from hermetic.kinds import Kind
 from hermetic.kube.reflector import Feed
 from hermetic.kube.store import Store
 from hermetic.kube.store_feed import Listed, StoreFeed
-from hermetic.kube.store_watch import Look, See, StoreTarget, StoreWatch
+from hermetic.kube.store_watch import Relist, See, StoreTarget, StoreWatch
 from hermetic.kube.watch_specs import STORE_WATCHES, scopes
 from hermetic.ports import ClusterReader
 
@@ -30,7 +30,7 @@ class StoreWatches:
         store: Store,
         *,
         see: See,
-        look: Look,
+        relist: Relist,
         listed: Listed,
         namespaces: tuple[str, ...] = (),
     ) -> None:
@@ -39,7 +39,7 @@ class StoreWatches:
         self._see = see
         self._listed = listed
         self._watches = [
-            StoreWatch(StoreTarget(watched, namespace, store, see, look))
+            StoreWatch(StoreTarget(watched, namespace, store, see, relist))
             for watched in STORE_WATCHES
             for namespace in scopes(watched, namespaces)
         ]

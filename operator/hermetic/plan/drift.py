@@ -74,7 +74,7 @@ def _in_fields(wanted: Mapping[str, Any], found: Any, merged: Mapping[str, str],
         if wanted or found is not None:
             yield at
     elif name in WHOLE:
-        if _said(wanted) != _said(found):
+        if _without_empty(wanted) != _without_empty(found):
             yield at
     elif name in QUANTITIES:
         yield from ((*at, FieldStep(key)) for key, value in wanted.items() if not _same_quantity(value, found.get(key)))
@@ -90,7 +90,7 @@ def _in_items(wanted: Sequence[Any], found: Any, merged: Mapping[str, str], at: 
         if wanted:
             yield at
     elif key is None:
-        if _said(wanted) != _said(found):
+        if _without_empty(wanted) != _without_empty(found):
             yield at
     else:
         by_key = {item.get(key): item for item in found}
@@ -112,13 +112,13 @@ def _field(at: Steps) -> str:
     return at[-1].field if at and not at[-1].key else ""
 
 
-def _said(value: Any) -> Any:
+def _without_empty(value: Any) -> Any:
     """The value without empty fields, equal to absence. An empty selector selects everything: it stays."""
     if isinstance(value, Mapping):
-        said = {key: _said(inner) for key, inner in value.items()}
-        return {key: inner for key, inner in said.items() if inner not in (None, "", [])}
+        entries = {key: _without_empty(inner) for key, inner in value.items()}
+        return {key: inner for key, inner in entries.items() if inner not in (None, "", [])}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_said(inner) for inner in value]
+        return [_without_empty(inner) for inner in value]
     return value
 
 

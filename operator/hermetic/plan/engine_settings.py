@@ -22,9 +22,9 @@ def engine_settings_are_allowed(spec: ModelDeploymentSpec, world: ClusterSnapsho
     refused = list(itertools.islice(engine_of(spec).refused_settings(spec, _extra(engine, world)), SHOWN + 1))
     if not refused:
         return HOLDS
-    told = "; ".join(_in_words(one, engine) for one in refused[:SHOWN])
+    clauses = "; ".join(_in_words(one, engine) for one in refused[:SHOWN])
     more = "; and more" if len(refused) > SHOWN else ""
-    return Blocks(Reason.ENGINE_SETTING_NOT_ALLOWED, f"{told}{more}{_line(refused, engine, world.owner.namespace)}")
+    return Blocks(Reason.ENGINE_SETTING_NOT_ALLOWED, f"{clauses}{more}{_line(refused, engine, world.owner.namespace)}")
 
 
 def _extra(engine: str, world: ClusterSnapshot) -> Extra:
@@ -53,8 +53,8 @@ def _line(refused: Iterable[Refused], engine: str, namespace: str) -> str:
     names = {one.field: one.name for one in refused if one.kind == "name"}
     if not names:
         return ""
-    said = ", ".join(f"{'variables' if field == 'variable' else 'arguments'}: [{names[field]}]" for field in names)
+    named = ", ".join(f"{'variables' if field == 'variable' else 'arguments'}: [{names[field]}]" for field in names)
     return (
         f". A platform team that has read what it does can allow it in the operator's configuration, under "
-        f"`engineSettings`: - {{engine: {engine}, {said}, namespaces: [{namespace}]}}"
+        f"`engineSettings`: - {{engine: {engine}, {named}, namespaces: [{namespace}]}}"
     )

@@ -249,9 +249,9 @@ def _is_service(reference: Mapping[str, Any], *, default: str = SERVICE.kind) ->
 def _is_accepted(route: Mapping[str, Any]) -> bool:
     """Whether a gateway reports that it serves the route, with its backends."""
     for parent in (route.get("status") or {}).get("parents") or ():
-        said = {c.get("type"): (c.get("status"), c.get("reason")) for c in parent.get("conditions") or ()}
-        refused = said.get("ResolvedRefs", ("", ""))
-        if said.get("Accepted", ("",))[0] == "True" and refused != ("False", "RefNotPermitted"):
+        conditions = {c.get("type"): (c.get("status"), c.get("reason")) for c in parent.get("conditions") or ()}
+        refused = conditions.get("ResolvedRefs", ("", ""))
+        if conditions.get("Accepted", ("",))[0] == "True" and refused != ("False", "RefNotPermitted"):
             return True
     return False
 

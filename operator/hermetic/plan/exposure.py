@@ -15,13 +15,13 @@ SHOWN = 3
 
 def exposure(service: Mapping[str, Any] | None, world: ClusterSnapshot) -> str | None:
     """The message about it; None where every way to the pods is private. `service` is the model's own, live one."""
-    found = [_said(way) for way in world.ways_in]
+    found = [_clause(way) for way in world.ways_in]
     if service is not None and (why := opens(service, world.policy, given=False)):
         found.insert(0, f"the model's own Service {why}")
     more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return "; ".join(found[:SHOWN]) + more if found else None
 
 
-def _said(way: WayIn) -> str:
+def _clause(way: WayIn) -> str:
     where = one_line(f"{way.kind} '{way.namespace}/{way.name}'")
     return f"{where} leads to pods of this model and {way.why}{written_by(way.writer)}"

@@ -94,18 +94,18 @@ def whole(desired: Mapping[str, Any], live: Mapping[str, Any]) -> dict[str, Any]
     It names no resourceVersion unless it replaces ownerReferences: controllers write the status all the time. What
     others add meanwhile is removed by the next reconcile.
     """
-    kind, said, seen = desired["kind"], dict(desired["metadata"]), live["metadata"]
-    ours, theirs = said.pop("ownerReferences", []), seen.get("ownerReferences") or []
+    kind, metadata, seen = desired["kind"], dict(desired["metadata"]), live["metadata"]
+    ours, theirs = metadata.pop("ownerReferences", []), seen.get("ownerReferences") or []
     uids = {reference["uid"] for reference in ours}
     if any(reference not in theirs for reference in ours):
         others = [reference for reference in theirs if reference.get("uid") not in uids]
-        said |= {"ownerReferences": [*others, *ours], "resourceVersion": seen["resourceVersion"]}
+        metadata |= {"ownerReferences": [*others, *ours], "resourceVersion": seen["resourceVersion"]}
     if steering := _steering(desired, live):
-        said |= {"annotations": {**said.get("annotations", {}), **dict.fromkeys(steering)}}
+        metadata |= {"annotations": {**metadata.get("annotations", {}), **dict.fromkeys(steering)}}
     return {
         "apiVersion": desired["apiVersion"],
         "kind": kind,
-        "metadata": {**said, "uid": seen["uid"]},
+        "metadata": {**metadata, "uid": seen["uid"]},
         **_patch(kind, _content(desired), _content(live), ()),
     }
 

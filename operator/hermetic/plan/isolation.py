@@ -47,8 +47,8 @@ def evidence_counts(evidence: IsolationEvidence | None, allowed: timedelta, now:
     if evidence.verdict is None:
         return _unknown(Reason.ISOLATION_EVIDENCE_PENDING, "the EgressAudit 'cluster' has not been judged yet")
     if evidence.verdict == "Unknown":
-        said = evidence.message or "the audit could not see enough to rule out a way out"
-        return _unknown(OF_THE_AUDIT.get(evidence.reason, Reason.ISOLATION_UNKNOWN), said)
+        message = evidence.message or "the audit could not see enough to rule out a way out"
+        return _unknown(OF_THE_AUDIT.get(evidence.reason, Reason.ISOLATION_UNKNOWN), message)
     if missing := NEEDED_SOURCES - evidence.sources:
         return _unknown(
             Reason.ISOLATION_EVIDENCE_MISSING, f"the verdict lacks evidence from: {', '.join(sorted(missing))}"

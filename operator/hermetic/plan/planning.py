@@ -124,7 +124,7 @@ def plan(spec: ModelDeploymentSpec, world: ClusterSnapshot, now: datetime) -> Pl
         isolation=isolation,
         held=closed is not None and len(wanted) < len(desired),
         contested=contested,
-        requeue_at=_next_look(spec, world, now),
+        requeue_at=_requeue_at(spec, world, now),
     )
 
 
@@ -175,7 +175,7 @@ def _template_mark(deployment: Manifest) -> str:
     return str((deployment["metadata"].get("annotations") or {}).get(TEMPLATE_ANNOTATION, ""))
 
 
-def _next_look(spec: ModelDeploymentSpec, world: ClusterSnapshot, now: datetime) -> datetime | None:
+def _requeue_at(spec: ModelDeploymentSpec, world: ClusterSnapshot, now: datetime) -> datetime | None:
     """When the plan changes without an event: evidence expires, or a grace period for a pod ends."""
     closes = closes_at(spec, world) if enforcement(spec, world) != "Off" else None
     left_over = rolled_out_at(world) if any(is_left_over(pod, world) for pod in world.pods) else None

@@ -150,12 +150,12 @@ def _of_scheduling(spec: ModelDeploymentSpec, world: ClusterSnapshot, pod: Pod) 
     for condition in conditions:
         if condition.get("type") != "PodScheduled" or condition.get("reason") != "Unschedulable":
             continue
-        said = condition.get("message", "")
-        if "persistentvolumeclaim" in said and "not found" in said:
-            return PodDiagnosis(Reason.REFERENCE_NOT_FOUND, said[:300])
-        if "unbound immediate PersistentVolumeClaims" in said:
-            return PodDiagnosis(Reason.VOLUME_NOT_BOUND, said[:300])
-        return PodDiagnosis(Reason.UNSCHEDULABLE, unschedulable(spec, world, said))
+        message = condition.get("message", "")
+        if "persistentvolumeclaim" in message and "not found" in message:
+            return PodDiagnosis(Reason.REFERENCE_NOT_FOUND, message[:300])
+        if "unbound immediate PersistentVolumeClaims" in message:
+            return PodDiagnosis(Reason.VOLUME_NOT_BOUND, message[:300])
+        return PodDiagnosis(Reason.UNSCHEDULABLE, unschedulable(spec, world, message))
     return None
 
 

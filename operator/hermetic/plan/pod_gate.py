@@ -51,5 +51,5 @@ def pods_until(policy: Configuration, evidence: IsolationEvidence | None, now: d
     if evidence is None or isinstance(evidence_counts(evidence, allowed, now), Blocks):
         return ""
     by_age = evidence.observed_at and evidence.observed_at + allowed
-    by_look = evidence.confirmed_at and evidence.confirmed_at + CONFIRMED_FOR
-    return timestamp(min(end for end in (by_age, by_look, evidence.expires_at) if end is not None))
+    by_confirmation = evidence.confirmed_at and evidence.confirmed_at + CONFIRMED_FOR
+    return timestamp(min(end for end in (by_age, by_confirmation, evidence.expires_at) if end is not None))

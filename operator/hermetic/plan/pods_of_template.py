@@ -48,10 +48,10 @@ def were_started_with_a_proof(template: Mapping[str, Any], world: ClusterSnapsho
     held = [pod for pod in running(world) if template_of(pod) == template_of(template)]
     if not held or _of_earlier_templates(world) != 0:
         return False
-    said = world.condition(ConditionType.ISOLATION_VERIFIED)
-    if said is None or said.get("status") == "True":  # the status does not say yet that the gate is closed
-        return said is not None
-    closed = datetime.fromisoformat(said["lastTransitionTime"])
+    condition = world.condition(ConditionType.ISOLATION_VERIFIED)
+    if condition is None or condition.get("status") == "True":  # the status does not say yet that the gate is closed
+        return condition is not None
+    closed = datetime.fromisoformat(condition["lastTransitionTime"])
     return all(_created(pod) <= closed for pod in held)
 
 

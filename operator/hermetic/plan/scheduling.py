@@ -28,9 +28,9 @@ def patience_ends(pod: Mapping[str, Any]) -> datetime | None:
     return None
 
 
-def unschedulable(spec: ModelDeploymentSpec, world: ClusterSnapshot, said: str) -> str:
-    """A sentence that names resource, pool and shortfall, and then quotes the scheduler (`said`)."""
-    quote = f"; the scheduler says: {said[:300]}" if said else ""
+def unschedulable(spec: ModelDeploymentSpec, world: ClusterSnapshot, quoted: str) -> str:
+    """A sentence that names resource, pool and shortfall, and then quotes the scheduler (`quoted`)."""
+    quote = f"; the scheduler says: {quoted[:300]}" if quoted else ""
     return _shortfall(spec, world.nodes) + quote
 
 

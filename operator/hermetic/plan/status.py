@@ -50,10 +50,10 @@ def status(
         _available(spec, world, found),
     ]
     ready = _hindered(world, plan, refusals, parts, odd) or _serves(spec, world, parts, found)
-    said = [ready, *_kstatus(ready), *parts]
+    updates = [ready, *_kstatus(ready), *parts]
     whole = {
         "observedGeneration": world.generation,
-        "conditions": [_dated(one, world, now) for one in said],
+        "conditions": [_dated(one, world, now) for one in updates],
         "replicas": world.workload.serving,
         "selector": ",".join(f"{key}={value}" for key, value in selector(world.owner).items()),
         "plan": {
@@ -323,8 +323,8 @@ def _from_block(kind: ConditionType, block: Blocks) -> ConditionUpdate:
     return ConditionUpdate(kind, block.truth, block.reason, block.message[:2000])
 
 
-def _dated(said: ConditionUpdate, world: ClusterSnapshot, now: datetime) -> dict[str, Any]:
-    return dated(said, world.generation, world.condition(said.type), now)
+def _dated(update: ConditionUpdate, world: ClusterSnapshot, now: datetime) -> dict[str, Any]:
+    return dated(update, world.generation, world.condition(update.type), now)
 
 
 def _endpoint(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> dict[str, str] | None:

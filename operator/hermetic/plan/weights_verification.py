@@ -49,8 +49,8 @@ def _read(found: Mapping[str, Any]) -> WeightsVerification:
     verdict: Literal["Pass", "Fail", "Unknown"] = found["verdict"]
     if verdict not in ("Pass", "Fail", "Unknown"):
         raise ValueError(verdict)
-    told = found["findings"]
-    reason = WEIGHTS_REASONS[told[0]["reason"]] if told else None
+    findings = found["findings"]
+    reason = WEIGHTS_REASONS[findings[0]["reason"]] if findings else None
     if (verdict == "Pass") != (reason is None):
         raise ValueError(verdict)
     return WeightsVerification(
@@ -60,7 +60,7 @@ def _read(found: Mapping[str, Any]) -> WeightsVerification:
         int(found["files"]),
         int(found["bytes"]),
         reason,
-        _sentence(told[0], len(told) + int(found["omitted"])) if told else "",
+        _sentence(findings[0], len(findings) + int(found["omitted"])) if findings else "",
     )
 
 

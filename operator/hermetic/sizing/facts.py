@@ -64,13 +64,13 @@ def facts_of(config: object, tensors: TensorSums, quantization_file: object = No
     if not isinstance(config, dict):
         top.problems.append("config.json is no object")
     family = _word(text.word("model_type") or top.word("model_type"))
-    said = [*_other_inputs(top), *filter(None, [why_not_computed(family)])]
-    attention = _attention(text, family, said)
+    problems = [*_other_inputs(top), *filter(None, [why_not_computed(family)])]
+    attention = _attention(text, family, problems)
     window = context_length(text)
     experts, stored = _experts(text), quantization(top, text, quantization_file)
     architecture, parameter_bytes = _architecture(top), _bounded(tensors.total, top)
     dtype = _dtype(top, text)
-    said += top.problems + (text.problems if text.problems is not top.problems else [])
+    problems += top.problems + (text.problems if text.problems is not top.problems else [])
     return ModelFacts(
         model_type=family,
         architecture=architecture,
@@ -82,7 +82,7 @@ def facts_of(config: object, tensors: TensorSums, quantization_file: object = No
         attention=attention,
         experts=experts,
         quantization=stored,
-        not_computed=list(dict.fromkeys(one_line(one)[:256] for one in said))[:16],
+        not_computed=list(dict.fromkeys(one_line(one)[:256] for one in problems))[:16],
     )
 
 
@@ -134,16 +134,16 @@ def _dtype(top: Config, text: Config) -> str:
     return "bfloat16"
 
 
-def _attention(text: Config, family: str, said: list[str]) -> Attention | None:
+def _attention(text: Config, family: str, problems: list[str]) -> Attention | None:
     layers = text.whole("num_hidden_layers", "n_layer", "num_layers", most=MOST_LAYERS)
     heads = text.whole("num_attention_heads", "n_head", most=100_000)
     hidden = text.whole("hidden_size", "n_embd", "d_model", most=1_000_000)
     if layers is None or heads is None or hidden is None:
-        said.append("config.json does not say layers, attention heads and hidden size")
+        problems.append("config.json does not say layers, attention heads and hidden size")
         return None
     dimension = text.whole("head_dim", least=0, most=100_000) or hidden // heads
     if dimension < 1:
-        said.append("config.json: hidden_size is less than the number of attention heads")
+        problems.append("config.json: hidden_size is less than the number of attention heads")
         return None
     return Attention(
         layers=layers,

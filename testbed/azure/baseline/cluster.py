@@ -220,12 +220,12 @@ def instance_view(extensions: list[Body]) -> Body:
     learn.microsoft.com/rest/api/compute/virtualmachinescalesets/list-all-vm-instance-views-in-a-set
     """
     done = [{"code": "ProvisioningState/succeeded", "level": "Info", "displayStatus": "Ready"}]
-    told = [(one["name"], "{publisher}.{type}".format(**one["properties"])) for one in extensions]
-    handlers = [{"type": kind, "typeHandlerVersion": "1.0", "status": done[0]} for _, kind in told]
+    reporting = [(one["name"], "{publisher}.{type}".format(**one["properties"])) for one in extensions]
+    handlers = [{"type": kind, "typeHandlerVersion": "1.0", "status": done[0]} for _, kind in reporting]
     return {
         "statuses": [{"code": "PowerState/running", "level": "Info", "displayStatus": "VM running"}],
         "vmAgent": {"vmAgentVersion": "2.14.0.1", "statuses": done, "extensionHandlers": handlers},
-        "extensions": [{"name": name, "type": kind, "statuses": done} for name, kind in told],
+        "extensions": [{"name": name, "type": kind, "statuses": done} for name, kind in reporting],
     }
 
 

@@ -28,13 +28,13 @@ PORTS = ("NIM_SERVER_PORT", "NIM_HTTP_API_PORT")  # the LLM line reads the first
 def nim_settings(argv: Sequence[str], table: Table, line: str) -> Settings:
     """The settings that the environment says; line 2 passes its arguments on to the engine, flag table and all."""
     environment = os.environ
-    told = parse(["serve", *argv], table) if line.startswith("2.") else {}
+    arguments = parse(["serve", *argv], table) if line.startswith("2.") else {}
     model = str(_model(line))
     names = environment.get("NIM_SERVED_MODEL_NAME", "")
     engine = replace(
-        engine_settings(told),
-        max_model_len=told.get("max-model-len") or _number("NIM_MAX_MODEL_LEN"),
-        tensor_parallel_size=told.get("tensor-parallel-size") or _number("NIM_TENSOR_PARALLEL_SIZE") or 1,
+        engine_settings(arguments),
+        max_model_len=arguments.get("max-model-len") or _number("NIM_MAX_MODEL_LEN"),
+        tensor_parallel_size=arguments.get("tensor-parallel-size") or _number("NIM_TENSOR_PARALLEL_SIZE") or 1,
     )
     return Settings(
         face="NIM",
@@ -45,7 +45,7 @@ def nim_settings(argv: Sequence[str], table: Table, line: str) -> Settings:
         served_names=tuple(name.strip() for name in names.split(",") if name.strip()) or (Path(model).name,),
         port=next((port for name in PORTS if (port := _number(name)) is not None), 8000),
         tls=_tls(),
-        parsed=told,
+        parsed=arguments,
         engine=engine,
     )
 

@@ -157,9 +157,9 @@ def _envelope_or_refusal(file: Path) -> Envelope | AttestationRefused:
 
 def _must_be_intact(folder: Path, report: ChainReport) -> None:
     if not report.intact:
-        raise Several([_broken(folder, told) for told in report.told if told.finding.breaks])
+        raise Several([_broken(folder, issue) for issue in report.told if issue.finding.breaks])
 
 
-def _broken(folder: Path, told: ChainIssue) -> ChainBroken:
-    where = str(folder / told.name) if told.name else str(folder)
-    return ChainBroken(f"{where}: {told.finding.value}: {told.message}", fix=told.finding.remedy)
+def _broken(folder: Path, issue: ChainIssue) -> ChainBroken:
+    where = str(folder / issue.name) if issue.name else str(folder)
+    return ChainBroken(f"{where}: {issue.finding.value}: {issue.message}", fix=issue.finding.remedy)

@@ -69,13 +69,13 @@ def chain_as_json(report: ChainReport) -> dict[str, Any]:
         "attestations": [_link(link) for link in report.links],
         "findings": [
             {
-                "finding": told.finding.value,
-                "breaks": told.finding.breaks,
-                "file": told.name,
-                "message": told.message,
-                "fix": told.finding.remedy,
+                "finding": issue.finding.value,
+                "breaks": issue.finding.breaks,
+                "file": issue.name,
+                "message": issue.message,
+                "fix": issue.finding.remedy,
             }
-            for told in report.told
+            for issue in report.told
         ],
     }
 
@@ -84,9 +84,9 @@ def chain_lines(report: ChainReport, *, head_known: bool) -> Iterator[str]:
     """The links, notes and the verdict; findings that break the chain are reported as errors."""
     for link in report.links:
         attestation = link.attestation
-        told = attestation.predicate.observed_at, attestation.read_report.verdict, attestation.signed_by.name, link.name
-        yield f"{attestation.sequence:>6}  {'  '.join(told)}"
-    for note in (told for told in report.told if not told.finding.breaks):
+        row = attestation.predicate.observed_at, attestation.read_report.verdict, attestation.signed_by.name, link.name
+        yield f"{attestation.sequence:>6}  {'  '.join(row)}"
+    for note in (issue for issue in report.told if not issue.finding.breaks):
         yield f"note: {note.name}: {note.finding.value}: {note.message}"
     if report.intact:
         yield f"intact: {len(report.links)} attestations, the newest is {report.head}"

@@ -22,7 +22,7 @@ from hermetic.cli.audit.files import (
     run_of,
     write_file,
 )
-from hermetic.cli.audit.formats import FORMS, form_of_file, told
+from hermetic.cli.audit.formats import FORMS, form_of_file, rendered
 from hermetic.cli.exit_codes import DONE, FAILED, UNKNOWN, write_to_devnull
 from hermetic.cli.options import color_is_unwanted
 from hermetic.cli.output import note, write
@@ -128,89 +128,91 @@ _FILE = click.Path(path_type=Path)
 )
 @click.option("--context", help="Context of the kubeconfig.")
 @click.option("--no-color", is_flag=True, help="Plain text.")
-def command(**said: Any) -> int:
+def command(**options: Any) -> int:
     """Audit a cluster for ways out.
 
     Azure is only ever read. What cannot be seen is Unknown, never Pass, and the missing permission is named.
     docs/audit.md explains how to run, read, sign and import it.
     """
-    return _audit(said)
+    return _audit(options)
 
 
-def _audit(said: dict[str, Any]) -> int:
-    _must_fit_together(said)
-    if said["check_access"]:
-        return _check_access(said)
-    policy = read_policy(said["policy"], said["profile"]).with_hermetic_in(said["probe_namespace"])
+def _audit(options: dict[str, Any]) -> int:
+    _must_fit_together(options)
+    if options["check_access"]:
+        return _check_access(options)
+    policy = read_policy(options["policy"], options["profile"]).with_hermetic_in(options["probe_namespace"])
     # Imports that cost start-up time come after the command line is checked.
     from hermetic.audit.checks.registry import PAGES
     from hermetic.audit.comparison import compare
-    from hermetic.cli.audit.sources import Wish, collect
+    from hermetic.cli.audit.sources import AuditSources, collect
 
-    exceptions = read_exceptions(said["exceptions"], PAGES)
-    baseline = read_earlier(said["baseline"], said["azure"]) if said["baseline"] is not None else None
-    signing = _signing(said)
+    exceptions = read_exceptions(options["exceptions"], PAGES)
+    baseline = read_earlier(options["baseline"], options["azure"]) if options["baseline"] is not None else None
+    signing = _signing(options)
     if signing is not None and signing.previous is not None:
         from hermetic.cli.audit.signing import attested_private
 
         policy = policy.model_copy(update={"attested_private": attested_private(signing.previous)})
-    collected = run(collect(Wish(**{name: said[name] for name in Wish.__dataclass_fields__}), policy))
-    report = replace(_report(collected, policy, exceptions), run=run_of(said["policy"], said["exceptions"]))
+    collected = run(
+        collect(AuditSources(**{name: options[name] for name in AuditSources.__dataclass_fields__}), policy)
+    )
+    report = replace(_report(collected, policy, exceptions), run=run_of(options["policy"], options["exceptions"]))
     if baseline is not None:
-        must_be_earlier(said["baseline"], baseline, report.cluster)
+        must_be_earlier(options["baseline"], baseline, report.cluster)
         report = replace(report, comparison=compare(baseline, report))
-    for file in said["out"]:
-        write_file(file, told(form_of_file(file, said["output"]), report, PAGES))
-    _tell(report, said["output"] or "table", plain=said["no_color"])
+    for file in options["out"]:
+        write_file(file, rendered(form_of_file(file, options["output"]), report, PAGES))
+    _print(report, options["output"] or "table", plain=options["no_color"])
     if signing is not None:
         from hermetic.cli.audit.signing import sign
 
-        sign(signing, collected, report, said)
+        sign(signing, collected, report, options)
     for sentence in (*report.notes, *_idle(exceptions, report), *_old_pins(report)):
         note(sentence)
     return EXIT_CODES[report.verdict.value]
 
 
-def _check_access(said: dict[str, Any]) -> int:
+def _check_access(options: dict[str, Any]) -> int:
     from hermetic.cli.audit.access import check_access
 
-    as_json = said["output"] == "json"
+    as_json = options["output"] == "json"
     asked = check_access(
-        said["azure"], arm_endpoint=said["arm_endpoint"], retry_budget=said["retry_budget"], as_json=as_json
+        options["azure"], arm_endpoint=options["arm_endpoint"], retry_budget=options["retry_budget"], as_json=as_json
     )
     return asyncio.run(asked)
 
 
-def _must_fit_together(said: dict[str, Any]) -> None:
+def _must_fit_together(options: dict[str, Any]) -> None:
     """Raises InputError, Unreachable for options with which no audit is possible."""
-    if not (said["azure"] is not None or said["kube"] or said["probe"] or said["snapshot"]):
+    if not (options["azure"] is not None or options["kube"] or options["probe"] or options["snapshot"]):
         raise InputError("no source is named", fix="at least one of --azure ID, --kube, --probe (or --snapshot FILE)")
-    if said["check_access"] and (said["azure"] is None or said["output"] not in {None, "table", "json"}):
+    if options["check_access"] and (options["azure"] is None or options["output"] not in {None, "table", "json"}):
         raise InputError("--check-access asks Azure, and prints a table or JSON", fix="--azure ID --check-access")
-    if said["check_access"] and any(said[name] for name in NOT_WITH_CHECK_ACCESS):
+    if options["check_access"] and any(options[name] for name in NOT_WITH_CHECK_ACCESS):
         raise InputError("--check-access audits nothing, so there is nothing to save or sign", fix="leave them out")
-    if said["probe_image"] and not said["probe"]:
+    if options["probe_image"] and not options["probe"]:
         raise InputError("--probe-image is for --probe", fix="--probe --probe-image IMAGE@sha256:…")
-    if (said["sign"] is None) != (said["attestation"] is None):
+    if (options["sign"] is None) != (options["attestation"] is None):
         raise InputError("--sign and --attestation belong together", fix="--sign KEY --attestation FILE")
-    if said["sign"] is None and (said["previous"] is not None or said["previous_keys"]):
+    if options["sign"] is None and (options["previous"] is not None or options["previous_keys"]):
         raise InputError("--previous is for a report that is signed", fix="--sign KEY --attestation FILE")
-    if said["sign"] is not None and said["azure"] is None and said["snapshot"] is None:
+    if options["sign"] is not None and options["azure"] is None and options["snapshot"] is None:
         raise InputError("only what Azure was asked can be signed: the cluster sees the rest itself", fix="--azure ID")
-    if said["previous_keys"] and said["previous"] is None:
+    if options["previous_keys"] and options["previous"] is None:
         raise InputError("--previous-key is the key of --previous", fix="--previous FILE --previous-key FILE")
-    written = (*said["out"], said["save_snapshot"], said["attestation"])
+    written = (*options["out"], options["save_snapshot"], options["attestation"])
     must_be_writable(file for file in written if file is not None)
-    if said["kubeconfig"] and os.pathsep not in said["kubeconfig"]:
-        content_of(Path(said["kubeconfig"]))
+    if options["kubeconfig"] and os.pathsep not in options["kubeconfig"]:
+        content_of(Path(options["kubeconfig"]))
 
 
-def _signing(said: dict[str, Any]) -> Signing | None:
-    if said["sign"] is None:
+def _signing(options: dict[str, Any]) -> Signing | None:
+    if options["sign"] is None:
         return None
     from hermetic.cli.audit.signing import signing_of
 
-    return signing_of(said)
+    return signing_of(options)
 
 
 def _report(collected: Collected, policy: Policy, exceptions: Exceptions) -> Report:
@@ -228,7 +230,7 @@ def _report(collected: Collected, policy: Policy, exceptions: Exceptions) -> Rep
     )
 
 
-def _tell(report: Report, form: str, *, plain: bool) -> None:
+def _print(report: Report, form: str, *, plain: bool) -> None:
     """Writes the report to standard output. A closed pipe keeps the exit code: `| head` must not hide a Fail."""
     try:
         _shown(report, form, plain=plain)
@@ -250,7 +252,7 @@ def _shown(report: Report, form: str, *, plain: bool) -> None:
         for piece in pieces(report):
             write(piece)
         return
-    text = told(form, report, PAGES)
+    text = rendered(form, report, PAGES)
     write(text if text.endswith("\n") else text + "\n")
 
 

@@ -33,14 +33,14 @@ M = TypeVar("M", bound=BaseModel)
 def read_policy(file: Path | None, profile: Profile) -> Policy:
     """The policy file with the profile of the command line; all defaults without a file. Raises InputError."""
     document = _document(file) if file is not None else Document(1, {})
-    told: dict[str, Any] = document.value
-    if "profile" in told:
+    settings: dict[str, Any] = document.value
+    if "profile" in settings:
         raise InputError(f"{file}: `profile` is no key of a policy file", fix="say --profile sealed or filtered")
-    if "attestedPrivate" in told:
+    if "attestedPrivate" in settings:
         raise InputError(f"{file}: `attestedPrivate` is not a key that is known here", fix="say --previous FILE")
-    if "auditedAt" in told:
+    if "auditedAt" in settings:
         raise InputError(f"{file}: `auditedAt` is not a key that is known here", fix="leave it out")
-    policy = _read(Policy, replace(document, value={**told, "profile": profile}), file)
+    policy = _read(Policy, replace(document, value={**settings, "profile": profile}), file)
     if problem := next(never_met(policy), ""):
         raise InputError(f"{file}: {problem}", fix="docs/audit.md shows what each key takes")
     _must_be_past(policy, file, SystemClock().now())
@@ -166,14 +166,16 @@ def _read(model: type[M], document: Document, file: Path | None) -> M:
     try:
         return model.model_validate(document.value, by_alias=True, by_name=False)
     except ValidationError as error:
-        told = [_in_words(one, problem) for one, problem in zip(error.errors(), problems_of(error, model), strict=True)]
+        problems = [
+            _in_words(one, problem) for one, problem in zip(error.errors(), problems_of(error, model), strict=True)
+        ]
         places = [document.place(reduce(child_path, one["loc"], "")) for one in error.errors()]
         where = [f"{file}{'' if place is None else f':{place}'}: " if file is not None else "" for place in places]
         fix = "docs/audit.md shows what each key takes"
-        raise InputError("; ".join(map(operator.add, where, told)), fix=fix) from error
+        raise InputError("; ".join(map(operator.add, where, problems)), fix=fix) from error
 
 
 def _in_words(error: Any, problem: FieldError) -> str:
     field = ".".join(str(part) for part in error["loc"])
-    said = problem.message.removeprefix("Value error, ").replace(NO_SUCH_FIELD, "is not a key that is known here")
-    return f"`{field}`: {said}" if field else said
+    message = problem.message.removeprefix("Value error, ").replace(NO_SUCH_FIELD, "is not a key that is known here")
+    return f"`{field}`: {message}" if field else message

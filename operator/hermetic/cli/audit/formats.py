@@ -23,7 +23,7 @@ ENDINGS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def told(form: str, report: Report, pages: Mapping[str, CheckPage]) -> str:
+def rendered(form: str, report: Report, pages: Mapping[str, CheckPage]) -> str:
     """The report in one format; formats are imported on use."""
     return _form(form)(report, pages)
 

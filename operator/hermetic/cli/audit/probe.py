@@ -30,5 +30,5 @@ def probe_pods(namespace: str, image: str | None, declared: Mapping[str, Any]) -
         problem = error.errors(include_url=False)[0]
         field = ".".join(str(part) for part in problem["loc"])
         where = "--probe-image" if image and field == "image" else f"spec.probe.{field} of the EgressAudit"
-        said = problem["msg"].removeprefix("Value error, ")
-        raise InputError(f"{where}: {said}", fix="--probe-image IMAGE@sha256:…; docs/audit.md shows a probe") from None
+        what = problem["msg"].removeprefix("Value error, ")
+        raise InputError(f"{where}: {what}", fix="--probe-image IMAGE@sha256:…; docs/audit.md shows a probe") from None

@@ -34,7 +34,7 @@ class ProgressLine:
     def __init__(self) -> None:
         self._requests = self._resources = 0
         self._slowest: tuple[float, str] = (0.0, "")
-        self._told_at = time.monotonic()
+        self._shown_at = time.monotonic()
         self._status: Status | None = None
         self._notes = _Notes(logging.WARNING)
 
@@ -59,13 +59,13 @@ class ProgressLine:
 
     def asks(self, questions: int) -> None:
         """A round begins."""
-        self._tell(f"{questions} questions in this round")
+        self._show(f"{questions} questions in this round")
 
     def answered(self, request: str, seconds: float) -> None:
         """One request came back."""
         self._requests += 1
         self._slowest = max(self._slowest, (seconds, request))
-        self._tell()
+        self._show()
 
     def saw(self, resources: int) -> None:
         """More resources were read."""
@@ -74,18 +74,18 @@ class ProgressLine:
     def waits(self, why: str, seconds: float) -> None:
         """The audit is about to wait; a long wait gets a line."""
         if seconds >= SLOW_SECONDS:
-            self.says(f"waiting {seconds:.0f} s: {why}")
+            self.note(f"waiting {seconds:.0f} s: {why}")
 
-    def says(self, sentence: str) -> None:
+    def note(self, sentence: str) -> None:
         """A note for people."""
         note(f"audit: {sentence}")
 
-    def _tell(self, more: str = "") -> None:
+    def _show(self, more: str = "") -> None:
         line = self._line() + (f"; {more}" if more else "")
         if self._status is not None:
             self._status.update(printable(f"audit: {line}"))
-        elif time.monotonic() - self._told_at >= EVERY_SECONDS:
-            self._told_at = time.monotonic()
+        elif time.monotonic() - self._shown_at >= EVERY_SECONDS:
+            self._shown_at = time.monotonic()
             note(f"audit: {line}")
 
     def _line(self) -> str:

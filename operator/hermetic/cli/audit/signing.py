@@ -43,18 +43,18 @@ class Signing:
     tie: Tie
 
 
-def signing_of(said: dict[str, Any]) -> Signing:
+def signing_of(options: dict[str, Any]) -> Signing:
     """Key, previous attestation and cluster, read before the audit, which takes minutes.
 
     Raises InputError for files that cannot be used, or a kubeconfig of another cluster, Unreachable for missing files.
     """
-    content_of(said["sign"])
-    key = load_signing_key(said["sign"])
-    previous = _previous(said["previous"], said["previous_keys"], key)
-    tie = _tie(said)
-    if said["azure"]:
-        _must_be_about(said["azure"], previous, tie)
-    return Signing(key, said["attestation"], previous, timedelta(hours=said["valid_hours"]), tie)
+    content_of(options["sign"])
+    key = load_signing_key(options["sign"])
+    previous = _previous(options["previous"], options["previous_keys"], key)
+    tie = _tie(options)
+    if options["azure"]:
+        _must_be_about(options["azure"], previous, tie)
+    return Signing(key, options["attestation"], previous, timedelta(hours=options["valid_hours"]), tie)
 
 
 def attested_private(previous: Attestation) -> tuple[AttestedPrivate, ...]:
@@ -65,7 +65,7 @@ def attested_private(previous: Attestation) -> tuple[AttestedPrivate, ...]:
     )
 
 
-def sign(signing: Signing, collected: Collected, report: Report, said: dict[str, Any]) -> None:
+def sign(signing: Signing, collected: Collected, report: Report, options: dict[str, Any]) -> None:
     """Writes the attestation. Raises InputError for a report that cannot be signed, Unreachable for the file."""
     signing.tie.declared.must_be_about(report.cluster)
     scope = Scope(
@@ -75,8 +75,8 @@ def sign(signing: Signing, collected: Collected, report: Report, said: dict[str,
     )
     inputs = Inputs(
         snapshot=f"sha256:{hashlib.sha256(to_json(collected.snapshot).encode()).hexdigest()}",
-        policy=digest_of(said["policy"]),
-        exceptions=digest_of(said["exceptions"]),
+        policy=digest_of(options["policy"]),
+        exceptions=digest_of(options["exceptions"]),
     )
     try:
         envelope = sign_report(
@@ -88,7 +88,7 @@ def sign(signing: Signing, collected: Collected, report: Report, said: dict[str,
             valid_for=signing.valid_for,
         )
     except AttestationRefused as refusal:
-        raise InputError(f"--previous {said['previous']}: {refusal.message}") from refusal
+        raise InputError(f"--previous {options['previous']}: {refusal.message}") from refusal
     write_attestation(signing.file, envelope)
     found = authenticate(envelope, trusted([signing.key.public]))
     until = f"{found.expires_at:%Y-%m-%d %H:%M:%S} UTC"
@@ -104,10 +104,10 @@ def _must_be_about(cluster: str, previous: Attestation | None, tie: Tie) -> None
         )
 
 
-def _tie(said: dict[str, Any]) -> Tie:
-    if said["snapshot"] is not None and not (said["kubeconfig"] or said["context"]):
+def _tie(options: dict[str, Any]) -> Tie:
+    if options["snapshot"] is not None and not (options["kubeconfig"] or options["context"]):
         return not_tied("a snapshot is judged without asking anybody; --kubeconfig or --context names its API server")
-    return asyncio.run(tie_to(said["kubeconfig"], said["context"]))
+    return asyncio.run(tie_to(options["kubeconfig"], options["context"]))
 
 
 def _previous(file: Path | None, keys: Iterable[str], key: SigningKey) -> Attestation | None:

@@ -32,7 +32,7 @@ UNNAMED = "the cluster of the kubeconfig"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class AuditSources:
     """The sources that the command line names."""
 
     azure: str | None
@@ -60,31 +60,31 @@ class Collected:
     snapshot: Snapshot
 
 
-async def collect(wish: Wish, policy: Policy) -> Collected:
+async def collect(sources: AuditSources, policy: Policy) -> Collected:
     """Collects everything that the checks ask for, or loads a saved snapshot."""
-    if wish.snapshot is not None:
-        seen = _loaded(wish.snapshot, wish)
+    if sources.snapshot is not None:
+        seen = _loaded(sources.snapshot, sources)
         estate = seen.estate()
         _sentinels_must_be_there(estate, policy)
         findings = judge(estate, policy.model_copy(update={"audited_at": seen.started_at}))
     else:
-        seen, estate, findings = await _looked(wish, policy)
-    if wish.save_snapshot is not None:
-        write_file(wish.save_snapshot, to_json(seen))
+        seen, estate, findings = await _collected_now(sources, policy)
+    if sources.save_snapshot is not None:
+        write_file(sources.save_snapshot, to_json(seen))
     return Collected(estate, findings, seen.started_at, seen.finished_at, seen)
 
 
-def _loaded(file: Path, wish: Wish) -> Snapshot:
+def _loaded(file: Path, sources: AuditSources) -> Snapshot:
     seen = from_json(content_of(file))
-    if wish.azure is not None and not same_id(wish.azure.strip(), seen.cluster):
-        raise InputError(f"{file} is about {seen.cluster}, not {wish.azure}", fix="name the cluster of the snapshot")
-    for source, asked in (("azure", wish.azure), ("kube", wish.kube), ("probe", wish.probe)):
+    if sources.azure is not None and not same_id(sources.azure.strip(), seen.cluster):
+        raise InputError(f"{file} is about {seen.cluster}, not {sources.azure}", fix="name the cluster of the snapshot")
+    for source, asked in (("azure", sources.azure), ("kube", sources.kube), ("probe", sources.probe)):
         if asked and source not in seen.sources:
             raise InputError(f"{file} holds nothing from --{source}", fix="collect again with it")
     return seen
 
 
-async def _looked(wish: Wish, policy: Policy) -> tuple[Snapshot, Estate, tuple[Finding, ...]]:
+async def _collected_now(sources: AuditSources, policy: Policy) -> tuple[Snapshot, Estate, tuple[Finding, ...]]:
     from hermetic import __version__
 
     clock = SystemClock()
@@ -98,7 +98,7 @@ async def _looked(wish: Wish, policy: Policy) -> tuple[Snapshot, Estate, tuple[F
 
     with ProgressLine() as progress:
         async with AsyncExitStack() as opened:
-            asked = await _asked(opened, wish, progress)
+            asked = await _asked(opened, sources, progress)
             answers, (estate, findings) = await collected(asked.cluster, asked.answerers, judged, progress)
     finished_at = clock.now().replace(microsecond=0)
     seen = Snapshot(asked.cluster, tuple(asked.answerers), started_at, finished_at, __version__, answers)
@@ -127,59 +127,64 @@ class _Asked:
     answerers: dict[Source, Answerer] = field(default_factory=dict)
 
 
-async def _asked(opened: AsyncExitStack, wish: Wish, progress: ProgressLine) -> _Asked:
+async def _asked(opened: AsyncExitStack, sources: AuditSources, progress: ProgressLine) -> _Asked:
     asked = _Asked()
-    if wish.azure is not None:
-        asked.cluster, asked.answerers["azure"] = await _azure(opened, wish.azure, wish, progress)
-    if wish.kube or wish.probe:
-        api = await _api(opened, wish)
+    if sources.azure is not None:
+        asked.cluster, asked.answerers["azure"] = await _azure(opened, sources.azure, sources, progress)
+    if sources.kube or sources.probe:
+        api = await _api(opened, sources)
         declared = await declared_in(api)
-        if wish.azure is not None:
+        if sources.azure is not None:
             declared.must_be_about(asked.cluster)
-        asked.cluster = asked.cluster if wish.azure is not None else declared.cluster or UNNAMED
-        asked.answerers |= _of_the_cluster(api, wish, declared, progress)
+        asked.cluster = asked.cluster if sources.azure is not None else declared.cluster or UNNAMED
+        asked.answerers |= _of_the_cluster(api, sources, declared, progress)
     return asked
 
 
-async def _azure(opened: AsyncExitStack, typed: str, wish: Wish, progress: ProgressLine) -> tuple[str, Answerer]:
+async def _azure(
+    opened: AsyncExitStack, typed: str, sources: AuditSources, progress: ProgressLine
+) -> tuple[str, Answerer]:
     from hermetic.collect.azure.answering import cluster_id
     from hermetic.collect.azure.clouds import PUBLIC
     from hermetic.collect.azure.session import AzureSettings, azure_opened
 
     cluster = cluster_id(typed)
     settings = AzureSettings(
-        cluster, arm_endpoint=wish.arm_endpoint or PUBLIC, discovery=wish.discovery, retry_budget=wish.retry_budget
+        cluster,
+        arm_endpoint=sources.arm_endpoint or PUBLIC,
+        discovery=sources.discovery,
+        retry_budget=sources.retry_budget,
     )
     azure = azure_opened(settings, environment=os.environ, clock=SystemClock(), progress=progress)
     return cluster, await opened.enter_async_context(azure)
 
 
-async def _api(opened: AsyncExitStack, wish: Wish) -> KubernetesApi:
+async def _api(opened: AsyncExitStack, sources: AuditSources) -> KubernetesApi:
     from hermetic.kube.client import KubernetesApi
     from hermetic.kube.connection import find_connection
 
-    connection = await find_connection(kubeconfig=wish.kubeconfig, context=wish.context)
+    connection = await find_connection(kubeconfig=sources.kubeconfig, context=sources.context)
     return await opened.enter_async_context(KubernetesApi(connection))
 
 
 def _of_the_cluster(
-    api: KubernetesApi, wish: Wish, declared: DeclaredIdentity, progress: ProgressLine
+    api: KubernetesApi, sources: AuditSources, declared: DeclaredIdentity, progress: ProgressLine
 ) -> Mapping[Source, Answerer]:
     from hermetic.collect.kube.answering import KubeAnswerer
 
     found: dict[Source, Answerer] = {}
-    if wish.kube:
+    if sources.kube:
         found["kube"] = KubeAnswerer(api, progress=progress)
-    if wish.probe:
-        found["probe"] = _probe(api, wish, declared, progress)
+    if sources.probe:
+        found["probe"] = _probe(api, sources, declared, progress)
     return found
 
 
-def _probe(api: KubernetesApi, wish: Wish, declared: DeclaredIdentity, progress: ProgressLine) -> Answerer:
+def _probe(api: KubernetesApi, sources: AuditSources, declared: DeclaredIdentity, progress: ProgressLine) -> Answerer:
     from hermetic.cli.audit.probe import probe_pods
     from hermetic.collect.probe.answering import ProbeAnswerer
     from hermetic.collect.probe.running import PATIENCE_SECONDS, Probing
 
-    pods = probe_pods(wish.probe_namespace, wish.probe_image, declared.probe)
-    progress.says(f"probing from pods of {pods.image} in {pods.namespace}; {PATIENCE_SECONDS} s at most")
+    pods = probe_pods(sources.probe_namespace, sources.probe_image, declared.probe)
+    progress.note(f"probing from pods of {pods.image} in {pods.namespace}; {PATIENCE_SECONDS} s at most")
     return ProbeAnswerer(Probing(api, pods), SystemClock())

@@ -57,10 +57,10 @@ def verify_command(file: Path, public_keys: tuple[str, ...], output: str) -> Non
     if output == "json":
         write_json(_report(file, bundle, ""))
     else:
-        _tell(file, bundle)
+        _print(file, bundle)
 
 
-def _tell(file: Path, bundle: Bundle) -> None:
+def _print(file: Path, bundle: Bundle) -> None:
     size = f"{bundle.size / 1e6:.0f} MB"
     say_fitted(f"{file}: Hermetic {bundle.version}, {bundle.files} files, {size}: every checksum and digest matches")
     say_fitted(f"image: {bundle.image}")

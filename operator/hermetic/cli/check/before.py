@@ -163,8 +163,8 @@ def _storage(facts: Before) -> Iterator[CheckRow]:
         yield unread(check, "StorageClasses", facts.storage_classes.problem)
         return
     classes = [one for one in facts.storage_classes.items if one.get("provisioner") in {*AZURE_FILES, AZURE_BLOBS}]
-    told = [row for one in classes if (row := _storage_class(one)) is not None]
-    yield from told or [
+    rows = [row for one in classes if (row := _storage_class(one)) is not None]
+    yield from rows or [
         passes(check, f"no StorageClass of {len(facts.storage_classes.items)} opens a way to Azure storage")
     ]
 

@@ -123,8 +123,8 @@ def lines(rows: Sequence[CheckRow], width: int) -> Iterator[str]:
                 yield from wrapped(f"{label}: {text}", width, "  ", "    ")
         yield from (f"    {line}" for line in row.commands)
     counts = Counter(row.verdict for row in rows)
-    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in RowVerdict if counts[verdict])
-    yield from wrapped(f"{overall(rows)}: {told}", width)
+    summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in RowVerdict if counts[verdict])
+    yield from wrapped(f"{overall(rows)}: {summary}", width)
 
 
 def _advice(row: CheckRow) -> tuple[str, str, tuple[str, ...]]:

@@ -149,12 +149,12 @@ def _cause(pool: Pool, node: Manifest, facts: Before) -> _Cause:
 
 def _of_plug_in(plug_in: Manifest, node: Manifest, beside: Read) -> _Cause:
     namespace, name = plug_in["metadata"]["namespace"], plug_in["metadata"]["name"]
-    look = (f"kubectl describe daemonset {name} --namespace {namespace}",)
+    commands = (f"kubectl describe daemonset {name} --namespace {namespace}",)
     if beside.problem:
-        return f"and its pods cannot be read: {beside.problem}", "check with an account that may", look
+        return f"and its pods cannot be read: {beside.problem}", "check with an account that may", commands
     pods = [one for one in beside.items if _is_of(one, plug_in)]
     if not pods:
-        return _not_placed(plug_in, node, look)
+        return _not_placed(plug_in, node, commands)
     pod = pods[0]
     logs = (f"kubectl logs {pod['metadata']['name']} --namespace {namespace}",)
     waiting = next((state["reason"] for state in _waiting(pod) if state.get("reason")), "")
@@ -170,24 +170,28 @@ def _of_plug_in(plug_in: Manifest, node: Manifest, beside: Read) -> _Cause:
     return f"the device plug-in {name} runs there and finds no GPU: the driver is not loaded", driver, logs
 
 
-def _not_placed(plug_in: Manifest, node: Manifest, look: tuple[str, ...]) -> _Cause:
+def _not_placed(plug_in: Manifest, node: Manifest, commands: tuple[str, ...]) -> _Cause:
     name, spec = plug_in["metadata"]["name"], plug_in["spec"]["template"]["spec"]
     for taint in node.get("spec", {}).get("taints") or ():
         if _is_of_the_platform(taint) or taint.get("effect") == "PreferNoSchedule":
             continue
         if not _tolerates(spec.get("tolerations") or (), taint):
-            said = _taint(taint)
+            described = _taint(taint)
             return (
-                f"the device plug-in {name} does not tolerate the taint {said}",
-                f"add a toleration for {said} to the DaemonSet",
-                look,
+                f"the device plug-in {name} does not tolerate the taint {described}",
+                f"add a toleration for {described} to the DaemonSet",
+                commands,
             )
     labels = node["metadata"].get("labels") or {}
     missing = {key: value for key, value in (spec.get("nodeSelector") or {}).items() if labels.get(key) != value}
     if missing:
-        said = ", ".join(f"{key}={value}" for key, value in missing.items())
-        return f"the device plug-in {name} wants nodes with {said}", "label the pool, or change the nodeSelector", look
-    return f"the device plug-in {name} has no pod there", "read why: its affinity may leave the node out", look
+        described = ", ".join(f"{key}={value}" for key, value in missing.items())
+        return (
+            f"the device plug-in {name} wants nodes with {described}",
+            "label the pool, or change the nodeSelector",
+            commands,
+        )
+    return f"the device plug-in {name} has no pod there", "read why: its affinity may leave the node out", commands
 
 
 def _taints(pool: Pool) -> Iterator[CheckRow]:
@@ -199,7 +203,7 @@ def _taints(pool: Pool) -> Iterator[CheckRow]:
         for taint in node.get("spec", {}).get("taints") or ()
         if taint.get("effect") != "PreferNoSchedule" and not _is_of_the_platform(taint)
     }
-    refused = [said for said, taint in found.items() if not _tolerates(_ACCEPTED, taint)]
+    refused = [described for described, taint in found.items() if not _tolerates(_ACCEPTED, taint)]
     if refused:
         yield CheckRow(
             check,
@@ -245,10 +249,10 @@ def _waiting(pod: Manifest) -> Iterator[Mapping[str, Any]]:
 def _is_plug_in(one: Manifest, pool: Pool) -> bool:
     """Whether it is a device plug-in by its name or image; of the pool's vendor, if name or image contains one."""
     images = [container.get("image", "") for container in one["spec"]["template"]["spec"]["containers"]]
-    said = " ".join((one["metadata"]["name"], *images)).lower()
+    text = " ".join((one["metadata"]["name"], *images)).lower()
     vendor, other = ("amd", "nvidia") if pool.resource.startswith("amd") else ("nvidia", "amd")
-    words = set(re.split(r"[^a-z0-9]+", said))
-    return _PLUG_IN.search(said) is not None and (vendor in words or other not in words)
+    words = set(re.split(r"[^a-z0-9]+", text))
+    return _PLUG_IN.search(text) is not None and (vendor in words or other not in words)
 
 
 def _is_of(pod: Manifest, daemon_set: Manifest) -> bool:

@@ -112,9 +112,9 @@ def _policies(facts: Installed, expected: Sequence[Manifest]) -> Iterator[CheckR
             return
     policies = [_of_policy(one, facts.policies) for one in expected if one["kind"] == POLICY]
     bindings = [_of_binding(one, facts.bindings) for one in expected if one["kind"] == f"{POLICY}Binding"]
-    told = [row for row in (*policies, *bindings) if row is not None]
-    yield from told
-    if not told:
+    rows = [row for row in (*policies, *bindings) if row is not None]
+    yield from rows
+    if not rows:
         number = len(policies) + len(bindings)
         yield passes(check, f"{number} admission policies and bindings are those of this release")
 
@@ -175,9 +175,9 @@ def _rbac(facts: Installed, expected: Sequence[Manifest]) -> Iterator[CheckRow]:
             yield unread(check, f"{kind}s", read.problem)
             return
     compared = [one for one in expected if one["kind"] in reads]
-    told = [row for one in compared for row in _compared(one, reads[one["kind"]])]
-    yield from told
-    if not told:
+    rows = [row for one in compared for row in _compared(one, reads[one["kind"]])]
+    yield from rows
+    if not rows:
         yield passes(check, f"{len(compared)} roles and bindings grant exactly what this release uses")
 
 
@@ -331,7 +331,7 @@ def _operator(facts: Installed) -> Iterator[CheckRow]:
         yield unread(check, f"Deployments of {facts.namespace}", facts.deployments.problem)
         return
     found = facts.deployments.named(DEPLOYMENT, facts.namespace)
-    look = (f"kubectl describe deployment {DEPLOYMENT} --namespace {facts.namespace}",)
+    commands = (f"kubectl describe deployment {DEPLOYMENT} --namespace {facts.namespace}",)
     if found is None:
         what = f"there is no Deployment {DEPLOYMENT} in {facts.namespace}"
         yield CheckRow(
@@ -343,12 +343,12 @@ def _operator(facts: Installed) -> Iterator[CheckRow]:
         yield passes(check, f"{ready} pod of the operator is ready")
     else:
         why = "no deployment is looked after; what runs keeps running"
-        yield CheckRow(check, RowVerdict.FAIL, "no pod of the operator is ready", why, "read why", look)
+        yield CheckRow(check, RowVerdict.FAIL, "no pod of the operator is ready", why, "read why", commands)
     (image, *_) = [one.get("image", "") for one in found["spec"]["template"]["spec"]["containers"]]
     if "@sha256:" not in image:
         what = f"the operator's image {image} is named by a tag"
         why = "who may push to the registry may change what runs with the operator's rights"
-        yield CheckRow(check, RowVerdict.WARNING, what, why, "name it by digest", look)
+        yield CheckRow(check, RowVerdict.WARNING, what, why, "name it by digest", commands)
 
 
 def _release(facts: Installed) -> Iterator[CheckRow]:
@@ -358,16 +358,16 @@ def _release(facts: Installed) -> Iterator[CheckRow]:
         yield unread(check, f"Leases of {facts.namespace}", facts.leases.problem)
         return
     lease = facts.leases.named(LEASE_NAME, facts.namespace)
-    said = ((lease or {}).get("metadata", {}).get("annotations") or {}).get(RELEASE, "")
-    if not said:
+    release = ((lease or {}).get("metadata", {}).get("annotations") or {}).get(RELEASE, "")
+    if not release:
         what = "no operator has said on its Lease of which release it is"
         why = "an operator and a command line of two releases may judge one manifest differently"
         yield CheckRow(
             check, RowVerdict.UNKNOWN, what, why, "see whether an operator runs, and upgrade one that does not say"
         )
-    elif said != facts.release:
-        what = f"the operator is of release {said}, this command line of {facts.release}"
+    elif release != facts.release:
+        what = f"the operator is of release {release}, this command line of {facts.release}"
         why = "the two may judge one manifest differently"
         yield CheckRow(check, RowVerdict.WARNING, what, why, "use the command line of the operator's release")
     else:
-        yield passes(check, f"operator and command line are both of release {said}")
+        yield passes(check, f"operator and command line are both of release {release}")

@@ -56,7 +56,7 @@ def command(
     if namespace is not None and DNS_LABEL.fullmatch(namespace) is None:
         raise InputError(f"'{namespace}' cannot be the name of a namespace", fix="'kubectl get namespaces' lists them")
     wanted = StatusRequest(name or "", namespace, all_namespaces)
-    reports, place = asyncio.run(_look(wanted, kubeconfig, context))
+    reports, place = asyncio.run(_read_reports(wanted, kubeconfig, context))
     if output == "json":
         found = next((one.proof for one in reports if one.proof is not None), None)
         proof = {"isolation": isolation.as_json(found)} if found is not None else {}
@@ -83,7 +83,7 @@ class StatusRequest:
     everywhere: bool
 
 
-async def _look(
+async def _read_reports(
     wanted: StatusRequest, kubeconfig: str | None, context: str | None
 ) -> tuple[list[DeploymentReport], str | None]:
     """The reports, and the namespace that they are of; None for all of them."""
@@ -93,14 +93,14 @@ async def _look(
     connection = await find_connection(kubeconfig=kubeconfig, context=context)
     namespace = None if wanted.everywhere else wanted.namespace or connection.namespace or "default"
     async with KubernetesApi(connection) as api:
-        look = _Look(api, namespace)
-        deployments = await look.at(MODEL_DEPLOYMENT, field_selector=_named(wanted.name))
+        lister = _Lister(api, namespace)
+        deployments = await lister.at(MODEL_DEPLOYMENT, field_selector=_named(wanted.name))
         if wanted.name and not deployments:
-            raise _not_there(wanted.name, str(namespace), await look.at(MODEL_DEPLOYMENT))
+            raise _not_there(wanted.name, str(namespace), await lister.at(MODEL_DEPLOYMENT))
         label = f"{MODEL_LABEL}={wanted.name}" if wanted.name else MODEL_LABEL
         pods, audits = await asyncio.gather(
-            look.if_allowed(POD, label_selector=label),
-            look.if_allowed(EGRESS_AUDIT, field_selector=_named(THE_EGRESS_AUDIT)),
+            lister.if_allowed(POD, label_selector=label),
+            lister.if_allowed(EGRESS_AUDIT, field_selector=_named(THE_EGRESS_AUDIT)),
         )
     return _reports(deployments, pods, audits), namespace
 
@@ -112,7 +112,7 @@ def _not_there(name: str, namespace: str, others: Sequence[Manifest]) -> NotFoun
     return NotFound(what, status=404, fix="'hermetic status -A' lists them all")
 
 
-class _Look:
+class _Lister:
     """Lists the objects of one namespace, or of all when it is None."""
 
     def __init__(self, api: Any, namespace: str | None) -> None:

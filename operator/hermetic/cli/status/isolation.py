@@ -17,7 +17,7 @@ from hermetic.cli.status.remedies import Remedy, remedy_for
 
 Manifest = Mapping[str, Any]
 
-LOOKS = {
+EVIDENCE = {
     ConditionType.ATTESTATION_ACCEPTED: "attestation",
     ConditionType.EVIDENCE_FRESH: "evidence age",
     ConditionType.CLUSTER_CHECKED: "cluster",
@@ -64,7 +64,7 @@ class Proof:
     verdict: str
     reason: str
     message: str
-    looks: tuple[EvidenceRow, ...]
+    evidence_rows: tuple[EvidenceRow, ...]
     attested: datetime | None
     expires: datetime | None
     probed: datetime | None
@@ -81,17 +81,17 @@ def proof(audit: Manifest) -> Proof:
         wait = Remedy("see whether the operator runs", ("kubectl get pods --namespace hermetic-system",))
         return Proof("", NOT_JUDGED, "the operator has not judged it yet", (), None, None, None, wait)
     conditions = {str(one.get("type")): one for one in status.get("conditions") or ()}
-    looks = tuple(_look(name, conditions[kind]) for kind, name in LOOKS.items() if kind in conditions)
+    rows = tuple(_row(name, conditions[kind]) for kind, name in EVIDENCE.items() if kind in conditions)
     ready = conditions.get(ConditionType.READY) or {}
     evidence = status.get("evidence") or {}
-    lacking = next((one for one in looks if one.truth != "True" or one.reason in SOON), None)
+    lacking = next((one for one in rows if one.truth != "True" or one.reason in SOON), None)
     reason = str(ready.get("reason") or "")
     blamed = lacking.reason if lacking is not None and reason in {"", Reason.ISOLATION_PROVEN} else reason
     return Proof(
         verdict=str(status.get("verdict") or ""),
         reason=reason,
         message=str(status.get("message") or ""),
-        looks=looks,
+        evidence_rows=rows,
         attested=_moment(evidence, "azure", "observedAt"),
         expires=_moment(evidence, "azure", "expiresAt"),
         probed=_moment(evidence, "probe", "observedAt"),
@@ -101,7 +101,7 @@ def proof(audit: Manifest) -> Proof:
     )
 
 
-def _look(name: str, condition: Manifest) -> EvidenceRow:
+def _row(name: str, condition: Manifest) -> EvidenceRow:
     return EvidenceRow(name, *(str(condition.get(key) or "") for key in ("status", "reason", "message")))
 
 
@@ -128,7 +128,9 @@ def as_json(found: Proof) -> dict[str, Any]:
         "attestationObservedAt": _stamp(found.attested),
         "attestationExpiresAt": _stamp(found.expires),
         "probeObservedAt": _stamp(found.probed),
-        "looks": [{"name": o.name, "status": o.truth, "reason": o.reason, "message": o.message} for o in found.looks],
+        "looks": [
+            {"name": o.name, "status": o.truth, "reason": o.reason, "message": o.message} for o in found.evidence_rows
+        ],
         "fix": found.remedy.advice if found.remedy is not None else "",
         "commands": list(found.remedy.commands) if found.remedy is not None else [],
         "findings": [asdict(one) for one in found.findings],

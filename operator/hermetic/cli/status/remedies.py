@@ -106,8 +106,8 @@ def remedy_for(reason: str, namespace: str, name: str, pod: str, cluster: str) -
     if known is None:
         return None
     blanks = {"namespace": namespace, "name": name, "pod": pod, "cluster": cluster or "CLUSTER_ARM_ID"}
-    told = _OF_WEIGHTS if isinstance(known, WeightsReason) else _COMMANDS.get(known, ())
-    commands = tuple(command.format(**blanks) for command in told if pod or "{pod}" not in command)
+    templates = _OF_WEIGHTS if isinstance(known, WeightsReason) else _COMMANDS.get(known, ())
+    commands = tuple(command.format(**blanks) for command in templates if pod or "{pod}" not in command)
     return Remedy(_advice(known, cluster), commands)
 
 

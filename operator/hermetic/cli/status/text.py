@@ -62,7 +62,7 @@ def lines(report: DeploymentReport, now: datetime) -> Iterator[StatusLine]:
     if report.endpoint:
         yield StatusLine("", "", report.endpoint)
     for kind, one in shown:
-        yield from _with_remedy(_LABELS[kind], one, _told(kind, one, report, now), report, here=kind is blamed)
+        yield from _with_remedy(_LABELS[kind], one, _message(kind, one, report, now), report, here=kind is blamed)
         if kind is ConditionType.ISOLATION_VERIFIED and report.proof is not None:
             yield from proof_lines(report.proof, now)
     for pod in report.pods:
@@ -74,9 +74,9 @@ def lines(report: DeploymentReport, now: datetime) -> Iterator[StatusLine]:
 def proof_lines(proof: Proof, now: datetime) -> Iterator[StatusLine]:
     """The verdict on the cluster and its age, then each kind of evidence that is missing or soon expires."""
     yield StatusLine("", "", ", ".join((f"verdict on the cluster: {proof.verdict or 'none yet'}", *_ages(proof, now))))
-    for look in proof.looks:
-        if look.truth != "True" or look.reason in SOON:
-            yield StatusLine("", "", f"{look.name}: {look.reason}: {look.message}")
+    for row in proof.evidence_rows:
+        if row.truth != "True" or row.reason in SOON:
+            yield StatusLine("", "", f"{row.name}: {row.reason}: {row.message}")
     yield from _finding_lines(proof)
 
 
@@ -168,7 +168,7 @@ def _is_cause(one: ConditionRow, ready: ConditionRow) -> bool:
     return ready.truth != "True" and one.truth != "True" and one.reason == ready.reason
 
 
-def _told(kind: ConditionType, one: ConditionRow, report: DeploymentReport, now: datetime) -> str:
+def _message(kind: ConditionType, one: ConditionRow, report: DeploymentReport, now: datetime) -> str:
     if kind is ConditionType.ISOLATION_VERIFIED and report.evidence is not None:
         return f"{one.message} (evidence observed {ago(report.evidence, now)})"
     return one.message

@@ -94,7 +94,7 @@ class Discovery:
         if rows.problem is None:
             return rows
         self._is_without_graph = True
-        self._client.progress.says(f"lists are read from ARM alone: {rows.problem.detail}")
+        self._client.progress.note(f"lists are read from ARM alone: {rows.problem.detail}")
         return Rows()
 
     async def _compared(self, question: Question, listed: Answer, rows: list[GraphRow]) -> _Found:

@@ -34,8 +34,10 @@ _UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30
 
 def serving(vllm: Vllm, tensor_parallel: int) -> Serving:
     """The memory settings of one replica with this many GPUs for each layer."""
-    told = read(vllm.extra_args, TABLES.table_for(vllm.version))[0] if TABLES.is_supported(vllm.version) else ()
-    flags = {one.flag.name: one for one in told if not one.flag.boolean or one.written.split("=")[0] == one.flag.name}
+    written = read(vllm.extra_args, TABLES.table_for(vllm.version))[0] if TABLES.is_supported(vllm.version) else ()
+    flags = {
+        one.flag.name: one for one in written if not one.flag.boolean or one.written.split("=")[0] == one.flag.name
+    }
     others = sorted(flags.keys() & (OTHER_WEIGHTS | OTHER_MEMORY))
     return Serving(
         tensor_parallel=tensor_parallel,

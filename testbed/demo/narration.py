@@ -16,7 +16,7 @@ def chapter(title: str) -> None:
     print(f"\n== {title}", flush=True)
 
 
-def tell(line: str) -> None:
+def show(line: str) -> None:
     """One line with the time since the start."""
     print(f"{time.monotonic() - _began:6.1f} s  {line}", flush=True)
 
@@ -34,16 +34,16 @@ def watch_phases(
 ) -> bool:
     """Print a row whenever a Ready reason changes, until `done(reasons by name)`; False when time is up."""
     seen: dict[str, str] = {}
-    told = ""
+    last_message = ""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         for item in statuses():
             name, ready = item["metadata"]["name"], _ready(item)
             if seen.get(name) != ready["reason"]:
                 seen[name] = ready["reason"]
-                same = ready["message"] and ready["message"] == told
+                same = ready["message"] and ready["message"] == last_message
                 row(name, ready["status"], ready["reason"], "the same" if same else _short(ready["message"]))
-                told = ready["message"]
+                last_message = ready["message"]
         if done(seen):
             return True
         time.sleep(0.3)

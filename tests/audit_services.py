@@ -266,8 +266,8 @@ def add_gateway(world: ServedWorld, **properties: Any) -> ServedWorld:
 def add_connection(world: World, status: str | None, name: str = "site") -> str:
     """A connection of that gateway; None: the answer does not say its status."""
     connection = f"{NETWORK}/connections/{name}"
-    said = {} if status is None else {"connectionStatus": status}
-    world.put(connection, {"connectionType": "IPsec", "virtualNetworkGateway1": {"id": GATEWAY}, **said})
+    fields = {} if status is None else {"connectionStatus": status}
+    world.put(connection, {"connectionType": "IPsec", "virtualNetworkGateway1": {"id": GATEWAY}, **fields})
     return connection
 
 

@@ -55,13 +55,13 @@ async def audited(estate: AzureEstate, discovery: How) -> tuple[Finding, ...]:
     """The findings about an estate, before exceptions."""
     desk = Desk(estate, 100, None, 1, 1)
     desk.listen_at(ENDPOINT)
-    clock, told, cloud, policy = SleepingClock(), Progress(), cloud_of(ENDPOINT), policy_of(estate)
+    clock, progress, cloud, policy = SleepingClock(), Progress(), cloud_of(ENDPOINT), policy_of(estate)
     pacing = Pacing(clock, clock.sleep, connections=CONNECTIONS, reads_per_second=25.0, waits=lambda _: None)
     async with httpx.AsyncClient(transport=Counter(desk), follow_redirects=False) as http:
         caller, patience = Caller(GivenToken(TOKEN)), RetryBudget(120.0, lambda: 0.5)
         client = ArmClient(
-            Transport(cloud, http), caller, pacing, patience, clock=clock, sleep=clock.sleep, progress=told
+            Transport(cloud, http), caller, pacing, patience, clock=clock, sleep=clock.sleep, progress=progress
         )
         azure = AzureAnswerer(client, estate.cluster, discovery)
-        _, findings = await collected(estate.cluster, {"azure": azure}, Judging(policy).findings, told)
+        _, findings = await collected(estate.cluster, {"azure": azure}, Judging(policy).findings, progress)
     return findings

@@ -71,18 +71,18 @@ async def audited(
     clock: SleepingClock | None = None,
 ) -> Seen:
     """Collect and judge what the stand-in serves, by the policy of its estate."""
-    estate, clock, told = arm.estate, clock or SleepingClock(), Progress()
+    estate, clock, progress = arm.estate, clock or SleepingClock(), Progress()
     policy = policy_of(estate)
     async with azure_opened(
         AzureSettings(estate.cluster, arm.url, discovery, retry_budget),
         environment={"HERMETIC_ARM_TOKEN": arm.token},
         clock=clock,
-        progress=told,
+        progress=progress,
         sleep=clock.sleep,
         tokens=tokens,
     ) as azure:
-        answers, findings = await collected(estate.cluster, {"azure": azure}, Judging(policy).findings, told)
-    return Seen(estate.cluster, answers, findings, clock, told)
+        answers, findings = await collected(estate.cluster, {"azure": azure}, Judging(policy).findings, progress)
+    return Seen(estate.cluster, answers, findings, clock, progress)
 
 
 def policy_of(estate: ArmEstate) -> Policy:
@@ -114,7 +114,7 @@ async def client_of(
     chance: Callable[[], float] = lambda: 0.5,
 ) -> AsyncIterator[Bench]:
     """A client of a stand-in whose waiting takes no time unless its clock says so; backoff is not jittered."""
-    clock, told, cloud = clock or SleepingClock(), Progress(), cloud_of(arm.url)
+    clock, progress, cloud = clock or SleepingClock(), Progress(), cloud_of(arm.url)
     pacing = Pacing(clock, clock.sleep, connections=CONNECTIONS, reads_per_second=25.0, waits=lambda _: None)
     async with opened(cloud) as wire:
         client = ArmClient(
@@ -124,9 +124,9 @@ async def client_of(
             RetryBudget(retry_budget, chance),
             clock=clock,
             sleep=clock.sleep,
-            progress=told,
+            progress=progress,
         )
-        yield Bench(client, AzureAnswerer(client, arm.estate.cluster, discovery), clock, told)
+        yield Bench(client, AzureAnswerer(client, arm.estate.cluster, discovery), clock, progress)
 
 
 def question(verb: str, kind: str, target: str, version: str = "2025-05-01", **rest: Any) -> Question:

@@ -99,15 +99,15 @@ def changed(*, host_network: bool = False, targets: Targets = TARGETS, **fields:
 
 def called(answers: Mapping[tuple[str, str, int], str], *, host_network: bool = False) -> dict[str, Any]:
     """A sealed answer, with other answers of the targets (kind, address, port)."""
-    said = sealed(host_network=host_network)
+    probe_answers = sealed(host_network=host_network)
     asked = json.loads(TARGETS.questions("r1/job", host_network=host_network))
     left = dict(answers)
-    said["targets"] = [
+    probe_answers["targets"] = [
         left.pop((row[1], row[2], row[3]), answer)
-        for row, answer in zip(asked["targets"], said["targets"], strict=True)
+        for row, answer in zip(asked["targets"], probe_answers["targets"], strict=True)
     ]
     assert not left, f"not asked: {sorted(left)}"
-    return said
+    return probe_answers
 
 
 def estate(bodies: Sequence[Body], problem: Problem | None = None) -> Estate:

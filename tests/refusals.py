@@ -35,9 +35,9 @@ def word(*arguments: Any, **options: Any) -> str:
 
 def file_with(change: Callable[[dict[str, Any]], Any]) -> bytes:
     """The JSON file of a genuine envelope, changed in place."""
-    said = signed(KEY).as_json()
-    change(said)
-    return json.dumps(said).encode()
+    document = signed(KEY).as_json()
+    change(document)
+    return json.dumps(document).encode()
 
 
 def statement_with(change: Callable[[dict[str, Any]], Any]) -> Envelope:

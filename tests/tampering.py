@@ -192,42 +192,44 @@ def confused_algorithm(at: Target) -> bytes:
         case 2:
             return with_signature(at.envelope, bytes(at.random.choice((32, 64, 70))))
         case 3:
-            said = {
+            fields = {
                 **at.envelope.as_json(),
                 at.random.choice(("alg", "algorithm", "typ")): at.random.choice(("none", "HS256", "")),
             }
-            return written(said)
+            return written(fields)
         case _:
-            said = at.envelope.as_json()
-            said["signatures"][0][at.random.choice(("alg", "cert", "public_key"))] = "none"
-            return written(said)
+            fields = at.envelope.as_json()
+            fields["signatures"][0][at.random.choice(("alg", "cert", "public_key"))] = "none"
+            return written(fields)
 
 
 def changed_envelope(at: Target) -> bytes:
     """The envelope's own fields: another type, more or fewer signatures, base64 of other alphabets, keys twice."""
-    said = at.envelope.as_json()
+    document = at.envelope.as_json()
     match at.random.randrange(6):
         case 0:
-            said["payloadType"] = at.random.choice(
-                ("application/json", "", said["payloadType"] + " ", said["payloadType"].upper())
+            document["payloadType"] = at.random.choice(
+                ("application/json", "", document["payloadType"] + " ", document["payloadType"].upper())
             )
         case 1:
-            said["signatures"] *= at.random.choice((0, 2, 3))
+            document["signatures"] *= at.random.choice((0, 2, 3))
         case 2:
-            said["signatures"].append(at.random.choice(at.envelopes).as_json()["signatures"][0])
+            document["signatures"].append(at.random.choice(at.envelopes).as_json()["signatures"][0])
         case 3:
-            said["payload"] = at.random.choice(
-                (said["payload"].rstrip("="), said["payload"] + "\n", said["payload"][:-4])
+            document["payload"] = at.random.choice(
+                (document["payload"].rstrip("="), document["payload"] + "\n", document["payload"][:-4])
             )
         case 4:
-            text = json.dumps(said)
-            name, value = at.random.choice((("payload", said["payload"]), ("payloadType", "x"), ("signatures", [])))
+            text = json.dumps(document)
+            name, value = at.random.choice((("payload", document["payload"]), ("payloadType", "x"), ("signatures", [])))
             return f"{text[:-1]}, {json.dumps(name)}: {json.dumps(value)}}}".encode()
         case _:
-            return json.dumps(said).encode() + at.random.choice((b"{}", b"x", b"\0", b", {}", at.envelope.as_bytes()))
-    if said == at.envelope.as_json():
-        said["payload"] += "===="
-    return written(said)
+            return json.dumps(document).encode() + at.random.choice(
+                (b"{}", b"x", b"\0", b", {}", at.envelope.as_bytes())
+            )
+    if document == at.envelope.as_json():
+        document["payload"] += "===="
+    return written(document)
 
 
 def duplicate_keys(at: Target) -> bytes:

@@ -76,15 +76,15 @@ def audited(
 async def _judged(stood_in: AzureEstate, api_server: ApiServer, policy: Policy) -> tuple[Estate, tuple[Finding, ...]]:
     desk = Desk(stood_in, 100, None, 1, 1)
     desk.listen_at(ENDPOINT)
-    clock, told, cloud = SleepingClock(), Progress(), cloud_of(ENDPOINT)
+    clock, progress, cloud = SleepingClock(), Progress(), cloud_of(ENDPOINT)
     pacing = Pacing(clock, clock.sleep, connections=CONNECTIONS, reads_per_second=25.0, waits=lambda _: None)
     async with httpx.AsyncClient(transport=Counter(desk), follow_redirects=False) as http:
         caller, patience = Caller(GivenToken(TOKEN)), RetryBudget(120.0, lambda: 0.5)
         client = ArmClient(
-            Transport(cloud, http), caller, pacing, patience, clock=clock, sleep=clock.sleep, progress=told
+            Transport(cloud, http), caller, pacing, patience, clock=clock, sleep=clock.sleep, progress=progress
         )
         azure = AzureAnswerer(client, stood_in.cluster, "graph")
         both = {"azure": azure, "kube": api_server}
         judging = Judging(policy)
-        _, judged = await collected(stood_in.cluster, both, lambda seen: (seen, judging.findings(seen)), told)
+        _, judged = await collected(stood_in.cluster, both, lambda seen: (seen, judging.findings(seen)), progress)
     return judged

@@ -245,8 +245,8 @@ def test_paper_shows_findings_and_digests_and_no_controls(show):
     assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     tab.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     digests = "[...document.querySelectorAll('.digest')]"
-    told = {seen.sha256 for one in a_failing_report().findings for seen in one.evidence if seen.sha256}
-    assert tab.evaluate(f"{digests}.length") == len(told) + 1, "each once, and that of the whole report"
+    found = {seen.sha256 for one in a_failing_report().findings for seen in one.evidence if seen.sha256}
+    assert tab.evaluate(f"{digests}.length") == len(found) + 1, "each once, and that of the whole report"
     assert tab.evaluate(f"{digests}.every(each => each.checkVisibility())") is True
     assert tab.pdf().startswith(b"%PDF-")
 

@@ -6,14 +6,14 @@ import pytest
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    told = [
+    found = [
         f"{name}: {value}"
         for reports in terminalreporter.stats.values()
         for report in reports
         if getattr(report, "when", "") == "call"
         for name, value in report.user_properties
     ]
-    if told:
+    if found:
         terminalreporter.section("figures")
-    for line in told:
+    for line in found:
         terminalreporter.write_line(line)

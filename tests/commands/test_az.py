@@ -65,8 +65,8 @@ def test_every_az_command_is_understood_by_the_real_az(record_property: Callable
         for typed in commands
         if added_by(typed.words) and (problem := problem_of_added(typed.words))
     }
-    told = f"{len(commands) - len(refused)} of {len(commands)}"
-    record_property("remedies parsed by the real az", told)
+    summary = f"{len(commands) - len(refused)} of {len(commands)}"
+    record_property("remedies parsed by the real az", summary)
     assert refused == {}
     assert len(of_az) > 100
 

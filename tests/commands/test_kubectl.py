@@ -72,8 +72,8 @@ def test_every_kubectl_command_is_understood_by_the_real_kubectl(
 ) -> None:
     commands = commands_of("kubectl")
     refused = {f"{typed.origin}: {typed.command}": said for typed in commands if (said := problem(typed))}
-    told = f"{len(commands) - len(refused)} of {len(commands)}"
-    record_property("remedies parsed by the real kubectl", told)
+    summary = f"{len(commands) - len(refused)} of {len(commands)}"
+    record_property("remedies parsed by the real kubectl", summary)
     assert refused == {}
     assert len(commands) > 40
 

@@ -66,7 +66,7 @@ def a_cluster(answer: Answers | None = None) -> ClusterInMemory:
 
     async def job_controller_and_kubelet(verb: str, where: Coordinates) -> None:
         if verb == "patch" and where[0] == "Job":
-            run_pod_of(cluster, where, answer or (lambda _pod, said: said))
+            run_pod_of(cluster, where, answer or (lambda _pod, answers: answers))
 
     cluster.done = job_controller_and_kubelet
     return cluster
@@ -98,11 +98,11 @@ def run_pod_of(cluster: ClusterInMemory, where: Coordinates, answer: Answers) ->
 def what_is_said(pod: Manifest) -> dict[str, Any]:
     """By a sealed machine, to the questions that the pod was given."""
     asked = json.loads(pod["spec"]["containers"][0]["env"][0]["value"])
-    said = sealed(Targets(storage_addresses=(STORAGE,)), host_network=bool(pod["spec"].get("hostNetwork")))
-    documents = {**said["metadata"]}
+    answers = sealed(Targets(storage_addresses=(STORAGE,)), host_network=bool(pod["spec"].get("hostNetwork")))
+    documents = {**answers["metadata"]}
     if documents:
         documents["compute"] = [200, {**documents["compute"][1], "subscriptionId": SUBSCRIPTION}]
-    return {**said, "run": asked["run"], "metadata": documents}
+    return {**answers, "run": asked["run"], "metadata": documents}
 
 
 def open_way(_pod: Manifest, said: dict[str, Any]) -> dict[str, Any]:

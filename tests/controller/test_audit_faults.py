@@ -134,10 +134,10 @@ def test_one_kind_whose_list_breaks_the_collector_is_told_and_the_others_are_jud
 ) -> None:
     take = ClusterObservations.take
 
-    def breaks_at_nodes(self: ClusterObservations, look: Any, listed: Any) -> None:
-        if look.kind.kind == "Node":
+    def breaks_at_nodes(self: ClusterObservations, request: Any, listed: Any) -> None:
+        if request.kind.kind == "Node":
             raise RuntimeError("a defect")
-        take(self, look, listed)
+        take(self, request, listed)
 
     async def whole() -> None:
         cluster = a_cluster()

@@ -34,9 +34,9 @@ def test_expiry_is_announced_twice_and_happens_once() -> None:
             assert status(cluster)["verdict"] == verdict
         assert condition(cluster) == ("False", "IsolationEvidenceStale")
         assert status(cluster)["message"] == "the evidence expired at 2026-11-22T12:00:00Z"
-        told = [one for one in announced(cluster) if one[1].startswith(("Evidence", "IsolationEvidence"))]
+        found = [one for one in announced(cluster) if one[1].startswith(("Evidence", "IsolationEvidence"))]
         expected = ["EvidenceAging", "EvidenceExpiring", "IsolationEvidenceStale"]
-        assert told == [("Warning", reason) for reason in expected]
+        assert found == [("Warning", reason) for reason in expected]
 
     passing(scenario)
 

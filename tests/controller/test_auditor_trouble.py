@@ -209,7 +209,7 @@ def test_the_report_is_written_when_its_findings_change_and_is_owned_by_the_audi
 def test_a_path_that_the_probe_found_keeps_the_gate_closed_until_a_later_round_finds_none() -> None:
     async def scenario() -> None:
         is_open = True
-        cluster = a_cluster(lambda pod, said: open_way(pod, said) if is_open else said)
+        cluster = a_cluster(lambda pod, answers: open_way(pod, answers) if is_open else answers)
         cluster.put(an_attestation())
         cluster.put(an_audit())
         async with running(cluster):

@@ -177,8 +177,8 @@ def test_targets_that_were_never_called_are_no_pass() -> None:
         cluster.edit(AUDIT, lambda live: live["spec"]["probe"].update(targets=targets))
         for _ in range(100):
             await rest(0.1)
-            said = status(cluster)
-            seen.add((said["observedGeneration"], len(rounds(cluster)) > began, said["verdict"]))
+            current = status(cluster)
+            seen.add((current["observedGeneration"], len(rounds(cluster)) > began, current["verdict"]))
         generation = cluster.objects[AUDIT]["metadata"]["generation"]
         assert (generation, False, "Pass") not in seen
         assert len(rounds(cluster)) == began + 1

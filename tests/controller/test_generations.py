@@ -31,7 +31,7 @@ def drains(seconds: int) -> Any:
 @pytest.mark.parametrize("child", ["Service", "Deployment"])
 def test_a_spec_that_arrives_while_another_is_written_is_not_called_ready_with_it(child: str) -> None:
     async def scenario() -> None:
-        said: list[tuple[int, str, int]] = []
+        recorded: list[tuple[int, str, int]] = []
 
         async def someone_is_quicker(verb: str, at: Coordinates) -> None:
             if (verb, at) == ("patch", where(child)) and cluster.objects[MODEL]["spec"]["drainSeconds"] == 10:
@@ -42,7 +42,7 @@ def test_a_spec_that_arrives_while_another_is_written_is_not_called_ready_with_i
                 cluster.edit(DEPLOYMENT, serves)
             if verb == "patch status":
                 grace = cluster.objects[DEPLOYMENT]["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
-                said.append((ready(cluster)["observedGeneration"], ready(cluster)["status"], grace))
+                recorded.append((ready(cluster)["observedGeneration"], ready(cluster)["status"], grace))
 
         cluster = ClusterInMemory(fault=someone_is_quicker, done=note)
         async with running(cluster):
@@ -51,9 +51,9 @@ def test_a_spec_that_arrives_while_another_is_written_is_not_called_ready_with_i
             cluster.edit(MODEL, lambda model: model["spec"].update(drainSeconds=10, endpoint={"port": 8001}))
             await rest()
 
-        assert (1, "True", 55) in said
-        assert said[-1] == (3, "True", 70)
-        assert (3, "True", 60) not in said, "the third generation was vouched for with the second"
+        assert (1, "True", 55) in recorded
+        assert recorded[-1] == (3, "True", 70)
+        assert (3, "True", 60) not in recorded, "the third generation was vouched for with the second"
 
     virtually(scenario)
 

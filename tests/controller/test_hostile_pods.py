@@ -117,8 +117,8 @@ def test_what_there_is_no_room_for_is_said_and_forgotten_once_it_is_gone(shape: 
             for number in range(PODS // 10):
                 cluster.put(small(SHAPES[shape](number)))
             await rest()
-            said = condition(cluster, "ImagesPinned")
-            assert (said["status"], said["reason"]) == ("False", "NotAsRendered")
+            shown = condition(cluster, "ImagesPinned")
+            assert (shown["status"], shown["reason"]) == ("False", "NotAsRendered")
             words = len(cluster.writes)
             for number in range(PODS // 10, PODS // 5):
                 cluster.put(small(SHAPES[shape](number)))

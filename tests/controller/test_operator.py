@@ -68,11 +68,11 @@ def test_what_a_watch_never_told_is_repaired_by_the_next_full_look() -> None:
 def test_events_twice_late_and_out_of_order_change_nothing() -> None:
     async def scenario() -> None:
         cluster = ClusterInMemory()
-        told: list[object] = []
+        recorded: list[object] = []
         async with running(cluster) as operator:
 
             def recording(manifest: dict[str, object], *, gone: bool) -> None:
-                told.append(manifest)
+                recorded.append(manifest)
                 operator.see(manifest, gone=gone)
 
             cluster.see = recording
@@ -81,7 +81,7 @@ def test_events_twice_late_and_out_of_order_change_nothing() -> None:
             cluster.edit(where("ModelDeployment"), lambda found: found["spec"].update(replicas=2))
             await rest()
             writes = len(cluster.writes)
-            for manifest in [*reversed(told), *told]:
+            for manifest in [*reversed(recorded), *recorded]:
                 operator.see(manifest, gone=False)  # type: ignore[arg-type]
             await rest(60)
             assert len(cluster.writes) == writes
@@ -260,9 +260,9 @@ def test_what_is_refused_beside_a_fault_is_logged() -> None:
             cluster.put(a_model())
             await rest(5)
 
-    with capture_logs() as said:
+    with capture_logs() as logs:
         virtually(scenario)
-    assert any(one["event"] == "refused" and "NetworkPolicy" in one["because"] for one in said)
+    assert any(one["event"] == "refused" and "NetworkPolicy" in one["because"] for one in logs)
 
 
 @pytest.mark.parametrize("kind", ["Node", "Event"])

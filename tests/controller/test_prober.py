@@ -137,7 +137,7 @@ def test_one_round_at_a_time() -> None:
             await rest(50)
         assert len(rounds(cluster)) == before + 1
         for job in [job for job in cluster.of_kind("Job") if not job.get("status")]:
-            run_pod_of(cluster, place(job), lambda _pod, said: said)
+            run_pod_of(cluster, place(job), lambda _pod, answers: answers)
         answering(cluster)
         await rest(60)
         assert len(rounds(cluster)) == before + 2, "more machines had come meanwhile"
@@ -155,10 +155,10 @@ def test_a_restart_in_the_middle_of_a_round_goes_on_with_it() -> None:
             silent(cluster)
             cluster.put(a_node("aks-gpu-1"))
             await rest(10)
-        begun, said = rounds(cluster), status(cluster)
+        begun, current = rounds(cluster), status(cluster)
         async with running(cluster):
             await rest(30)
-            assert status(cluster) == said, "what an earlier process said stands until this one has seen as much"
+            assert status(cluster) == current, "what an earlier process said stands until this one has seen as much"
             for job in [job for job in cluster.of_kind("Job") if not job.get("status")]:
                 run_pod_of(cluster, place(job), open_way)
             await rest(5)
@@ -230,6 +230,6 @@ def answering(cluster: ClusterInMemory) -> None:
 
     async def kubelet(verb: str, where: Coordinates) -> None:
         if verb == "patch" and where[0] == "Job":
-            run_pod_of(cluster, where, lambda _pod, said: said)
+            run_pod_of(cluster, where, lambda _pod, answers: answers)
 
     cluster.done = kubelet

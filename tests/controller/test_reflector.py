@@ -113,11 +113,11 @@ def test_a_watch_that_ends_at_once_is_opened_once_a_second() -> None:
 
 
 def test_a_defect_is_told_and_ends_nothing() -> None:
-    told: list[Exception] = []
+    recorded: list[Exception] = []
     target = Filled([KeyError("spec"), "7"])  # type: ignore[list-item]
     api = Api([[at(8)], []])
-    reflected(api, target, on_fault=told.append)
-    assert [type(one) for one in told] == [KeyError]
+    reflected(api, target, on_fault=recorded.append)
+    assert [type(one) for one in recorded] == [KeyError]
     assert target.taken == ["MODIFIED 8"]
 
 

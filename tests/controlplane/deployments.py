@@ -63,8 +63,8 @@ class Deployments:
 
         return self.wait(f"{kind} of {name} says {reason}", said, timeout)
 
-    def wait(self, what: str, look: Callable[[], Any], timeout: float = 60.0) -> Any:
-        return wait_for(what, look, self.operator, timeout)
+    def wait(self, what: str, poll: Callable[[], Any], timeout: float = 60.0) -> Any:
+        return wait_for(what, poll, self.operator, timeout)
 
     def child(self, group: str, plural: str, name: str) -> Manifest | None:
         """A child as it lives, or None: `child("apps/v1", "deployments", "llama")`."""

@@ -137,12 +137,12 @@ class Fluxed:
 
         self.wait(f"{name} reconciled once more", is_handled)
 
-    def wait(self, what: str, look: Any, timeout: float = 60.0) -> Any:
+    def wait(self, what: str, poll: Any, timeout: float = 60.0) -> Any:
         try:
-            return wait_for(what, look, self.sealed.operator, timeout)
+            return wait_for(what, poll, self.sealed.operator, timeout)
         except ComponentError as late:
-            said = {name: self.ready(name) for name in ("hermetic", "hermetic-audit", "models")}
-            raise AssertionError(f"no {what}: {json.dumps(said, indent=1)}") from late
+            found = {name: self.ready(name) for name in ("hermetic", "hermetic-audit", "models")}
+            raise AssertionError(f"no {what}: {json.dumps(found, indent=1)}") from late
 
     @property
     def models(self) -> Deployments:
@@ -173,8 +173,8 @@ def push_chart(registry: Registry, folder: Path) -> str:
     """Package the chart and push it, by the real helm; returns the digest that it prints, without `sha256:`."""
     _helm(folder, "package", str(CHART), "--destination", str(folder))
     package = folder / f"hermetic-{__version__}.tgz"
-    said = _helm(folder, "push", str(package), f"oci://{registry.host}/charts", "--plain-http")
-    return re.findall(r"sha256:([0-9a-f]{64})", said)[0]
+    output = _helm(folder, "push", str(package), f"oci://{registry.host}/charts", "--plain-http")
+    return re.findall(r"sha256:([0-9a-f]{64})", output)[0]
 
 
 def _helm(folder: Path, *arguments: str) -> str:

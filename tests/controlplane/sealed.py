@@ -145,16 +145,16 @@ class SealedCluster:
         except ComponentError as late:
             raise AssertionError(f"{self.status.get('verdict')}: {self.status.get('message')}") from late
 
-    def wait(self, what: str, look: Callable[[], Any], timeout: float = 60.0) -> Any:
-        return wait_for(what, look, self.operator, timeout)
+    def wait(self, what: str, poll: Callable[[], Any], timeout: float = 60.0) -> Any:
+        return wait_for(what, poll, self.operator, timeout)
 
     def at_rest(self) -> None:
         """Wait until no round of the probe is on its way and what it brought is said."""
 
         def settled() -> bool:
-            told = [line["event"] for line in self.operator.log_lines()]
-            of_the_probe = [event for event in told if event.startswith("probe ")]
-            return of_the_probe[-1:] == ["probe ended"] and told[-1] == "reconcile"
+            found = [line["event"] for line in self.operator.log_lines()]
+            of_the_probe = [event for event in found if event.startswith("probe ")]
+            return of_the_probe[-1:] == ["probe ended"] and found[-1] == "reconcile"
 
         self.wait("rest", settled, 90)
 

@@ -136,9 +136,10 @@ async def test_a_node_without_a_policy_engine_and_with_an_external_address(
 
 def rules(*, without: str = "") -> list[Manifest]:
     """The rights to list and watch what the checks ask for, one kind left out where one is named."""
-    whole = (look for look in LOOKS if not look.scope and look.resource != without)
+    whole = (request for request in LOOKS if not request.scope and request.resource != without)
     return [
-        {"apiGroups": [look.kind.group], "resources": [look.kind.plural], "verbs": ["list", "watch"]} for look in whole
+        {"apiGroups": [request.kind.group], "resources": [request.kind.plural], "verbs": ["list", "watch"]}
+        for request in whole
     ]
 
 
@@ -208,7 +209,7 @@ async def test_a_right_that_is_missing_makes_exactly_its_checks_unknown_and_is_n
 def _resources_of(check: Any) -> set[str]:
     empty = Estate("aks", ("kube",), {})
     list(findings_of(check, empty, POLICY))
-    resources = {look.question.key: look.resource for look in LOOKS}
+    resources = {request.question.key: request.resource for request in LOOKS}
     return {resources[key] for key in empty.wanted if key in resources}
 
 

@@ -169,11 +169,11 @@ def test_a_probe_runs_as_the_egress_audit_declares_it(
         assert all("canary.contoso.example" in one["env"][0]["value"] for one in containers)
     finally:
         program.send_signal(signal.SIGINT)
-        out, said = program.communicate(timeout=60)
+        out, output = program.communicate(timeout=60)
         for job in api.get(JOBS)["items"]:
             api.delete(f"{JOBS}/{job['metadata']['name']}?propagationPolicy=Background")
     assert (program.returncode, out) == (130, "")
-    assert f"# audit: probing from pods of {IMAGE} in hermetic-probe" in said
+    assert f"# audit: probing from pods of {IMAGE} in hermetic-probe" in output
 
 
 def an_account(api: Api, cluster: Path, namespace: str, path: Path) -> Path:

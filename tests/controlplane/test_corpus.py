@@ -45,9 +45,9 @@ def test_what_the_server_keeps_means_what_was_typed(judge: Judge, manifest: Mani
     live = judge.create(manifest).body
     typed = ModelDeployment.model_validate(manifest)
     assert ModelDeployment.model_validate(live).spec == typed.spec
-    said = typed.spec.model_dump(mode="json", by_alias=True, exclude_none=True)
+    dumped = typed.spec.model_dump(mode="json", by_alias=True, exclude_none=True)
     assert _without_empty(json.loads(json.dumps(live["spec"]), parse_int=str)) == _without_empty(
-        json.loads(json.dumps(said), parse_int=str)
+        json.loads(json.dumps(dumped), parse_int=str)
     )
 
 
@@ -63,10 +63,10 @@ def _without_empty(value: object) -> object:
 def test_invalid_manifests_are_refused_by_field_value_and_what_is_accepted(judge: Judge, case: Invalid) -> None:
     answer = judge.create(case.manifest)
     assert answer.status in {400, 422}, answer.message
-    said = answer.messages_about(case.path)
-    assert case.words_of_the_server in said, answer.message
+    messages = answer.messages_about(case.path)
+    assert case.words_of_the_server in messages, answer.message
     if case.value is not None:
-        assert case.value in said
+        assert case.value in messages
 
 
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.name)

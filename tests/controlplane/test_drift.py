@@ -171,9 +171,9 @@ def test_an_object_of_somebody_else_is_named_and_never_overwritten(served: Deplo
     theirs = served.api.create(path(served, kind, "").rstrip("/"), a_strangers(kind))
 
     served.apply(reporting(a_baked_model("phi", endpoint={})))
-    said = served.until("phi", "ChildNotOwned")
+    condition = served.until("phi", "ChildNotOwned")
 
-    assert f"{kind} 'phi' exists and is not owned" in said["message"]
+    assert f"{kind} 'phi' exists and is not owned" in condition["message"]
     live = served.api.get(path(served, kind))
     assert (live["metadata"].get("labels"), live.get("spec")) == (theirs["metadata"].get("labels"), theirs.get("spec"))
     assert "ownerReferences" not in live["metadata"]
@@ -200,12 +200,12 @@ def test_a_rival_is_outwaited_not_outwritten(served: Deployments, controlplane: 
     rival = threading.Thread(target=insisting, args=(served, over))
     rival.start()
     try:
-        said = served.until("phi", "DriftContested")
+        condition = served.until("phi", "DriftContested")
     finally:
         over.set()
         rival.join()
 
-    assert "Deployment 'phi' is changed back as often as it is corrected" in said["message"]
+    assert "Deployment 'phi' is changed back as often as it is corrected" in condition["message"]
     assert Counter(log.writes())["deployments"] == 3
     assert served.api.get(path(served, "Deployment"))["metadata"]["labels"]["rival"] == "here"
     served.change("phi", replicas=2)  # what a person asks for is done all the same

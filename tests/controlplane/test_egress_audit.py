@@ -75,8 +75,8 @@ def test_from_nothing_to_serving_each_missing_look_is_named_and_then_brought(sea
     assert "no evidence" in home.until("llama", "IsolationEvidenceMissing")["message"]
 
     sealed.kubectl.apply(sealed.audit(probe=None))
-    said = sealed.until("Unknown", "AttestationMissing")
-    assert "hermetic audit --azure /subscriptions/" in said["message"]
+    condition = sealed.until("Unknown", "AttestationMissing")
+    assert "hermetic audit --azure /subscriptions/" in condition["message"]
     home.wait("told so", lambda: "hermetic audit --azure" in home.condition("llama")["message"])
     assert home.condition("llama")["reason"] == "IsolationEvidenceMissing"
 
@@ -85,8 +85,8 @@ def test_from_nothing_to_serving_each_missing_look_is_named_and_then_brought(sea
     assert home.workload("llama") is None
 
     sealed.kubectl.apply(sealed.audit())
-    said = sealed.until("Pass")
-    assert said["counts"]["unknown"] == said["counts"]["excepted"] == 0, "no exception is needed"
+    condition = sealed.until("Pass")
+    assert condition["counts"]["unknown"] == condition["counts"]["excepted"] == 0, "no exception is needed"
     home.until("llama", "Serving")
     assert kstatus(sealed.api.get(AUDIT)) == "Current"
     sealed.api.delete(f"/api/v1/namespaces/{home.namespace}")
@@ -98,9 +98,9 @@ def test_a_probe_that_meets_an_open_machine_closes_and_a_later_round_opens(seale
     try:
         sealed.kubectl.apply(sealed.audit())
         sealed.attest()
-        said = sealed.until("Fail", "IsolationBroken")
-        assert "probe-internet" in said["message"]
-        assert f"node {sealed.nodes[0]}" in said["message"]
+        condition = sealed.until("Fail", "IsolationBroken")
+        assert "probe-internet" in condition["message"]
+        assert f"node {sealed.nodes[0]}" in condition["message"]
     finally:
         sealed.api.merge(node, {"metadata": {"annotations": {EGRESS: None}}})
     sealed.attest()  # asks for another round
@@ -117,9 +117,9 @@ def test_a_public_load_balancer_of_somebody_else_closes_within_seconds_and_ends_
     sealed.wait("the metric", lambda: metric(sealed, "Pass") == 1.0)
     began = time.monotonic()
     path = public_service(open_gate)
-    said = sealed.until("Fail", "IsolationBroken")
+    condition = sealed.until("Fail", "IsolationBroken")
     assert time.monotonic() - began < 10
-    assert f"Service {open_gate.namespace}/shop" in said["message"]
+    assert f"Service {open_gate.namespace}/shop" in condition["message"]
     sealed.wait("the metric, which follows the status", lambda: metric(sealed, "Fail") == 1.0)
 
     ready = open_gate.until("llama", "IsolationBroken")
@@ -131,11 +131,11 @@ def test_a_public_load_balancer_of_somebody_else_closes_within_seconds_and_ends_
     assert open_gate.workload("newcomer") is None
     assert uids(open_gate) == before
     sealed.wait("warned", lambda: any(one["type"] == "Warning" for one in sealed.events("IsolationBroken")))
-    told = open_gate.wait(
+    events = open_gate.wait(
         "the Event of the model",
         lambda: [one["type"] for one in open_gate.events("llama") if one["reason"] == "IsolationBroken"],
     )
-    assert told == ["Warning"]
+    assert events == ["Warning"]
 
     sealed.api.delete(path)
     sealed.until("Pass")
@@ -149,8 +149,8 @@ def test_an_attestation_that_found_a_way_out_closes_and_the_next_one_opens(
 ) -> None:
     before = uids(open_gate)
     sealed.attest(NAT, says={"verdict": "Fail"})
-    said = sealed.until("Fail", "IsolationBroken")
-    assert said["message"].startswith("node subnet -> nat gateway -> internet: a NAT gateway is attached")
+    condition = sealed.until("Fail", "IsolationBroken")
+    assert condition["message"].startswith("node subnet -> nat gateway -> internet: a NAT gateway is attached")
     assert "nat gateway" in open_gate.until("llama", "IsolationBroken")["message"]
     sealed.attest()
     sealed.until("Pass")
@@ -174,15 +174,15 @@ def test_evidence_that_expires_while_a_model_runs_is_announced_and_then_closes(
     for reason in ("EvidenceAging", "EvidenceExpiring"):
         sealed.wait(reason, lambda r=reason: sealed.condition("EvidenceFresh").get("reason") == r, 30)
         assert sealed.status["verdict"] == "Pass"
-    said = sealed.until("Unknown", "IsolationEvidenceStale")
+    condition = sealed.until("Unknown", "IsolationEvidenceStale")
     ready = open_gate.until("llama", "IsolationEvidenceStale")
-    assert ready["message"].startswith(said["message"])
+    assert ready["message"].startswith(condition["message"])
     assert uids(open_gate) == before
     open_gate.apply(a_model("newcomer"))
     open_gate.until("newcomer", "IsolationEvidenceStale")
     for reason in ("EvidenceAging", "EvidenceExpiring", "IsolationEvidenceStale"):
-        told = sealed.wait(f"event {reason}", lambda r=reason: sealed.events(r))
-        assert [one["type"] for one in told] == ["Warning"]
+        events = sealed.wait(f"event {reason}", lambda r=reason: sealed.events(r))
+        assert [one["type"] for one in events] == ["Warning"]
     sealed.attest()
     open_gate.until("newcomer", "Serving")
 
@@ -196,8 +196,8 @@ def test_an_older_attestation_of_this_cluster_is_refused_once_a_newer_one_was_ac
     for one in sealed.api.get(ATTESTATIONS)["items"]:
         sealed.api.delete(f"{ATTESTATIONS}/{one['metadata']['name']}")
     sealed.kubectl.apply(older)
-    said = sealed.until("Unknown", "AttestationRefused")
-    assert "is refused: Replayed:" in said["message"]
+    condition = sealed.until("Unknown", "AttestationRefused")
+    assert "is refused: Replayed:" in condition["message"]
 
 
 @pytest.mark.parametrize(
@@ -215,8 +215,8 @@ def test_an_attestation_of_another_cluster_is_refused(
 ) -> None:
     sealed.kubectl.apply(sealed.audit())
     sealed.attest(**about)
-    said = sealed.until("Unknown", "AttestationRefused")
-    assert f"is refused: {refusal}:" in said["message"]
+    condition = sealed.until("Unknown", "AttestationRefused")
+    assert f"is refused: {refusal}:" in condition["message"]
 
 
 # ---------------------------------------------------------------------- rest, restart, interference
@@ -225,8 +225,8 @@ def test_an_attestation_of_another_cluster_is_refused(
 def test_evidence_of_the_profile_filtered_counts_only_where_filtered_is_asked_for(sealed: SealedCluster) -> None:
     sealed.kubectl.apply(sealed.audit())
     sealed.attest(says={"profile": "filtered"})
-    said = sealed.until("Unknown", "AttestationRefused")
-    assert "judged by the profile 'filtered', and 'sealed' is asked for" in said["message"]
+    condition = sealed.until("Unknown", "AttestationRefused")
+    assert "judged by the profile 'filtered', and 'sealed' is asked for" in condition["message"]
 
     sealed.kubectl.apply(sealed.audit(profile="Filtered"))
     sealed.until("Pass")
@@ -272,8 +272,8 @@ def test_a_verdict_about_an_earlier_generation_does_not_count(sealed: SealedClus
     sealed.operator.stop()
     sealed.kubectl.apply(sealed.audit(trustedKeys=[]))
     sealed.operator.start()
-    said = sealed.until("Unknown", "AttestationRefused")
-    assert "UnknownKey" in said["message"]
+    condition = sealed.until("Unknown", "AttestationRefused")
+    assert "UnknownKey" in condition["message"]
     open_gate.until("llama", "IsolationEvidenceMissing")
 
 
@@ -293,9 +293,9 @@ def test_a_right_that_is_lost_is_unknown_and_named(sealed: SealedCluster, open_g
     sealed.operator.stop()
     sealed.operator.start()
     try:
-        said = sealed.until("Unknown", "IsolationUnknown", timeout=90)
-        assert "list endpointslices.discovery.k8s.io" in said["message"]
-        unknown = {one["check"] for one in said["findings"] if one["verdict"] == "Unknown"}
+        condition = sealed.until("Unknown", "IsolationUnknown", timeout=90)
+        assert "list endpointslices.discovery.k8s.io" in condition["message"]
+        unknown = {one["check"] for one in condition["findings"] if one["verdict"] == "Unknown"}
         assert unknown == {"k8s-endpoints-external", "k8s-gateway-routes"}, "exactly the checks that need it"
         open_gate.until("llama", "IsolationUnknown")
     finally:
@@ -313,8 +313,8 @@ def test_the_probe_s_namespace_that_is_not_there_is_said(sealed: SealedCluster) 
     try:
         sealed.kubectl.apply(sealed.audit())
         sealed.attest()
-        said = sealed.until("Unknown", "ProbeIncomplete")
-        assert "the Job was refused: jobs.batch" in json.dumps(said)
+        condition = sealed.until("Unknown", "ProbeIncomplete")
+        assert "the Job was refused: jobs.batch" in json.dumps(condition)
     finally:
         kept = {
             "metadata": {"name": whole["metadata"]["name"]},

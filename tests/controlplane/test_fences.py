@@ -255,8 +255,8 @@ def test_the_operator_s_account_runs_no_other_pod(stolen: Api, namespace: str, a
     spoil, why = PODS[attack]
     deployment = rendered(namespace, with_tls_and_api_key())["Deployment"]
     spoil(deployment)
-    assert why in (said := refusal(stolen, deployment, namespace))
-    assert "account" in said or "ModelDeployment" in said, "what to do is missing"
+    assert why in (message := refusal(stolen, deployment, namespace))
+    assert "account" in message or "ModelDeployment" in message, "what to do is missing"
 
 
 @pytest.mark.parametrize("space", ["kube-system", "kube-public", "hermetic-system", "hermetic-probe"])

@@ -158,8 +158,8 @@ def test_the_pages_lead_from_an_empty_cluster_to_a_ready_model(desk: Desk) -> No
         desk.type(*script()[before:keys])
         for name in ("egress-audit.yaml", "llama.yaml"):
             (desk.home / name).write_text(filled_in(written[name], desk))
-        said = desk.type(*script()[keys:], 'echo "$URL"')
+        output = desk.type(*script()[keys:], 'echo "$URL"')
 
-    assert "every image is named by digest and allowed here" in said
-    assert re.search(r"isolation verified +yes", said), said
-    assert re.fullmatch(r"http://10\.\d+\.\d+\.\d+:8000/v1", said.splitlines()[-1])
+    assert "every image is named by digest and allowed here" in output
+    assert re.search(r"isolation verified +yes", output), output
+    assert re.fullmatch(r"http://10\.\d+\.\d+\.\d+:8000/v1", output.splitlines()[-1])

@@ -88,8 +88,8 @@ def test_the_operator_came_by_helm_release_with_its_crds(fluxed: Fluxed) -> None
 
 def test_models_wait_for_the_proof_and_the_proof_for_the_operator(fluxed: Fluxed) -> None:
     fluxed.push(models=[a_model()])
-    said = fluxed.until_not_ready("hermetic-audit", "HealthCheckFailed", saying=FAILS_FAST)
-    assert "EgressAudit/cluster" in said
+    condition = fluxed.until_not_ready("hermetic-audit", "HealthCheckFailed", saying=FAILS_FAST)
+    assert "EgressAudit/cluster" in condition
     assert fluxed.sealed.condition("Stalled")["reason"] == "AttestationMissing"
     fluxed.until_not_ready("models", "DependencyNotReady", saying="hermetic-audit")
     assert not is_there(fluxed.api, f"{fluxed.models.collection}/llama")
@@ -147,9 +147,9 @@ def switch(fluxed: Fluxed, annotation: str, value: str | None) -> None:
 def test_a_bad_model_fails_at_once_names_itself_and_a_correction_recovers(serving: Fluxed) -> None:
     pods = uids(serving)
     serving.push(models=[a_model(), of_another_registry(a_model("stranger"))])
-    said = serving.until_not_ready("models", "HealthCheckFailed", saying=FAILS_FAST)
-    assert "ModelDeployment/inference/stranger status: 'Failed'" in said
-    assert "ModelDeployment/inference/llama" not in said
+    condition = serving.until_not_ready("models", "HealthCheckFailed", saying=FAILS_FAST)
+    assert "ModelDeployment/inference/stranger status: 'Failed'" in condition
+    assert "ModelDeployment/inference/llama" not in condition
     assert serving.models.condition("stranger", "Stalled")["reason"] == "RegistryNotAllowed"
 
     digest = serving.push(models=[a_model(), a_model("stranger")])
@@ -236,8 +236,8 @@ def test_the_release_shows_no_drift_and_an_upgrade_replaces_no_pod_of_a_model(se
 def test_an_upgrade_that_fails_is_rolled_back_and_nothing_after_it_begins(serving: Fluxed) -> None:
     pods, good = uids(serving), serving.artifact["operator"]
     serving.push(operator=upgraded_to_an_operator_that_never_gets_ready(good), models=[a_model(), a_model("next")])
-    said = serving.until_not_ready("hermetic", "HealthCheckFailed", saying=FAILS_FAST)
-    assert "HelmRelease/flux-system/hermetic" in said
+    condition = serving.until_not_ready("hermetic", "HealthCheckFailed", saying=FAILS_FAST)
+    assert "HelmRelease/flux-system/hermetic" in condition
     assert serving.get("hermetic", RELEASES)["status"]["history"][0]["status"] == "deployed"
     running = serving.api.get("/apis/apps/v1/namespaces/hermetic-system/deployments/hermetic-operator")
     assert "never-ready" not in running["spec"]["template"]["spec"]["containers"][0]["image"]

@@ -277,14 +277,14 @@ def test_a_rival_that_adds_is_outwaited_and_named_with_the_field(
     rival = threading.Thread(target=_insisting, args=(tenant, where, over))
     rival.start()
     try:
-        said = deployments.until("rivalled", "DriftContested")
+        condition = deployments.until("rivalled", "DriftContested")
     finally:
         over.set()
         rival.join()
 
-    assert "Deployment 'rivalled' is changed back as often as it is corrected: " in said["message"]
-    assert "spec.template.spec.containers[more], written by '" in said["message"]
-    assert f"'{_manager(tenant.get(where))}' (field manager)" in said["message"]
+    assert "Deployment 'rivalled' is changed back as often as it is corrected: " in condition["message"]
+    assert "spec.template.spec.containers[more], written by '" in condition["message"]
+    assert f"'{_manager(tenant.get(where))}' (field manager)" in condition["message"]
     assert Counter(log.writes())["deployments"] == 3
 
 
@@ -349,11 +349,11 @@ def test_an_ephemeral_container_is_named_with_its_pod_and_image(serving: Deploym
     debug = {"name": "debug", "image": "docker.io/evil/x:latest"}
     serving.api.merge(f"{where}/ephemeralcontainers", {"spec": {"ephemeralContainers": [debug]}})
 
-    said = serving.until("runs", "NotAsRendered", "ImagesPinned")
+    condition = serving.until("runs", "NotAsRendered", "ImagesPinned")
 
-    assert said["status"] == "False"
+    assert condition["status"] == "False"
     for word in (f"pod '{name}'", "container 'debug'", "ephemeralContainers", "'docker.io/evil/x:latest'"):
-        assert word in said["message"]
+        assert word in condition["message"]
     assert serving.until("runs", "NotAsRendered")["status"] == "False"
     serving.api.delete(where)
     serving.until("runs", "Serving")
@@ -366,10 +366,10 @@ def test_another_image_in_a_pod_that_runs_is_named(serving: Deployments) -> None
     changed[0]["image"] = IMAGE
     serving.api.merge(where, {"spec": {"containers": changed}})
 
-    said = serving.until("runs", "NotAsRendered", "ImagesPinned")
+    condition = serving.until("runs", "NotAsRendered", "ImagesPinned")
 
-    assert f"pod '{name}'" in said["message"]
-    assert IMAGE in said["message"]
+    assert f"pod '{name}'" in condition["message"]
+    assert IMAGE in condition["message"]
     serving.api.delete(where)
     serving.until("runs", "Serving")
 
@@ -382,9 +382,9 @@ def test_a_pod_that_passes_for_the_model_s_is_named(serving: Deployments, models
     theirs = {"metadata": {"name": "theirs", "labels": labels}, "spec": {"containers": [{"name": "x", "image": IMAGE}]}}
     tenant.create(pods, theirs)
 
-    said = serving.until("runs", "NotAsRendered", "ImagesPinned")
+    condition = serving.until("runs", "NotAsRendered", "ImagesPinned")
 
-    assert "pod 'theirs' holds container 'x'" in said["message"]
+    assert "pod 'theirs' holds container 'x'" in condition["message"]
     tenant.delete(f"{pods}/theirs")
     serving.until("runs", "Serving")
 
@@ -427,10 +427,10 @@ def test_a_pod_that_a_tenant_takes_out_of_sight_is_named(
     where = f"/api/v1/namespaces/{serving.namespace}/pods/{name}"
     edited(tenant, where, edit)
 
-    said = serving.until("runs", "NotAsRendered")
+    condition = serving.until("runs", "NotAsRendered")
 
-    assert f"pod '{name}' " in said["message"]
-    assert words in said["message"]
+    assert f"pod '{name}' " in condition["message"]
+    assert words in condition["message"]
     tenant.delete(where)
     serving.until("runs", "Serving")
 

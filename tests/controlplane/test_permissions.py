@@ -68,7 +68,7 @@ def test_no_grant_names_a_secret_a_wildcard_or_a_way_to_more_rights() -> None:
 def optional_kinds() -> list[dict[str, Any]]:
     """Definitions of the kinds of the optional role: nothing of them but that they are served."""
     installed = {rule["apiGroups"][0] for rule in next(_documents("clusterrole-optional.yaml"))["rules"]}
-    kinds = {look.kind for look in LOOKS if look.kind.group in installed}
+    kinds = {request.kind for request in LOOKS if request.kind.group in installed}
     return [*map(_definition, sorted(kinds, key=lambda kind: kind.plural + kind.group)), *definitions()]
 
 

@@ -150,8 +150,8 @@ def test_availability_first_lets_replacements_in_and_status_says_so(
     try:
         operator.start()
         sealed.attest(OPEN, says={"verdict": "Fail"})
-        said = serving.until("llama", "IsolationBroken")
-        assert said["message"].endswith(
+        condition = serving.until("llama", "IsolationBroken")
+        assert condition["message"].endswith(
             "; the pods that run keep serving, and pods that end are replaced: `isolation.replacements` is Admit"
         )
         assert annotations(sealed)[UNPROVEN] == "*"

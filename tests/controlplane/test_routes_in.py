@@ -80,9 +80,12 @@ ROUTES: dict[str, Manifest] = {
 def test_a_route_is_named_until_its_gateway_is_known_to_be_private(routed: Deployments, what: str) -> None:
     routes, gateways = path(routed, "httproutes"), path(routed, "gateways")
     routed.api.create(routes, ROUTES[what])
-    said = routed.until("phi", "EndpointExposed", "EndpointPrivate")
-    assert f"HTTPRoute '{routed.namespace}/out' leads to pods of this model and is served by Gateway" in said["message"]
-    assert "; written by field manager '" in said["message"]
+    condition = routed.until("phi", "EndpointExposed", "EndpointPrivate")
+    assert (
+        f"HTTPRoute '{routed.namespace}/out' leads to pods of this model and is served by Gateway"
+        in condition["message"]
+    )
+    assert "; written by field manager '" in condition["message"]
 
     routed.api.create(gateways, a_gateway())
     for value, reason in (("10.224.0.9", "ClusterInternal"), ("203.0.113.9", "EndpointExposed")):
@@ -101,9 +104,9 @@ def test_routes_that_may_not_be_listed_leave_the_endpoint_unknown(routed: Deploy
     try:
         routed.operator.stop()
         routed.operator.start()
-        said = routed.until("phi", "PermissionLost", "EndpointPrivate")
-        assert said["status"] == "Unknown"
-        assert "the operator may not list gateways, httproutes," in said["message"]
+        condition = routed.until("phi", "PermissionLost", "EndpointPrivate")
+        assert condition["status"] == "Unknown"
+        assert "the operator may not list gateways, httproutes," in condition["message"]
     finally:
         del binding["metadata"]["resourceVersion"], binding["metadata"]["uid"]
         routed.api.create(BINDINGS, binding)

@@ -72,8 +72,8 @@ def test_a_second_operator_waits_takes_over_at_release_and_finds_nothing_to_writ
     leading.until("phi", "Unschedulable")
     waiting = start_operator(wait=False, server=leading.proxy.server)
     waiting.component.start()
-    said = wait_for("word of the holder", lambda: [line for line in waiting.log_lines() if "because" in line], waiting)
-    assert said[0]["because"] == f"held by {lease_holder(api)}"
+    lines = wait_for("word of the holder", lambda: [line for line in waiting.log_lines() if "because" in line], waiting)
+    assert lines[0]["because"] == f"held by {lease_holder(api)}"
     assert not waiting.ready()
     before = len(leading.proxy.writes())
 

@@ -390,11 +390,11 @@ REMAINS: dict[str, Remains] = {
 def test_what_is_admitted_is_in_the_table_of_rights(stolen: Stolen, attack: str) -> None:
     remains = REMAINS[attack]
     assert remains.words in explained()[remains.right].remains
-    said = refusal(stolen, remains.attack)
+    message = refusal(stolen, remains.attack)
     if remains.refused_by_namespace and stolen.by_namespace:
-        assert "configuration allows" in said or "looks after" in said
+        assert "configuration allows" in message or "looks after" in message
     else:
-        assert said == ""
+        assert message == ""
 
 
 # ---------------------------------------------------------------------- without the list of what is allowed

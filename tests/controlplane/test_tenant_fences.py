@@ -160,11 +160,11 @@ TEMPLATES: dict[str, Manifest] = {
 @pytest.mark.parametrize("plural", ["deployments", "replicasets"])
 def test_others_change_no_pod_template(tenancy: Tenancy, plural: str, change: str) -> None:
     path = tenancy.first(APPS, plural)
-    said = tenancy.refused(lambda: tenancy.tenant.merge(path, TEMPLATES[change]))
-    assert "spec.template" in said or "selector" in said
+    message = tenancy.refused(lambda: tenancy.tenant.merge(path, TEMPLATES[change]))
+    assert "spec.template" in message or "selector" in message
     if change != "no label of ours":
-        assert "only the operator changes the pods of a model" in said
-        assert "to restart pods delete them" in said
+        assert "only the operator changes the pods of a model" in message
+        assert "to restart pods delete them" in message
 
 
 def test_others_put_no_image_and_no_container_into_a_pod_that_runs(tenancy: Tenancy, api: Api) -> None:
@@ -233,8 +233,8 @@ def test_others_take_no_label_of_ours_off(tenancy: Tenancy, kind: str, value: st
         tenant, path = tenancy.tenant, tenancy.path(*CHILDREN[kind])
     else:
         tenant, path = tenancy.tenant, tenancy.first(*CHILDREN[kind])
-    said = tenancy.refused(lambda: tenant.merge(path, {"metadata": {"labels": {label: value}}}))
-    assert "metadata.labels" in said
+    message = tenancy.refused(lambda: tenant.merge(path, {"metadata": {"labels": {label: value}}}))
+    assert "metadata.labels" in message
 
 
 def test_others_put_a_label_of_ours_on_nothing(tenancy: Tenancy) -> None:
@@ -274,16 +274,16 @@ IMPOSTORS: dict[str, tuple[str, str, Manifest]] = {
 def test_others_make_no_pod_that_gets_the_requests_of_a_model(tenancy: Tenancy, kind: str) -> None:
     root, plural, manifest = IMPOSTORS[kind]
     named = {**manifest, "metadata": {**manifest.get("metadata", {}), "name": "impostor"}}
-    said = tenancy.refused(lambda: tenancy.tenant.create(tenancy.path(root, plural, ""), named))
-    assert "get the requests of a model" in said
+    message = tenancy.refused(lambda: tenancy.tenant.create(tenancy.path(root, plural, ""), named))
+    assert "get the requests of a model" in message
 
 
 def test_others_move_no_pod_of_their_own_behind_a_model(tenancy: Tenancy) -> None:
     pods = tenancy.path(CORE, "pods", "")
     own = {"metadata": {"name": "own", "labels": {"app": "x"}}, "spec": POD["spec"]}
     tenancy.tenant.create(pods, own)
-    said = tenancy.refused(lambda: tenancy.tenant.merge(f"{pods}/own", {"metadata": {"labels": {MODEL: "phi"}}}))
-    assert "get the requests of a model" in said
+    message = tenancy.refused(lambda: tenancy.tenant.merge(f"{pods}/own", {"metadata": {"labels": {MODEL: "phi"}}}))
+    assert "get the requests of a model" in message
     tenancy.tenant.delete(f"{pods}/own")
 
 
@@ -305,24 +305,24 @@ def test_others_open_no_public_side_with_a_service_of_their_own(
     tenancy: Tenancy, kind: str, selector: dict[str, str]
 ) -> None:
     services = tenancy.path(CORE, "services", "")
-    said = tenancy.refused(lambda: tenancy.tenant.create(services, front(selector, type=kind)))
-    assert "spec.type: the Service of a model must be" in said
+    message = tenancy.refused(lambda: tenancy.tenant.create(services, front(selector, type=kind)))
+    assert "spec.type: the Service of a model must be" in message
 
 
 def test_others_turn_no_private_service_to_the_pods_of_a_model(tenancy: Tenancy) -> None:
     """First a public Service of nothing, then the selector."""
     services = tenancy.path(CORE, "services", "")
     tenancy.tenant.create(services, front({"app": "x"}, type="NodePort"))
-    said = tenancy.refused(lambda: tenancy.tenant.merge(f"{services}/front", {"spec": {"selector": {MODEL: "phi"}}}))
-    assert "spec.type" in said
+    message = tenancy.refused(lambda: tenancy.tenant.merge(f"{services}/front", {"spec": {"selector": {MODEL: "phi"}}}))
+    assert "spec.type" in message
     tenancy.tenant.delete(f"{services}/front")
 
 
 @pytest.mark.parametrize("name", [*PUBLIC_SIDE, "external-dns.alpha.kubernetes.io/hostname", "tailscale.com/expose"])
 def test_others_put_no_annotation_on_that_opens_a_public_side(tenancy: Tenancy, name: str) -> None:
     patch = {"metadata": {"annotations": {name: "x"}}}
-    said = tenancy.refused(lambda: tenancy.tenant.merge(tenancy.path(CORE, "services"), patch))
-    assert "metadata.annotations" in said
+    message = tenancy.refused(lambda: tenancy.tenant.merge(tenancy.path(CORE, "services"), patch))
+    assert "metadata.annotations" in message
 
 
 def test_others_give_the_service_of_a_model_to_no_other_load_balancer(tenancy: Tenancy) -> None:
@@ -330,8 +330,8 @@ def test_others_give_the_service_of_a_model_to_no_other_load_balancer(tenancy: T
         "metadata": {"annotations": {INTERNAL: "true"}},
         "spec": {"type": "LoadBalancer", "loadBalancerClass": "tailscale"},
     }
-    said = tenancy.refused(lambda: tenancy.tenant.merge(tenancy.path(CORE, "services"), patch))
-    assert "spec.loadBalancerClass" in said
+    message = tenancy.refused(lambda: tenancy.tenant.merge(tenancy.path(CORE, "services"), patch))
+    assert "spec.loadBalancerClass" in message
 
 
 # ---------------------------------------------------------------------- the operator's own account, on what is there

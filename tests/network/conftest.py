@@ -82,8 +82,8 @@ def ask_in(room: Room, environment: dict[str, str] | None = None, **wanted: Any)
     """One run in a room."""
     questions = json.dumps({**NOTHING_ASKED, **wanted})
     program = [sys.executable, *command()[1:]]
-    said = room.run(*program, environment={"HERMETIC_PROBE": questions, **(environment or {})})
-    return read_run(questions, said)
+    output = room.run(*program, environment={"HERMETIC_PROBE": questions, **(environment or {})})
+    return read_run(questions, output)
 
 
 NOTHING_ASKED = {

@@ -132,8 +132,8 @@ def answer_one(sock: socket.socket, answer: Callable[[str, bytes], bytes]) -> No
         here, info = socket.inet_ntop(socket.AF_INET6, info[:16]), info[:16] + bytes(4)
     else:
         here, info = socket.inet_ntoa(info[8:12]), bytes(4) + info[8:12] * 2
-    if said := answer(here, data):
-        sock.sendmsg([said], [(level, kind, info)], 0, sender)
+    if answers := answer(here, data):
+        sock.sendmsg([answers], [(level, kind, info)], 0, sender)
 
 
 def name_server(behaviours: dict[str, str], here: str, query: bytes) -> bytes:

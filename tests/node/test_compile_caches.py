@@ -35,8 +35,8 @@ def warm(weights: Path, tmp_path: Path) -> Manifest:
     twin = ("--caches", tmp_path / "cache", "--caches-for", tmp_path / "llama.yaml")
     staged = run("stage", tmp_path / "model", weights, *twin, "-o", "json")
     assert staged.code == 0, staged.err
-    told: dict[str, Any] = json.loads(staged.out.splitlines()[-1])
-    manifest["spec"]["weights"] |= {"integrity": {"digest": told["digest"]}, "caches": told["caches"]}
+    document: dict[str, Any] = json.loads(staged.out.splitlines()[-1])
+    manifest["spec"]["weights"] |= {"integrity": {"digest": document["digest"]}, "caches": document["caches"]}
     return manifest
 
 

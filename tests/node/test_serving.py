@@ -23,8 +23,8 @@ CHAT = {"messages": [{"role": "user", "content": "Are you private?"}]}
 
 def answer_of(model: Model, served_name: str) -> str:
     body = json.dumps({"model": served_name, **CHAT})
-    said = model.ask("/v1/chat/completions", "-H", "Content-Type: application/json", "-d", body)
-    return str(said["choices"][0]["message"]["content"])
+    output = model.ask("/v1/chat/completions", "-H", "Content-Type: application/json", "-d", body)
+    return str(output["choices"][0]["message"]["content"])
 
 
 def test_a_share_model_answers_through_its_internal_load_balancer(share_model: Deploy, node: RunningNode) -> None:
@@ -153,19 +153,19 @@ def test_an_engine_that_outgrows_its_memory_says_so(share_model: Deploy) -> None
 
 
 @pytest.mark.parametrize(
-    ("failure", "reason", "telling"),
+    ("failure", "reason", "expected"),
     [
         ("weights-missing", "ModelIncomplete", "Cannot find any model weights"),
         ("gpu-busy", "GpuBusy", "Free memory on"),
     ],
 )
 def test_a_root_cause_further_up_than_a_kubelet_keeps_of_a_log_is_told(
-    share_model: Deploy, weights: Path, failure: str, reason: str, telling: str
+    share_model: Deploy, weights: Path, failure: str, reason: str, expected: str
 ) -> None:
     weights.mkdir(parents=True)
     (weights / ORDERS).write_text(json.dumps({"fail_with": failure}))
     ready = share_model().until_reason(reason)
-    assert telling in ready["message"]
+    assert expected in ready["message"]
 
 
 def test_an_image_that_no_node_has_is_named(deploy: Deploy) -> None:

@@ -78,9 +78,9 @@ def chat(node):
     """Asks a pod for a chat completion and returns the answer's text."""
 
     def ask(pod, model: str) -> str:
-        said = node.inside(sys.executable, "-c", CHAT, f"http://{pod.status()['podIP']}:8000", model)
-        assert said.returncode == 0, said.stderr
-        return json.loads(said.stdout)["choices"][0]["message"]["content"]
+        output = node.inside(sys.executable, "-c", CHAT, f"http://{pod.status()['podIP']}:8000", model)
+        assert output.returncode == 0, output.stderr
+        return json.loads(output.stdout)["choices"][0]["message"]["content"]
 
     return ask
 
@@ -120,8 +120,8 @@ def test_vllm_refuses_a_flag_that_its_version_does_not_know(images, start_pod):
 @pytest.mark.parametrize(("image", "setting"), [("nim", "NIM_MODEL_PATH"), ("nim-1", "NIM_MODEL_NAME")])
 def test_a_nim_of_either_line_serves_the_model_it_is_told(images, serve, chat, image, setting):
     volume = {"image": {"reference": images["model"].by_digest, "pullPolicy": "IfNotPresent"}}
-    told = {setting: "/weights/phi-4", "NIM_SERVED_MODEL_NAME": "phi-4"}
+    found = {setting: "/weights/phi-4", "NIM_SERVED_MODEL_NAME": "phi-4"}
 
-    pod = serve(images[image], volume, told, ready="/v1/health/ready")
+    pod = serve(images[image], volume, found, ready="/v1/health/ready")
 
     assert chat(pod, "phi-4")

@@ -22,8 +22,8 @@ def give(node, tmp_path):
 
 
 def test_a_pod_that_names_an_image_by_digest_runs_that_very_image(start_pod, give):
-    said = layer_of_files({"said.txt": "this one\n"})
-    image = Image("contoso.azurecr.io/tools/speaker", "1", (busybox_layer(), said), command=("/bin/cat", "/said.txt"))
+    layer = layer_of_files({"said.txt": "this one\n"})
+    image = Image("contoso.azurecr.io/tools/speaker", "1", (busybox_layer(), layer), command=("/bin/cat", "/said.txt"))
     give(image)
 
     pod = start_pod("speaker", {"image": image.by_digest}, restartPolicy="Never")

@@ -55,8 +55,8 @@ def _service(annotations: dict[str, str], spec: dict) -> dict:
 
 def _answers(ask, address: str) -> str | None:
     """Who the asked one thinks has asked; None when nothing answers."""
-    said = ask(sys.executable, "-c", ASK, f"http://{address}:8000/cgi-bin/whoami").stdout.strip()
-    return said.strip("[]").removeprefix("::ffff:") or None
+    output = ask(sys.executable, "-c", ASK, f"http://{address}:8000/cgi-bin/whoami").stdout.strip()
+    return output.strip("[]").removeprefix("::ffff:") or None
 
 
 def _answered(ask, address: str) -> str:

@@ -52,9 +52,9 @@ def said_in(start_pod, image, restricted):  # noqa: ARG001
 
 
 def test_the_operator_and_its_packages_load_in_its_own_image_as_a_plain_user(said_in):
-    said = said_in("operator", command=["python3", "-c", IMPORT])
+    output = said_in("operator", command=["python3", "-c", IMPORT])
 
-    assert said == "hermetic /usr/local/lib/python3.11/dist-packages/hermetic/__init__.py\n"
+    assert output == "hermetic /usr/local/lib/python3.11/dist-packages/hermetic/__init__.py\n"
 
 
 def test_the_image_brings_no_development_tools(said_in):
@@ -81,11 +81,11 @@ def test_an_attestation_is_verified_in_the_image(said_in, kubectl, namespace):
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "signed", "namespace": namespace}, "data": files}
     )
 
-    said = said_in(
+    output = said_in(
         "verify",
         args=["attest", "verify", "/signed/a.json", "--public-key", "/signed/platform.pub"],
         volumeMounts=[{"name": "signed", "mountPath": "/signed"}],
         volumes=[{"name": "signed", "configMap": {"name": "signed"}}],
     )
 
-    assert "authentic, and valid until" in said.splitlines()[0]
+    assert "authentic, and valid until" in output.splitlines()[0]

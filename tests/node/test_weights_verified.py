@@ -109,11 +109,11 @@ def test_the_page_leads_from_the_jump_box_to_ready(
     placed = estate.with_digests(reporting(manifest))
     (tmp_path / "llama.yaml").write_text(yaml.safe_dump(placed))
 
-    said = in_a_shell(
+    output = in_a_shell(
         tmp_path, node, block_of("## Verified before serving", "", "kubectl").replace("inference", namespace)
     )
 
-    assert "verified before each engine started" in said
+    assert "verified before each engine started" in output
 
 
 def block_of(chapter: str, language: str, having: str = "") -> str:

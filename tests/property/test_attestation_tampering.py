@@ -166,14 +166,14 @@ def test_a_deleted_end_is_found_only_by_who_knows_the_head() -> None:
 def test_base64_has_one_form() -> None:
     """Bits that a decoder drops, missing padding and the other alphabet would give one payload many spellings."""
     key = an_ed25519_key()
-    said = signed(key).as_json()
-    sig = said["signatures"][0]["sig"]
+    envelope = signed(key).as_json()
+    sig = envelope["signatures"][0]["sig"]
     assert sig.endswith("==")
     same = [letter for letter in map(chr, range(33, 127)) if is_same(sig[:-3] + letter + "==", sig)]
     assert len(same) > 1
     for letter in same:
-        said["signatures"][0]["sig"] = sig[:-3] + letter + "=="
-        assert (outcome(written(said), trust(key))[1] == "accepted") == (said["signatures"][0]["sig"] == sig)
+        envelope["signatures"][0]["sig"] = sig[:-3] + letter + "=="
+        assert (outcome(written(envelope), trust(key))[1] == "accepted") == (envelope["signatures"][0]["sig"] == sig)
 
 
 def is_same(text: str, as_that: str) -> bool:

@@ -94,12 +94,12 @@ def test_short_notation_takes_plain_values_only() -> None:
 
 
 def test_a_child_tells_its_parents_and_the_cluster_tells_itself() -> None:
-    told = values_of(SUBNET, CLUSTER, "MC_rg")
-    assert told["SUBNET_ID"] == told["RESOURCE_ID"] == SUBNET
-    assert told["VNET_ID"] == told["PARENT_ID"] == SUBNET.rsplit("/", 2)[0]
-    assert (told["SUBNET_NAME"], told["VNET_NAME"], told["RESOURCE_GROUP"]) == ("nodes", "vnet", "rg-net")
-    assert (told["SUBSCRIPTION_ID"], told["CLUSTER_SUBSCRIPTION"]) == ("s-1", "s-2")
-    assert (told["CLUSTER_NAME"], told["CLUSTER_GROUP"], told["NODE_GROUP"]) == ("aks", "rg", "MC_rg")
+    values = values_of(SUBNET, CLUSTER, "MC_rg")
+    assert values["SUBNET_ID"] == values["RESOURCE_ID"] == SUBNET
+    assert values["VNET_ID"] == values["PARENT_ID"] == SUBNET.rsplit("/", 2)[0]
+    assert (values["SUBNET_NAME"], values["VNET_NAME"], values["RESOURCE_GROUP"]) == ("nodes", "vnet", "rg-net")
+    assert (values["SUBSCRIPTION_ID"], values["CLUSTER_SUBSCRIPTION"]) == ("s-1", "s-2")
+    assert (values["CLUSTER_NAME"], values["CLUSTER_GROUP"], values["NODE_GROUP"]) == ("aks", "rg", "MC_rg")
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_a_child_tells_its_parents_and_the_cluster_tells_itself() -> None:
     ],
 )
 def test_every_sort_of_resource_tells_its_names(resource: str, expected: dict[str, str]) -> None:
-    told = values_of(resource, "kubeconfig-context")
-    assert {name: told.get(name) for name in expected} == expected
-    assert expected or told == {}
+    values = values_of(resource, "kubeconfig-context")
+    assert {name: values.get(name) for name in expected} == expected
+    assert expected or values == {}
 
 
 def test_two_remedies_of_one_resource_are_one_with_the_commands_of_both() -> None:

@@ -55,8 +55,8 @@ def test_every_variable_of_ours_is_reserved_or_gives_way_to_the_user_s(manifest,
     free = sorted(name for name in ours if name not in ENVIRONMENT)
     chosen = data.draw(st.lists(st.sampled_from(free), unique=True)) if free else []
     (engine,) = manifest["spec"]["engine"].items()
-    said = {**engine[1], "extraEnv": [{"name": name, "value": "x"} for name in chosen]}
-    names = [v["name"] for v in pod_of(changed(manifest, engine={engine[0]: said}))["containers"][0]["env"]]
+    fields = {**engine[1], "extraEnv": [{"name": name, "value": "x"} for name in chosen]}
+    names = [v["name"] for v in pod_of(changed(manifest, engine={engine[0]: fields}))["containers"][0]["env"]]
     assert len(names) == len(set(names))
 
 

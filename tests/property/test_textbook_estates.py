@@ -125,10 +125,10 @@ def test_what_is_planted_in_azure_is_found(name: str, share: int, record_propert
             continue
         planted += len(expected)
         after = accepted(judged(stood_in, asked), estate)
-        told = [said(one) for one in after if one.verdict is Verdict.FAIL]
+        found = [said(one) for one in after if one.verdict is Verdict.FAIL]
         if plant.name in DOUBTFUL.get(name, ()):
-            told = [said(one) for one in after if one.verdict is Verdict.UNKNOWN and said(one) not in doubts]
-        missed += [f"{plant.name}: {one}" for one in expected if not any(one.is_met_by(*fail) for fail in told)]
+            found = [said(one) for one in after if one.verdict is Verdict.UNKNOWN and said(one) not in doubts]
+        missed += [f"{plant.name}: {one}" for one in expected if not any(one.is_met_by(*fail) for fail in found)]
     record_property("plants on textbook estates", planted)
     record_property("plants found on textbook estates", planted - len(missed))
     assert planted > 0

@@ -70,8 +70,8 @@ def _in_process(seeds: Sequence[int]) -> Lived:
             lived.failed += 1
             _say(f"seed {seed}:", *ended.wrong)
     lived.seconds = time.process_time() - began
-    told = f"seeds {seeds[0]} to {seeds[-1]}: {lived.failed} of {len(seeds)} failed"
-    _say(f"{told}, {lived.seconds:.0f} s of one core")
+    summary = f"seeds {seeds[0]} to {seeds[-1]}: {lived.failed} of {len(seeds)} failed"
+    _say(f"{summary}, {lived.seconds:.0f} s of one core")
     return lived
 
 

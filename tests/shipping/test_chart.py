@@ -207,8 +207,8 @@ def test_the_policy_of_the_network_is_that_of_the_component(rendered):
     ],
 )
 def test_its_notes_say_what_is_still_open(helm, tmp_path, values, said_once_installed, not_said):
-    told = said(helm, tmp_path, "install", "hermetic-system", {"image": IMAGE, **values}, "--dry-run=client")
-    notes = told.partition("NOTES:")[2]
+    output = said(helm, tmp_path, "install", "hermetic-system", {"image": IMAGE, **values}, "--dry-run=client")
+    notes = output.partition("NOTES:")[2]
 
     assert "kubectl rollout status deployment/hermetic-operator -n hermetic-system" in notes
     assert said_once_installed in notes

@@ -143,14 +143,14 @@ def test_an_alert_fires_when_it_should_and_not_otherwise(rules: Path, tmp_path: 
 
 
 def test_the_page_lists_every_metric_with_its_labels() -> None:
-    said = {name.strip("`"): set(re.findall(r"`(\w+)`", labels)) for name, labels, _ in rows("Metrics", cells=3)}
+    found = {name.strip("`"): set(re.findall(r"`(\w+)`", labels)) for name, labels, _ in rows("Metrics", cells=3)}
     known = {
         re.sub(r"_(bucket|count|sum)$", "", name): labels - {"le"}
         for name, labels in exposed().items()
         if not name.endswith(("_count", "_sum"))
     }
 
-    assert said == known
+    assert found == known
 
 
 def test_the_page_lists_every_alert() -> None:
@@ -158,7 +158,7 @@ def test_the_page_lists_every_alert() -> None:
 
 
 def test_the_page_lists_every_log_line_with_its_level_and_keys() -> None:
-    said = {
+    seen = {
         (event.strip("`"), level): frozenset(re.findall(r"`(\w+)`", keys))
         for event, level, keys, _ in rows("Log lines", cells=4)
     }
@@ -167,7 +167,7 @@ def test_the_page_lists_every_log_line_with_its_level_and_keys() -> None:
         keys = {"wrote", "reason", "because", "code", "again_in"} if call.open else set()
         found.setdefault((call.event, call.level), set()).update(call.keys | keys)
 
-    assert said == found
+    assert seen == found
 
 
 def test_the_page_lists_every_query() -> None:

@@ -40,7 +40,7 @@ def judged(
 
 
 def found(report: ChainReport) -> list[tuple[ChainFinding, str]]:
-    return [(told.finding, told.name) for told in report.told]
+    return [(issue.finding, issue.name) for issue in report.told]
 
 
 def after(envelope: Envelope, observed, key=KEY, about=None, **report) -> Envelope:
@@ -77,11 +77,11 @@ def test_refused() -> None:
 
 
 def test_an_unknown_and_an_expired_key_are_refused_by_name() -> None:
-    assert {told.message.split(":")[0] for told in judged(CHAIN, trust(a_p256_key())).told} == {"UnknownKey"}
+    assert {findings.message.split(":")[0] for findings in judged(CHAIN, trust(a_p256_key())).told} == {"UnknownKey"}
     until = OBSERVED - timedelta(hours=30)
     retired = trusted([read_public_key("old", public_pem_of(KEY.key), not_after=until)])
-    told = judged(CHAIN, retired).told
-    assert [(each.name, each.message.split(":")[0]) for each in told] == [
+    findings = judged(CHAIN, retired).told
+    assert [(each.name, each.message.split(":")[0]) for each in findings] == [
         (f"{place}", "KeyExpired") for place in (3, 4, 5)
     ]
 
@@ -98,7 +98,7 @@ def test_start_missing() -> None:
 def test_gap() -> None:
     one = judged([*CHAIN[:2], *CHAIN[3:]]).told
     two = judged([*CHAIN[:2], *CHAIN[4:]]).told
-    assert [(told.finding, told.message) for told in (*one, *two) if told.finding.breaks] == [
+    assert [(issue.finding, issue.message) for issue in (*one, *two) if issue.finding.breaks] == [
         (ChainFinding.GAP, "number 3 is missing between 1 and it"),
         (ChainFinding.GAP, "numbers 3 to 4 are missing between 1 and it"),
     ]
@@ -122,12 +122,12 @@ def test_foreign() -> None:
     elsewhere = resigned(
         KEY,
         signed(KEY, a_report(cluster=OTHER_CLUSTER, observed=observed), about=provenance(OTHER_CLUSTER)),
-        lambda said: said["predicate"].update(sequence=7, previous=CHAIN[-1].digest),
+        lambda document: document["predicate"].update(sequence=7, previous=CHAIN[-1].digest),
     )
     rebuilt = resigned(
         KEY,
         signed(KEY, a_report(observed=observed), about=provenance(uid=UID.replace("beef", "dead"))),
-        lambda said: said["predicate"].update(sequence=7, previous=CHAIN[-1].digest),
+        lambda document: document["predicate"].update(sequence=7, previous=CHAIN[-1].digest),
     )
     for foreign in (elsewhere, rebuilt):
         assert found(judged([*CHAIN, foreign])) == [(ChainFinding.FOREIGN, "6")]
@@ -137,7 +137,7 @@ def test_clock_regression() -> None:
     back = resigned(
         KEY,
         signed(KEY, a_report(observed=OBSERVED - timedelta(hours=1))),
-        lambda said: said["predicate"].update(sequence=7, previous=CHAIN[-1].digest),
+        lambda document: document["predicate"].update(sequence=7, previous=CHAIN[-1].digest),
     )
     assert found(judged([*CHAIN, back])) == [(ChainFinding.CLOCK_REGRESSION, "6")]
 
@@ -147,7 +147,7 @@ def test_head_missing() -> None:
     shorter = judged(CHAIN[:-1], head=CHAIN[-1].digest)
     assert found(shorter) == [(ChainFinding.HEAD_MISSING, "4")]
     assert CHAIN[-1].digest in shorter.told[0].message
-    assert [told.finding for told in judged([], head=CHAIN[-1].digest).told] == [ChainFinding.HEAD_MISSING]
+    assert [findings.finding for findings in judged([], head=CHAIN[-1].digest).told] == [ChainFinding.HEAD_MISSING]
 
 
 def test_a_changed_key_is_a_note() -> None:

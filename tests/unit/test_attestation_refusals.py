@@ -55,9 +55,9 @@ def test_arm_ids_differ_in_case_and_mean_the_same() -> None:
 
 def test_oversized() -> None:
     assert word(b" " * (LARGEST_FILE + 1)) == EnvelopeFault.OVERSIZED
-    assert word(file_with(lambda said: said.update(payload="A" * 900_004))) == EnvelopeFault.OVERSIZED
-    assert word(file_with(lambda said: said["signatures"][0].update(sig="A" * 1028))) == EnvelopeFault.OVERSIZED
-    assert word(file_with(lambda said: said["signatures"][0].update(keyid="a" * 257))) == EnvelopeFault.OVERSIZED
+    assert word(file_with(lambda document: document.update(payload="A" * 900_004))) == EnvelopeFault.OVERSIZED
+    assert word(file_with(lambda it: it["signatures"][0].update(sig="A" * 1028))) == EnvelopeFault.OVERSIZED
+    assert word(file_with(lambda it: it["signatures"][0].update(keyid="a" * 257))) == EnvelopeFault.OVERSIZED
 
 
 def test_truncated_wherever_the_file_ends() -> None:
@@ -72,7 +72,7 @@ def test_truncated_payload_and_signature() -> None:
     assert {word(each) for each in cut} == {EnvelopeFault.TRUNCATED}
     assert word(with_signature(envelope, envelope.signature[:40])) == EnvelopeFault.TRUNCATED
     assert word(with_signature(signed(P256), signed(P256).signature[:-1])) == EnvelopeFault.TRUNCATED
-    assert word(file_with(lambda said: said.update(payload=said["payload"][:-1]))) == EnvelopeFault.TRUNCATED
+    assert word(file_with(lambda it: it.update(payload=it["payload"][:-1]))) == EnvelopeFault.TRUNCATED
 
 
 @pytest.mark.parametrize(
@@ -91,12 +91,12 @@ def test_truncated_payload_and_signature() -> None:
         b'{"payloadType": ' + b"9" * 5000 + b"}",
         signed(KEY).as_bytes() + b"{}",
         signed(KEY).as_bytes() + b"\0",
-        file_with(lambda said: said.update(signatures={})),
-        file_with(lambda said: said.update(payload=7)),
-        file_with(lambda said: said.update(payload="....")),
-        file_with(lambda said: said.update(payload="ééé=")),
-        file_with(lambda said: said["signatures"][0].pop("sig")),
-        file_with(lambda said: said["signatures"][0].update(keyid=None)),
+        file_with(lambda document: document.update(signatures={})),
+        file_with(lambda document: document.update(payload=7)),
+        file_with(lambda document: document.update(payload="....")),
+        file_with(lambda document: document.update(payload="ééé=")),
+        file_with(lambda document: document["signatures"][0].pop("sig")),
+        file_with(lambda document: document["signatures"][0].update(keyid=None)),
     ],
 )
 def test_malformed(content: bytes) -> None:
@@ -107,19 +107,19 @@ def test_malformed_payload_although_signed() -> None:
     for payload in (b"[]", b"7", b"\xff", b'{"a":1.5}', b'{"a":NaN}', b'{"a":"\\ud800"}'):
         assert word(signed_as_it_stands(KEY, payload)) == EnvelopeFault.MALFORMED
     for change in (
-        lambda said: said["predicate"].pop("scope"),
-        lambda said: said["predicate"].update(sequence=0),
-        lambda said: said["predicate"].update(sequence=True),
-        lambda said: said["predicate"].update(observedAt="2026-11-21 10:00:00"),
-        lambda said: said["predicate"].update(observedAt="2026-02-30T10:00:00Z"),
-        lambda said: said["predicate"]["inputs"].update(snapshot="sha256:short"),
-        lambda said: said.update(subject=said["subject"] * 2),
-        lambda said: said["predicate"]["report"].pop("summary"),
-        lambda said: said["predicate"]["report"].update(verdict="Perhaps"),
-        lambda said: said["predicate"]["report"].update(startedAt="yesterday"),
-        lambda said: said["predicate"]["report"].update(startedAt="2026-11-21T10:00:00"),
-        lambda said: said["predicate"]["report"]["findings"][0].update(verdict="Passed"),
-        lambda said: said["predicate"]["report"]["findings"][0].update(severity="none"),
+        lambda document: document["predicate"].pop("scope"),
+        lambda document: document["predicate"].update(sequence=0),
+        lambda document: document["predicate"].update(sequence=True),
+        lambda document: document["predicate"].update(observedAt="2026-11-21 10:00:00"),
+        lambda document: document["predicate"].update(observedAt="2026-02-30T10:00:00Z"),
+        lambda document: document["predicate"]["inputs"].update(snapshot="sha256:short"),
+        lambda document: document.update(subject=document["subject"] * 2),
+        lambda document: document["predicate"]["report"].pop("summary"),
+        lambda document: document["predicate"]["report"].update(verdict="Perhaps"),
+        lambda document: document["predicate"]["report"].update(startedAt="yesterday"),
+        lambda document: document["predicate"]["report"].update(startedAt="2026-11-21T10:00:00"),
+        lambda document: document["predicate"]["report"]["findings"][0].update(verdict="Passed"),
+        lambda document: document["predicate"]["report"]["findings"][0].update(severity="none"),
     ):
         assert word(statement_with(change)) == EnvelopeFault.MALFORMED
 
@@ -146,13 +146,13 @@ def test_duplicate_keys() -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        file_with(lambda said: said.update(alg="none")),
-        file_with(lambda said: said["signatures"][0].update(cert="x")),
-        statement_with(lambda said: said.update(note="x")),
-        statement_with(lambda said: said["predicate"].update(note="x")),
-        statement_with(lambda said: said["predicate"]["scope"].update(note="x")),
-        statement_with(lambda said: said["subject"][0].update(annotations={})),
-        statement_with(lambda said: said["predicate"]["omitted"].update(Fail={"a": 1})),
+        file_with(lambda document: document.update(alg="none")),
+        file_with(lambda document: document["signatures"][0].update(cert="x")),
+        statement_with(lambda document: document.update(note="x")),
+        statement_with(lambda document: document["predicate"].update(note="x")),
+        statement_with(lambda document: document["predicate"]["scope"].update(note="x")),
+        statement_with(lambda document: document["subject"][0].update(annotations={})),
+        statement_with(lambda document: document["predicate"]["omitted"].update(Fail={"a": 1})),
     ],
 )
 def test_unknown_field(content: bytes | Envelope) -> None:
@@ -167,7 +167,7 @@ def test_not_canonical() -> None:
     other = next(
         text for end in "ABCDEFGHIJKLMNOP" if (text := sig[:-3] + end + "==") != sig and decoded(text) == decoded(sig)
     )
-    assert word(file_with(lambda said: said["signatures"][0].update(sig=other))) == EnvelopeFault.NOT_CANONICAL
+    assert word(file_with(lambda document: document["signatures"][0].update(sig=other))) == EnvelopeFault.NOT_CANONICAL
 
 
 def decoded(text: str) -> bytes:
@@ -176,12 +176,12 @@ def decoded(text: str) -> bytes:
 
 @pytest.mark.parametrize("kind", ["application/json", "", None, 7, "APPLICATION/VND.IN-TOTO+JSON"])
 def test_wrong_payload_type(kind: Any) -> None:
-    assert word(file_with(lambda said: said.update(payloadType=kind))) == EnvelopeFault.WRONG_PAYLOAD_TYPE
+    assert word(file_with(lambda document: document.update(payloadType=kind))) == EnvelopeFault.WRONG_PAYLOAD_TYPE
 
 
 @pytest.mark.parametrize("number", [0, 2, 100])
 def test_signature_count(number: int) -> None:
-    content = file_with(lambda said: said.update(signatures=said["signatures"] * number))
+    content = file_with(lambda document: document.update(signatures=document["signatures"] * number))
     assert word(content) == EnvelopeFault.SIGNATURE_COUNT
 
 

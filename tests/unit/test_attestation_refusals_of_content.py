@@ -31,12 +31,12 @@ from tests.refusals import HERE, KEY, TRUSTED, refusal_of, statement_with, word
 @pytest.mark.parametrize(
     "change",
     [
-        lambda said: said.update(_type="https://in-toto.io/Statement/v0.1"),
-        lambda said: said.update(predicateType="https://slsa.dev/provenance/v1"),
-        lambda said: said.update(predicateType="https://hermetic.dev/attestation/egress-audit/v2"),
-        lambda said: said.pop("predicateType"),
-        lambda said: said["predicate"]["report"].update(schema="hermetic.dev/audit/v2"),
-        lambda said: said["predicate"]["report"].pop("schema"),
+        lambda document: document.update(_type="https://in-toto.io/Statement/v0.1"),
+        lambda document: document.update(predicateType="https://slsa.dev/provenance/v1"),
+        lambda document: document.update(predicateType="https://hermetic.dev/attestation/egress-audit/v2"),
+        lambda document: document.pop("predicateType"),
+        lambda document: document["predicate"]["report"].update(schema="hermetic.dev/audit/v2"),
+        lambda document: document["predicate"]["report"].pop("schema"),
     ],
 )
 def test_wrong_predicate(change: Callable[[dict[str, Any]], Any]) -> None:
@@ -44,7 +44,7 @@ def test_wrong_predicate(change: Callable[[dict[str, Any]], Any]) -> None:
 
 
 def test_azure_not_asked() -> None:
-    envelope = statement_with(lambda said: said["predicate"]["report"].update(sources=["kube", "probe"]))
+    envelope = statement_with(lambda document: document["predicate"]["report"].update(sources=["kube", "probe"]))
     assert word(envelope) == Refusal.AZURE_NOT_ASKED
 
 
@@ -56,23 +56,23 @@ def report_of(said: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda said: report_of(said)["findings"][0].update(verdict="Fail"),
-        lambda said: report_of(said).update(verdict="Fail"),
-        lambda said: report_of(said).update(findings=[]),
-        lambda said: report_of(said)["summary"].update(Pass=2),
-        lambda said: report_of(said)["summary"].pop("Unknown"),
-        lambda said: report_of(said)["findings"].append(a_finding()),
-        lambda said: report_of(said).update(cluster=OTHER_CLUSTER),
-        lambda said: report_of(said).update(note="added after its digest was taken"),
-        lambda said: report_of(said).update(startedAt="2026-11-21T10:00:01Z"),
-        lambda said: said["subject"][0].update(name=OTHER_CLUSTER),
-        lambda said: said["subject"][0]["digest"].update(sha256="00" * 32),
-        lambda said: said["predicate"]["scope"].update(clusterArmId=OTHER_CLUSTER),
-        lambda said: said["predicate"].update(previous="sha256:" + "00" * 32),
-        lambda said: said["predicate"].update(sequence=2),
-        lambda said: said["predicate"].update(expiresAt="2026-11-21T10:00:00Z"),
-        lambda said: said["predicate"].update(reportDigest="sha256:" + "00" * 32),
-        lambda said: said["predicate"]["omitted"].update(Pass={"subnet-default-outbound": 1}),
+        lambda document: report_of(document)["findings"][0].update(verdict="Fail"),
+        lambda document: report_of(document).update(verdict="Fail"),
+        lambda document: report_of(document).update(findings=[]),
+        lambda document: report_of(document)["summary"].update(Pass=2),
+        lambda document: report_of(document)["summary"].pop("Unknown"),
+        lambda document: report_of(document)["findings"].append(a_finding()),
+        lambda document: report_of(document).update(cluster=OTHER_CLUSTER),
+        lambda document: report_of(document).update(note="added after its digest was taken"),
+        lambda document: report_of(document).update(startedAt="2026-11-21T10:00:01Z"),
+        lambda document: document["subject"][0].update(name=OTHER_CLUSTER),
+        lambda document: document["subject"][0]["digest"].update(sha256="00" * 32),
+        lambda document: document["predicate"]["scope"].update(clusterArmId=OTHER_CLUSTER),
+        lambda document: document["predicate"].update(previous="sha256:" + "00" * 32),
+        lambda document: document["predicate"].update(sequence=2),
+        lambda document: document["predicate"].update(expiresAt="2026-11-21T10:00:00Z"),
+        lambda document: document["predicate"].update(reportDigest="sha256:" + "00" * 32),
+        lambda document: document["predicate"]["omitted"].update(Pass={"subnet-default-outbound": 1}),
     ],
 )
 def test_contradictory_although_signed(change: Callable[[dict[str, Any]], Any]) -> None:
@@ -83,7 +83,7 @@ def passing(report: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
     """Puts a report, and a digest that fits it, into a statement."""
     from hermetic.audit.attestation.report_form import report_digest
 
-    return lambda said: said["predicate"].update(report=report, reportDigest=report_digest(report))
+    return lambda document: document["predicate"].update(report=report, reportDigest=report_digest(report))
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ def test_an_exception_belongs_to_an_excepted_finding_and_only_there() -> None:
 
 
 def test_expiry_too_far() -> None:
-    envelope = statement_with(lambda said: said["predicate"].update(expiresAt="2026-11-28T10:00:01Z"))
+    envelope = statement_with(lambda document: document["predicate"].update(expiresAt="2026-11-28T10:00:01Z"))
     assert word(envelope) == Refusal.EXPIRY_TOO_FAR
-    week = statement_with(lambda said: said["predicate"].update(expiresAt="2026-11-28T10:00:00Z"))
+    week = statement_with(lambda document: document["predicate"].update(expiresAt="2026-11-28T10:00:00Z"))
     assert verify(week, TRUSTED, HERE, NOW)
 
 

@@ -21,25 +21,25 @@ def roles(kind: str) -> Iterator[dict[str, Any]]:
         yield from (one for one in yaml.safe_load_all(file.read_text()) if one and one["kind"] == kind)
 
 
-def grants(rule: dict[str, Any], look: ListRequest) -> bool:
+def grants(rule: dict[str, Any], listed: ListRequest) -> bool:
     """Whether a rule lets this be listed and watched."""
     named = rule.get("resourceNames")
     return (
-        look.kind.group in rule["apiGroups"]
-        and look.kind.plural in rule["resources"]
+        listed.kind.group in rule["apiGroups"]
+        and listed.kind.plural in rule["resources"]
         and {"list", "watch"} <= set(rule["verbs"])
-        and (named is None or look.scope.partition("/")[2] in named)
+        and (named is None or listed.scope.partition("/")[2] in named)
     )
 
 
-@pytest.mark.parametrize("look", [look for look in LOOKS if not look.scope], ids=lambda look: look.resource)
-def test_every_kind_is_granted_in_the_whole_cluster(look: ListRequest) -> None:
-    assert any(grants(rule, look) for role in roles("ClusterRole") for rule in role["rules"])
+@pytest.mark.parametrize("listed", [listed for listed in LOOKS if not listed.scope], ids=lambda listed: listed.resource)
+def test_every_kind_is_granted_in_the_whole_cluster(listed: ListRequest) -> None:
+    assert any(grants(rule, listed) for role in roles("ClusterRole") for rule in role["rules"])
 
 
-@pytest.mark.parametrize("look", [look for look in LOOKS if look.scope], ids=lambda look: look.scope)
-def test_one_object_is_granted_by_its_name_in_its_namespace(look: ListRequest) -> None:
-    inside = [role for role in roles("Role") if role["metadata"]["namespace"] == look.namespace]
-    rules = [rule for role in inside for rule in role["rules"] if grants(rule, look)]
+@pytest.mark.parametrize("listed", [listed for listed in LOOKS if listed.scope], ids=lambda listed: listed.scope)
+def test_one_object_is_granted_by_its_name_in_its_namespace(listed: ListRequest) -> None:
+    inside = [role for role in roles("Role") if role["metadata"]["namespace"] == listed.namespace]
+    rules = [rule for role in inside for rule in role["rules"] if grants(rule, listed)]
     assert rules
     assert all(rule.get("resourceNames") for rule in rules)

@@ -147,11 +147,11 @@ def test_stand_in_runs_as_a_process_until_it_is_told_to_end() -> None:
     command = [sys.executable, "-m", "testbed", "azure", "--plant", "nat_gateway_on_the_gpu_subnet"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        said = json.loads(process.stdout.readline())
+        document = json.loads(process.stdout.readline())
         process.terminate()
         _, progress = process.communicate(timeout=20)
 
-    assert set(said) == {"url", "token", "cluster"}
+    assert set(document) == {"url", "token", "cluster"}
     assert process.returncode == 0
     assert "stand-in" in progress
     assert "subnet-nat-gateway" in progress

@@ -30,8 +30,8 @@ def of_kind(kind: str, manifests: list[dict[str, Any]]) -> Read:
 
 def an_installation(namespaces: tuple[str, ...] = ()) -> Installed:
     """What a whole one looks like."""
-    said = {**CONFIG, "watchNamespaces": list(namespaces)}
-    configuration = Configuration.model_validate(said)
+    fields = {**CONFIG, "watchNamespaces": list(namespaces)}
+    configuration = Configuration.model_validate(fields)
     made = rights(Installation(configuration, limited=False))
     definitions = []
     for each in DEFINITIONS:
@@ -48,7 +48,7 @@ def an_installation(namespaces: tuple[str, ...] = ()) -> Installed:
         "spec": {"template": {"spec": pod}},
         "status": {"readyReplicas": 1},
     }
-    config = {"metadata": {"name": "hermetic-config-x", **here}, "data": {"config.yaml": dump(said)}}
+    config = {"metadata": {"name": "hermetic-config-x", **here}, "data": {"config.yaml": dump(fields)}}
     lease = {"metadata": {"name": "hermetic", **here, "annotations": {RELEASE: "0.1.0"}}}
     return Installed(
         "hermetic-system",
@@ -239,9 +239,9 @@ def test_what_could_not_be_read_is_not_taken_for_nothing() -> None:
 def test_policies_that_are_missing_are_not_beside_a_pass_and_their_fix_is_told_once() -> None:
     whole = an_installation()
     missing = replace(whole, policies=Read(whole.policies.items[2:]), bindings=Read(whole.bindings.items[2:]))
-    told = [row for row in rows_installed(missing) if row.check == "policies"]
-    assert {row.verdict for row in told} == {RowVerdict.FAIL}
-    printed = list(lines(told, 0))
-    assert len(told) == 4
+    found = [row for row in rows_installed(missing) if row.check == "policies"]
+    assert {row.verdict for row in found} == {RowVerdict.FAIL}
+    printed = list(lines(found, 0))
+    assert len(found) == 4
     assert len([line for line in printed if line.startswith("  fix: ")]) == 2, "of the policies, and of the bindings"
     assert [line.split(": ")[0].split()[-1] for line in printed[:2]] == ["policies", "policies"]

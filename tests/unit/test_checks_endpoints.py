@@ -209,8 +209,8 @@ def _offered(**properties: Any) -> ServedWorld:
 
 def _consumer(status: str | None, subscription: str = OTHER_SUBSCRIPTION) -> dict[str, Any]:
     endpoint = {"id": f"{subscription}/resourceGroups/x/providers/Microsoft.Network/privateEndpoints/p"}
-    said = {} if status is None else {"status": status}
-    return {"name": "c", "properties": {"privateEndpoint": endpoint, "privateLinkServiceConnectionState": said}}
+    fields = {} if status is None else {"status": status}
+    return {"name": "c", "properties": {"privateEndpoint": endpoint, "privateLinkServiceConnectionState": fields}}
 
 
 class TestPrivateLinkServices:

@@ -48,7 +48,7 @@ def found(check: str, *some: Manifest, **how: Any) -> Finding:
 
 
 @pytest.mark.parametrize(
-    ("data", "fields", "said"),
+    ("data", "fields", "verdict"),
     [
         ({"HF_ENDPOINT": "https://hub.example.com"}, {"envFrom": [whole()]}, OPEN),
         ({"HF_ENDPOINT": "hub.example.com"}, {"envFrom": [whole()]}, OPEN),
@@ -72,10 +72,10 @@ def found(check: str, *some: Manifest, **how: Any) -> Finding:
     ],
 )
 def test_an_address_outside_counts_wherever_the_variable_comes_from(
-    data: dict[str, str], fields: dict[str, Any], said: Verdict
+    data: dict[str, str], fields: dict[str, Any], verdict: Verdict
 ) -> None:
     one = found("k8s-outside-endpoint", settings(**data), app(**fields))
-    assert (one.verdict, one.resource) == (said, CLUSTER if said is FINE else POD)
+    assert (one.verdict, one.resource) == (verdict, CLUSTER if verdict is FINE else POD)
 
 
 def test_a_config_map_of_another_namespace_is_not_the_pods() -> None:
@@ -84,7 +84,7 @@ def test_a_config_map_of_another_namespace_is_not_the_pods() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "fields", "said"),
+    ("data", "fields", "expected"),
     [
         ({"HTTPS_PROXY": "http://10.9.9.9:3128"}, {"envFrom": [whole()]}, (OPEN, Severity.HIGH)),
         ({"HTTPS_PROXY": "proxy"}, {"envFrom": [whole()]}, (OPEN, Severity.HIGH)),
@@ -99,14 +99,14 @@ def test_a_config_map_of_another_namespace_is_not_the_pods() -> None:
     ],
 )
 def test_a_proxy_counts_wherever_the_variable_comes_from(
-    data: dict[str, str], fields: dict[str, Any], said: tuple[Verdict, Severity]
+    data: dict[str, str], fields: dict[str, Any], expected: tuple[Verdict, Severity]
 ) -> None:
     one = found("k8s-proxy-env", settings(**data), app(**fields))
-    assert (one.verdict, one.severity) == said
+    assert (one.verdict, one.severity) == expected
 
 
 @pytest.mark.parametrize(
-    ("data", "fields", "said"),
+    ("data", "fields", "verdict"),
     [
         (SWITCHES, {"envFrom": [whole()]}, FINE),
         ({**SWITCHES, "HF_HUB_OFFLINE": "0"}, {"envFrom": [whole()]}, OPEN),
@@ -123,9 +123,9 @@ def test_a_proxy_counts_wherever_the_variable_comes_from(
     ],
 )
 def test_a_model_server_is_set_offline_from_a_config_map_too(
-    data: dict[str, str], fields: dict[str, Any], said: Verdict
+    data: dict[str, str], fields: dict[str, Any], verdict: Verdict
 ) -> None:
-    assert found("k8s-hf-offline", settings(**data), app(**fields, **GPU)).verdict is said
+    assert found("k8s-hf-offline", settings(**data), app(**fields, **GPU)).verdict is verdict
 
 
 @pytest.mark.parametrize("check", ["k8s-proxy-env", "k8s-outside-endpoint", "k8s-hf-offline"])
@@ -202,7 +202,7 @@ def mesh(text: str, name: str = "istio", **more: str) -> Manifest:
 
 
 @pytest.mark.parametrize(
-    ("text", "more", "said"),
+    ("text", "more", "expected"),
     [
         (REGISTRY_ONLY, {}, None),
         ("", {}, (OPEN, Severity.MEDIUM)),
@@ -239,17 +239,17 @@ def mesh(text: str, name: str = "istio", **more: str) -> Manifest:
         ),
     ],
 )
-def test_the_settings_of_a_mesh(text: str, more: dict[str, str], said: tuple[Verdict, Severity] | None) -> None:
+def test_the_settings_of_a_mesh(text: str, more: dict[str, str], expected: tuple[Verdict, Severity] | None) -> None:
     some = findings("k8s-mesh-egress", [*sealed_cluster(), ENTRY, ZIPKINS, mesh(text, **more)])
-    told = {one.resource: (one.verdict, one.severity) for one in some}
-    if said is None:
-        assert told == {CLUSTER: (FINE, Severity.HIGH)}
+    seen = {one.resource: (one.verdict, one.severity) for one in some}
+    if expected is None:
+        assert seen == {CLUSTER: (FINE, Severity.HIGH)}
     else:
-        assert told == {"v1/ConfigMap istio-system/istio": said}
+        assert seen == {"v1/ConfigMap istio-system/istio": expected}
 
 
 @pytest.mark.parametrize(
-    ("of_aks", "shared", "said"),
+    ("of_aks", "shared", "expected"),
     [
         ("", None, {"istio-asm-1-26": OPEN}),
         ("", "", {"istio-asm-1-26": OPEN}),
@@ -263,12 +263,12 @@ def test_the_settings_of_a_mesh(text: str, more: dict[str, str], said: tuple[Ver
     ],
 )
 def test_with_the_add_on_the_settings_are_in_two_config_maps(
-    of_aks: str, shared: str | None, said: dict[str, Verdict]
+    of_aks: str, shared: str | None, expected: dict[str, Verdict]
 ) -> None:
     some = [mesh(of_aks, "istio-asm-1-26")]
     some += [mesh(shared, "istio-shared-configmap-asm-1-26")] if shared is not None else []
     told = verdicts("k8s-mesh-egress", [*sealed_cluster(), ENTRY, *some])
-    assert told == ({f"v1/ConfigMap istio-system/{name}": one for name, one in said.items()} or {CLUSTER: FINE})
+    assert told == ({f"v1/ConfigMap istio-system/{name}": one for name, one in expected.items()} or {CLUSTER: FINE})
 
 
 def test_a_mesh_whose_settings_are_nowhere_is_unknown() -> None:

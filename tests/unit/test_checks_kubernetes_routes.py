@@ -46,7 +46,7 @@ def about(kind: Any, verdict: Verdict) -> dict[str, Verdict]:
 
 @pytest.mark.parametrize("kind", ROUTES)
 @pytest.mark.parametrize(
-    ("rule", "said"),
+    ("rule", "verdict"),
     [
         (to("out"), OPEN),
         (to("out", kind="Service", group=""), OPEN),
@@ -70,9 +70,9 @@ def about(kind: Any, verdict: Verdict) -> dict[str, Verdict]:
         ({"backendRefs": "x"}, UNSEEN),
     ],
 )
-def test_a_route_is_open_where_it_leads_outside(kind: Any, rule: dict[str, Any], said: Verdict) -> None:
+def test_a_route_is_open_where_it_leads_outside(kind: Any, rule: dict[str, Any], verdict: Verdict) -> None:
     found = verdicts(CHECK, [*sealed_cluster(), OUT, NEAR, WEB, route(kind, **rule)])
-    assert found == about(kind, said)
+    assert found == about(kind, verdict)
 
 
 def test_a_service_with_an_address_outside_is_one() -> None:

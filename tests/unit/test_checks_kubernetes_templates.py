@@ -286,7 +286,7 @@ FOREIGN = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"audi
 
 
 @pytest.mark.parametrize(
-    ("one", "said"),
+    ("one", "expected"),
     [
         (mounts(FOREIGN), (OPEN, Severity.MEDIUM)),
         (mounts(TOKEN, FOREIGN), (OPEN, Severity.MEDIUM)),
@@ -302,9 +302,9 @@ FOREIGN = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"audi
         (mounts(FOREIGN, gpu=False), (FINE, Severity.MEDIUM)),
     ],
 )
-def test_a_model_server_holds_no_token(one: Manifest, said: tuple[Verdict, Severity]) -> None:
+def test_a_model_server_holds_no_token(one: Manifest, expected: tuple[Verdict, Severity]) -> None:
     (found,) = findings("k8s-model-token", with_one(one))
-    assert (found.verdict, found.severity) == said
+    assert (found.verdict, found.severity) == expected
 
 
 @pytest.mark.parametrize(

@@ -407,7 +407,7 @@ def private_endpoint(world: World, group_id: str = "blob", *, home: str = NETWOR
 
 
 @pytest.mark.parametrize(
-    ("said", "verdict"),
+    ("expected", "verdict"),
     [
         ("Enabled", "Pass"),
         ("NetworkSecurityGroupEnabled", "Pass"),
@@ -417,8 +417,8 @@ def private_endpoint(world: World, group_id: str = "blob", *, home: str = NETWOR
         ("Sometimes", "Unknown"),
     ],
 )
-def test_rules_apply_to_private_endpoints_only_when_told(said: str | None, verdict: str) -> None:
-    world = private_endpoint(small_cluster()).put(ENDPOINTS, {"privateEndpointNetworkPolicies": said})
+def test_rules_apply_to_private_endpoints_only_when_told(expected: str | None, verdict: str) -> None:
+    world = private_endpoint(small_cluster()).put(ENDPOINTS, {"privateEndpointNetworkPolicies": expected})
     assert told(world.findings("nsg-pe-bypass"), ENDPOINTS) == (verdict, "low")
 
 

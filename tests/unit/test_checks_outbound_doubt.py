@@ -119,7 +119,7 @@ def without_the_field() -> World:
     return small_cluster().drop(NIC, "defaultOutboundConnectivityEnabled")
 
 
-def in_graph(world: World, told: bool) -> World:
+def in_graph(world: World, is_reported: bool) -> World:
     """Resource Graph has the row with the field, ARM's list has it not."""
     inner = world.answer
 
@@ -127,16 +127,16 @@ def in_graph(world: World, told: bool) -> World:
         found = inner(question)
         if question.kind == GRAPH:
             for body in found.bodies:
-                body.value["properties"]["defaultOutboundConnectivityEnabled"] = told
+                body.value["properties"]["defaultOutboundConnectivityEnabled"] = is_reported
         return found
 
     world.answer = answer  # type: ignore[method-assign]
     return world
 
 
-@pytest.mark.parametrize(("told", "verdict"), [(True, Verdict.FAIL), (False, Verdict.PASS)])
-def test_resource_graph_tells_what_arm_does_not(told: bool, verdict: Verdict) -> None:
-    assert the(in_graph(without_the_field(), told).findings("nic-default-outbound"), NIC).verdict is verdict
+@pytest.mark.parametrize(("is_reported", "verdict"), [(True, Verdict.FAIL), (False, Verdict.PASS)])
+def test_resource_graph_tells_what_arm_does_not(is_reported: bool, verdict: Verdict) -> None:
+    assert the(in_graph(without_the_field(), is_reported).findings("nic-default-outbound"), NIC).verdict is verdict
 
 
 def test_an_interface_of_which_nobody_tells_is_unknown_at_high() -> None:
@@ -155,12 +155,12 @@ def test_without_resource_graph_it_stays_unknown() -> None:
 
 
 def test_arm_is_believed_before_resource_graph() -> None:
-    world = in_graph(small_cluster().change(NIC, defaultOutboundConnectivityEnabled=True), told=False)
+    world = in_graph(small_cluster().change(NIC, defaultOutboundConnectivityEnabled=True), is_reported=False)
     assert the(world.findings("nic-default-outbound"), NIC).verdict is Verdict.FAIL
 
 
 @pytest.mark.parametrize(
-    ("told", "machine_id", "verdict"),
+    ("is_reported", "machine_id", "verdict"),
     [
         (True, "", Verdict.FAIL),
         (True, "vm", Verdict.FAIL),
@@ -170,10 +170,10 @@ def test_arm_is_believed_before_resource_graph() -> None:
     ],
 )
 def test_an_interface_that_stands_alone_is_judged_by_what_it_tells(
-    told: bool | None, machine_id: str, verdict: Verdict
+    is_reported: bool | None, machine_id: str, verdict: Verdict
 ) -> None:
     world = small_cluster().put(SENTINEL, {"ipConfigurations": [ip_configuration("10.0.1.9", NODES)]})
-    world.change(SENTINEL, defaultOutboundConnectivityEnabled=told)
+    world.change(SENTINEL, defaultOutboundConnectivityEnabled=is_reported)
     if machine_id:
         world.change(SENTINEL, virtualMachine={"id": machine_id})
     assert the(world.findings("nic-default-outbound"), SENTINEL).verdict is verdict

@@ -66,9 +66,9 @@ class Known(NamedTuple):
     on_host: bool
 
     def pod(self, **other: Any) -> Manifest:
-        told = {"kind": self.kind, "namespace": self.namespace, "hostNetwork": True, **other}
-        kind, namespace = told.pop("kind"), told.pop("namespace")
-        return part(kind, self.name, namespace, account=self.account, **told)
+        fields = {"kind": self.kind, "namespace": self.namespace, "hostNetwork": True, **other}
+        kind, namespace = fields.pop("kind"), fields.pop("namespace")
+        return part(kind, self.name, namespace, account=self.account, **fields)
 
 
 DOCUMENTED = [

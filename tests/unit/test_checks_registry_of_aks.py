@@ -50,9 +50,9 @@ def test_the_control_planes_role_on_the_node_group_is_information() -> None:
     assert _managed().findings("acr-push-identity")[MANAGED.lower()].verdict is Verdict.PASS
 
 
-@pytest.mark.parametrize("said", ["AzureServices", None])
-def test_the_bypass_is_a_warning_with_a_remedy_that_leaves_the_registry_alone(said: str | None) -> None:
-    found = _managed(networkRuleBypassOptions=said).findings("acr-trusted-bypass")[MANAGED.lower()]
+@pytest.mark.parametrize("expected", ["AzureServices", None])
+def test_the_bypass_is_a_warning_with_a_remedy_that_leaves_the_registry_alone(expected: str | None) -> None:
+    found = _managed(networkRuleBypassOptions=expected).findings("acr-trusted-bypass")[MANAGED.lower()]
     assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.MEDIUM)
     assert "az acr update" not in found.remedy
     assert "the bypass must be off" in found.remedy

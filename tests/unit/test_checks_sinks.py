@@ -329,8 +329,8 @@ class TestBootDiagnostics:
         assert (found.verdict, found.resource) == (verdict, SCALE_SET)
 
     def test_accounts_that_cannot_be_listed_leave_it_open(self) -> None:
-        said = {"enabled": True, "storageUri": "https://stranger.blob.core.windows.net/"}
-        world = _model(diagnosticsProfile={"bootDiagnostics": said})
+        fields = {"enabled": True, "storageUri": "https://stranger.blob.core.windows.net/"}
+        world = _model(diagnosticsProfile={"bootDiagnostics": fields})
         world.refuse(SUBSCRIPTION, kind="Microsoft.Storage/storageAccounts")
         assert only(world, "vmss-boot-diagnostics").verdict is Verdict.UNKNOWN
 

@@ -92,8 +92,8 @@ def test_every_field_of_json_is_named_on_the_page(folder: Path) -> None:
     chain = folder / "chain"
     chain.mkdir()
     write_attestation(chain / "1.json", fresh()[0])
-    told = hermetic("attest", "chain", chain, "--public-key", folder / "platform.pub", "-o", "json")
-    whole = json.loads(told.out)
+    ran = hermetic("attest", "chain", chain, "--public-key", folder / "platform.pub", "-o", "json")
+    whole = json.loads(ran.out)
     named = [*valid, *valid["signedBy"], *valid["inputs"], *valid["tool"], *whole, *whole["attestations"][0]]
     assert [field for field in named if f"`{field}`" not in CHAPTER] == []
 
@@ -109,8 +109,8 @@ def test_an_exception_that_has_ended_is_seen(folder: Path) -> None:
     write_attestation(folder / "ended.yaml", fresh(an_excepted_finding("2026-01-31"))[0])
     ran = verify(folder, "ended.yaml")
     assert "verdict    Fail  (signed as Pass; an exception has expired since)" in ran.out
-    said = json.loads(verify(folder, "ended.yaml", "-o", "json").out)
-    assert (said["verdict"], said["signedVerdict"]) == ("Fail", "Pass")
+    document = json.loads(verify(folder, "ended.yaml", "-o", "json").out)
+    assert (document["verdict"], document["signedVerdict"]) == ("Fail", "Pass")
 
 
 def test_a_large_report_says_what_was_left_out(folder: Path) -> None:
@@ -136,10 +136,14 @@ def test_a_refusal_is_one_error_with_its_reason_and_fix(folder: Path) -> None:
 
 def test_a_refusal_is_told_in_json_as_well(folder: Path) -> None:
     ran = verify(folder, "a.yaml", "--cluster", OTHER_CLUSTER, "-o", "json")
-    said = json.loads(ran.out)
+    document = json.loads(ran.out)
     assert ran.code == 1
-    assert (said["valid"], said["refusal"], said["fix"]) == (False, "OtherCluster", Refusal.OTHER_CLUSTER.remedy)
-    assert "digest" not in said
+    assert (document["valid"], document["refusal"], document["fix"]) == (
+        False,
+        "OtherCluster",
+        Refusal.OTHER_CLUSTER.remedy,
+    )
+    assert "digest" not in document
 
 
 @pytest.mark.parametrize(
@@ -244,9 +248,9 @@ def test_a_chain_that_lost_its_middle_or_its_end_is_broken(folder: Path) -> None
     assert chain(folder).code == 0, "the end is seen only by who knows it"
     (folder / "chain" / "7.json").unlink()
     ran = chain(folder, "-o", "json")
-    said = json.loads(ran.out)
-    assert (ran.code, said["intact"]) == (1, False)
-    assert [(each["finding"], each["breaks"]) for each in said["findings"]] == [("Gap", True)]
+    document = json.loads(ran.out)
+    assert (ran.code, document["intact"]) == (1, False)
+    assert [(each["finding"], each["breaks"]) for each in document["findings"]] == [("Gap", True)]
     assert ran.errors == [
         f"error: HRM-ATT-005: {folder / 'chain' / '4.yaml'}: Gap: number 2 is missing between 0.yaml and it"
     ]

@@ -105,9 +105,9 @@ def test_a_reader_that_leaves_turns_no_fail_into_a_pass(tmp_path: Path) -> None:
         )
         assert program.stdout is not None
         program.stdout.close()
-        _, said = program.communicate(timeout=60)
+        _, output = program.communicate(timeout=60)
     assert program.returncode == 1
-    assert b"Traceback" not in said
+    assert b"Traceback" not in output
     assert report_in(file.read_text())["verdict"] == "Fail"
 
 
@@ -236,9 +236,9 @@ def test_ctrl_c_is_130_without_a_traceback(arm: ArmStandIn) -> None:
     )
     wait_until("a request", lambda: bool(arm.requests), ())
     program.send_signal(signal.SIGINT)
-    out, said = program.communicate(timeout=60)
+    out, output = program.communicate(timeout=60)
     assert (program.returncode, out) == (130, b"")
-    assert b"Traceback" not in said
+    assert b"Traceback" not in output
 
 
 # ------------------------------------------------------------------ whom it talks to, and how

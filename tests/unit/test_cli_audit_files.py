@@ -140,7 +140,7 @@ def test_an_exception_without_one_of_its_five_fields_is_2(field: str, tmp_path: 
 
 
 def test_the_last_day_is_read_in_both_spellings_and_never_in_two_at_once(tmp_path: Path) -> None:
-    as_in_the_cluster = {name: said for name, said in AN_EXCEPTION.items() if name != "expiry"} | {
+    as_in_the_cluster = {name: value for name, value in AN_EXCEPTION.items() if name != "expiry"} | {
         "expires": "2099-12-31"
     }
     of_the_file, of_the_cluster = (
@@ -251,12 +251,14 @@ def test_an_exception_that_has_expired_counts_for_nothing_and_is_reported(open_a
     assert ended == {key: AN_EXCEPTION[key] for key in ("check", "resource", "owner")} | {"expiry": "2020-01-31"}
 
 
-@pytest.mark.parametrize(("days", "told"), [(0, True), (14, True), (15, False)])
-def test_an_exception_that_ends_soon_is_announced(open_arm: ArmStandIn, tmp_path: Path, days: int, told: bool) -> None:
+@pytest.mark.parametrize(("days", "is_reported"), [(0, True), (14, True), (15, False)])
+def test_an_exception_that_ends_soon_is_announced(
+    open_arm: ArmStandIn, tmp_path: Path, days: int, is_reported: bool
+) -> None:
     last = f"{datetime.now(UTC) + timedelta(days=days):%Y-%m-%d}"
     file = written(tmp_path, {"exceptions": [AN_EXCEPTION | {"expiry": last}]})
     notes = report_in(audit(open_arm, "-o", "json", "--exceptions", file).out).get("notes", [])
-    assert [f"ends on {last}" in note for note in notes] == ([True] if told else [])
+    assert [f"ends on {last}" in note for note in notes] == ([True] if is_reported else [])
 
 
 def test_what_follows_from_what_is_accepted_is_accepted_with_it(open_arm: ArmStandIn, tmp_path: Path) -> None:

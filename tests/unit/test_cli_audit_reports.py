@@ -65,8 +65,8 @@ def test_json_has_exactly_the_fields_of_the_contract(arm: ArmStandIn, saved: tup
     report = report_in(saved[0].out)
     assert list(report)[: len(TOP_LEVEL)] == TOP_LEVEL
     assert {"run", "causes"} <= set(report) - set(TOP_LEVEL) <= {"run", "causes", "privateSubnets"}
-    told = [[field for field in finding if field not in {"derivedFrom", "masked"}] for finding in report["findings"]]
-    assert told == [OF_A_FINDING] * len(told)
+    found = [[field for field in finding if field not in {"derivedFrom", "masked"}] for finding in report["findings"]]
+    assert found == [OF_A_FINDING] * len(found)
     seen = {tuple(seen) for one in report["findings"] for seen in one["evidence"]}
     assert seen == {("request", "status", "sha256"), ("request", "status", "sha256", "value")}
     assert (report["cluster"], report["sources"], report["profile"]) == (arm.estate.cluster, ["azure"], "sealed")
@@ -360,10 +360,10 @@ def test_no_credential_in_any_report_snapshot_or_log(arm: ArmStandIn, tmp_path: 
     endings = ("txt", "json", "sarif", "xml", "yaml", "html", "oscal", "csv")
     files: list[Any] = [each for ending in endings for each in ("--out", tmp_path / f"report.{ending}")]
     ran = audit_process(arm, *files, "--save-snapshot", tmp_path / "estate.json")
-    told = [ran.out, ran.err, *(file.read_text() for file in tmp_path.iterdir())]
-    assert len(told) == 2 + len(endings) + 1
-    assert all(told)
-    for text in told:
+    found = [ran.out, ran.err, *(file.read_text() for file in tmp_path.iterdir())]
+    assert len(found) == 2 + len(endings) + 1
+    assert all(found)
+    for text in found:
         assert arm.token not in text
         assert "Bearer" not in text
 

@@ -67,9 +67,9 @@ def test_what_is_signed_is_the_report_whatever_its_verdict(arm: ArmStandIn, keys
     assert ran.code == 1
     assert ran.out.startswith("Fail  aks-inference\n")
     assert "number 1 of its chain" in ran.err
-    told = report_in(report.read_text())
+    text = report_in(report.read_text())
     assert (found["cluster"], found["verdict"], found["sequence"]) == (arm.estate.cluster, "Fail", 1)
-    assert found["observedAt"] == told["startedAt"]
+    assert found["observedAt"] == text["startedAt"]
     held = ("attest", "verify", file, "--public-key", keys / "ours.pub", "--report", report)
     assert hermetic(*held).code == 0
     assert arm.token not in file.read_text()

@@ -27,16 +27,16 @@ ROWS = (
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_lines_fit_the_terminal_and_commands_stay_whole(width: int) -> None:
-    told = list(lines(ROWS, width))
-    assert [line for line in told if len(line) > width and COMMAND not in line] == []
-    assert f"    {COMMAND}" in told
-    assert told[0].startswith("Pass        kubernetes-version: ")
+    shown = list(lines(ROWS, width))
+    assert [line for line in shown if len(line) > width and COMMAND not in line] == []
+    assert f"    {COMMAND}" in shown
+    assert shown[0].startswith("Pass        kubernetes-version: ")
 
 
 def test_without_a_terminal_every_row_is_one_line() -> None:
-    told = list(lines(ROWS, 0))
-    assert told[-1] == "Pass: 1 Pass, 1 Warning"
-    assert len(told) == 6
+    shown = list(lines(ROWS, 0))
+    assert shown[-1] == "Pass: 1 Pass, 1 Warning"
+    assert len(shown) == 6
 
 
 @pytest.mark.parametrize(

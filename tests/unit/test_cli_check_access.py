@@ -29,24 +29,24 @@ def by_scope(said: dict[str, Any], scope: str) -> dict[str, Any]:
 
 def test_a_caller_that_may_read_everything_is_0() -> None:
     with a_stand_in() as arm:
-        code, said = checked(arm)
+        code, access = checked(arm)
         assert not arm.forbidden_requests
         asked = [request.path.rpartition("/")[2].lower() for request in arm.requests]
     assert code == 0
-    assert [(one["missing"], one["locked"], one["problem"]) for one in said["scopes"]] == [([], [], "")] * 3
+    assert [(one["missing"], one["locked"], one["problem"]) for one in access["scopes"]] == [([], [], "")] * 3
     assert set(asked) <= {"aks-inference", "permissions", "denyassignments"}
 
 
 def test_what_is_missing_is_named_where_it_is_missing_and_is_what_the_audit_then_lacks() -> None:
     with a_stand_in() as arm:
         arm.estate.deny(arm.estate.site.vnet.partition("/providers/")[0], SUBNETS)
-        code, said = checked(arm)
+        code, access = checked(arm)
         told = audit(arm, "--check-access")
         after = audit(arm, "-o", "json")
     network = arm.estate.site.vnet.partition("/providers/")[0]
     assert code == told.code == 3
-    assert by_scope(said, network)["missing"] == [SUBNETS]
-    assert by_scope(said, arm.estate.site.node_group)["missing"] == []
+    assert by_scope(access, network)["missing"] == [SUBNETS]
+    assert by_scope(access, arm.estate.site.node_group)["missing"] == []
     assert f"    {SUBNETS}" in told.out.splitlines()
     assert "docs/audit-role.json" in told.out
     assert any(SUBNETS in one["message"] for one in json.loads(after.out)["findings"])
@@ -55,14 +55,14 @@ def test_what_is_missing_is_named_where_it_is_missing_and_is_what_the_audit_then
 def test_a_lock_is_told_apart_from_a_missing_role() -> None:
     with a_stand_in(layout="managed") as arm:
         arm.estate.lock(arm.estate.site.node_group)
-        code, said = checked(arm)
-        told = audit(arm, "--check-access").out
-    found = by_scope(said, arm.estate.site.node_group)
+        code, access = checked(arm)
+        output = audit(arm, "--check-access").out
+    found = by_scope(access, arm.estate.site.node_group)
     assert code == 3
     assert found["missing"] == []
     assert len(found["locked"]) == len(READING_ACTIONS)
-    assert "no role assignment helps" in told
-    assert "assign the built-in role" not in told
+    assert "no role assignment helps" in output
+    assert "assign the built-in role" not in output
 
 
 @pytest.mark.parametrize("path", [PERMISSIONS, LOCKS])
@@ -72,9 +72,9 @@ def test_a_lock_is_told_apart_from_a_missing_role() -> None:
 )
 def test_permissions_that_cannot_be_read_are_not_known_and_never_enough(path: str, fault: Any) -> None:
     with a_stand_in(faults=[Fault(fault, path=path)]) as arm:
-        code, said = checked(arm)
+        code, access = checked(arm)
     assert code == 3
-    assert all(one["problem"] for one in said["scopes"])
+    assert all(one["problem"] for one in access["scopes"])
 
 
 @pytest.mark.parametrize(

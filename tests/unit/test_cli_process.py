@@ -104,10 +104,10 @@ def test_a_reader_that_leaves_is_no_failure(arguments: list[str]) -> None:
     assert program.stdout is not None
     program.stdout.close()
     many = [a_share_model(f"model-{number}") for number in range(20)]
-    _, said = program.communicate(yaml.safe_dump_all(many).encode(), timeout=60)
+    _, output = program.communicate(yaml.safe_dump_all(many).encode(), timeout=60)
     assert program.returncode == 0
-    assert b"Traceback" not in said
-    assert b"BrokenPipe" not in said
+    assert b"Traceback" not in output
+    assert b"BrokenPipe" not in output
 
 
 def test_a_reader_of_both_streams_that_leaves_is_no_failure() -> None:

@@ -96,8 +96,8 @@ def test_json_is_one_list(config: Path) -> None:
 
 
 def test_what_an_earlier_installation_left_is_said(config: Path) -> None:
-    said = hermetic("rbac", "--config", config).err
-    assert "kubectl delete clusterrolebinding hermetic-operator-models" in said
+    output = hermetic("rbac", "--config", config).err
+    assert "kubectl delete clusterrolebinding hermetic-operator-models" in output
     assert "every namespace" in hermetic("rbac").err
 
 

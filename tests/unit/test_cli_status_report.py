@@ -136,10 +136,10 @@ def test_findings_of_the_audit_are_told_with_their_remedies_and_the_rest_is_coun
     }
     audit = an_audit("IsolationBroken", "a way out", verdict="Fail")
     audit["status"] |= {"findings": [finding] * 7, "moreFindings": 3}
-    told = list(cluster_lines(proof(audit), NOW))
-    assert told.count("critical Fail: k8s-public-lb, v1/Service inference/llama: it has a public address") == 5
-    assert told.count("fix: Run `kubectl delete service llama`.") == 5
-    assert "and 5 more: kubectl describe egressaudits.hermetic.dev cluster" in told
+    shown = list(cluster_lines(proof(audit), NOW))
+    assert shown.count("critical Fail: k8s-public-lb, v1/Service inference/llama: it has a public address") == 5
+    assert shown.count("fix: Run `kubectl delete service llama`.") == 5
+    assert "and 5 more: kubectl describe egressaudits.hermetic.dev cluster" in shown
     printed = as_json(proof(audit))
     assert (printed["findings"][0], printed["moreFindings"]) == (finding, 3)
 
@@ -268,9 +268,9 @@ def test_what_blocks_many_is_told_once() -> None:
         seen(a_share_model(f"llama-{number}"), "False", "IsolationEvidenceMissing", "no audit") for number in range(3)
     ]
     serving = seen(a_nim_model())
-    told = list(blocked([report(each, [], None) for each in (*held, serving)]))
-    assert told[1] == "IsolationEvidenceMissing: inference/llama-0 and 2 more"
-    assert sum("fix:" in line for line in told) == 1
+    shown = list(blocked([report(each, [], None) for each in (*held, serving)]))
+    assert shown[1] == "IsolationEvidenceMissing: inference/llama-0 and 2 more"
+    assert sum("fix:" in line for line in shown) == 1
 
 
 def test_a_table_has_one_row_each() -> None:
@@ -281,7 +281,7 @@ def test_a_table_has_one_row_each() -> None:
 
 
 @pytest.mark.parametrize(
-    ("age", "said"),
+    ("age", "expected"),
     [
         (timedelta(seconds=-5), "0 s ago"),
         (timedelta(seconds=59), "59 s ago"),
@@ -290,8 +290,8 @@ def test_a_table_has_one_row_each() -> None:
         (timedelta(days=3), "3 d ago"),
     ],
 )
-def test_ages_are_told_in_one_unit(age: timedelta, said: str) -> None:
-    assert ago(NOW - age, NOW) == said
+def test_ages_are_told_in_one_unit(age: timedelta, expected: str) -> None:
+    assert ago(NOW - age, NOW) == expected
 
 
 class Terminal(io.StringIO):

@@ -37,7 +37,7 @@ async def test_every_check_is_answered_in_one_round_from_lists_of_many_pages() -
     _, found = await collected(CLUSTER, {"kube": answerer}, Judging(POLICY).findings, NoProgress())
     assert {one.verdict for one in found} == {Verdict.PASS}
     # A kind of a group that may not be there is listed only where it is served.
-    assert sorted(api.lists) == sorted(look.kind.plural for look in LOOKS if not look.is_optional)
+    assert sorted(api.lists) == sorted(request.kind.plural for request in LOOKS if not request.is_optional)
     assert api.documents.count("/apis") == 1
 
 

@@ -33,11 +33,11 @@ async def watching() -> AsyncIterator[Callable[[Served], Awaitable[tuple[Cluster
 
     async def start(api: Served) -> tuple[ClusterObservations, list[int]]:
         observations = ClusterObservations()
-        told: list[int] = []
-        observing = CacheWatches(api, observations, on_change=lambda: told.append(observations.revision))
+        recorded: list[int] = []
+        observing = CacheWatches(api, observations, on_change=lambda: recorded.append(observations.revision))
         tasks.append(asyncio.create_task(observing.run()))
         await until(lambda: observations.is_complete)
-        return observations, told
+        return observations, recorded
 
     yield start
     for task in tasks:
@@ -72,7 +72,7 @@ def test_before_anything_was_listed_everything_is_unknown() -> None:
 async def test_the_same_cluster_gives_the_same_findings_and_digests_by_watching(watching: Any) -> None:
     api = Served(sealed_cluster())
     observations, _ = await watching(api)
-    looked = await KubeAnswerer(api).answers([SERVED, *(look.question for look in LOOKS)])
+    looked = await KubeAnswerer(api).answers([SERVED, *(request.question for request in LOOKS)])
     watched = observations.answers()
     assert watched.keys() == looked.keys()
     for asked_for, answer in watched.items():
@@ -83,27 +83,27 @@ async def test_the_same_cluster_gives_the_same_findings_and_digests_by_watching(
 
 async def test_a_way_out_shows_and_goes_with_its_object(watching: Any) -> None:
     api = Served(sealed_cluster())
-    observations, told = await watching(api)
+    observations, notified = await watching(api)
     before = observations.revision
     public = api.put(manifest(Service, "web", "inference", spec={"type": "LoadBalancer"}))
     await until(lambda: observations.changed_since(before))
     assert failing(observations) == {"k8s-public-lb"}
-    assert told[-1] == observations.revision
+    assert notified[-1] == observations.revision
     api.drop(public)
     await until(lambda: not failing(observations))
 
 
 async def test_what_no_check_reads_changes_nothing(watching: Any) -> None:
     api = Served(sealed_cluster())
-    observations, told = await watching(api)
-    before, tellings = observations.revision, len(told)
+    observations, notified = await watching(api)
+    before, tellings = observations.revision, len(notified)
     node = next(one for one in sealed_cluster() if one["kind"] == "Node")
     api.put({**node, "status": {**node["status"], "conditions": [{"type": "Ready", "status": "True"}]}})
     api.put(pod("app-1", labels={"app": "app"}, status={"phase": "Running", "conditions": [{"type": "Ready"}]}))
     marker = api.put(manifest(Service, "marker", "inference", spec={"type": "ClusterIP"}))
     await until(lambda: observations.changed_since(before))
     assert observations.revision == before + 1, marker
-    assert len(told) == tellings + 1
+    assert len(notified) == tellings + 1
 
 
 async def test_a_kind_that_may_not_be_listed_is_unknown_and_names_the_permission(watching: Any) -> None:
@@ -159,13 +159,13 @@ async def test_a_kind_that_never_changes_is_listed_anew_and_no_trouble(
     monkeypatch.setattr("hermetic.collect.kube.cache_watches.SILENT_SECONDS", 0.0)
     monkeypatch.setattr("hermetic.collect.kube.cache_watches.GRACE_SECONDS", 0.0)
     api = Served(sealed_cluster())
-    observations, told = await watching(api)
-    revisions = list(told)
+    observations, notified = await watching(api)
+    revisions = list(notified)
     for listed in range(2, 5):
         (await _watch_of(api, "v1/Node?")).put_nowait(Unreachable("no answer in time"))
         await until(lambda count=listed: api.lists.count("nodes") == count)
     assert not unknown(observations)
-    assert told == revisions
+    assert notified == revisions
 
 
 async def test_controllers_with_pods_come_and_go_without_a_change(watching: Any) -> None:
@@ -186,7 +186,7 @@ async def test_controllers_with_pods_come_and_go_without_a_change(watching: Any)
 async def test_a_kind_that_is_not_installed_is_neither_listed_nor_watched(watching: Any) -> None:
     api = Served(sealed_cluster())
     await watching(api)
-    asked = {look.kind.plural for look in LOOKS if not look.is_optional}
+    asked = {request.kind.plural for request in LOOKS if not request.is_optional}
     assert set(api.lists) == asked
     assert not [name for name in api.watches if name.startswith("cilium.io/")]
     assert api.documents.count("/apis") == 1

@@ -60,10 +60,10 @@ def _follow(estate: Estate, kind: type[Link] = Link) -> int:
 
 
 async def test_questions_are_followed_to_their_end_and_none_is_asked_twice() -> None:
-    chain, told = Chain(5), Progress()
-    answers, found = await collected("c", {"azure": chain}, _follow, told)
+    chain, progress = Chain(5), Progress()
+    answers, found = await collected("c", {"azure": chain}, _follow, progress)
     assert chain.asked == [["0"], ["1"], ["2"], ["3"], ["4"]]
-    assert told.rounds == [1] * 5
+    assert progress.rounds == [1] * 5
     estate = Estate("c", ("azure",), answers)
     assert found == _follow(estate) == 4
     assert not estate.wanted

@@ -65,9 +65,9 @@ def test_a_new_pass_is_no_news_for_a_person_and_stays_in_the_json():
 def test_the_table_says_from_what_to_what():
     sealed, failing = a_sealed_report(), a_failing_report()
     report = replace(failing, comparison=compare(read_baseline(as_json(sealed).encode()), failing))
-    told = as_table(report, pages())
-    assert "Since 2026-11-24T12:01:14Z (then Pass)" in told
-    assert "  added: Fail critical: subnet-nat-gateway subnet vnet-spoke/snet-pods" in told
+    text = as_table(report, pages())
+    assert "Since 2026-11-24T12:01:14Z (then Pass)" in text
+    assert "  added: Fail critical: subnet-nat-gateway subnet vnet-spoke/snet-pods" in text
 
 
 def test_a_baseline_with_two_findings_of_one_resource_counts_the_worse():

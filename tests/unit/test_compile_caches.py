@@ -80,9 +80,9 @@ def test_the_matching_caches_are_linked_and_said():
     ]
     weights = next(one for one in found[0]["volumeMounts"] if one["name"] == "weights")
     assert weights["readOnly"]
-    said = conditions(warm())["CachesUsed"]
-    assert (said["status"], said["reason"]) == ("True", "CachesMatch")
-    assert "'vllm-0.32.0-H100-80GB-tp2-pp1'" in said["message"]
+    condition = conditions(warm())["CachesUsed"]
+    assert (condition["status"], condition["reason"]) == ("True", "CachesMatch")
+    assert "'vllm-0.32.0-H100-80GB-tp2-pp1'" in condition["message"]
 
 
 @pytest.mark.parametrize(

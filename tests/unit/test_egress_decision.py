@@ -23,10 +23,10 @@ Change = Callable[[World], object]
 NAT = {"id": f"{NETWORK}/natGateways/out"}
 
 
-def decided(world: World, told: bool | None) -> Decision:
+def decided(world: World, is_reported: bool | None) -> Decision:
     def decide(estate: Estate) -> Decision:
         nic = next((one for one in estate.every(ScaleSetNic, SCALE_SET)), ScaleSetNic())
-        return internet_egress(estate, Policy(), nic, told)
+        return internet_egress(estate, Policy(), nic, is_reported)
 
     return decide(world.settled(decide))
 
@@ -95,10 +95,11 @@ TABLE: list[tuple[str, Callable[[], World], bool | None, Egress]] = [
 
 
 @pytest.mark.parametrize(
-    ("world", "told", "egress"), [pytest.param(world, told, egress, id=words) for words, world, told, egress in TABLE]
+    ("world", "is_reported", "egress"),
+    [pytest.param(world, is_reported, egress, id=words) for words, world, is_reported, egress in TABLE],
 )
-def test_whether_a_packet_leaves(world: Callable[[], World], told: bool | None, egress: Egress) -> None:
-    decision = decided(world(), told)
+def test_whether_a_packet_leaves(world: Callable[[], World], is_reported: bool | None, egress: Egress) -> None:
+    decision = decided(world(), is_reported)
     assert decision.egress is egress
     assert bool(decision.ways) is (egress in {Egress.OPEN, Egress.MASKED})
     assert bool(decision.masks) is (egress is Egress.MASKED)
@@ -106,7 +107,7 @@ def test_whether_a_packet_leaves(world: Callable[[], World], told: bool | None, 
 
 def test_every_way_is_drawn() -> None:
     world = unmasked().change(NODES, natGateway=NAT, defaultOutboundAccess=None)
-    assert tuple(map(written, decided(world, told=True).ways)) == (
+    assert tuple(map(written, decided(world, is_reported=True).ways)) == (
         "subnet nodes -> nat gateway out -> internet",
         "subnet nodes -> default outbound -> internet",
     )

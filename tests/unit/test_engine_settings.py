@@ -124,9 +124,9 @@ def test_a_variable_that_is_not_on_the_list_is_refused(engine, name):
         with pytest.raises(ValidationError, match="reserved variable"):
             make(**{name: VARIABLES[name]})
         return
-    told = verdict_of(make(**{name: VARIABLES[name]}))
-    assert told.startswith(f"`engine.{engine}.extraEnv`")
-    assert f"'{name}'" in told
+    verdict = verdict_of(make(**{name: VARIABLES[name]}))
+    assert verdict.startswith(f"`engine.{engine}.extraEnv`")
+    assert f"'{name}'" in verdict
 
 
 @pytest.mark.parametrize(
@@ -365,12 +365,12 @@ def test_a_name_of_another_release_is_refused():
 
 
 def test_the_message_names_field_reason_and_fix():
-    told = verdict_of(vllm_spec(VLLM_LOGING_LEVEL="INFO"))
-    assert told.startswith(
+    verdict = verdict_of(vllm_spec(VLLM_LOGING_LEVEL="INFO"))
+    assert verdict.startswith(
         "`engine.vllm.extraEnv` holds 'VLLM_LOGING_LEVEL', which is not allowed: it is not on the reviewed list for "
         "this engine; did you mean 'VLLM_LOGGING_LEVEL'?"
     )
-    assert "`engineSettings`: - {engine: vllm, variables: [VLLM_LOGING_LEVEL], namespaces: [" in told
+    assert "`engineSettings`: - {engine: vllm, variables: [VLLM_LOGING_LEVEL], namespaces: [" in verdict
     assert "it would open a second way into the pod" in verdict_of(vllm_spec("--grpc-port=1"))
 
 

@@ -132,5 +132,5 @@ def test_every_variable_of_ours_is_reserved():
 @pytest.mark.parametrize("line", ["1.15", "2.1"])
 def test_log_level_is_the_user_s_to_set(line):
     loud = a_nim(line, extraEnv=[{"name": "NIM_LOG_LEVEL", "value": "DEBUG"}])
-    said = [variable["value"] for variable in launch(spec_of(loud)).env if variable["name"] == "NIM_LOG_LEVEL"]
-    assert said == ["DEBUG"]
+    variables = [variable["value"] for variable in launch(spec_of(loud)).env if variable["name"] == "NIM_LOG_LEVEL"]
+    assert variables == ["DEBUG"]

@@ -175,10 +175,10 @@ def test_environment_is_exactly_the_offline_one():
 
 @every_manifest
 def test_every_variable_of_ours_is_reserved_and_named_once(manifest):
-    said = {variable["name"] for variable in manifest["spec"]["engine"]["sglang"].get("extraEnv", ())}
+    found = {variable["name"] for variable in manifest["spec"]["engine"]["sglang"].get("extraEnv", ())}
     names = [variable["name"] for variable in launch(spec_of(manifest)).env]
     assert len(names) == len(set(names))
-    assert all(reserved_variable(name) for name in set(names) - said)
+    assert all(reserved_variable(name) for name in set(names) - found)
     assert {"SGLANG_HOST_IP", "SGLANG_PLUGINS", "SGLANG_EXTERNAL_MODEL_PACKAGE"} <= ENVIRONMENT.keys()
 
 

@@ -124,8 +124,8 @@ def test_vocabulary_of_gpt_oss_is_read_from_the_model_where_the_release_would_fe
 def test_another_folder_for_the_vocabulary_takes_the_place_of_the_model_s():
     named = {"name": "TIKTOKEN_ENCODINGS_BASE", "value": "/opt/vocabulary"}
     manifest = a_share_model(engine={"vllm": {"image": VLLM_IMAGE, "version": "0.28.0", "extraEnv": [named]}})
-    told = [variable for variable in launch(spec_of(manifest)).env if variable["name"] == named["name"]]
-    assert told == [named]
+    variables = [variable for variable in launch(spec_of(manifest)).env if variable["name"] == named["name"]]
+    assert variables == [named]
 
 
 CODE_FROM_A_FOLDER = [

@@ -450,15 +450,15 @@ def test_addresses_are_allowed_by_namespace(lines, holds):
     assert (found is None) == holds
     if found is not None:
         assert (found.reason, found.condition) == (Reason.ADDRESS_NOT_ALLOWED, ConditionType.ENDPOINT_PRIVATE)
-        told = yaml.safe_load(found.message.split("`addresses`: ")[1])
-        assert first_block(spec_of(model), a_world(policy=allowing(addresses=[*lines, *told]))) is None
+        document = yaml.safe_load(found.message.split("`addresses`: ")[1])
+        assert first_block(spec_of(model), a_world(policy=allowing(addresses=[*lines, *document]))) is None
     free = a_baked_model(endpoint={"internalLoadBalancer": {}})
     assert first_block(spec_of(free), a_world(policy=allowing(addresses=lines))) is None
 
 
 def test_every_block_of_a_gate_needs_a_human():
     """A gate that passes by itself would be a wait, not a gate."""
-    told = {
+    found = {
         Reason.REGISTRY_NOT_ALLOWED,
         Reason.SHARE_NOT_ALLOWED,
         Reason.VOLUME_CREATION_OFF,
@@ -471,4 +471,4 @@ def test_every_block_of_a_gate_needs_a_human():
         Reason.ADDRESS_NOT_ALLOWED,
         Reason.ENGINE_SETTING_NOT_ALLOWED,
     }
-    assert all(reason.needs_human for reason in told)
+    assert all(reason.needs_human for reason in found)

@@ -155,8 +155,8 @@ def test_why_the_audit_does_not_know_is_why_the_gate_is_closed(of_the_audit, rea
 
 
 def a_floor(minimum, *overrides):
-    said = [{"minimumEnforcement": one, "namespaces": list(names)} for one, *names in overrides]
-    return Configuration.model_validate({"isolation": {"minimumEnforcement": minimum, "overrides": said}})
+    found = [{"minimumEnforcement": one, "namespaces": list(names)} for one, *names in overrides]
+    return Configuration.model_validate({"isolation": {"minimumEnforcement": minimum, "overrides": found}})
 
 
 @pytest.mark.parametrize("asked", ["Enforce", "Report", "Off"])

@@ -41,15 +41,15 @@ def a_case(pods: int = PODS) -> Case:
     for number, one in enumerate(manifests):
         one["metadata"] |= {"uid": f"u{number}", "resourceVersion": str(number + 1)}
     observations = ClusterObservations()
-    for look in LOOKS:
-        of_kind = (one for one in manifests if _belongs(one, look))
-        observations.take(look, Listed({identity(one): packed(kept(look, one)) for one in of_kind}, "9"))
+    for request in LOOKS:
+        of_kind = (one for one in manifests if _belongs(one, request))
+        observations.take(request, Listed({identity(one): packed(kept(request, one)) for one in of_kind}, "9"))
     return Case(CLUSTER, POLICY, observations.observed(), None)
 
 
-def _belongs(one: dict[str, Any], look: ListRequest) -> bool:
-    kind = (one["apiVersion"], one["kind"]) == (look.kind.api_version, look.kind.kind)
-    return kind and (not look.scope or look.scope == "/".join(identity(one)))
+def _belongs(one: dict[str, Any], request: ListRequest) -> bool:
+    kind = (one["apiVersion"], one["kind"]) == (request.kind.api_version, request.kind.kind)
+    return kind and (not request.scope or request.scope == "/".join(identity(one)))
 
 
 def run(scenario: Callable[[], Awaitable[T]]) -> T:

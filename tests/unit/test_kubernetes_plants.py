@@ -29,8 +29,8 @@ def test_what_is_planted_is_found_and_nothing_else(name: str) -> None:
     plant, manifests = PLANTS[name], copy.deepcopy(sealed_cluster())
     expected = plant.into(manifests)
     found = objections(judge(estate(manifests), POLICY))
-    told = {(one.check, one.resource, one.severity.value, one.verdict.value) for one in found}
-    assert (expected.check, expected.resource, expected.severity, expected.verdict) in told
+    seen = {(one.check, one.resource, one.severity.value, one.verdict.value) for one in found}
+    assert (expected.check, expected.resource, expected.severity, expected.verdict) in seen
     alarms = {one.check for one in found if one.severity.value in URGENT}
     assert alarms <= {expected.check} | plant.also
 

@@ -37,8 +37,8 @@ QWEN = facts(QWEN3_235B_FP8, QWEN3_235B_FP8_BYTES)
 
 
 def deployment(model=L8, base: Manifest | None = None, **changes: Any) -> Manifest:
-    said = {"spec.weights.facts": as_json(model), **{f"spec.{path}": value for path, value in changes.items()}}
-    return changed(base or a_share_model(), said)
+    found = {"spec.weights.facts": as_json(model), **{f"spec.{path}": value for path, value in changes.items()}}
+    return changed(base or a_share_model(), found)
 
 
 def sized(*names: str, count: int = 1) -> dict[str, Any]:
@@ -54,8 +54,8 @@ def blocked(manifest: Manifest, **seen: Any) -> Blocks:
 def fits(manifest: Manifest, **seen: Any) -> tuple[str, str, str]:
     spec, world = spec_of(manifest), a_world(**seen)
     assert first_block(spec, world) is None
-    said = model_fit(spec, world)
-    return (said.status, said.reason.value, said.message)
+    fit = model_fit(spec, world)
+    return (fit.status, fit.reason.value, fit.message)
 
 
 # ---------------------------------------------------------------- refused

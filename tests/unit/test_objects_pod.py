@@ -355,14 +355,14 @@ def test_pods_are_not_replaced_for_what_does_not_concern_them(other):
 
 def test_the_kubelet_replaces_nothing_in_what_the_spec_says():
     """'$(NAME)' and '$$' are the kubelet's; a variable could bring in a flag or a path that was judged nowhere."""
-    said = ["--response-role=$(VLLM_LOGGING_PREFIX)", "--chat-template=$$(A)"]
+    found = ["--response-role=$(VLLM_LOGGING_PREFIX)", "--chat-template=$$(A)"]
     manifest = changed(
         a_share_model(),
         engine={
             "vllm": {
                 "image": VLLM_IMAGE,
                 "version": "0.32.0",
-                "extraArgs": said,
+                "extraArgs": found,
                 "extraEnv": [{"name": "VLLM_LOGGING_PREFIX", "value": "$(HOME)$x"}],
             }
         },
@@ -370,7 +370,7 @@ def test_the_kubelet_replaces_nothing_in_what_the_spec_says():
     engine = engine_of(manifest)
     assert engine["args"][-2:] == ["--response-role=$$(VLLM_LOGGING_PREFIX)", "--chat-template=$$$$(A)"]
     assert {"name": "VLLM_LOGGING_PREFIX", "value": "$$(HOME)$$x"} in engine["env"]
-    assert [word.replace("$$", "$") for word in engine["args"][-2:]] == said
+    assert [word.replace("$$", "$") for word in engine["args"][-2:]] == found
 
 
 def test_groups_that_may_read_the_weights_are_the_pod_s_and_nothing_on_the_share_is_changed():

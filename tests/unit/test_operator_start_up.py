@@ -71,7 +71,7 @@ def test_while_the_audit_is_loaded_everything_else_has_its_turn() -> None:
 def test_the_audit_in_the_cluster_is_told_what_the_configuration_allows() -> None:
     from hermetic.controller.audit_composition import assemble_audit
 
-    told = {
+    found = {
         "registries": [{"host": "contoso.azurecr.io", "namespaces": ["*"]}],
         "allowedDnsServers": ["10.1.0.4"],
         "harmlessKinds": ["x.example.com/*"],
@@ -81,7 +81,7 @@ def test_the_audit_in_the_cluster_is_told_what_the_configuration_allows() -> Non
     }
     others = {field.name: Mock() for field in fields(Shared)}
     auditor, _ = assemble_audit(
-        Shared(**{**others, "configuration": Configuration.model_validate(told)}), Mock(), Mock()
+        Shared(**{**others, "configuration": Configuration.model_validate(found)}), Mock(), Mock()
     )
 
     assert auditor._policy.allowed_dns_servers == ("10.1.0.4",)

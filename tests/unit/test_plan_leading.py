@@ -58,9 +58,9 @@ def own_service(**fields: Any) -> Manifest:
 
 
 def a_slice(service: str = "other", *addresses: str, namespace: str = "team-a", **labels: str) -> Manifest:
-    said = {**({"kubernetes.io/service-name": service} if service else {}), **labels}
+    fields = {**({"kubernetes.io/service-name": service} if service else {}), **labels}
     endpoints = [{"addresses": [address]} for address in addresses or ("10.244.0.9",)]
-    return an_object("EndpointSlice", f"{service}-x", namespace, labels=said, addressType="IPv4", endpoints=endpoints)
+    return an_object("EndpointSlice", f"{service}-x", namespace, labels=fields, addressType="IPv4", endpoints=endpoints)
 
 
 def an_ingress(service: str = "llama", *given: str, name: str = "chat", default: bool = False) -> Manifest:
@@ -421,8 +421,8 @@ def size_of(ways: ExposureIndex) -> int:
 def test_slices_of_very_many_addresses_take_a_bounded_room_and_are_named() -> None:
     ways = ExposureIndex(POLICY)
     ways.put_pod(a_pod(), OWNER.key)
-    told = [ways.put(hostile(number)) for number in range(20)]
-    assert (told[0], told[-1]) == (frozenset(), {OWNER.key})
+    seen = [ways.put(hostile(number)) for number in range(20)]
+    assert (seen[0], seen[-1]) == (frozenset(), {OWNER.key})
     assert size_of(ways) <= ROOM
     words = {way.name: way.why for way in ways.into(OWNER)}
     assert words["hostile-19"] == "belongs to no Service, names more addresses than are looked at"

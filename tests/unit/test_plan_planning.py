@@ -437,8 +437,8 @@ def test_behind_a_closed_gate_a_rollout_of_a_changed_template_that_is_complete_i
 
 def closed_at(world: ClusterSnapshot, moment: str, status: str = "False") -> ClusterSnapshot:
     """The status says since when the gate is closed, or (True) does not say it yet."""
-    said = {"type": "IsolationVerified", "status": status, "reason": "x", "lastTransitionTime": moment}
-    return replace(world, status={"conditions": [said]})
+    fields = {"type": "IsolationVerified", "status": status, "reason": "x", "lastTransitionTime": moment}
+    return replace(world, status={"conditions": [fields]})
 
 
 def created(moment: str, pod: Manifest) -> Manifest:

@@ -88,10 +88,12 @@ FLOORS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("isolation", "said"), FLOORS.values(), ids=list(FLOORS))
-def test_the_namespaces_that_need_no_proof_are_those_of_the_configuration(isolation: dict[str, Any], said: str) -> None:
-    assert unproven_namespaces(policy(**isolation)) == said
-    names = said.split(",")
+@pytest.mark.parametrize(("isolation", "expected"), FLOORS.values(), ids=list(FLOORS))
+def test_the_namespaces_that_need_no_proof_are_those_of_the_configuration(
+    isolation: dict[str, Any], expected: str
+) -> None:
+    assert unproven_namespaces(policy(**isolation)) == expected
+    names = expected.split(",")
     for namespace in ("lab", "dev", "prod", "other"):
         admitted = namespace in names or ("*" in names and f"-{namespace}" not in names)
         configured = policy(**isolation).isolation
@@ -102,7 +104,7 @@ ASKING = [("lab", "strict", "Enforce"), ("lab", "loose", "Report"), ("dev", "fre
 
 
 @pytest.mark.parametrize(
-    ("isolation", "said"),
+    ("isolation", "expected"),
     [
         ({}, ""),
         ({"minimumEnforcement": "Report"}, "lab/strict,prod/x"),
@@ -111,9 +113,11 @@ ASKING = [("lab", "strict", "Enforce"), ("lab", "loose", "Report"), ("dev", "fre
         ({"replacements": "Admit", "minimumEnforcement": "Off"}, ""),
     ],
 )
-def test_the_models_that_ask_for_a_proof_where_none_is_demanded_are_named(isolation: dict[str, Any], said: str) -> None:
-    assert enforced_models(policy(**isolation), ASKING) == said
-    assert enforced_models(policy(**isolation), ASKING[::-1]) == said
+def test_the_models_that_ask_for_a_proof_where_none_is_demanded_are_named(
+    isolation: dict[str, Any], expected: str
+) -> None:
+    assert enforced_models(policy(**isolation), ASKING) == expected
+    assert enforced_models(policy(**isolation), ASKING[::-1]) == expected
 
 
 def test_with_too_many_to_name_every_model_waits() -> None:
@@ -144,11 +148,11 @@ def a_gate(store: Store) -> tuple[PodGate, list[str]]:
 def an_audit(version: int, verdict: str = "Pass") -> dict[str, Any]:
     moment, end = timestamp(NOW - HOUR), timestamp(NOW + HOUR)
     azure = {"digest": "sha256:" + "a" * 64, "observedAt": moment, "expiresAt": end, "signedBy": "platform"}
-    looks = {"azure": azure, "kubernetes": {"observedAt": moment}, "probe": {"observedAt": moment, "nodes": 1}}
+    found = {"azure": azure, "kubernetes": {"observedAt": moment}, "probe": {"observedAt": moment, "nodes": 1}}
     return {
         "kind": "EgressAudit",
         "metadata": {"name": "cluster", "uid": "u", "generation": 1, "resourceVersion": str(version)},
-        "status": {"observedGeneration": 1, "verdict": verdict, "evidence": looks},
+        "status": {"observedGeneration": 1, "verdict": verdict, "evidence": found},
     }
 
 

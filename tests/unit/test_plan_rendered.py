@@ -83,11 +83,11 @@ FIELDS: dict[str, tuple[Callable[[Manifest], object], str]] = {
 def test_another_container_or_image_in_a_pod_ends_images_pinned(what: str) -> None:
     world = a_world_with(lambda template: a_pod(template, IMAGES[what]))
     spec = spec_of(MODEL)
-    said = conditions(status(spec, world, plan(spec, world, NOW), (), NOW))
+    found_conditions = conditions(status(spec, world, plan(spec, world, NOW), (), NOW))
     for kind in ("ImagesPinned", "Ready"):
-        assert (said[kind]["status"], said[kind]["reason"]) == ("False", "NotAsRendered")
-        assert "pod 'phi-1'" in said[kind]["message"]
-        assert "image" in said[kind]["message"]
+        assert (found_conditions[kind]["status"], found_conditions[kind]["reason"]) == ("False", "NotAsRendered")
+        assert "pod 'phi-1'" in found_conditions[kind]["message"]
+        assert "image" in found_conditions[kind]["message"]
 
 
 @pytest.mark.parametrize("what", FIELDS)
@@ -95,10 +95,10 @@ def test_another_field_in_a_pod_ends_ready_and_not_images_pinned(what: str) -> N
     edit, field = FIELDS[what]
     world = a_world_with(lambda template: a_pod(template, edit))
     spec = spec_of(MODEL)
-    said = conditions(status(spec, world, plan(spec, world, NOW), (), NOW))
-    assert said["ImagesPinned"]["status"] == "True"
-    assert (said["Ready"]["status"], said["Ready"]["reason"]) == ("False", "NotAsRendered")
-    assert said["Ready"]["message"].endswith(f"differs from its template in: {field}")
+    found_conditions = conditions(status(spec, world, plan(spec, world, NOW), (), NOW))
+    assert found_conditions["ImagesPinned"]["status"] == "True"
+    assert (found_conditions["Ready"]["status"], found_conditions["Ready"]["reason"]) == ("False", "NotAsRendered")
+    assert found_conditions["Ready"]["message"].endswith(f"differs from its template in: {field}")
 
 
 def test_a_sidecar_in_the_live_template_is_named_before_any_pod_has_it() -> None:
@@ -193,10 +193,10 @@ def test_a_pod_without_its_labels_or_its_owner_ends_ready(what: str) -> None:
     edit, words = IDENTITY[what]
     world = a_world_with(a_pod_with(edit))
     spec = spec_of(MODEL)
-    said = conditions(status(spec, world, plan(spec, world, NOW), (), NOW))
-    assert (said["Ready"]["status"], said["Ready"]["reason"]) == ("False", "NotAsRendered")
-    assert f"pod 'phi-5d9c-x7k2p' {words}" in said["Ready"]["message"]
-    assert said["ImagesPinned"]["status"] == "True"
+    found_conditions = conditions(status(spec, world, plan(spec, world, NOW), (), NOW))
+    assert (found_conditions["Ready"]["status"], found_conditions["Ready"]["reason"]) == ("False", "NotAsRendered")
+    assert f"pod 'phi-5d9c-x7k2p' {words}" in found_conditions["Ready"]["message"]
+    assert found_conditions["ImagesPinned"]["status"] == "True"
 
 
 @pytest.mark.parametrize(("ago", "is_seen"), [(59, False), (60, True)])

@@ -161,9 +161,9 @@ def test_one_vantage_is_enough_for_a_fail():
 
 
 def test_an_answer_counts_even_where_the_control_was_silent():
-    said = {**called({("tls", FIRST, 443): "s/9"}), "controls": [["t"], ["t"]]}
+    fields = {**called({("tls", FIRST, 443): "s/9"}), "controls": [["t"], ["t"]]}
 
-    assert finding("probe-internet", both(said)).verdict is Verdict.FAIL
+    assert finding("probe-internet", both(fields)).verdict is Verdict.FAIL
 
 
 @pytest.mark.parametrize("answer", ["e111/8", f"e111:3.3@{FIRST}/8"], ids=["reset", "ICMP of its own"])
@@ -281,11 +281,13 @@ NAMED = Targets(
     ],
 )
 def test_proxies_and_forbidden_addresses_are_judged_where_they_are_named(check, what, answer, verdict):
-    said = sealed(NAMED, host_network=False)
+    answers = sealed(NAMED, host_network=False)
     asked = json.loads(NAMED.questions("r1/job", host_network=False))["targets"]
-    said["targets"] = [answer if row[0] == what else given for row, given in zip(asked, said["targets"], strict=True)]
+    answers["targets"] = [
+        answer if row[0] == what else given for row, given in zip(asked, answers["targets"], strict=True)
+    ]
 
-    assert finding(check, both(said, targets=NAMED)).verdict is verdict
+    assert finding(check, both(answers, targets=NAMED)).verdict is verdict
 
 
 def test_what_nobody_named_has_no_finding():
@@ -297,22 +299,22 @@ def test_what_nobody_named_has_no_finding():
     [("o/1", Verdict.FAIL), ("h200/2", Verdict.FAIL), ("h403/2", Verdict.FAIL), ("e111/1", Verdict.UNKNOWN)],
 )
 def test_a_pod_that_reaches_the_host_channel_fails(answer, verdict):
-    said = called({("http", "168.63.129.16", 32526): answer})
+    answers = called({("http", "168.63.129.16", 32526): answer})
 
-    assert finding("wireserver", both(said)).verdict is verdict
+    assert finding("wireserver", both(answers)).verdict is verdict
 
 
 def test_azure_dns_answers_pods_and_is_no_channel_of_the_host():
-    said = called({("tcp", "168.63.129.16", 53): "o/1"})
+    answers = called({("tcp", "168.63.129.16", 53): "o/1"})
 
-    assert finding("wireserver", both(said)).verdict is Verdict.PASS
+    assert finding("wireserver", both(answers)).verdict is Verdict.PASS
 
 
 def test_the_machine_itself_may_reach_the_host_channel():
-    said = called({("http", "168.63.129.16", 80): "h200/1"}, host_network=True)
+    answers = called({("http", "168.63.129.16", 80): "h200/1"}, host_network=True)
 
-    assert finding("wireserver", both(None, said)).verdict is Verdict.PASS
-    assert finding("probe-internet", both(None, said)).verdict is Verdict.PASS
+    assert finding("wireserver", both(None, answers)).verdict is Verdict.PASS
+    assert finding("probe-internet", both(None, answers)).verdict is Verdict.PASS
 
 
 # ---------------------------------------------------------------- names
@@ -390,7 +392,7 @@ def test_a_resolver_that_is_down_proves_nothing():
 )
 def test_only_allowed_resolvers_pass(servers, verdict, severity):
     asked = [*(servers or []), *({"168.63.129.16"} - set(servers or []))]
-    said = changed(
+    answers = changed(
         host_network=True,
         nameservers=servers,
         servers=asked,
@@ -398,6 +400,6 @@ def test_only_allowed_resolvers_pass(servers, verdict, severity):
         known=["r2:;/1" for _ in asked],
         clusterName=["r3:;/1" for _ in servers or []],
     )
-    found = finding("node-resolv", both(None, said), ALLOWED)
+    found = finding("node-resolv", both(None, answers), ALLOWED)
 
     assert (found.verdict, found.severity) == (verdict, severity)

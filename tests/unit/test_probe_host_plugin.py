@@ -63,10 +63,10 @@ def test_on_the_machine_it_is_medium_and_says_what_that_means() -> None:
 
 
 def test_from_a_pod_it_is_high_by_another_id() -> None:
-    said = called({("http", HOST, 32526): "h200/1"})
-    found = finding("wireserver", both(said))
+    answers = called({("http", HOST, 32526): "h200/1"})
+    found = finding("wireserver", both(answers))
     assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
-    assert finding("host-plugin", both(said)).verdict is Verdict.PASS
+    assert finding("host-plugin", both(answers)).verdict is Verdict.PASS
 
 
 def test_another_pod_on_the_host_makes_it_high() -> None:
@@ -85,22 +85,22 @@ def test_without_another_pod_on_the_host_it_stays_medium(problem: Problem | None
 
 @pytest.mark.parametrize(("answer", "verdict"), [("t", Verdict.UNKNOWN), ("o/1", Verdict.FAIL)])
 def test_an_older_probe_that_asked_no_http_proves_nothing(answer: str, verdict: Verdict) -> None:
-    said = sealed(host_network=True)
-    body = run(said, host_network=True)
+    answers = sealed(host_network=True)
+    body = run(answers, host_network=True)
     asked = json.loads(body.value["questions"])
     rows = asked["targets"]
     asked["targets"] = [["wireserver", "tcp", *row[2:]] if row[0] == "wireserver" else row for row in rows]
-    said["targets"] = [
-        answer if row[0] == "wireserver" else old for row, old in zip(rows, said["targets"], strict=True)
+    answers["targets"] = [
+        answer if row[0] == "wireserver" else old for row, old in zip(rows, answers["targets"], strict=True)
     ]
-    older = run(said, host_network=True, questions=json.dumps(asked))
+    older = run(answers, host_network=True, questions=json.dumps(asked))
     assert finding("host-plugin", [both()[0], older]).verdict is verdict
 
 
 @pytest.mark.parametrize("answer", ["e111/1", "h200", "hello", "h", "xValueError"])
 def test_what_is_not_clear_never_passes(answer: str) -> None:
-    said = called({("http", HOST, 32526): answer}, host_network=True)
-    assert finding("host-plugin", both(None, said)).verdict is not Verdict.PASS
+    answers = called({("http", HOST, 32526): answer}, host_network=True)
+    assert finding("host-plugin", both(None, answers)).verdict is not Verdict.PASS
 
 
 @pytest.mark.parametrize(("raw", "reading"), [("h200/3", Reading.HTTP_ANSWERED), ("h403", Reading.HTTP_ANSWERED)])
@@ -119,7 +119,7 @@ def listener() -> Iterator[tuple[socket.socket, list[bytes]]]:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "expected"),
     [
         (b"HTTP/1.1 200 OK\r\n\r\n", "h200"),
         (b"HTTP/1.1 403 No\r\n\r\n", "h403"),
@@ -129,7 +129,7 @@ def listener() -> Iterator[tuple[socket.socket, list[bytes]]]:
     ],
 )
 def test_the_probe_asks_for_versions_and_reads_the_status(
-    listener: tuple[socket.socket, list[bytes]], answer: bytes, said: str, monkeypatch: pytest.MonkeyPatch
+    listener: tuple[socket.socket, list[bytes]], answer: bytes, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, kept = listener
     port = server.getsockname()[1]
@@ -145,7 +145,7 @@ def test_the_probe_asks_for_versions_and_reads_the_status(
     serving.start()
     (answered,) = race([calling.http("127.0.0.1", port, 5.0)])
     serving.join()
-    assert answered.partition("/")[0] == said
+    assert answered.partition("/")[0] == expected
     assert kept[0].startswith(b"GET /versions HTTP/1.1\r\nHost: 127.0.0.1\r\n")
 
 

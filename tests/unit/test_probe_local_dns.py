@@ -33,21 +33,21 @@ def _judged(
     *servers: str, label: str | None = None, profile: Any = None, node: str = "gpu-0", refused: bool = False
 ) -> Finding:
     """What node-resolv says of a node with these resolvers; `label` on its Node, `profile` on its pool."""
-    said: dict[Question, Answer] = {question(CLUSTER): Answer(tuple(both(None, _host(*servers))))}
+    seen: dict[Question, Answer] = {question(CLUSTER): Answer(tuple(both(None, _host(*servers))))}
     sources: list[Any] = ["probe"]
     if label is not None:
         sources.append("kube")
         nodes = [manifest(Node, node, labels={LABEL: label})]
-        said |= answers(nodes, [Node] if refused else [])
+        seen |= answers(nodes, [Node] if refused else [])
     if profile is not None:
         sources.append("azure")
         pool = {"name": "gpu", "count": 1, "localDNSProfile": profile}
         body = {"id": CLUSTER, "properties": {"agentPoolProfiles": [{"name": "other"}, pool]}}
         asked = Question("azure", "get", ManagedCluster.TYPE, CLUSTER, ManagedCluster.API_VERSION)
-        said[asked] = Answer((Body(body, (Evidence(f"GET {CLUSTER}", 200),)),))
+        seen[asked] = Answer((Body(body, (Evidence(f"GET {CLUSTER}", 200),)),))
     (check,) = (one for one in probe.CHECKS if one.page.id == "node-resolv")
     policy = Policy(allowedDnsServers=("10.0.0.4",))
-    (found,) = findings_of(check, Estate(CLUSTER, sources, said), policy)
+    (found,) = findings_of(check, Estate(CLUSTER, sources, seen), policy)
     return found
 
 

@@ -33,8 +33,8 @@ def told(**documents: object) -> list:
 
 def lb(*addresses: str, more: int | None = 0) -> dict:
     """The document with these frontends; without `more`, as an older probe tells it."""
-    told = {"public": list(addresses), "outboundRules": 0, **({} if more is None else {"more": more})}
-    return {"loadbalancer": [200, told]}
+    fields = {"public": list(addresses), "outboundRules": 0, **({} if more is None else {"more": more})}
+    return {"loadbalancer": [200, fields]}
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def longest_answer(targets: Targets) -> dict:
     address = "2001:db8:1234:5678:9abc:def0:1234:5678"
     servers = [address] * (3 + len(asked["resolvers"]))
     resolved = f"r0:{address},{address},{address};login.microsoftonline.com/10000"
-    told = sealed(host_network=True)["metadata"]
+    answers = sealed(host_network=True)["metadata"]
     return {
         "v": 1,
         "run": asked["run"],
@@ -98,7 +98,7 @@ def longest_answer(targets: Targets) -> dict:
         "clusterName": [resolved] * 3,
         "imds": ["e113:3.13@255.255.255.255/10000"] * 3,
         "servers": servers,
-        "metadata": {**told, "network": [200, ["255.255.255.255"] * 4]},
+        "metadata": {**answers, "network": [200, ["255.255.255.255"] * 4]},
         "v4": ["255.255.255.255 eth00000000"] * 2,
         "v6": [f"{address} eth00000000"] * 2,
         "v6Addresses": [address] * 2,

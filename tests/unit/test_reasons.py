@@ -44,8 +44,8 @@ def test_remedy_of_what_needs_a_human_is_not_to_wait(reason):
 @every_reason
 def test_reason_is_said_somewhere(reason):
     """A reason that nothing says is a page that nobody needs."""
-    said = re.compile(rf"\bReason\.{reason.name}\b")
-    assert any(said.search(file.read_text()) for file in PRODUCT.rglob("*.py"))
+    pattern = re.compile(rf"\bReason\.{reason.name}\b")
+    assert any(pattern.search(file.read_text()) for file in PRODUCT.rglob("*.py"))
 
 
 def test_every_reason_is_found_by_its_word():

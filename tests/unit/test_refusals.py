@@ -43,15 +43,15 @@ POLICY = (
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else value,
 )
 def test_every_no_has_its_reason_and_names_the_object(error, reason):
-    said = refusal(SUBJECT, error)
-    assert said.reason is reason
-    assert said.message.startswith("Deployment 'llama': ")
+    message = refusal(SUBJECT, error)
+    assert message.reason is reason
+    assert message.message.startswith("Deployment 'llama': ")
 
 
 def test_lost_permission_names_verb_and_resource():
-    said = refusal(SUBJECT, Forbidden(RBAC, status=403))
-    assert "may not 'patch' resource 'deployments'" in said.message
-    assert "manifests/" in said.message
+    message = refusal(SUBJECT, Forbidden(RBAC, status=403))
+    assert "may not 'patch' resource 'deployments'" in message.message
+    assert "manifests/" in message.message
 
 
 @pytest.mark.parametrize("text", [POLICY, "Deployment.apps is invalid: spec.replicas: must not be negative"])

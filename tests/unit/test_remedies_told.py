@@ -75,16 +75,16 @@ HARMLESS = {
 
 
 def test_the_vocabulary_is_documented() -> None:
-    told = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     by_a_finding = {*FROM_THE_RESOURCE, *FROM_THE_CLUSTER, *FROM_THE_CHECK}
-    assert [name for name in sorted(by_a_finding) if f"`{name}`" not in told] == []
+    assert [name for name in sorted(by_a_finding) if f"`{name}`" not in text] == []
     assert not CHOSEN.keys() & by_a_finding
 
 
 def test_what_aks_manages_is_told_so_with_the_way_that_lasts() -> None:
     around, managed = RemedyContext(CLUSTER, "MC_rg"), BALANCER.format("mc_RG")
-    told = remedy_told(DELETE, "Ask AKS:\naz aks update --name CLUSTER_NAME", managed, around)
-    assert told == f"{IN_THE_NODE_GROUP} Ask AKS:\naz aks update --name aks"
+    remedy = remedy_told(DELETE, "Ask AKS:\naz aks update --name CLUSTER_NAME", managed, around)
+    assert remedy == f"{IN_THE_NODE_GROUP} Ask AKS:\naz aks update --name aks"
     assert remedy_told(DELETE, "", managed, around) == f"{IN_THE_NODE_GROUP}\naz network lb delete --ids {managed}"
 
 
@@ -99,6 +99,6 @@ def test_what_aks_manages_is_told_so_with_the_way_that_lasts() -> None:
     ],
 )
 def test_what_changes_nothing_there_is_told_as_it_is(text: str, group: str, node_group: str) -> None:
-    told = remedy_told(text, "Something else.", BALANCER.format(group), RemedyContext(CLUSTER, node_group))
-    assert IN_THE_NODE_GROUP not in told
-    assert "Something else." not in told
+    remedy = remedy_told(text, "Something else.", BALANCER.format(group), RemedyContext(CLUSTER, node_group))
+    assert IN_THE_NODE_GROUP not in remedy
+    assert "Something else." not in remedy

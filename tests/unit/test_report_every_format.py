@@ -42,14 +42,14 @@ FORMS: dict[str, Callable[[Report], str]] = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_who_ran_it_and_with_which_files(form: str) -> None:
-    told = " ".join(FORMS[form](REPORT).split())
-    assert all(one in told for one in (RUN.by, RUN.policy, RUN.exceptions) if one)
+    text = " ".join(FORMS[form](REPORT).split())
+    assert all(one in text for one in (RUN.by, RUN.policy, RUN.exceptions) if one)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_report_that_does_not_say_who_ran_it_names_no_file(form: str) -> None:
-    told = FORMS[form](replace(REPORT, run=None))
-    assert not re.search(r'run[- ]by|"run"|policy-file|exceptions-file', told, re.IGNORECASE)
+    text = FORMS[form](replace(REPORT, run=None))
+    assert not re.search(r'run[- ]by|"run"|policy-file|exceptions-file', text, re.IGNORECASE)
 
 
 def wanted() -> list[Told]:
@@ -79,28 +79,28 @@ def test_lists_are_in_the_order_of_fixing(read: Callable[[], Iterable[Told]]) ->
 
 
 def test_json_has_the_causes_in_the_order_of_fixing_each_by_check_and_resource() -> None:
-    told = json.loads(as_json(REPORT))["causes"]
-    assert [cause["id"] for cause in told] == [cause.id for cause in causes_of(REPORT.findings, {})]
-    for cause in told:
+    document = json.loads(as_json(REPORT))["causes"]
+    assert [cause["id"] for cause in document] == [cause.id for cause in causes_of(REPORT.findings, {})]
+    for cause in document:
         settles = [(one["check"], one["resource"].lower()) for one in cause["settles"]]
         assert settles == sorted(settles)
 
 
 def test_cases_of_a_suite_are_in_the_order_of_fixing() -> None:
     for suite in Xml.fromstring(as_junit(REPORT, pages())).iter("testsuite"):
-        told = [
+        found = [
             (case.attrib["classname"].removeprefix("hermetic."), case.attrib["name"]) for case in suite.iter("testcase")
         ]
-        open_ = [one for one in told if one in set(wanted())]
+        open_ = [one for one in found if one in set(wanted())]
         assert open_ == [one for one in wanted() if one in set(open_)]
 
 
 @pytest.mark.parametrize("form", ["sarif", "junit", "openreports", "oscal"])
 def test_tools_are_told_the_cause_of_each_finding(form: str) -> None:
-    told: Any = FORMS[form](REPORT)
+    text: Any = FORMS[form](REPORT)
     causes = causes_of(REPORT.findings, pages())
     assert len(causes) > 3
-    assert [cause for cause in causes if cause.id not in told and f"{cause.number} {cause.title}" not in told] == []
+    assert [cause for cause in causes if cause.id not in text and f"{cause.number} {cause.title}" not in text] == []
 
 
 def test_what_is_kept_of_a_report_that_is_too_large_is_the_worst_in_the_order_of_fixing() -> None:

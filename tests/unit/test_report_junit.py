@@ -48,10 +48,10 @@ def test_a_failure_says_severity_path_remedy_and_evidence():
     assert case.attrib["name"] == NODES
     assert failure.attrib["type"] == "critical"
     assert failure.attrib["message"].startswith("defaultOutboundAccess is not set")
-    told = failure.text or ""
-    assert "path: subnet snet-nodes -> default outbound -> internet" in told
-    assert "remedy: az network vnet subnet update" in told
-    assert re.search(r"evidence: GET .*: 200 sha256:[0-9a-f]{64}", told)
+    text = failure.text or ""
+    assert "path: subnet snet-nodes -> default outbound -> internet" in text
+    assert "remedy: az network vnet subnet update" in text
+    assert re.search(r"evidence: GET .*: 200 sha256:[0-9a-f]{64}", text)
 
 
 def test_a_suite_is_a_family_and_says_what_was_asked():

@@ -25,8 +25,8 @@ def test_the_first_words_are_the_verdict_and_why():
 
 
 def test_what_decides_comes_first_and_what_is_fine_last():
-    told = [line.text for line in lines(a_failing_report(), pages()) if line.tone is Tone.STRONG]
-    headings = [text for text in told if text.endswith(")") and not text.startswith(" ")]
+    found = [line.text for line in lines(a_failing_report(), pages()) if line.tone is Tone.STRONG]
+    headings = [text for text in found if text.endswith(")") and not text.startswith(" ")]
     assert headings == [
         "What to fix, in this order (6)",
         "1  Turn default outbound access off and replace addresses that were given (2)",

@@ -19,8 +19,8 @@ def flags_of_every_version() -> dict[str, set[str]]:
     """Every flag of every supported vLLM release, with its other spellings."""
     flags: dict[str, set[str]] = {}
     for table in sorted(TABLES.glob("*.json")):
-        for flag, said in json.loads(table.read_text(encoding="utf-8"))["flags"].items():
-            flags.setdefault(flag, set()).update(said.get("aliases", ()), said.get("negations", ()))
+        for flag, document in json.loads(table.read_text(encoding="utf-8"))["flags"].items():
+            flags.setdefault(flag, set()).update(document.get("aliases", ()), document.get("negations", ()))
     return flags
 
 

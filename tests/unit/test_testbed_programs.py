@@ -98,10 +98,10 @@ def test_long_build_shows_that_it_is_alive(
 
     programs(little.name)
 
-    said = capsys.readouterr().err.splitlines()
-    assert "little: building little" in said[0]
-    assert "little: still building (0 s)" in said[1]
-    assert "little: built in" in said[-1]
+    output = capsys.readouterr().err.splitlines()
+    assert "little: building little" in output[0]
+    assert "little: still building (0 s)" in output[1]
+    assert "little: built in" in output[-1]
 
 
 def test_changed_source_is_built_beside_the_old_one(little: Family) -> None:
@@ -168,7 +168,7 @@ def test_unknown_family_is_refused_with_the_known_ones(capsys: pytest.CaptureFix
 def test_the_demo_builds_what_it_can_run_and_no_more(user: int, families: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "id").write_text(f"#!/bin/sh\necho {user}\n")
     (tmp_path / "id").chmod(0o755)
-    said = subprocess.run(
+    ran = subprocess.run(
         ["make", "--dry-run", "demo"],
         cwd=builds.MODULES.parents[1],
         env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
@@ -176,5 +176,5 @@ def test_the_demo_builds_what_it_can_run_and_no_more(user: int, families: tuple[
         text=True,
         check=True,
     )
-    built = re.findall(r"-m testbed programs([^>]*)", said.stdout)
+    built = re.findall(r"-m testbed programs([^>]*)", ran.stdout)
     assert [names.split() for names in built] == [list(families)]

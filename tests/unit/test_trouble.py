@@ -116,12 +116,12 @@ def test_cause_that_the_engine_named_is_told_from_the_first_end_on(fate, state):
 
 def test_same_crash_reads_the_same_at_every_restart():
     crash = CRASHES["crash-loop-kv-cache"]
-    told = {
+    seen = {
         of_container(a_container(state, lastState=ended(1, crash.message), restartCount=count))
         for state_name, state in {"off": waiting("CrashLoopBackOff", "back-off 5m0s"), "on": {"running": {}}}.items()
         for count in range(1, 50)
     }
-    assert len(told) == 1
+    assert len(seen) == 1
 
 
 def test_unexplained_end_is_forgiven_once_and_then_told_with_its_last_words():
@@ -248,8 +248,8 @@ def test_other_warnings_are_told_by_the_state_itself(reason):
 
 def of_deployment(*conditions: dict[str, Any], generation: int = 1) -> PodDiagnosis | None:
     manifest = a_baked_model("llama")
-    said = {"observedGeneration": generation, "conditions": list(conditions)}
-    world = reporting_of(a_world(OWNER, children=children_of(manifest)), "Deployment", said)
+    fields = {"observedGeneration": generation, "conditions": list(conditions)}
+    world = reporting_of(a_world(OWNER, children=children_of(manifest)), "Deployment", fields)
     return trouble(spec_of(manifest), world, NOW)
 
 
@@ -275,8 +275,8 @@ def test_pods_that_are_refused_are_told_by_the_deployment(message, reason):
 
 def test_refusal_does_not_name_a_pod_that_will_have_another_name_at_the_next_attempt():
     said = "is forbidden: exceeded quota: gpus"
-    told = {of_deployment(replica_failure(f'pods "llama-7d9-{chance}" {said}')) for chance in ("abcde", "fghij")}
-    assert told == {PodDiagnosis(Reason.QUOTA_EXCEEDED, "pods are refused: exceeded quota: gpus")}
+    seen = {of_deployment(replica_failure(f'pods "llama-7d9-{chance}" {said}')) for chance in ("abcde", "fghij")}
+    assert seen == {PodDiagnosis(Reason.QUOTA_EXCEEDED, "pods are refused: exceeded quota: gpus")}
 
 
 def test_deadline_of_the_deployment_is_the_last_resort():
@@ -342,12 +342,12 @@ def test_bare_status_of_a_young_pod_is_read_without_complaint(status):
 
 
 @pytest.mark.parametrize(
-    ("seconds_ago", "told"), [(0, False), (2, False), (3, True), (3600, True), (-3600, True)],
+    ("seconds_ago", "is_reported"), [(0, False), (2, False), (3, True), (3600, True), (-3600, True)],
     ids=["now", "just now", "long enough", "long ago", "by a clock that is ahead"],
 )  # fmt: skip
-def test_a_pod_that_the_scheduler_has_only_just_refused_is_no_news(seconds_ago: int, told: bool) -> None:
+def test_a_pod_that_the_scheduler_has_only_just_refused_is_no_news(seconds_ago: int, is_reported: bool) -> None:
     pod = unschedulable_pod("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.")
     moment = (NOW - timedelta(seconds=seconds_ago)).strftime("%Y-%m-%dT%H:%M:%SZ")
     pod["status"]["conditions"][0]["lastTransitionTime"] = moment
     seen = found(pod)
-    assert (seen is not None) is told
+    assert (seen is not None) is is_reported

@@ -182,16 +182,16 @@ class TestTheOperator:
 def test_the_gpu_operator_in_the_docs_is_a_list_of_agents() -> None:
     page = (Path(__file__).parents[2] / "docs" / "audit.md").read_text()
     [block] = [one for one in page.split("```") if one.startswith("yaml\n# part of policy.yaml")]
-    told = yaml.safe_load(block.removeprefix("yaml\n"))
-    assert len(Policy.model_validate({"allowedRegistries": [REGISTRY], **told}).trusted_node_agents) == 15
+    document = yaml.safe_load(block.removeprefix("yaml\n"))
+    assert len(Policy.model_validate({"allowedRegistries": [REGISTRY], **document}).trusted_node_agents) == 15
 
 
 def _documented(text: str) -> list[dict[str, str]]:
     """The entries of this block of docs/audit.md, with the registry of the textbook estates."""
     page = (Path(__file__).parents[2] / "docs" / "audit.md").read_text()
     [block] = [one for one in page.split("```") if one.startswith(f"yaml\n{text}")]
-    told = yaml.safe_load(block.removeprefix("yaml\n").replace("contoso.azurecr.io", own.REGISTRY))
-    return [{**one, "image": one["image"].partition("@")[0]} for one in told["trustedNodeAgents"]]
+    document = yaml.safe_load(block.removeprefix("yaml\n").replace("contoso.azurecr.io", own.REGISTRY))
+    return [{**one, "image": one["image"].partition("@")[0]} for one in document["trustedNodeAgents"]]
 
 
 @pytest.mark.parametrize(

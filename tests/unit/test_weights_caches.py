@@ -80,9 +80,9 @@ def test_caches_are_staged_for_their_key_and_nothing_else_of_the_twin(model, sha
     assert json.loads(written)["key"]["gpu"] == "H100-80GB"
     for path in share.rglob("*"):
         assert path.stat().st_mode & 0o777 == (0o755 if path.is_dir() else 0o644), path
-    told = json.loads(ran.out.splitlines()[-1])
-    assert told["caches"] == [{"engine": "vllm", "version": "0.32.0", "gpu": "H100-80GB", "tensorParallelSize": 1}]
-    assert hermetic("verify", share, "--digest", told["digest"]).code == 0
+    document = json.loads(ran.out.splitlines()[-1])
+    assert document["caches"] == [{"engine": "vllm", "version": "0.32.0", "gpu": "H100-80GB", "tensorParallelSize": 1}]
+    assert hermetic("verify", share, "--digest", document["digest"]).code == 0
 
 
 def test_what_stage_prints_is_what_the_deployment_needs(model, share, cache, tmp_path):

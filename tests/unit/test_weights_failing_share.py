@@ -36,8 +36,8 @@ def verified(tmp_path: Path) -> Ran:
 
 
 def findings(tmp_path: Path) -> list[tuple[str, str]]:
-    told = json.loads((tmp_path / "log").read_text())
-    return [(each["reason"], each["file"]) for each in told["findings"]]
+    document = json.loads((tmp_path / "log").read_text())
+    return [(each["reason"], each["file"]) for each in document["findings"]]
 
 
 @pytest.mark.usefixtures("share")

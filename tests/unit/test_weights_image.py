@@ -52,15 +52,15 @@ def test_a_signed_image_unpacks_to_weights_that_verify(tmp_path: Path) -> None:
     private, public = keys(tmp_path)
     ran = hermetic("stage", model, tmp_path / "image", "--format", "oci", "--key", private, "--read-back", "-o", "json")
     assert ran.code == 0, ran.err
-    told = json.loads(ran.out.splitlines()[-1])
+    document = json.loads(ran.out.splitlines()[-1])
     image = LayoutOnDisk(tmp_path / "image")
-    assert image.digest == told["image"]
-    assert image.manifest["annotations"] == {oci.ROOT_DIGEST: told["digest"]}
+    assert image.digest == document["image"]
+    assert image.manifest["annotations"] == {oci.ROOT_DIGEST: document["digest"]}
     assert image.members()[:-1] == [[name] for name in SHARDS]
     assert {".hermetic/manifest.json", ".hermetic/model.sig", "config.json"} <= set(image.members()[-1])
     root = image.unpack(tmp_path / "root")
     assert of_the_model(root) == contents(model)
-    assert hermetic("verify", root, "--public-key", public, "--digest", told["digest"]).code == 0
+    assert hermetic("verify", root, "--public-key", public, "--digest", document["digest"]).code == 0
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
 
 

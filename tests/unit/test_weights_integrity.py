@@ -315,8 +315,8 @@ def test_every_finding_is_an_event_and_has_a_command(world, reason):
     before, after = (
         status(spec, seen, plan(spec, seen, NOW), (), NOW) for seen in (world, found_in(world, failed(reason)))
     )
-    said = [one for one in announcements(before, after) if one.action == "VerifyWeights"]
-    assert [(one.severity, one.reason) for one in said] == ([] if reason.is_unknown else [("Warning", reason.value)])
+    found = [one for one in announcements(before, after) if one.action == "VerifyWeights"]
+    assert [(one.severity, one.reason) for one in found] == ([] if reason.is_unknown else [("Warning", reason.value)])
     remedy = remedy_for(reason.value, "inference", "llama", "llama-0", "")
     assert remedy is not None
     assert remedy.commands == ("kubectl logs llama-0 --namespace inference --container verify-weights",)

@@ -45,15 +45,15 @@ def facts_in(folder: Path) -> dict:
 def test_the_facts_of_a_staged_cache_name_its_profiles(cache: Path, tmp_path: Path):
     ran = hermetic("stage", cache, tmp_path / "staged", "-o", "json")
     assert ran.code == 0, ran.err
-    told = json.loads(ran.out.splitlines()[-1])
-    assert not any("no facts" in one for one in told["advice"])
+    document = json.loads(ran.out.splitlines()[-1])
+    assert not any("no facts" in one for one in document["advice"])
     assert facts_in(tmp_path / "staged")["nimProfiles"] == [
         {"id": IDS[0], "name": "tensorrt_llm-h100-fp8-tp2-pp1-throughput-2330:10de-ed15592b-1"},
         {"id": IDS[1], "name": "vllm-bf16-tp2-pp1"},
     ]
-    assert hermetic("verify", tmp_path / "staged", "--digest", told["digest"]).code == 0
+    assert hermetic("verify", tmp_path / "staged", "--digest", document["digest"]).code == 0
     listed_again = hermetic("manifest", tmp_path / "staged", "--links", "-o", "json")
-    assert json.loads(listed_again.out)["files"] == told["files"]
+    assert json.loads(listed_again.out)["files"] == document["files"]
 
 
 def test_what_staging_writes_does_not_change_the_facts(cache: Path, tmp_path: Path):

@@ -57,12 +57,12 @@ def share(tmp_path: Path) -> Path:
 def test_a_staged_model_is_the_same_and_verifies(model: Path, share: Path) -> None:
     ran = hermetic("stage", model, share / "llama", "--read-back", "-o", "json")
     assert ran.code == 0, ran.err
-    told = json.loads(ran.out.splitlines()[-1])
+    document = json.loads(ran.out.splitlines()[-1])
     assert without_manifest(share / "llama") == contents(model)
     assert list(share.iterdir()) == [share / "llama"]
-    assert hermetic("verify", share / "llama", "--digest", told["digest"]).code == 0
+    assert hermetic("verify", share / "llama", "--digest", document["digest"]).code == 0
     assert hermetic("manifest", share / "llama", "-o", "json").code == 0
-    assert json.loads(hermetic("verify", share / "llama", "-o", "json").out)["digest"] == told["digest"]
+    assert json.loads(hermetic("verify", share / "llama", "-o", "json").out)["digest"] == document["digest"]
 
 
 def test_modes_let_every_user_of_a_pod_read(model: Path, share: Path) -> None:

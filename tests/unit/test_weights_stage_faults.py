@@ -178,7 +178,7 @@ def refusal(source: Path, destination: Path, options: Options) -> str:
 
 @pytest.mark.parametrize("image", [None, ImageOptions()], ids=["folder", "image"])
 @pytest.mark.parametrize(
-    ("call", "code", "told"),
+    ("call", "code", "expected"),
     [
         ("pwrite", errno.EIO, "Input/output error"),
         ("pwrite", errno.ENOSPC, "the destination is full"),
@@ -188,7 +188,7 @@ def refusal(source: Path, destination: Path, options: Options) -> str:
     ],
 )  # fmt: skip
 def test_a_write_that_fails_anywhere_is_told_and_taken_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, code: int, told: str, image: ImageOptions | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, code: int, expected: str, image: ImageOptions | None
 ) -> None:
     """The error comes at one write after another, until one run has no write left to fail."""
     monkeypatch.setattr("hermetic.weights.layers.LARGE", 2**17)
@@ -209,7 +209,7 @@ def test_a_write_that_fails_anywhere_is_told_and_taken_up(
         left[0] = number
         if (message := refusal(source, destination, options)) == "":
             break
-        assert told in message
+        assert expected in message
         stopped += 1
         if destination.exists():  # the last write is that of the rename: the model is there, and may not be durable
             break

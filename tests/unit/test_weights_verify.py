@@ -270,10 +270,10 @@ def test_the_termination_message_is_small_and_names_the_file(model: tuple[Path, 
         (folder / f"{number:03d}-{'ü' * 100}").write_text("")
     flip_a_bit(folder / SHARD)
     hermetic("verify", folder, "--public-key", public, "--termination-log", message)
-    told = json.loads(message.read_bytes())
+    document = json.loads(message.read_bytes())
     assert len(message.read_bytes()) <= 4096
-    assert told["findings"][0]["reason"] == "FileNotListed"
-    assert len(told["findings"]) + told["omitted"] == 201
+    assert document["findings"][0]["reason"] == "FileNotListed"
+    assert len(document["findings"]) + document["omitted"] == 201
 
 
 def test_an_unwritable_termination_log_hides_nothing(model: tuple[Path, Path], tmp_path: Path) -> None:
@@ -377,8 +377,8 @@ def test_keys_and_roots_are_taken_as_text_too(tmp_path: Path) -> None:
     _, other = keys(tmp_path, "other")
     signed(folder, private)
     assert verified(folder, "--public-key-pem", public.read_text())[1] == []
-    told = hermetic("verify", folder, "--public-key-pem", public.read_text(), "-o", "json")
-    assert json.loads(told.out)["signedBy"] == f"key {hashlib.sha256(public.read_bytes()).hexdigest()[:16]}"
+    ran = hermetic("verify", folder, "--public-key-pem", public.read_text(), "-o", "json")
+    assert json.loads(ran.out)["signedBy"] == f"key {hashlib.sha256(public.read_bytes()).hexdigest()[:16]}"
     assert verified(folder, "--public-key-pem", other.read_text())[1] == [("WrongKey", "")]
     assert verified(folder, "--public-key-pem", other.read_text(), "--public-key", public)[1] == []
     unusable = hermetic("verify", folder, "--public-key-pem", "-----BEGIN PUBLIC KEY-----")

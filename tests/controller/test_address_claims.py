@@ -87,7 +87,7 @@ BOB = (asking("bob", created=9), service("bob", created=9, has=ADDRESS))
     ],
     ids=["older", "older and accepted", "never to be served", "deleted and held by a finalizer"],
 )
-def test_nobody_takes_an_address_from_who_holds_it(alice):
+def test_an_address_is_taken_from_no_deployment_that_holds_it(alice):
     assert holders(a_store(*alice, *BOB), "alice", "bob") == {"alice": "bob/m", "bob": ""}
     assert holders(a_store(*BOB, *alice), "alice", "bob") == {"alice": "bob/m", "bob": ""}
 
@@ -112,7 +112,7 @@ def test_a_service_that_asks_for_something_else_is_no_claim():
         asking("alice", created=1, address=None),
     ],
 )
-def test_who_can_never_have_it_keeps_nobody_from_it(alice):
+def test_a_deployment_that_can_never_have_it_blocks_no_other(alice):
     assert holders(a_store(alice, asking("bob", created=9)), "bob") == {"bob": ""}
 
 
@@ -121,13 +121,13 @@ def test_of_those_who_wait_the_first_created_is_next():
     assert holders(a_store(*waiting), "b", "c", "d") == {"b": "", "c": "b/m", "d": "b/m"}
 
 
-def test_a_namespace_that_may_not_ask_for_it_keeps_nobody_from_it():
+def test_a_namespace_that_may_not_ask_for_it_blocks_no_other():
     lines = [{"ranges": ["10.13.76.32/28"], "namespaces": ["bob"]}]
     store = a_store(asking("alice", created=1), asking("bob", created=9), addresses=lines)
     assert holders(store, "bob") == {"bob": ""}
 
 
-def test_everybody_who_waits_looks_again_when_a_service_lets_the_address_go():
+def test_every_waiting_model_is_reconciled_when_a_service_releases_the_address():
     store = a_store(*BOB, asking("alice", created=1), asking("carol", created=2))
     gone = service("bob", created=9, has=ADDRESS)
     assert {("alice", "m"), ("carol", "m")} <= store.drop(gone)

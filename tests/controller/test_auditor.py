@@ -62,7 +62,7 @@ def test_the_look_that_is_missing_is_the_one_that_is_named() -> None:
     virtually(scenario)
 
 
-def test_a_public_load_balancer_of_somebody_else_is_seen_within_seconds_and_so_is_its_end() -> None:
+def test_a_foreign_public_load_balancer_is_seen_within_seconds_and_so_is_its_end() -> None:
     async def scenario(cluster: ClusterInMemory) -> None:
         cluster.put(PUBLIC)
         await rest(3)

@@ -119,7 +119,7 @@ def test_a_restart_after_the_answers_were_removed_says_nothing_until_there_are_n
     virtually(scenario)
 
 
-def test_what_somebody_writes_into_the_status_is_put_right() -> None:
+def test_a_foreign_write_to_the_status_is_corrected() -> None:
     async def scenario(cluster: ClusterInMemory) -> None:
         cluster.put(PUBLIC)
         await rest(3)

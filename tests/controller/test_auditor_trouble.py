@@ -121,7 +121,7 @@ def test_a_defect_in_a_check_ends_in_unknown_and_not_in_the_last_pass(monkeypatc
 
 
 @pytest.mark.parametrize("error", [Forbidden, Rejected], ids=["forbidden", "rejected"])
-def test_a_report_that_nobody_takes_holds_up_no_verdict(error: type[HermeticError]) -> None:
+def test_a_report_that_cannot_be_published_delays_no_verdict(error: type[HermeticError]) -> None:
     async def scenario() -> None:
         cluster = a_cluster()
         cluster.put(an_attestation())

@@ -166,7 +166,7 @@ def test_the_server_may_ask_for_patience() -> None:
 
 
 @pytest.mark.parametrize("bad", [an_event(666), an_event(666, "ADDED")])
-def test_an_object_that_nobody_understands_hides_no_other(bad: Event) -> None:
+def test_a_malformed_object_hides_no_other(bad: Event) -> None:
     found = followed([[bad, an_event(667)]])
     assert found.seen == [("at-667", False)]
 

@@ -149,7 +149,7 @@ def test_a_restart_with_nothing_new_starts_what_was_asked_for() -> None:
     away(lambda _: None, then, hours=0.5)
 
 
-def test_a_pass_that_somebody_else_wrote_opens_nothing() -> None:
+def test_a_pass_written_by_another_process_opens_nothing() -> None:
     async def scenario(cluster: ClusterInMemory) -> None:
         cluster.put(PUBLIC)
         await rest(10)

@@ -20,7 +20,7 @@ from tests.fakes.virtual_loop import virtually
 from tests.scenarios import an_image_volume_model
 
 
-def test_one_poisoned_object_among_200_backs_off_and_holds_up_nobody() -> None:
+def test_one_poisoned_object_among_200_backs_off_and_delays_no_other() -> None:
     async def scenario() -> None:
         cluster = ClusterInMemory()
         attempts: list[float] = []
@@ -141,7 +141,7 @@ def test_answers_of_429_to_two_deployments_hold_up_all_of_them_for_half_a_minute
 @pytest.mark.parametrize(
     "outage", [lambda: Unreachable("refused"), lambda: ServerTrouble("no leader", status=503)], ids=["refused", "503"]
 )
-def test_an_outage_of_ten_minutes_is_over_for_everybody_within_half_a_minute(
+def test_an_outage_of_ten_minutes_is_over_for_every_model_within_half_a_minute(
     outage: Callable[[], HermeticError],
 ) -> None:
     async def scenario() -> None:
@@ -291,7 +291,7 @@ def test_it_does_not_start_without_what_a_decision_rests_on() -> None:
     virtually(scenario)
 
 
-def test_conditions_are_counted_when_somebody_scrapes() -> None:
+def test_conditions_are_counted_at_each_scrape() -> None:
     async def scenario() -> None:
         cluster = ClusterInMemory()
         async with running(cluster) as operator:
@@ -333,7 +333,7 @@ def test_it_asks_to_be_restarted_when_a_write_never_ends() -> None:
     virtually(scenario)
 
 
-def test_a_bug_in_one_reconcile_is_retried_and_kills_nobody() -> None:
+def test_a_bug_in_one_reconcile_is_retried_and_stops_no_worker() -> None:
     async def scenario() -> None:
         cluster = ClusterInMemory()
 

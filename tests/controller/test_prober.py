@@ -107,7 +107,7 @@ def test_the_answers_stay_for_longer_than_they_count() -> None:
     virtually(scenario)
 
 
-def test_a_round_that_nobody_answers_is_incomplete_and_tried_again_before_the_hour() -> None:
+def test_a_round_without_answers_is_incomplete_and_tried_again_before_the_hour() -> None:
     async def scenario() -> None:
         cluster = a_cluster()
         silent(cluster)

@@ -133,7 +133,7 @@ def test_a_child_belongs_to_the_controller_that_it_names_whatever_its_labels_say
     assert version_of(store) == "5"
 
 
-def test_whoever_waits_for_an_address_is_told_when_it_becomes_free(store: Store) -> None:
+def test_a_deployment_that_waits_for_an_address_is_queued_when_it_becomes_free(store: Store) -> None:
     store.put(the_model("first", address="10.0.0.9", version=2))
     store.put(the_model("second", address="10.0.0.9", version=3))
     second = store.snapshot(("team-a", "second"))

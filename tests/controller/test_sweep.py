@@ -92,7 +92,7 @@ def test_a_volume_that_lingers_is_told_to_go_once() -> None:
     virtually(scenario)
 
 
-def test_a_volume_whose_deployment_vanished_while_nobody_looked_is_found() -> None:
+def test_a_volume_whose_deployment_vanished_while_no_operator_ran_is_found() -> None:
     async def scenario() -> None:
         cluster = ClusterInMemory()
         async with running(cluster):

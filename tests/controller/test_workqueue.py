@@ -208,7 +208,7 @@ def test_many_workers_empty_it_without_losing_a_key() -> None:
     virtually(scenario)
 
 
-def test_a_parked_key_comes_at_the_end_of_its_time_whoever_asks_for_it_sooner() -> None:
+def test_a_parked_key_comes_at_the_end_of_its_time_although_it_is_added_again() -> None:
     """The earlier wish must not replace the end of the parking: it would be turned away, and nothing would be left."""
 
     async def scenario() -> None:

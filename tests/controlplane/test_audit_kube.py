@@ -254,7 +254,7 @@ def definition(group: str, version: str, plural: str, kind: str) -> Manifest:
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
-async def test_a_kind_without_a_definition_is_shown_absent_to_anybody(auditor: Callable[..., Path]) -> None:
+async def test_a_kind_without_a_definition_is_absent_for_every_account(auditor: Callable[..., Path]) -> None:
     async with connected(auditor()) as kube:
         asked = question(StaticGatewayConfiguration, "")
         answer = (await KubeAnswerer(kube).answers([asked]))[asked]

@@ -145,7 +145,7 @@ def test_an_api_server_that_is_not_there_is_4(cluster: Path, tmp_path: Path) -> 
     assert (ran.code, ran.out, len(ran.errors)) == (4, "", 1)
 
 
-def test_a_probe_that_nobody_declared_says_what_to_add(cluster: Path, declared: Callable[..., None]) -> None:
+def test_a_probe_that_is_not_declared_says_what_to_add(cluster: Path, declared: Callable[..., None]) -> None:
     for _ in range(2):  # without an EgressAudit, and with one that has no probe
         ran = audit(cluster, "--probe")
         assert (ran.code, ran.out) == (2, "")

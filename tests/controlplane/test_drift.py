@@ -167,7 +167,7 @@ def uid_of_namespace(deployments: Deployments) -> str:
 
 
 @pytest.mark.parametrize("kind", ["ServiceAccount", "Service", "Deployment"])
-def test_an_object_of_somebody_else_is_named_and_never_overwritten(served: Deployments, kind: str) -> None:
+def test_an_object_of_another_owner_is_named_and_never_overwritten(served: Deployments, kind: str) -> None:
     theirs = served.api.create(path(served, kind, "").rstrip("/"), a_strangers(kind))
 
     served.apply(reporting(a_baked_model("phi", endpoint={})))

@@ -110,7 +110,7 @@ def test_a_probe_that_meets_an_open_machine_closes_and_a_later_round_opens(seale
 # ---------------------------------------------------------------------- closing over what runs
 
 
-def test_a_public_load_balancer_of_somebody_else_closes_within_seconds_and_ends_no_pod(
+def test_a_foreign_public_load_balancer_closes_within_seconds_and_ends_no_pod(
     sealed: SealedCluster, open_gate: Deployments
 ) -> None:
     before = uids(open_gate)

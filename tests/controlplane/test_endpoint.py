@@ -167,7 +167,7 @@ def test_address_that_turns_public_under_a_serving_model_is_taken_away_and_its_p
 
 
 @pytest.mark.parametrize("value", ["false", "True", ""])
-def test_nobody_makes_the_service_public_by_hand(value: str, balanced: Deployments):
+def test_the_service_cannot_be_made_public_by_hand(value: str, balanced: Deployments):
     """The policy of the installation refuses what the cloud would take for public."""
     balanced.apply(a_model())
     balanced.wait("the Service is there", lambda: service(balanced))

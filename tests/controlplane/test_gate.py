@@ -226,7 +226,7 @@ def template(home: Deployments) -> dict[str, Any]:
     return found
 
 
-def test_workload_that_somebody_deletes_behind_a_closed_gate_does_not_come_back_until_it_opens(
+def test_workload_that_is_deleted_behind_a_closed_gate_does_not_come_back_until_it_opens(
     sealed: SealedCluster, serving: Deployments
 ):
     sealed.attest(BLIND, says={"verdict": "Unknown"})

@@ -65,7 +65,7 @@ async def test_a_holder_that_went_silent_is_followed_and_finds_out(
     assert api.get(LEASE.path(namespace, "hermetic"))["spec"]["holderIdentity"] == "two"
 
 
-async def test_a_lease_that_somebody_takes_by_hand_is_lost_to_its_holder(
+async def test_a_lease_that_is_taken_by_hand_is_lost_to_its_holder(
     kube: KubernetesApi, api: Api, namespace: str
 ) -> None:
     first = candidate(kube, namespace, "one")

@@ -121,7 +121,7 @@ def admitted(home: Deployments) -> bool:
     return True
 
 
-def test_a_creation_time_that_somebody_writes_counts_for_nothing(sealed: SealedCluster, serving: Deployments) -> None:
+def test_a_creation_time_written_by_a_client_counts_for_nothing(sealed: SealedCluster, serving: Deployments) -> None:
     sealed.attest(OPEN, says={"verdict": "Fail"})
     sealed.wait("the Lease to say so", lambda: not annotations(sealed)[UNTIL])
     sealed.operator.stop()

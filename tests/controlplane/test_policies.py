@@ -291,7 +291,7 @@ def test_the_operator_may_correct_its_own_volume(as_operator: Api, api: Api, nam
     api.delete(f"{VOLUMES}/{named(namespace)}")
 
 
-def test_nobody_but_the_operator_says_what_is_ready(
+def test_only_the_operator_writes_the_status(
     kubectl: Kubectl,
     api: Api,
     cluster: Path,
@@ -333,7 +333,7 @@ def _kubeconfig_of(api: Api, cluster: Path, namespace: str, tmp_path: Path) -> P
     ],
     ids=["internal-false", "internal-gone", "internal-capital", "public-ip-name", "external-ips", "node-port"],
 )
-def test_nobody_opens_the_service_of_a_model(api: Api, namespace: str, installed: None, patch: Manifest) -> None:  # noqa: ARG001
+def test_no_account_opens_the_service_of_a_model(api: Api, namespace: str, installed: None, patch: Manifest) -> None:  # noqa: ARG001
     services = f"/api/v1/namespaces/{namespace}/services"
     service = {
         "metadata": {

@@ -202,7 +202,7 @@ ATTEMPTS = {name: rest for name, *rest in attempts()}
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
-def test_what_closes_everybody_s_gate_is_refused_where_the_label_is_and_nowhere_else(rooms, attempt):
+def test_what_closes_the_gate_of_all_is_refused_where_the_label_is_and_nowhere_else(rooms, attempt):
     group, plural, manifest = ATTEMPTS[attempt]
     labelled, plain = rooms.tenants
     with pytest.raises(ApiError) as refused:

@@ -129,7 +129,7 @@ def test_delay_holds_the_request_back(proxy: FaultProxy, through: Api, maps: str
     assert time.monotonic() - began >= 0.5
 
 
-def test_lifted_fault_befalls_nobody(proxy: FaultProxy, through: Api, maps: str) -> None:
+def test_lifted_fault_changes_no_answer(proxy: FaultProxy, through: Api, maps: str) -> None:
     proxy.lift(proxy.inject(Fault(Answer(500))))
 
     through.create(maps, config_map("fine"))

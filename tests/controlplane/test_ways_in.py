@@ -109,7 +109,7 @@ def _created(tenant: Api, collection: str, manifest: Manifest) -> bool:
     return True
 
 
-def test_a_private_service_of_a_tenant_is_nobody_s_trouble(tenancy: Tenancy) -> None:
+def test_a_private_service_of_a_tenant_is_no_finding(tenancy: Tenancy) -> None:
     collection = SERVICES.format(tenancy.deployments.namespace)
     wait_for("the rights of a tenant", lambda: _created(tenancy.tenant, collection, a_service()))
     tenancy.deployments.change("phi", drainSeconds=41)

@@ -80,7 +80,7 @@ def explained() -> Iterator[set[str]]:
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-def test_a_start_that_fails_says_why_and_calls_nobody(
+def test_a_start_that_fails_says_why_and_sends_no_request(
     failure: str, machine: Machine, network: PodNetwork, whole_model: Path, tmp_path: Path, explained: set[str]
 ) -> None:
     spoil, arguments, reason = FAILURES[failure]

@@ -61,7 +61,7 @@ def test_every_variable_of_ours_is_reserved_or_gives_way_to_the_user_s(manifest,
 
 
 @given(manifests())
-def test_every_policy_lets_nothing_out_and_nobody_unnamed_in(manifest):
+def test_every_policy_lets_nothing_out_and_only_named_clients_in(manifest):
     policy = rendered(manifest)["NetworkPolicy"]["spec"]
     assert (policy["policyTypes"], policy["egress"]) == (["Ingress", "Egress"], [])
     assert all(rule["from"] and rule["ports"] for rule in policy["ingress"])

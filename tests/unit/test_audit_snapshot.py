@@ -112,7 +112,7 @@ def test_what_many_answers_share_stands_once() -> None:
     assert len(to_json(_snapshot(answers))) < 3 * len(json.dumps(big)) + 100 * 200
 
 
-def test_a_time_that_is_not_utc_is_a_defect_of_whoever_saves_it() -> None:
+def test_a_time_that_is_not_utc_is_a_defect_of_the_writer() -> None:
     for moment in (datetime(2026, 11, 21), datetime(2026, 11, 21, tzinfo=timezone(timedelta(hours=1)))):  # noqa: DTZ001
         with pytest.raises(ValueError, match="UTC"):
             replace(_snapshot(), finished_at=moment)

@@ -123,7 +123,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("check", DAMAGED)
-def test_a_damaged_object_is_unknown_and_hides_nobody_elses_fail(check: str) -> None:
+def test_a_damaged_object_is_unknown_and_hides_no_other_fail(check: str) -> None:
     found = verdicts(check, with_one(DAMAGED[check]))
     assert Verdict.UNKNOWN in found.values()
     assert Verdict.PASS not in found.values()

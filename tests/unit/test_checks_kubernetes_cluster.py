@@ -168,7 +168,7 @@ def test_a_corefile_that_stands_elsewhere_is_unknown() -> None:
     assert verdicts("coredns-custom", rest) == {CLUSTER: UNSEEN}
 
 
-def test_another_configmap_of_that_name_is_nobodys_forwarder() -> None:
+def test_another_configmap_of_that_name_configures_no_forwarder() -> None:
     elsewhere = manifest(ConfigMap, "coredns-custom", "team", data={"x.server": "forward . 8.8.8.8"})
     assert verdict("coredns-custom", elsewhere) is FINE
 

@@ -87,7 +87,7 @@ def test_a_pod_that_only_bears_the_engines_name_is_no_agent() -> None:
 
 
 @pytest.mark.parametrize("spec", [{}, {"provisionPublicIps": False}])
-def test_a_static_egress_gateway_is_open_whether_or_not_anybody_uses_it(spec: Any) -> None:
+def test_a_static_egress_gateway_is_open_whether_or_not_it_is_used(spec: Any) -> None:
     gateway = manifest(StaticGatewayConfiguration, "out", "team", spec=spec)
     (found,) = findings("k8s-static-egress", [*sealed_cluster(), gateway])
     assert (found.verdict, found.severity) == (OPEN, Severity.CRITICAL)
@@ -119,7 +119,7 @@ def test_a_pod_that_has_ended_leaves_by_no_gateway() -> None:
     assert verdicts("k8s-svc-egress-gateway", [*sealed_cluster(), ended]) == {CLUSTER: FINE}
 
 
-def test_nothing_that_is_kept_of_a_pod_is_a_value_somebody_typed() -> None:
+def test_nothing_that_is_kept_of_a_pod_is_a_value_of_its_spec() -> None:
     from hermetic.audit.estate.kubernetes.projection import projected
 
     secret = "hf_secret"

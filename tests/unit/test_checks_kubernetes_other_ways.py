@@ -229,7 +229,7 @@ def test_a_kind_of_a_group_that_decides_about_packets_is_unknown_at_high(group: 
     assert found == {f"{DEFINITION} {kind.lower()}s.{group}": UNREAD_HIGH}
 
 
-def test_groups_that_nobody_knows_are_one_finding_each_at_medium() -> None:
+def test_unknown_groups_are_one_finding_each_at_medium() -> None:
     found = of_a_cluster_that_serves({"apps": ["Deployment"], "x.example.com": ["A", "B"], "y.example.com": ["C"]})
     assert found == {"API group x.example.com": UNREAD_MEDIUM, "API group y.example.com": UNREAD_MEDIUM}
 

@@ -170,7 +170,7 @@ def test_a_pod_that_is_certainly_open_outweighs_a_doubt() -> None:
     assert "web-1" not in found.message
 
 
-def test_one_pod_that_nobody_selects_opens_the_namespace() -> None:
+def test_one_pod_that_no_policy_selects_opens_the_namespace() -> None:
     more = [CLOSES["by label"], pod("stray", "team", labels={"app": "other"})]
     (found,) = findings("k8s-default-deny-egress", team(*more, app="web"))
     assert found.verdict is OPEN
@@ -190,7 +190,7 @@ def test_pods_that_no_policy_could_reach_or_should_are_left_out(excused: Any) ->
     assert verdicts("k8s-default-deny-egress", [*sealed_cluster(), excused]) == {CLUSTER: FINE}
 
 
-def test_hermetics_labels_excuse_nobody_in_another_namespace() -> None:
+def test_hermetics_labels_excuse_no_pod_in_another_namespace() -> None:
     labels = {"app.kubernetes.io/name": "hermetic", "app.kubernetes.io/component": "egress-probe"}
     pretender = pod("probe-1", "team", labels=labels, ownerReferences=owned("Job", "probe-1", "batch/v1"))
     assert verdicts("k8s-default-deny-egress", [*sealed_cluster(), pretender]) == {TEAM: OPEN}
@@ -309,7 +309,7 @@ def test_a_rule_that_stays_inside_passes(narrow: Any) -> None:
 
 
 @pytest.mark.parametrize("unclear", UNCLEAR)
-def test_a_rule_that_nobody_can_read_is_unknown(unclear: Any) -> None:
+def test_a_rule_that_cannot_be_read_is_unknown(unclear: Any) -> None:
     assert set(verdicts("k8s-policy-allow-all", [*sealed_cluster(), unclear]).values()) == {UNSEEN}
 
 

@@ -92,7 +92,7 @@ def test_internal_load_balancers_and_other_types_pass(changes: Any) -> None:
     assert verdict("k8s-public-lb", changes) is FINE
 
 
-def test_a_load_balancer_of_another_controller_is_nobodys_to_call_private() -> None:
+def test_a_load_balancer_of_another_controller_is_not_called_private() -> None:
     assert verdict("k8s-public-lb", balancer(INTERNAL, loadBalancerClass="example.com/tunnel")) is UNSEEN
 
 
@@ -179,7 +179,7 @@ def test_whose_a_public_endpoint_is_cannot_be_told_without_the_pods() -> None:
     assert set(found.values()) == {UNSEEN}
 
 
-def test_another_slice_for_the_api_servers_service_is_anybodys() -> None:
+def test_another_slice_for_the_api_servers_service_is_judged_as_any_other() -> None:
     more = manifest(
         EndpointSlice,
         "more",

@@ -124,7 +124,7 @@ def test_a_workload_with_pods_and_a_template_that_waits_is_named_once() -> None:
     assert message("k8s-proxy-env", made, signed(waiting, BOOK)).count("written by") == 1
 
 
-def test_a_finding_about_the_cluster_names_nobody() -> None:
+def test_a_finding_about_the_cluster_names_no_manager() -> None:
     fine = signed(manifest(Service, "a", "team", spec={"type": "ClusterIP"}), BOOK)
     (found,) = findings("k8s-public-lb", with_one(fine))
     assert "written by" not in found.message
@@ -275,7 +275,7 @@ def test_who_wrote_the_annotation_that_makes_it_public_is_named_before_who_wrote
     assert message("k8s-public-lb", signed(public, book)).endswith(HIS)
 
 
-def test_where_nobody_holds_the_field_who_wrote_last_is_named() -> None:
+def test_where_no_manager_holds_the_field_the_last_writer_is_named() -> None:
     book = [entry("helm", 8, fields={"f:spec": {"f:ports": {}}}), later("mallory", 11)]
     assert message("k8s-public-lb", signed(BLAMED["public load balancer"][1], book)).endswith(HERS)
 

@@ -139,7 +139,7 @@ def test_resource_graph_tells_what_arm_does_not(is_reported: bool, verdict: Verd
     assert the(in_graph(without_the_field(), is_reported).findings("nic-default-outbound"), NIC).verdict is verdict
 
 
-def test_an_interface_of_which_nobody_tells_is_unknown_at_high() -> None:
+def test_an_interface_without_a_reported_value_is_unknown_at_high() -> None:
     found = the(without_the_field().findings("nic-default-outbound"), NIC)
     assert (found.verdict, found.severity) == (Verdict.UNKNOWN, Severity.HIGH)
     assert "0.0.0.0/0 -> None" in found.message
@@ -225,14 +225,14 @@ def test_what_was_not_seen_is_unknown(check: str, change: Change) -> None:
         (lambda w: w.bodies[BALANCER.lower()].pop("sku"), Verdict.UNKNOWN),
     ],
 )
-def test_a_sku_that_nobody_knows_never_passes(change: Change, verdict: Verdict) -> None:
+def test_an_unknown_sku_never_passes(change: Change, verdict: Verdict) -> None:
     world = small_cluster()
     balancer(BALANCER, public=False)(world)
     change(world)
     assert the(world.findings("lb-basic-sku"), BALANCER).verdict is verdict
 
 
-def test_a_pool_type_that_nobody_knows_never_passes() -> None:
+def test_an_unknown_pool_type_never_passes() -> None:
     world = small_cluster()
     world.properties(CLUSTER)["networkProfile"]["loadBalancerProfile"] = {"backendPoolType": "nodeName"}
     assert the(world.findings("lb-ip-based-pool"), CLUSTER).verdict is Verdict.UNKNOWN

@@ -233,7 +233,7 @@ def test_images_of_managed_proxies_are_aks_s_and_their_egress_is_judged() -> Non
 
 @pytest.mark.parametrize("namespace", ["gatekeeper-system", "calico-system", "tigera-operator"])
 @pytest.mark.parametrize("check", ["k8s-default-deny-egress", "k8s-image-origin"])
-def test_a_namespace_that_anybody_could_make_runs_its_own_project_alone(check: str, namespace: str) -> None:
+def test_a_namespace_that_any_account_could_make_runs_its_own_project_alone(check: str, namespace: str) -> None:
     one = part("Deployment", "gatekeeper-audit", namespace, image="mcr.microsoft.com/azure-cli:2")
     assert said(check, one) is OPEN
 

@@ -114,7 +114,7 @@ class TestRegistriesOfRunningImages:
         assert found.verdict is Verdict.UNKNOWN
         assert "stranger.azurecr.io" in found.message
 
-    def test_registries_that_are_not_azures_are_somebody_elses_check(self) -> None:
+    def test_registries_that_are_not_azures_belong_to_another_check(self) -> None:
         assert set(verdicts(_running(served_cluster(), "mcr.microsoft.com/pause:3"), "acr-public")) == {
             REGISTRY.lower()
         }

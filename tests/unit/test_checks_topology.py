@@ -64,7 +64,7 @@ def test_a_network_that_cannot_be_read_never_passes(check: str) -> None:
 
 
 class TestPeerings:
-    def test_a_connected_peering_that_nobody_allowed_fails(self) -> None:
+    def test_a_connected_peering_that_no_policy_allows_fails(self) -> None:
         found = only(peer(served_cluster()), "peering-any")
         assert (found.verdict, found.severity, found.resource) == (Verdict.FAIL, Severity.HIGH, PEERING)
         assert found.path_texts == ("vnet ai -> peer vnet hub",)
@@ -298,7 +298,7 @@ class TestHubs:
             ("to-hub", "hub-hv_1", None),
         ],
     )
-    def test_a_hub_that_nobody_may_read_shows_by_its_peering(self, name: str, remote: str, verdict: str | None) -> None:
+    def test_a_hub_that_may_not_be_read_shows_by_its_peering(self, name: str, remote: str, verdict: str | None) -> None:
         world, peering = served_cluster(), f"{VNET}/virtualNetworkPeerings/{name}"
         network = HUB.replace("/hub", f"/{remote}") if verdict is None else f"{HUB.rpartition('/')[0]}/{remote}"
         world.put(peering, {"peeringState": "Connected", "remoteVirtualNetwork": {"id": network}})

@@ -196,7 +196,7 @@ def test_several_files_and_standard_output_tell_the_same_audit(
         (["--out", "{}/a.json", "--save-snapshot", "{}/a.json"], 2, "named twice"),
     ],
 )
-def test_what_could_not_be_written_is_told_before_anybody_is_asked(
+def test_an_output_that_cannot_be_written_is_reported_before_the_first_request(
     arm: ArmStandIn, tmp_path: Path, options: list[str], code: int, says: str
 ) -> None:
     before = len(arm.requests)
@@ -215,7 +215,7 @@ def test_a_terminal_without_utf8_gets_what_it_can_show(arm: ArmStandIn, saved: t
 # ------------------------------------------------------------------ snapshots
 
 
-def test_a_replay_asks_nobody_and_gives_the_same_bytes(arm: ArmStandIn, saved: tuple[Ran, Path]) -> None:
+def test_a_replay_sends_no_request_and_gives_the_same_bytes(arm: ArmStandIn, saved: tuple[Ran, Path]) -> None:
     before = len(arm.requests)
     ran = offline(arm, saved[1], "-o", "json")
     assert ran.out == saved[0].out

@@ -84,7 +84,7 @@ def test_a_file_that_ends_in_json_is_a_bare_envelope(
     assert verified(keys, file, key="older")["cluster"] == arm.estate.cluster
 
 
-def test_a_snapshot_is_signed_as_old_as_it_is_and_nobody_is_asked(
+def test_a_snapshot_is_signed_as_old_as_it_is_without_a_request(
     arm: ArmStandIn, keys: Path, snapshot: Path, tmp_path: Path
 ) -> None:
     before = len(arm.requests)
@@ -129,7 +129,9 @@ def refused(arm: ArmStandIn, ran: Ran, before: int, says: str) -> None:
     assert len(arm.requests) == before
 
 
-def test_a_key_that_cannot_sign_is_told_before_anybody_is_asked(arm: ArmStandIn, keys: Path, tmp_path: Path) -> None:
+def test_a_key_that_cannot_sign_is_reported_before_the_first_request(
+    arm: ArmStandIn, keys: Path, tmp_path: Path
+) -> None:
     before, to = len(arm.requests), ("--attestation", tmp_path / "a.yaml")
     refused(arm, audit(arm, "--sign", tmp_path / "none.key", *to), before, "none.key: No such file")
     refused(arm, audit(arm, "--sign", keys / "ours.pub", *to), before, "ours.pub")

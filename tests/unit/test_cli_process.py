@@ -47,7 +47,7 @@ def test_explanations_load_none_of_its_clients() -> None:
     assert loaded_by("explain", "Serving") & HEAVY == set()
 
 
-def test_explaining_a_check_loads_nothing_that_talks_to_anybody() -> None:
+def test_explaining_a_check_loads_no_client_of_a_network() -> None:
     assert loaded_by("explain", "subnet-nat-gateway") & TALKING == set()
 
 

@@ -198,7 +198,7 @@ def test_a_status_about_an_earlier_spec_proves_nothing() -> None:
 
 
 @pytest.mark.parametrize("status", [{}, {"observedGeneration": -1}, None])
-def test_a_deployment_that_nobody_has_looked_at_asks_for_the_operator(status: Manifest | None) -> None:
+def test_a_deployment_without_a_status_asks_for_the_operator(status: Manifest | None) -> None:
     manifest = a_share_model()
     manifest["metadata"] |= {"namespace": "inference", "generation": 1}
     one = report({**manifest, "status": status}, [], None)

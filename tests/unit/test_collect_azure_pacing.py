@@ -105,7 +105,7 @@ async def test_actions_and_queries_are_never_refused(seed: int) -> None:
 
 
 @pytest.mark.parametrize("used", [200, 240, 249])
-async def test_what_somebody_else_has_used_is_learnt_from_the_first_answers(used: int) -> None:
+async def test_quota_used_by_other_clients_is_learnt_from_the_first_answers(used: int) -> None:
     azure = await _asked(READS, 400, seed=1, slowest=0.05, used=used)
     # those that left before the first answer came back cannot know
     assert azure.refused <= 8 - min(8, 250 - used)

@@ -227,7 +227,7 @@ def _covered(spans: list[tuple[float, float]]) -> float:
     "content",
     [b"", b"null", b"[" * 100_000, b'{"a":' * 300 + b"1" + b"}" * 300, b"9" * 5000, b"\xff", b'{"a":1'],
 )
-def test_what_nobody_could_read_is_no_json(content: bytes) -> None:
+def test_unreadable_bytes_are_no_json(content: bytes) -> None:
     assert parsed(content) is None
 
 

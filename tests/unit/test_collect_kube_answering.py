@@ -205,7 +205,9 @@ async def test_what_does_not_pass_is_unknown() -> None:
 
 
 @pytest.mark.parametrize("error", [Unreachable("connection refused"), forbidden(401)])
-async def test_an_api_server_that_is_not_there_or_knows_nobody_is_an_error_and_no_finding(error: Exception) -> None:
+async def test_an_api_server_that_is_away_or_refuses_the_credentials_is_an_error_and_no_finding(
+    error: Exception,
+) -> None:
     api = Served([])
     for kind, _ in ASKED:
         api.refuse(kind.TYPE.rpartition("/")[2], error)
@@ -231,6 +233,6 @@ async def test_one_configmap_is_listed_by_its_name_so_that_a_role_can_name_it() 
     assert answer.evidence[0].request == f"GET {path}?fieldSelector=metadata.name%3Dcoredns"
 
 
-async def test_what_nobody_can_ask_the_cluster_is_a_problem() -> None:
+async def test_a_question_that_the_cluster_cannot_answer_is_a_problem() -> None:
     (answer,) = await asked(Served([]), Question("kube", "list", "v1/secrets", ""))
     assert answer.problem is not None

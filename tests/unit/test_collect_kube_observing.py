@@ -128,7 +128,7 @@ async def test_a_watch_that_lost_its_place_lists_anew_and_misses_nothing(watchin
     await until(lambda: failing(observations) == {"k8s-public-lb"})
 
 
-async def test_an_event_that_nobody_understands_is_looked_at_again(watching: Any) -> None:
+async def test_an_event_of_an_unknown_form_is_evaluated_again(watching: Any) -> None:
     api = Served(sealed_cluster())
     observations, _ = await watching(api)
     lists = api.lists.count("services")

@@ -52,13 +52,13 @@ def test_object_that_is_as_it_was_applied_has_not_drifted(manifest):
 
 
 @every_child
-def test_every_single_value_of_ours_that_somebody_changes_is_seen(child):
+def test_every_single_changed_value_of_ours_is_seen(child):
     for path in leaves(child):
         assert has_drifted(child, with_another(child, path)), path
 
 
 @every_child
-def test_every_single_value_of_ours_that_somebody_removes_is_seen(child):
+def test_every_single_removed_value_of_ours_is_seen(child):
     for path in leaves(child):
         live = living(child)
         *steps, last = path
@@ -89,7 +89,7 @@ def test_what_the_api_server_fills_in_is_no_drift():
     assert not has_drifted(deployment, live)
 
 
-def test_changed_image_behind_a_sidecar_that_somebody_adds_is_drift():
+def test_changed_image_behind_an_added_sidecar_is_drift():
     """The sidecar itself is found by plan/foreign_fields.py."""
     deployment = EVERYTHING["Deployment"]
     live = living(deployment)
@@ -135,7 +135,7 @@ def test_size_limit_of_a_volume_is_a_quantity_too():
     assert not has_drifted(deployment, live)
 
 
-def test_egress_rule_that_somebody_adds_is_drift_and_an_omitted_empty_list_is_none():
+def test_an_added_egress_rule_is_drift_and_an_omitted_empty_list_is_none():
     policy = EVERYTHING["NetworkPolicy"]
     opened, omitted = living(policy), living(policy)
     opened["spec"]["egress"] = [{"to": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}]

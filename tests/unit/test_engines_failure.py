@@ -102,7 +102,7 @@ HARMLESS = "PermissionError: [Errno 13] Permission denied: '/proc/self/x'\nINFO:
 @pytest.mark.parametrize(
     "words", ["", "\n\n", WRAPPER, "AssertionError: something new", "INFO: Started server", HARMLESS]
 )
-def test_words_that_nobody_has_seen_are_not_explained_away(words):
+def test_unknown_words_are_not_explained_away(words):
     assert diagnose(words) is None
 
 

@@ -62,7 +62,7 @@ def test_a_pass_without_every_look_is_no_pass_and_names_what_is_missing(sources)
 
 
 @pytest.mark.parametrize("sources", SUBSETS, ids=lambda some: "+".join(sorted(some)) or "none")
-def test_a_fail_counts_whoever_saw_it_however_old(sources):
+def test_a_fail_counts_from_every_source_and_at_every_age(sources):
     verdict = judged(evidence("Fail", sources=sources, age=30 * DAY, message="node subnet -> NAT gateway -> internet"))
     assert isinstance(verdict, Blocks)
     assert verdict.reason is Reason.ISOLATION_BROKEN

@@ -561,7 +561,7 @@ async def test_a_watch_that_is_cut_or_falls_silent_says_so(server: LocalServer) 
                 await watched(api)
 
 
-async def test_a_watch_takes_nobody_elses_turn(server: LocalServer) -> None:
+async def test_a_watch_takes_the_turn_of_no_other(server: LocalServer) -> None:
     server.answers = [streaming(watch_event("llama"), silent=True)]
     server.answers.append(web.json_response(A_SERVICE))
     async with client_of(server, limit=asyncio.Semaphore(1)) as api:

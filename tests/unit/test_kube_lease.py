@@ -250,7 +250,7 @@ async def test_a_renewal_whose_answer_got_lost_is_recognised_as_our_own() -> Non
 
 
 @pytest.mark.parametrize("hangs", [False, True])
-async def test_a_leader_that_cannot_renew_stops_writing_before_anybody_may_take_over(hangs: bool) -> None:
+async def test_a_leader_that_cannot_renew_stops_writing_before_its_lease_can_be_taken(hangs: bool) -> None:
     api, time = OneLease(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     api.trouble, api.hangs = lambda: Unreachable("away"), hangs

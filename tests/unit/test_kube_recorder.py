@@ -200,7 +200,7 @@ async def test_at_the_end_the_event_on_its_way_is_waited_for_and_the_rest_is_dro
     await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_a_recorder_that_is_stopped_keeps_nobody_waiting(posted: Posted, clock: HandClock) -> None:
+async def test_a_recorder_that_is_stopped_blocks_no_caller(posted: Posted, clock: HandClock) -> None:
     losses: list[str] = []
     recorder = EventRecorder(posted, instance="hermetic-6c9f", clock=clock, on_loss=losses.append)
     posted.opened = asyncio.Event()

@@ -31,7 +31,7 @@ def test_egress_is_denied_to_everywhere_by_an_empty_list_of_rules(manifest):
 
 
 @pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=list(RENDERINGS))
-def test_no_ingress_rule_is_open_to_everybody(manifest):
+def test_no_ingress_rule_is_open_to_every_client(manifest):
     for rule in rendered(manifest)["NetworkPolicy"]["spec"]["ingress"]:
         assert rule["from"], "an empty list of peers means everybody"
         assert rule["ports"], "an empty list of ports means every port"
@@ -40,7 +40,7 @@ def test_no_ingress_rule_is_open_to_everybody(manifest):
             assert peer.get("ipBlock", {}).get("cidr") not in {"0.0.0.0/0", "::/0"}
 
 
-def test_nobody_may_connect_when_nobody_is_named():
+def test_no_client_may_connect_when_none_is_named():
     assert policy({})["ingress"] == []
 
 

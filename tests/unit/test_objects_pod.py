@@ -118,7 +118,7 @@ def test_pod_has_no_token_no_service_links_and_no_way_to_the_host(manifest):
     assert "fsGroup" not in pod["securityContext"], "would change the owner of every file on the share"
 
 
-def test_vllm_root_is_read_only_and_its_user_is_nobody_special():
+def test_vllm_root_is_read_only_and_its_user_has_no_privilege():
     pod = pod_of(a_share_model())
     assert pod["containers"][0]["securityContext"]["readOnlyRootFilesystem"] is True
     assert (pod["securityContext"]["runAsUser"], pod["securityContext"]["runAsGroup"]) == (2000, 0)

@@ -45,7 +45,7 @@ asyncio.run(main())
 """
 
 
-async def test_a_port_that_somebody_else_holds_is_named_with_what_to_do() -> None:
+async def test_a_port_that_is_in_use_is_named_with_what_to_do() -> None:
     with socket.create_server(("", 0)) as held:
         port = held.getsockname()[1]
         with pytest.raises(ConfigurationInvalid, match=f"`httpPort` {port} cannot be listened on") as refused:

@@ -177,12 +177,12 @@ def test_one_of_another_namespace_selects_nothing_here() -> None:
     assert not named(a_service(namespace="team-b", spec={"type": "LoadBalancer"}))
 
 
-def test_who_wrote_it_last_is_said_in_one_line_and_the_status_is_nobodys_word() -> None:
+def test_the_last_writer_is_named_in_one_line_and_never_that_of_the_status() -> None:
     (way,) = found(a_service(spec={"type": "NodePort"}, managedFields=BOOK))
     assert way.writer == "'mallory \ufffd' (Update, 2026-11-22T11:00:00Z)"
 
 
-def test_a_book_that_nobody_can_read_says_nothing() -> None:
+def test_a_record_of_managers_that_cannot_be_read_names_none() -> None:
     for book in (None, "x", [], ["x"], [{}], [{"manager": "", "operation": "Update"}]):
         (way,) = found(a_service(spec={"type": "NodePort"}, managedFields=book))
         assert way.writer == ""
@@ -453,7 +453,7 @@ def test_a_service_before_a_slice_that_is_not_read_is_named_where_it_is_open() -
     assert [(way.kind, way.namespace) for way in ways.into(OWNER)] == [("Service", "team-b")]
 
 
-def test_what_the_controller_of_slices_keeps_names_nobody_however_large() -> None:
+def test_what_the_controller_of_slices_keeps_names_no_manager_however_large() -> None:
     ways = ExposureIndex(POLICY)
     ways.put_pod(a_pod(), OWNER.key)
     kept = {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}

@@ -228,7 +228,7 @@ def asking_for(address: str) -> Manifest:
     return a_share_model(endpoint={"internalLoadBalancer": {"address": address}})
 
 
-def test_address_that_an_older_deployment_asks_for_costs_nobody_his_walls():
+def test_address_that_an_older_deployment_asks_for_removes_no_network_policy():
     manifest = asking_for("10.13.76.40")
     world = running(manifest, address_holder="elder")
     assert written(planned(manifest, without(world, "NetworkPolicy"))) == [("NetworkPolicy", "absent")]
@@ -533,7 +533,7 @@ def test_report_and_off_do_not_hold_anything(seen, enforcement):
     assert [kind for kind, _ in written(decided)][-1] == "Deployment"
 
 
-def test_next_look_is_when_the_evidence_ends_and_only_where_somebody_looks():
+def test_requeue_is_when_the_evidence_ends_and_only_where_it_is_enforced():
     assert planned(a_share_model(), a_world()).requeue_at == evidence().expires_at
     assert planned(reporting(a_share_model()), a_world()).requeue_at == evidence().expires_at
     assert planned(a_share_model(isolation={"enforcement": "Off"}), a_world()).requeue_at is None

@@ -57,7 +57,7 @@ def test_volume_of_an_earlier_spec_goes_once_its_claim_is_gone():
     assert removed(a_volume(phase="Released"), claims={}, wanted=earlier)
 
 
-def test_volume_of_somebody_else_is_never_touched():
+def test_foreign_volume_is_never_touched():
     foreign = a_volume(phase="Released", labels={"app.kubernetes.io/managed-by": "hermetic"})
     assert not removed(foreign, claims={})
 

@@ -219,7 +219,7 @@ def containers(name: str) -> dict[str, Any]:
     return {"f:spec": {"f:template": {"f:spec": {"f:containers": {f'k:{{"name":"{name}"}}': {".": {}}}}}}}
 
 
-def test_the_manager_of_the_item_is_named_and_nobody_else() -> None:
+def test_only_the_manager_of_the_item_is_named() -> None:
     managed = [
         book("hermetic", containers("x"), operation="Apply"),
         book("kubectl-patch", containers("x")),
@@ -245,5 +245,5 @@ def test_the_book_is_kept_within_bounds() -> None:
 
 
 @pytest.mark.parametrize("managed", [None, [{}], [{"manager": None, "fieldsV1": None}], "x"])
-def test_a_book_that_was_thrown_away_names_nobody(managed: Any) -> None:
+def test_a_record_of_managers_that_was_dropped_names_none(managed: Any) -> None:
     assert writers({"metadata": {"managedFields": kept(managed)}}, PLACE) == ()

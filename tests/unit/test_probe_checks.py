@@ -174,7 +174,7 @@ def test_a_refusal_beside_a_silent_listener_is_the_far_end_s(answer):
     assert "the call left" in found.message
 
 
-def test_refusals_at_a_port_that_listens_are_somebody_s_and_nobody_can_tell_whose():
+def test_refusals_at_a_port_that_listens_cannot_be_attributed():
     refused = {("tls", FIRST, 443): "e111/1", ("tcp", FIRST, 22): "e111/1"}
     found = finding("probe-internet", both(called(refused)))
 
@@ -254,7 +254,7 @@ def test_silence_of_a_private_address_says_nothing_about_storage():
     assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "StorageNotCalled")
 
 
-def test_storage_that_nobody_named_is_unknown_and_says_what_to_name():
+def test_storage_that_is_not_named_is_unknown_and_says_what_to_name():
     unnamed = Targets(public_addresses=TARGETS.public_addresses)
     found = finding("probe-storage", both(targets=unnamed))
 
@@ -290,7 +290,7 @@ def test_proxies_and_forbidden_addresses_are_judged_where_they_are_named(check, 
     assert finding(check, both(answers, targets=NAMED)).verdict is verdict
 
 
-def test_what_nobody_named_has_no_finding():
+def test_what_is_not_named_has_no_finding():
     assert findings("probe-proxy", both()) == findings("probe-networks", both()) == []
 
 

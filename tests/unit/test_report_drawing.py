@@ -32,7 +32,7 @@ def test_an_accepted_way_is_drawn_open_and_says_that_it_is_accepted():
     assert (link.open, link.label) == (True, "accepted")
 
 
-def test_a_way_nobody_could_decide_is_not_drawn_open():
+def test_an_undecided_path_is_not_drawn_open():
     unknown = Finding("x", "/r", Verdict.UNKNOWN, Severity.HIGH, paths=(hops("subnet a -> firewall -> internet"),))
     accepted = replace(
         unknown, verdict=Verdict.EXCEPTED, exception=AcceptedException("r", "o", "2027-01-01", Verdict.UNKNOWN)

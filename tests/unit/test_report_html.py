@@ -102,7 +102,7 @@ def test_a_name_that_is_a_script_stays_text_everywhere():
     assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
 
 
-def test_what_nobody_could_see_is_made_visible():
+def test_invisible_characters_are_made_visible():
     text = as_html(a_hostile_report(), pages())
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text)
     text.encode()

@@ -400,7 +400,7 @@ def test_order_in_which_the_api_server_keeps_conditions_is_nothing_new():
     assert same_status(found, {**found, "conditions": found["conditions"][::-1]})
 
 
-def test_condition_that_somebody_else_keeps_in_the_status_is_nothing_new():
+def test_condition_of_another_writer_in_the_status_is_no_change():
     found = said(a_share_model(), a_world())
     theirs = {"type": "Suspended", "status": "False", "reason": "No", "message": ""}
     assert same_status(found, {**found, "conditions": [*found["conditions"], theirs]})

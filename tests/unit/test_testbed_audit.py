@@ -46,7 +46,7 @@ def test_an_offset_in_the_middle_of_a_line_is_after_that_line(tmp_path: Path) ->
     assert [request.verb for request in audit.requests(log, offset)] == ["patch"]
 
 
-def test_policy_names_users_or_takes_everybody(tmp_path: Path) -> None:
+def test_policy_names_users_or_applies_to_all(tmp_path: Path) -> None:
     some = json.loads(audit.write_policy(tmp_path / "some", ("operator",)).read_text())
     everybody = json.loads(audit.write_policy(tmp_path / "all", ()).read_text())
 

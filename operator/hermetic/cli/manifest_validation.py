@@ -139,8 +139,8 @@ def _judged(
     if kind != MODEL_DEPLOYMENT.kind:
         return AcceptedManifest(typed, kind, owner, None)
     spec = ModelDeployment.model_validate(typed.value).spec
-    world = ClusterSnapshot(owner=owner, generation=0, policy=policy)
-    return list(_blocks(typed, spec, world, gates)) or AcceptedManifest(typed, kind, owner, spec)
+    snapshot = ClusterSnapshot(owner=owner, generation=0, policy=policy)
+    return list(_blocks(typed, spec, snapshot, gates)) or AcceptedManifest(typed, kind, owner, spec)
 
 
 def _kind(typed: TypedManifest) -> str | FieldError:
@@ -184,10 +184,10 @@ def _model(kind: str) -> type[ApiModel]:
 
 
 def _blocks(
-    typed: TypedManifest, spec: ModelDeploymentSpec, world: ClusterSnapshot, gates: tuple[Gate, ...]
+    typed: TypedManifest, spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, gates: tuple[Gate, ...]
 ) -> Iterator[ManifestFinding]:
     for gate in gates:
-        verdict = gate(spec, world)
+        verdict = gate(spec, snapshot)
         if isinstance(verdict, Blocks):
             reason, path = verdict.reason, verdict.field or _FIELD_OF.get(verdict.reason, "spec")
             yield replace(

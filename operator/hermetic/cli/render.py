@@ -94,10 +94,10 @@ def _nameless(one: AcceptedManifest) -> ManifestFinding:
 
 def _objects(one: AcceptedManifest, policy: Configuration) -> tuple[Manifest, ...]:
     assert one.spec is not None  # noqa: S101 - called for ModelDeployments only
-    world = ClusterSnapshot(owner=one.owner, generation=0, policy=policy)
+    snapshot = ClusterSnapshot(owner=one.owner, generation=0, policy=policy)
     if one.spec.weights.integrity is not None and not policy.integrity.verifiers:
         note(f"{one.typed.where()}: without --config, or `integrity.verifiers` in it, no weights are verified")
-    return render(one.owner, one.spec, verifier(one.spec, world))
+    return render(one.owner, one.spec, verifier(one.spec, snapshot))
 
 
 def _volumes(one: AcceptedManifest) -> Iterator[Manifest]:

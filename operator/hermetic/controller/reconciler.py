@@ -72,19 +72,19 @@ class Reconciler:
         for kind, (namespace, name) in self._store.incomplete(key):
             if (live := await named(self._api, kind, name, namespace=namespace or None)) is not None:
                 self._store.put(live)
-        world = self._snapshot(key)
-        if world is None:
+        snapshot = self._snapshot(key)
+        if snapshot is None:
             self._forget(key)
             return Outcome()
-        if self._doomed.get(key) == world.owner.uid:
+        if self._doomed.get(key) == snapshot.owner.uid:
             return Outcome()
         outcome = Outcome()
         spec = self._read_spec(key)
         if isinstance(spec, str):
-            outcome.refusals = await self._delete_all(key, exposed(world), outcome)
-            await self._write_status(key, world, status_unreadable(world, spec, self._clock.now()), outcome)
+            outcome.refusals = await self._delete_all(key, exposed(snapshot), outcome)
+            await self._write_status(key, snapshot, status_unreadable(snapshot, spec, self._clock.now()), outcome)
             return outcome
-        decided = plan(spec, world, self._clock.now())
+        decided = plan(spec, snapshot, self._clock.now())
         outcome.refusals = await self._carry_out(key, decided, outcome)
         if outcome.wrote and not outcome.refusals:
             # One wave per pass; the key is queued again behind the others. So of two hundred objects at once, all have
@@ -95,13 +95,13 @@ class Reconciler:
             # Report an urgent delete (a public Service) now: the next pass may no longer see the object, and then only
             # creates it again.
         after = self._snapshot(key)
-        if after is None or after.deleting or not _is_same_generation(world, after):
+        if after is None or after.deleting or not _is_same_generation(snapshot, after):
             return outcome  # the change is queued; write no status for another generation
         computed = status(spec, after, decided, outcome.refusals, self._clock.now())
         await self._write_status(key, after, computed, outcome)
         if any(refused.reason is Reason.NAMESPACE_TERMINATING for refused in outcome.refusals):
             # Final: every further write is refused until the object itself is gone.
-            self._doomed[key] = world.owner.uid
+            self._doomed[key] = snapshot.owner.uid
         outcome.requeue_after = self._requeue_after(key, decided)
         return outcome
 
@@ -193,11 +193,11 @@ class Reconciler:
 
         Returns the rejection for an object of another owner; otherwise raises the conflict, to be retried.
         """
-        manifest, world = change.manifest, self._snapshot(key)
+        manifest, snapshot = change.manifest, self._snapshot(key)
         kind, name = BY_KIND[manifest["kind"]], manifest["metadata"]["name"]
         live = await named(self._api, kind, name, namespace=manifest["metadata"].get("namespace"))
-        if live is not None and world is not None and not is_ours(live, world.owner):
-            found = obstacle(live, world.owner)
+        if live is not None and snapshot is not None and not is_ours(live, snapshot.owner):
+            found = obstacle(live, snapshot.owner)
             return ApiRejection(_subject(change), found.reason, found.message)
         if live is not None:
             self._store.put(live)
@@ -213,9 +213,11 @@ class Reconciler:
         )
         outcome.wrote.append(f"-{condemned.kind.kind}/{condemned.name} ({condemned.why})")
 
-    async def _write_status(self, key: Key, world: ClusterSnapshot, computed: dict[str, Any], outcome: Outcome) -> None:
+    async def _write_status(
+        self, key: Key, snapshot: ClusterSnapshot, computed: dict[str, Any], outcome: Outcome
+    ) -> None:
         """Write the status if it changed, and record an Event for each condition that changed."""
-        if same_status(computed, world.status):
+        if same_status(computed, snapshot.status):
             return
         namespace, name = key
         # With the uid: the status must not reach a successor of the same name. With the version: condition times
@@ -224,19 +226,19 @@ class Reconciler:
         metadata = {
             "namespace": namespace,
             "name": name,
-            "uid": world.owner.uid,
-            "resourceVersion": world.resource_version,
-            "generation": world.generation,
+            "uid": snapshot.owner.uid,
+            "resourceVersion": snapshot.resource_version,
+            "generation": snapshot.generation,
         }
         try:
             live = await write_status(
-                self._api, MODEL_DEPLOYMENT, {"metadata": metadata, "status": world.status}, computed
+                self._api, MODEL_DEPLOYMENT, {"metadata": metadata, "status": snapshot.status}, computed
             )
         except NotFound:
             return  # deleted meanwhile
         outcome.concerned = self._store.put(live) - {key}
         outcome.wrote.append("status")
-        for one in announcements(world.status, computed):
+        for one in announcements(snapshot.status, computed):
             self._recorder.record(live, severity=one.severity, reason=one.reason, action=one.action, note=one.note)
 
     def _requeue_after(self, key: Key, decided: Plan) -> float | None:

@@ -16,23 +16,25 @@ from hermetic.plan.snapshot import ClusterSnapshot
 SHOWN = 3
 
 
-def engine_settings_are_allowed(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verdict:
+def engine_settings_are_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
     """Every variable and flag is on the reviewed list of this engine, and no value names an address or code."""
     engine = spec.engine.member
-    refused = list(itertools.islice(engine_of(spec).refused_settings(spec, _extra(engine, world)), SHOWN + 1))
+    refused = list(itertools.islice(engine_of(spec).refused_settings(spec, _extra(engine, snapshot)), SHOWN + 1))
     if not refused:
         return HOLDS
     clauses = "; ".join(_in_words(one, engine) for one in refused[:SHOWN])
     more = "; and more" if len(refused) > SHOWN else ""
-    return Blocks(Reason.ENGINE_SETTING_NOT_ALLOWED, f"{clauses}{more}{_line(refused, engine, world.owner.namespace)}")
+    return Blocks(
+        Reason.ENGINE_SETTING_NOT_ALLOWED, f"{clauses}{more}{_line(refused, engine, snapshot.owner.namespace)}"
+    )
 
 
-def _extra(engine: str, world: ClusterSnapshot) -> Extra:
+def _extra(engine: str, snapshot: ClusterSnapshot) -> Extra:
     """What the operator's configuration allows this namespace in addition to the reviewed lists."""
     counted = [
         one
-        for one in world.policy.engine_settings
-        if one.engine == engine and covers(one.namespaces, world.owner.namespace)
+        for one in snapshot.policy.engine_settings
+        if one.engine == engine and covers(one.namespaces, snapshot.owner.namespace)
     ]
     return Extra(
         variables=frozenset(name for one in counted for name in one.variables),

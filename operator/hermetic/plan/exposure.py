@@ -13,10 +13,10 @@ from hermetic.plan.snapshot import ClusterSnapshot, WayIn
 SHOWN = 3
 
 
-def exposure(service: Mapping[str, Any] | None, world: ClusterSnapshot) -> str | None:
+def exposure(service: Mapping[str, Any] | None, snapshot: ClusterSnapshot) -> str | None:
     """The message about it; None where every way to the pods is private. `service` is the model's own, live one."""
-    found = [_clause(way) for way in world.ways_in]
-    if service is not None and (why := opens(service, world.policy, given=False)):
+    found = [_clause(way) for way in snapshot.ways_in]
+    if service is not None and (why := opens(service, snapshot.policy, given=False)):
         found.insert(0, f"the model's own Service {why}")
     more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return "; ".join(found[:SHOWN]) + more if found else None

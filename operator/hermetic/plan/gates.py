@@ -32,36 +32,36 @@ __all__ = [
 ]
 
 
-def registry_is_allowed(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verdict:
+def registry_is_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
     """Every image comes from a registry that this namespace may use."""
     references = [image(spec)]
     if spec.weights.image_volume is not None:
         references.append(spec.weights.image_volume.reference)
     for reference in references:
         host, _, repository = reference.partition("/")
-        if not _registry_allowed(world, host, repository):
-            line = f"- {{host: {host}, namespaces: [{world.owner.namespace}]}}"
+        if not _registry_allowed(snapshot, host, repository):
+            line = f"- {{host: {host}, namespaces: [{snapshot.owner.namespace}]}}"
             return Blocks(
                 Reason.REGISTRY_NOT_ALLOWED,
-                f"registry '{host}' of image '{reference}' may not be used in namespace '{world.owner.namespace}'; "
+                f"registry '{host}' of image '{reference}' may not be used in namespace '{snapshot.owner.namespace}'; "
                 f"the operator's configuration would need, under `registries`: {line}",
                 ConditionType.IMAGES_PINNED,
             )
     return HOLDS
 
 
-def image_is_allowed(world: ClusterSnapshot, reference: str) -> bool:
+def image_is_allowed(snapshot: ClusterSnapshot, reference: str) -> bool:
     """Whether an image comes from a registry that this namespace may use."""
     host, _, repository = reference.partition("/")
-    return _registry_allowed(world, host, repository)
+    return _registry_allowed(snapshot, host, repository)
 
 
-def _registry_allowed(world: ClusterSnapshot, host: str, repository: str) -> bool:
+def _registry_allowed(snapshot: ClusterSnapshot, host: str, repository: str) -> bool:
     return any(
         allowed.host == host
-        and covers(allowed.namespaces, world.owner.namespace)
+        and covers(allowed.namespaces, snapshot.owner.namespace)
         and (not allowed.repositories or any(_is_below(repository, one, "/:@") for one in allowed.repositories))
-        for allowed in world.policy.registries
+        for allowed in snapshot.policy.registries
     )
 
 
@@ -73,26 +73,26 @@ def _is_below(text: str, prefix: str, boundaries: str) -> bool:
     return not rest or prefix.endswith("/") or rest[0] in boundaries
 
 
-def share_is_allowed(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verdict:
+def share_is_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
     """The share is one that this namespace may read, and the operator may create volumes at all."""
     if share_of(spec.weights) is None:
         return HOLDS
-    if not world.policy.volumes.create:
+    if not snapshot.policy.volumes.create:
         return Blocks(
             Reason.VOLUME_CREATION_OFF,
             "`volumes.create` is off in the operator's configuration: use `weights.persistentVolumeClaim`; "
             "'hermetic render --volumes' prints what the platform team should create",
             ConditionType.WEIGHTS_VERIFIED,
         )
-    named = [one for one in world.policy.shares if _share_allowed(spec, one, world.owner.namespace)]
+    named = [one for one in snapshot.policy.shares if _share_allowed(spec, one, snapshot.owner.namespace)]
     if any(_folder_allowed(spec, one) for one in named):
         return HOLDS
     if named:
-        return _folder_not_allowed(spec, world.owner.namespace, named)
+        return _folder_not_allowed(spec, snapshot.owner.namespace, named)
     return Blocks(
         Reason.SHARE_NOT_ALLOWED,
-        f"{_share_in_words(spec)} may not be read in namespace '{world.owner.namespace}'; the operator's configuration "
-        f"would need, under `shares`: {_line_for_share(spec, world.owner.namespace)}",
+        f"{_share_in_words(spec)} may not be read in namespace '{snapshot.owner.namespace}'; the operator's "
+        f"configuration would need, under `shares`: {_line_for_share(spec, snapshot.owner.namespace)}",
         ConditionType.WEIGHTS_VERIFIED,
     )
 
@@ -156,19 +156,19 @@ def engine_flags_are_known(spec: ModelDeploymentSpec, _: ClusterSnapshot) -> Ver
     return Blocks(found.reason, found.message, field=found.field) if found is not None else HOLDS
 
 
-def image_volumes_are_supported(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verdict:
+def image_volumes_are_supported(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
     """API server and nodes are new enough to mount an OCI image."""
     if spec.weights.image_volume is None:
         return HOLDS
     fallback = "bake the weights into the serving image (`weights.bakedImage`) or stage them on a share"
-    if world.server_version < (1, 35):
-        found = ".".join(map(str, world.server_version))
+    if snapshot.server_version < (1, 35):
+        found = ".".join(map(str, snapshot.server_version))
         return Blocks(
             Reason.IMAGE_VOLUME_UNSUPPORTED,
             f"`weights.imageVolume` needs Kubernetes 1.35 or later, this API server is {found}; {fallback}",
             ConditionType.WEIGHTS_VERIFIED,
         )
-    runtimes = {node.runtime_version for node in eligible_nodes(spec, world.nodes)}
+    runtimes = {node.runtime_version for node in eligible_nodes(spec, snapshot.nodes)}
     if runtimes and not any(_mounts_images(runtime) for runtime in runtimes):
         return Blocks(
             Reason.IMAGE_VOLUME_UNSUPPORTED,
@@ -198,11 +198,11 @@ def memory_holds_shared_memory(spec: ModelDeploymentSpec, _: ClusterSnapshot) ->
     )
 
 
-def address_is_allowed(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verdict:
+def address_is_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
     """The load balancer address is one that this namespace may ask for."""
     balancer = spec.endpoint.internal_load_balancer
-    namespace = world.owner.namespace
-    if balancer is None or balancer.address is None or world.policy.allows_address(balancer.address, namespace):
+    namespace = snapshot.owner.namespace
+    if balancer is None or balancer.address is None or snapshot.policy.allows_address(balancer.address, namespace):
         return HOLDS
     return Blocks(
         Reason.ADDRESS_NOT_ALLOWED,
@@ -213,15 +213,15 @@ def address_is_allowed(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Ver
     )
 
 
-def address_is_free(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verdict:
+def address_is_free(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
     """The load balancer address belongs to no other ModelDeployment."""
     balancer = spec.endpoint.internal_load_balancer
-    if balancer is None or balancer.address is None or not world.address_holder:
+    if balancer is None or balancer.address is None or not snapshot.address_holder:
         return HOLDS
     return Blocks(
         Reason.ENDPOINT_CONFLICT,
         f"`endpoint.internalLoadBalancer.address` '{balancer.address}' belongs to the ModelDeployment "
-        f"'{world.address_holder}', which holds it or was accepted with it first; choose another or leave it out",
+        f"'{snapshot.address_holder}', which holds it or was accepted with it first; choose another or leave it out",
         ConditionType.ENDPOINT_PRIVATE,
     )
 
@@ -243,10 +243,10 @@ GATES: tuple[Gate, ...] = (
 )
 
 
-def first_block(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Blocks | None:
+def first_block(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Blocks | None:
     """The first gate that does not hold, or None."""
     for gate in GATES:
-        verdict = gate(spec, world)
+        verdict = gate(spec, snapshot)
         if isinstance(verdict, Blocks):
             return verdict
     return None

@@ -11,20 +11,20 @@ from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.sizing.catalogue import Size, sizes
 
 
-def sizes_for(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> tuple[list[Size], list[str]]:
+def sizes_for(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> tuple[list[Size], list[str]]:
     """(sizes, names not in the catalogue) that the spec names, or else those of the nodes that offer the GPUs."""
-    seen = {node.instance_type for node in eligible_nodes(spec, world.nodes)}
+    seen = {node.instance_type for node in eligible_nodes(spec, snapshot.nodes)}
     wanted = sorted(set(spec.accelerator.instance_types) or seen)
     known = sizes()
     return [known[name] for name in wanted if name in known], [name for name in wanted if name not in known]
 
 
-def gpus_are_the_engine_s(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verdict:
+def gpus_are_the_engine_s(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
     """At least one size has GPUs that the configured engine runs on. Unknown sizes and GPUs pass."""
     models = engine_of(spec).gpu_models(spec)
     if models is None:
         return HOLDS
-    listed, unlisted = sizes_for(spec, world)
+    listed, unlisted = sizes_for(spec, snapshot)
     if unlisted or not listed or any(size.gpu.key in models for size in listed):
         return HOLDS
     found = ", ".join(sorted({f"{size.name} ({size.gpu.name})" for size in listed}))

@@ -29,9 +29,9 @@ OF_THE_AUDIT: Mapping[str, Reason] = {
 }
 
 
-def isolation_is_proven(spec: ModelDeploymentSpec, world: ClusterSnapshot, now: datetime) -> Holds | Blocks:
+def isolation_is_proven(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, now: datetime) -> Holds | Blocks:
     """Whether the evidence counts for this deployment."""
-    return evidence_counts(world.evidence, allowed_age(spec, world), now)
+    return evidence_counts(snapshot.evidence, allowed_age(spec, snapshot), now)
 
 
 def evidence_counts(evidence: IsolationEvidence | None, allowed: timedelta, now: datetime) -> Holds | Blocks:
@@ -57,40 +57,37 @@ def evidence_counts(evidence: IsolationEvidence | None, allowed: timedelta, now:
     return stale if isinstance(stale, Blocks) else _confirmed(evidence, now)
 
 
-def enforcement(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Enforcement:
+def enforcement(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Enforcement:
     """The effective enforcement: a deployment may ask for more than its namespace's minimum, never for less."""
-    asked, minimum = spec.isolation.enforcement, world.policy.isolation.minimum_of(world.owner.namespace)
+    asked, minimum = spec.isolation.enforcement, snapshot.policy.isolation.minimum_of(snapshot.owner.namespace)
     return min(asked, minimum, key=STRICTEST_FIRST.index)
 
 
-def gate(spec: ModelDeploymentSpec, world: ClusterSnapshot, now: datetime) -> Holds | Blocks | None:
+def gate(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, now: datetime) -> Holds | Blocks | None:
     """The gate's verdict under the enforcement in effect; None when that is Off."""
-    effective = enforcement(spec, world)
+    effective = enforcement(spec, snapshot)
     if effective == "Off":
         return None
-    verdict = isolation_is_proven(spec, world, now)
+    verdict = isolation_is_proven(spec, snapshot, now)
     asked = spec.isolation.enforcement
     if asked == effective or not isinstance(verdict, Blocks):
         return verdict
     words = f"`isolation.enforcement` {asked} is raised to {effective}, the minimum that the operator's configuration "
-    return replace(
-        verdict,
-        reason=Reason.ENFORCEMENT_RAISED,
-        message=f"{words}sets for namespace '{world.owner.namespace}', and isolation is not proven: {verdict.message}",
-    )
+    message = f"{words}sets for namespace '{snapshot.owner.namespace}', and isolation is not proven: {verdict.message}"
+    return replace(verdict, reason=Reason.ENFORCEMENT_RAISED, message=message)
 
 
-def allowed_age(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> timedelta:
+def allowed_age(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> timedelta:
     """The oldest evidence that counts: a deployment may demand fresher evidence than the cluster does, not older."""
-    return timedelta(seconds=min(spec.isolation.max_evidence_age_seconds, world.policy.max_evidence_age_seconds))
+    return timedelta(seconds=min(spec.isolation.max_evidence_age_seconds, snapshot.policy.max_evidence_age_seconds))
 
 
-def closes_at(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> datetime | None:
+def closes_at(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> datetime | None:
     """When the evidence stops counting for this deployment; None without evidence."""
-    evidence = world.evidence
+    evidence = snapshot.evidence
     if evidence is None or evidence.observed_at is None:
         return None
-    by_age = evidence.observed_at + allowed_age(spec, world)
+    by_age = evidence.observed_at + allowed_age(spec, snapshot)
     return by_age if evidence.expires_at is None else min(by_age, evidence.expires_at)
 
 

@@ -26,7 +26,7 @@ from hermetic.sizing.serving import Serving
 _KIND = ConditionType.MODEL_FITS
 
 
-def model_fits_the_gpus(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verdict:
+def model_fits_the_gpus(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
     """The model can be divided over its GPUs, and at least one of the VM sizes has the memory."""
     facts = spec.weights.facts
     if facts is None:
@@ -40,21 +40,21 @@ def model_fits_the_gpus(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Ve
             _KIND,
             field="spec.accelerator.count",
         )
-    placed, unlisted = _placed(spec, facts, serving, world)
+    placed, unlisted = _placed(spec, facts, serving, snapshot)
     if placed and not unlisted and all(one.fit.answer is FitAnswer.DOES_NOT_FIT for one in placed):
         return Blocks(Reason.INSUFFICIENT_GPU_MEMORY, _shortfall(placed), _KIND, field="spec.accelerator")
     return HOLDS
 
 
-def model_fit(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> ConditionUpdate | None:
+def model_fit(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> ConditionUpdate | None:
     """The condition ModelFits, independent of other gates; None for a spec without facts."""
     facts = spec.weights.facts
     if facts is None:
         return None
-    verdict = model_fits_the_gpus(spec, world)
+    verdict = model_fits_the_gpus(spec, snapshot)
     if isinstance(verdict, Blocks):
         return ConditionUpdate(_KIND, verdict.truth, verdict.reason, verdict.message[:2000])
-    placed, unlisted = _placed(spec, facts, _serving(spec), world)
+    placed, unlisted = _placed(spec, facts, _serving(spec), snapshot)
     if doubt := next(_doubts(placed, unlisted), ""):
         return ConditionUpdate(_KIND, "Unknown", Reason.GPU_MEMORY_UNKNOWN, doubt[:2000])
     worst = min(placed, key=lambda one: _room(one.fit))
@@ -78,10 +78,10 @@ def _serving(spec: ModelDeploymentSpec) -> Serving:
 
 
 def _placed(
-    spec: ModelDeploymentSpec, facts: ModelFacts, serving: Serving, world: ClusterSnapshot
+    spec: ModelDeploymentSpec, facts: ModelFacts, serving: Serving, snapshot: ClusterSnapshot
 ) -> tuple[list[Placement], list[str]]:
     """The sizes that the pods may get (named in the spec, or those of the nodes), and the names that are not known."""
-    listed, unlisted = sizes_for(spec, world)
+    listed, unlisted = sizes_for(spec, snapshot)
     return [place(facts, serving, size, spec.accelerator.resource) for size in listed], unlisted
 
 

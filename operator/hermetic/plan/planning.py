@@ -101,60 +101,60 @@ class Plan:
     requeue_at: datetime | None = None
 
 
-def plan(spec: ModelDeploymentSpec, world: ClusterSnapshot, now: datetime) -> Plan:
+def plan(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, now: datetime) -> Plan:
     """Everything that must be written to reach the state of the spec. Deterministic; no I/O.
 
     Idempotent: planning again on the resulting snapshot yields nothing to write.
     """
-    if world.deleting:
+    if snapshot.deleting:
         return Plan()
-    if (block := first_block(spec, world)) is not None:
-        return _while_blocked(spec, world, block)
-    desired = render(world.owner, spec, verifier(spec, world))
-    if (obstacle := _first_obstacle(desired, world)) is not None:
-        return _while_blocked(spec, world, obstacle)
-    isolation = gate(spec, world, now)
-    closed = isolation if enforcement(spec, world) == "Enforce" and isinstance(isolation, Blocks) else None
-    wanted = desired if closed is None else tuple(_behind_closed_gate(desired, world, spec.replicas))
-    to_apply, contested = _to_apply(_private_only(wanted, world), world)
+    if (block := first_block(spec, snapshot)) is not None:
+        return _while_blocked(spec, snapshot, block)
+    desired = render(snapshot.owner, spec, verifier(spec, snapshot))
+    if (obstacle := _first_obstacle(desired, snapshot)) is not None:
+        return _while_blocked(spec, snapshot, obstacle)
+    isolation = gate(spec, snapshot, now)
+    closed = isolation if enforcement(spec, snapshot) == "Enforce" and isinstance(isolation, Blocks) else None
+    wanted = desired if closed is None else tuple(_behind_closed_gate(desired, snapshot, spec.replicas))
+    to_apply, contested = _to_apply(_private_only(wanted, snapshot), snapshot)
     return Plan(
         apply=to_apply,
-        delete=(*exposed(world), *_surplus(desired, world, claims=closed is None)),
+        delete=(*exposed(snapshot), *_surplus(desired, snapshot, claims=closed is None)),
         blocked=closed,
         isolation=isolation,
         held=closed is not None and len(wanted) < len(desired),
         contested=contested,
-        requeue_at=_requeue_at(spec, world, now),
+        requeue_at=_requeue_at(spec, snapshot, now),
     )
 
 
-def _while_blocked(spec: ModelDeploymentSpec, world: ClusterSnapshot, block: Blocks) -> Plan:
+def _while_blocked(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, block: Blocks) -> Plan:
     """With a blocked spec: delete a Service with a public address, keep the NetworkPolicy of a live Deployment."""
-    to_apply, contested = _to_apply(_private_only(tuple(_around_what_runs(spec, world)), world), world)
-    return Plan(apply=to_apply, delete=exposed(world), blocked=block, contested=contested)
+    to_apply, contested = _to_apply(_private_only(tuple(_around_what_runs(spec, snapshot)), snapshot), snapshot)
+    return Plan(apply=to_apply, delete=exposed(snapshot), blocked=block, contested=contested)
 
 
-def _around_what_runs(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Iterator[Manifest]:
+def _around_what_runs(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Iterator[Manifest]:
     """ServiceAccount, NetworkPolicy and Service of a live Deployment, and its scale-down. No volumes, no new pods."""
-    live = world.workload.live
-    if live is None or not is_ours(live, world.owner):
+    live = snapshot.workload.live
+    if live is None or not is_ours(live, snapshot.owner):
         return
-    for manifest in render_isolation(world.owner, spec):
-        standing = world.children.get(_key(manifest))
-        if standing is not None and not is_ours(standing, world.owner):
+    for manifest in render_isolation(snapshot.owner, spec):
+        standing = snapshot.children.get(_key(manifest))
+        if standing is not None and not is_ours(standing, snapshot.owner):
             continue
-        if manifest["kind"] != SERVICE.kind or not _takes_a_held_address(manifest, standing, spec, world):
+        if manifest["kind"] != SERVICE.kind or not _takes_a_held_address(manifest, standing, spec, snapshot):
             yield manifest
-    if spec.replicas < world.workload.replicas:
-        yield _scaled_down(live, spec, world.owner)
+    if spec.replicas < snapshot.workload.replicas:
+        yield _scaled_down(live, spec, snapshot.owner)
 
 
 def _takes_a_held_address(
-    service: Manifest, standing: Manifest | None, spec: ModelDeploymentSpec, world: ClusterSnapshot
+    service: Manifest, standing: Manifest | None, spec: ModelDeploymentSpec, snapshot: ClusterSnapshot
 ) -> bool:
     """Whether applying the Service would newly ask for an address that belongs to another ModelDeployment."""
     balancer = spec.endpoint.internal_load_balancer
-    held = bool(world.address_holder) and balancer is not None and balancer.address is not None
+    held = bool(snapshot.address_holder) and balancer is not None and balancer.address is not None
     return held and (standing is None or is_of_another_intent(service, standing))
 
 
@@ -175,18 +175,18 @@ def _template_mark(deployment: Manifest) -> str:
     return str((deployment["metadata"].get("annotations") or {}).get(TEMPLATE_ANNOTATION, ""))
 
 
-def _requeue_at(spec: ModelDeploymentSpec, world: ClusterSnapshot, now: datetime) -> datetime | None:
+def _requeue_at(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, now: datetime) -> datetime | None:
     """When the plan changes without an event: evidence expires, or a grace period for a pod ends."""
-    closes = closes_at(spec, world) if enforcement(spec, world) != "Off" else None
-    left_over = rolled_out_at(world) if any(is_left_over(pod, world) for pod in world.pods) else None
-    moments = (closes, left_over, *(patience_ends(pod) for pod in world.pods))
+    closes = closes_at(spec, snapshot) if enforcement(spec, snapshot) != "Off" else None
+    left_over = rolled_out_at(snapshot) if any(is_left_over(pod, snapshot) for pod in snapshot.pods) else None
+    moments = (closes, left_over, *(patience_ends(pod) for pod in snapshot.pods))
     return min((moment for moment in moments if moment is not None and moment > now), default=None)
 
 
-def _first_obstacle(desired: tuple[Manifest, ...], world: ClusterSnapshot) -> Blocks | None:
+def _first_obstacle(desired: tuple[Manifest, ...], snapshot: ClusterSnapshot) -> Blocks | None:
     """The first object that has the name of a desired child and is not owned by this ModelDeployment."""
-    found = (world.children.get(_key(manifest)) for manifest in desired)
-    return next((obstacle(live, world.owner) for live in found if live and not is_ours(live, world.owner)), None)
+    found = (snapshot.children.get(_key(manifest)) for manifest in desired)
+    return next((obstacle(live, snapshot.owner) for live in found if live and not is_ours(live, snapshot.owner)), None)
 
 
 def obstacle(live: Manifest, owner: Owner) -> Blocks:
@@ -214,37 +214,37 @@ def _controllers(live: Manifest) -> Iterator[Mapping[str, Any]]:
     return (one for one in live["metadata"].get("ownerReferences") or () if one.get("controller"))
 
 
-def _behind_closed_gate(desired: tuple[Manifest, ...], world: ClusterSnapshot, replicas: int) -> Iterator[Manifest]:
+def _behind_closed_gate(desired: tuple[Manifest, ...], snapshot: ClusterSnapshot, replicas: int) -> Iterator[Manifest]:
     """What may be written while isolation is not proven: everything but new pods, once a Deployment exists.
 
     Nothing before there is a Deployment. A live Deployment keeps its template; a change that would create pods waits.
     A template that others changed is corrected at once, with at most as many replicas as running pods that are not
     shown to be of the changed template.
     """
-    live = world.workload.live
+    live = snapshot.workload.live
     if live is None:
         return
     for manifest in desired:
         if manifest["kind"] != Workload.KIND.kind or replicas == 0:
             yield manifest
-        elif (most := _startless(manifest, live, world)) is not None:
-            yield _with_replicas(manifest, min(replicas, world.workload.replicas, most))
+        elif (most := _startless(manifest, live, snapshot)) is not None:
+            yield _with_replicas(manifest, min(replicas, snapshot.workload.replicas, most))
 
 
-def _startless(manifest: Manifest, live: Manifest, world: ClusterSnapshot) -> int | None:
+def _startless(manifest: Manifest, live: Manifest, snapshot: ClusterSnapshot) -> int | None:
     """The most replicas with which the manifest can be applied without starting a pod; None: only 0.
 
     None for a template that the spec changed: the running pods are of the earlier template, and keep it. None for one
     that others changed and rolled out before the gate closed: to correct it would end every pod.
     """
-    replicas, template = world.workload.replicas, manifest["spec"]["template"]
+    replicas, template = snapshot.workload.replicas, manifest["spec"]["template"]
     if replicas == 0 or _same_template(manifest, live):
         return replicas
-    is_changed_by_others = _template_mark(live) == _template_mark(manifest) or all_of(template, world)
+    is_changed_by_others = _template_mark(live) == _template_mark(manifest) or all_of(template, snapshot)
     if not is_changed_by_others:
         return None
-    most = not_of_the_changed(template, world)
-    return None if most == 0 and were_started_with_a_proof(template, world) else most
+    most = not_of_the_changed(template, snapshot)
+    return None if most == 0 and were_started_with_a_proof(template, snapshot) else most
 
 
 def _same_template(manifest: Manifest, live: Manifest) -> bool:
@@ -262,42 +262,44 @@ def _with_replicas(manifest: Manifest, replicas: int) -> Manifest:
     return with_intent({**manifest, "spec": {**manifest["spec"], "replicas": replicas}})
 
 
-def exposed(world: ClusterSnapshot) -> tuple[Condemned, ...]:
+def exposed(snapshot: ClusterSnapshot) -> tuple[Condemned, ...]:
     """The model's own Service, to be deleted once it has a public address, whatever else blocks the spec."""
-    live = world.child(SERVICE)
-    public = public_addresses(live, world.policy) if live is not None else ()
-    if live is None or not public or live["metadata"].get("deletionTimestamp") or not is_ours(live, world.owner):
+    live = snapshot.child(SERVICE)
+    public = public_addresses(live, snapshot.policy) if live is not None else ()
+    if live is None or not public or live["metadata"].get("deletionTimestamp") or not is_ours(live, snapshot.owner):
         return ()
     return (_condemn(live, f"the load balancer gave the public address '{public[0]}'", public_address=public[0]),)
 
 
-def _private_only(wanted: tuple[Manifest, ...], world: ClusterSnapshot) -> tuple[Manifest, ...]:
+def _private_only(wanted: tuple[Manifest, ...], snapshot: ClusterSnapshot) -> tuple[Manifest, ...]:
     """The manifests without the Service, once it was given a public address: not recreated for this generation."""
-    live = world.child(SERVICE)
-    public = was_given_a_public_address(world) if live is None else bool(public_addresses(live, world.policy))
+    live = snapshot.child(SERVICE)
+    public = was_given_a_public_address(snapshot) if live is None else bool(public_addresses(live, snapshot.policy))
     return tuple(m for m in wanted if m["kind"] != SERVICE.kind) if public else wanted
 
 
-def was_given_a_public_address(world: ClusterSnapshot) -> bool:
+def was_given_a_public_address(snapshot: ClusterSnapshot) -> bool:
     """Whether this generation of the spec already led to a public address."""
-    condition = world.condition(ConditionType.ENDPOINT_PRIVATE)
+    condition = snapshot.condition(ConditionType.ENDPOINT_PRIVATE)
     return (
         condition is not None
         and condition.get("reason") == Reason.PUBLIC_ADDRESS
-        and condition.get("observedGeneration") == world.generation
+        and condition.get("observedGeneration") == snapshot.generation
     )
 
 
-def _to_apply(wanted: tuple[Manifest, ...], world: ClusterSnapshot) -> tuple[tuple[Change, ...], tuple[Contested, ...]]:
+def _to_apply(
+    wanted: tuple[Manifest, ...], snapshot: ClusterSnapshot
+) -> tuple[tuple[Change, ...], tuple[Contested, ...]]:
     """What to apply, and which children are not rewritten during drift back-off."""
-    due = [change for manifest in wanted if (change := _change(manifest, world.children.get(_key(manifest))))]
+    due = [change for manifest in wanted if (change := _change(manifest, snapshot.children.get(_key(manifest))))]
     # Only repeated manifests are held back: a manifest that the spec changed is applied even then.
-    barred = [change for change in due if intent(change.manifest) in world.backed_off.get(_key(change.manifest), ())]
-    return tuple(c for c in due if c not in barred), tuple(_contested(change, world) for change in barred)
+    barred = [change for change in due if intent(change.manifest) in snapshot.backed_off.get(_key(change.manifest), ())]
+    return tuple(c for c in due if c not in barred), tuple(_contested(change, snapshot) for change in barred)
 
 
-def _contested(change: Change, world: ClusterSnapshot) -> Contested:
-    live = world.children.get(_key(change.manifest))
+def _contested(change: Change, snapshot: ClusterSnapshot) -> Contested:
+    live = snapshot.children.get(_key(change.manifest))
     if live is None:
         return Contested(_key(change.manifest))
     places = (*foreign(change.manifest, live), *differences(change.manifest, live))
@@ -319,29 +321,29 @@ def _change(manifest: Manifest, live: Manifest | None) -> Change | None:
     return Change(manifest, "drifted", patch) if added or has_drifted(manifest, live) else None
 
 
-def _surplus(desired: tuple[Manifest, ...], world: ClusterSnapshot, *, claims: bool) -> Iterator[Condemned]:
+def _surplus(desired: tuple[Manifest, ...], snapshot: ClusterSnapshot, *, claims: bool) -> Iterator[Condemned]:
     """Objects of ours that the spec no longer asks for, with or without `claims`. Volumes: see plan/volume_sweep.py."""
     wanted = {_key(manifest) for manifest in desired}
-    for key, live in world.children.items():
+    for key, live in snapshot.children.items():
         gone = live["metadata"].get("deletionTimestamp")
-        if not CHILDREN[live["kind"]].dispensable or key in wanted or gone or not is_ours(live, world.owner):
+        if not CHILDREN[live["kind"]].dispensable or key in wanted or gone or not is_ours(live, snapshot.owner):
             continue
-        if live["kind"] != PERSISTENT_VOLUME_CLAIM.kind or (claims and not _may_be_mounted(live, world)):
+        if live["kind"] != PERSISTENT_VOLUME_CLAIM.kind or (claims and not _may_be_mounted(live, snapshot)):
             yield _condemn(live, "the spec no longer asks for it")
 
 
-def _may_be_mounted(claim: Manifest, world: ClusterSnapshot) -> bool:
+def _may_be_mounted(claim: Manifest, snapshot: ClusterSnapshot) -> bool:
     """Whether a pod may mount the claim: the live template names it, or pods of another template, not known here, run.
 
     Kubernetes keeps a deleted claim until its last pod ends, and starts no further pod that mounts it.
     """
-    template = world.workload.template
+    template = snapshot.workload.template
     if not template:
-        return bool(world.pods)
+        return bool(snapshot.pods)
     named = (volume.get("persistentVolumeClaim") or {} for volume in template["spec"].get("volumes") or ())
     if any(mounted.get("claimName") == claim["metadata"]["name"] for mounted in named):
         return True
-    return any(template_of(pod) != template_of(template) and not has_ended(pod) for pod in world.pods)
+    return any(template_of(pod) != template_of(template) and not has_ended(pod) for pod in snapshot.pods)
 
 
 def _condemn(live: Manifest, why: str, *, public_address: str = "") -> Condemned:

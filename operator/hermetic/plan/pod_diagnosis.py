@@ -46,18 +46,18 @@ class PodDiagnosis:
     message: str
 
 
-def trouble(spec: ModelDeploymentSpec, world: ClusterSnapshot, now: datetime) -> PodDiagnosis | None:
+def trouble(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, now: datetime) -> PodDiagnosis | None:
     """The first problem of the newest pods of the template that do not serve, else what the Deployment reports."""
-    workload = world.workload
+    workload = snapshot.workload
     waiting = sorted(
-        (pod for pod in world.pods if workload.is_present(pod) and _has_had_its_chance(pod, now)),
+        (pod for pod in snapshot.pods if workload.is_present(pod) and _has_had_its_chance(pod, now)),
         key=lambda pod: (pod["metadata"].get("creationTimestamp", ""), pod["metadata"]["name"]),
         reverse=True,
     )
     for pod in waiting:
-        if (found := _of_pod(spec, world, pod)) is not None:
+        if (found := _of_pod(spec, snapshot, pod)) is not None:
             return found
-    return _of_workload(spec, world)
+    return _of_workload(spec, snapshot)
 
 
 def _has_had_its_chance(pod: Pod, now: datetime) -> bool:
@@ -69,12 +69,12 @@ def _serves(pod: Pod) -> bool:
     return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
 
 
-def _of_pod(spec: ModelDeploymentSpec, world: ClusterSnapshot, pod: Pod) -> PodDiagnosis | None:
+def _of_pod(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, pod: Pod) -> PodDiagnosis | None:
     for status in _containers(pod):
         found = _of_container(spec, status)
         if found is not None:
             return found
-    return _of_scheduling(spec, world, pod) or _of_mounting(world, pod)
+    return _of_scheduling(spec, snapshot, pod) or _of_mounting(snapshot, pod)
 
 
 def _containers(pod: Pod) -> Iterator[Status]:
@@ -145,7 +145,7 @@ def _lasted(ended: Status) -> float:
     return (over - began).total_seconds()
 
 
-def _of_scheduling(spec: ModelDeploymentSpec, world: ClusterSnapshot, pod: Pod) -> PodDiagnosis | None:
+def _of_scheduling(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, pod: Pod) -> PodDiagnosis | None:
     conditions = pod.get("status", {}).get("conditions") or ()
     for condition in conditions:
         if condition.get("type") != "PodScheduled" or condition.get("reason") != "Unschedulable":
@@ -155,12 +155,12 @@ def _of_scheduling(spec: ModelDeploymentSpec, world: ClusterSnapshot, pod: Pod) 
             return PodDiagnosis(Reason.REFERENCE_NOT_FOUND, message[:300])
         if "unbound immediate PersistentVolumeClaims" in message:
             return PodDiagnosis(Reason.VOLUME_NOT_BOUND, message[:300])
-        return PodDiagnosis(Reason.UNSCHEDULABLE, unschedulable(spec, world, message))
+        return PodDiagnosis(Reason.UNSCHEDULABLE, unschedulable(spec, snapshot, message))
     return None
 
 
-def _of_mounting(world: ClusterSnapshot, pod: Pod) -> PodDiagnosis | None:
-    warned = world.warnings.get(pod["metadata"].get("uid", ""))
+def _of_mounting(snapshot: ClusterSnapshot, pod: Pod) -> PodDiagnosis | None:
+    warned = snapshot.warnings.get(pod["metadata"].get("uid", ""))
     # A container that has run has its volumes: an earlier warning is obsolete.
     if warned is None or warned.reason not in MOUNT_TROUBLE or any(map(_has_run, _containers(pod))):
         return None
@@ -178,8 +178,8 @@ def _mount_trouble(warned: Warned) -> PodDiagnosis:
     return PodDiagnosis(Reason.MOUNT_FAILED, warned.message[:400])
 
 
-def _of_workload(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> PodDiagnosis | None:
-    workload = world.workload
+def _of_workload(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> PodDiagnosis | None:
+    workload = snapshot.workload
     if not workload.is_observed:
         return None
     if (failure := workload.conditions.get(("ReplicaFailure", "True"))) is not None:

@@ -20,17 +20,17 @@ Place = tuple[str, ...]
 LATEST = "9999-12-31T23:59:59Z"
 
 
-def not_of_the_changed(template: Mapping[str, Any], world: ClusterSnapshot) -> int | None:
+def not_of_the_changed(template: Mapping[str, Any], snapshot: ClusterSnapshot) -> int | None:
     """How many of the running pods may be of this rendered template: not shown to be of the live, changed one.
 
     None where pods of the live template run and no compared field differs from what was rendered, for example an
     annotation only: such pods need not be replaced.
     """
     wanted = _places(contents(completed(template["spec"])))
-    changed = _places(contents(completed(world.workload.template.get("spec") or {})))
+    changed = _places(contents(completed(snapshot.workload.template.get("spec") or {})))
     differing = {place for place in {*wanted, *changed} if wanted.get(place) != changed.get(place)}
-    held = [_places(pod.get("spec") or {}) for pod in running(world) if template_of(pod) == template_of(template)]
-    older = _of_earlier_templates(world)
+    held = [_places(pod.get("spec") or {}) for pod in running(snapshot) if template_of(pod) == template_of(template)]
+    older = _of_earlier_templates(snapshot)
     if not differing:
         return len(held) if older is None or older >= len(held) else None
     # Every place: a webhook that changes Deployments is in the pods of the rendered template as well.
@@ -40,15 +40,15 @@ def not_of_the_changed(template: Mapping[str, Any], world: ClusterSnapshot) -> i
     return len(ours) + (unclear if older is None else min(unclear, max(0, older - len(ours))))
 
 
-def were_started_with_a_proof(template: Mapping[str, Any], world: ClusterSnapshot) -> bool:
+def were_started_with_a_proof(template: Mapping[str, Any], snapshot: ClusterSnapshot) -> bool:
     """Whether every running pod is of the live template, by the controller's count, and older than the gate's closing.
 
     Such a template starts no pod. A webhook that changes Deployments leads to it, and would change the correction too.
     """
-    held = [pod for pod in running(world) if template_of(pod) == template_of(template)]
-    if not held or _of_earlier_templates(world) != 0:
+    held = [pod for pod in running(snapshot) if template_of(pod) == template_of(template)]
+    if not held or _of_earlier_templates(snapshot) != 0:
         return False
-    condition = world.condition(ConditionType.ISOLATION_VERIFIED)
+    condition = snapshot.condition(ConditionType.ISOLATION_VERIFIED)
     if condition is None or condition.get("status") == "True":  # the status does not say yet that the gate is closed
         return condition is not None
     closed = datetime.fromisoformat(condition["lastTransitionTime"])
@@ -59,9 +59,9 @@ def _created(pod: Mapping[str, Any]) -> datetime:
     return datetime.fromisoformat(pod["metadata"].get("creationTimestamp") or LATEST)
 
 
-def _of_earlier_templates(world: ClusterSnapshot) -> int | None:
+def _of_earlier_templates(snapshot: ClusterSnapshot) -> int | None:
     """How many pods the Deployment controller counts that are not of the live template; None until it observed that."""
-    workload = world.workload
+    workload = snapshot.workload
     return workload.existing - workload.updated if workload.is_observed else None
 
 

@@ -34,18 +34,18 @@ class PublicSide:
         return {"address": self.address, "serviceRemoved": self.removed}
 
 
-def public_side(service: Mapping[str, Any] | None, world: ClusterSnapshot, plan: Plan) -> PublicSide | None:
+def public_side(service: Mapping[str, Any] | None, snapshot: ClusterSnapshot, plan: Plan) -> PublicSide | None:
     """None where no public address was given. `service` is the model's own; None means that it was removed."""
     if service is not None:
-        public = public_addresses(service, world.policy)
+        public = public_addresses(service, snapshot.policy)
         return PublicSide(public[0], removed=False) if public else None
     if condemned := [gone for gone in plan.delete if gone.public_address]:
         return PublicSide(condemned[0].public_address, removed=True)
-    return _remembered(world) if was_given_a_public_address(world) else None
+    return _remembered(snapshot) if was_given_a_public_address(snapshot) else None
 
 
-def _remembered(world: ClusterSnapshot) -> PublicSide:
-    if known := world.status.get("publicAddress"):
+def _remembered(snapshot: ClusterSnapshot) -> PublicSide:
+    if known := snapshot.status.get("publicAddress"):
         return PublicSide(str(known.get("address", "")), removed=True)
-    before = world.condition(ConditionType.ENDPOINT_PRIVATE) or {}
+    before = snapshot.condition(ConditionType.ENDPOINT_PRIVATE) or {}
     return PublicSide("", removed=True, given=str(before.get("message", "")).partition(";")[0])

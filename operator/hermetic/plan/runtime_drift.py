@@ -36,37 +36,37 @@ class Strange:
     of_image: bool
 
 
-def strange(world: ClusterSnapshot, now: datetime) -> Strange | None:
+def strange(snapshot: ClusterSnapshot, now: datetime) -> Strange | None:
     """The first thing in the template or in a pod that was not rendered, containers and images first."""
-    found = tuple(_everything(world, now))
+    found = tuple(_everything(snapshot, now))
     return next((one for one in found if one.of_image), next(iter(found), None))
 
 
-def rolled_out_at(world: ClusterSnapshot) -> datetime | None:
+def rolled_out_at(snapshot: ClusterSnapshot) -> datetime | None:
     """When pods of earlier templates must be gone after the last rollout; None while a rollout is in progress."""
-    workload = world.workload
+    workload = snapshot.workload
     complete = workload.conditions.get(("Progressing", "NewReplicaSetAvailable"))
     if complete is None or not workload.is_observed:
         return None
     return datetime.fromisoformat(complete["lastUpdateTime"]) + ROLLED_OUT
 
 
-def is_left_over(pod: Mapping[str, Any], world: ClusterSnapshot) -> bool:
+def is_left_over(pod: Mapping[str, Any], snapshot: ClusterSnapshot) -> bool:
     """Whether a pod still runs and is not of the present template."""
-    template = world.workload.template
+    template = snapshot.workload.template
     ended = has_ended(pod) or "deletionTimestamp" in pod["metadata"]
     return not ended and bool(template) and template_of(pod) != template_of(template)
 
 
-def all_of(template: Mapping[str, Any], world: ClusterSnapshot) -> bool:
+def all_of(template: Mapping[str, Any], snapshot: ClusterSnapshot) -> bool:
     """Whether pods run, and each is marked as one of this rendered template."""
-    marks = {template_of(pod) for pod in running(world)}
+    marks = {template_of(pod) for pod in running(snapshot)}
     return marks == {template_of(template)}
 
 
-def running(world: ClusterSnapshot) -> Iterator[Mapping[str, Any]]:
+def running(snapshot: ClusterSnapshot) -> Iterator[Mapping[str, Any]]:
     """The pods that have not ended and are not being deleted."""
-    return (pod for pod in world.pods if not has_ended(pod) and "deletionTimestamp" not in pod["metadata"])
+    return (pod for pod in snapshot.pods if not has_ended(pod) and "deletionTimestamp" not in pod["metadata"])
 
 
 def has_ended(pod: Mapping[str, Any]) -> bool:
@@ -80,29 +80,29 @@ def looks_rendered(pod: Mapping[str, Any], owner: Owner) -> bool:
     return account == owner.name and not any(True for _ in _identity("", pod, owner))
 
 
-def _everything(world: ClusterSnapshot, now: datetime) -> Iterator[Strange]:
-    workload, rolled_out = world.workload, rolled_out_at(world)
+def _everything(snapshot: ClusterSnapshot, now: datetime) -> Iterator[Strange]:
+    workload, rolled_out = snapshot.workload, rolled_out_at(snapshot)
     expected = contents(workload.template.get("spec") or {})
-    yield from _images(f"the template of Deployment '{world.owner.name}'", expected, world)
-    yield from _lasting(world)
-    if world.is_crowded:
+    yield from _images(f"the template of Deployment '{snapshot.owner.name}'", expected, snapshot)
+    yield from _lasting(snapshot)
+    if snapshot.is_crowded:
         yield Strange(CROWDED, of_image=True)
-    for pod in sorted(world.pods, key=lambda pod: str(pod["metadata"]["name"])):
+    for pod in sorted(snapshot.pods, key=lambda pod: str(pod["metadata"]["name"])):
         held, where = pod.get("spec"), f"pod '{pod['metadata']['name']}'"
         if not held or has_ended(pod):
             continue
-        yield from _images(where, held, world)
-        yield from _identity(where, pod, world.owner)
+        yield from _images(where, held, snapshot)
+        yield from _identity(where, pod, snapshot.owner)
         # A pod of an earlier template is being replaced, and that template is not known any more.
         if workload.is_present(pod):
             yield from _fields(where, held, expected)
-        elif is_left_over(pod, world) and rolled_out is not None and rolled_out <= now:
-            words = f"is not of the present template of Deployment '{world.owner.name}', whose rollout is complete"
+        elif is_left_over(pod, snapshot) and rolled_out is not None and rolled_out <= now:
+            words = f"is not of the present template of Deployment '{snapshot.owner.name}', whose rollout is complete"
             yield Strange(f"{where} {words}", of_image=False)
 
 
-def _lasting(world: ClusterSnapshot) -> Iterator[Strange]:
-    for (kind, name), live in sorted(world.children.items()):
+def _lasting(snapshot: ClusterSnapshot) -> Iterator[Strange]:
+    for (kind, name), live in sorted(snapshot.children.items()):
         for steps in lasting(live):
             by = "".join(f", written by '{one}' (field manager)" for one in writers(live, steps)[:1])
             words = f"has {spelled(steps)}, which Hermetic did not render{by}, and which the API server does not let go"
@@ -125,7 +125,7 @@ def _identity(where: str, pod: Mapping[str, Any], owner: Owner) -> Iterator[Stra
         yield Strange(f"{where} {words}", of_image=False)
 
 
-def _images(where: str, held: Mapping[str, Any], world: ClusterSnapshot) -> Iterator[Strange]:
+def _images(where: str, held: Mapping[str, Any], snapshot: ClusterSnapshot) -> Iterator[Strange]:
     for kind, container in containers(held):
         name, image = one_line(container["name"]), one_line(container["image"])
         runs = f"{where} holds container '{name}' ({kind}) with image '{image}'"
@@ -133,9 +133,9 @@ def _images(where: str, held: Mapping[str, Any], world: ClusterSnapshot) -> Iter
             yield Strange(f"{runs}, which Hermetic did not render", of_image=True)
         elif "@sha256:" not in container["image"]:
             yield Strange(f"{runs}, which is not named by digest", of_image=True)
-        elif container["name"] == VERIFIER and container["image"] in world.policy.integrity.verifiers:
+        elif container["name"] == VERIFIER and container["image"] in snapshot.policy.integrity.verifiers:
             continue
-        elif not image_is_allowed(world, container["image"]):
+        elif not image_is_allowed(snapshot, container["image"]):
             yield Strange(f"{runs}, whose registry may not be used in this namespace", of_image=True)
 
 

@@ -28,10 +28,10 @@ def patience_ends(pod: Mapping[str, Any]) -> datetime | None:
     return None
 
 
-def unschedulable(spec: ModelDeploymentSpec, world: ClusterSnapshot, quoted: str) -> str:
+def unschedulable(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, quoted: str) -> str:
     """A sentence that names resource, pool and shortfall, and then quotes the scheduler (`quoted`)."""
     quote = f"; the scheduler says: {quoted[:300]}" if quoted else ""
-    return _shortfall(spec, world.nodes) + quote
+    return _shortfall(spec, snapshot.nodes) + quote
 
 
 def eligible_nodes(spec: ModelDeploymentSpec, nodes: tuple[NodeFacts, ...]) -> list[NodeFacts]:

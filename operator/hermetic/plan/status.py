@@ -34,46 +34,46 @@ OURS = frozenset(kind.value for kind in ConditionType)
 
 
 def status(
-    spec: ModelDeploymentSpec, world: ClusterSnapshot, plan: Plan, refusals: tuple[ApiRejection, ...], now: datetime
+    spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, plan: Plan, refusals: tuple[ApiRejection, ...], now: datetime
 ) -> Status:
-    """The whole status: `world` is the snapshot after the plan was applied."""
+    """The whole status: `snapshot` is taken after the plan was applied."""
     # With zero replicas, a pod that is not ready is terminating; do not report it.
-    found = trouble(spec, world, now) if spec.replicas else None
-    odd = strange(world, now)
+    found = trouble(spec, snapshot, now) if spec.replicas else None
+    odd = strange(snapshot, now)
     parts = [
         _images_pinned(odd, plan),
-        _weights_verified(spec, world, plan),
-        *((fits,) if (fits := model_fit(spec, world)) is not None else ()),
-        *((caches,) if (caches := cache_use(spec, integrity_policy(spec, world))) is not None else ()),
-        _isolation_verified(spec, world, plan),
-        _endpoint_private(spec, world, plan),
-        _available(spec, world, found),
+        _weights_verified(spec, snapshot, plan),
+        *((fits,) if (fits := model_fit(spec, snapshot)) is not None else ()),
+        *((caches,) if (caches := cache_use(spec, integrity_policy(spec, snapshot))) is not None else ()),
+        _isolation_verified(spec, snapshot, plan),
+        _endpoint_private(spec, snapshot, plan),
+        _available(spec, snapshot, found),
     ]
-    ready = _hindered(world, plan, refusals, parts, odd) or _serves(spec, world, parts, found)
+    ready = _hindered(snapshot, plan, refusals, parts, odd) or _serves(spec, snapshot, parts, found)
     updates = [ready, *_kstatus(ready), *parts]
     whole = {
-        "observedGeneration": world.generation,
-        "conditions": [_dated(one, world, now) for one in updates],
-        "replicas": world.workload.serving,
-        "selector": ",".join(f"{key}={value}" for key, value in selector(world.owner).items()),
+        "observedGeneration": snapshot.generation,
+        "conditions": [_dated(one, snapshot, now) for one in updates],
+        "replicas": snapshot.workload.serving,
+        "selector": ",".join(f"{key}={value}" for key, value in selector(snapshot.owner).items()),
         "plan": {
             "engine": engine_name(spec),
             "tensorParallelSize": tensor_parallel_size(spec),
             "startupBudgetSeconds": spec.startup_budget_seconds,
         },
     }
-    endpoint = _endpoint(spec, world)
+    endpoint = _endpoint(spec, snapshot)
     whole |= {"endpoint": endpoint} if endpoint else {}
-    public = public_side(_our_service(world), world, plan)
+    public = public_side(_our_service(snapshot), snapshot, plan)
     return whole | ({"publicAddress": public.as_status()} if public is not None and public.address else {})
 
 
-def status_unreadable(world: ClusterSnapshot, message: str, now: datetime) -> Status:
+def status_unreadable(snapshot: ClusterSnapshot, message: str, now: datetime) -> Status:
     """The status of an object whose spec this version cannot read."""
     ready = ConditionUpdate(ConditionType.READY, "False", Reason.SPEC_INVALID, message[:2000])
     return {
-        "observedGeneration": world.generation,
-        "conditions": [_dated(one, world, now) for one in (ready, *_kstatus(ready))],
+        "observedGeneration": snapshot.generation,
+        "conditions": [_dated(one, snapshot, now) for one in (ready, *_kstatus(ready))],
     }
 
 
@@ -96,7 +96,7 @@ def _images_pinned(found: Strange | None, plan: Plan) -> ConditionUpdate:
     return ConditionUpdate(kind, "True", Reason.PINNED_BY_DIGEST, "every image is named by digest and allowed here")
 
 
-def _weights_verified(spec: ModelDeploymentSpec, world: ClusterSnapshot, plan: Plan) -> ConditionUpdate:
+def _weights_verified(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, plan: Plan) -> ConditionUpdate:
     kind = ConditionType.WEIGHTS_VERIFIED
     blocked = _blocks(plan, kind)
     if blocked is not None:
@@ -105,16 +105,16 @@ def _weights_verified(spec: ModelDeploymentSpec, world: ClusterSnapshot, plan: P
         return ConditionUpdate(
             kind, "True", Reason.PINNED_BY_DIGEST, "the weights are part of an image that is named by digest"
         )
-    if integrity_policy(spec, world) != "Off":
-        return weights_verified(world, pinned=is_pinned(spec, world))
+    if integrity_policy(spec, snapshot) != "Off":
+        return weights_verified(snapshot, pinned=is_pinned(spec, snapshot))
     return ConditionUpdate(
         kind, "Unknown", Reason.INTEGRITY_NOT_CHECKED, "the weights are read as staged; no digest of them is checked"
     )
 
 
-def _isolation_verified(spec: ModelDeploymentSpec, world: ClusterSnapshot, plan: Plan) -> ConditionUpdate:
+def _isolation_verified(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, plan: Plan) -> ConditionUpdate:
     kind = ConditionType.ISOLATION_VERIFIED
-    if enforcement(spec, world) == "Off":
+    if enforcement(spec, snapshot) == "Off":
         words = "`isolation.enforcement` is Off: the evidence was not looked at"
         return ConditionUpdate(kind, "Unknown", Reason.ISOLATION_NOT_ENFORCED, words)
     if isinstance(plan.isolation, Blocks):
@@ -128,22 +128,24 @@ def _isolation_verified(spec: ModelDeploymentSpec, world: ClusterSnapshot, plan:
     )
 
 
-def _endpoint_private(spec: ModelDeploymentSpec, world: ClusterSnapshot, plan: Plan) -> ConditionUpdate:
-    kind, service = ConditionType.ENDPOINT_PRIVATE, _our_service(world)
-    if (public := public_side(service, world, plan)) is not None:
+def _endpoint_private(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, plan: Plan) -> ConditionUpdate:
+    kind, service = ConditionType.ENDPOINT_PRIVATE, _our_service(snapshot)
+    if (public := public_side(service, snapshot, plan)) is not None:
         return ConditionUpdate(kind, "False", Reason.PUBLIC_ADDRESS, public.message)
-    if (exposed := exposure(service, world)) is not None:
+    if (exposed := exposure(service, snapshot)) is not None:
         return ConditionUpdate(kind, "False", Reason.ENDPOINT_EXPOSED, exposed[:2000])
     if service is None:
         return ConditionUpdate(kind, "Unknown", Reason.ENDPOINT_NOT_CREATED, "the Service does not exist yet")
-    return _as_asked(spec, world, service)
+    return _as_asked(spec, snapshot, service)
 
 
-def _as_asked(spec: ModelDeploymentSpec, world: ClusterSnapshot, service: Mapping[str, Any]) -> ConditionUpdate:
+def _as_asked(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, service: Mapping[str, Any]) -> ConditionUpdate:
     """For a Service that nothing public leads to: whether all kinds could be listed, and whether it has its address."""
     kind = ConditionType.ENDPOINT_PRIVATE
-    if world.unseen:
-        words = f"the operator may not list {', '.join(world.unseen)}, of which one may lead to the pods from outside"
+    if snapshot.unseen:
+        words = (
+            f"the operator may not list {', '.join(snapshot.unseen)}, of which one may lead to the pods from outside"
+        )
         return ConditionUpdate(kind, "Unknown", Reason.PERMISSION_LOST, f"{words}; apply the RBAC of manifests/")
     keyless = f"; {engine_of(spec).without_a_key}" if spec.endpoint.api_key is not None else ""
     if spec.endpoint.internal_load_balancer is None:
@@ -172,19 +174,19 @@ def _awaited(spec: ModelDeploymentSpec, service: Mapping[str, Any]) -> str:
     return f"the internal load balancer has the address '{given[0]}', not yet '{_asked_address(spec)}' as asked"
 
 
-def _our_service(world: ClusterSnapshot) -> Mapping[str, Any] | None:
-    live = world.child(SERVICE)
-    return live if live is not None and is_ours(live, world.owner) else None
+def _our_service(snapshot: ClusterSnapshot) -> Mapping[str, Any] | None:
+    live = snapshot.child(SERVICE)
+    return live if live is not None and is_ours(live, snapshot.owner) else None
 
 
-def _available(spec: ModelDeploymentSpec, world: ClusterSnapshot, found: PodDiagnosis | None) -> ConditionUpdate:
+def _available(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, found: PodDiagnosis | None) -> ConditionUpdate:
     kind = ConditionType.AVAILABLE
     if spec.replicas == 0:
         return ConditionUpdate(kind, "False", Reason.SCALED_TO_ZERO, "`replicas` is 0")
-    serving = world.workload.serving
+    serving = snapshot.workload.serving
     if serving >= spec.replicas:
         return ConditionUpdate(kind, "True", Reason.SERVING, f"{_of(spec.replicas, spec.replicas)} serve")
-    if world.workload.live is None:
+    if snapshot.workload.live is None:
         return ConditionUpdate(kind, "False", Reason.WORKLOAD_NOT_CREATED, "the Deployment does not exist yet")
     if found is not None:
         return ConditionUpdate(kind, "False", found.reason, found.message[:2000])
@@ -197,7 +199,7 @@ def _of(count: int, total: int) -> str:
 
 
 def _hindered(
-    world: ClusterSnapshot,
+    snapshot: ClusterSnapshot,
     plan: Plan,
     refusals: tuple[ApiRejection, ...],
     parts: list[ConditionUpdate],
@@ -207,8 +209,8 @@ def _hindered(
     if refusals:
         return _not_ready(refusals[0].reason, refusals[0].message)
     if plan.blocked is not None:
-        kept = "; the pods that run keep serving" if world.workload.serving else ""
-        kept += _replacements(plan, world) if kept else ""
+        kept = "; the pods that run keep serving" if snapshot.workload.serving else ""
+        kept += _replacements(plan, snapshot) if kept else ""
         held = "; the change of the pods waits for it" if plan.held and kept else ""
         return _not_ready(plan.blocked.reason, plan.blocked.message + kept + held)
     endpoint = _of_the_endpoint(parts)
@@ -216,22 +218,22 @@ def _hindered(
 
 
 def _serves(
-    spec: ModelDeploymentSpec, world: ClusterSnapshot, parts: list[ConditionUpdate], found: PodDiagnosis | None
+    spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, parts: list[ConditionUpdate], found: PodDiagnosis | None
 ) -> ConditionUpdate:
     """The condition Ready where nothing fails except, possibly, the pods."""
-    if _settled(spec, world):
-        return _settled_verdict(spec, world, _of_the_endpoint(parts))
-    return _not_settled(spec, world, found)
+    if _settled(spec, snapshot):
+        return _settled_verdict(spec, snapshot, _of_the_endpoint(parts))
+    return _not_settled(spec, snapshot, found)
 
 
 def _of_the_endpoint(parts: list[ConditionUpdate]) -> ConditionUpdate:
     return next(part for part in parts if part.type is ConditionType.ENDPOINT_PRIVATE)
 
 
-def _replacements(plan: Plan, world: ClusterSnapshot) -> str:
+def _replacements(plan: Plan, snapshot: ClusterSnapshot) -> str:
     """A note that pods start although the isolation gate is closed, where the configuration admits replacements."""
     closed = _blocks(plan, ConditionType.ISOLATION_VERIFIED) is not None
-    admitted = closed and world.policy.isolation.replacements == "Admit"
+    admitted = closed and snapshot.policy.isolation.replacements == "Admit"
     return ", and pods that end are replaced: `isolation.replacements` is Admit" if admitted else ""
 
 
@@ -250,51 +252,53 @@ def _quarrel(found: Contested) -> str:
     return f"{words}: {found.place}{by}" if found.place else words
 
 
-def _settled_verdict(spec: ModelDeploymentSpec, world: ClusterSnapshot, endpoint: ConditionUpdate) -> ConditionUpdate:
+def _settled_verdict(
+    spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, endpoint: ConditionUpdate
+) -> ConditionUpdate:
     if spec.replicas == 0:
         return ConditionUpdate(ConditionType.READY, "True", Reason.SCALED_TO_ZERO, "scaled to zero, as asked")
     if endpoint.status != "True":
         return _not_ready(endpoint.reason, endpoint.message)
-    serving, enforced = f"{_of(spec.replicas, spec.replicas)} serve", enforcement(spec, world)
+    serving, enforced = f"{_of(spec.replicas, spec.replicas)} serve", enforcement(spec, snapshot)
     if enforced != "Enforce":
         words = f"{serving}; `isolation.enforcement` is {enforced}: pods start whether isolation is proven or not"
         return ConditionUpdate(ConditionType.READY, "True", Reason.SERVING_NOT_ENFORCED, words)
     return ConditionUpdate(ConditionType.READY, "True", Reason.SERVING, serving)
 
 
-def _not_settled(spec: ModelDeploymentSpec, world: ClusterSnapshot, found: PodDiagnosis | None) -> ConditionUpdate:
+def _not_settled(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, found: PodDiagnosis | None) -> ConditionUpdate:
     if found is not None:
         return _not_ready(found.reason, found.message)
     if spec.replicas == 0:
         return _not_ready(Reason.ROLLING_OUT, "scaling to zero; pods are ending")
-    serving = _of(world.workload.serving, spec.replicas)
-    if _has_older_pods(world):
+    serving = _of(snapshot.workload.serving, spec.replicas)
+    if _has_older_pods(snapshot):
         return _not_ready(Reason.ROLLING_OUT, f"{serving} serve; a change is being rolled out")
     return _not_ready(Reason.STARTING, f"{serving} serve; pods are starting")
 
 
-def _has_older_pods(world: ClusterSnapshot) -> bool:
+def _has_older_pods(snapshot: ClusterSnapshot) -> bool:
     """Whether pods of an earlier template remain, or the Deployment's present generation is not observed yet."""
-    workload = world.workload
+    workload = snapshot.workload
     return bool(workload.existing) and (not workload.is_observed or workload.existing > workload.updated)
 
 
-def _settled(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> bool:
+def _settled(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> bool:
     """Whether every pod is of the present template and serves, and no older one is left."""
-    workload = world.workload
-    if workload.live is None or not (workload.is_observed or _was_ready(world)):
+    workload = snapshot.workload
+    if workload.live is None or not (workload.is_observed or _was_ready(snapshot)):
         return False
     return {workload.replicas, workload.updated, workload.existing, workload.serving} == {spec.replicas}
 
 
-def _was_ready(world: ClusterSnapshot) -> bool:
+def _was_ready(snapshot: ClusterSnapshot) -> bool:
     """Whether this generation of the spec was Ready already.
 
     Then a Deployment whose present generation is not observed yet may stay Ready: a change of an annotation alone
     increments it. If the change matters, the replica counts show that a moment later.
     """
-    ready = world.condition(ConditionType.READY) or {}
-    return (ready.get("status"), ready.get("observedGeneration")) == ("True", world.generation)
+    ready = snapshot.condition(ConditionType.READY) or {}
+    return (ready.get("status"), ready.get("observedGeneration")) == ("True", snapshot.generation)
 
 
 def _not_ready(reason: Reason | WeightsReason, message: str) -> ConditionUpdate:
@@ -323,15 +327,15 @@ def _from_block(kind: ConditionType, block: Blocks) -> ConditionUpdate:
     return ConditionUpdate(kind, block.truth, block.reason, block.message[:2000])
 
 
-def _dated(update: ConditionUpdate, world: ClusterSnapshot, now: datetime) -> dict[str, Any]:
-    return dated(update, world.generation, world.condition(update.type), now)
+def _dated(update: ConditionUpdate, snapshot: ClusterSnapshot, now: datetime) -> dict[str, Any]:
+    return dated(update, snapshot.generation, snapshot.condition(update.type), now)
 
 
-def _endpoint(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> dict[str, str] | None:
-    service = _our_service(world)
-    if service is None or public_addresses(service, world.policy):
+def _endpoint(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> dict[str, str] | None:
+    service = _our_service(snapshot)
+    if service is None or public_addresses(service, snapshot.policy):
         return None
-    address = f"{world.owner.name}.{world.owner.namespace}.svc"
+    address = f"{snapshot.owner.name}.{snapshot.owner.namespace}.svc"
     if spec.endpoint.internal_load_balancer is not None:
         given = _private_address(spec, service)
         if given is None:

@@ -20,17 +20,17 @@ _KIND = ConditionType.WEIGHTS_VERIFIED
 _FIELD = "spec.weights.integrity"
 
 
-def integrity_policy(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> IntegrityPolicy:
+def integrity_policy(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> IntegrityPolicy:
     """The policy in effect: a deployment may ask for more than its namespace's minimum, never for less."""
-    if not (spec.weights.is_mounted and world.policy.integrity.verifiers):
+    if not (spec.weights.is_mounted and snapshot.policy.integrity.verifiers):
         return "Off"
-    minimum, asked = world.policy.integrity.minimum_of(world.owner.namespace), spec.weights.integrity
+    minimum, asked = snapshot.policy.integrity.minimum_of(snapshot.owner.namespace), spec.weights.integrity
     return min(asked.policy, minimum, key=STRICTEST_POLICY_FIRST.index) if asked is not None else minimum
 
 
-def integrity_is_pinned(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verdict:
+def integrity_is_pinned(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
     """Where the weights must be verified, an image does it, and a digest or a trusted key says what they must be."""
-    asked, configured = spec.weights.integrity, world.policy.integrity
+    asked, configured = spec.weights.integrity, snapshot.policy.integrity
     if asked is not None and asked.policy == "Require" and not configured.verifiers:
         return _blocks(
             Reason.VERIFIER_NOT_CONFIGURED,
@@ -38,18 +38,18 @@ def integrity_is_pinned(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Ve
             "`integrity.verifiers`; have one named, or leave `weights.integrity` out",
             _FIELD,
         )
-    policy = integrity_policy(spec, world)
+    policy = integrity_policy(spec, snapshot)
     if policy == "Off":
         return HOLDS
-    if (refused := _key_is_refused(spec, world)) is not None:
+    if (refused := _key_is_refused(spec, snapshot)) is not None:
         return refused
-    return HOLDS if policy == "Warn" or is_pinned(spec, world) else _not_pinned(spec, world)
+    return HOLDS if policy == "Warn" or is_pinned(spec, snapshot) else _not_pinned(spec, snapshot)
 
 
-def is_pinned(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> bool:
+def is_pinned(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> bool:
     """Whether a digest or a trusted key says what the weights must be."""
     asked = spec.weights.integrity
-    return (asked is not None and asked.digest is not None) or bool(signers(spec, world))
+    return (asked is not None and asked.digest is not None) or bool(signers(spec, snapshot))
 
 
 def integrity_key_is_usable(spec: ModelDeploymentSpec, _: ClusterSnapshot) -> Verdict:
@@ -73,8 +73,8 @@ def _key_of(spec: ModelDeploymentSpec) -> str | None:
     return spec.weights.integrity.public_key if spec.weights.integrity is not None else None
 
 
-def _key_is_refused(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Blocks | None:
-    key, listed = _key_of(spec), _listed(world)
+def _key_is_refused(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Blocks | None:
+    key, listed = _key_of(spec), _listed(snapshot)
     if key is None or not listed or key.strip() in {each.strip() for each in listed.public_keys}:
         return None
     return _blocks(
@@ -85,11 +85,11 @@ def _key_is_refused(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Blocks
     )
 
 
-def _not_pinned(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Blocks:
+def _not_pinned(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Blocks:
     asked = spec.weights.integrity
     raised = (
         f"`weights.integrity.policy` {asked.policy} is raised to Require, the minimum that the operator's "
-        f"configuration sets for namespace '{world.owner.namespace}'; "
+        f"configuration sets for namespace '{snapshot.owner.namespace}'; "
         if asked is not None and asked.policy != "Require"
         else ""
     )
@@ -101,35 +101,35 @@ def _not_pinned(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Blocks:
     )
 
 
-def signers(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Signers:
+def signers(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Signers:
     """Who must have signed the weights: the key of the spec, else all that the configuration lists."""
     key = _key_of(spec)
-    return Signers((key,)) if key is not None else _listed(world)
+    return Signers((key,)) if key is not None else _listed(snapshot)
 
 
-def _listed(world: ClusterSnapshot) -> Signers:
-    configured = world.policy.integrity
+def _listed(snapshot: ClusterSnapshot) -> Signers:
+    configured = snapshot.policy.integrity
     return Signers(tuple(configured.public_keys), tuple(configured.certificate_roots))
 
 
-def verifier(spec: ModelDeploymentSpec, world: ClusterSnapshot) -> Verifier | None:
+def verifier(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verifier | None:
     """What verifies the weights of the next pods; None where they are not verified."""
-    policy = integrity_policy(spec, world)
+    policy = integrity_policy(spec, snapshot)
     if policy == "Off":
         return None
-    images, wanted = world.policy.integrity.verifiers, signers(spec, world)
-    present = verifier_in(world.workload.template)
+    images, wanted = snapshot.policy.integrity.verifiers, signers(spec, snapshot)
+    present = verifier_in(snapshot.workload.template)
     if present is None:
         return Verifier(images[0], policy, wanted)
     image, known = present
-    keeps = bool(known) == bool(wanted) and known.are_among(wanted) and not _lacks_a_key(world)
+    keeps = bool(known) == bool(wanted) and known.are_among(wanted) and not _lacks_a_key(snapshot)
     return Verifier(image if image in images else images[0], policy, known if keeps else wanted)
 
 
-def _lacks_a_key(world: ClusterSnapshot) -> bool:
+def _lacks_a_key(snapshot: ClusterSnapshot) -> bool:
     """Whether a pod does not know the signer of its weights: a key that was listed later may be the one."""
     unknown = {WeightsReason.WRONG_KEY, WeightsReason.CERTIFICATE_UNTRUSTED}
-    return any(found.reason in unknown for _, found in verifications(world))
+    return any(found.reason in unknown for _, found in verifications(snapshot))
 
 
 def _blocks(reason: Reason, message: str, field: str) -> Blocks:

@@ -71,16 +71,16 @@ def _sentence(finding: Mapping[str, Any], count: int) -> str:
     return f"'{file}': {compared}{more}" if file else f"{compared}{more}"
 
 
-def verifications(world: ClusterSnapshot) -> Iterator[tuple[str, WeightsVerification]]:
+def verifications(snapshot: ClusterSnapshot) -> Iterator[tuple[str, WeightsVerification]]:
     """(name of the pod, result) of the pods of the Deployment's present template."""
-    for name, status in _verifying(world):
+    for name, status in _verifying(snapshot):
         if (found := verification_of(status)) is not None:
             yield name, found
 
 
-def _verifying(world: ClusterSnapshot) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    workload = world.workload
-    for pod in world.pods:
+def _verifying(snapshot: ClusterSnapshot) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    workload = snapshot.workload
+    for pod in snapshot.pods:
         if not workload.is_present(pod) or pod["metadata"].get("deletionTimestamp"):
             continue
         for status in (pod.get("status") or {}).get("initContainerStatuses") or ():
@@ -88,13 +88,13 @@ def _verifying(world: ClusterSnapshot) -> Iterator[tuple[str, Mapping[str, Any]]
                 yield str(pod["metadata"]["name"]), status
 
 
-def weights_verified(world: ClusterSnapshot, *, pinned: bool) -> ConditionUpdate:
+def weights_verified(snapshot: ClusterSnapshot, *, pinned: bool) -> ConditionUpdate:
     """The condition of weights that are verified in their pods. `pinned`: a digest or a key says what they must be."""
-    if verifier_in(world.workload.template) is None:
+    if verifier_in(snapshot.workload.template) is None:
         return ConditionUpdate(
             _KIND, "Unknown", Reason.INTEGRITY_PENDING, "no pod that verifies the weights exists yet"
         )
-    results = sorted(verifications(world), key=lambda each: (each[1].verdict != "Fail", each[1].verdict, each[0]))
+    results = sorted(verifications(snapshot), key=lambda each: (each[1].verdict != "Fail", each[1].verdict, each[0]))
     for name, found in results:
         if found.reason is not None:
             truth = "Unknown" if found.verdict == "Unknown" else "False"

@@ -61,7 +61,7 @@ def _policy(estate: Estate, resource: str) -> str:
 
 
 @plant("pe-foreign-target", "critical", also=SEEN_BY)
-def private_endpoint_to_somebody_else(estate: Estate) -> Named:
+def private_endpoint_to_another_tenant(estate: Estate) -> Named:
     """A private endpoint in the network leads to a storage account in another tenant's subscription."""
     provider = "providers/Microsoft.Storage/storageAccounts"
     target = f"/subscriptions/{FOREIGN}/resourceGroups/rg-drop/{provider}/stdrop"

@@ -21,7 +21,7 @@ def resolver_outside(estate: Estate) -> Named:
 
 
 @plant("vnet-dns-servers", "high", spot="dns-servers")
-def resolver_that_nobody_allowed(estate: Estate) -> Named:
+def resolver_that_no_policy_allows(estate: Estate) -> Named:
     """The network's machines ask a private resolver that is on no list."""
     estate.properties(estate.site.vnet)["dhcpOptions"]["dnsServers"] = ["10.40.12.53"]
     return estate.site.vnet

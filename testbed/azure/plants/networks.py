@@ -34,7 +34,7 @@ GATEWAY = (
 
 
 @plant("peering-any", "high", also=("effective-routes",))
-def peering_that_nobody_allowed(estate: Estate) -> Named:
+def peering_that_no_policy_allows(estate: Estate) -> Named:
     """The network is connected to one of another subscription that is on no list."""
     remote = f"/subscriptions/{ANALYTICS}/resourceGroups/rg-analytics/{NETWORK}/virtualNetworks/vnet-analytics"
     space = "10.77.0.0/16"

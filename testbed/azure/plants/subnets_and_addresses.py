@@ -114,7 +114,7 @@ def default_nat_gateway_of_the_network(estate: Estate) -> Named:
 
 
 @plant("natgw-inventory", "info", also=(PIPS,))
-def nat_gateway_that_serves_nobody(estate: Estate) -> Named:
+def nat_gateway_without_a_subnet(estate: Estate) -> Named:
     """A NAT gateway with an address, one association away from a node subnet."""
     return nat_gateway(estate, "nat-idle")
 

@@ -98,13 +98,6 @@ def _usage(signs: bool) -> x509.KeyUsage:
     )  # fmt: skip
 
 
-def flip_a_bit(path: Path, at: int = -1) -> None:
-    """Changes one bit and nothing that a stat shows but the time."""
-    content = bytearray(path.read_bytes())
-    content[at] ^= 1
-    path.write_bytes(content)
-
-
 def contents(folder: Path) -> dict[str, bytes]:
     """Every file below a folder and its content; of a link, where it leads."""
     found = {}

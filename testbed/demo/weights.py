@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from testbed.damaged_files import flip_a_bit
 from testbed.demo.narration import chapter, show, watch_phases
 from testbed.demo.stage import HERMETIC, Stage, statuses
 from testbed.errors import BedError
@@ -26,7 +27,7 @@ def verified_weights(stage: Stage) -> None:
         model, staged = Path(folder) / "model", stage.node.shares / SHARE / NAME
         stage_model(model)
         integrity = _staged(Path(folder), model, staged)
-        _flip(staged / SHARD)
+        flip_a_bit(staged / SHARD)
         show(f"one bit of {SHARD} is flipped on the share; kubectl apply -f {NAME}.yaml")
         stage.kubectl.apply(_manifest(stage, integrity))
         _until(stage, "DigestMismatch")
@@ -56,12 +57,6 @@ def _manifest(stage: Stage, integrity: dict[str, str]) -> dict[str, Any]:
     manifest = stage.estate.sample("vllm-azure-files", weights=weights, replicas=1, endpoint={})
     manifest["metadata"]["name"] = NAME
     return manifest
-
-
-def _flip(file: Path) -> None:
-    content = bytearray(file.read_bytes())
-    content[-1] ^= 1
-    file.write_bytes(content)
 
 
 def _ours(stage: Stage) -> list[dict[str, Any]]:

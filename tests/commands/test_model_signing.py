@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from hermetic.weights.entries import SIGNATURE
+from testbed.damaged_files import flip_a_bit
 from testbed.model_signing import model_signing, signed_by_the_library, verified_by_the_library
 from tests.commandline import hermetic
-from tests.weights import a_certificate, a_model, flip_a_bit, keys
+from tests.weights import a_certificate, a_model, keys
 
 SHARD_SIZE = 2**20
 SHARD = "model-00002-of-00003.safetensors"

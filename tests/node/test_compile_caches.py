@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
+from testbed.damaged_files import flip_a_bit
 from testbed.images.model import stage_model
 from tests.commandline import hermetic as run
 from tests.node.serving import Model
 from tests.scenarios import Manifest, a_share_model
-from tests.weights import flip_a_bit
 
 Deploy = Callable[..., Model]
 GPUS = {"instanceTypes": ["Standard_NC96ads_A100_v4"]}

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from testbed.damaged_files import flip_a_bit
 from testbed.demo.estate import Estate
 from testbed.images.model import model_files, stage_model
 from testbed.installation import REPOSITORY
@@ -21,7 +22,7 @@ from testbed.node.handle import RunningNode
 from tests.commandline import hermetic as run
 from tests.node.serving import SMALL, Model
 from tests.scenarios import Manifest, a_share_model, reporting
-from tests.weights import flip_a_bit, keys
+from tests.weights import keys
 
 Deploy = Callable[..., Model]
 SHARD = "model.safetensors"

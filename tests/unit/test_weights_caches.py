@@ -13,10 +13,11 @@ import yaml
 from hermetic.api.staged_folders import CACHES
 from hermetic.engines.registry import launch
 from hermetic.weights.caches import KEY_FILE
+from testbed.damaged_files import flip_a_bit
 from tests.commandline import Ran, hermetic
 from tests.corpus.manifests import changed
 from tests.scenarios import a_nim_model, a_share_model
-from tests.weights import a_model, contents, flip_a_bit, keys
+from tests.weights import a_model, contents, keys
 from tests.worlds import spec_of
 
 KEY = "vllm-0.32.0-H100-80GB-tp1-pp1"

@@ -20,7 +20,8 @@ from hermetic.weights.sealing import Trust
 from hermetic.weights.tree import Item, Tree
 from hermetic.weights.verification import Verified, verify
 from hermetic.weights.workers import Limits, Progress
-from tests.weights import a_model, flip_a_bit
+from testbed.damaged_files import flip_a_bit
+from tests.weights import a_model
 from tests.weights_trees import HookedTree
 
 SHARD = "model-00002-of-00003.safetensors"

@@ -19,11 +19,12 @@ from hermetic.weights.staging import Options, stage
 from hermetic.weights.tree import Tree
 from hermetic.weights.workers import Limits, Progress
 from shipping.layout import layout_files
+from testbed.damaged_files import flip_a_bit
 from testbed.images.layers import layer_of_files
 from testbed.images.oci import Image
 from tests.commandline import hermetic
 from tests.oci_images import LayoutOnDisk, unpacked_archive, write_layout
-from tests.weights import a_model, contents, flip_a_bit, keys
+from tests.weights import a_model, contents, keys
 from tests.weights_trees import KilledError, copied_until
 
 SMALL = Serialization("shards", 2**15)

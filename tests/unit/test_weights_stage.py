@@ -25,8 +25,9 @@ from hermetic.weights.sources import source_tree
 from hermetic.weights.staging import Options, stage
 from hermetic.weights.tree import Tree
 from hermetic.weights.workers import Limits, Progress
+from testbed.damaged_files import flip_a_bit
 from tests.commandline import PROGRAM, hermetic
-from tests.weights import a_model, contents, flip_a_bit
+from tests.weights import a_model, contents
 from tests.weights_trees import copied_until
 
 SHARD = "model-00002-of-00003.safetensors"

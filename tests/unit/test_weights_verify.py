@@ -22,9 +22,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hermetic.weights.entries import MANIFEST, NAMES, SIGNATURE
 from hermetic.weights.sealing import sealed
 from hermetic.weights.signatures import private_key
+from testbed.damaged_files import flip_a_bit
 from testbed.processes import wait_until
 from tests.commandline import Ran, hermetic
-from tests.weights import Damage, a_certificate, a_model, flip_a_bit, keys
+from tests.weights import Damage, a_certificate, a_model, keys
 
 SHARD_SIZE = 2**20
 NO_ROOT = 65534

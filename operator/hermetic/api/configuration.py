@@ -19,24 +19,20 @@ from hermetic.api.field_types import (
     SourceRange,
     matches,
 )
-from hermetic.api.integrity import STRICTEST_POLICY_FIRST, IntegrityPolicy
+from hermetic.api.integrity import INTEGRITY_POLICIES, IntegrityPolicy
 from hermetic.api.ip_ranges import is_address, is_in, parse_address
 from hermetic.api.modeldeployment import Enforcement
 from hermetic.api.node_agents import TrustedNodeAgent
 from hermetic.api.reserved_flags import NO_RESERVED_FLAG, NO_RESERVED_VARIABLE
 from hermetic.api.rules import ApiModel, Rule
+from hermetic.api.strictness import Strictness, covers
 
-STRICTEST_FIRST: tuple[Enforcement, ...] = ("Enforce", "Report", "Off")
+ENFORCEMENTS: Strictness[Enforcement] = Strictness(("Enforce", "Report", "Off"))
 
 Namespaces = Annotated[
     list[Annotated[str, matches(r"^(\*|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$", "must be a namespace, or '*' for every one")]],
     Field(min_length=1, max_length=256),
 ]
-
-
-def covers(namespaces: list[str], namespace: str) -> bool:
-    """Whether a list of namespaces contains this one, or '*' for every one."""
-    return "*" in namespaces or namespace in namespaces
 
 
 def _sign_weights(keys: list[str]) -> bool:
@@ -200,8 +196,8 @@ class IsolationFloor(ApiModel):
 
     def minimum_of(self, namespace: str) -> Enforcement:
         """The minimum enforcement in a namespace."""
-        named = [one.minimum_enforcement for one in self.overrides if covers(one.namespaces, namespace)]
-        return min(named, key=STRICTEST_FIRST.index) if named else self.minimum_enforcement
+        named = ((one.namespaces, one.minimum_enforcement) for one in self.overrides)
+        return ENFORCEMENTS.minimum(named, namespace, self.minimum_enforcement)
 
 
 class IntegrityOverride(ApiModel):
@@ -242,8 +238,8 @@ class IntegrityFloor(ApiModel):
 
     def minimum_of(self, namespace: str) -> IntegrityPolicy:
         """The minimum policy in a namespace."""
-        named = [one.minimum_policy for one in self.overrides if covers(one.namespaces, namespace)]
-        return min(named, key=STRICTEST_POLICY_FIRST.index) if named else self.minimum_policy
+        named = ((one.namespaces, one.minimum_policy) for one in self.overrides)
+        return INTEGRITY_POLICIES.minimum(named, namespace, self.minimum_policy)
 
 
 class Volumes(ApiModel):

@@ -8,9 +8,10 @@ from pydantic import Field, StringConstraints
 
 from hermetic.api.field_types import PublicKeyPem, list_of, matches
 from hermetic.api.rules import ApiModel
+from hermetic.api.strictness import Strictness
 
 IntegrityPolicy = Literal["Require", "Warn", "Off"]
-STRICTEST_POLICY_FIRST: tuple[IntegrityPolicy, ...] = ("Require", "Warn", "Off")
+INTEGRITY_POLICIES: Strictness[IntegrityPolicy] = Strictness(("Require", "Warn", "Off"))
 
 RootDigest = Annotated[
     str,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from hermetic.api.conditions import ConditionType
-from hermetic.api.configuration import AllowedShare, covers
+from hermetic.api.configuration import AllowedShare
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.quantities import parse_quantity
 from hermetic.api.reasons import Reason
+from hermetic.api.strictness import covers
 from hermetic.api.weights import AzureFiles
 from hermetic.engines.registry import engine_of, image
 from hermetic.objects.volumes import shared_memory_limit

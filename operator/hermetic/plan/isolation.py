@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from hermetic.api.conditions import ConditionType
-from hermetic.api.configuration import STRICTEST_FIRST
+from hermetic.api.configuration import ENFORCEMENTS
 from hermetic.api.modeldeployment import Enforcement, ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.times import timestamp
@@ -59,8 +59,8 @@ def evidence_counts(evidence: IsolationEvidence | None, allowed: timedelta, now:
 
 def enforcement(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Enforcement:
     """The effective enforcement: a deployment may ask for more than its namespace's minimum, never for less."""
-    asked, minimum = spec.isolation.enforcement, snapshot.policy.isolation.minimum_of(snapshot.owner.namespace)
-    return min(asked, minimum, key=STRICTEST_FIRST.index)
+    minimum = snapshot.policy.isolation.minimum_of(snapshot.owner.namespace)
+    return ENFORCEMENTS.strictest(spec.isolation.enforcement, minimum)
 
 
 def gate(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, now: datetime) -> Holds | Blocks | None:

@@ -7,7 +7,7 @@ restarts no pod.
 from __future__ import annotations
 
 from hermetic.api.conditions import ConditionType
-from hermetic.api.integrity import STRICTEST_POLICY_FIRST, IntegrityPolicy
+from hermetic.api.integrity import INTEGRITY_POLICIES, IntegrityPolicy
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.weights_reasons import WeightsReason
@@ -25,7 +25,7 @@ def integrity_policy(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> In
     if not (spec.weights.is_mounted and snapshot.policy.integrity.verifiers):
         return "Off"
     minimum, asked = snapshot.policy.integrity.minimum_of(snapshot.owner.namespace), spec.weights.integrity
-    return min(asked.policy, minimum, key=STRICTEST_POLICY_FIRST.index) if asked is not None else minimum
+    return INTEGRITY_POLICIES.strictest(asked.policy, minimum) if asked is not None else minimum
 
 
 def integrity_is_pinned(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.engines.registry import engine_name, launch, ready_path
+from hermetic.engines.registry import engine_of, launch
 from hermetic.kinds import (
     DEPLOYMENT,
     NETWORK_POLICY,
@@ -55,27 +55,27 @@ class Child:
 
 def _volume(owner: Owner, spec: ModelDeploymentSpec, _: Verifier | None) -> Manifest | None:
     share = share_of(spec.weights)
-    return None if share is None else persistent_volume(owner, engine_name(spec), share)
+    return None if share is None else persistent_volume(owner, engine_of(spec).name, share)
 
 
 def _claim(owner: Owner, spec: ModelDeploymentSpec, _: Verifier | None) -> Manifest | None:
     share = share_of(spec.weights)
-    return None if share is None else persistent_volume_claim(owner, engine_name(spec), share)
+    return None if share is None else persistent_volume_claim(owner, engine_of(spec).name, share)
 
 
 def _disruption_budget(owner: Owner, spec: ModelDeploymentSpec, _: Verifier | None) -> Manifest | None:
-    return pod_disruption_budget(owner, engine_name(spec)) if spec.replicas > 1 else None
+    return pod_disruption_budget(owner, engine_of(spec).name) if spec.replicas > 1 else None
 
 
 def _network_policy(owner: Owner, spec: ModelDeploymentSpec, _: Verifier | None) -> Manifest:
-    return network_policy(owner, engine_name(spec), spec.endpoint)
+    return network_policy(owner, engine_of(spec).name, spec.endpoint)
 
 
 def _service(owner: Owner, spec: ModelDeploymentSpec, _: Verifier | None) -> Manifest:
-    engine, balancer = engine_name(spec), spec.endpoint.internal_load_balancer
+    engine, balancer = engine_of(spec).name, spec.endpoint.internal_load_balancer
     if balancer is None:
         return cluster_service(owner, engine, spec.endpoint)
-    return load_balancer_service(owner, engine, spec.endpoint, balancer, health_path=ready_path(spec))
+    return load_balancer_service(owner, engine, spec.endpoint, balancer, health_path=engine_of(spec).ready_path)
 
 
 def _deployment(owner: Owner, spec: ModelDeploymentSpec, verifier: Verifier | None) -> Manifest:
@@ -83,7 +83,7 @@ def _deployment(owner: Owner, spec: ModelDeploymentSpec, verifier: Verifier | No
 
 
 TABLE: tuple[Child, ...] = (
-    Child(SERVICE_ACCOUNT, lambda owner, spec, _: service_account(owner, engine_name(spec)), keeps_in=True),
+    Child(SERVICE_ACCOUNT, lambda owner, spec, _: service_account(owner, engine_of(spec).name), keeps_in=True),
     Child(NETWORK_POLICY, _network_policy, keeps_in=True),
     Child(PERSISTENT_VOLUME, _volume),
     # A claim that is created before its volume is bound only after the 15 s resync of Kubernetes' volume controller.

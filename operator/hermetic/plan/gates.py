@@ -9,7 +9,7 @@ from hermetic.api.quantities import parse_quantity
 from hermetic.api.reasons import Reason
 from hermetic.api.strictness import covers
 from hermetic.api.weights import AzureFiles
-from hermetic.engines.registry import engine_of, image
+from hermetic.engines.registry import engine_of
 from hermetic.objects.volumes import shared_memory_limit
 from hermetic.objects.weights_volume import share_of, storage_account
 from hermetic.plan.engine_settings import engine_settings_are_allowed
@@ -35,7 +35,7 @@ __all__ = [
 
 def registry_is_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
     """Every image comes from a registry that this namespace may use."""
-    references = [image(spec)]
+    references = [spec.engine.chosen.image]
     if spec.weights.image_volume is not None:
         references.append(spec.weights.image_volume.reference)
     for reference in references:

@@ -14,7 +14,7 @@ from hermetic.api.conditions import ConditionType
 from hermetic.api.model_facts import ModelFacts
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
-from hermetic.engines import registry
+from hermetic.engines.registry import engine_of
 from hermetic.plan.gate_results import HOLDS, Blocks, Verdict
 from hermetic.plan.gpu_sizes import sizes_for
 from hermetic.plan.snapshot import ClusterSnapshot
@@ -70,7 +70,7 @@ def model_fit(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Condition
 
 
 def _serving(spec: ModelDeploymentSpec) -> Serving:
-    serving = registry.serving(spec)
+    serving = engine_of(spec).serving(spec)
     if spec.accelerator.resource in VENDOR_OF:
         return serving
     slices = f"the memory of a slice '{spec.accelerator.resource}' is not computed"

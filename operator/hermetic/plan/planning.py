@@ -10,7 +10,7 @@ from typing import Any, Literal
 from hermetic.api.conditions import ConditionType
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
-from hermetic.engines.registry import engine_name
+from hermetic.engines.registry import engine_of
 from hermetic.kinds import (
     BY_KIND,
     MODEL_DEPLOYMENT,
@@ -165,7 +165,7 @@ def _scaled_down(live: Manifest, spec: ModelDeploymentSpec, owner: Owner) -> Man
         {
             "apiVersion": Workload.KIND.api_version,
             "kind": Workload.KIND.kind,
-            "metadata": {**metadata(owner, engine_name(spec)), "annotations": marked},
+            "metadata": {**metadata(owner, engine_of(spec).name), "annotations": marked},
             "spec": {**live["spec"], "replicas": spec.replicas},
         }
     )

@@ -11,7 +11,7 @@ from hermetic.api.conditions import ConditionType
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.weights_reasons import WeightsReason
-from hermetic.engines.registry import engine_name, engine_of, tensor_parallel_size
+from hermetic.engines.registry import engine_of
 from hermetic.kinds import SERVICE
 from hermetic.objects.names import selector
 from hermetic.plan.addresses import load_balancer_addresses, public_addresses
@@ -57,8 +57,8 @@ def status(
         "replicas": snapshot.workload.serving,
         "selector": ",".join(f"{key}={value}" for key, value in selector(snapshot.owner).items()),
         "plan": {
-            "engine": engine_name(spec),
-            "tensorParallelSize": tensor_parallel_size(spec),
+            "engine": engine_of(spec).name,
+            "tensorParallelSize": engine_of(spec).tensor_parallel_size(spec),
             "startupBudgetSeconds": spec.startup_budget_seconds,
         },
     }

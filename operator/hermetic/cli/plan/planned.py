@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hermetic.api.model_facts import ModelFacts
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.engines import registry
+from hermetic.engines.registry import engine_of
 from hermetic.sizing.catalogue import MIB, Size, Storage, Value, sizes, storages
 from hermetic.sizing.comparison import BEST_FIRST, Choice, compare
 from hermetic.sizing.load_time import Files, LoadTime, files_of, files_wanted, load_time, startup_budget
@@ -84,7 +84,7 @@ def planned(
 
     `share` is the share's rate in MiB/s if known; it comes first of the kinds of storage.
     """
-    known, serving = sizes(), registry.serving(spec)
+    known, serving = sizes(), engine_of(spec).serving(spec)
     wanted = [instance_type] if instance_type is not None else spec.accelerator.instance_types
     named = tuple(place(facts, serving, known[one], spec.accelerator.resource) for one in wanted if one in known)
     choices = compare(facts, serving, known.values(), prices)

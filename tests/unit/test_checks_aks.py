@@ -257,6 +257,14 @@ def test_subnets_of_hosted_system_nodes_are_subnets_of_the_cluster() -> None:
     assert verdicts(world, "subnet-default-outbound")[open_subnet.lower()] == "Fail"
 
 
+@pytest.mark.parametrize("check", ["subnet-default-outbound", "subnet-nat-gateway", "nsg-missing", "aks-outbound-type"])
+def test_system_nodes_that_are_hosted_in_a_subnet_that_is_not_named_are_not_seen(check: str) -> None:
+    world = served_cluster().change(CLUSTER, hostedSystemProfile={"enabled": True})
+    assert "Unknown" in verdicts(world, check).values()
+    for profile in ({"enabled": False}, {"enabled": True, "systemNodeSubnetID": NODES, "nodeSubnetID": NODES}, None):
+        assert "Unknown" not in verdicts(served_cluster().change(CLUSTER, hostedSystemProfile=profile), check).values()
+
+
 IDENTITY = "providers/Microsoft.ManagedIdentity/userAssignedIdentities/id"
 FLEET = f"{GROUP}/providers/Microsoft.ContainerService/fleets/fleet"
 
@@ -449,3 +457,14 @@ class TestWithKubernetes:
         world = _both(served_cluster(), "karpenter.azure.com/v1beta1/aksnodeclasses")
         world.change(CLUSTER, nodeProvisioningProfile={"mode": mode})
         assert only(world, "aks-nap").verdict == verdict
+
+
+@pytest.mark.parametrize("check", ["nic-default-outbound", "vmss-public-ip-config", "vmss-instance-pip"])
+def test_a_pool_whose_scale_set_is_not_listed_is_not_seen(check: str) -> None:
+    """Machines of another pool show nothing about those of this one."""
+    world = served_cluster()
+    pools = world.properties(CLUSTER)["agentPoolProfiles"]
+    pools.append({**pools[0], "name": "unseen"})
+    assert "Unknown" in verdicts(world, check).values()
+    pools[-1]["count"] = 0
+    assert "Unknown" not in verdicts(world, check).values()

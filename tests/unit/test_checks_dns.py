@@ -34,6 +34,7 @@ LISTS = f"{NETWORK}/dnsResolverDomainLists"
 BLOCK, ALLOW = f"{DNS_POLICY}/dnsSecurityRules/block", f"{DNS_POLICY}/dnsSecurityRules/allow"
 RULESET = f"{NETWORK}/dnsForwardingRulesets/site"
 RESOLVER = "10.0.7.4"
+LARGE_LIST = "https://contoso.blob.core.windows.net/lists/allowed.csv"
 
 
 @pytest.mark.parametrize("check", IDS)
@@ -131,6 +132,10 @@ class TestSecurityPolicy:
     def test_a_catch_all_in_any_other_form_is_unknown(self) -> None:
         assert only(served_cluster().change(f"{LISTS}/all", domains=["*"]), "dns-security-policy").verdict == "Unknown"
 
+    def test_a_catch_all_behind_a_url_is_unknown(self) -> None:
+        world = served_cluster().change(f"{LISTS}/all", domains=[], domainsUrl=LARGE_LIST)
+        assert only(world, "dns-security-policy").verdict == "Unknown"
+
     def test_an_allow_below_the_block_does_not_matter(self) -> None:
         world = served_cluster().put(f"{DNS_POLICY}/dnsSecurityRules/late", dns_rule(65100, "Allow", f"{LISTS}/late"))
         world.put(f"{LISTS}/late", {"domains": ["."]})
@@ -189,6 +194,11 @@ class TestAllowedDomains:
         world = _in_west_europe().change(ALLOWED, domains=domains)
         found = only(world, "dns-allowed-domains")
         assert (found.verdict, found.severity, found.resource) == (verdict, Severity.HIGH, ALLOWED)
+
+    @pytest.mark.parametrize("domains", [[], None, ["internal.cloudapp.net"]])
+    def test_a_large_list_which_azure_keeps_behind_a_url_is_not_seen(self, domains: list[str] | None) -> None:
+        world = _in_west_europe().change(ALLOWED, domains=domains, domainsUrl=LARGE_LIST)
+        assert only(world, "dns-allowed-domains").verdict is Verdict.UNKNOWN
 
     def test_fails_with_the_way_drawn(self) -> None:
         found = only(served_cluster().change(ALLOWED, domains=["attacker.example."]), "dns-allowed-domains")

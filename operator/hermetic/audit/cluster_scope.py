@@ -96,9 +96,10 @@ def scale_sets_of(estate: Estate) -> Listing[ScaleSet]:
     if not group:
         return _not_yet(estate)
     sets = estate.every(ScaleSet, group)
-    if sets.items or sets.problem is not None or not any(_is_made_of_a_scale_set(pool) for pool in pools_of(estate)):
+    pools = [pool.name for pool in pools_of(estate) if _is_made_of_a_scale_set(pool)]
+    if len(sets.items) >= len(pools) or sets.problem is not None:
         return sets
-    detail = f"{group}: a list without any scale set, and the cluster has pools that are made of one"
+    detail = f"{group}: {len(sets.items)} scale sets are listed, and each of {len(pools)} pools is made of one"
     return Listing(sets.target, (), sets.evidence, Problem(Trouble.UNREADABLE, detail))
 
 
@@ -203,7 +204,20 @@ def _subnets(estate: Estate) -> tuple[tuple[ScopedSubnet, ...], tuple[Observatio
         for _, (subnet_id, why) in sorted(roles.items())
     )
     looks = (pools_of(estate), scale_sets_of(estate), instance_nics_of(estate), node_classes_of(estate))
-    return subnets, (*looks, *damaged)
+    return subnets, (*looks, *damaged, *_hosted_elsewhere(estate))
+
+
+def _hosted_elsewhere(estate: Estate) -> Iterator[Missing]:
+    """What is missing where AKS hosts system nodes in a subnet that the cluster does not name.
+
+    Without `systemNodeSubnetID` AKS makes a subnet for them. They are no machines of a pool, and the cluster's DNS
+    servers run on them.
+    """
+    cluster = cluster_of(estate).value
+    hosted = cluster.hosted_system_profile if cluster is not None else None
+    if hosted is not None and hosted.enabled and not hosted.system_node_subnet_id:
+        what = "hostedSystemProfile is enabled and names no systemNodeSubnetID: the subnet of its nodes is not known"
+        yield missing(what)
 
 
 def node_classes_of(estate: Estate) -> Listing[AksNodeClass]:

@@ -109,9 +109,9 @@ class Domains:
         found: list[str] = []
         for reference in rule.dns_resolver_domain_lists or ():
             value = self._seen[reference.id.lower()].value
-            if value is None or value.domains is None:
+            if value is None or value.listed is None:
                 return None
-            found += value.domains
+            found += value.listed
         return found
 
 

@@ -100,9 +100,9 @@ def _letting_through(estate: Estate, policy: str) -> Iterator[DnsSecurityRule]:
 
 
 def _judge(rule: DnsSecurityRule, seen: Seen[DomainList], own: OwnDomains) -> Judgement:
-    domains = sorted((seen.value.domains or ()) if seen.value is not None else ())
+    domains = sorted((seen.value.listed or ()) if seen.value is not None else ())
     wide = [one for one in domains if not is_within(one, own.domains)]
-    if seen.value is None or seen.value.domains is None:
+    if seen.value is None or seen.value.listed is None:
         return cannot_say(seen.target, "DomainListNotSeen", f"rule {rule.name}: its domains were not seen", seen)
     if wide and any(look.problem is not None for look in own.looks):
         words = f"rule {rule.name} allows {', '.join(wide)}: whether a private zone answers them was not seen"

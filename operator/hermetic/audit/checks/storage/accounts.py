@@ -15,7 +15,8 @@ from hermetic.audit.hops import INTERNET, STORAGE, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.registry_storage_scope import each_account
 
-CLOSED = {"disabled", "securedbyperimeter"}
+PERIMETER = "securedbyperimeter"
+CLOSED = {"disabled", PERIMETER}
 ANYWHERE = "all"
 COPY_SCOPES = {"privatelink", "aad"}
 BYPASSES = {"none", "azureservices", "logging", "metrics"}
@@ -35,10 +36,10 @@ def storage_public(_estate: Estate, _policy: Policy, seen: Seen[StorageAccount])
     elif rules is None:
         yield cannot_say(seen.target, "RulesNotSeen", "the answer does not hold the network rules", seen)
     else:
-        yield from _rules(seen, rules)
+        yield from _rules(seen, rules, access)
 
 
-def _rules(seen: Seen[StorageAccount], rules: AccountRules) -> Iterator[Judgement]:
+def _rules(seen: Seen[StorageAccount], rules: AccountRules, access: str) -> Iterator[Judgement]:
     let_in = _let_in(rules)
     behind = _behind_the_door(rules)
     odd = [word for word in _bypasses(rules) if word not in BYPASSES]
@@ -52,6 +53,9 @@ def _rules(seen: Seen[StorageAccount], rules: AccountRules) -> Iterator[Judgemen
     elif behind:
         words = f"public access is off, but the rules behind it say: {'; '.join(behind)}"
         yield fails(seen.target, "RulesAllow", words, seen, severity=Severity.MEDIUM)
+    elif access.lower() == PERIMETER:
+        words = "a network security perimeter decides who is let in: its access rules, which may name addresses of the "
+        yield cannot_say(seen.target, "PerimeterNotRead", f"{words}internet, are not read by this release", seen)
     else:
         yield passes(seen.target, "PrivateOnly", "public access is off, and no rule makes an exception", seen)
 

@@ -82,6 +82,13 @@ class DomainList(Resource):
     """ "." matches every name."""
 
     domains: list[str] | None = None
+    domains_url: str | None = None
+
+    @property
+    def listed(self) -> list[str] | None:
+        """All its domains; None where they were not seen: a large list is kept behind `domainsUrl`, and `domains` is
+        then empty or absent."""
+        return None if self.domains_url else self.domains
 
 
 class TargetServer(Part):

@@ -48,6 +48,11 @@ CLOSED = {"defaultAction": "Deny", "bypass": "None"}
         ({"publicNetworkAccess": None}, "Fail", "high"),
         ({"publicNetworkAccess": "Odd"}, "Fail", "high"),
         ({"publicNetworkAccess": "SecuredByPerimeter"}, "Unknown", "high"),
+        (
+            {"publicNetworkAccess": "SecuredByPerimeter", "networkAcls": {**CLOSED, "defaultAction": "Allow"}},
+            "Unknown",
+            "high",
+        ),
         ({"publicNetworkAccess": "SecuredByPerimeter", "networkAcls": {"defaultAction": "Deny"}}, "Fail", "high"),
         ({"networkAcls": {**CLOSED, "bypass": "Logging, AzureServices"}}, "Fail", "high"),
         ({"networkAcls": {"defaultAction": "Deny"}}, "Fail", "high"),

@@ -50,12 +50,12 @@ def _rules(seen: Seen[StorageAccount], rules: AccountRules, access: str) -> Iter
         )
     elif odd:
         yield cannot_say(seen.target, "BypassUnknown", f"bypass {', '.join(odd)} is not known", seen)
-    elif behind:
-        words = f"public access is off, but the rules behind it say: {'; '.join(behind)}"
-        yield fails(seen.target, "RulesAllow", words, seen, severity=Severity.MEDIUM)
     elif access.lower() == PERIMETER:
         words = "a network security perimeter decides who is let in: its access rules, which may name addresses of the "
         yield cannot_say(seen.target, "PerimeterNotRead", f"{words}internet, are not read by this release", seen)
+    elif behind:
+        words = f"public access is off, but the rules behind it say: {'; '.join(behind)}"
+        yield fails(seen.target, "RulesAllow", words, seen, severity=Severity.MEDIUM)
     else:
         yield passes(seen.target, "PrivateOnly", "public access is off, and no rule makes an exception", seen)
 

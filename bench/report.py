@@ -368,7 +368,9 @@ def _faults() -> Iterator[str]:
     yield (
         "Each is a life of several deployments under faults that its seed draws. It fails where what is there at the "
         "end, or what its status says, differs from a life without faults, where something is left over or twice, or "
-        "where anything is still written.\n"
+        "where anything is still written. To delete an object whose owner is gone is the work of Kubernetes' garbage "
+        "collector: where its last attempt failed, the object is waited for as long as the longest pause between two "
+        "attempts, 1,000 s, and the schedule is counted as one with a late garbage collector.\n"
     )
     rows = [
         ("run by", *(f"{command}, {figures[kind]['date']}" for kind, command in there.items())),

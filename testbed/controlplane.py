@@ -41,6 +41,7 @@ class Settings:
 
     audit_users: None keeps no audit log, () records everybody's requests, else only those of the named users.
     calls_kubelets: the API server gets a credential for kubelets, so logs and exec work on real nodes.
+    start_seconds: how long the API server may take to be ready; a machine that others use as well is slower.
     """
 
     bind_address: str = "127.0.0.1"
@@ -50,6 +51,7 @@ class Settings:
     calls_kubelets: bool = False
     fake_nodes: bool = True
     audit_users: tuple[str, ...] | None = None
+    start_seconds: float = 60.0
     extra_apiserver_args: tuple[str, ...] = ()
     extra_controller_manager_args: tuple[str, ...] = ()
 
@@ -166,13 +168,13 @@ class ControlPlane:
 
     def start_apiserver(self) -> None:
         self._apiserver.start()
-        wait_until("API server", self._apiserver_ready, [self._apiserver])
+        wait_until("API server", self._apiserver_ready, [self._apiserver], self.settings.start_seconds)
 
     def restart_etcd(self) -> None:
         """Kills etcd and starts it again on its data; returns when the API server is ready again."""
         self._etcd.stop(signal.SIGKILL)
         self._etcd.start()
-        wait_until("API server", self._apiserver_ready, [self._etcd, self._apiserver])
+        wait_until("API server", self._apiserver_ready, [self._etcd, self._apiserver], self.settings.start_seconds)
 
     def raise_if_dead(self) -> None:
         """Raises ComponentError with the log's end when a program ended by itself."""
@@ -213,7 +215,7 @@ class ControlPlane:
 
     def _start_apiserver(self) -> None:
         self._apiserver = self._start("kube-apiserver", self._apiserver_flags())
-        wait_until("API server", self._apiserver_ready, self._components)
+        wait_until("API server", self._apiserver_ready, self._components, self.settings.start_seconds)
 
     def _apiserver_flags(self) -> list[str]:
         hosts = (*API_NAMES, "127.0.0.1", API_SERVICE_ADDRESS, self.settings.advertise_address)

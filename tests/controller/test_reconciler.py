@@ -11,6 +11,7 @@ from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.fakes.virtual_loop import virtually
 
 CHILDREN = Counter({"ServiceAccount": 1, "NetworkPolicy": 1, "Service": 1, "Deployment": 1})
+GARBAGE_COLLECTION_SECONDS = 1000.0  # the longest pause between two attempts of Kubernetes' garbage collector
 
 
 def test_a_create_writes_each_child_once_and_the_status_once() -> None:
@@ -91,6 +92,10 @@ def test_children_of_an_earlier_deployment_of_the_same_name_are_waited_for() -> 
             await rest()
             assert reason(cluster) == "ProgressingWithRetry"
             assert "still being removed" in ready(cluster)["message"]
+            assert "17 minutes after an outage of the API server; wait, or delete it" in ready(cluster)["message"]
+            told = written(cluster)
+            await rest(GARBAGE_COLLECTION_SECONDS)
+            assert written(cluster) == told
             for kind in CHILDREN:  # as the garbage collector does
                 cluster.remove(kind, "team-a", "llama")
             await rest()

@@ -1,7 +1,7 @@
 """`python -m tests.schedules [--first SEED] [--count N] [--real]`: live through schedules of faults.
 
-`replay SEED` shows one. With `--real` they are lived through on a real API server, side by side in batches; a seed is
-replayed with its batch.
+`replay SEED` shows one. With `--real` they are lived through on a real API server, side by side in batches, `--beds` of
+them at a time; a seed is replayed with its batch. Where something is wrong, the logs of the batch are kept.
 """
 
 from __future__ import annotations
@@ -10,24 +10,19 @@ import argparse
 import logging
 import os
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 
 import structlog
 
 from bench import results
 from bench.machine import load_average
 from bench.report import write_page
-from testbed.controlplane import ControlPlane
-from tests.schedules import real
+from tests.schedules import batches
 from tests.schedules.life import schedule
-
-SIDE_BY_SIDE = 25
 
 
 def main(arguments: list[str]) -> int:
@@ -37,11 +32,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--real", action="store_true", help="on a real API server")
+    parser.add_argument("--beds", type=int, default=1, help="control planes at a time, with --real")
     parser.add_argument("--figures", action="store_true", help="write bench/results/faults.json and docs/figures.md")
     options = parser.parse_args(arguments)
     if options.real:
         first = int(options.replay[-1]) if options.replay else options.first
-        lived = _on_a_real_one(first, SIDE_BY_SIDE if options.replay else options.count)
+        lived = _on_a_real_one(first, batches.SIDE_BY_SIDE if options.replay else options.count, options.beds)
         return _told("real API server", lived, keep=options.figures)
     if options.replay:
         seeds = [int(options.replay[-1])]
@@ -85,20 +81,19 @@ def _told(kind: str, lived: Lived, *, keep: bool) -> int:
     return 1 if lived.failed else 0
 
 
-def _on_a_real_one(first: int, count: int) -> Lived:
+def _on_a_real_one(first: int, count: int, beds: int) -> Lived:
     began, lived = time.monotonic(), Lived()
-    first -= (first - 1) % SIDE_BY_SIDE
-    for start in range(first, first + count, SIDE_BY_SIDE):
-        # A control plane for each: what one batch left behind must not help or hurt the next.
-        with tempfile.TemporaryDirectory() as folder, ControlPlane() as plane, real.opened(plane, Path(folder)) as bed:
-            wrong = real.batch(bed, start, SIDE_BY_SIDE)
-        lived.befallen.update(bed.befallen)
-        lived.schedules += SIDE_BY_SIDE
-        lived.failed += len(wrong)
-        for seed, found in wrong.items():
-            _say(f"seed {seed} of the batch {start}:", *found)
+    first = batches.first_of_batch(first)
+    for ended in batches.lived(range(first, first + count, batches.SIDE_BY_SIDE), beds):
+        lived.befallen.update(ended.befallen)
+        lived.schedules += batches.SIDE_BY_SIDE
+        lived.failed += len(ended.wrong)
+        for seed, found in ended.wrong.items():
+            _say(f"seed {seed} of the batch {ended.first}, logs in {ended.kept}:", *found)
+        for note in ended.notes:
+            _say(f"batch {ended.first}, logs in {ended.kept}: {note}")
         lived.seconds = time.monotonic() - began
-        _say(f"seeds {first} to {start + SIDE_BY_SIDE - 1}: {lived.failed} failed, {lived.seconds:.0f} s")
+        _say(f"batch {ended.first}: {lived.failed} of {lived.schedules} failed so far, {lived.seconds:.0f} s")
     return lived
 
 

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from testbed.api import Api
@@ -33,6 +34,7 @@ from testbed.kubectl import Kubectl
 from testbed.processes import wait_until
 from tests.controlplane.end_state import end_state, is_gone
 from tests.scenarios import Manifest, a_baked_model, a_share_model, changed, reporting
+from tests.schedules import garbage
 from tests.schedules.world import lies_of
 
 MODELS = "/apis/hermetic.dev/v1alpha1/modeldeployments"
@@ -41,6 +43,8 @@ SHARES = ("llama-3-1-8b/fp8", "llama-3-1-8b/bf16")
 DRAINS = (5, 30)
 STEPS = 8
 CALM_SECONDS, REST_SECONDS = 240.0, 10.0
+PATIENCE_SECONDS = 300.0  # of people, and of the bed: a machine that others use as well is slow
+COLLECTED_LATE = "garbage collector of Kubernetes late"
 REFUSED_LABEL = "hermetic.test/refused"
 OWNED = {
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
@@ -79,6 +83,7 @@ class Bed:
     operators: list[OperatorProcess] = field(default_factory=list)
     references: dict[Wanted, str] = field(default_factory=dict)
     befallen: Counter[str] = field(default_factory=Counter)
+    collected_late: dict[str, tuple[str, ...]] = field(default_factory=dict)
     made: int = 0
 
     def start_operator(self) -> None:
@@ -129,7 +134,8 @@ def _refer(bed: Bed, wanted: Wanted) -> None:
     _made_namespace(bed.api, namespace)
     if manifests := _manifests(wanted):
         bed.kubectl.within(namespace).apply(*manifests)
-        wait_for(f"reference {wanted}", lambda: _is_settled(bed.api, namespace, len(manifests)), timeout=120)
+        settled = partial(_is_settled, bed.api, namespace, len(manifests))
+        wait_for(f"reference {wanted}", settled, timeout=PATIENCE_SECONDS)
 
 
 def _is_settled(api: Api, namespace: str, count: int) -> bool:
@@ -345,13 +351,27 @@ def _ended(room: Room, deadline: float) -> Iterator[str]:
     api, reference = room.bed.api, room.bed.reference(room.wanted)
     while (found := end_state(api, room.namespace)) != (expected := end_state(api, reference)):
         room.bed.restart_ended()
-        if time.monotonic() > deadline:
+        if time.monotonic() > deadline and not _is_being_collected(room, deadline):
             yield from (f"missing: {name}" for name in sorted(expected.keys() - found.keys()))
             yield from (f"orphan or duplicate: {name}" for name in sorted(found.keys() - expected.keys()))
             both = sorted(found.keys() & expected.keys())
             yield from (f"{one}: {found[one]} and not {expected[one]}" for one in both if found[one] != expected[one])
+            yield from garbage.history(garbage.log_of(room.bed.plane), list(garbage.ownerless(api, room.namespace)))
             return
         time.sleep(0.5)
+
+
+def _is_being_collected(room: Room, deadline: float) -> bool:
+    """Whether to wait longer, because the garbage collector of Kubernetes pauses before it tries again."""
+    log, ownerless = garbage.log_of(room.bed.plane), list(garbage.ownerless(room.bed.api, room.namespace))
+    until = deadline + garbage.LONGEST_PAUSE_SECONDS
+    if time.monotonic() > until or not garbage.is_backing_off(log, [one for _, one in ownerless]):
+        return False
+    if room.namespace not in room.bed.collected_late:
+        room.bed.collected_late[room.namespace] = tuple(garbage.history(log, ownerless))
+        room.bed.befallen[COLLECTED_LATE] += 1
+    time.sleep(5.0)
+    return True
 
 
 def _at_rest(bed: Bed) -> list[str]:
@@ -392,7 +412,7 @@ def _watch(api: Api, lies: list[str], ended: threading.Event) -> None:
 # ---------------------------------------------------------------------- people insist
 
 
-def insistently(act: Callable[[], object], seconds: float = 120.0) -> None:
+def insistently(act: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
     """Do it until it is done: the API server may be away, and a namespace may be on its way out."""
     deadline = time.monotonic() + seconds
     while True:
@@ -425,7 +445,7 @@ def _gone_namespace(api: Api, name: str) -> None:
         except (OSError, ApiError):
             return False
 
-    wait_until(f"end of namespace {name}", gone, (), 180)
+    wait_until(f"end of namespace {name}", gone, (), PATIENCE_SECONDS)
 
 
 def _named(action: object) -> str:

@@ -195,7 +195,9 @@ def obstacle(live: Manifest, owner: Owner) -> Blocks:
     if any(one["kind"] == MODEL_DEPLOYMENT.kind and one["name"] == owner.name for one in _controllers(live)):
         return Blocks(
             Reason.PROGRESSING_WITH_RETRY,
-            f"{subject} belongs to an earlier ModelDeployment of this name and is still being removed",
+            f"{subject} belongs to an earlier ModelDeployment of this name and is still being removed: the garbage "
+            "collector of Kubernetes may pause for up to 17 minutes after an outage of the API server; "
+            "wait, or delete it",
         )
     return Blocks(
         Reason.CHILD_NOT_OWNED,

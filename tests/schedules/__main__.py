@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -37,14 +37,20 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     if options.real:
         first = int(options.replay[-1]) if options.replay else options.first
-        lived = _on_a_real_one(first, batches.SIDE_BY_SIDE if options.replay else options.count, options.beds)
-        return _told("real API server", lived, keep=options.figures)
+        lived = Lived()
+        for _ in _on_a_real_one(lived, first, batches.SIDE_BY_SIDE if options.replay else options.count, options.beds):
+            if options.figures:  # after each batch: an hour's run that is ended shows what it has lived through
+                _keep("real API server", lived)
+        return _told(lived)
     if options.replay:
         seeds = [int(options.replay[-1])]
     else:
         seeds = list(range(options.first, options.first + options.count))
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    return _told("in process", _in_process(seeds), keep=options.figures)
+    lived = _in_process(seeds)
+    if options.figures:
+        _keep("in process", lived)
+    return _told(lived)
 
 
 @dataclass
@@ -71,19 +77,9 @@ def _in_process(seeds: Sequence[int]) -> Lived:
     return lived
 
 
-def _told(kind: str, lived: Lived, *, keep: bool) -> int:
-    _say("befallen:", *(f"{times} x {what}" for what, times in lived.befallen.most_common()))
-    if keep:
-        known = (results.load("faults") or {"figures": {}})["figures"]
-        known[kind] = {"date": datetime.now(UTC).date().isoformat(), **vars(lived)}
-        results.save("faults", known, load_average())
-        write_page()
-    return 1 if lived.failed else 0
-
-
-def _on_a_real_one(first: int, count: int, beds: int) -> Lived:
-    began, lived = time.monotonic(), Lived()
-    first = batches.first_of_batch(first)
+def _on_a_real_one(lived: Lived, first: int, count: int, beds: int) -> Iterator[None]:
+    """Live through the batches and yield after each, when it is counted in `lived`."""
+    began, first = time.monotonic(), batches.first_of_batch(first)
     for ended in batches.lived(range(first, first + count, batches.SIDE_BY_SIDE), beds):
         lived.befallen.update(ended.befallen)
         lived.schedules += batches.SIDE_BY_SIDE
@@ -94,7 +90,19 @@ def _on_a_real_one(first: int, count: int, beds: int) -> Lived:
             _say(f"batch {ended.first}, logs in {ended.kept}: {note}")
         lived.seconds = time.monotonic() - began
         _say(f"batch {ended.first}: {lived.failed} of {lived.schedules} failed so far, {lived.seconds:.0f} s")
-    return lived
+        yield
+
+
+def _keep(kind: str, lived: Lived) -> None:
+    known = (results.load("faults") or {"figures": {}})["figures"]
+    known[kind] = {"date": datetime.now(UTC).date().isoformat(), **vars(lived)}
+    results.save("faults", known, load_average())
+    write_page()
+
+
+def _told(lived: Lived) -> int:
+    _say("befallen:", *(f"{times} x {what}" for what, times in lived.befallen.most_common()))
+    return 1 if lived.failed else 0
 
 
 def _say(first: str, *more: str) -> None:

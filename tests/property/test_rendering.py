@@ -19,6 +19,8 @@ from tests.renderings import OWNER_UID
 from tests.scenarios import Manifest, changed
 from tests.worlds import rendered, spec_of
 
+PRIVATE_RANGES = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
+
 
 def pod_of(manifest: Manifest) -> Manifest:
     return rendered(manifest)["Deployment"]["spec"]["template"]["spec"]
@@ -65,6 +67,23 @@ def test_every_policy_lets_nothing_out_and_only_named_clients_in(manifest):
     policy = rendered(manifest)["NetworkPolicy"]["spec"]
     assert (policy["policyTypes"], policy["egress"]) == (["Ingress", "Egress"], [])
     assert all(rule["from"] and rule["ports"] for rule in policy["ingress"])
+    assert [peer for rule in policy["ingress"] for peer in rule["from"]] == clients_of(manifest)
+
+
+def clients_of(manifest: Manifest) -> list[Manifest]:
+    """Who may connect by the spec: the ranges of the load balancer, those of private networks by default, and pods."""
+    endpoint = manifest["spec"].get("endpoint") or {}
+    balancer = endpoint.get("internalLoadBalancer")
+    ranges = [] if balancer is None else balancer.get("allowedSourceRanges") or PRIVATE_RANGES
+    pods = [
+        {side: without_empty(selector) for side, selector in client.items() if selector is not None}
+        for client in endpoint.get("allowedClients") or ()
+    ]
+    return [*({"ipBlock": {"cidr": one}} for one in ranges), *pods]
+
+
+def without_empty(selector: Manifest) -> Manifest:
+    return {key: value for key, value in selector.items() if value}
 
 
 @given(manifests())

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from testbed.api import Api
 from testbed.controlplane import ControlPlane
-from testbed.errors import ApiError, BedError
+from testbed.errors import ApiError, BedError, ComponentError
 from testbed.fault_proxy import FaultProxy
 from testbed.faults import Answer, Delay, DropAfter, DropBefore, Fault
 from testbed.installation import CONFIGURATION, OperatorProcess, install, operator_kubeconfig, wait_for
@@ -298,11 +298,24 @@ def _cut(bed: Bed, chance: random.Random) -> None:
 def _api_server(bed: Bed, chance: random.Random) -> None:
     bed.plane.stop_apiserver()
     time.sleep(chance.uniform(0.0, 3.0))
-    bed.plane.start_apiserver()
+    _serve(bed)
 
 
 def _etcd(bed: Bed, _chance: random.Random) -> None:
-    bed.plane.restart_etcd()
+    try:
+        bed.plane.restart_etcd()
+    except ComponentError:  # the API server ended meanwhile, as it does where etcd answers too late
+        _serve(bed)
+
+
+def _serve(bed: Bed) -> None:
+    """What a kubelet does: an API server that ends while it starts is started again."""
+
+    def serve() -> None:
+        bed.plane.stop_apiserver()
+        bed.plane.start_apiserver()
+
+    insistently(serve)
 
 
 DISASTERS: dict[str, Callable[[Bed, random.Random], None]] = {

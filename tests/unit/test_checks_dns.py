@@ -88,6 +88,15 @@ class TestServers:
         world.change(nic, dnsSettings={"dnsServers": ["20.1.2.3"]})
         assert verdicts(world, "vnet-dns-servers")[nic.lower()] == "Fail"
 
+    @pytest.mark.parametrize(("server", "verdict"), [("20.1.2.3", "Fail"), ("168.63.129.16", "Pass")])
+    def test_the_model_of_a_scale_set_may_give_servers_to_the_next_instances(self, server: str, verdict: str) -> None:
+        world = served_cluster()
+        (nic,) = world.properties(SCALE_SET)["virtualMachineProfile"]["networkProfile"][
+            "networkInterfaceConfigurations"
+        ]
+        nic["properties"]["dnsSettings"] = {"dnsServers": [server]}
+        assert verdicts(world, "vnet-dns-servers")[SCALE_SET.lower()] == verdict
+
     def test_interfaces_that_cannot_be_listed_are_unknown(self) -> None:
         world = served_cluster().refuse(SCALE_SET, verb="list")
         assert verdicts(world, "vnet-dns-servers")[CLUSTER.lower()] == "Unknown"

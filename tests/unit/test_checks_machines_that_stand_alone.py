@@ -153,6 +153,14 @@ class TestExtensions:
         assert (found.verdict, found.severity) == (Verdict.FAIL, severity)
         assert "extra" in found.message
 
+    def test_a_vm_application_is_found_and_named(self) -> None:
+        package = {"packageReferenceId": "/subscriptions/x/galleries/g/applications/miner/versions/1.0.0"}
+        world = _extended(node=AKS_NODE)
+        world.change(MACHINE, applicationProfile={"galleryApplications": [package]})
+        found = world.findings("vmss-extensions")[MACHINE.lower()]
+        assert (found.verdict, found.severity) == (Verdict.FAIL, "high")
+        assert "miner" in found.message
+
     def test_of_two_custom_scripts_neither_is_taken_for_that_of_aks(self) -> None:
         found = _extended(one=SCRIPT, two=SCRIPT).findings("vmss-extensions")[MACHINE.lower()]
         assert found.verdict is Verdict.FAIL

@@ -218,6 +218,13 @@ class TestExtensions:
         found = only(_model(extensionProfile={"extensions": both}), "vmss-extensions")
         assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
 
+    def test_a_vm_application_in_the_model_is_found_and_named(self) -> None:
+        package = {"packageReferenceId": "/subscriptions/x/galleries/g/applications/miner/versions/1.0.0"}
+        world = _model(applicationProfile={"galleryApplications": [package]})
+        found = world.findings("vmss-extensions")[SCALE_SET.lower()]
+        assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
+        assert "miner" in found.message
+
     def test_scale_sets_that_cannot_be_listed_are_unknown(self) -> None:
         world = served_cluster().refuse(f"{SUBSCRIPTION}/resourceGroups/ai-nodes", verb="list")
         assert verdicts(world, "vmss-extensions")[CLUSTER.lower()] == "Unknown"

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
-from hermetic.audit.cluster_scope import whole_or_unknown
+from hermetic.audit.cluster_scope import scale_sets_of, whole_or_unknown
 from hermetic.audit.egress.machine_egress import ways_out
 from hermetic.audit.egress.machines import RelayMachine, machines_of
 from hermetic.audit.egress.prefixes import network as prefix_of
 from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, readable
 from hermetic.audit.estate.arm_ids import name_of
-from hermetic.audit.estate.azure.vnet import NetworkInterface, NicFields, VirtualNetwork
+from hermetic.audit.estate.azure.vnet import NetworkInterface, NicFields, ScaleSet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Observation, Seen
 from hermetic.audit.evaluation import Judgement, fails, passes, whatever_is_damaged
@@ -43,8 +43,18 @@ def _of_interfaces(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     for nic, named in readable(nics, _named, broken):
         if named:
             yield from whatever_is_damaged(nic.id, _judge(estate, policy, nic.id, named, nic))
+    sets = scale_sets_of(estate)
+    for scale_set, named in readable(sets, _of_the_model, broken):
+        if named:
+            yield from whatever_is_damaged(scale_set.id, _judge(estate, policy, scale_set.id, named, scale_set))
+    looks = (*looks, sets)
     every = throughout(estate, policy, NetworkInterface)
     yield from whole_or_unknown(estate.cluster, "servers of interfaces", *looks, *broken, every)
+
+
+def _of_the_model(scale_set: ScaleSet) -> list[str]:
+    """Servers that the next instances are given."""
+    return [one for nic in scale_set.nics if nic.dns_settings is not None for one in nic.dns_settings.dns_servers]
 
 
 def _named(nic: NicFields) -> list[str]:

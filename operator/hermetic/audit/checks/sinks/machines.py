@@ -13,7 +13,14 @@ from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, re
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.machines import VirtualMachine, VirtualMachineExtension, VirtualMachineRunCommand
 from hermetic.audit.estate.azure.storage import StorageAccount
-from hermetic.audit.estate.azure.vnet import BootDiagnostics, MachineExtension, MachineProfile, NicFields, ScaleSet
+from hermetic.audit.estate.azure.vnet import (
+    ApplicationProfile,
+    BootDiagnostics,
+    MachineExtension,
+    MachineProfile,
+    NicFields,
+    ScaleSet,
+)
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Observation
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
@@ -38,11 +45,22 @@ def vmss_extensions(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         instances = instances_of(estate, scale_set)
         at = Hop(PlaceKind.OTHER, f"scale set {scale_set.name}")
         yield from _extensions(scale_set.id, at, found, (scale_set, instances), {NODE_SCRIPT})
+        yield from _applications(scale_set, at, profile.application_profile)
         yield from machine_commands.beyond_the_model(scale_set, instances, found)
 
     none = "the node resource group holds no scale set"
     yield from each_or_none(estate.cluster, scale_sets_of(estate), judge, none, pools_of(estate))
     yield from _of_machines(estate)
+
+
+def _applications(
+    holder: ScaleSet | VirtualMachine, at: Hop, profile: ApplicationProfile | None
+) -> Iterator[Judgement]:
+    packages = profile.gallery_applications if profile is not None else []
+    if packages:
+        words = f"VM applications: {', '.join(one.package_reference_id or 'without a name' for one in packages)}"
+        path = path_of(at, "VM application", NODE, "what its scripts call")
+        yield fails(holder.id, "ApplicationOfOthers", words, holder, paths=(path,))
 
 
 def _of_machines(estate: Estate) -> Iterator[Judgement]:
@@ -68,6 +86,7 @@ def _of_machine(
     at = hops.machine(f"machine {name_of(machine.id)}")
     looks: tuple[Observation, ...] = (listed, commands, machine, *listed.items)
     yield from _extensions(machine.id, at, found, looks, known)
+    yield from _applications(machine, at, machine.application_profile)
     yield from machine_commands.kept_at(machine, commands)
     yield from machine_commands.beyond_the_list(machine, found)
 

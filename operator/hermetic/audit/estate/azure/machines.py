@@ -13,7 +13,7 @@ from typing import Self
 from hermetic.api.times import zoned
 from hermetic.audit.estate.arm_fields import child
 from hermetic.audit.estate.azure.versions import COMPUTE
-from hermetic.audit.estate.azure.vnet import ExtensionSettings, MachineExtension, MachineIdentity
+from hermetic.audit.estate.azure.vnet import ApplicationProfile, ExtensionSettings, MachineExtension, MachineIdentity
 from hermetic.audit.estate.questions import Body
 from hermetic.audit.estate.resource import Part, Resource, arm
 from hermetic.errors import FactDamaged
@@ -89,6 +89,7 @@ class VirtualMachine(Machine):
     """A standalone VM, or an instance of a flexible scale set."""
 
     identity: MachineIdentity | None = None
+    application_profile: ApplicationProfile | None = None
 
 
 @arm("Microsoft.Compute/virtualMachines/extensions", COMPUTE)

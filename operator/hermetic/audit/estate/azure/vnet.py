@@ -170,6 +170,7 @@ class ModelNic(Part):
     ip_configurations: list[ModelIpConfiguration] = []
     network_security_group: Reference | None = None
     enable_ip_forwarding: bool | None = None
+    dns_settings: NicDns | None = None
 
 
 class ModelNetwork(Part):
@@ -206,8 +207,19 @@ class DiagnosticsProfile(Part):
     boot_diagnostics: BootDiagnostics | None = None
 
 
+class GalleryApplication(Part):
+    package_reference_id: str | None = None
+
+
+class ApplicationProfile(Part):
+    """VM applications: packages of a gallery, which Azure's agent fetches and whose scripts it runs as root."""
+
+    gallery_applications: list[GalleryApplication] = []
+
+
 class MachineProfile(Part):
     network_profile: ModelNetwork | None = None
+    application_profile: ApplicationProfile | None = None
     extension_profile: ExtensionProfile | None = None
     diagnostics_profile: DiagnosticsProfile | None = None
 

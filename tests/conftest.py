@@ -11,6 +11,7 @@ A skip is a failure when CI=true or HERMETIC_REQUIRE_ALL=1: a layer that silentl
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import secrets
@@ -68,6 +69,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Builds programs before the first test: a cold build takes longer than any test may."""
+    gc.collect()
+    gc.freeze()  # modules and thousands of tests live until the end: each full collection would walk them again
     used = {name for item in session.items for name in _fixtures_of(item)}
     families = {family for name in used & PROGRAMS_FOR.keys() for family in PROGRAMS_FOR[name]}
     if not families or session.config.option.collectonly:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from hermetic.cli.audit.formats import FORMS, told
+from hermetic.cli.audit.formats import FORMS, rendered
 from tests.audit_reports import a_failing_report, a_hostile_report, pages
 
 FOLDER = Path(__file__).resolve().parent / "audit"
@@ -34,7 +34,7 @@ KEPT = (
 
 
 def text_of(report: str, name: str) -> str:
-    return told(name, REPORTS[report], pages())
+    return rendered(name, REPORTS[report], pages())
 
 
 def file_of(report: str, name: str) -> Path:

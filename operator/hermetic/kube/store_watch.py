@@ -58,7 +58,7 @@ class StoreWatch:
 
 
 class StoreTarget:
-    """What its reflector fills. `see` and `look` as of `StoreWatches`."""
+    """What its reflector fills. `see` and `relist` as of `StoreWatches`."""
 
     def __init__(self, watched: WatchSpec, namespace: str | None, store: Store, see: See, relist: Relist) -> None:
         self.selection = Selection(watched.kind, namespace, watched.label_selector, watched.field_selector)

@@ -20,8 +20,8 @@ from hermetic.ports import ClusterReader
 class StoreWatches:
     """Watches every kind of `STORE_WATCHES` from the version of its last list, until cancelled.
 
-    `see(manifest, gone=...)` gets every event; `look(watched)` must list a kind anew and note its version in the store;
-    `listed(kind, keys)` gets the ModelDeployments that the list of a feed concerns. What is fed is not watched.
+    `see(manifest, gone=...)` gets every event; `relist(watched)` must list a kind anew and note its version in the
+    store; `listed(kind, keys)` gets the ModelDeployments that the list of a feed concerns. What is fed is not watched.
     """
 
     def __init__(

@@ -31,7 +31,9 @@ def deployment(owner: Owner, spec: ModelDeploymentSpec, launch: Launch) -> dict[
         },
         "spec": {
             "replicas": spec.replicas,
-            "revisionHistoryLimit": 2,
+            # None is used: the operator applies what is wanted. Who may scale a ReplicaSet could start pods of an
+            # earlier template again, from before the weights were verified for example.
+            "revisionHistoryLimit": 0,
             "progressDeadlineSeconds": budget + launch.grace_seconds + 60,
             "selector": {"matchLabels": selector(owner)},
             "strategy": SURGE if spec.rollout == "Surge" else REPLACE,

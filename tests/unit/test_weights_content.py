@@ -115,7 +115,21 @@ def test_a_shard_that_the_index_names_must_be_there(model: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["pytorch_model.bin", "a.PT", "x.pkl", "x.ckpt", "w.npy", "modeling_x.py", "lib.so", "w.tar.gz", "w.zip", "n.nemo"],
+    [
+        "pytorch_model.bin",
+        "a.PT",
+        "x.pkl",
+        "x.ckpt",
+        "w.npy",
+        "modeling_x.py",
+        "lib.so",
+        "w.tar.gz",
+        "w.zip",
+        "n.nemo",
+        "libx.so.1.2",
+        "m.pt2",
+        "a.PYZ",
+    ],
 )
 def test_what_may_run_code_is_refused_unless_allowed_by_name(model: Path, name: str) -> None:
     (model / "extra" / name).write_bytes(b"x")

@@ -32,7 +32,9 @@ _Reader: TypeAlias = "Callable[[Tree, Item, Item, frozenset[str]], Iterator[Weig
 _PICKLE = (
     ".bin",
     ".pt",
+    ".pt2",
     ".pth",
+    ".ptl",
     ".pkl",
     ".pickle",
     ".ckpt",
@@ -44,7 +46,25 @@ _PICKLE = (
     ".hdf5",
     ".keras",
 )
-_CODE = (".py", ".pyc", ".pyo", ".pyd", ".so", ".dll", ".sh", ".ipynb", ".pb")
+_CODE = (
+    ".py",
+    ".pyc",
+    ".pyo",
+    ".pyd",
+    ".pyw",
+    ".pyz",
+    ".so",
+    ".dll",
+    ".dylib",
+    ".exe",
+    ".sh",
+    ".bat",
+    ".ps1",
+    ".ipynb",
+    ".pb",
+)
+_LIBRARY = ".so."
+"""In the name of a library with its version, 'libx.so.1'."""
 _ARCHIVE = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".rar", ".nemo", ".mar", ".whl", ".egg")
 _KINDS = {
     **dict.fromkeys(_PICKLE, "a pickle, or a form that may hold one"),
@@ -83,12 +103,19 @@ def _findings(tree: Tree, allowed: frozenset[str], twins: _Twins | None) -> Iter
         if item.path.startswith(f"{CACHES}/"):
             continue  # compiled code by nature; no engine reads them unless `weights.caches` names them
         name = item.path.rpartition("/")[2]
-        kind = _KINDS.get(os.path.splitext(name)[1].lower())  # noqa: PTH122 - a name, not a path of this machine
+        kind = _kind_of(name.lower())
         if kind is not None and not {item.path, name} & allowed:
             yield WeightsFinding(WeightsReason.EXECUTABLE_CONTENT, item.path, "weights, configuration or text", kind)
         reader = _reader_of(name)
         if reader is not None and (content is item or not behind_links.has(content, reader)):
             yield from reader(tree, item, content, allowed)
+
+
+def _kind_of(name: str) -> str | None:
+    """What a file of this name, in lower case, holds that is code; None where its name says nothing of it."""
+    if _LIBRARY in name:
+        return "code"
+    return _KINDS.get(os.path.splitext(name)[1])  # noqa: PTH122 - a name, not a path of this machine
 
 
 def _reader_of(name: str) -> _Reader | None:

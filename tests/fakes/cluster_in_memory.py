@@ -88,7 +88,7 @@ class ClusterInMemory:
         yield found, str(next(self._versions))
 
     async def apply(self, manifest: Manifest) -> Manifest:
-        where = _coordinates(manifest)
+        where = coordinates(manifest)
         await self._before("patch", where)
         self._demand(where, manifest["metadata"])
         ours = copy.deepcopy(manifest)
@@ -101,7 +101,7 @@ class ClusterInMemory:
         return await self._after("patch", where, merged)
 
     async def patch(self, patch: Manifest) -> Manifest:
-        where = _coordinates(patch)
+        where = coordinates(patch)
         await self._before("patch", where)
         if where not in self.objects:
             raise NotFound("not found", status=404, reason="NotFound")
@@ -111,7 +111,7 @@ class ClusterInMemory:
         return await self._after("patch", where, merged)
 
     async def apply_status(self, manifest: Manifest) -> Manifest:
-        where = _coordinates(manifest)
+        where = coordinates(manifest)
         await self._before("patch status", where)
         if where not in self.objects:
             raise NotFound("not found", status=404, reason="NotFound")
@@ -196,7 +196,7 @@ class ClusterInMemory:
 
     def put(self, manifest: Manifest, *, seen: bool = True) -> Manifest:
         """Somebody else creates an object or replaces it; with `seen=False` the watch misses it."""
-        where = _coordinates(manifest)
+        where = coordinates(manifest)
         return self._store(where, copy.deepcopy(manifest), seen=seen)
 
     def edit(self, where: Coordinates, change: Callable[[Manifest], object], *, seen: bool = True) -> Manifest:
@@ -265,7 +265,7 @@ class ClusterInMemory:
             self.see(manifest, gone=what == "DELETED")
 
 
-def _coordinates(manifest: Manifest) -> Coordinates:
+def coordinates(manifest: Manifest) -> Coordinates:
     kind, metadata = BY_KIND.get(manifest["kind"]), manifest["metadata"]
     is_clusters = kind is not None and not kind.namespaced
     return (manifest["kind"], "" if is_clusters else metadata.get("namespace", ""), metadata["name"])
@@ -293,10 +293,10 @@ def _as_selected(
     what: str, manifest: Manifest, held: dict[Coordinates, Manifest], labels: str, fields: str
 ) -> tuple[str, Manifest] | None:
     """The event that a watch with these selectors brings; `held` is what is selected so far, by coordinates."""
-    before = held.pop(_coordinates(manifest), None)
+    before = held.pop(coordinates(manifest), None)
     matches = _selected(manifest, labels) and _named(manifest, fields)
     if matches and what != "DELETED":
-        held[_coordinates(manifest)] = manifest
+        held[coordinates(manifest)] = manifest
         return "MODIFIED" if before else "ADDED", copy.deepcopy(manifest)
     if not before and not matches:
         return None

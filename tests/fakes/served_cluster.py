@@ -1,4 +1,4 @@
-"""An API server of dicts for units of the collector: what it holds, which groups it serves, and what it refuses."""
+"""The API in memory as a collector of an audit meets it: served groups, pages, refused lists, broken watches."""
 
 from __future__ import annotations
 
@@ -9,94 +9,78 @@ from typing import Any
 from hermetic.audit.estate.kubernetes.served import ALWAYS_SERVED
 from hermetic.errors import Forbidden, NotFound
 from hermetic.kinds import Kind
+from tests.fakes.cluster_in_memory import ClusterInMemory, Manifest, coordinates
 
-Manifest = dict[str, Any]
+Interruption = tuple[str, Manifest] | Exception
 
 
-class Served:
-    """An API server of dicts: what it holds, which groups it serves, and what it refuses. Watches end by a queue."""
+class Served(ClusterInMemory):
+    """It serves `groups` beside the kinds that every server has, and lists them in pages of `page` objects."""
 
     def __init__(self, manifests: list[Manifest], *, page: int = 3) -> None:
-        self.objects: dict[tuple[str, str, str, str], Manifest] = {}
-        self.version = 0
+        super().__init__()
         self.page = page
         self.groups: dict[str, dict[str, list[str]]] = {"apps": {"v1": ["deployments"]}}
         self.documents: list[str] = []
         self.refusals: dict[str, list[Exception | None]] = {}
-        self.lists: list[str] = []
-        self.watches: dict[str, asyncio.Queue[tuple[str, Manifest] | Exception | None]] = {}
+        self.interruptions: dict[str, asyncio.Queue[Interruption]] = {}
         for one in manifests:
             self.put(one)
 
-    def put(self, one: Manifest) -> Manifest:
-        """Create or change an object; whoever watches hears of it."""
-        self.version += 1
-        key = _key(one)
-        uid = self.objects[key]["metadata"]["uid"] if key in self.objects else f"uid-{self.version}"
-        metadata = {**one["metadata"], "uid": uid, "resourceVersion": str(self.version)}
-        kind = "MODIFIED" if key in self.objects else "ADDED"
-        self.objects[key] = {**one, "metadata": metadata}
-        self._tell(kind, self.objects[key])
-        return self.objects[key]
-
     def drop(self, one: Manifest) -> None:
-        """Delete an object; whoever watches hears of it."""
-        self.version += 1
-        gone = self.objects.pop(_key(one))
-        metadata = {**gone["metadata"], "resourceVersion": str(self.version)}
-        self._tell("DELETED", {**gone, "metadata": metadata})
+        """Delete an object."""
+        self.remove(*coordinates(one))
 
     def refuse(self, plural: str, *errors: Exception | None) -> None:
         """Answer the next lists of this resource so; the last one for ever."""
         self.refusals[plural] = list(errors)
 
-    def _tell(self, what: str, one: Manifest) -> None:
-        for path, queue in self.watches.items():
-            kind = path.partition("?")[0]
-            if kind == f"{one['apiVersion']}/{one['kind']}":
-                queue.put_nowait((what, one))
+    def interrupt(self, kind: str, by: Interruption) -> asyncio.Queue[Interruption]:
+        """Send an event of any form, or an error, through the watch of a kind; the queue is empty once it is read."""
+        queue = self.interruptions.setdefault(kind, asyncio.Queue())
+        queue.put_nowait(by)
+        return queue
 
     # ------------------------------------------------------------------ ClusterReader
 
     async def pages(
         self, kind: Kind, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
     ) -> AsyncIterator[tuple[list[Manifest], str]]:
-        """As the port says."""
-        assert not label_selector
-        self.lists.append(kind.plural)
         planned = self.refusals.get(kind.plural)
-        if planned:
-            error = planned.pop(0) if len(planned) > 1 else planned[0]
-            if error is not None:
-                raise error
-        if kind.group not in ALWAYS_SERVED and kind.plural not in self._served(kind):
-            raise NotFound("the server could not find the requested resource", status=404, reason="NotFound")
-        found = [one for one in self.objects.values() if _is_of(one, kind, namespace, field_selector)]
-        for start in range(0, max(len(found), 1), self.page):
-            yield found[start : start + self.page], str(self.version)
+        error = None if not planned else planned.pop(0) if len(planned) > 1 else planned[0]
+        served = kind.group in ALWAYS_SERVED or kind.plural in self.groups.get(kind.group, {}).get(kind.version, [])
+        if error is None and not served:
+            error = NotFound("the server could not find the requested resource", status=404, reason="NotFound")
+        if error is not None:
+            self.lists[kind.plural] += 1
+            raise error
+        selected: dict[str, Any] = {"label_selector": label_selector, "field_selector": field_selector}
+        async for found, version in super().pages(kind, namespace=namespace, **selected):
+            for start in range(0, max(len(found), 1), self.page):
+                yield found[start : start + self.page], version
 
-    async def watch(
-        self,
-        kind: Kind,
-        *,
-        since: str,
-        namespace: str | None = None,
-        label_selector: str = "",
-        field_selector: str = "",
-    ) -> AsyncGenerator[tuple[str, Manifest], None]:
-        """As the port says, from now on: tests change things only while it is watched."""
-        assert since
-        assert not label_selector
-        name = f"{kind.api_version}/{kind.kind}?{namespace or ''}{field_selector}"
-        queue = self.watches.setdefault(name, asyncio.Queue())
-        while (event := await queue.get()) is not None:
-            if isinstance(event, Exception):
-                raise event
-            if _is_of(event[1], kind, namespace, field_selector):
-                yield event
+    async def watch(self, kind: Kind, **narrowed: Any) -> AsyncGenerator[tuple[str, Manifest], None]:
+        interruptions = self.interruptions.setdefault(kind.kind, asyncio.Queue())
+        events = super().watch(kind, **narrowed)
+        event, interruption = asyncio.ensure_future(anext(events)), asyncio.ensure_future(interruptions.get())
+        try:
+            while True:
+                await asyncio.wait((event, interruption), return_when=asyncio.FIRST_COMPLETED)
+                if interruption.done():
+                    if isinstance(by := interruption.result(), Exception):
+                        raise by
+                    yield by
+                    interruption = asyncio.ensure_future(interruptions.get())
+                if event.done():
+                    yield event.result()
+                    event = asyncio.ensure_future(anext(events))
+        finally:
+            for waiting in (event, interruption):
+                waiting.cancel()
+            await asyncio.gather(event, interruption, return_exceptions=True)
 
     async def discovered(self, path: str) -> Manifest:
-        """As the port says, as a server without aggregated discovery."""
+        """As a server without aggregated discovery."""
         self.documents.append(path)
         if path == "/apis":
             return {
@@ -107,19 +91,6 @@ class Served:
             }
         _, _, group, version = path.split("/")
         return {"resources": [{"name": plural} for plural in self.groups[group][version]]}
-
-    def _served(self, kind: Kind) -> list[str]:
-        return self.groups.get(kind.group, {}).get(kind.version, [])
-
-
-def _key(one: Manifest) -> tuple[str, str, str, str]:
-    return (one["apiVersion"], one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"])
-
-
-def _is_of(one: Manifest, kind: Kind, namespace: str | None, field_selector: str) -> bool:
-    version, name, where, bare = _key(one)
-    selected = not field_selector or field_selector == f"metadata.name={bare}"
-    return (version, name) == (kind.api_version, kind.kind) and namespace in (None, where) and selected
 
 
 def forbidden(status: int = 403) -> Forbidden:

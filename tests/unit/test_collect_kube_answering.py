@@ -37,7 +37,7 @@ async def test_every_check_is_answered_in_one_round_from_lists_of_many_pages() -
     _, found = await collected(CLUSTER, {"kube": answerer}, Judging(POLICY).findings, NoProgress())
     assert {one.verdict for one in found} == {Verdict.PASS}
     # A kind of a group that may not be there is listed only where it is served.
-    assert sorted(api.lists) == sorted(request.kind.plural for request in LOOKS if not request.is_optional)
+    assert sorted(api.lists.elements()) == sorted(request.kind.plural for request in LOOKS if not request.is_optional)
     assert api.documents.count("/apis") == 1
 
 
@@ -58,7 +58,7 @@ async def test_a_kind_that_is_not_served_is_shown_absent() -> None:
     (answer,) = await asked(api, question(CiliumNetworkPolicy, ""))
     assert (answer.bodies, answer.problem) == ((), None)
     assert [(one.request, one.status) for one in answer.evidence] == [("GET /apis", 200)]
-    assert api.lists == []
+    assert not api.lists
 
 
 async def test_a_group_that_lacks_the_kind_shows_its_absence_as_well() -> None:
@@ -201,7 +201,7 @@ async def test_what_does_not_pass_is_unknown() -> None:
     api.refuse("pods", ServerTrouble("x", status=503))
     _, answer = await asked(api, question(Node, ""), question(Pod, ""))
     assert answer.problem is not None
-    assert api.lists.count("pods") == 3
+    assert api.lists["pods"] == 3
 
 
 @pytest.mark.parametrize("error", [Unreachable("connection refused"), forbidden(401)])

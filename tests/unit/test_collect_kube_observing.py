@@ -119,35 +119,29 @@ async def test_a_kind_that_may_not_be_listed_is_unknown_and_names_the_permission
 async def test_a_watch_that_lost_its_place_lists_anew_and_misses_nothing(watching: Any) -> None:
     api = Served(sealed_cluster())
     observations, _ = await watching(api)
-    queue = await _watch_of(api, "v1/Service?")
-    silent = dict(api.watches)
-    api.watches.clear()  # what follows is not heard of
-    api.put(manifest(Service, "web", "inference", spec={"type": "LoadBalancer"}))
-    api.watches.update(silent)
-    queue.put_nowait(ServerTrouble("too old resource version", status=410))
+    await until(lambda: api.watching["/api/v1/services"] > 0)
+    api.put(manifest(Service, "web", "inference", spec={"type": "LoadBalancer"}), seen=False)
+    api.interrupt("Service", ServerTrouble("too old resource version", status=410))
     await until(lambda: failing(observations) == {"k8s-public-lb"})
 
 
 async def test_an_event_of_an_unknown_form_is_evaluated_again(watching: Any) -> None:
     api = Served(sealed_cluster())
     observations, _ = await watching(api)
-    lists = api.lists.count("services")
-    queue = await _watch_of(api, "v1/Service?")
-    queue.put_nowait(("MODIFIED", {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x"}}))
-    await until(lambda: api.lists.count("services") > lists)
+    lists = api.lists["services"]
+    api.interrupt("Service", ("MODIFIED", {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x"}}))
+    await until(lambda: api.lists["services"] > lists)
     assert not failing(observations)
 
 
 async def test_a_short_break_is_no_trouble_and_a_long_one_is(watching: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     api = Served(sealed_cluster())
     observations, _ = await watching(api)
-    queue = await _watch_of(api, "v1/Node?")
-    queue.put_nowait(Unreachable("connection reset"))
-    await until(queue.empty)
+    await until(api.interrupt("Node", Unreachable("connection reset")).empty)
     assert not unknown(observations)
     monkeypatch.setattr("hermetic.collect.kube.cache_watches.GRACE_SECONDS", 0.0)
     api.refuse("nodes", Unreachable("connection refused"))
-    queue.put_nowait(Unreachable("connection reset"))
+    api.interrupt("Node", Unreachable("connection reset"))
     await until(lambda: "k8s-node-externalip" in unknown(observations))
     api.refuse("nodes", None)
     await until(lambda: not unknown(observations))  # of machines that did not change, no watch would have told
@@ -162,8 +156,8 @@ async def test_a_kind_that_never_changes_is_listed_anew_and_no_trouble(
     observations, notified = await watching(api)
     revisions = list(notified)
     for listed in range(2, 5):
-        (await _watch_of(api, "v1/Node?")).put_nowait(Unreachable("no answer in time"))
-        await until(lambda count=listed: api.lists.count("nodes") == count)
+        api.interrupt("Node", Unreachable("no answer in time"))
+        await until(lambda count=listed: api.lists["nodes"] == count)
     assert not unknown(observations)
     assert notified == revisions
 
@@ -188,7 +182,7 @@ async def test_a_kind_that_is_not_installed_is_neither_listed_nor_watched(watchi
     await watching(api)
     asked = {request.kind.plural for request in LOOKS if not request.is_optional}
     assert set(api.lists) == asked
-    assert not [name for name in api.watches if name.startswith("cilium.io/")]
+    assert not [path for path in api.watching if "cilium.io" in path]
     assert api.documents.count("/apis") == 1
 
 
@@ -212,11 +206,6 @@ async def test_discovery_that_is_refused_leaves_the_served_kinds_unknown(watchin
 
     observations, _ = await watching(Mute(sealed_cluster()))
     assert "k8s-unread-kinds" in unknown(observations)
-
-
-async def _watch_of(api: Served, name: str) -> asyncio.Queue[Any]:
-    await until(lambda: name in api.watches)
-    return api.watches[name]
 
 
 @pytest.mark.parametrize("broken", ["gone", "malformed", "defect"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -33,6 +34,8 @@ REGISTRY = "contoso.azurecr.io"
 POLICY = Policy(allowedRegistries=(REGISTRY,))
 NODE = "aks-gpu-0"
 Manifest = dict[str, Any]
+MANY = 10_000
+"""Characters of JSON from which on only the latest lists are kept."""
 IN_METADATA = ("labels", "annotations", "ownerReferences", "managedFields")
 
 COREFILE = """.:53 {
@@ -137,19 +140,36 @@ def answers(
     manifests: Iterable[Mapping[str, Any]], forbidden: Iterable[type[KubernetesObject]] = ()
 ) -> dict[Question, Answer]:
     """What a collector would say of these manifests, and of kinds that it was not allowed to list."""
-    refused = frozenset(forbidden)
-    seen = [json.loads(json.dumps(one)) for one in manifests]
-    found = {SERVED: served(seen)}
+    refused, listed, by_type = frozenset(forbidden), list(manifests), dict[tuple[str, str], list[Any]]()
+    for one in listed:
+        by_type.setdefault((one["apiVersion"], one["kind"]), []).append(one)
+    texts = {each: json.dumps(of_type) for each, of_type in by_type.items()}
+    found = {SERVED: served(listed)}
     for kind, scope in ASKED:
-        request = f"GET /{kind.TYPE}?scope={scope}"
         if kind in refused:
             problem = Problem(Trouble.FORBIDDEN, f"{kind.TYPE}: forbidden", permission=f"list {kind.TYPE}")
-            found[question(kind, scope)] = Answer((), (Evidence(request, 403),), problem)
+            found[question(kind, scope)] = Answer((), (Evidence(_request(kind, scope), 403),), problem)
             continue
-        bodies = [projected(kind, one) for one in seen if _is_asked_for(one, kind, scope)]
-        evidence = (Evidence(request, 200, sha256(fixed_json(bodies).encode()).hexdigest()),)
-        found[question(kind, scope)] = Answer(tuple(Body(body, evidence) for body in bodies), evidence)
+        text = texts.get((kind.TYPE.rpartition("/")[0], kind.KIND), "[]")
+        answered = _answer_of_many if len(text) > MANY else _answer
+        found[question(kind, scope)] = answered(kind, scope, text)
     return found
+
+
+def _listing(kind: type[KubernetesObject], scope: str, text: str) -> Answer:
+    """The answer to the question for a kind where these are all its objects; each call reads them anew."""
+    bodies = [projected(kind, one) for one in json.loads(text) if _is_within(one, scope)]
+    evidence = (Evidence(_request(kind, scope), 200, sha256(fixed_json(bodies).encode()).hexdigest()),)
+    return Answer(tuple(Body(body, evidence) for body in bodies), evidence)
+
+
+# Most clusters of tests are the sealed one and an object more: the same lists thousands of times.
+_answer = lru_cache(1024)(_listing)
+_answer_of_many = lru_cache(8)(_listing)
+
+
+def _request(kind: type[KubernetesObject], scope: str) -> str:
+    return f"GET /{kind.TYPE}?scope={scope}"
 
 
 def served(manifests: Iterable[Mapping[str, Any]]) -> Answer:
@@ -203,8 +223,5 @@ def _identity(one: Mapping[str, Any]) -> tuple[str, str, str]:
     return (one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"])
 
 
-def _is_asked_for(one: Mapping[str, Any], kind: type[KubernetesObject], scope: str) -> bool:
-    if (one["apiVersion"], one["kind"]) != (kind.TYPE.rpartition("/")[0], kind.KIND):
-        return False
-    named = f"{one['metadata'].get('namespace', '')}/{one['metadata']['name']}"
-    return not scope or named == scope
+def _is_within(one: Mapping[str, Any], scope: str) -> bool:
+    return not scope or f"{one['metadata'].get('namespace', '')}/{one['metadata']['name']}" == scope

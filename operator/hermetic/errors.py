@@ -24,6 +24,7 @@
     ├── NotLeading                   HRM-RUN-001  another process holds the Lease: this one must not write
     ├── StagingBusy                  HRM-WGT-005  another process stages into the same destination
     ├── StagingStopped               HRM-WGT-004  staging ended early, and can be resumed
+    ├── StagingUnconfirmed           HRM-WGT-006  weights are published, and may not outlast a power failure (exit 3)
     ├── WeightsRefused               HRM-WGT-001  weights are not what was listed or signed, or not what may be served
     │   └── WeightsUnread            HRM-WGT-002  not everything could be read: nothing is decided (exit 3)
     ├── Unreachable                  HRM-NET-001  the API server (or a file) cannot be reached (exit 4)
@@ -202,6 +203,13 @@ class StagingBusy(HermeticError):
 
     code = "HRM-WGT-005"
     remedy = "Wait until the other one is done, or end it."
+
+
+class StagingUnconfirmed(HermeticError):
+    """The weights are at their destination, and it is not known that their name is on the disk: a sync failed."""
+
+    code = "HRM-WGT-006"
+    remedy = "Look at the disk or share, then verify the destination after it was mounted again."
 
 
 class ChainBroken(HermeticError):

@@ -1,4 +1,4 @@
-"""`hermetic verify` as a process, on a mount that fails: it ends in time, with a reason, and decides nothing."""
+"""`hermetic verify` and `stage` as processes, on a mount that fails: they end in time, with a reason."""
 
 from __future__ import annotations
 
@@ -104,3 +104,27 @@ def test_a_server_that_no_longer_answers_is_told_in_time(
     ran = verified(tmp_path)
     assert asked_for
     assert (ran.code, [reason for reason, _ in findings(tmp_path)]) == (3, ["ShareHangs"]), ran.err
+
+
+@pytest.mark.parametrize(("operation", "path"), [("read", SHARD), ("open", SHARD), ("readdir", ""), ("getattr", "")])
+def test_a_source_that_no_longer_answers_is_told_in_time_and_taken_up(
+    share: FaultyShare, tmp_path: Path, operation: str, path: str
+) -> None:
+    share.fault = lambda asked, of, _offset: HANGS if (asked, of) == (operation, path) else 0
+    command = ("stage", tmp_path / "mounted", tmp_path / "llama")
+    ran = hermetic_process(*command, "--stall", "1.5", timeout=60)
+    assert ran.code == 3, ran.err
+    assert ran.errors[0].startswith("error: HRM-WGT-002: the source: was not staged: ShareHangs: ")
+    assert not (tmp_path / "llama").exists()
+    share.fault = lambda *_operation: 0
+    assert (ran := hermetic_process(*command)).code == 0, ran.err
+    assert hermetic("verify", tmp_path / "llama").code == 0
+
+
+def test_a_destination_that_does_not_answer_is_told_in_time(share: FaultyShare, tmp_path: Path) -> None:
+    share.fault = lambda asked, of, _offset: HANGS if (asked, of) == ("lookup", "llama") else 0
+    ran = hermetic_process(
+        "stage", a_model(tmp_path / "source"), tmp_path / "mounted" / "llama", "--stall", "1.5", timeout=60
+    )
+    assert ran.code == 1, ran.err
+    assert ran.errors[0].startswith(f"error: HRM-WGT-004: {tmp_path}/mounted/llama: DestinationHangs: ")

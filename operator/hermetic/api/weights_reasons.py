@@ -138,6 +138,12 @@ class WeightsReason(ExplainedWord):
         True,
     )
     SHARE_HANGS = "ShareHangs", "The share stopped to answer.", _TRY_AGAIN, True
+    DESTINATION_HANGS = (
+        "DestinationHangs",
+        "The share that weights are staged to stopped to answer.",
+        "Look at that share and the network to it, then run the same command again.",
+        True,
+    )
 
 
 WEIGHTS_REASONS: dict[str, WeightsReason] = {reason.value: reason for reason in WeightsReason}

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from hermetic.api.text import printable
-from hermetic.errors import ApiRefused, HermeticError, InputError, Unreachable, WeightsUnread
+from hermetic.errors import ApiRefused, HermeticError, InputError, StagingUnconfirmed, Unreachable, WeightsUnread
 
 DONE, FAILED, USAGE, UNKNOWN, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
@@ -94,7 +94,7 @@ def exit_code_of(kind: type[HermeticError]) -> int:
     """The exit code of an error's kind. A refused request is not a verdict and has another code than a failed one."""
     if issubclass(kind, InputError):
         return USAGE
-    if issubclass(kind, WeightsUnread):
+    if issubclass(kind, (WeightsUnread, StagingUnconfirmed)):
         return UNKNOWN
     return UNREACHABLE if issubclass(kind, (Unreachable, ApiRefused)) else FAILED
 

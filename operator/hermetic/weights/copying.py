@@ -32,6 +32,8 @@ from hermetic.weights.sources import NOT_COPIED
 from hermetic.weights.tree import EntryKind, Item, Tree, WeightsStopped, finding_of, identity_of
 from hermetic.weights.workers import Progress
 
+SYNCHRONISED = 2**26
+"""Bytes after which what was written is synchronised: a slow disk is then not taken for one that hangs."""
 FILE_MODE, FOLDER_MODE = 0o644, 0o755
 """a+rX: the pod's user differs from the one that stages."""
 _OWN = frozenset({MANIFEST, f"{MANIFEST}{PARTIAL}", NAMES, FACTS})
@@ -74,13 +76,17 @@ class FolderPlaces:
 
 @dataclass(slots=True)
 class Staged:
-    """What was staged, and how much of it existed before this run. `image`: the digest of the image, if it is one."""
+    """What was staged, and how much of it existed before this run. `image`: the digest of the image, if it is one.
+
+    `unconfirmed`: why it is not known that the name of what was published is on the disk; "" where it is known.
+    """
 
     root: str = ""
     names: NamesSummary = field(default_factory=lambda: NamesSummary(0, 0, ""))
     kept: int = 0
     largest: int = 0
     without_facts: str = ""
+    unconfirmed: str = ""
     weight_files: int = 0
     image: str = ""
 
@@ -104,7 +110,8 @@ class Copy:
         self.result.names = names
         self._progress.bytes_total, self._progress.files_total = names.size, names.files
         write_names(self.folder, names)
-        self.result.without_facts = write_facts(self._source.root, self.folder)
+        with self._progress.asking("config.json"):
+            self.result.without_facts = write_facts(self._source.root, self.folder)
         with Tree(self.folder) as target:
             own = [item for path in (FACTS, NAMES) if (item := target.look(path)) is not None]
 
@@ -168,6 +175,7 @@ class Copy:
         wanted = (item.path for item in copied_items(self._source))
         path = next(wanted, None)
         for item in target.walk():
+            self._progress.steps += 1
             while path is not None and key_of(path) < key_of(item.path):
                 path = next(wanted, None)
             if item.path != path and item.path not in _OWN:
@@ -208,7 +216,6 @@ class Copy:
             writing = _written(place)
             try:
                 digest = self._pumped(content, span, buffer, (reading, writing, place.start))
-                os.fdatasync(writing)
             finally:
                 os.close(writing)
             must_be(content, identity_of(os.fstat(reading)))
@@ -220,6 +227,7 @@ class Copy:
         reading, writing, start = files
         digest = hashlib.sha256()
         offset, end = span
+        unsynchronised = 0
         while offset < end:
             try:
                 count = self._source.read_into(reading, buffer[: min(len(buffer), end - offset)], offset)
@@ -234,7 +242,10 @@ class Copy:
             done = 0
             while done < count:
                 done += os.pwrite(writing, buffer[done:count], start + offset + done)
-            offset += count
+            offset, unsynchronised = offset + count, unsynchronised + count
+            if unsynchronised >= SYNCHRONISED or offset == end:
+                os.fdatasync(writing)
+                unsynchronised = 0
             self._progress.read(count)
         return digest.digest()
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import InputError
-from hermetic.weights.copying import Copy, copied_items
+from hermetic.weights.copying import SYNCHRONISED, Copy, copied_items
 from hermetic.weights.destination import make_own_folder, new_file
 from hermetic.weights.entries import Serialization, key_of
 from hermetic.weights.findings import WeightsFinding
@@ -33,6 +33,7 @@ from hermetic.weights.oci import (
     layout_documents,
     read_base,
 )
+from hermetic.weights.partial import JOURNAL
 from hermetic.weights.tree import EntryKind, Item, Tree, WeightsStopped, identity_of
 from hermetic.weights.workers import CHUNK, Progress
 
@@ -66,8 +67,8 @@ class ImageStaging:
         self._layers = planned_layers(_contents(source), options.path, room)
         self.work = partial / f"image-{self._plan()}"
         make_own_folder(self.work)
-        self.journal = Journal(self.work / "journal")
-        self._layout: Layout = ArchiveLayout(self.work) if options.archive else FolderLayout(self.work)
+        self.journal = Journal(self.work / JOURNAL)
+        self._layout: Layout = ArchiveLayout(self.work, progress) if options.archive else FolderLayout(self.work)
         self._layout.prepare(self._layers, lambda layer: self.journal.digest(layer.as_item, (0, layer.size)))
         self._places = LayerPlaces(self.work / "files", self._layers, self.journal, serialization, progress)
         self.copy = Copy(source, self._places, self.journal, serialization, progress)
@@ -128,6 +129,9 @@ class ImageStaging:
                 digest.update(piece)
                 file.write(piece)
                 size += len(piece)
+                if size % SYNCHRONISED == 0:
+                    file.flush()
+                    os.fdatasync(file.fileno())
                 self._progress.steps += 1
             file.flush()
             os.fsync(file.fileno())

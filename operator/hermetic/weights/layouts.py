@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from hermetic.weights.copying import FILE_MODE, FOLDER_MODE
+from hermetic.weights.copying import FILE_MODE, FOLDER_MODE, SYNCHRONISED
 from hermetic.weights.destination import make_own_folder, must_not_lead_elsewhere
 from hermetic.weights.layers import END, Layer, header, padded
 from hermetic.weights.oci import BLOBS, blob_name
-from hermetic.weights.workers import CHUNK
+from hermetic.weights.workers import CHUNK, Progress
 
 DigestOf = Callable[[Layer], "bytes | None"]
 """The digest of a layer that an earlier run completed; None where it did not."""
@@ -74,9 +74,10 @@ class FolderLayout:
 class ArchiveLayout:
     """One tar, in which each layer is written at its final offset."""
 
-    def __init__(self, work: Path) -> None:
+    def __init__(self, work: Path, progress: Progress) -> None:
         self.result = work / "image.tar"
         must_not_lead_elsewhere(self.result)
+        self._progress = progress
         self._at = 0
 
     def prepare(self, layers: list[Layer], digest_of: DigestOf) -> None:  # noqa: ARG002 - as the other form
@@ -102,6 +103,10 @@ class ArchiveLayout:
             writing.write(header(name, size=size))
             while piece := reading.read(CHUNK):
                 writing.write(piece)
+                if reading.tell() % SYNCHRONISED == 0:
+                    writing.flush()
+                    os.fdatasync(writing.fileno())
+                self._progress.steps += 1
             writing.write(bytes(padded(size) - size))
             self._at = writing.tell()
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
-import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hermetic.errors import InputError, StagingBusy, Unreachable
+from hermetic.errors import InputError, StagingBusy, StagingStopped, Unreachable
 from hermetic.weights.destination import make_own_folder, own_file
+from hermetic.weights.workers import Progress
 
 LOCK = "lock"
+JOURNAL = "journal"
 
 
 def partial_of(whole: Path) -> Path:
@@ -63,32 +65,63 @@ def alone(partial: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def keep_only(partial: Path, *names: str) -> None:
+def keep_only(partial: Path, progress: Progress, *names: str) -> None:
     """Removes what an earlier run in another format left in the folder."""
     for path in partial.iterdir():
-        if path.name in {LOCK, *names}:
-            continue
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+        if path.name not in {LOCK, *names}:
+            _remove(path, progress)
 
 
-def publish(partial: Path, result: Path, whole: Path) -> None:
-    """Renames the result to the destination. Folders are synchronised first, so that it is durable."""
+def is_kept(partial: Path) -> bool:
+    """Whether the same command continues what is there, or a link is there that staging did not make."""
+    journals = (partial / JOURNAL, *partial.glob(f"*/{JOURNAL}"))
+    has_ranges = any(journal.is_symlink() or (journal.exists() and journal.stat().st_size) for journal in journals)
+    return has_ranges or any(path.is_symlink() for path in partial.rglob("*"))
+
+
+def discard(partial: Path, progress: Progress) -> None:
+    """Removes the folder, as far as it can be removed. Another process may be making its lock in it."""
+    with contextlib.suppress(OSError):
+        _remove(partial, progress)
+
+
+def _remove(path: Path, progress: Progress) -> None:
+    if path.is_symlink() or not path.is_dir():
+        path.unlink()
+        return
+    for name, folders, files, descriptor in os.fwalk(path, topdown=False):
+        folder = Path(name)
+        for each in (*files, *(link for link in folders if (folder / link).is_symlink())):
+            os.unlink(each, dir_fd=descriptor)
+            progress.steps += 1
+        folder.rmdir()
+
+
+def publish(partial: Path, result: Path, whole: Path, progress: Progress) -> str:
+    """Renames the result to the destination; "", or why it is not known that the new name is on the disk.
+
+    The result's folders are synchronised before: an error until then raises OSError, and nothing appears.
+    """
     for folder, _, _ in os.walk(result, topdown=False):
         synchronise(Path(folder))
+        progress.steps += 1
     if not result.is_dir():
         must_be_free(whole, is_file=True)
+    if progress.abandoned:
+        raise StagingStopped(f"{whole}: was not published, because the time limit has passed")
     try:
         result.rename(whole)
     except OSError as error:
         if error.errno in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
             raise InputError(f"{whole}: was made meanwhile", fix=f"hermetic verify {whole}") from None
         raise
-    synchronise(whole.parent)
-    # one that comes late may make its lock in it meanwhile; the model is there all the same
-    shutil.rmtree(partial, ignore_errors=True)
+    unconfirmed = ""
+    try:
+        synchronise(whole.parent)
+    except OSError as error:
+        unconfirmed = error.strerror or str(error)
+    discard(partial, progress)
+    return unconfirmed
 
 
 def synchronise(folder: Path) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from hermetic.weights.entries import FACTS, NAMES, NOT_LISTED
 from hermetic.weights.tree import EntryKind, Item, Tree
+from hermetic.weights.workers import Progress
 
 _BLOB = re.compile(r"(?:\.\./)+blobs/(?P<blob>[0-9a-zA-Z._-]{1,255})")
 NOT_COPIED = NOT_LISTED | {NAMES, FACTS}
@@ -50,6 +52,46 @@ class HuggingFaceSnapshot(Tree):
         matched = _BLOB.fullmatch(target)
         is_there = matched is not None and target.count("../") == path.count("/") + 2
         return matched["blob"] if matched is not None and is_there else None
+
+
+class WatchedSource(Tree):
+    """Another tree; `progress` shows what it was asked for and has not answered yet."""
+
+    def __init__(self, tree: Tree, progress: Progress) -> None:
+        self.root, self.descriptor = tree.root, tree.descriptor
+        self._tree, self._progress = tree, progress
+
+    def walk(self) -> Iterator[Item]:
+        """As the other tree."""
+        items = self._tree.walk()
+        path = ""
+        while True:
+            with self._progress.asking(path):
+                item = next(items, None)
+            if item is None:
+                return
+            path = item.path
+            yield item
+
+    def look(self, path: str) -> Item | None:
+        """As the other tree."""
+        with self._progress.asking(path):
+            return self._tree.look(path)
+
+    def open(self, path: str) -> int:
+        """As the other tree."""
+        with self._progress.asking(path):
+            return self._tree.open(path)
+
+    def read_into(self, descriptor: int, view: memoryview, offset: int) -> int:
+        """As the other tree."""
+        with self._progress.asking(self._progress.at):
+            return self._tree.read_into(descriptor, view, offset)
+
+    def target(self, item: Item) -> str | None:
+        """As the other tree."""
+        with self._progress.asking(item.path):
+            return self._tree.target(item)
 
 
 def source_tree(folder: Path) -> Tree:

@@ -7,24 +7,41 @@ a lock. The last step renames the folder of the files. The next run continues on
 from __future__ import annotations
 
 import os
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from hermetic.errors import InputError, StagingStopped, WeightsRefused
+from hermetic.api.weights_reasons import WeightsReason
+from hermetic.errors import HermeticError, InputError, StagingStopped, WeightsRefused, WeightsUnread
 from hermetic.weights.content import preflight
 from hermetic.weights.copying import Copy, FolderPlaces, Staged
 from hermetic.weights.entries import Serialization
+from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.images import ImageOptions, ImageStaging
 from hermetic.weights.journal import Journal
 from hermetic.weights.manifests import Watched, names_in, staging_stopped
 from hermetic.weights.names import NamesSummary
-from hermetic.weights.partial import alone, keep_only, must_be_free, partial_of, publish
-from hermetic.weights.sources import NOT_COPIED
+from hermetic.weights.partial import (
+    JOURNAL,
+    alone,
+    discard,
+    is_kept,
+    keep_only,
+    must_be_free,
+    partial_of,
+    publish,
+)
+from hermetic.weights.sources import NOT_COPIED, WatchedSource
 from hermetic.weights.tree import EntryKind, Tree, WeightsStopped
+from hermetic.weights.workers import Limits, Progress, within
 
 if TYPE_CHECKING:
     from hermetic.weights.signing import Signer
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +62,9 @@ def stage(source: Tree, destination: Path, options: Options, watched: Watched) -
     """Stages a model. The destination must not exist yet, or be an empty folder.
 
     Raises InputError, WeightsRefused (of the source, or where it changes meanwhile), StagingBusy, and StagingStopped,
-    after which the same call continues.
+    after which the same call continues. What is staged by then is kept; a folder without any of it is removed.
     """
+    source = WatchedSource(source, watched[0])
     following = replace(options.serialization, allow_symlinks=True)
     options = replace(options, serialization=following)
     whole = Path(os.path.abspath(destination))  # noqa: PTH100 - resolve() would follow links
@@ -56,13 +74,55 @@ def stage(source: Tree, destination: Path, options: Options, watched: Watched) -
     must_be_free(whole, is_file=is_file)
     partial = partial_of(whole)
     try:
-        with alone(partial):
+        with alone(partial), _tidied(partial, source, watched[0]):
             must_be_free(whole, is_file=is_file)
             return _staged(source, whole, options, watched)
-    except WeightsStopped as stopped:
-        raise WeightsRefused([stopped.finding], f"{source.root}: was not staged") from None
     except OSError as error:
         raise staging_stopped(error, partial) from None
+
+
+@contextmanager
+def _tidied(partial: Path, source: Tree, progress: Progress) -> Iterator[None]:
+    """Where staging ends early, keeps what the same command continues, says where it is, and removes anything else."""
+    try:
+        try:
+            yield
+        except WeightsStopped as stopped:
+            raise WeightsRefused([stopped.finding], f"{source.root}: was not staged") from None
+        except OSError as error:
+            raise staging_stopped(error, partial) from None
+    except HermeticError as error:
+        if progress.abandoned:
+            raise
+        if not is_kept(partial):
+            discard(partial, progress)
+        elif partial.is_dir():
+            error.fix = f"{error.fix.rstrip('.')}. {kept(partial)}"
+        raise
+
+
+def kept(partial: Path) -> str:
+    """What to tell of a folder with ranges that the same command does not copy again."""
+    return f"What is staged is kept for the same command; remove it with: rm -r {shlex.quote(str(partial))}"
+
+
+def in_time(run: Callable[[], Result], progress: Progress, stall: float, destination: Path) -> Result:
+    """What `run` returns, which stages to `destination`. Ends also where source or destination never answer.
+
+    Raises WeightsUnread with ShareHangs for the source, StagingStopped with DestinationHangs for the destination.
+    """
+    try:
+        return within(Limits(stall=stall), progress, run)
+    except WeightsStopped as stopped:
+        progress.abandoned = True
+        answer, found = stopped.finding.expected, stopped.finding.found
+        waiting = list(progress.asked.values())
+    fix = kept(partial_of(destination))
+    if waiting:
+        finding = WeightsFinding(WeightsReason.SHARE_HANGS, waiting[0], answer, found)
+        raise WeightsUnread([finding], "the source: was not staged", fix=f"{finding.reason.remedy} {fix}")
+    finding = WeightsFinding(WeightsReason.DESTINATION_HANGS, "", answer, found)
+    raise StagingStopped(f"{destination}: {finding.message}", fix=f"{finding.reason.remedy} {fix}")
 
 
 def _staged(source: Tree, whole: Path, options: Options, watched: Watched) -> Staged:
@@ -74,32 +134,32 @@ def _staged(source: Tree, whole: Path, options: Options, watched: Watched) -> St
         return _as_folder(source, whole, options, names, watched)
     staging = ImageStaging(source, partial, options.image, options.serialization, watched[0])
     try:
-        keep_only(partial, staging.work.name)
-        _must_fit(partial, names)
+        keep_only(partial, watched[0], staging.work.name)
+        _must_fit(partial, names, watched[0])
         # named after its source: the image has the same bytes wherever it is written
         _copied(staging.copy, source.root.name, names, options, watched)
         with staging.tree() as tree:
-            _read_back(tree, staging.copy.result.root, options, watched)
+            _read_back(tree, partial, staging.copy.result.root, options, watched)
         staging.copy.result.image = staging.assemble(staging.copy.result.root)
     finally:
         staging.journal.close()
-    publish(partial, staging.result, whole)
+    staging.copy.result.unconfirmed = publish(partial, staging.result, whole, watched[0])
     return staging.copy.result
 
 
 def _as_folder(source: Tree, whole: Path, options: Options, names: NamesSummary, watched: Watched) -> Staged:
     partial = partial_of(whole)
-    keep_only(partial, "files", "journal")
-    journal = Journal(partial / "journal")
+    keep_only(partial, watched[0], "files", JOURNAL)
+    journal = Journal(partial / JOURNAL)
     try:
         copy = Copy(source, FolderPlaces(partial / "files"), journal, options.serialization, watched[0])
-        _must_fit(partial, names)
+        _must_fit(partial, names, watched[0])
         _copied(copy, whole.name, names, options, watched)
     finally:
         journal.close()
     with Tree(partial / "files") as tree:
-        _read_back(tree, copy.result.root, options, watched)
-    publish(partial, partial / "files", whole)
+        _read_back(tree, partial, copy.result.root, options, watched)
+    copy.result.unconfirmed = publish(partial, partial / "files", whole, watched[0])
     return copy.result
 
 
@@ -112,11 +172,14 @@ def _copied(copy: Copy, name: str, names: NamesSummary, options: Options, watche
             sign_folder(tree, options.signer, copy.result.root, watched[1], watched[2])
 
 
-def _must_fit(partial: Path, names: NamesSummary) -> None:
+def _must_fit(partial: Path, names: NamesSummary, progress: Progress) -> None:
     """Checks free space before copying. A share may count differently: then the write fails later."""
     room = os.statvfs(partial)
     free = room.f_bavail * room.f_frsize
-    there = sum(path.stat().st_blocks * 512 for path in partial.rglob("*") if path.is_file())
+    there = 0
+    for path in partial.rglob("*"):
+        there += path.stat().st_blocks * 512 if path.is_file() else 0
+        progress.steps += 1
     if names.size - there > free:
         what = f"{names.size} bytes are to be staged, {there} of them are there, and {free} are free"
         raise StagingStopped(
@@ -124,18 +187,32 @@ def _must_fit(partial: Path, names: NamesSummary) -> None:
         )
 
 
-def _read_back(tree: Tree, root: str, options: Options, watched: Watched) -> None:
-    """Hashes what was written, read from the destination instead of this machine's page cache where possible."""
+def _read_back(tree: Tree, partial: Path, root: str, options: Options, watched: Watched) -> None:
+    """Hashes what was written, read from the destination instead of this machine's page cache where possible.
+
+    What is not as it was read is removed: its journal says that it is.
+    """
     if not options.read_back:
         return
     from hermetic.weights.sealing import Trust
     from hermetic.weights.verification import verify
 
+    progress, limits, tell = watched
     for item in tree.walk():
+        progress.steps += 1
         if item.kind is EntryKind.FILE:
             descriptor = tree.open(item.path)
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
             os.close(descriptor)
-    found = verify(tree, Trust(digest=root), watched[1], watched[2])
+
+    def told(reading: Progress) -> None:
+        progress.steps += reading.steps - seen[0]
+        seen[0] = reading.steps
+        tell(reading)
+
+    seen = [0]
+    found = verify(tree, Trust(digest=root), limits, told)
     if not found.is_right:
+        if any(not finding.reason.is_unknown for finding in found.findings):
+            discard(partial, progress)
         raise WeightsRefused(found.findings, f"{tree.root}: what was written is not what was read")

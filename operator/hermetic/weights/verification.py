@@ -38,7 +38,7 @@ from hermetic.weights.sealing import ManifestFile, Trust, WeightsStatement
 from hermetic.weights.statement import Header, read_entries, read_header
 from hermetic.weights.streamed_json import NotJsonError
 from hermetic.weights.tree import EntryKind, Item, Tree, WeightsStopped
-from hermetic.weights.workers import Limits, Progress, work_through
+from hermetic.weights.workers import Limits, Progress, within, work_through
 
 MOST_FINDINGS = 1000
 MOST_SORTED = 200_000
@@ -83,7 +83,7 @@ def verify(
     started = time.monotonic()
     job = _Job(tree, trust, limits, signature, content)
     try:
-        work_through(iter([None]), lambda _task, _buffer: job.run(), job.progress, _outer(limits), tell)
+        within(limits, job.progress, job.run, tell)
     except WeightsStopped as stopped:
         job.add(stopped.finding)
     found = job.found
@@ -97,11 +97,7 @@ def opened(folder: Path, limits: Limits) -> Tree:
 
     Raises WeightsStopped where its mode does not let it be read, and Unreachable where it is not there.
     """
-    trees: list[Tree] = []
-    work_through(
-        iter([None]), lambda _task, _buffer: trees.append(_tree(folder)), Progress(at=str(folder)), _outer(limits)
-    )
-    return trees[0]
+    return within(limits, Progress(at=str(folder)), lambda: _tree(folder))
 
 
 def _tree(folder: Path) -> Tree:
@@ -112,10 +108,6 @@ def _tree(folder: Path) -> Tree:
             raise
         finding = WeightsFinding(WeightsReason.MODE_UNREADABLE, "", "a folder that may be read", "EACCES")
         raise WeightsStopped(finding) from None
-
-
-def _outer(limits: Limits) -> Limits:
-    return Limits(limits.timeout, limits.stall, 1)
 
 
 class _Job:

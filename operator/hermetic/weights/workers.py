@@ -10,7 +10,8 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -19,6 +20,7 @@ from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.tree import WeightsStopped
 
 Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 CHUNK = 2**20
 """Bytes that a thread reads at a time."""
@@ -42,6 +44,10 @@ class Progress:
     steps: int = 0
     at: str = ""
     started: float = field(default_factory=time.monotonic)
+    asked: dict[int, str] = field(default_factory=dict)
+    """Paths that the source of a staging has not answered about yet, by thread."""
+    abandoned: bool = False
+    """A time limit has passed: what still runs must not publish its result."""
 
     def read(self, count: int) -> None:
         """Counts bytes that were read."""
@@ -54,6 +60,17 @@ class Progress:
         self.steps += 1
         self.at = path
 
+    @contextmanager
+    def asking(self, path: str) -> Iterator[None]:
+        """While the source is asked about a path. The answer is a step."""
+        thread = threading.get_ident()
+        self.asked[thread] = path
+        try:
+            yield
+        finally:
+            del self.asked[thread]
+        self.steps += 1
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -62,6 +79,16 @@ class Limits:
     timeout: float = 0
     stall: float = 0
     threads: int = 0
+
+
+def within(
+    limits: Limits, progress: Progress, run: Callable[[], Result], tell: Callable[[Progress], None] = lambda _: None
+) -> Result:
+    """What `run` returns, on a thread of its own. Raises what it raises, and WeightsStopped at a time limit."""
+    results: list[Result] = []
+    only = Limits(limits.timeout, limits.stall, 1)
+    work_through(iter([None]), lambda _task, _buffer: results.append(run()), progress, only, tell)
+    return results[0]
 
 
 def work_through(

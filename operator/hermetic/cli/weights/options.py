@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+DEFAULT_STALL = 120.0
 _LARGEST_KEY = 2**20
 
 
@@ -53,6 +54,18 @@ def threads_option(function: Function) -> Function:
         metavar="N",
         help="Threads that read and hash. Default: twice the cores, 8 to 32.",
     )(function)
+
+
+def stall_option(meaning: str) -> Callable[[Function], Function]:
+    """--stall."""
+    return click.option(
+        "--stall",
+        type=click.FloatRange(min=0),
+        default=DEFAULT_STALL,
+        show_default=True,
+        metavar="SECONDS",
+        help=meaning,
+    )
 
 
 def allow_option(function: Function) -> Function:

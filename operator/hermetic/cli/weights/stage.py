@@ -19,9 +19,11 @@ from hermetic.cli.weights.options import (
     serialization_of,
     signer_of,
     signer_options,
+    stall_option,
     threads_option,
 )
 from hermetic.cli.weights.progress import ProgressEvents, TransferProgress
+from hermetic.errors import StagingUnconfirmed
 
 if TYPE_CHECKING:
     from hermetic.weights.copying import Staged
@@ -39,8 +41,9 @@ FILE_CAP = 300
     "Example: hermetic stage ./phi-4 ./warm --caches ./cache --caches-for phi-4.yaml\n\n"
     "The same command goes on where a run was ended.",
 )
-@click.argument("source", metavar="SRC", type=click.Path(path_type=Path))
-@click.argument("destination", metavar="DEST", type=click.Path(path_type=Path))
+# no click.Path: it would ask the file system before the limit of --stall
+@click.argument("source", metavar="SRC", type=Path)
+@click.argument("destination", metavar="DEST", type=Path)
 @image_options
 @signer_options(required=False)
 @allow_option
@@ -51,6 +54,7 @@ FILE_CAP = 300
     metavar="MIBPS",
     help="What the share delivers, in MiB/s: says whether the model has enough files for it.",
 )
+@stall_option("Most time without an answer of source or destination; 0: no limit.")
 @caches_options
 @method_options
 @threads_option
@@ -62,20 +66,34 @@ def command(source: Path, destination: Path, output: str, **options: Any) -> Non
     the way, and readable by all; the model appears at DEST when all of it is there, with .hermetic/manifest.json,
     and with --key .hermetic/model.sig.
     """
-    from hermetic.weights.staging import Options, stage
+    from hermetic.weights.staging import Options, in_time, stage
     from hermetic.weights.workers import Progress
 
     serialization = serialization_of(options["method"], options["shard_size"], links=True)
     signer = signer_of(options["key"], options["certificate"])
     how = Options(serialization, frozenset(options["allow"]), options["read_back"], signer, image_of(options))
-    with (
-        source_with_caches(source, options["caches"], options["caches_for"]) as tree,
-        TransferProgress("staged") as line,
-    ):
+    progress = Progress()
+    with TransferProgress("staged") as line:
         tell = ProgressEvents() if output == "json" else line
-        staged = stage(tree, destination, how, (Progress(), limits_of(options["threads"]), tell))
-    keys = keys_of(tree) if options["caches"] is not None else {}
-    advice = _advice(staged, options["share_throughput"])
+
+        def run() -> tuple[Staged, dict[str, Any]]:
+            with progress.asking(str(source)):
+                opened = source_with_caches(source, options["caches"], options["caches_for"])
+            with opened as tree:
+                staged = stage(tree, destination, how, (progress, limits_of(options["threads"]), tell))
+                return staged, keys_of(tree) if options["caches"] is not None else {}
+
+        staged, keys = in_time(run, progress, options["stall"], destination)
+    _tell(destination, staged, keys, options["share_throughput"], output)
+    if staged.unconfirmed:
+        raise StagingUnconfirmed(
+            f"{destination}: is published and complete, but that its name is on the disk is not confirmed: "
+            f"{staged.unconfirmed}"
+        )
+
+
+def _tell(destination: Path, staged: Staged, keys: dict[str, Any], throughput: int | None, output: str) -> None:
+    advice = _advice(staged, throughput)
     if staged.without_facts:
         advice.append(f"no facts for sizing: {staged.without_facts}")
     if output == "json":
@@ -96,7 +114,8 @@ def _facts(destination: Path, staged: Staged) -> dict[str, Any]:
     names = staged.names
     return {
         "destination": str(destination), "digest": staged.root, "files": names.files, "bytes": names.size,
-        "bytesKept": staged.kept, **({"image": staged.image} if staged.image else {}),
+        "bytesKept": staged.kept, "durable": not staged.unconfirmed,
+        **({"image": staged.image} if staged.image else {}),
     }  # fmt: skip
 
 

@@ -16,7 +16,14 @@ import click
 from hermetic.api.staged_folders import CACHES
 from hermetic.cli.options import common_options
 from hermetic.cli.output import note, say_fitted, write_json
-from hermetic.cli.weights.options import allow_option, digest_option, folder_argument, pem_of, threads_option
+from hermetic.cli.weights.options import (
+    allow_option,
+    digest_option,
+    folder_argument,
+    pem_of,
+    stall_option,
+    threads_option,
+)
 from hermetic.cli.weights.progress import TransferProgress
 from hermetic.errors import InputError, WeightsRefused, WeightsUnread
 
@@ -25,7 +32,6 @@ if TYPE_CHECKING:
     from hermetic.weights.verification import Verified
 
 SCHEMA = "hermetic.dev/weights-verification/v1"
-DEFAULT_STALL = 120.0
 _TOLD = 20
 _KEY = re.compile(r"[0-9A-Za-z.+_-]{1,255}")
 
@@ -81,14 +87,7 @@ _KEY = re.compile(r"[0-9A-Za-z.+_-]{1,255}")
     metavar="SECONDS",
     help="Most time for everything; 0: no limit.",
 )
-@click.option(
-    "--stall",
-    type=click.FloatRange(min=0),
-    default=DEFAULT_STALL,
-    show_default=True,
-    metavar="SECONDS",
-    help="Most time without an answer of the share; 0: no limit.",
-)
+@stall_option("Most time without an answer of the share; 0: no limit.")
 @click.option(
     "--termination-log",
     type=click.Path(path_type=Path),

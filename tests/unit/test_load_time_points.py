@@ -1,7 +1,7 @@
 """Predicted load times against published figures, one by one. No constant of the prediction was fitted on them.
 
 The first list are lower bounds that were calculated from published caps (size divided by rate); the second are times
-that somebody measured, with what bounded them. docs/sizing.md shows both, with the error of each.
+that were measured, with what decided them. docs/sizing.md shows both, with the error of each.
 """
 
 from __future__ import annotations
@@ -79,13 +79,74 @@ CALCULATED = (
     *row("NIC of 90 Gb/s", MANY, Storage("", Value(1e15, "", True), None, True), nic(90), 0.7, 13, 36),
     *row("NIC of 180 Gb/s", MANY, Storage("", Value(1e15, "", True), None, True), nic(180), 0.4, 6.3, 18),
 )
-# Times that were measured, with the cap that their source names. The first is predicted; in the other two something
-# decided that the prediction does not know, and the page says so.
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A time that was measured, the rate that its source names for what it was read from, and what decided."""
+
+    what: str
+    gb: float
+    gbps: float
+    published: float
+    decided: str
+    source: str
+    gpu: str = ""
+    gpus: int = 8
+
+    def predicted(self) -> float:
+        total = round(self.gb * 1e9)
+        storage = Storage("", Value(self.gbps * 1e9, "test", True), None, False)
+        gpu = GPUS[self.gpu] if self.gpu else None
+        return load_time(Files(total, 1, total), storage, nic=None, gpus=self.gpus, gpu=gpu).seconds
+
+    @property
+    def is_met(self) -> bool:
+        return abs(self.predicted() / self.published - 1) <= WITHIN
+
+
+GPUS = {size.gpu.key: size.gpu for size in sizes().values()}
+MEMORY = 1e6
+LOADER = "the loader: it maps the files and waits for each page"
+UNSAID = "not said: it is at half of the disk's rate"
+STREAMER = "the loader, which does not reach the storage's rate"
+MIB_S, GIB_S = 2**20 / 1e9, 2**30 / 1e9
+RUNAI, INSTANT = "run-ai/runai-model-streamer#54", "scitix/InstantTensor, docs/benchmark.md"
+SERVERLESS, GGUF = "ServerlessLLM/ServerlessLLM", "HilbertraumAI/HilbertRaum#116"
+# What was found with its size, its time and the rate of what it was read from, whether it is met or not.
 MEASURED = (
-    Point("Run:ai streamer, 15 GB from a GP3 disk of 1 GiB/s", 15.0, 4, disk(1024), FAST, 14.34),
-    Point("Run:ai streamer, 15 GB from an IO2 disk of 4 GiB/s", 15.0, 4, disk(4096), FAST, 7.53),
-    Point("InstantTensor, 61 GB from memory to one H200 (PCIe 5)", 61.0, 16, disk(1e9), FAST, 1.77, gpus=1),
-)
+    Measured("Llama 3 8B, Run:ai streamer, GP3 disk", 16.06, 1000 * MIB_S, 14.34, "the disk", RUNAI),
+    Measured("Llama 3 8B, Run:ai streamer, IO2 disk", 16.06, 4000 * MIB_S, 7.53, UNSAID, RUNAI),
+    Measured("Llama 3 8B, safetensors, GP3 disk", 16.06, 1000 * MIB_S, 47.99, LOADER, RUNAI),
+    Measured("Llama 3 8B, ServerlessLLM, NVMe disk", 16.06, 3.941, 4.15, "the disk", f"{SERVERLESS}#321"),
+    Measured("OPT 6.7B, ServerlessLLM, disk", 13.3, 0.373, 30, "not said: it is faster than fio", f"{SERVERLESS}#193"),
+    Measured("DeepSeek-R1, InstantTensor, storage, 8 H200", 688.6, 50, 15.3, "the storage", INSTANT, "H200"),
+    Measured("Qwen3 30B, InstantTensor, storage, 1 H200", 61.07, 50, 1.77, STREAMER, INSTANT, "H200", 1),
+    Measured("Qwen3 30B, InstantTensor, memory, 1 H200", 61.07, MEMORY, 1.26, "PCIe 5", INSTANT, "H200", 1),
+    Measured("DeepSeek-R1, InstantTensor, memory, 8 H200", 688.6, MEMORY, 12.1, "the node's memory", INSTANT, "H200"),
+    Measured("DeepSeek-R1, safetensors, storage, 8 H200", 688.6, 50, 160, LOADER, INSTANT, "H200"),
+    Measured("Qwen3 30B, safetensors, storage, 1 H200", 61.07, 50, 57.4, LOADER, INSTANT, "H200", 1),
+    Measured(
+        "Kimi K2.5, Run:ai streamer, NFS", 595.3, 40.7, 41.52, STREAMER, "run-ai/runai-model-streamer#135", "H200"
+    ),
+    Measured(
+        "GLM-4.5-Air, read ahead by 32 streams, Lustre", 221.2, 8.5 * GIB_S, 23, "the file system",
+        "huggingface/transformers#48227", "H100-80GB",
+    ),
+    Measured(
+        "GLM-4.5-Air, safetensors, Lustre", 221.2, 8.5 * GIB_S, 60, LOADER, "huggingface/transformers#48227",
+        "H100-80GB",
+    ),
+    Measured("DeepSeek-R1, SGLang, three NVMe disks", 688.6, 3 * 7.88, 65, STREAMER, "sgl-project/sglang#7943"),
+    Measured("Gemma 12B, llama.cpp, reading ahead, SSD", 6.65, 0.868, 9.6, "the disk, then the loader", GGUF),
+    Measured("Gemma 12B, llama.cpp, SSD", 6.65, 0.868, 15.0, LOADER, GGUF),
+    Measured("Gemma 12B, llama.cpp, reading ahead, USB stick", 6.65, 0.0235, 346, "the disk, then the loader", GGUF),
+    Measured("Gemma 12B, llama.cpp, USB stick", 6.65, 0.0235, 680, LOADER, GGUF),
+    Measured("4B model, llama.cpp, USB stick", 2.9, 0.104, 44, LOADER, "HilbertraumAI/HilbertRaum#107"),
+    Measured("9B model, llama.cpp, USB stick", 6.0, 0.104, 98.7, LOADER, "HilbertraumAI/HilbertRaum#107"),
+    Measured("9B model, llama.cpp, SSD", 6.0, 1.181, 14.4, LOADER, "HilbertraumAI/HilbertRaum#107"),
+    Measured("Qwen 7B, 4 bits, eMMC", 3.7 * 1.024, 0.05, 92, "the disk", "sophgo/LLM-TPU#91"),
+)  # fmt: skip
 WITHIN = 0.15
 PAGE = Path(__file__).parents[2] / "docs" / "sizing.md"
 
@@ -103,8 +164,40 @@ def test_there_are_more_than_twelve_of_them_and_nearly_all_are_within_2_percent(
     assert sum(error <= 0.02 for error in errors) >= 0.9 * len(errors)
 
 
-def test_a_measured_point_whose_cap_is_known_is_met_within_15_percent():
-    assert MEASURED[0].predicted() == pytest.approx(MEASURED[0].published, rel=WITHIN)
+def test_measured_loads_are_no_faster_than_predicted_but_one():
+    """A prediction is a lower bound: what is missed is a loader that reads less than there is."""
+    faster = [one.what for one in MEASURED if one.published < one.predicted() * (1 - WITHIN)]
+    assert faster == ["OPT 6.7B, ServerlessLLM, disk"]
+    assert len(MEASURED) >= 12
+
+
+def test_what_reached_the_named_rate_is_met_within_15_percent():
+    met = [one.what for one in MEASURED if one.is_met]
+    assert f"{len(met)} of {len(MEASURED)} are met within 15 %" in PAGE.read_text("utf-8")
+    assert not [one.what for one in MEASURED if one.is_met and one.decided in {LOADER, STREAMER}]
+
+
+def test_the_generation_of_pcie_decides_what_is_loaded_from_memory():
+    def seconds(gpu: str) -> float:
+        return load_time(files(61, 1), disk(1e9), nic=None, gpus=1, gpu=GPUS[gpu]).seconds
+
+    assert seconds("A100-80GB") == 2 * seconds("H200") == 2 * seconds("MI300X")
+    assert load_time(files(61, 1), disk(1e9), nic=None, gpus=1).seconds == seconds("A100-80GB")
+
+
+def compared(one: Measured) -> str:
+    """The row of the page for this measurement."""
+    predicted = one.predicted()
+    error = round((predicted / one.published - 1) * 100)
+    shown = f"{predicted:.1f}" if predicted < 10 else f"{predicted:.0f}"
+    rate = "" if one.gbps == MEMORY else f"{one.gbps:.3g}"
+    where = f"| {one.what} | {one.source} | {one.gb:g} | {rate} "
+    return f"{where}| {one.published:g} | {shown} | {error:+d} % | {one.decided} |"
+
+
+@pytest.mark.parametrize("one", MEASURED, ids=lambda one: one.what)
+def test_every_measurement_is_on_the_page_with_its_error(one):
+    assert compared(one) in PAGE.read_text("utf-8").splitlines()
 
 
 def listed(point: Point) -> str:
@@ -115,7 +208,7 @@ def listed(point: Point) -> str:
     return f"| {point.what} | {point.published:g} | {shown} | {error:+d} % |"
 
 
-@pytest.mark.parametrize("point", [*CALCULATED, *MEASURED], ids=lambda one: one.what)
+@pytest.mark.parametrize("point", CALCULATED, ids=lambda one: one.what)
 def test_every_point_is_on_the_page_with_its_error(point):
     assert listed(point) in PAGE.read_text("utf-8").splitlines()
 

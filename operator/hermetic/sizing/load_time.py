@@ -11,12 +11,12 @@ import math
 from dataclasses import dataclass
 
 from hermetic.api.model_facts import ModelFacts
-from hermetic.sizing.catalogue import Storage, Value
+from hermetic.sizing.catalogue import Gpu, Storage, Value
 
 THREADS = 8
 """Files that vLLM reads at a time from NFS and Lustre."""
-PCIE = 25e9
-"""Bytes per second of PCIe generation 4 x16 to one GPU."""
+PCIE = {4: 25e9, 5: 50e9}
+"""Bytes per second to one GPU by 16 lanes of each generation: 0.78 of 32 and 64 GB/s, which is what is usable."""
 IMPORTS = 60
 COMPILING = 180
 LEAST_BUDGET = 600
@@ -49,8 +49,21 @@ def files_of(facts: ModelFacts) -> Files:
     return Files(facts.parameter_bytes, shards.count, min(shards.largest_bytes, facts.parameter_bytes))
 
 
+def pcie_rate(gpu: Gpu | None) -> float:
+    """Bytes per second that one GPU can be given; those of generation 4 where its generation is not known."""
+    generation = gpu.pcie_generation if gpu is not None else None
+    return PCIE[generation or 4]
+
+
 def load_time(
-    files: Files, storage: Storage, *, nic: Value[float] | None, gpus: int, replicas: int = 1, threads: int = THREADS
+    files: Files,
+    storage: Storage,
+    *,
+    nic: Value[float] | None,
+    gpus: int,
+    gpu: Gpu | None = None,
+    replicas: int = 1,
+    threads: int = THREADS,
 ) -> LoadTime:
     """The time until the weights are on `gpus` GPUs of a node, while `replicas` of them start together.
 
@@ -60,7 +73,7 @@ def load_time(
     sharing = replicas if storage.shared else 1
     ways: list[tuple[float, str, bool]] = [
         (files.total * sharing / storage.total.value, "what the storage delivers", storage.total.confirmed),
-        (files.total / (gpus * PCIE), "PCIe of the GPUs", True),
+        (files.total / (gpus * pcie_rate(gpu)), "PCIe of the GPUs", True),
     ]
     if storage.file is not None:
         ways.append((_by_file(files, storage.file.value, threads), "what single files deliver", storage.file.confirmed))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hermetic.sizing.load_time import PCIE
+from hermetic.sizing.load_time import pcie_rate
 from hermetic.sizing.memory import Fit
 
 USABLE_STEPS = 10
@@ -26,5 +26,5 @@ def offload(found: Fit) -> Offload | None:
     if needed is None or needed <= found.allowed:
         return None
     missing = min(needed - found.allowed, found.weights)
-    seconds = missing / PCIE
+    seconds = missing / pcie_rate(found.gpu)
     return Offload(missing, seconds, seconds * USABLE_STEPS <= 1)

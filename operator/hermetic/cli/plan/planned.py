@@ -112,9 +112,9 @@ def _kinds(share: float | None) -> Sequence[Storage]:
 
 
 def _loads(facts: ModelFacts, size: Size | None, gpus: int, replicas: int, kinds: Iterable[Storage]) -> Iterable[Load]:
-    nic = size.nic if size is not None else None
+    nic, gpu = (size.nic, size.gpu) if size is not None else (None, None)
     for one in kinds:
         if not one.shared and (size is None or size.nvme_disks is None or not size.nvme_disks.confirmed):
             continue
-        time = load_time(files_of(facts), one, nic=nic, gpus=gpus, replicas=replicas)
+        time = load_time(files_of(facts), one, nic=nic, gpus=gpus, gpu=gpu, replicas=replicas)
         yield Load(one, time, startup_budget(time), files_wanted(one, nic))

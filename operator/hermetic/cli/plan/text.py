@@ -97,7 +97,7 @@ def _offloading(plan: Planned) -> Iterator[str]:
     advice = "possible where that is fast enough" if cost.advised else "do not"
     yield (
         f"  to keep the missing {_gib(cost.missing)} of each GPU in the memory of the node would take "
-        f"{cost.seconds_per_step:.2f} s for every step over PCIe (25 GB/s): {advice}"
+        f"{cost.seconds_per_step:.2f} s for every step over PCIe: {advice}"
     )
 
 

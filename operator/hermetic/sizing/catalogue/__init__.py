@@ -32,7 +32,8 @@ class Value(Generic[T]):
 class Gpu:
     """One GPU model, or the fraction of one that a VM is given.
 
-    `memory` is in bytes, as a process sees it; `capability` the CUDA compute capability, None for other vendors.
+    `memory` is in bytes, as a process sees it; `capability` the CUDA compute capability, None for other vendors;
+    `pcie_generation` that of its 16 lanes, None where it is not known.
     """
 
     key: str
@@ -40,6 +41,7 @@ class Gpu:
     vendor: str
     memory: Value[int]
     capability: float | None
+    pcie_generation: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ def _stated(entry: Mapping[str, Any], key: str, unit: float = 1) -> Value[Any]:
 def _gpu(key: str, entry: Mapping[str, Any]) -> Gpu:
     memory = _stated(entry, "memory_gib", GIB)
     whole = Value(int(memory.value), memory.source, memory.confirmed)
-    return Gpu(key, entry["name"], entry["vendor"], whole, entry.get("capability"))
+    return Gpu(key, entry["name"], entry["vendor"], whole, entry.get("capability"), entry.get("pcie_generation"))
 
 
 def _size(name: str, entry: Mapping[str, Any], gpus: Mapping[str, Gpu]) -> Size:

@@ -163,7 +163,18 @@ def test_kubectl_get_shows_engine_readiness_and_endpoint(judge: Judge, kubectl: 
         "observedGeneration": 1,
         "replicas": 1,
         "endpoint": {"url": "http://10.13.76.40:8000/v1", "address": "10.13.76.40"},
-        "plan": {"engine": "vLLM", "tensorParallelSize": 1, "startupBudgetSeconds": 1200},
+        "plan": {
+            "engine": "vLLM",
+            "tensorParallelSize": 1,
+            "startupBudgetSeconds": 1200,
+            "memory": {
+                "instanceType": "Standard_NC24ads_A100_v4",
+                "neededBytesPerGpu": 36_870_000_000,
+                "availableBytesPerGpu": 78_140_000_000,
+                "answer": "Fits",
+            },
+            "load": {"leastSeconds": 7, "boundBy": "the network of the node"},
+        },
         "conditions": [
             condition("Ready", "True", "Serving", "1 of 1 pods serve."),
             condition("IsolationVerified", "Unknown", "NoEvidence"),

@@ -180,7 +180,7 @@ def test_more_files_faster_storage_and_fewer_replicas_never_load_slower(total, s
         storage = Storage("", Value(settings["rate"], "test", True), cap, True)
         files = Files(total, settings["shards"], -(-total // settings["shards"]))
         return load_time(
-            files, storage, nic=Value(1e9, "", True), gpus=settings["gpus"], replicas=settings["replicas"]
+            files, storage, nic=Value(1e9, "", True), pcie=25e9 * settings["gpus"], replicas=settings["replicas"]
         ).seconds
 
     base = took()

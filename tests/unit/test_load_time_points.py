@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hermetic.sizing.catalogue import MIB, Storage, Value, sizes, storages
-from hermetic.sizing.load_time import Files, files_wanted, load_time, startup_budget
+from hermetic.sizing.load_time import Files, files_wanted, load_time, pcie_rate, startup_budget
 
 STORAGE = {one.name: one for one in storages()}
 GBPS = 1e9 / 8
@@ -51,7 +51,9 @@ class Point:
     def predicted(self) -> float:
         total = round(self.gb * 1e9)
         files = Files(total, self.shards, -(-total // self.shards))
-        return load_time(files, self.storage, nic=self.network, gpus=self.gpus, threads=max(8, self.shards)).seconds
+        return load_time(
+            files, self.storage, nic=self.network, pcie=pcie_rate(None, self.gpus), threads=max(8, self.shards)
+        ).seconds
 
 
 def row(what: str, shards: int, storage: Storage, network: Value[float], *published: float) -> tuple[Point, ...]:
@@ -98,7 +100,7 @@ class Measured:
         total = round(self.gb * 1e9)
         storage = Storage("", Value(self.gbps * 1e9, "test", True), None, False)
         gpu = GPUS[self.gpu] if self.gpu else None
-        return load_time(Files(total, 1, total), storage, nic=None, gpus=self.gpus, gpu=gpu).seconds
+        return load_time(Files(total, 1, total), storage, nic=None, pcie=pcie_rate(gpu, self.gpus)).seconds
 
     @property
     def is_met(self) -> bool:
@@ -179,10 +181,10 @@ def test_what_reached_the_named_rate_is_met_within_15_percent():
 
 def test_the_generation_of_pcie_decides_what_is_loaded_from_memory():
     def seconds(gpu: str) -> float:
-        return load_time(files(61, 1), disk(1e9), nic=None, gpus=1, gpu=GPUS[gpu]).seconds
+        return load_time(files(61, 1), disk(1e9), nic=None, pcie=pcie_rate(GPUS[gpu])).seconds
 
     assert seconds("A100-80GB") == 2 * seconds("H200") == 2 * seconds("MI300X")
-    assert load_time(files(61, 1), disk(1e9), nic=None, gpus=1).seconds == seconds("A100-80GB")
+    assert load_time(files(61, 1), disk(1e9), nic=None, pcie=pcie_rate(None)).seconds == seconds("A100-80GB")
 
 
 def compared(one: Measured) -> str:
@@ -222,7 +224,7 @@ def files(gb: float, shards: int) -> Files:
 
 
 def bound(gb: float, shards: int, storage: Storage, network: Value[float] | None, **settings) -> str:
-    return load_time(files(gb, shards), storage, nic=network, **{"gpus": 1, **settings}).bound
+    return load_time(files(gb, shards), storage, nic=network, **{"pcie": pcie_rate(None), **settings}).bound
 
 
 def test_the_slowest_way_is_named():
@@ -234,13 +236,13 @@ def test_the_slowest_way_is_named():
 
 def test_one_large_file_among_small_ones_decides():
     even, odd = Files(80 * 10**9, 8, 10 * 10**9), Files(80 * 10**9, 8, 45 * 10**9)
-    took = [load_time(one, ACCOUNT, nic=FAST, gpus=8).seconds for one in (even, odd)]
+    took = [load_time(one, ACCOUNT, nic=FAST, pcie=pcie_rate(None, 8)).seconds for one in (even, odd)]
     assert took[1] == pytest.approx(4.5 * took[0])
 
 
 def test_replicas_that_start_together_share_a_share_and_not_the_disks_of_their_nodes():
     def took(storage, replicas):
-        return load_time(files(16, 64), storage, nic=FAST, gpus=64, replicas=replicas).seconds
+        return load_time(files(16, 64), storage, nic=FAST, pcie=pcie_rate(None, 64), replicas=replicas).seconds
 
     assert took(SAMPLE, 4) == 4 * took(SAMPLE, 1)
     assert took(disk(100), 4) == took(disk(100), 1)
@@ -248,13 +250,13 @@ def test_replicas_that_start_together_share_a_share_and_not_the_disks_of_their_n
 
 def test_a_network_that_is_not_known_makes_an_estimate():
     confirmed = Storage("", Value(1e9, "test", True), None, True)
-    assert load_time(files(8, 8), confirmed, nic=None, gpus=1).estimate
-    assert not load_time(files(8, 8), confirmed, nic=nic(20), gpus=1).estimate
+    assert load_time(files(8, 8), confirmed, nic=None, pcie=pcie_rate(None)).estimate
+    assert not load_time(files(8, 8), confirmed, nic=nic(20), pcie=pcie_rate(None)).estimate
 
 
 def test_an_unconfirmed_cap_of_one_file_makes_an_estimate_only_where_it_decides():
-    assert load_time(files(8, 1), ACCOUNT, nic=nic(80), gpus=1).estimate
-    assert not load_time(files(8, 64), SAMPLE, nic=nic(80), gpus=1).estimate
+    assert load_time(files(8, 1), ACCOUNT, nic=nic(80), pcie=pcie_rate(None)).estimate
+    assert not load_time(files(8, 64), SAMPLE, nic=nic(80), pcie=pcie_rate(None)).estimate
 
 
 def test_files_are_wanted_until_their_cap_does_not_decide():
@@ -266,7 +268,7 @@ def test_files_are_wanted_until_their_cap_does_not_decide():
 
 def test_the_budget_is_imports_load_and_compiling_within_10_to_60_minutes():
     def budget(gb):
-        return startup_budget(load_time(files(gb, 64), SAMPLE, nic=nic(20), gpus=8))
+        return startup_budget(load_time(files(gb, 64), SAMPLE, nic=nic(20), pcie=pcie_rate(None, 8)))
 
     assert [budget(gb) for gb in (1, 141, 10_000)] == [600, 1320, 3600]
 

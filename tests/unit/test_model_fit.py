@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 import yaml
 
 from hermetic.api.conditions import ConditionType
+from hermetic.api.modeldeployment import PlanStatus
 from hermetic.api.reasons import Reason
 from hermetic.controller.condition_events import announcements
 from hermetic.plan.gates import Blocks, first_block
@@ -56,6 +58,53 @@ def fits(manifest: Manifest, **seen: Any) -> tuple[str, str, str]:
     assert first_block(spec, world) is None
     fit = model_fit(spec, world)
     return (fit.status, fit.reason.value, fit.message)
+
+
+# ---------------------------------------------------------------- status.plan
+
+
+def planned(manifest: Manifest, **seen: Any) -> dict[str, Any]:
+    world = a_world(**seen)
+    return status(spec_of(manifest), world, plan(spec_of(manifest), world, NOW), (), NOW)["plan"]
+
+
+def test_the_status_has_the_numbers_of_the_condition():
+    found = planned(deployment(**sized(A100)))
+    memory = found["memory"]
+    assert (memory["instanceType"], memory["answer"]) == (A100, "Fits")
+    assert f"needs {memory['neededBytesPerGpu'] / 2**30:.1f} GiB" in fits(deployment(**sized(A100)))[2]
+    assert f"= {memory['availableBytesPerGpu'] / 2**30:.1f} GiB" in fits(deployment(**sized(A100)))[2]
+    assert PlanStatus.model_validate(found).memory is not None
+
+
+def test_of_a_model_that_does_not_fit_the_status_says_by_how_much():
+    memory = planned(deployment(L70, **sized(ND_A100, A100)))["memory"]
+    assert (memory["instanceType"], memory["answer"]) == (A100, "DoesNotFit")
+    assert memory["neededBytesPerGpu"] > 2 * memory["availableBytesPerGpu"]
+
+
+def test_the_status_says_what_a_load_takes_at_least_and_by_what():
+    shards = {"count": 8, "largestBytes": LLAMA_8B_BYTES // 8}
+    many = {**as_json(L8), "shards": shards}
+    by_network = planned(changed(deployment(**sized(A100)), {"spec.weights.facts": many}))["load"]
+    assert by_network == {"leastSeconds": math.ceil(LLAMA_8B_BYTES / 2.5e9), "boundBy": "the network of the node"}
+    one = {**as_json(L8), "shards": {"count": 1, "largestBytes": LLAMA_8B_BYTES}}
+    by_file = planned(changed(deployment(**sized(A100)), {"spec.weights.facts": one}))["load"]
+    assert by_file == {
+        "leastSeconds": math.ceil(LLAMA_8B_BYTES / (300 * 2**20)),
+        "boundBy": "what single files deliver",
+    }
+
+
+def test_without_facts_or_sizes_the_status_has_no_such_numbers():
+    for manifest in (a_share_model(), deployment()):
+        assert set(planned(manifest)) == {"engine", "tensorParallelSize", "startupBudgetSeconds"}
+
+
+def test_weights_in_an_image_have_no_time_to_load():
+    found = planned(deployment(base=RENDERINGS["baked-image"], **sized(A100)))
+    assert "memory" in found
+    assert "load" not in found
 
 
 # ---------------------------------------------------------------- refused

@@ -180,6 +180,28 @@ class PublicAddressStatus(ApiModel):
     """Whether the Service that had it is gone."""
 
 
+class PlannedMemory(ApiModel):
+    """What the model needs of each GPU, on the VM size that the condition ModelFits is about."""
+
+    instance_type: Annotated[str, StringConstraints(max_length=64)]
+    """The VM size: of those that the pods may get the one with least room, or with most where it fits on none."""
+    needed_bytes_per_gpu: Annotated[int, Field(ge=1)]
+    """Weights, overhead and the key-value cache of the longest context asked for."""
+    available_bytes_per_gpu: Annotated[int, Field(ge=1)]
+    """What the engine may take of the memory of one GPU."""
+    answer: Literal["Fits", "Tight", "DoesNotFit", "Unknown"]
+    """Whether the model fits; Tight from 0.9 to 1.1 of what is available, Unknown where a value is not confirmed."""
+
+
+class PlannedLoad(ApiModel):
+    """The least time that the weights need to load; what the share itself delivers is not known to the operator."""
+
+    least_seconds: Annotated[int, Field(ge=1)]
+    """Seconds, for one pod on that VM size."""
+    bound_by: Annotated[str, StringConstraints(max_length=64)]
+    """What needs that time: 'the network of the node', 'what single files deliver' or 'PCIe of the GPUs'."""
+
+
 class PlanStatus(ApiModel):
     """What Hermetic decided from the spec."""
 
@@ -189,6 +211,10 @@ class PlanStatus(ApiModel):
     """GPUs that share each layer."""
     startup_budget_seconds: Annotated[int, Field(ge=1)]
     """Seconds that a pod may take until it serves."""
+    memory: PlannedMemory | None = None
+    """Memory of the GPUs; absent without `weights.facts`, and where it cannot be computed."""
+    load: PlannedLoad | None = None
+    """Time to load the weights; only beside `memory`, for `azureFiles` and `nfs`."""
 
 
 class ModelDeploymentStatus(ApiModel):

@@ -69,6 +69,18 @@ def model_fit(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Condition
     return ConditionUpdate(_KIND, "True", Reason.GPU_MEMORY_SUFFICIENT, _arithmetic(worst)[:2000])
 
 
+def judged(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Placement | None:
+    """The VM size that ModelFits is about: that with least room, or with most where the model fits on none."""
+    facts = spec.weights.facts
+    if facts is None:
+        return None
+    placed, _ = _placed(spec, facts, _serving(spec), snapshot)
+    if not placed:
+        return None
+    fits_on_none = all(one.fit.answer is FitAnswer.DOES_NOT_FIT for one in placed)
+    return (max if fits_on_none else min)(placed, key=lambda one: _room(one.fit))
+
+
 def _serving(spec: ModelDeploymentSpec) -> Serving:
     serving = engine_of(spec).serving(spec)
     if spec.accelerator.resource in VENDOR_OF:

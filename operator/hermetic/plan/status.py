@@ -21,6 +21,7 @@ from hermetic.plan.exposure import exposure
 from hermetic.plan.gates import Blocks
 from hermetic.plan.isolation import enforcement
 from hermetic.plan.model_fit import model_fit
+from hermetic.plan.planned_status import planned_status
 from hermetic.plan.planning import Contested, Plan, is_ours
 from hermetic.plan.pod_diagnosis import PodDiagnosis, trouble
 from hermetic.plan.public_side import public_side
@@ -56,11 +57,7 @@ def status(
         "conditions": [_dated(one, snapshot, now) for one in updates],
         "replicas": snapshot.workload.serving,
         "selector": ",".join(f"{key}={value}" for key, value in selector(snapshot.owner).items()),
-        "plan": {
-            "engine": engine_of(spec).name,
-            "tensorParallelSize": engine_of(spec).tensor_parallel_size(spec),
-            "startupBudgetSeconds": spec.startup_budget_seconds,
-        },
+        "plan": planned_status(spec, snapshot),
     }
     endpoint = _endpoint(spec, snapshot)
     whole |= {"endpoint": endpoint} if endpoint else {}

@@ -49,31 +49,24 @@ def files_of(facts: ModelFacts) -> Files:
     return Files(facts.parameter_bytes, shards.count, min(shards.largest_bytes, facts.parameter_bytes))
 
 
-def pcie_rate(gpu: Gpu | None) -> float:
-    """Bytes per second that one GPU can be given; those of generation 4 where its generation is not known."""
+def pcie_rate(gpu: Gpu | None, gpus: int = 1) -> float:
+    """Bytes per second that these GPUs can be given; those of generation 4 where their generation is not known."""
     generation = gpu.pcie_generation if gpu is not None else None
-    return PCIE[generation or 4]
+    return gpus * PCIE[generation or 4]
 
 
 def load_time(
-    files: Files,
-    storage: Storage,
-    *,
-    nic: Value[float] | None,
-    gpus: int,
-    gpu: Gpu | None = None,
-    replicas: int = 1,
-    threads: int = THREADS,
+    files: Files, storage: Storage, *, nic: Value[float] | None, pcie: float, replicas: int = 1, threads: int = THREADS
 ) -> LoadTime:
-    """The time until the weights are on `gpus` GPUs of a node, while `replicas` of them start together.
+    """The time until the weights are on the GPUs of a node, while `replicas` of them start together.
 
-    `nic` is the network of the node in bytes per second. None: not known, so it bounds nothing and the result is an
-    estimate. Storage on the node needs no network.
+    `pcie` is what all its GPUs can be given, `nic` the network of the node, in bytes per second. `nic` None: not known,
+    so it bounds nothing and the result is an estimate. Storage on the node needs no network.
     """
     sharing = replicas if storage.shared else 1
     ways: list[tuple[float, str, bool]] = [
         (files.total * sharing / storage.total.value, "what the storage delivers", storage.total.confirmed),
-        (files.total / (gpus * pcie_rate(gpu)), "PCIe of the GPUs", True),
+        (files.total / pcie, "PCIe of the GPUs", True),
     ]
     if storage.file is not None:
         ways.append((_by_file(files, storage.file.value, threads), "what single files deliver", storage.file.confirmed))

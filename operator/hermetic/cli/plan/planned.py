@@ -10,7 +10,7 @@ from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.engines.registry import engine_of
 from hermetic.sizing.catalogue import MIB, Size, Storage, Value, sizes, storages
 from hermetic.sizing.comparison import BEST_FIRST, Choice, compare
-from hermetic.sizing.load_time import Files, LoadTime, files_of, files_wanted, load_time, startup_budget
+from hermetic.sizing.load_time import Files, LoadTime, files_of, files_wanted, load_time, pcie_rate, startup_budget
 from hermetic.sizing.memory import FitAnswer
 from hermetic.sizing.offload import Offload, offload
 from hermetic.sizing.placement import Placement, impossible, place
@@ -116,5 +116,5 @@ def _loads(facts: ModelFacts, size: Size | None, gpus: int, replicas: int, kinds
     for one in kinds:
         if not one.shared and (size is None or size.nvme_disks is None or not size.nvme_disks.confirmed):
             continue
-        time = load_time(files_of(facts), one, nic=nic, gpus=gpus, gpu=gpu, replicas=replicas)
+        time = load_time(files_of(facts), one, nic=nic, pcie=pcie_rate(gpu, gpus), replicas=replicas)
         yield Load(one, time, startup_budget(time), files_wanted(one, nic))

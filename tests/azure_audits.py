@@ -16,8 +16,7 @@ from hermetic.collect.azure.answering import AzureAnswerer, How
 from hermetic.collect.azure.client import ArmClient, Caller
 from hermetic.collect.azure.clouds import cloud_of
 from hermetic.collect.azure.credentials import GivenToken
-from hermetic.collect.azure.rate_limits import Pacing
-from hermetic.collect.azure.retry_budget import RetryBudget
+from hermetic.collect.azure.rate_limits import Pacing, RetryBudget
 from hermetic.collect.azure.transport import CONNECTIONS, Transport
 from hermetic.collect.collecting import collected
 from testbed.azure.answering import Desk

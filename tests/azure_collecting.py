@@ -23,8 +23,7 @@ from hermetic.collect.azure.answering import AzureAnswerer, How
 from hermetic.collect.azure.client import ArmClient, Caller
 from hermetic.collect.azure.clouds import cloud_of
 from hermetic.collect.azure.credentials import GivenToken, Tokens
-from hermetic.collect.azure.rate_limits import Pacing
-from hermetic.collect.azure.retry_budget import RetryBudget
+from hermetic.collect.azure.rate_limits import Pacing, RetryBudget
 from hermetic.collect.azure.session import AzureSettings, azure_opened
 from hermetic.collect.azure.transport import CONNECTIONS, opened
 from hermetic.collect.collecting import collected

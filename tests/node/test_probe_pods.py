@@ -22,8 +22,7 @@ from hermetic.audit.evaluation import findings_of
 from hermetic.audit.findings import Finding, Verdict
 from hermetic.audit.hops import written
 from hermetic.audit.policy import Policy
-from hermetic.collect.probe.job import ProbedNode, ProbePods
-from hermetic.collect.probe.placement import probed_nodes
+from hermetic.collect.probe.job import ProbedNode, ProbePods, probed_nodes
 from hermetic.collect.probe.readings import question
 from hermetic.collect.probe.running import Probing
 from hermetic.collect.probe.targets import Targets

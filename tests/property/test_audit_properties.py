@@ -11,10 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermetic.audit.egress.address_ranges import overlap, space, union, without
-from hermetic.audit.egress.nsg_matching import PROTOCOLS, Ground
-from hermetic.audit.egress.nsg_rules import holes, way_out
-from hermetic.audit.egress.prefixes import networks
+from hermetic.audit.egress.address_ranges import networks, overlap, space, union, without
+from hermetic.audit.egress.nsg_rules import PROTOCOLS, Ground, holes, way_out
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermetic.audit.egress.address_ranges import prefixes, space
-from hermetic.audit.egress.nsg_matching import Direction
 from hermetic.audit.egress.nsg_reachability import Trip, stops_all
+from hermetic.audit.egress.nsg_rules import Direction
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.questions import Body
 from tests.audit_estates import rule

@@ -6,13 +6,12 @@ import pytest
 
 from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes.admin_policies import ADMIN_KINDS
 from hermetic.audit.estate.kubernetes.all_kinds import ASKED, BY_TYPE, question
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
 from hermetic.audit.estate.kubernetes.pods import Pod
-from hermetic.audit.estate.kubernetes.policies import CalicoGlobalNetworkPolicy, CalicoNetworkPolicy
+from hermetic.audit.estate.kubernetes.policies import ADMIN_KINDS, CalicoGlobalNetworkPolicy, CalicoNetworkPolicy
 from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
 from hermetic.audit.estate.kubernetes.templates import DaemonSet

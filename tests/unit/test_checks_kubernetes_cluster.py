@@ -15,7 +15,7 @@ from hermetic.audit.estate.kubernetes.calls import (
     ValidatingWebhookConfiguration,
 )
 from hermetic.audit.estate.kubernetes.services import Service
-from hermetic.audit.estate.kubernetes.storage import PersistentVolume, StorageClass
+from hermetic.audit.estate.kubernetes.volumes import PersistentVolume, StorageClass
 from hermetic.audit.findings import Verdict
 from hermetic.audit.policy import Policy
 from tests.kubernetes_estates import CLUSTER, container, findings, manifest, pod, sealed_cluster, verdicts, with_one

@@ -8,8 +8,8 @@ import pytest
 
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
 from hermetic.audit.estate.kubernetes.config_values import LONGEST, MORE, MOST_VARIABLES
-from hermetic.audit.estate.kubernetes.external_hosts import outside
 from hermetic.audit.estate.kubernetes.mesh import ServiceEntry
+from hermetic.audit.estate.kubernetes.names import outside
 from hermetic.audit.estate.kubernetes.projection import projected
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.findings import Finding, Severity, Verdict

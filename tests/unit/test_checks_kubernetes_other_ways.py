@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.checks.kube_policies.known_groups import EGRESS_GROUPS, HARMLESS_GROUPS, HARMLESS_KINDS
+from hermetic.audit.checks.kube_policies.unread_kinds import EGRESS_GROUPS, HARMLESS_GROUPS, HARMLESS_KINDS
 from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes import alternative_paths, mesh
-from hermetic.audit.estate.kubernetes.admin_policies import (
+from hermetic.audit.estate.kubernetes.all_kinds import KINDS
+from hermetic.audit.estate.kubernetes.calls import ConfigMap
+from hermetic.audit.estate.kubernetes.policies import (
     AdminNetworkPolicy,
     BaselineAdminNetworkPolicy,
     ClusterNetworkPolicy,
 )
-from hermetic.audit.estate.kubernetes.all_kinds import KINDS
-from hermetic.audit.estate.kubernetes.calls import ConfigMap
 from hermetic.audit.estate.kubernetes.served import ALWAYS_SERVED, SERVED
 from hermetic.audit.estate.questions import Answer, Body
 from hermetic.audit.evaluation import findings_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.estate.kubernetes.storage import PersistentVolume, StorageClass, VolumeSnapshotClass
+from hermetic.audit.estate.kubernetes.volumes import PersistentVolume, StorageClass, VolumeSnapshotClass
 from hermetic.audit.findings import Verdict
 from hermetic.audit.policy import Policy
 from tests.kubernetes_estates import Manifest, container, manifest, pod, verdicts, with_one

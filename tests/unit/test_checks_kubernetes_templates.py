@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.estate.kubernetes.external_hosts import host_outside, outside
+from hermetic.audit.estate.kubernetes.names import host_outside, outside
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.projection import projected
 from hermetic.audit.estate.kubernetes.templates import (

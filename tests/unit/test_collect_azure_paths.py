@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from hermetic.audit.estate.questions import Problem, Trouble, Verb
 from hermetic.collect.azure.allowed_requests import must_read
-from hermetic.collect.azure.messages import Ask
 from hermetic.collect.azure.paths import ask_for
+from hermetic.collect.azure.replies import Ask
 from tests.azure_collecting import question
 
 S = "/subscriptions/0000"

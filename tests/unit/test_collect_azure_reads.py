@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import hermetic
 from hermetic.collect.azure.allowed_requests import READING_ACTIONS, must_read
 from hermetic.collect.azure.clouds import cloud_of
-from hermetic.collect.azure.messages import Ask
+from hermetic.collect.azure.replies import Ask
 from hermetic.collect.azure.transport import Transport
 from hermetic.errors import WriteAttempted
 

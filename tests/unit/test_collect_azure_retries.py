@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermetic.audit.estate.questions import Question, Trouble
-from hermetic.collect.azure.messages import Ask, RequestAttempt
-from hermetic.collect.azure.replies import parsed, reply_of, wait_asked
-from hermetic.collect.azure.retry_budget import RetryBudget
+from hermetic.collect.azure.rate_limits import RetryBudget
+from hermetic.collect.azure.replies import Ask, RequestAttempt, parsed, reply_of, wait_asked
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.faults import Fault, NotJson, Reset, Status, Truncate
 from testbed.azure.server import ArmStandIn

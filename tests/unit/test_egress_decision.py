@@ -9,7 +9,7 @@ import pytest
 
 from hermetic.audit.cluster_scope import subnets_of
 from hermetic.audit.egress.decision import Decision, Egress, internet_egress
-from hermetic.audit.egress.storage import storage_path
+from hermetic.audit.egress.service_endpoints import storage_path
 from hermetic.audit.egress.subnet_context import surroundings
 from hermetic.audit.estate.azure.vnet import ScaleSetNic
 from hermetic.audit.estate.estate import Estate

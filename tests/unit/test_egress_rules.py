@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.egress.address_ranges import internet, is_public, overlap, space, union, without
-from hermetic.audit.egress.nsg_matching import Ground
-from hermetic.audit.egress.nsg_rules import denies_tag, holes, way_out
-from hermetic.audit.egress.prefixes import network, networks
+from hermetic.audit.egress.address_ranges import internet, is_public, network, networks, overlap, space, union, without
+from hermetic.audit.egress.nsg_rules import Ground, denies_tag, holes, way_out
 from hermetic.audit.estate.azure.security_groups import SecurityGroup, SecurityRule
 from hermetic.audit.estate.questions import Body
 from tests.audit_estates import default_rules, deny_internet, rule

@@ -12,8 +12,7 @@ import pytest
 
 from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.estate.questions import Trouble
-from hermetic.collect.probe.job import ProbedNode, ProbePods, job_name, probe_job
-from hermetic.collect.probe.placement import probed_nodes
+from hermetic.collect.probe.job import ProbedNode, ProbePods, job_name, probe_job, probed_nodes
 from hermetic.collect.probe.readings import read_round, wanted_pods
 from hermetic.collect.probe.running import IMAGE_POLICY, Probing
 from hermetic.errors import Forbidden, NotFound, Rejected, ServerTrouble

@@ -10,10 +10,10 @@ from typing import TypeVar
 
 from hermetic.audit.cluster_scope import cluster_of, node_group_of
 from hermetic.audit.estate.arm_ids import group_of, is_arm_id, is_below, type_of
-from hermetic.audit.estate.azure.disks import Disk, DiskSnapshot, Exportable
+from hermetic.audit.estate.azure.storage import Disk, DiskSnapshot, Exportable
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
-from hermetic.audit.estate.kubernetes.storage import PersistentVolume
+from hermetic.audit.estate.kubernetes.volumes import PersistentVolume
 from hermetic.audit.estate.observation import Listing, merged
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.errors import FactDamaged

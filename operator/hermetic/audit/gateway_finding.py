@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from hermetic.audit.cluster_scope import groups_of, subnets_of
-from hermetic.audit.estate.arm_ids import group_of, is_below, name_of
-from hermetic.audit.estate.azure.gateways import (
+from hermetic.audit.estate.arm_ids import group_of, is_below, name_of, same_id
+from hermetic.audit.estate.azure.routing import (
     GatewayConnection,
     GatewaySubnet,
+    HubConnection,
+    VirtualHub,
     VirtualNetworkGateway,
     VirtualNetworkGatewayConnection,
 )
@@ -14,6 +18,8 @@ from hermetic.audit.estate.azure.vnet import Peering, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Seen, merged
 from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.policy import Policy
+from hermetic.audit.reachable_networks import throughout
 
 GATEWAY_SUBNET = "gatewaysubnet"
 
@@ -67,3 +73,35 @@ def distant_networks(estate: Estate, network: str) -> list[Seen[VirtualNetwork]]
         for peering in estate.every(Peering, network)
         if peering.connects and peering.use_remote_gateways and peering.remote_virtual_network is not None
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A hub and one of its connections to a network."""
+
+    hub: VirtualHub
+    connection: HubConnection
+
+    @property
+    def id(self) -> str:
+        """The id of the connection."""
+        return self.connection.id
+
+
+def hub_connections(estate: Estate, policy: Policy) -> Listing[Joined]:
+    """Every connection of every hub in the subscriptions that are searched."""
+    hubs = throughout(estate, policy, VirtualHub)
+    lists = [(hub, estate.every(HubConnection, hub.id)) for hub in hubs]
+    joined = tuple(Joined(hub, connection) for hub, connections in lists for connection in connections)
+    evidence = (*hubs.evidence, *(one for _, connections in lists for one in connections.evidence))
+    problem = hubs.problem or next((one.problem for _, one in lists if one.problem is not None), None)
+    nameless = next((one.connection.id for one in joined if one.connection.remote_virtual_network is None), "")
+    if nameless and problem is None:
+        problem = Problem(Trouble.UNREADABLE, f"{nameless}: names no network")
+    return Listing(estate.cluster, joined, evidence, problem)
+
+
+def joins(joined: Joined, network: str) -> bool:
+    """Whether the connection is to this network."""
+    remote = joined.connection.remote_virtual_network
+    return remote is not None and same_id(remote.id, network)

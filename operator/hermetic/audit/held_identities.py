@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 from hermetic.audit.cluster_scope import instance_nics_of, missing, scale_sets_of
 from hermetic.audit.estate.arm_ids import is_arm_id, name_of, type_of
-from hermetic.audit.estate.azure.cluster_identities import ClusterIdentities
-from hermetic.audit.estate.azure.machines import VirtualMachine
-from hermetic.audit.estate.azure.managed_identities import (
+from hermetic.audit.estate.azure.cluster_identities import (
+    ClusterIdentities,
     FederatedCredential,
     IssuingCluster,
     OidcIssuer,
     UserAssignedIdentity,
 )
+from hermetic.audit.estate.azure.machines import VirtualMachine
 from hermetic.audit.estate.azure.vnet import ScaleSet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from hermetic.audit.cluster_scope import peerings_of
-from hermetic.audit.estate.arm_ids import is_arm_id, type_of
-from hermetic.audit.estate.azure.private_link import PrivateEndpoint
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hermetic.audit.cluster_scope import network_ids_of, peerings_of, subnets_of
+from hermetic.audit.estate.arm_ids import is_arm_id, subscription_of, type_of
+from hermetic.audit.estate.azure.private_link import ConsumerConnection, PrivateEndpoint
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Listing
+from hermetic.audit.estate.observation import Listing, Missing, Observation
 from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.evaluation import unreadable
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import is_in, reached_network_ids, throughout
 from hermetic.errors import FactDamaged
@@ -52,3 +56,63 @@ def targets_of(estate: Estate, policy: Policy, resource_type: str) -> Listing[st
                 found.setdefault(one.lower(), one)
     targets = tuple(found[key] for key in sorted(found))
     return Listing(estate.cluster, targets, endpoints.evidence, problem)
+
+
+APPROVED, PENDING = "approved", "pending"
+CLOSED = {"rejected", "disconnected"}
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """One connection as text, and its ARM id, which its rejection needs; "" where the answer has none."""
+
+    words: str
+    link: str
+
+
+@dataclass(slots=True)
+class Others:
+    """Connections of endpoints that are not known to be ours, by state."""
+
+    connected: list[Other] = field(default_factory=list)
+    waiting: list[Other] = field(default_factory=list)
+    odd: list[str] = field(default_factory=list)
+    damage: list[Missing] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.connected or self.waiting or self.odd or self.damage)
+
+
+def networks_unseen(estate: Estate) -> tuple[Observation, ...]:
+    """Observations with a problem: the cluster may have more networks, so an endpoint may be ours after all."""
+    return tuple(one for one in subnets_of(estate)[1] if one.problem is not None)
+
+
+def others_of(estate: Estate, policy: Policy, connections: Sequence[ConsumerConnection]) -> Others:
+    """Ours are the endpoints in subscriptions of the cluster, of its networks, and in those that the policy names.
+
+    A peering makes no subscription ours: its remote network may belong to another tenant
+    (learn.microsoft.com/azure/virtual-network/create-peering-different-subscriptions). A consumer without an id is not
+    ours.
+    """
+    ours = (estate.cluster, *network_ids_of(estate))
+    others = Others()
+    for connection in connections:
+        try:
+            consumer = (connection.private_endpoint.id if connection.private_endpoint is not None else None) or ""
+            state = connection.private_link_service_connection_state
+            status = ((state.status if state is not None else None) or "").lower()
+            link = connection.id or ""
+        except FactDamaged as broken:
+            others.damage.append(unreadable(broken))
+            continue
+        if status in CLOSED or (subscription_of(consumer) and policy.owns(consumer, *ours)):
+            continue
+        words = f"{connection.name or 'a connection without a name'} ({consumer or 'an endpoint that is not named'})"
+        if status == APPROVED:
+            others.connected.append(Other(words, link))
+        elif status == PENDING:
+            others.waiting.append(Other(words, link))
+        else:
+            others.odd.append(f"{words}: status {status!r} is not known")
+    return others

@@ -21,8 +21,7 @@ from hermetic.audit.cluster_scope import (
     whole_or_unknown,
 )
 from hermetic.audit.estate.arm_ids import group_of, parent_of, type_of
-from hermetic.audit.estate.azure.network_members import InhabitedNetwork
-from hermetic.audit.estate.azure.vnet import VirtualNetwork
+from hermetic.audit.estate.azure.vnet import InhabitedNetwork, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Observation, Seen, merged
 from hermetic.audit.estate.questions import Problem, Trouble

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from hermetic.audit.cluster_scope import whole_or_unknown
+from hermetic.audit.cluster_scope import node_group_of, whole_or_unknown
+from hermetic.audit.estate.arm_ids import group_of, same_id
 from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.registries import Registry
 from hermetic.audit.estate.azure.storage import FileShare, StorageAccount
 from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.images import MIRROR
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.pods import Pod
-from hermetic.audit.estate.kubernetes.storage import PersistentVolume
+from hermetic.audit.estate.kubernetes.volumes import PersistentVolume
 from hermetic.audit.estate.observation import Listing, Observation, Seen
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.audit.estate.resource import Resource
@@ -26,6 +28,27 @@ from hermetic.audit.private_links import targets_of
 from hermetic.audit.reachable_networks import throughout
 from hermetic.audit.volumes_in_azure import VolumeStorage, first_label, storage_in, storage_of
 from hermetic.audit.workloads import pods_and_templates
+
+
+def only_caches_for_aks(estate: Estate, registry: Registry) -> tuple[Observation, ...] | None:
+    """Evidence that AKS manages this registry and that pods pull only Microsoft's mirrored images from it; or None.
+
+    Where the audit has no source kube, it is enough that AKS manages the registry.
+    """
+    group = node_group_of(estate)
+    cluster = estate.one(ManagedCluster, estate.cluster)
+    profile = cluster.value.bootstrap_profile if cluster.value is not None else None
+    named = (profile.container_registry_id if profile is not None else None) or ""
+    if not group or not same_id(group_of(registry.id), group) or not same_id(named, registry.id):
+        return None
+    if "kube" not in estate.sources:
+        return (cluster,)
+    pods = estate.every(Pod, EVERYWHERE)
+    host = f"{(registry.login_server or '').lower()}/"
+    images = {one.image.lower() for pod in pods for one in pod.containers}
+    is_theirs = any(one.startswith(host) and not one.startswith(host + MIRROR) for one in images)
+    return None if is_theirs or host == "/" or pods.problem is not None else (cluster, pods)
+
 
 R = TypeVar("R", bound=Resource)
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from hermetic.audit.estate.kubernetes.pods import Pod
-from hermetic.audit.estate.kubernetes.storage import CsiVolume, PersistentVolume
-from hermetic.audit.estate.kubernetes.volumes import InlineShare
+from hermetic.audit.estate.kubernetes.volumes import CsiVolume, InlineShare, PersistentVolume
 
 AZURE_DRIVERS = frozenset({"file.csi.azure.com", "blob.csi.azure.com"})
 ACCOUNT_ATTRIBUTES = ("storageaccount", "storageaccountname")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import structlog
 
 from hermetic.api.condition_updates import ConditionUpdate
-from hermetic.audit.verdict.fault_status import faulty
+from hermetic.audit.verdict.status import faulty
 from hermetic.ports import Clock
 
 STAYS_SECONDS = 600.0

@@ -11,11 +11,10 @@ from typing import Any
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.services import Service
-from hermetic.collect.kube.cache import ClusterObservations
-from hermetic.collect.kube.cache_snapshot import CacheSnapshot, ObservedList
+from hermetic.collect.kube.cache import CacheSnapshot, ClusterObservations, ObservedList
 from hermetic.collect.kube.cache_watches import CacheWatches
 from hermetic.collect.kube.list_requests import ListRequest
-from hermetic.collect.probe.placement import place_of
+from hermetic.collect.probe.job import place_of
 from hermetic.controller.audit_faults import AuditFaults
 from hermetic.kinds import Kind
 from hermetic.kube.cooperative import cooperatively

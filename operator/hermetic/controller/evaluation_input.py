@@ -9,7 +9,7 @@ from hermetic.audit.estate.questions import Answer, Source
 from hermetic.audit.findings import Finding
 from hermetic.audit.policy import Policy
 from hermetic.audit.run import judge
-from hermetic.collect.kube.cache_snapshot import CacheSnapshot
+from hermetic.collect.kube.cache import CacheSnapshot
 from hermetic.collect.probe.readings import question as probe_question
 
 

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from hermetic.audit.findings import Finding
-from hermetic.collect.kube.cache_snapshot import CacheSnapshot
+from hermetic.collect.kube.cache import CacheSnapshot
 from hermetic.collect.kube.list_requests import ListRequest
 from hermetic.collect.kube.listing import Name
 from hermetic.controller.evaluation_input import Case

@@ -24,8 +24,9 @@ from hermetic.collect.probe.job import (
     SUBNET_ANNOTATION,
     ProbedNode,
     ProbePods,
+    place_of,
+    probed_nodes,
 )
-from hermetic.collect.probe.placement import place_of, probed_nodes
 from hermetic.collect.probe.readings import Round, wanted_pods
 from hermetic.collect.probe.running import LOOK_AGAIN_SECONDS, PATIENCE_SECONDS, Probing
 from hermetic.collect.probe.targets import Targets

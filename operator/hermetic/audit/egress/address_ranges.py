@@ -7,10 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, summarize_address_range
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network, summarize_address_range
 
 from hermetic.api.ip_ranges import NEVER_FORWARDED_IPV4, PUBLIC_IPV6, Network
-from hermetic.audit.egress.prefixes import ANY_V4
+
+ANY_V4, ANY_V6 = IPv4Network("0.0.0.0/0"), IPv6Network("::/0")
+
+
+@lru_cache(maxsize=4096)
+def network(text: str) -> Network | None:
+    """A prefix or a single address; None for a service tag and for anything else that is neither."""
+    try:
+        return ip_network(text.strip(), strict=False)
+    except ValueError:
+        return None
+
+
+def networks(texts: Iterable[str]) -> tuple[Network, ...]:
+    """Those that are prefixes or addresses."""
+    return tuple(found for text in texts if (found := network(text)) is not None)
+
+
+def is_default(prefix: Network) -> bool:
+    """0.0.0.0/0 or ::/0."""
+    return prefix in (ANY_V4, ANY_V6)
+
 
 Span = tuple[int, int, int]
 """IP version, first and last address."""

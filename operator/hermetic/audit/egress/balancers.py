@@ -15,7 +15,7 @@ from hermetic.audit.cluster_scope import (
     scale_sets_of,
     subnets_of,
 )
-from hermetic.audit.egress.prefixes import networks
+from hermetic.audit.egress.address_ranges import networks
 from hermetic.audit.egress.resource_lookup import everywhere, readable
 from hermetic.audit.estate.arm_ids import is_below, parent_of, same_id
 from hermetic.audit.estate.azure.balancing import (

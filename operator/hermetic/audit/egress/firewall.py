@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermetic.audit.egress.routes import NextHopKind, OutboundRoute, leads_to_appliance
 from hermetic.audit.egress.subnet_context import SubnetContext
-from hermetic.audit.estate.azure.firewalls import AzureFirewall
+from hermetic.audit.estate.azure.managed_services import AzureFirewall
 from hermetic.audit.estate.azure.routing import Route
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation

@@ -17,9 +17,8 @@ from hermetic.audit.egress.balancers import (
 )
 from hermetic.audit.egress.resource_lookup import each_of, everywhere, values_of
 from hermetic.audit.estate.arm_ids import name_of, parent_of
-from hermetic.audit.estate.azure.addresses import ScaleSetPublicAddress
 from hermetic.audit.estate.azure.aks import AgentPool
-from hermetic.audit.estate.azure.balancing import LoadBalancer, NatGateway, ServiceGateway
+from hermetic.audit.estate.azure.balancing import LoadBalancer, NatGateway, ScaleSetPublicAddress, ServiceGateway
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSet, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation

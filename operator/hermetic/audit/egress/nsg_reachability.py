@@ -7,12 +7,14 @@ not over addresses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from hermetic.api.ip_ranges import Network
-from hermetic.audit.egress.address_ranges import overlap, space, without
-from hermetic.audit.egress.nsg_matching import (
+from hermetic.audit.cluster_scope import instance_nics_of, scale_sets_of
+from hermetic.audit.egress.address_ranges import networks, overlap, space, without
+from hermetic.audit.egress.nsg_rules import (
     PROTOCOLS,
     Direction,
     in_order,
@@ -21,8 +23,11 @@ from hermetic.audit.egress.nsg_matching import (
     is_from_every_port,
     protocols_of,
 )
-from hermetic.audit.egress.prefixes import networks
+from hermetic.audit.egress.resource_lookup import readable
 from hermetic.audit.estate.azure.security_groups import SecurityRule
+from hermetic.audit.estate.azure.vnet import ModelNic, NicFields
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.observation import Observation
 from hermetic.audit.estate.resource import Reference
 
 # The tag covers a network, its peers and more, so both ends are in it.
@@ -80,3 +85,39 @@ def _meets(words: tuple[str, ...], groups: list[Reference] | None, some_of: tupl
     if groups or not words or any(word.lower() in BOTH_ENDS for word in words):
         return True
     return bool(overlap(space(networks(words)), space(some_of)))
+
+
+@dataclass(slots=True)
+class Attached:
+    """`groups` maps interfaces' security group ids, in lower case, to their spelling; "" for an interface without."""
+
+    groups: dict[str, str] = field(default_factory=dict)
+    application_groups: set[str] = field(default_factory=set)
+
+
+def attached(estate: Estate) -> tuple[Mapping[str, Attached], tuple[Observation, ...]]:
+    """Groups by subnet id in lower case, of instances and models, and the observations that they rest on."""
+    return estate.once("attached", lambda: _attached(estate))
+
+
+def _attached(estate: Estate) -> tuple[Mapping[str, Attached], tuple[Observation, ...]]:
+    found: dict[str, Attached] = defaultdict(Attached)
+    damaged: list[Observation] = []
+    models = [nic for _, nics in readable(scale_sets_of(estate), lambda one: one.nics, damaged) for nic in nics]
+    everything: Iterable[NicFields | ModelNic] = (*models, *instance_nics_of(estate))
+    for _, (group, subnets) in readable(everything, _read, damaged):
+        for subnet, application_groups in subnets:
+            found[subnet].groups[group.lower()] = group
+            found[subnet].application_groups |= application_groups
+    return dict(found), (scale_sets_of(estate), instance_nics_of(estate), *damaged)
+
+
+def _read(nic: NicFields | ModelNic) -> tuple[str, list[tuple[str, set[str]]]]:
+    group = nic.network_security_group.id if nic.network_security_group else ""
+    return group, list(_subnets(nic))
+
+
+def _subnets(nic: NicFields | ModelNic) -> Iterator[tuple[str, set[str]]]:
+    for one in nic.ip_configurations:
+        if one.subnet is not None:
+            yield one.subnet.id.lower(), {group.id.lower() for group in one.application_security_groups}

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hermetic.api.ip_ranges import Network
-from hermetic.audit.egress.address_ranges import Space, is_public
-from hermetic.audit.egress.prefixes import is_default, network
+from hermetic.audit.egress.address_ranges import Space, is_default, is_public, network
 from hermetic.audit.estate.arm_fields import folded
 from hermetic.audit.estate.azure.routing import Route
 from hermetic.audit.hops import Hop, Path, path_of, written

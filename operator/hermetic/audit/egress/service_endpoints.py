@@ -9,13 +9,28 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from hermetic.audit import hops
 from hermetic.audit.cluster_scope import missing, network_ids_of
-from hermetic.audit.estate.azure.endpoint_policies import ServiceEndpointPolicy
+from hermetic.audit.egress.subnet_context import Layers, SubnetContext
+from hermetic.audit.estate.arm_ids import name_of
+from hermetic.audit.estate.azure.private_link import ServiceEndpointPolicy
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.findings import Severity
+from hermetic.audit.hops import SERVICE_ENDPOINT, Path, path_of
 from hermetic.audit.policy import Policy
+
+
+def storage_path(around: SubnetContext, layers: Layers) -> Path:
+    """The open path past these security groups to storage accounts of others; empty where there is none."""
+    if any(is_storage(one.service) for one in around.subnet.service_endpoints):
+        reached = "what its policy allows" if around.subnet.service_endpoint_policies else "storage of any account"
+        return path_of(hops.subnet(name_of(around.id)), SERVICE_ENDPOINT, reached)
+    if around.drops(4) or around.is_sealed(layers):
+        return ()
+    return path_of(hops.subnet(name_of(around.id)), hops.storage("same-region storage of any account"))
+
 
 STORAGE = "microsoft.storage"
 _ACCOUNT = re.compile(

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hermetic.audit.cluster_scope import ScopedSubnet, missing
-from hermetic.audit.egress.address_ranges import Space, space, union
-from hermetic.audit.egress.nic_security_groups import Attached, attached
-from hermetic.audit.egress.nsg_matching import Ground
-from hermetic.audit.egress.nsg_rules import Hole, holes, sure, way_out
-from hermetic.audit.egress.prefixes import networks
+from hermetic.audit.egress.address_ranges import Space, networks, space, union
+from hermetic.audit.egress.nsg_reachability import Attached, attached
+from hermetic.audit.egress.nsg_rules import Ground, Hole, holes, sure, way_out
 from hermetic.audit.egress.resource_lookup import readable
 from hermetic.audit.egress.routes import NextHopKind, OutboundRoute, public_ways
 from hermetic.audit.estate.arm_ids import parent_of

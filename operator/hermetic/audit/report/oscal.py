@@ -12,6 +12,7 @@ equal documents. A check that applied nowhere has observations and no finding.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from itertools import groupby
 from typing import Any
@@ -22,9 +23,29 @@ from hermetic.api.times import timestamp
 from hermetic.audit.findings import CheckPage, Finding, Report, Verdict, by_check, worst_first
 from hermetic.audit.report.causes import Cause, by_cause
 from hermetic.audit.report.json_form import digest
-from hermetic.audit.report.oscal_words import NAMESPACE, markup, prop, token
 from hermetic.audit.report.resources import readable
 from hermetic.audit.report.sentences import acceptance, facts_of_the_run, headline, page_of, remedy_of
+
+NAMESPACE = "https://hermetic.dev/ns/oscal"
+_NOT_IN_TOKEN = re.compile(r"[^\w.\-]")
+_MARKDOWN = re.compile(r"([\\<\[`])")
+
+
+def prop(name: str, value: str) -> dict[str, str]:
+    """One property in our namespace: `name` must be a token already, `value` becomes a single line, never empty."""
+    return {"name": name, "ns": NAMESPACE, "value": one_line(value)}
+
+
+def markup(text: str) -> str:
+    """Text escaped so that Markdown renders it as plain text: no tag, no link, no code span."""
+    return _MARKDOWN.sub(r"\\\1", one_line(text))
+
+
+def token(text: str) -> str:
+    """An XML token of the text: a letter or '_' first, then letters, digits, '.', '-' and '_'."""
+    shown = _NOT_IN_TOKEN.sub("_", text)
+    return shown if shown[:1].isalpha() or shown[:1] == "_" else f"_{shown}"
+
 
 # 1.2.1 and not a later patch release: the structure is the same, and common Python tooling supports no later one.
 OSCAL_VERSION = "1.2.1"

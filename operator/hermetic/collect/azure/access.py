@@ -7,7 +7,7 @@ from typing import Any
 
 from hermetic.audit.access import Access, Grant
 from hermetic.collect.azure.client import ArmClient
-from hermetic.collect.azure.messages import Ask
+from hermetic.collect.azure.replies import Ask
 from hermetic.collect.concurrency import side_by_side
 
 PERMISSIONS = "Microsoft.Authorization/permissions"

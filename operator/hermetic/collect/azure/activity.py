@@ -16,8 +16,8 @@ from hermetic.audit.estate.arm_ids import group_of, name_of, subscription_of
 from hermetic.audit.estate.azure.activity import ActivityLog
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
 from hermetic.collect.azure.client import ArmClient
-from hermetic.collect.azure.messages import Ask
 from hermetic.collect.azure.pages import all_pages
+from hermetic.collect.azure.replies import Ask
 
 KEPT = timedelta(days=89)
 """Azure keeps events for 90 days and refuses queries for older ones."""

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from hermetic.audit.estate.questions import Answer, PackedBody, Problem, Question, Trouble
 from hermetic.collect.azure.activity import activity, is_of_the_log
 from hermetic.collect.azure.client import ArmClient
-from hermetic.collect.azure.messages import Ask
 from hermetic.collect.azure.operations import act
 from hermetic.collect.azure.pages import PagedList, all_pages
 from hermetic.collect.azure.paths import ask_for, groups_in, is_subscription
 from hermetic.collect.azure.registrations import Registrations
+from hermetic.collect.azure.replies import Ask
 from hermetic.collect.concurrency import side_by_side
 
 GROUP_LISTS_ONLY = frozenset({"microsoft.network/virtualnetworkgateways", "microsoft.network/connections"})

@@ -6,10 +6,8 @@ import asyncio
 
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.collect.azure.credentials import Tokens
-from hermetic.collect.azure.messages import ArmReply, Ask, RequestAttempt
-from hermetic.collect.azure.rate_limits import Pacing, Sleep
-from hermetic.collect.azure.replies import may_pass, reply_of, wait_asked
-from hermetic.collect.azure.retry_budget import RetryBudget
+from hermetic.collect.azure.rate_limits import Pacing, RetryBudget, Sleep
+from hermetic.collect.azure.replies import ArmReply, Ask, RequestAttempt, may_pass, reply_of, wait_asked
 from hermetic.collect.azure.transport import Transport
 from hermetic.errors import Unreachable
 from hermetic.ports import AuditProgress, Clock

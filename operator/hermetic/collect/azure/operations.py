@@ -8,8 +8,7 @@ from typing import Any
 from hermetic.audit.estate.questions import Answer, Body, Problem, Trouble
 from hermetic.audit.findings import Evidence
 from hermetic.collect.azure.client import ArmClient
-from hermetic.collect.azure.messages import ArmReply, Ask
-from hermetic.collect.azure.replies import wait_asked
+from hermetic.collect.azure.replies import ArmReply, Ask, wait_asked
 
 LONGEST_ACTION_SECONDS = 60.0
 FIRST_POLL_SECONDS, LONGEST_POLL_SECONDS = 0.1, 2.0

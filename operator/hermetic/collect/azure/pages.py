@@ -11,7 +11,7 @@ from hermetic.audit.estate.projection import fields_kept, kept_of
 from hermetic.audit.estate.questions import Answer, Body, PackedBody, Problem, Trouble
 from hermetic.audit.findings import Evidence
 from hermetic.collect.azure.client import ArmClient
-from hermetic.collect.azure.messages import ArmReply, Ask
+from hermetic.collect.azure.replies import ArmReply, Ask
 
 MOST_PAGES = 5_000
 MOST_BARREN_PAGES = 20

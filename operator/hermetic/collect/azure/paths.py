@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from hermetic.audit.estate.arm_ids import group_of, is_arm_id, type_of
 from hermetic.audit.estate.questions import Problem, Question, Trouble
-from hermetic.collect.azure.messages import Ask
+from hermetic.collect.azure.replies import Ask
 
 RESOURCE_GROUPS = "Microsoft.Resources/subscriptions/resourceGroups"
 RESOURCE_GROUPS_VERSION = "2021-04-01"

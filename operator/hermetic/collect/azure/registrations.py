@@ -16,9 +16,9 @@ from typing import Any
 from hermetic.audit.estate.arm_ids import subscription_of
 from hermetic.audit.estate.questions import Answer, Question, Trouble
 from hermetic.collect.azure.client import ArmClient
-from hermetic.collect.azure.messages import ArmReply
 from hermetic.collect.azure.pages import PagedList
 from hermetic.collect.azure.paths import provider_in
+from hermetic.collect.azure.replies import ArmReply
 
 _NOT_REGISTERED = frozenset({"missingsubscriptionregistration", "subscriptionnotregistered"})
 _NOT_OFFERED = frozenset(

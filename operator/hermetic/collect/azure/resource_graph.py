@@ -18,7 +18,7 @@ from hermetic.audit.estate.questions import PackedBody, Problem, Trouble
 from hermetic.audit.findings import Evidence
 from hermetic.collect.azure.allowed_requests import RESOURCE_GRAPH as PATH
 from hermetic.collect.azure.client import ArmClient
-from hermetic.collect.azure.messages import ArmReply, Ask
+from hermetic.collect.azure.replies import ArmReply, Ask
 
 ROWS_A_PAGE = 1_000
 SUBSCRIPTIONS_A_QUERY = 200

@@ -11,8 +11,7 @@ from hermetic.collect.azure.answering import AzureAnswerer, How, cluster_id
 from hermetic.collect.azure.client import ArmClient, Caller
 from hermetic.collect.azure.clouds import PUBLIC, cloud_of
 from hermetic.collect.azure.credentials import Tokens, tokens_for
-from hermetic.collect.azure.rate_limits import Pacing, Sleep
-from hermetic.collect.azure.retry_budget import RetryBudget
+from hermetic.collect.azure.rate_limits import Pacing, RetryBudget, Sleep
 from hermetic.collect.azure.transport import CONNECTIONS, opened
 from hermetic.ports import AuditProgress, Clock
 

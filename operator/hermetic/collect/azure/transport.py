@@ -14,7 +14,7 @@ import httpx
 from hermetic import __version__
 from hermetic.collect.azure.allowed_requests import must_read
 from hermetic.collect.azure.clouds import Cloud, origin_of
-from hermetic.collect.azure.messages import Ask, RequestAttempt
+from hermetic.collect.azure.replies import Ask, RequestAttempt
 
 CONNECTIONS = 8
 """More connections make httpx slower, and the quota is the limit anyway."""

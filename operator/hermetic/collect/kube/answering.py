@@ -9,10 +9,10 @@ from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
 from hermetic.audit.findings import Evidence
 from hermetic.collect.concurrency import side_by_side
+from hermetic.collect.kube.discovery import ServedKinds
 from hermetic.collect.kube.list_errors import PASSING, UNAUTHENTICATED, evidence_of, problem_of
 from hermetic.collect.kube.list_requests import ListRequest, digest_of, look_of
 from hermetic.collect.kube.listing import Kept, Listed, listed
-from hermetic.collect.kube.unserved_kinds import ServedKinds
 from hermetic.errors import Forbidden, HermeticError, NotFound, Throttled, Unreachable
 from hermetic.ports import AuditProgress, ClusterReader
 

@@ -10,10 +10,10 @@ from typing import NoReturn
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.collect.kube.cache import LOOKS, ClusterObservations
+from hermetic.collect.kube.discovery import ServedKinds
 from hermetic.collect.kube.list_errors import evidence_of, problem_of
 from hermetic.collect.kube.list_requests import ListRequest
 from hermetic.collect.kube.listing import listed_packed
-from hermetic.collect.kube.unserved_kinds import ServedKinds
 from hermetic.errors import Forbidden, HermeticError, NotFound, ServerTrouble
 from hermetic.kinds import Kind
 from hermetic.kube.paging import Selection

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 
 from hermetic.audit.estate.questions import Answer, Question
-from hermetic.collect.probe.placement import probed_nodes
+from hermetic.collect.probe.job import probed_nodes
 from hermetic.collect.probe.running import Probing
 from hermetic.ports import Clock
 

@@ -7,10 +7,8 @@ from hermetic.audit.checks.aks import (
     attached,
     bootstrap,
     ingress,
-    memberships,
     outbound,
     telemetry,
-    unread,
     upkeep,
     with_kubernetes,
 )
@@ -22,10 +20,8 @@ CHECKS = family(
     attached,
     bootstrap,
     ingress,
-    memberships,
     outbound,
     telemetry,
-    unread,
     upkeep,
     with_kubernetes,
 )

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from hermetic.audit.checks.family import check_each
 from hermetic.audit.checks.properties import PropertyIs
 from hermetic.audit.cluster_scope import of_cluster
-from hermetic.audit.egress.prefixes import network as prefix_of
-from hermetic.audit.estate.azure.aks import ManagedCluster
-from hermetic.audit.estate.azure.aks_profiles import ApiServerAccess
+from hermetic.audit.egress.address_ranges import network as prefix_of
+from hermetic.audit.estate.azure.aks import ApiServerAccess, ManagedCluster
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.hops import INTERNET, POD, path_of

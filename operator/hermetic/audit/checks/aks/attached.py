@@ -1,19 +1,30 @@
-"""What can be attached to the cluster: extensions, Arc, trusted services, virtual nodes."""
+"""What can be attached to the cluster: extensions, Arc, trusted services, virtual nodes, identities, memberships."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
-from hermetic.audit.cluster_scope import of_cluster
+from hermetic.audit.cluster_scope import cluster_of, network_ids_of, of_cluster, whole_or_unknown
+from hermetic.audit.egress.resource_lookup import in_home_subscriptions
 from hermetic.audit.estate.arm_ids import group_of, name_of, same_id
-from hermetic.audit.estate.azure.aks import ManagedCluster
-from hermetic.audit.estate.azure.aks_profiles import AddOn
-from hermetic.audit.estate.azure.extensions import ConnectedCluster, Extension, FluxConfiguration, TrustedAccess
+from hermetic.audit.estate.azure.aks import AddOn, ManagedCluster
+from hermetic.audit.estate.azure.extensions import (
+    ConnectedCluster,
+    Extension,
+    Fleet,
+    FleetMember,
+    FluxConfiguration,
+    IdentityBinding,
+    MeshMembership,
+    TrustedAccess,
+)
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Namespace
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
-from hermetic.audit.evaluation import Judgement, fails, passes
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, NODE, POD, Hop, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_or_none, throughout
@@ -52,10 +63,10 @@ def aks_arc(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     ours = every.where(lambda one: same_id(group_of(one.id), group) or name_of(one.id).lower() == name)
     yield from each_or_none(estate.cluster, ours, judge, "no connected cluster of this name or group")
     if "kube" in estate.sources:
-        yield _in_the_cluster(estate)
+        yield _arc_in_the_cluster(estate)
 
 
-def _in_the_cluster(estate: Estate) -> Judgement:
+def _arc_in_the_cluster(estate: Estate) -> Judgement:
     namespaces = estate.every(Namespace, EVERYWHERE)
     if any(one.metadata.name == ARC_NAMESPACE for one in namespaces):
         words = f"namespace {ARC_NAMESPACE} is there: agents dial out"
@@ -87,3 +98,96 @@ def aks_virtual_nodes(estate: Estate, _policy: Policy, cluster: ManagedCluster) 
         yield fails(estate.cluster, "VirtualNodes", words, cluster, paths=(path,))
     else:
         yield passes(estate.cluster, "NoVirtualNodes", "virtual nodes are off", cluster)
+
+
+FLEET_NAMESPACE = "fleet-system"
+
+
+@check("aks-identity-bindings")
+def aks_identity_bindings(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Managed identities whose tokens pods get through a proxy that AKS runs."""
+    ours = (estate.cluster, *network_ids_of(estate))
+
+    def judge(one: IdentityBinding) -> Iterator[Judgement]:
+        profile = one.managed_identity_profile
+        identity = (profile.resource_id if profile is not None else None) or ""
+        path = path_of(POD, "identity proxy of AKS", f"tokens of {name_of(identity) or 'an identity'}")
+        if not identity:
+            yield cannot_say(one.id, "IdentityNotNamed", "the binding does not name its identity", one)
+        elif policy.owns(identity, *ours):
+            words = f"pods may take on {identity}; what it may do, they may do where a private endpoint leads"
+            yield fails(one.id, "IdentityBound", words, one, paths=(path,))
+        else:
+            words = f"pods may take on {identity}, which is in no subscription of ours"
+            yield fails(one.id, "ForeignIdentity", words, one, paths=(path,), severity=Severity.HIGH)
+
+    bindings = estate.every(IdentityBinding, estate.cluster)
+    yield from each_or_none(estate.cluster, bindings, judge, "no identity binding")
+
+
+@check("aks-mesh-member")
+def aks_mesh_member(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Azure-managed meshes that the cluster is a member of."""
+    ours = (estate.cluster, *network_ids_of(estate))
+
+    def judge(one: MeshMembership) -> Iterator[Judgement]:
+        mesh = one.managed_mesh_id or ""
+        path = path_of(
+            POD, hops.gateway("sidecar or gateway"), f"mesh {name_of(mesh) or 'without a name'}", "other clusters"
+        )
+        if mesh and policy.owns(mesh, *ours):
+            words = f"the cluster is a member of the mesh of {mesh}"
+            yield fails(one.id, "MemberOfMesh", words, one, paths=(path,))
+        else:
+            words = f"the cluster is a member of the mesh of {mesh or 'an owner not named'}, which is not ours"
+            yield fails(one.id, "MemberOfForeignMesh", words, one, paths=(path,), severity=Severity.HIGH)
+
+    memberships = estate.every(MeshMembership, estate.cluster)
+    yield from each_or_none(estate.cluster, memberships, judge, "the cluster is a member of no managed mesh")
+
+
+@check("aks-fleet-member")
+def aks_fleet_member(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Fleets in home subscriptions with the cluster as a member; with source `kube`, Fleet's namespace."""
+    fleets = in_home_subscriptions(estate, policy, Fleet)
+    found = False
+    for fleet in fleets:
+        members = estate.every(FleetMember, fleet.id)
+        ours = [one for one in members if _is_us(estate, one)]
+        found = found or bool(ours)
+        for one in ours:
+            yield from whatever_is_damaged(one.id, _member(fleet, one))
+        yield from whole_or_unknown(estate.cluster, f"members of fleet {fleet.name}", members)
+    if found:
+        yield from whole_or_unknown(estate.cluster, "fleets", fleets)
+    else:
+        words = f"{len(fleets)} fleets in the subscriptions that are looked into, and none has the cluster"
+        yield passes(estate.cluster, "NoFleet", words, fleets, cluster_of(estate))
+    if "kube" in estate.sources:
+        yield _fleet_in_the_cluster(estate)
+
+
+def _is_us(estate: Estate, member: FleetMember) -> bool:
+    """Whether the member is this cluster; True for a member that names no cluster."""
+    return not member.cluster_resource_id or same_id(member.cluster_resource_id, estate.cluster)
+
+
+def _member(fleet: Fleet, member: FleetMember) -> Iterator[Judgement]:
+    if not member.cluster_resource_id:
+        yield cannot_say(member.id, "ClusterNotNamed", "the member does not name its cluster", member, fleet)
+    elif fleet.hub_profile is not None:
+        words = f"the cluster is a member of fleet {fleet.name}, whose hub puts objects into it"
+        path = path_of(hops.peer(f"hub of fleet {fleet.name}"), "fleet agent", "cluster")
+        yield fails(member.id, "MemberOfHub", words, member, fleet, paths=(path,), severity=Severity.HIGH)
+    else:
+        words = f"the cluster is a member of fleet {fleet.name}: it is upgraded from there, and may be joined to others"
+        yield fails(member.id, "MemberOfFleet", words, member, fleet)
+
+
+def _fleet_in_the_cluster(estate: Estate) -> Judgement:
+    namespaces = estate.every(Namespace, EVERYWHERE)
+    if any(one.metadata.name == FLEET_NAMESPACE for one in namespaces):
+        words = f"namespace {FLEET_NAMESPACE} is there: the agent of a fleet's hub puts objects into the cluster"
+        path = path_of(hops.peer("hub of a fleet"), "fleet agent", "cluster")
+        return fails(estate.cluster, "FleetNamespace", words, namespaces, paths=(path,), severity=Severity.HIGH)
+    return passes(estate.cluster, "NoFleetNamespace", "no namespace of a fleet's agent", namespaces)

@@ -9,8 +9,7 @@ from hermetic.audit import hops
 from hermetic.audit.checks import registries
 from hermetic.audit.checks.family import check_each
 from hermetic.audit.cluster_scope import of_cluster
-from hermetic.audit.estate.azure.aks import ManagedCluster
-from hermetic.audit.estate.azure.aks_profiles import BootstrapProfile
+from hermetic.audit.estate.azure.aks import BootstrapProfile, ManagedCluster
 from hermetic.audit.estate.azure.registries import Registry
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes

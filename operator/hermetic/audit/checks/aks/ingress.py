@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.cluster_scope import network_ids_of, of_cluster, subnets_of
-from hermetic.audit.estate.azure.aks import ManagedCluster
-from hermetic.audit.estate.azure.aks_profiles import (
+from hermetic.audit.estate.azure.aks import (
     AksMeshGateway,
     AppRouting,
     IngressProfile,
+    ManagedCluster,
     MeshComponents,
     MeshProfile,
 )
-from hermetic.audit.estate.azure.network_members import InhabitedNetwork
+from hermetic.audit.estate.azure.vnet import InhabitedNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.hops import INTERNET, LOAD_BALANCER, POD, path_of

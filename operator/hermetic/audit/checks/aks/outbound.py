@@ -8,8 +8,7 @@ from hermetic.audit import hops
 from hermetic.audit.checks import outbound as table_a
 from hermetic.audit.checks.family import check_each
 from hermetic.audit.cluster_scope import of_cluster, pools_of
-from hermetic.audit.estate.azure.aks import ManagedCluster
-from hermetic.audit.estate.azure.aks_profiles import HttpProxy, NetworkProfile
+from hermetic.audit.estate.azure.aks import HttpProxy, ManagedCluster, NetworkProfile
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.findings import Parts, Severity

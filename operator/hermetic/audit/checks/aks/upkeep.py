@@ -1,14 +1,15 @@
-"""Policies, updates, locks: settings that keep the cluster in its audited state."""
+"""Policies, updates, locks: settings that keep the cluster in its audited state, and settings that are not known."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit.checks.family import check_each
+from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.checks.properties import PropertyIs
 from hermetic.audit.cluster_scope import of_cluster
-from hermetic.audit.estate.azure.aks import ManagedCluster
-from hermetic.audit.estate.azure.aks_profiles import NetworkProfile, NodeGroupProfile
+from hermetic.audit.estate.azure.aks import ManagedCluster, NetworkProfile, NodeGroupProfile
+from hermetic.audit.estate.azure.cluster_unread import ClusterUnread
+from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
@@ -62,3 +63,17 @@ def aks_node_rg_lockdown(estate: Estate, _policy: Policy, cluster: ManagedCluste
     """Absent means unrestricted: an account with write access may add an address or a NAT gateway there."""
     profile = cluster.node_resource_group_profile or NodeGroupProfile()
     yield LOCKED.judged(estate.cluster, cluster, profile.restriction_level)
+
+
+@check("aks-unread-features")
+def aks_unread_features(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """A field that is set and that no model reads may open a way out: Unknown."""
+    seen = estate.one(ClusterUnread, estate.cluster)
+    if seen.value is None:
+        yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
+    elif seen.value.unread:
+        words = f"set, and not known to this release: {', '.join(seen.value.unread)}"
+        yield cannot_say(estate.cluster, "FeatureUnknown", words, seen)
+    else:
+        words = f"every field that is set is one of api-version {CONTAINER_SERVICE}"
+        yield passes(estate.cluster, "AllFieldsKnown", words, seen)

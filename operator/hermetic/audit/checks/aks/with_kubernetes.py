@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check_each
 from hermetic.audit.cluster_scope import NODE_CLASS, node_classes_of, of_cluster, subnets_of
-from hermetic.audit.estate.azure.aks import ManagedCluster
-from hermetic.audit.estate.azure.aks_profiles import NetworkProfile
+from hermetic.audit.estate.azure.aks import ManagedCluster, NetworkProfile
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import AksNodeClass
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import network_ids_of, whole_or_unknown
 from hermetic.audit.disks import disks_of, snapshots_of
-from hermetic.audit.endpoint_consumers import networks_unseen, others_of
 from hermetic.audit.estate.arm_ids import parent_of, type_of
-from hermetic.audit.estate.azure.disks import Disk, DiskAccess, Exportable
+from hermetic.audit.estate.azure.storage import Disk, DiskAccess, Exportable
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, POD, Path, path_of
 from hermetic.audit.policy import Policy
+from hermetic.audit.private_links import networks_unseen, others_of
 from hermetic.errors import FactDamaged
 
 ACTIVE_LINK = {"activesas", "activesasfrozen"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermetic.audit.checks.dns import allowed, forwarding, servers, zones
+from hermetic.audit.checks.dns import allowed, servers, zones
 from hermetic.audit.checks.family import family
 
-CHECKS = family(__package__ or "", allowed, forwarding, servers, zones)
+CHECKS = family(__package__ or "", allowed, servers, zones)

@@ -6,12 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hermetic.audit import hops
-from hermetic.audit.checks.dns.resolving_networks import deciding_networks
+from hermetic.audit.checks.dns.servers import deciding_networks
 from hermetic.audit.checks.dns.zones import links_of
 from hermetic.audit.checks.family import check_each
 from hermetic.audit.cluster_scope import cluster_of
-from hermetic.audit.egress.dns import EVERY_NAME, ByDefault, Domains, in_force, names_by_default
-from hermetic.audit.egress.dns_names import is_of_a_service, is_within, own_domains, plain
+from hermetic.audit.egress.dns import (
+    EVERY_NAME,
+    ByDefault,
+    Domains,
+    in_force,
+    is_of_a_service,
+    is_within,
+    names_by_default,
+    own_domains,
+    plain,
+)
 from hermetic.audit.estate.arm_ids import group_of, name_of, parent_of, same_id
 from hermetic.audit.estate.azure.dns import DnsSecurityRule, DomainList, ZoneLink
 from hermetic.audit.estate.azure.vnet import VirtualNetwork

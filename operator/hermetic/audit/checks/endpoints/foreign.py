@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import whole_or_unknown
-from hermetic.audit.endpoint_consumers import networks_unseen, others_of
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.private_link import MonitorScope
 from hermetic.audit.estate.azure.registries import Registry
@@ -25,7 +24,7 @@ from hermetic.audit.evaluation import (
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.hops import POD, path_of
 from hermetic.audit.policy import Policy
-from hermetic.audit.private_links import targets_of
+from hermetic.audit.private_links import networks_unseen, others_of, targets_of
 from hermetic.audit.registry_storage_scope import each_account, each_registry, each_share
 
 Store = Registry | StorageAccount | FileShare | MonitorScope

@@ -8,7 +8,7 @@ from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, subnets_of
 from hermetic.audit.egress.service_endpoints import is_storage, resources_of, storage_reach, too_wide
-from hermetic.audit.estate.azure.endpoint_policies import ServiceEndpointPolicy
+from hermetic.audit.estate.azure.private_link import ServiceEndpointPolicy
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, subnets_of
-from hermetic.audit.egress.prefixes import network
+from hermetic.audit.egress.address_ranges import network
 from hermetic.audit.egress.resource_lookup import readable
-from hermetic.audit.estate.azure.aks import ManagedCluster
-from hermetic.audit.estate.azure.aks_profiles import NetworkProfile
+from hermetic.audit.estate.azure.aks import ManagedCluster, NetworkProfile
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen

@@ -6,6 +6,6 @@ Resources are named as in `kube_services`.
 from __future__ import annotations
 
 from hermetic.audit.checks.family import family
-from hermetic.audit.checks.kube_cluster import calls, names, nodes, servers, storage
+from hermetic.audit.checks.kube_cluster import calls, names, nodes, storage
 
-CHECKS = family(__package__ or "", calls, names, nodes, servers, storage)
+CHECKS = family(__package__ or "", calls, names, nodes, storage)

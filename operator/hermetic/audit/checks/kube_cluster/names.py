@@ -2,26 +2,179 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 from hermetic.api.field_managers import DATA
 from hermetic.api.ip_ranges import is_address, is_public
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
-from hermetic.audit.checks.kube_cluster.plugins import judge_plugins
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.all_kinds import COREDNS, COREDNS_CUSTOM, NODE_LOCAL_DNS
 from hermetic.audit.estate.kubernetes.calls import IMPORTED, ConfigMap
-from hermetic.audit.estate.kubernetes.corefile import forwarders, imports, snippets
-from hermetic.audit.estate.kubernetes.names import is_inside
+from hermetic.audit.estate.kubernetes.corefile import (
+    PLUGINS,
+    Directive,
+    bare_host,
+    directives,
+    forwarders,
+    imports,
+    snippets,
+)
+from hermetic.audit.estate.kubernetes.names import is_inside, is_outside
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.estate.observation import Listing
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.findings import Severity
 from hermetic.audit.hops import POD, path_of
 from hermetic.audit.kube_findings import everywhere, objections, settled
 from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
+
+_CLOUDS = {"route53": "Amazon Route 53", "clouddns": "Google Cloud DNS", "azure": "Azure DNS"}
+_MATCHERS = frozenset({"exact", "prefix", "suffix", "substring", "regex"})
+_GROUP = re.compile(r"\{\d+\}|\{[.A-Za-z][^}]*\}")
+_WORD = re.compile(r"[0-9A-Fa-f:.]+")
+ANYBODY = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class _Objection:
+    """A problem of one directive; `is_open` where it is certain (Fail), else Unknown."""
+
+    message: str
+    is_open: bool = True
+    severity: Severity | None = None
+
+
+def judge_plugins(config_map: ConfigMap, key: str, text: str, allowed: frozenset[str]) -> Iterator[Judgement]:
+    """Judge all directives except forwarders and imports."""
+    for one in directives(text):
+        name = re.sub(r"\{\$[^}]*\}|\{%[^%]*%\}", "", one.name)
+        if name not in PLUGINS:
+            if name.strip("{}() ") and not one.block and _is_a_word(name):
+                message = f"{key} has the directive {name}, which this release does not know"
+                yield cannot_say(config_map.id, "PluginUnknown", message, config_map)
+            continue
+        for found in _HANDLERS.get(name, _nothing)(one, allowed):
+            message = f"{key}: {found.message}"
+            if found.is_open:
+                paths = (path_of(POD, hops.dns("CoreDNS"), found.message),)
+                yield fails(config_map.id, "LeadsOutside", message, config_map, paths=paths, severity=found.severity)
+            else:
+                yield cannot_say(config_map.id, "PluginNotRead", message, config_map, severity=found.severity)
+
+
+def _is_a_word(name: str) -> bool:
+    # A word that names a zone or a port is the key of a server block without directives.
+    return re.fullmatch(r"[a-z][a-z0-9_]*", name) is not None
+
+
+def _nothing(_one: Directive, _allowed: frozenset[str]) -> Iterator[_Objection]:
+    yield from ()
+
+
+def _sends(one: Directive, _allowed: frozenset[str]) -> Iterator[_Objection]:
+    """dnstap and trace: queries are sent to an address."""
+    for word in one.arguments:
+        if "://" not in word and ":" not in word and "." not in word:
+            continue  # "full", or the type of a collector
+        host = bare_host(word)
+        if "{" in word or not host:
+            yield _Objection(f"{one.name} sends names to what its environment says", is_open=False)
+        elif not word.startswith(("/", "unix:")) and not is_inside(host):
+            yield _Objection(f"{one.name} sends names to {host}")
+
+
+def _transfer(one: Directive, _allowed: frozenset[str]) -> Iterator[_Objection]:
+    for target in (word for words in one.options("to") for word in words):
+        host = bare_host(target)
+        if target == ANYBODY:
+            yield _Objection("transfer gives the whole zone to every client that asks", severity=Severity.MEDIUM)
+        elif is_address(host) and not is_public(host):
+            yield _Objection(f"transfer gives the whole zone to {host}", is_open=False, severity=Severity.MEDIUM)
+        else:
+            yield _Objection(f"transfer gives the whole zone to {host or target}")
+
+
+def _secondary(one: Directive, allowed: frozenset[str]) -> Iterator[_Objection]:
+    for words in one.options("transfer"):
+        for target in words[1:] if words[:1] == ["from"] else ():
+            host = bare_host(target)
+            if host in allowed:
+                continue
+            is_open = not is_inside(host)
+            yield _Objection(f"secondary fetches its zone from {host or target}", is_open=is_open)
+
+
+def _endpoints(one: Directive, _allowed: frozenset[str]) -> Iterator[_Objection]:
+    """etcd, kubernetes, nomad: servers that are asked for each name."""
+    for option in ("endpoint", "address"):
+        for target in (word for words in one.options(option) for word in words):
+            host = bare_host(target)
+            if "{" in target or not host:
+                yield _Objection(f"{one.name} asks what its environment says", is_open=False)
+            elif is_outside(host):
+                yield _Objection(f"{one.name} asks {host}")
+
+
+def _cloud(one: Directive, _allowed: frozenset[str]) -> Iterator[_Objection]:
+    yield _Objection(f"{one.name} asks {_CLOUDS[one.name]}")
+
+
+def _hosts(one: Directive, _allowed: frozenset[str]) -> Iterator[_Objection]:
+    for line in one.block:
+        if is_public(line.name):
+            names = ", ".join(line.arguments[:3])
+            yield _Objection(f"hosts gives {line.name} for {names}", severity=Severity.MEDIUM)
+    if one.arguments and one.arguments[0] != "/etc/hosts" and "/" in one.arguments[0]:
+        yield _Objection(f"hosts reads {one.arguments[0]}", is_open=False, severity=Severity.MEDIUM)
+
+
+def _rewrite(one: Directive, _allowed: frozenset[str]) -> Iterator[_Objection]:
+    for words in (one.arguments, *(line.words for line in one.block)):
+        rest = [word for word in words if word not in {"continue", "stop"}]
+        if not rest or rest[0] not in {"name", "cname"}:
+            continue
+        rest = rest[2:] if len(rest) > 1 and rest[1] in _MATCHERS else rest[1:]
+        if len(rest) < 2:
+            continue
+        target = _GROUP.sub("x", rest[1]).strip(".")
+        if "." in target and is_outside(target):
+            yield _Objection(f"rewrite turns {rest[0]} into {rest[1]}", severity=Severity.MEDIUM)
+
+
+def _template(one: Directive, _allowed: frozenset[str]) -> Iterator[_Objection]:
+    for words in one.options("answer"):
+        public = [word for text in words for word in _WORD.findall(text) if is_public(word)]
+        if public:
+            yield _Objection(f"template answers {public[0]}", severity=Severity.MEDIUM)
+
+
+def _file(one: Directive, _allowed: frozenset[str]) -> Iterator[_Objection]:
+    yield _Objection(f"{one.name} answers from files that the audit does not read", False, Severity.MEDIUM)
+
+
+_HANDLERS: Mapping[str, Callable[[Directive, frozenset[str]], Iterator[_Objection]]] = {
+    "auto": _file,
+    "azure": _cloud,
+    "clouddns": _cloud,
+    "dnstap": _sends,
+    "etcd": _endpoints,
+    "file": _file,
+    "hosts": _hosts,
+    "kubernetes": _endpoints,
+    "nomad": _endpoints,
+    "rewrite": _rewrite,
+    "route53": _cloud,
+    "secondary": _secondary,
+    "template": _template,
+    "trace": _sends,
+    "transfer": _transfer,
+}
+
 
 NODE_RESOLVERS = "/etc/resolv.conf"
 HOST_RESOLVER = "168.63.129.16"

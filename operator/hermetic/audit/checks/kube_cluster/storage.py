@@ -1,18 +1,27 @@
-"""Storage that opens a way out by itself, and shares that can be written to."""
+"""Storage that opens a way out by itself or lies outside, and shares that can be written to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from hermetic.api.field_managers import VOLUMES
+from hermetic.api.field_managers import SPEC, VOLUMES
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
+from hermetic.audit.estate.arm_ids import subscription_of
 from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.names import host_outside, is_outside, outside
 from hermetic.audit.estate.kubernetes.pods import Pod
-from hermetic.audit.estate.kubernetes.storage import PersistentVolume, StorageClass
-from hermetic.audit.estate.kubernetes.volumes import InlineShare, Volume
+from hermetic.audit.estate.kubernetes.volumes import (
+    InlineShare,
+    NetworkDisk,
+    PersistentVolume,
+    StorageClass,
+    Volume,
+    VolumeSnapshotClass,
+)
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
-from hermetic.audit.hops import Hop, path_of
+from hermetic.audit.hops import POD, Hop, path_of
+from hermetic.audit.host_paths import gives_the_node_away
 from hermetic.audit.kube_findings import counted, everywhere, objections, settled
 from hermetic.audit.policy import Policy
 from hermetic.audit.topology import PlaceKind
@@ -114,3 +123,125 @@ def _inline_share(volume: Volume) -> InlineShare | None:
     if volume.csi is not None and volume.csi.driver in SHARES:
         return volume.csi
     return volume.nfs or volume.azure_file
+
+
+# Drivers whose data is in a service on the internet, independently of their parameters.
+OUTSIDE_DRIVERS = frozenset(
+    {
+        "blobfuse.csi.google.com",
+        "ebs.csi.aws.com",
+        "efs.csi.aws.com",
+        "filestore.csi.storage.gke.io",
+        "fsx.csi.aws.com",
+        "gcsfuse.csi.storage.gke.io",
+        "pd.csi.storage.gke.io",
+        "ru.yandex.s3.csi",
+        "s3.csi.aws.com",
+        "s3.csi.scality.com",
+        "csi-s3",
+    }
+)
+# Parameters and attributes with a host without a scheme, in lower case.
+_SERVERS = frozenset(
+    {"server", "share", "source", "storageendpoint", "endpoint", "monitors", "host", "address", "addresses", "portal"}
+)
+_SUFFIX = "storageendpointsuffix"
+_SUBSCRIPTION = "subscriptionid"
+
+
+@check("k8s-outside-storage")
+def k8s_outside_storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """No class, volume or pod names a server outside, another cloud environment, or a folder of the node."""
+    classes, volumes = everywhere(estate, StorageClass), everywhere(estate, PersistentVolume)
+    snapshots, pods = everywhere(estate, VolumeSnapshotClass), pods_and_templates(estate)
+
+    ours = (policy, subscription_of(estate.cluster))
+    makers = (
+        *objections(classes, lambda one: _judge_class(one, one.provisioner or "", one.mount_options or (), *ours)),
+        *objections(snapshots, lambda one: _judge_class(one, one.driver or "", (), *ours)),
+    )
+    said = (*makers, *objections(volumes, _judge_volume), *objections(pods, _judge_pod))
+    fine = f"{counted(len(volumes), 'PersistentVolume')} and their classes: none names a server outside"
+    yield from settled(estate, said, "StorageInside", fine, classes, volumes, snapshots, pods)
+
+
+def _judge_class(
+    one: StorageClass | VolumeSnapshotClass, driver: str, options: Iterable[str], policy: Policy, own: str
+) -> Iterator[Judgement]:
+    parameters = one.parameters or {}
+    if found := _leads_to(driver, parameters, options):
+        yield _fails(one.id, found, one)
+    subscription = next((value for key, value in parameters.items() if key.lower() == _SUBSCRIPTION and value), "")
+    if subscription and not policy.owns(subscription, own):
+        message = f"makes what it makes in subscription {subscription}, which is not known as ours"
+        yield fails(one.id, "SubscriptionForeign", message, one, paths=(path_of("claim", subscription),))
+
+
+def _judge_volume(one: PersistentVolume) -> Iterator[Judgement]:
+    if found := tuple(_volume_leads_to(one)):
+        yield _fails(one.id, found, one)
+    for folder in (one.spec.host_path, one.spec.local):
+        if folder is not None and gives_the_node_away(folder.path):
+            yield fails(one.id, "FolderOfTheNode", f"is the node's {folder.path}", one)
+    if one.spec.flex_volume is not None:
+        message = f"is a FlexVolume of {one.spec.flex_volume.driver}: whom that program calls is not read"
+        yield cannot_say(one.id, "FlexVolume", message, one)
+
+
+def _judge_pod(pod: Pod) -> Iterator[Judgement]:
+    found = tuple(where for one in pod.spec.volumes or () for where in _inline_leads_to(one))
+    if found and not pod.has_ended:
+        yield _fails(pod.workload, found, pod)
+
+
+def _fails(
+    resource: str, found: tuple[str, ...], look: StorageClass | VolumeSnapshotClass | PersistentVolume | Pod
+) -> Judgement:
+    message = f"its data lies at {', '.join(found[:3])}"
+    return fails(
+        resource, "StorageOutside", message, look, paths=(path_of(POD, "volume", found[0]),), blames=(VOLUMES, SPEC)
+    )
+
+
+def _leads_to(driver: str, said: Mapping[str, str], options: Iterable[str]) -> tuple[str, ...]:
+    found = [f"{driver}, a service on the internet"] if driver in OUTSIDE_DRIVERS else []
+    for key, value in said.items():
+        found += outside(value)
+        name = key.lower()
+        if name in _SERVERS and "://" not in value:
+            hosts = (host_outside(one.strip().removeprefix("//").removeprefix("\\\\")) for one in value.split(","))
+            found += [host for host in hosts if host]
+        elif name == _SUFFIX and is_outside(f"account.file.{value}") and is_outside(f"account.blob.{value}"):
+            found.append(value)
+    for option in options:
+        found += outside(option)
+    return tuple(dict.fromkeys(found))
+
+
+def _volume_leads_to(one: PersistentVolume) -> Iterator[str]:
+    spec = one.spec
+    options = spec.mount_options or ()
+    if spec.csi is not None:
+        yield from _leads_to(spec.csi.driver or "", spec.csi.volume_attributes or {}, options)
+    elif spec.nfs is not None:
+        yield from _leads_to("", {"server": spec.nfs.server or ""}, options)
+    yield from _disks(spec.iscsi, spec.cephfs, spec.rbd)
+
+
+def _inline_leads_to(volume: Volume) -> Iterator[str]:
+    for share in (volume.csi, volume.nfs):
+        if share is not None:
+            yield from _share(share)
+    yield from _disks(volume.iscsi, volume.cephfs, volume.rbd)
+
+
+def _share(share: InlineShare) -> tuple[str, ...]:
+    server = {"server": share.server} if share.server else {}
+    return _leads_to(share.driver or "", {**(share.volume_attributes or {}), **server}, ())
+
+
+def _disks(*disks: NetworkDisk | None) -> Iterator[str]:
+    for disk in disks:
+        if disk is not None:
+            some = (disk.target_portal or "", *(disk.portals or ()), *(disk.monitors or ()))
+            yield from (host for one in some if (host := host_outside(one)))

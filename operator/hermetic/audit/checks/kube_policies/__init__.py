@@ -10,9 +10,8 @@ from hermetic.audit.checks.kube_policies import (
     alternative_paths,
     default_deny,
     engine,
-    policy_bypass,
     unread_kinds,
     wide,
 )
 
-CHECKS = family(__package__ or "", alternative_paths, default_deny, engine, policy_bypass, unread_kinds, wide)
+CHECKS = family(__package__ or "", alternative_paths, default_deny, engine, unread_kinds, wide)

@@ -9,12 +9,13 @@ from typing import TypeVar
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes.admin_policies import ADMIN_KINDS, AdminPolicy
 from hermetic.audit.estate.kubernetes.nodes import Namespace
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject, reference_to
 from hermetic.audit.estate.kubernetes.platform import is_operator, is_probe, is_the_platforms
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.policies import (
+    ADMIN_KINDS,
+    AdminPolicy,
     CalicoGlobalNetworkPolicy,
     CalicoNetworkPolicy,
     CiliumClusterwideNetworkPolicy,
@@ -26,9 +27,8 @@ from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.hops import NODE, path_of
 from hermetic.audit.kube_findings import counted, everywhere, objections, settled
-from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy
-from hermetic.audit.workloads import pods_and_templates
+from hermetic.audit.workloads import pods_and_templates, trust_of
 from hermetic.errors import FactDamaged
 
 NAMESPACE_OF_POD = "io.kubernetes.pod.namespace"

@@ -8,14 +8,24 @@ from typing import TypeVar
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
-from hermetic.audit.egress.address_ranges import internet, is_public, overlap, prefixes, space, without
-from hermetic.audit.egress.prefixes import network, networks
+from hermetic.audit.egress.address_ranges import (
+    internet,
+    is_public,
+    network,
+    networks,
+    overlap,
+    prefixes,
+    space,
+    without,
+)
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes.admin_policies import ADMIN_KINDS, AdminPeer, AdminPolicy
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
 from hermetic.audit.estate.kubernetes.platform import PLATFORM_NAMESPACES, PlatformTrust, is_the_platforms
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.policies import (
+    ADMIN_KINDS,
+    AdminPeer,
+    AdminPolicy,
     CalicoGlobalNetworkPolicy,
     CalicoGlobalNetworkSet,
     CalicoNetworkPolicy,
@@ -33,8 +43,8 @@ from hermetic.audit.estate.kubernetes.policies import (
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.hops import INTERNET, POD, path_of
 from hermetic.audit.kube_findings import Objections, counted, everywhere, objections, settled
-from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy
+from hermetic.audit.workloads import trust_of
 from hermetic.errors import FactDamaged
 
 K = TypeVar("K", bound=KubernetesObject)

@@ -18,9 +18,8 @@ from hermetic.audit.estate.observation import Listing
 from hermetic.audit.evaluation import Judgement, fails
 from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
-from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy
-from hermetic.audit.workloads import pods_and_templates
+from hermetic.audit.workloads import pods_and_templates, trust_of
 from hermetic.errors import FactDamaged
 
 OF_A_CLASS = (("spec", "ingressClassName"), ("spec", "gatewayClassName"), annotation(CLASS))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from hermetic.api.public_services import names_a_service
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
-from hermetic.audit.checks.kube_services.slices import addresses_of, outside
+from hermetic.audit.checks.kube_services.targets import addresses_of, outside
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.estate.kubernetes.nodes import Node

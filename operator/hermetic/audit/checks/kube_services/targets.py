@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from hermetic.api.field_managers import annotation
 from hermetic.api.public_services import SHARED_BY_MESH, switched_on
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
-from hermetic.audit.checks.kube_services.slices import addresses_of, outside
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.estate.kubernetes.nodes import Node
@@ -19,6 +18,31 @@ from hermetic.audit.findings import Severity
 from hermetic.audit.hops import POD, path_of
 from hermetic.audit.kube_findings import counted, each_object, everywhere, never_empty, objections, settled
 from hermetic.audit.policy import Policy
+from hermetic.errors import FactDamaged
+
+
+def addresses_of(*some: Iterable[Pod] | Iterable[Node]) -> frozenset[str]:
+    """Addresses of these pods or nodes; objects that cannot be read are skipped."""
+    return frozenset(address for each in some for address in _addresses(each))
+
+
+def outside(one: EndpointSlice, policy: Policy, known: Collection[str]) -> tuple[str, ...]:
+    """The names or addresses of a slice that are outside and not in `known`. Raises FactDamaged."""
+    by_name = one.address_type == "FQDN"
+    return tuple(
+        address
+        for address in one.addresses
+        if (not is_inside(address) if by_name else policy.is_public(address)) and address not in known
+    )
+
+
+def _addresses(some: Iterable[Pod] | Iterable[Node]) -> Iterator[str]:
+    for one in some:
+        try:
+            yield from one.addresses
+        except FactDamaged:
+            continue
+
 
 # The API server writes this one, with its own address: `aks-private-api` judges whether that is public.
 # Other slices of the same Service are judged like any other.

@@ -7,6 +7,6 @@ pods.
 from __future__ import annotations
 
 from hermetic.audit.checks.family import family
-from hermetic.audit.checks.kube_workloads import endpoints, images, offline, proxies, rights, tokens
+from hermetic.audit.checks.kube_workloads import endpoints, images, offline, rights
 
-CHECKS = family(__package__ or "", endpoints, images, offline, proxies, rights, tokens)
+CHECKS = family(__package__ or "", endpoints, images, offline, rights)

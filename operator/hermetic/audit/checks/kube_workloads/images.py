@@ -12,9 +12,8 @@ from hermetic.audit.estate.kubernetes.platform import may_run_microsofts_images
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.kube_findings import counted, objections, settled
-from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy
-from hermetic.audit.workloads import pods_and_templates
+from hermetic.audit.workloads import pods_and_templates, trust_of
 
 # Registries with public pull: an image from there was pulled from outside, or will be.
 PUBLIC = frozenset(

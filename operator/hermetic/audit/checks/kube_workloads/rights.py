@@ -14,9 +14,8 @@ from hermetic.audit.evaluation import Judgement, fails
 from hermetic.audit.hops import NODE, path_of
 from hermetic.audit.host_paths import gives_the_node_away
 from hermetic.audit.node_agents import is_trusted, other_images, with_entries
-from hermetic.audit.platform_trust import trust_of
 from hermetic.audit.policy import Policy
-from hermetic.audit.workloads import each_pod
+from hermetic.audit.workloads import each_pod, trust_of
 
 # Capabilities over the network of the node, or over all of it.
 CAPABILITIES = frozenset(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hermetic.audit.checks.family import check_each
-from hermetic.audit.checks.nsg.combinations import in_words
-from hermetic.audit.checks.nsg.verdicts import path
+from hermetic.audit.checks.nsg.combinations import in_words, path
 from hermetic.audit.cluster_scope import missing
 from hermetic.audit.egress.firewall import firewall_looks
 from hermetic.audit.egress.nsg_rules import Hole, holes, sure, way_out

@@ -8,12 +8,20 @@ from dataclasses import dataclass, field
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
-from hermetic.audit.checks.nsg.combinations import in_words
-from hermetic.audit.checks.nsg.verdicts import each_surrounded, path
+from hermetic.audit.checks.nsg.combinations import each_surrounded, in_words, path
 from hermetic.audit.cluster_scope import missing
 from hermetic.audit.egress.firewall import firewall_looks
-from hermetic.audit.egress.nsg_matching import denies_every_machine, in_order, is_deny, may_match
-from hermetic.audit.egress.nsg_rules import NOT_ANSWERED, Hole, holes, passes_all, sure
+from hermetic.audit.egress.nsg_rules import (
+    NOT_ANSWERED,
+    Hole,
+    denies_every_machine,
+    holes,
+    in_order,
+    is_deny,
+    may_match,
+    passes_all,
+    sure,
+)
 from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, readable
 from hermetic.audit.egress.subnet_context import Layers, SubnetContext
 from hermetic.audit.estate.arm_ids import name_of

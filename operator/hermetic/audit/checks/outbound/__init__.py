@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from hermetic.audit.checks.family import family
-from hermetic.audit.checks.outbound import addresses, balancers, interfaces, managed_services, nat, nodes, subnet
+from hermetic.audit.checks.outbound import balancers, interfaces, managed_services, nodes, subnet
 
-CHECKS = family(__package__ or "", addresses, balancers, interfaces, managed_services, nat, nodes, subnet)
+CHECKS = family(__package__ or "", interfaces, balancers, managed_services, subnet, nodes)

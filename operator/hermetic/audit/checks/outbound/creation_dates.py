@@ -12,8 +12,7 @@ from dataclasses import replace
 
 from hermetic.api.times import timestamp
 from hermetic.audit.cluster_scope import node_group_of, scale_sets_of, subnets_by_id
-from hermetic.audit.egress.machine_dates import Created, created
-from hermetic.audit.egress.private_since import Since, Void, is_private, private_since
+from hermetic.audit.egress.private_since import Created, Since, Void, created, is_private, private_since
 from hermetic.audit.egress.subnet_context import surroundings
 from hermetic.audit.estate.arm_ids import is_below, name_of
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSet, Subnet

@@ -9,8 +9,13 @@ from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import network_ids_of, subnets_of, whole_or_unknown
 from hermetic.audit.egress.resource_lookup import everywhere, readable
 from hermetic.audit.estate.arm_ids import parent_of, same_id
-from hermetic.audit.estate.azure.firewalls import AzureFirewall, FirewallAddress
-from hermetic.audit.estate.azure.managed_services import ApplicationGateway, Bastion, DoorAddress
+from hermetic.audit.estate.azure.managed_services import (
+    ApplicationGateway,
+    AzureFirewall,
+    Bastion,
+    DoorAddress,
+    FirewallAddress,
+)
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Observation
 from hermetic.audit.evaluation import Judgement, does_not_apply, fails, passes, whatever_is_damaged

@@ -15,8 +15,8 @@ from hermetic.audit.cluster_scope import (
     whole_or_unknown,
 )
 from hermetic.audit.egress.masks import masks_of_nodes, with_masks
-from hermetic.audit.estate.azure.addresses import ScaleSetPublicAddress
 from hermetic.audit.estate.azure.aks import AgentPool
+from hermetic.audit.estate.azure.balancing import ScaleSetPublicAddress
 from hermetic.audit.estate.azure.vnet import ScaleSet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing

@@ -1,4 +1,4 @@
-"""Ways out that a subnet itself gives."""
+"""Ways out that a subnet or a network gives: default outbound access, NAT gateways, service gateways."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, network_ids_of, subnets_of, whole_or_unknown
 from hermetic.audit.egress.masks import is_masked, masked, masks_of_nodes, with_masks
-from hermetic.audit.egress.resource_lookup import everywhere
+from hermetic.audit.egress.resource_lookup import everywhere, readable
 from hermetic.audit.estate.arm_ids import name_of, same_id
-from hermetic.audit.estate.azure.balancing import ServiceGateway
-from hermetic.audit.estate.azure.vnet import Subnet
+from hermetic.audit.estate.azure.balancing import NatGateway, ServiceGateway
+from hermetic.audit.estate.azure.vnet import Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Seen
+from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.evaluation import Judgement, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.findings import Severity
 from hermetic.audit.hops import DEFAULT_OUTBOUND, INTERNET, path_of
 from hermetic.audit.policy import Policy
+from hermetic.audit.reachable_networks import each_network, each_or_none
 
 
 @check_each("subnet-default-outbound", each_subnet)
@@ -102,3 +104,86 @@ def _of_network(estate: Estate, gateway: ServiceGateway) -> Iterator[Judgement]:
 
 def _shown(value: bool | None) -> str:
     return "absent or null, which means true" if value is None else str(value).lower()
+
+
+SERVES_THE_NETWORK = """\
+Warning: connections of every subnet of the network to the internet end at once.
+az network nat gateway update --ids NAT_GATEWAY_ID --remove sourceVirtualNetwork"""
+
+
+@check("vnet-nat-gateway")
+def vnet_nat_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """The network's default gateway, or one that names the network as its source; subnets show neither."""
+    gateways = everywhere(estate, policy, NatGateway)
+    damaged: list[Observation] = []
+    sources = list(readable(gateways, lambda one: one.source_virtual_network, damaged))
+
+    def judge(seen: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+        default = seen.value.default_public_nat_gateway if seen.value is not None else None
+        found = [(gateway.id, gateway) for gateway, source in sources if source and same_id(source.id, seen.target)]
+        looks: tuple[Observation, ...] = (seen, gateways, *damaged)
+        ids = sorted(
+            {one.lower(): one for one in (*([default.id] if default else []), *(i for i, _ in found))}.values()
+        )
+        if not ids:
+            yield passes(seen.target, "NoNetworkNatGateway", "no NAT gateway serves the whole network", *looks)
+        masks = masks_of_nodes(estate)
+        for gateway in ids:
+            yield fails(
+                seen.target,
+                "NetworkNatGateway",
+                with_masks(f"NAT gateway {gateway} serves every subnet of the network", masks),
+                seen,
+                *(one for _, one in found),
+                paths=(path_of(hops.vnet(name_of(seen.target)), hops.nat_gateway(name_of(gateway)), INTERNET),),
+                fill={"NAT_GATEWAY_ID": gateway},
+                masked=bool(masks),
+            )
+
+    yield from each_network(estate, policy, judge)
+
+
+@check("natgw-inventory")
+def natgw_inventory(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Critical for a gateway that names a subnet or network of the cluster; informational for an idle one."""
+    subnets, scope = subnets_of(estate)
+    ours = {one.id.lower() for one in subnets}
+    of_nodes = {one.id.lower() for one in subnets if not one.is_for_the_api_server_only}
+    networks = {one.lower() for one in network_ids_of(estate)}
+
+    def judge(gateway: NatGateway) -> Iterator[Judgement]:
+        served = [one.id for one in gateway.subnets or ()]
+        source = gateway.source_virtual_network.id if gateway.source_virtual_network is not None else ""
+        of_ours = sorted(one for one in served if one.lower() in ours)
+        if of_ours or source.lower() in networks:
+            places = [
+                *(hops.subnet(name_of(one)) for one in of_ours),
+                *([hops.vnet(name_of(source))] if source else []),
+            ]
+            masks = masks_of_nodes(estate) if of_nodes.issuperset(one.lower() for one in of_ours) else ()
+            yield fails(
+                gateway.id,
+                "ServesTheCluster",
+                with_masks(f"it serves {', '.join(one.label for one in places)}", masks),
+                gateway,
+                paths=(path_of(one, hops.nat_gateway(gateway.name), INTERNET) for one in places),
+                remedy="" if of_ours else SERVES_THE_NETWORK,
+                fill={"SUBNET_ID": of_ours},
+                masked=bool(masks),
+            )
+        elif served or source:
+            yield passes(
+                gateway.id, "ServesOthers", "it serves other networks only", gateway, *scope, severity=Severity.INFO
+            )
+        else:
+            yield fails(
+                gateway.id,
+                "OneAssociationAway",
+                "it serves no subnet, and is one association away from a subnet of the cluster",
+                gateway,
+                severity=Severity.INFO,
+                remedy="Where nothing needs it:\naz network nat gateway delete --ids NAT_GATEWAY_ID",
+            )
+
+    gateways = everywhere(estate, policy, NatGateway)
+    yield from each_or_none(estate.cluster, gateways, judge, "no NAT gateway in our subscriptions", *scope)

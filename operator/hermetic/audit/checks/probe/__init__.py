@@ -7,6 +7,6 @@ a positive control answered before and after.
 from __future__ import annotations
 
 from hermetic.audit.checks.family import family
-from hermetic.audit.checks.probe import calls, host_plugin, machine, metadata, resolvers
+from hermetic.audit.checks.probe import calls, host_plugin, metadata, resolvers
 
-CHECKS = family(__package__ or "", calls, host_plugin, machine, metadata, resolvers)
+CHECKS = family(__package__ or "", calls, host_plugin, metadata, resolvers)

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from hermetic.audit.checks.family import family
-from hermetic.audit.checks.registries import access, data_export, identities, previews, tokens
+from hermetic.audit.checks.registries import access, data_export, identities, previews
 
-CHECKS = family(__package__ or "", access, data_export, identities, previews, tokens)
+CHECKS = family(__package__ or "", access, data_export, identities, previews)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from hermetic.audit import hops
-from hermetic.audit.bootstrap_registry import only_caches_for_aks
 from hermetic.audit.checks.family import check_each
 from hermetic.audit.estate.azure.registries import Registry, RegistryPolicies, Switch
 from hermetic.audit.estate.estate import Estate
@@ -15,7 +14,17 @@ from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, REGISTRY, path_of
 from hermetic.audit.policy import Policy
-from hermetic.audit.registry_storage_scope import each_registry
+from hermetic.audit.registry_storage_scope import each_registry, only_caches_for_aks
+
+LESSER_TIERS = {"basic", "standard"}
+
+
+def lesser_tier(seen: Seen[Registry]) -> str:
+    """The tier of a registry that is not Premium; "" for Premium, and where the tier is not known."""
+    sku = seen.value.sku if seen.value is not None else None
+    tier = (sku.name if sku is not None else None) or ""
+    return tier if tier.lower() in LESSER_TIERS else ""
+
 
 _KEPT_BY_AKS = """\
 AKS makes and reconciles this registry, and what it sets for {setting} is not documented: do not change it. \

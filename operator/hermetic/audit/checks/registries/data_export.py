@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
-from hermetic.audit.checks.registries.tiers import lesser_tier
+from hermetic.audit.checks.registries.access import lesser_tier
 from hermetic.audit.estate.arm_fields import folded
 from hermetic.audit.estate.azure.registries import CacheRule, ConnectedRegistry, Registry, RegistryWebhook, Replication
 from hermetic.audit.estate.estate import Estate

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check_each
-from hermetic.audit.checks.registries.access import export_status
-from hermetic.audit.checks.registries.tiers import lesser_tier
+from hermetic.audit.checks.registries.access import export_status, lesser_tier
 from hermetic.audit.estate.azure.registries import (
     ExportPipeline,
     Registry,

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import missing
-from hermetic.audit.egress.address_ranges import is_public
+from hermetic.audit.egress.address_ranges import is_default, is_public, network
 from hermetic.audit.egress.firewall import declared_addresses
 from hermetic.audit.egress.methods import Methods, methods_of
-from hermetic.audit.egress.prefixes import is_default, network
 from hermetic.audit.egress.routes import NextHopKind, hop_of, next_hop
 from hermetic.audit.egress.sentinels import each_sentinel, unless_locked
 from hermetic.audit.egress.service_endpoints import storage_reach

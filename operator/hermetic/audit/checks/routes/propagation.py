@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
-from hermetic.audit.checks.routes.subnet_tables import ServedTable, each_table
+from hermetic.audit.checks.routes.tables import ServedTable, each_table
 from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet
 from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
 from hermetic.audit.egress.routes import NextHopKind
@@ -16,9 +16,8 @@ from hermetic.audit.estate.azure.vnet import Peering, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.evaluation import Judgement, fails, passes
-from hermetic.audit.gateway_finding import gateways_in
+from hermetic.audit.gateway_finding import gateways_in, hub_connections, joins
 from hermetic.audit.hops import INTERNET, Hop, path_of
-from hermetic.audit.hub_connections import hub_connections, joins
 from hermetic.audit.policy import Policy
 from hermetic.audit.topology import PlaceKind
 

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from hermetic.audit.checks.family import family
-from hermetic.audit.checks.sinks import captures, machines, settings
+from hermetic.audit.checks.sinks import machines, settings
 
-CHECKS = family(__package__ or "", captures, machines, settings)
+CHECKS = family(__package__ or "", settings, machines)

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermetic.audit import hops
 from hermetic.audit.checks.family import check
-from hermetic.audit.cluster_scope import network_ids_of, networks_of, subnets_of, whole_or_unknown
+from hermetic.audit.cluster_scope import (
+    cluster_of,
+    network_ids_of,
+    networks_of,
+    node_group_of,
+    subnets_of,
+    whole_or_unknown,
+)
 from hermetic.audit.egress.balancers import balancers_of
-from hermetic.audit.egress.nic_security_groups import attached
-from hermetic.audit.egress.resource_lookup import readable
-from hermetic.audit.estate.arm_ids import name_of
-from hermetic.audit.estate.azure.diagnostics import DiagnosticSetting
-from hermetic.audit.estate.azure.flow_logs import FlowLog
+from hermetic.audit.egress.nsg_reachability import attached
+from hermetic.audit.egress.resource_lookup import in_home_subscriptions, readable
+from hermetic.audit.estate.arm_ids import is_below, name_of
+from hermetic.audit.estate.azure.diagnostics import CaptureLocation, DiagnosticSetting, FlowLog, PacketCapture
+from hermetic.audit.estate.azure.effective import NetworkWatcher
 from hermetic.audit.estate.azure.storage import StorageAccount
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation
+from hermetic.audit.estate.observation import Observation, merged
 from hermetic.audit.estate.questions import Trouble
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.findings import Severity
 from hermetic.audit.hops import Hop, path_of
 from hermetic.audit.policy import Policy
+from hermetic.audit.reachable_networks import each_or_none
 from hermetic.audit.registry_storage_scope import account_ids, registry_ids
 from hermetic.audit.topology import PlaceKind
 
@@ -120,3 +130,35 @@ def _sent(estate: Estate, policy: Policy, resource: str, sinks: list[tuple[str, 
 def _sink(word: str) -> Hop:
     kind = PlaceKind.STORAGE if word == "storage account" else PlaceKind.OTHER
     return Hop(kind, f"{word} of another subscription")
+
+
+@check("packet-capture")
+def packet_capture(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Captures, in the cluster's region, whose target is a machine or scale set of the node resource group."""
+    cluster, watchers = cluster_of(estate), in_home_subscriptions(estate, policy, NetworkWatcher)
+    region = _region(cluster.value.location) if cluster.value is not None else ""
+    here = [one for one in watchers if not region or _region(one.location) in {region, ""}]
+    captures = merged(estate.cluster, *(estate.every(PacketCapture, one.id) for one in here))
+    group = node_group_of(estate)
+    ours = captures.where(lambda one: not one.target or not group or is_below(one.target, group))
+    none = "no packet capture of a node"
+    yield from each_or_none(estate.cluster, ours, lambda one: _capture(estate, policy, one), none, watchers, cluster)
+
+
+def _region(location: str) -> str:
+    return location.replace(" ", "").lower()
+
+
+def _capture(estate: Estate, policy: Policy, capture: PacketCapture) -> Iterator[Judgement]:
+    kept = capture.storage_location or CaptureLocation()
+    ours = (estate.cluster, *network_ids_of(estate))
+    account = kept.storage_id or kept.storage_path or ""
+    if not capture.target:
+        yield cannot_say(capture.id, "TargetNotNamed", "the capture does not name its target", capture)
+    elif account and not policy.owns(account, *ours):
+        words = f"packets of {name_of(capture.target)} are kept at {account}, which is not ours"
+        path = path_of(name_of(capture.target), "packet capture", hops.storage("storage of others"))
+        yield fails(capture.id, "CaptureSentAway", words, capture, paths=(path,))
+    else:
+        words = f"packets of {name_of(capture.target)} are captured, and kept at {account or 'the machine itself'}"
+        yield fails(capture.id, "Captured", words, capture, severity=Severity.MEDIUM)

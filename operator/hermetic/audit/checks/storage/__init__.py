@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from hermetic.audit.checks.family import family
-from hermetic.audit.checks.storage import accounts, data_export, shares
+from hermetic.audit.checks.storage import accounts, shares
 
-CHECKS = family(__package__ or "", accounts, data_export, shares)
+CHECKS = family(__package__ or "", accounts, shares)

@@ -6,14 +6,17 @@ from collections.abc import Iterator
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check_each
-from hermetic.audit.estate.azure.storage import AccountRules, StorageAccount
+from hermetic.audit.cluster_scope import network_ids_of
+from hermetic.audit.estate.arm_ids import is_arm_id, same_id
+from hermetic.audit.estate.azure.storage import AccountRules, BlobService, LocalUser, ReplicationPolicy, StorageAccount
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Seen
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
+from hermetic.audit.estate.observation import Missing, Seen
+from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, unreadable
 from hermetic.audit.findings import Severity
-from hermetic.audit.hops import INTERNET, STORAGE, path_of
+from hermetic.audit.hops import INTERNET, POD, STORAGE, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.registry_storage_scope import each_account
+from hermetic.errors import FactDamaged
 
 PERIMETER = "securedbyperimeter"
 CLOSED = {"disabled", PERIMETER}
@@ -114,3 +117,98 @@ def _switches(account: StorageAccount) -> Iterator[str]:
             yield f"{field} is {'absent, which may mean true' if value is None else 'true'}"
     if account.is_sftp_enabled:
         yield "isSftpEnabled is true"
+
+
+# Kinds without object replication, which Azure offers for blobs only.
+WITHOUT_REPLICATION = {"filestorage", "storage"}
+# Azure serves websites from general-purpose v2 accounts and premium block blob accounts only.
+WITHOUT_WEBSITE = {"filestorage", "storage", "blobstorage"}
+
+
+@check_each("storage-replication", each_account)
+def storage_replication(estate: Estate, policy: Policy, seen: Seen[StorageAccount]) -> Iterator[Judgement]:
+    """High where blobs are copied to an account that is not known to be ours, medium where it is."""
+    kind = (seen.value.kind if seen.value is not None else None) or ""
+    if kind.lower() in WITHOUT_REPLICATION:
+        words = f"an account of kind {kind} replicates no objects"
+        yield does_not_apply(seen.target, "NoReplication", words, seen)
+    else:
+        yield from _replication(estate, policy, seen)
+
+
+def _replication(estate: Estate, policy: Policy, seen: Seen[StorageAccount]) -> Iterator[Judgement]:
+    every = estate.every(ReplicationPolicy, seen.target)
+    copies, odd = list[tuple[str, str]](), list[Missing]()
+    for one in every:
+        try:
+            source, destination = one.source_account or "", one.destination_account or ""
+        except FactDamaged as broken:
+            odd.append(unreadable(broken))
+            continue
+        if not _is(destination, seen) or _is(source, seen):
+            copies.append((one.name, destination))
+    for name, destination in copies:
+        ours = is_arm_id(destination) and policy.owns(destination, estate.cluster, *network_ids_of(estate))
+        words = f"policy {name} replicates objects to {destination or 'an account that is not named'}"
+        yield fails(
+            seen.target,
+            "Replicated" if ours else "ReplicatedBeyond",
+            f"{words}, which is not looked at" if ours else words,
+            seen,
+            every,
+            paths=(path_of(POD, STORAGE, "replication", "other account"),),
+            severity=Severity.MEDIUM if ours else None,
+            fill={"RULE_NAME": name},
+        )
+    for damage in odd:
+        yield cannot_say(seen.target, "Unreadable", damage.problem.detail, damage)
+    if not (copies or odd):
+        yield passes(seen.target, "NotReplicated", "no object is replicated from it", seen, every)
+
+
+def _is(account: str, seen: Seen[StorageAccount]) -> bool:
+    """Whether the id or name in a policy is this account's."""
+    name = (seen.value.name if seen.value is not None else "").lower()
+    return same_id(account, seen.target) or (bool(name) and account.lower() == name)
+
+
+@check_each("storage-local-users", each_account)
+def storage_local_users(estate: Estate, _policy: Policy, seen: Seen[StorageAccount]) -> Iterator[Judgement]:
+    """SFTP users; with SFTP or local users off, none of them can sign in."""
+    account = seen.value
+    if account is None or not account.is_sftp_enabled:
+        yield passes(seen.target, "NoSftp", "SFTP is off, and local users sign in by nothing else", seen)
+    elif account.is_local_user_enabled is False:
+        yield passes(seen.target, "LocalUsersOff", "local users are turned off", seen)
+    else:
+        users = estate.every(LocalUser, seen.target)
+        names = ", ".join(one.name or "one without a name" for one in users)
+        if names:
+            words = f"local users sign in by SFTP, without Entra ID: {names}"
+            path = path_of(POD, STORAGE, "sftp user")
+            fill = {"RULE_NAME": [one.name for one in users if one.name]}
+            yield fails(seen.target, "LocalUsers", words, seen, users, paths=(path,), fill=fill)
+        else:
+            yield passes(seen.target, "NoUser", "SFTP is on, and no local user is there", seen, users)
+
+
+@check_each("storage-static-website", each_account)
+def storage_static_website(estate: Estate, _policy: Policy, seen: Seen[StorageAccount]) -> Iterator[Judgement]:
+    """High where the site is reachable from the internet now, medium where disabled public access prevents it."""
+    account = seen.value
+    kind = (account.kind if account is not None else None) or ""
+    if kind.lower() in WITHOUT_WEBSITE:
+        yield does_not_apply(seen.target, "NoWebsite", f"an account of kind {kind} serves no website", seen)
+        return
+    service = estate.one(BlobService, f"{seen.target}/blobServices/default")
+    site = service.value.static_website if service.value is not None else None
+    if site is None or site.enabled is None:
+        words = "the answer does not say whether the account serves a static website"
+        yield cannot_say(seen.target, "NotSaid", words, service)
+    elif not site.enabled:
+        yield passes(seen.target, "WebsiteOff", "the account serves no static website", seen, service)
+    else:
+        is_closed = account is not None and (account.public_network_access or "").lower() in CLOSED
+        words = "what lies in $web is served without a login" + ("; public access is off" if is_closed else "")
+        severity, path = None if is_closed else Severity.HIGH, path_of(POD, STORAGE, "static website", INTERNET)
+        yield fails(seen.target, "Website", words, seen, service, paths=(path,), severity=severity)

@@ -8,10 +8,10 @@ from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.cluster_scope import missing, network_ids_of, whole_or_unknown
 from hermetic.audit.egress.address_ranges import Space, is_public, space, union, without
-from hermetic.audit.egress.prefixes import network as prefix_of
+from hermetic.audit.egress.address_ranges import network as prefix_of
 from hermetic.audit.egress.subnet_context import network_space
 from hermetic.audit.estate.arm_ids import name_of, parent_of
-from hermetic.audit.estate.azure.gateways import (
+from hermetic.audit.estate.azure.routing import (
     LearnedRoute,
     LearnedRoutes,
     VirtualNetworkGateway,

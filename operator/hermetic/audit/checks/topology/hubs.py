@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
-from hermetic.audit.egress.prefixes import is_default
-from hermetic.audit.egress.prefixes import network as prefix_of
+from hermetic.audit.egress.address_ranges import is_default
+from hermetic.audit.egress.address_ranges import network as prefix_of
 from hermetic.audit.egress.routes import next_hop
 from hermetic.audit.estate.arm_ids import name_of
-from hermetic.audit.estate.azure.hubs import HubRoutes
+from hermetic.audit.estate.azure.routing import HubRoutes
 from hermetic.audit.estate.azure.vnet import Peering, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
 from hermetic.audit.evaluation import Judgement, fails, whatever_is_damaged
+from hermetic.audit.gateway_finding import Joined, hub_connections, joins
 from hermetic.audit.hops import INTERNET, path_of
-from hermetic.audit.hub_connections import Joined, hub_connections, joins
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network, each_or_none
 

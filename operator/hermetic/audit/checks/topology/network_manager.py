@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check_each
-from hermetic.audit.checks.topology.locked_node_group import Applied, applied_in_graph, rules_of
 from hermetic.audit.cluster_scope import missing, subnets_of
 from hermetic.audit.egress.address_ranges import is_public
+from hermetic.audit.egress.address_ranges import network as prefix_of
 from hermetic.audit.egress.firewall import firewall_looks
-from hermetic.audit.egress.prefixes import network as prefix_of
+from hermetic.audit.egress.resource_lookup import readable
 from hermetic.audit.egress.subnet_context import surroundings
 from hermetic.audit.estate.arm_ids import is_below, name_of
 from hermetic.audit.estate.azure.graph import AdminRulesInGraph, ConnectivityInGraph
 from hermetic.audit.estate.azure.network_manager import (
     AdminAddress,
+    AdminRuleCollection,
     EffectiveAdminRules,
     EffectiveConnectivity,
+    HeldAdminRule,
     SecurityAdminRule,
 )
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
@@ -30,6 +32,33 @@ from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, what
 from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network
+
+_SNAPSHOT = re.compile(r"/snapshots/[^/]+/?$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """Configurations applied to a network (ids without the snapshot), the rows that name them, unreadable rows."""
+
+    configurations: tuple[str, ...]
+    looks: tuple[Observation, ...]
+    damaged: tuple[Observation, ...]
+
+
+def applied_in_graph(estate: Estate, kind: type[ConnectivityInGraph | AdminRulesInGraph], network: str) -> Applied:
+    """The configurations that the rows of this network name."""
+    damaged: list[Observation] = []
+    rows = list(readable(estate.every(kind, network), lambda row: row.applied, damaged))
+    found = {_SNAPSHOT.sub("", one.id): None for _, applied in rows for one in applied}
+    return Applied(tuple(found), tuple(row for row, _ in rows), tuple(damaged))
+
+
+def rules_of(estate: Estate, configuration: str) -> tuple[tuple[HeldAdminRule, ...], tuple[Observation, ...]]:
+    """The current admin rules of a configuration; those of the deployed snapshot may differ."""
+    collections = estate.every(AdminRuleCollection, configuration)
+    listings = [estate.every(HeldAdminRule, one.id) for one in collections]
+    return tuple(rule for listing in listings for rule in listing), (collections, *listings)
+
 
 P = TypeVar("P", EffectiveConnectivity, EffectiveAdminRules)
 

@@ -8,11 +8,10 @@ from enum import Enum
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import ScopedSubnet, peerings_of, subnets_of, whole_or_unknown
-from hermetic.audit.egress.machine_egress import ways_out
-from hermetic.audit.egress.machines import Interface, RelayMachine, machines_of
-from hermetic.audit.egress.nsg_matching import Direction
+from hermetic.audit.egress.address_ranges import networks
+from hermetic.audit.egress.machines import Interface, RelayMachine, machines_of, ways_out
 from hermetic.audit.egress.nsg_reachability import Trip, stops_all
-from hermetic.audit.egress.prefixes import networks
+from hermetic.audit.egress.nsg_rules import Direction
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.azure.vnet import Subnet

@@ -5,23 +5,176 @@ from __future__ import annotations
 from typing import Any
 
 from hermetic.audit.estate.arm_fields import FreeMap
-from hermetic.audit.estate.azure.aks_profiles import (
-    AddOn,
-    ApiServerAccess,
-    BootstrapProfile,
-    HostedSystem,
-    HttpProxy,
-    IngressProfile,
-    MeshProfile,
-    MetricsProfile,
-    NetworkProfile,
-    NodeGroupProfile,
-    Provisioning,
-    SecurityProfile,
-    UpgradeProfile,
-)
 from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE
 from hermetic.audit.estate.resource import Part, Resource, arm
+
+
+class OutboundAddresses(Part):
+    """Public addresses that a cluster's outbound traffic uses."""
+
+    effective_outbound_ips: list[dict[str, Any]] | None = None
+
+
+class Enabled(Part):
+    """A feature that is on or off."""
+
+    enabled: bool | None = None
+
+
+class AdvancedNetworking(Part):
+    """Advanced Container Networking Services."""
+
+    enabled: bool | None = None
+    security: Enabled | None = None
+
+
+class NatGatewayProfile(OutboundAddresses):
+    """natGatewayProfile of a cluster: a gateway that AKS creates; Standard or StandardV2."""
+
+    sku: str | None = None
+
+
+class LoadBalancerProfile(OutboundAddresses):
+    backend_pool_type: str | None = None
+    """nodeIP or nodeIPConfiguration; open."""
+
+
+class NetworkProfile(Part):
+    """networkProfile of a cluster; every string is open."""
+
+    outbound_type: str | None = None
+    network_plugin: str | None = None
+    network_policy: str | None = None
+    ip_families: list[str] | None = None
+    pod_cidr: str | None = None
+    pod_cidrs: list[str] | None = None
+    load_balancer_profile: LoadBalancerProfile | None = None
+    nat_gateway_profile: NatGatewayProfile | None = None
+    static_egress_gateway_profile: Enabled | None = None
+    advanced_networking: AdvancedNetworking | None = None
+
+
+class BootstrapProfile(Part):
+    """The source of the nodes' images: Direct (Microsoft's public registry) or Cache (a registry of ours)."""
+
+    artifact_source: str | None = None
+    container_registry_id: str | None = None
+
+
+class HttpProxy(Part):
+    """The HTTP proxy that AKS configures on nodes and in pods."""
+
+    enabled: bool | None = None
+    http_proxy: str | None = None
+    https_proxy: str | None = None
+
+
+class AddOn(Part):
+    enabled: bool | None = None
+
+
+class NginxIngress(Part):
+    """AnnotationControlled, External, Internal or None; absent creates a public load balancer."""
+
+    default_ingress_controller_type: str | None = None
+
+
+class GatewayApi(Part):
+    """A controller of the Gateway API: Enabled or Disabled."""
+
+    mode: str | None = None
+
+
+class GatewayApis(Part):
+    """Controllers of the Gateway API that application routing runs."""
+
+    app_routing_istio: GatewayApi | None = None
+
+
+class AppRouting(Part):
+    """The application routing add-on; its Gateway API is enabled separately."""
+
+    enabled: bool | None = None
+    nginx: NginxIngress | None = None
+    gateway_api_implementations: GatewayApis | None = None
+
+
+class IngressProfile(Part):
+    web_app_routing: AppRouting | None = None
+    application_load_balancer: Enabled | None = None
+
+
+class AksMeshGateway(Part):
+    """An ingress or egress gateway of the service mesh; `mode` is Internal or External."""
+
+    enabled: bool | None = None
+    mode: str | None = None
+    name: str | None = None
+
+
+class MeshComponents(Part):
+    ingress_gateways: list[AksMeshGateway] | None = None
+    egress_gateways: list[AksMeshGateway] | None = None
+
+
+class Istio(Part):
+    components: MeshComponents | None = None
+
+
+class MeshProfile(Part):
+    """serviceMeshProfile of a cluster: Istio or Disabled."""
+
+    mode: str | None = None
+    istio: Istio | None = None
+
+
+class Defender(Part):
+    """The sensor of Defender."""
+
+    security_monitoring: Enabled | None = None
+
+
+class SecurityProfile(Part):
+    """securityProfile of a cluster: the parts that send data."""
+
+    defender: Defender | None = None
+
+
+class MetricsProfile(Part):
+    cost_analysis: Enabled | None = None
+
+
+class UpgradeProfile(Part):
+    node_os_upgrade_channel: str | None = None
+
+
+class NodeGroupProfile(Part):
+    """nodeResourceGroupProfile of a cluster: ReadOnly or Unrestricted."""
+
+    restriction_level: str | None = None
+
+
+class ApiServerAccess(Part):
+    subnet_id: str | None = None
+    enable_private_cluster: bool | None = None
+    enable_private_cluster_public_fqdn: bool | None = None
+    enable_vnet_integration: bool | None = None
+    authorized_ip_ranges: list[str] | None = None
+    disable_run_command: bool | None = None
+
+
+class Provisioning(Part):
+    """nodeProvisioningProfile of a cluster: Auto or Manual; absent means Manual."""
+
+    mode: str | None = None
+
+
+class HostedSystem(Part):
+    """hostedSystemProfile of a cluster: system nodes that AKS hosts, in subnets that no pool names."""
+
+    enabled: bool | None = None
+    system_node_subnet_id: str | None = None
+    node_subnet_id: str | None = None
 
 
 class LocalDns(Part):

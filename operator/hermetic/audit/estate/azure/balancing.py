@@ -1,8 +1,8 @@
-"""Load balancers and the gateways that do source address translation."""
+"""Load balancers, gateways that do source address translation, and public addresses."""
 
 from __future__ import annotations
 
-from hermetic.audit.estate.azure.versions import NETWORK
+from hermetic.audit.estate.azure.versions import NETWORK, SCALE_SET_CHILDREN
 from hermetic.audit.estate.azure.vnet import Sku
 from hermetic.audit.estate.resource import Part, Reference, Resource, arm
 
@@ -95,3 +95,25 @@ class ServiceGateway(Resource):
     """Give individual pods a public source address."""
 
     virtual_network: Reference | None = None
+
+
+@arm("Microsoft.Network/publicIPAddresses", NETWORK)
+class PublicAddress(Resource):
+    ip_address: str | None = None
+    ip_configuration: Reference | None = None
+    nat_gateway: Reference | None = None
+
+
+@arm("Microsoft.Network/publicIPPrefixes", NETWORK)
+class PublicPrefix(Resource):
+    ip_prefix: str | None = None
+    nat_gateway: Reference | None = None
+    load_balancer_frontend_ip_configuration: Reference | None = None
+
+
+@arm("Microsoft.Compute/virtualMachineScaleSets/publicipaddresses", SCALE_SET_CHILDREN)
+class ScaleSetPublicAddress(Resource):
+    """A public address that an instance of a scale set has now, independent of the scale set's model."""
+
+    ip_address: str | None = None
+    ip_configuration: Reference | None = None

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 from hermetic.audit.estate.arm_fields import FreeMap, spelling
-from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE
+from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE, MANAGED_IDENTITY
 from hermetic.audit.estate.questions import Body
-from hermetic.audit.estate.resource import Resource, arm
+from hermetic.audit.estate.resource import Part, Resource, arm
 
 OBJECT_IDS = frozenset({"objectid", "principalid"})
 HOLDERS = frozenset(
@@ -62,3 +62,30 @@ def _below(key: str, inner: Any, path: tuple[str, ...]) -> Iterator[tuple[str, s
         yield ".".join((*path, key)), None
     else:
         yield from _named(inner, path if name == "properties" else (*path, key))
+
+
+@arm("Microsoft.ManagedIdentity/userAssignedIdentities", MANAGED_IDENTITY)
+class UserAssignedIdentity(Resource):
+    principal_id: str | None = None
+
+
+@arm("Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials", MANAGED_IDENTITY)
+class FederatedCredential(Resource):
+    """The issuer that it trusts."""
+
+    issuer: str | None = None
+    subject: str | None = None
+
+
+class OidcIssuer(Part):
+    """oidcIssuerProfile of a cluster: the issuer of its service account tokens for verifiers outside of it."""
+
+    enabled: bool | None = None
+    issuer_url: str | None = None
+
+
+@arm("Microsoft.ContainerService/managedClusters", CONTAINER_SERVICE)
+class IssuingCluster(Resource):
+    """The cluster, read for its token issuer alone."""
+
+    oidc_issuer_profile: OidcIssuer | None = None

@@ -86,3 +86,17 @@ class ScopeModes(AccessModes):
 class MonitorScope(Resource):
     access_mode_settings: ScopeModes | None = None
     private_endpoint_connections: list[ConsumerConnection] | None = None
+
+
+class PolicyDefinition(Part):
+    """The resources of one service: accounts, or whole groups, subscriptions and aliases."""
+
+    service: str | None = None
+    service_resources: list[str] | None = None
+
+
+@arm("Microsoft.Network/serviceEndpointPolicies", NETWORK)
+class ServiceEndpointPolicy(Resource):
+    service_endpoint_policy_definitions: list[PolicyDefinition] | None = None
+    service_alias: str | None = None
+    contextual_service_endpoint_policies: list[str] | None = None

@@ -1,11 +1,11 @@
-"""Storage accounts, and file shares without an account."""
+"""Storage accounts, file shares without an account, disks and their snapshots."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from hermetic.audit.estate.azure.private_link import ConsumerConnection
-from hermetic.audit.estate.azure.versions import BLOB_SERVICES, FILE_SHARES, STORAGE
+from hermetic.audit.estate.azure.versions import BLOB_SERVICES, DISKS, FILE_SHARES, STORAGE
 from hermetic.audit.estate.resource import Part, Reference, Resource, arm
 
 
@@ -83,4 +83,40 @@ class FileShare(Resource):
     public_network_access: str | None = None
     public_access_properties: PublicAccess | None = None
     nfs_protocol_properties: NfsProperties | None = None
+    private_endpoint_connections: list[ConsumerConnection] | None = None
+
+
+class Exportable(Resource):
+    """The common fields of disks and snapshots: who may get a link (SAS) to all their data.
+
+    network_access_policy: AllowAll where absent, AllowPrivate through a disk access, DenyAll. public_network_access:
+    Disabled restricts AllowAll. disk_state: ActiveSAS while a link is valid.
+    """
+
+    network_access_policy: str | None = None
+    public_network_access: str | None = None
+    disk_access_id: str | None = None
+    disk_state: str | None = None
+
+
+@arm("Microsoft.Compute/disks", DISKS)
+class Disk(Exportable):
+    os_type: str | None = None
+    managed_by: str | None = None
+    """The VM that it is attached to."""
+
+
+class CreationData(Part):
+    source_resource_id: str | None = None
+
+
+@arm("Microsoft.Compute/snapshots", DISKS)
+class DiskSnapshot(Exportable):
+    creation_data: CreationData | None = None
+
+
+@arm("Microsoft.Compute/diskAccesses", DISKS)
+class DiskAccess(Resource):
+    """The targets of private endpoints to disks."""
+
     private_endpoint_connections: list[ConsumerConnection] | None = None

@@ -273,3 +273,27 @@ class ScaleSet(Resource):
         return tuple(
             dict.fromkeys(one.subnet.id for nic in self.nics for one in nic.ip_configurations if one.subnet is not None)
         )
+
+
+class InhabitedSubnet(Part):
+    """`ip_configurations` are children of interfaces, gateways, firewalls, balancers; of Compute for scale sets."""
+
+    id: str = ""
+    delegations: list[Delegation] | None = None
+    ip_configurations: list[Reference] | None = None
+    private_endpoints: list[Reference] | None = None
+
+    @property
+    def inhabitant_ids(self) -> tuple[str, ...]:
+        """Ids of ip_configurations and private endpoints; empty for a delegated subnet, whose service manages them."""
+        if self.delegations:
+            return ()
+        return tuple(one.id for one in (*(self.ip_configurations or ()), *(self.private_endpoints or ())))
+
+
+@arm("Microsoft.Network/virtualNetworks", NETWORK)
+class InhabitedNetwork(Resource):
+    """The answer that `VirtualNetwork` also reads. It has its peerings too."""
+
+    subnets: list[InhabitedSubnet] | None = None
+    virtual_network_peerings: list[Reference] | None = None

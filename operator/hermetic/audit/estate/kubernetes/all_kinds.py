@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hermetic.audit.estate.kubernetes import (
-    admin_policies,
     alternative_paths,
     calls,
     mesh,
@@ -12,8 +11,8 @@ from hermetic.audit.estate.kubernetes import (
     policies,
     routes,
     services,
-    storage,
     templates,
+    volumes,
 )
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
 from hermetic.audit.estate.kubernetes.nodes import AksNodeClass, Namespace
@@ -25,7 +24,6 @@ NODE_LOCAL_DNS = "kube-system/node-local-dns"
 
 # naming them fills DECLARED
 MODULES = (
-    admin_policies,
     alternative_paths,
     calls,
     mesh,
@@ -34,8 +32,8 @@ MODULES = (
     policies,
     routes,
     services,
-    storage,
     templates,
+    volumes,
 )
 KINDS: tuple[type[KubernetesObject], ...] = tuple(DECLARED)
 BY_TYPE = {kind.TYPE.lower(): kind for kind in KINDS}

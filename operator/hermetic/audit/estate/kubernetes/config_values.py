@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from hermetic.audit.estate.kubernetes.environment import ENDPOINTS, HUB_KEYS, NOT_KEPT, PROXIES, VALUES_READ
-from hermetic.audit.estate.kubernetes.external_hosts import host_outside, outside
+from hermetic.audit.estate.kubernetes.names import host_outside, outside
 
 ADDRESS_NOT_KEPT = f"{NOT_KEPT}://"
 """Stands for an address inside the cluster or its private networks."""

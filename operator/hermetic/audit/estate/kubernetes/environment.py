@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hermetic.audit.estate.arm_fields import FreeMap
-from hermetic.audit.estate.kubernetes.external_hosts import host_outside, outside
+from hermetic.audit.estate.kubernetes.names import host_outside, outside
 from hermetic.audit.estate.kubernetes.objects import Trimmed
 from hermetic.audit.estate.resource import Part
 

@@ -2,10 +2,88 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 from hermetic.api import ip_ranges
-from hermetic.audit.estate.kubernetes.private_zones import is_of_private_link
+from hermetic.api.ip_ranges import is_address
+
+_LABEL = ".privatelink."
+
+_PUBLIC = """
+adf.azure.com agentsvc.azure-automation.net analysis.windows.net analytics.cosmos.azure.com
+api.adu.microsoft.com api.azureml.ms attest.azure.net azconfig.io azure-api.net azure-automation.net
+azure-devices-provisioning.net azure-devices.net azure.com azurecr.io azuredatabricks.net azurehdinsight.net
+azurehealthcareapis.com azureiotcentral.com azurestaticapps.net azuresynapse.net azurewebsites.net batch.azure.com
+blob.core.windows.net cassandra.cosmos.azure.com cognitiveservices.azure.com database.windows.net
+datafactory.azure.net dev.azuresynapse.net developer.azure-api.net dfs.core.windows.net dicom.azurehealthcareapis.com
+digitaltwins.azure.net directline.botframework.com documents.azure.com dp.kubernetesconfiguration.azure.com
+eventgrid.azure.net fhir.azurehealthcareapis.com file.core.windows.net grafana.azure.com gremlin.cosmos.azure.com
+guestconfiguration.azure.com his.arc.azure.com managedhsm.azure.net mariadb.database.azure.com media.azure.net
+mongo.cosmos.azure.com mongocluster.cosmos.azure.com monitor.azure.com mysql.database.azure.com notebooks.azure.net
+ods.opinsights.azure.com oms.opinsights.azure.com openai.azure.com pbidedicated.windows.net
+postgres.cosmos.azure.com postgres.database.azure.com prod.migration.windowsazure.com purview.azure.com
+purviewstudio.azure.com queue.core.windows.net redis.azure.net redis.cache.windows.net
+redisenterprise.cache.azure.net search.windows.net service.signalr.net servicebus.windows.net services.ai.azure.com
+siterecovery.windowsazure.com sql.azuresynapse.net table.core.windows.net table.cosmos.azure.com
+tip1.powerquery.microsoft.com token.botframework.com ts.eventgrid.azure.net vaultcore.azure.net web.core.windows.net
+webpubsub.azure.com workspace.azurehealthcareapis.com wvd.microsoft.com afs.azure.net
+"""
+_US_GOVERNMENT = """
+adx.monitor.azure.us agentsvc.azure-automation.us api.ml.azure.us azconfig.azure.us azure-automation.us
+azure-devices-provisioning.us azure-devices.us azurecr.us azurehdinsight.us azurewebsites.us
+batch.usgovcloudapi.net blob.core.usgovcloudapi.net cognitiveservices.azure.us database.usgovcloudapi.net
+dfs.core.usgovcloudapi.net documents.azure.us file.core.usgovcloudapi.net mariadb.database.usgovcloudapi.net
+monitor.azure.us mysql.database.usgovcloudapi.net notebooks.usgovcloudapi.net ods.opinsights.azure.us
+oms.opinsights.azure.us openai.azure.us postgres.database.usgovcloudapi.net queue.core.usgovcloudapi.net
+redis.cache.usgovcloudapi.net search.windows.us servicebus.usgovcloudapi.net servicebus.windows.us
+siterecovery.windowsazure.us table.core.usgovcloudapi.net vaultcore.usgovcloudapi.net web.core.usgovcloudapi.net
+wvd.azure.us
+"""
+_CHINA = """
+adf.azure.cn afs.azure.cn api.ml.azure.cn azconfig.azure.cn azure-automation.cn azure-devices-provisioning.cn
+azure-devices.cn azurecr.cn azurehdinsight.cn batch.chinacloudapi.cn blob.core.chinacloudapi.cn
+cassandra.cosmos.azure.cn chinacloudsites.cn cognitiveservices.azure.cn database.chinacloudapi.cn
+datafactory.azure.cn dfs.core.chinacloudapi.cn documents.azure.cn eventgrid.azure.cn file.core.chinacloudapi.cn
+gremlin.cosmos.azure.cn mariadb.database.chinacloudapi.cn mongo.cosmos.azure.cn monitor.azure.cn
+mysql.database.chinacloudapi.cn notebooks.chinacloudapi.cn postgres.database.chinacloudapi.cn
+queue.core.chinacloudapi.cn redis.cache.chinacloudapi.cn servicebus.chinacloudapi.cn signalr.azure.cn
+table.core.chinacloudapi.cn table.cosmos.azure.cn vaultcore.azure.cn web.core.chinacloudapi.cn wvd.azure.cn
+"""
+# privatelink.REGION.…: one more label, assigned by Azure.
+_BY_REGION = """
+azmk8s.io azurecontainerapps.io azurestaticapps.net backup.windowsazure.com database.windows.net kusto.windows.net
+prometheus.monitor.azure.com backup.windowsazure.us cx.aks.containerservice.azure.us database.usgovcloudapi.net
+cx.prod.service.azk8s.cn kusto.windows.cn
+"""
+
+_ZONES = frozenset(f"{_PUBLIC} {_US_GOVERNMENT} {_CHINA}".split())
+_REGIONAL_ZONES = frozenset(_BY_REGION.split())
+# Names of Azure outside the private link zones: of services that have such a zone, or of their sign-in.
+_BESIDE = """
+login.microsoftonline.com login.microsoftonline.us login.partner.microsoftonline.cn login.chinacloudapi.cn
+sts.windows.net vault.azure.net vault.usgovcloudapi.net vault.azure.cn management.azure.com
+management.usgovcloudapi.net management.chinacloudapi.cn
+"""
+_SERVICES = (_ZONES | frozenset(_BESIDE.split())) - {"azure.com"}
+
+
+def is_of_azure(name: str) -> bool:
+    """Whether a name in lower case, without the last dot, belongs to a service of Azure.
+
+    Such a name may resolve to a private endpoint: whether it does, and whose service it is, the Azure checks decide.
+    """
+    labels = name.split(".")
+    endings = {".".join(labels[start:]) for start in range(len(labels))}
+    return bool(endings & _SERVICES) or bool(endings & _REGIONAL_ZONES)
+
+
+def is_of_private_link(name: str) -> bool:
+    """Whether a name in lower case, without the last dot, is one of these zones or below it."""
+    _, label, zone = f".{name}".rpartition(_LABEL)
+    return bool(label) and (zone in _ZONES or zone.partition(".")[2] in _REGIONAL_ZONES)
+
 
 _INSIDE_THE_CLUSTER = (".svc", ".svc.cluster.local", ".cluster.local", ".pod.cluster.local")
 # Names that no public resolver answers for: RFC 8375, 6762, 2606, 6761, and ICANN's reservation for private use.
@@ -29,3 +107,52 @@ def is_inside(host: str) -> bool:
     if "." not in name:
         return True
     return name.endswith((*_INSIDE_THE_CLUSTER, *_PRIVATE_ZONES)) or is_of_private_link(name)
+
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*$")
+_REST = re.compile(r"[^\s'\"<>,;]+")
+_MARK = "://"
+# Longer than any scheme, and than any host with credentials before it. A text may be one word of a megabyte.
+_BEFORE, _AFTER = 64, 2048
+_HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?\.?)(:\d+)?(?=[/?#]|$)")
+# Schemes of internet services whose name is not a host: a bucket, a repository of a model hub.
+_NO_HOSTS = frozenset({"s3", "s3a", "gs", "hf", "r2", "oss", "cos", "modelscope", "ngc", "wandb", "kaggle"})
+# Schemes without another machine.
+_LOCAL = frozenset({"file", "unix", "unixgram", "tokenizer", "inproc", "ipc", "jdbc", "data", "urn"})
+
+
+def outside(text: str) -> Iterator[str]:
+    """ "https://api.example.com" for every external URL in a text."""
+    for scheme, rest in _urls(text):
+        found = _HOST.match(rest.rpartition("@")[2] if "@" in rest.split("/")[0] else rest)
+        if scheme in _LOCAL or found is None:
+            continue
+        if scheme in _NO_HOSTS or is_outside(found["host"]):
+            yield f"{scheme}://{found['host']}"
+
+
+def _urls(text: str) -> Iterator[tuple[str, str]]:
+    """(Scheme, text after the two slashes) of every URL, in linear time."""
+    at = text.find(_MARK)
+    while at >= 0:
+        after = at + len(_MARK)
+        scheme, rest = _SCHEME.search(text[max(0, at - _BEFORE) : at]), _REST.match(text[after : after + _AFTER])
+        if scheme is not None and rest is not None:
+            yield scheme[0].lower().rpartition("+")[2], rest[0]
+        at = text.find(_MARK, after)
+
+
+def host_outside(text: str) -> str:
+    """The host of "host", "host:port" or "host/path" without a scheme, where it is external; else ""."""
+    found = _HOST.match(text.strip())
+    if found is None or ("." not in found["host"] and ":" not in found["host"]):
+        return ""
+    return found["host"] if is_outside(found["host"]) else ""
+
+
+def is_outside(host: str) -> bool:
+    """Whether a host is external. Names of Azure's services are not: they may resolve to a private endpoint."""
+    bare = host.strip("[]").rstrip(".").lower()
+    if is_inside(bare):
+        return False
+    return is_address(bare) or not is_of_azure(bare)

@@ -7,7 +7,7 @@ from typing import Any
 
 from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.kubernetes.environment import EnvSource, EnvVar, is_kept
-from hermetic.audit.estate.kubernetes.external_hosts import outside
+from hermetic.audit.estate.kubernetes.names import outside
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed, api_object
 from hermetic.audit.estate.kubernetes.volumes import Volume, VolumeMount, without_plain_volumes
 from hermetic.audit.estate.resource import Part

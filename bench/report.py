@@ -369,8 +369,8 @@ def _faults() -> Iterator[str]:
         "Each is a life of several deployments under faults that its seed draws. It fails where what is there at the "
         "end, or what its status says, differs from a life without faults, where something is left over or twice, or "
         "where anything is still written. To delete an object whose owner is gone is the work of Kubernetes' garbage "
-        "collector: where its last attempt failed, the object is waited for as long as the longest pause between two "
-        "attempts, 1,000 s, and the schedule is counted as one with a late garbage collector.\n"
+        "collector: where its last attempt failed, the object is waited for, as long as the row says, and the "
+        "schedule is counted as one with a late garbage collector.\n"
     )
     rows = [
         ("run by", *(f"{command}, {figures[kind]['date']}" for kind, command in there.items())),
@@ -378,6 +378,8 @@ def _faults() -> Iterator[str]:
         ("failed", *(f"{figures[kind]['failed']:,}" for kind in there)),
         ("seconds", *(f"{figures[kind]['seconds']:,.0f}" for kind in there)),
     ]
+    waited = (figures[kind].get("collectorSeconds") for kind in there)
+    rows.append(("seconds for the garbage collector, at most", *(f"{one:,.0f}" if one else "-" for one in waited)))
     faults = sorted({fault for kind in there for fault in figures[kind]["befallen"]})
     rows += [(fault, *(f"{figures[kind]['befallen'].get(fault, 0):,}" for kind in there)) for fault in faults]
     yield _table(("", *there), rows)

@@ -21,7 +21,7 @@ import structlog
 from bench import results
 from bench.machine import load_average
 from bench.report import write_page
-from tests.schedules import batches
+from tests.schedules import batches, garbage, real
 from tests.schedules.life import schedule
 
 
@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
         lived = Lived()
         for _ in _on_a_real_one(lived, first, batches.SIDE_BY_SIDE if options.replay else options.count, options.beds):
             if options.figures:  # after each batch: an hour's run that is ended shows what it has lived through
-                _keep("real API server", lived)
+                _keep("real API server", lived, collectorSeconds=real.CALM_SECONDS + garbage.LONGEST_PAUSE_SECONDS)
         return _told(lived)
     if options.replay:
         seeds = [int(options.replay[-1])]
@@ -93,9 +93,9 @@ def _on_a_real_one(lived: Lived, first: int, count: int, beds: int) -> Iterator[
         yield
 
 
-def _keep(kind: str, lived: Lived) -> None:
+def _keep(kind: str, lived: Lived, **more: float) -> None:
     known = (results.load("faults") or {"figures": {}})["figures"]
-    known[kind] = {"date": datetime.now(UTC).date().isoformat(), **vars(lived)}
+    known[kind] = {"date": datetime.now(UTC).date().isoformat(), **vars(lived), **more}
     results.save("faults", known, load_average())
     write_page()
 

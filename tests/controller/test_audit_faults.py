@@ -82,7 +82,7 @@ def _shop() -> Manifest:
 
 
 def _counted(operator: Manager) -> float:
-    counted = operator._telemetry.audit_faults.collect()[0].samples
+    counted = operator.telemetry.audit_faults.collect()[0].samples
     return sum(sample.value for sample in counted if sample.name.endswith("_total"))
 
 

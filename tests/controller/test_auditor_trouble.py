@@ -177,11 +177,11 @@ def test_metrics_follow_the_verdict() -> None:
         async with running(cluster) as operator:
             await rest(10)
             assert verdicts(operator) == {"Pass": 1.0, "Fail": 0.0, "Unknown": 0.0}
-            assert b"hermetic_isolation_evidence_expiry_timestamp_seconds 1.7953" in operator._telemetry.render()
+            assert b"hermetic_isolation_evidence_expiry_timestamp_seconds 1.7953" in operator.telemetry.render()
             cluster.put(PUBLIC)
             await rest(3)
             assert verdicts(operator) == {"Pass": 0.0, "Fail": 1.0, "Unknown": 0.0}
-            assert b'hermetic_audit_findings{severity="critical",verdict="Fail"} ' in operator._telemetry.render()
+            assert b'hermetic_audit_findings{severity="critical",verdict="Fail"} ' in operator.telemetry.render()
             cluster.edit(AUDIT, lambda live: live["spec"].update(trustedKeys=[{"name": "x", "publicKey": "?"}]))
             await rest()
             assert verdicts(operator) == {"Pass": 0.0, "Fail": 0.0, "Unknown": 1.0}
@@ -229,5 +229,5 @@ def test_a_path_that_the_probe_found_keeps_the_gate_closed_until_a_later_round_f
 
 
 def verdicts(operator: Any) -> dict[str, float]:
-    found = operator._telemetry.isolation.collect()[0].samples
+    found = operator.telemetry.isolation.collect()[0].samples
     return {sample.labels["verdict"]: sample.value for sample in found}

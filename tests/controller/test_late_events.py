@@ -44,7 +44,7 @@ def test_of_more_events_than_wait_the_rest_is_dropped_counted_and_no_storm_follo
                 cluster.put(a_refused_model(f"m{number}"))
             await rest(LATE_SECONDS)
             assert {reason(cluster, f"m{number}") for number in range(MANY)} == {"RegistryNotAllowed"}
-            metrics = operator._telemetry.render().decode()
+            metrics = operator.telemetry.render().decode()
             assert f'hermetic_events_lost_total{{reason="QueueFull"}} {MANY - MOST_WAITING - 1}.0' in metrics
 
     virtually(scenario)

@@ -307,7 +307,7 @@ def test_conditions_are_counted_at_each_scrape() -> None:
 
 def ready_counts(operator: Manager) -> dict[str, float]:
     """How many deployments say what of Ready, as a scrape would see it."""
-    lines = operator._telemetry.render().decode().splitlines()
+    lines = operator.telemetry.render().decode().splitlines()
     pairs = (
         re.fullmatch(r'hermetic_model_condition\{condition="Ready",status="(\w+)"\} (\S+)', line) for line in lines
     )
@@ -375,7 +375,7 @@ def looks(operator: Manager) -> float:
     """How often it looked at a deployment, whatever came of it."""
     return sum(
         sample.value
-        for metric in operator._telemetry.reconciles.collect()
+        for metric in operator.telemetry.reconciles.collect()
         for sample in metric.samples
         if sample.name == "hermetic_reconcile_total"
     )

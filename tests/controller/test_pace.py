@@ -8,7 +8,7 @@ from typing import Any
 
 from yarl import URL
 
-from hermetic.controller.kopf_runtime import RetryPauses, _watched_paths
+from hermetic.controller.kopf_runtime import RetryPauses, watched_paths
 from hermetic.controller.kopf_throttle import Pace
 from tests.fakes.virtual_loop import virtually
 
@@ -33,8 +33,8 @@ def test_a_stream_that_breaks_at_once_is_opened_once_a_second() -> None:
 
 
 def test_an_api_server_behind_a_prefix_is_watched_as_any_other() -> None:
-    paths = _watched_paths(("team-a",), prefix="/k8s/clusters/c-1")
-    assert paths.keys() == {f"/k8s/clusters/c-1{path}" for path in _watched_paths(("team-a",))}
+    paths = watched_paths(("team-a",), prefix="/k8s/clusters/c-1")
+    assert paths.keys() == {f"/k8s/clusters/c-1{path}" for path in watched_paths(("team-a",))}
     assert "/k8s/clusters/c-1/apis/hermetic.dev/v1alpha1/namespaces/team-a/modeldeployments" in paths
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.controller.composition import DRAIN_SECONDS, FLUSH_SECONDS, _drain, _let_go
+from hermetic.controller.composition import DRAIN_SECONDS, FLUSH_SECONDS, drain, release_lease
 from hermetic.kube.recorder import CUT_OFF, EventRecorder
 from tests.fakes.virtual_loop import VirtualClock, virtually
 
@@ -52,10 +52,10 @@ def test_the_lease_is_given_back_when_the_last_write_ended(seconds: float, relea
         operator: Any = AnOperator(seconds)
         lease: Any = ALease()
         work = [asyncio.create_task(asyncio.sleep(1e6))]
-        ended = await _drain(operator, EventRecorder(AnEndpoint(0), instance="tests", clock=VirtualClock()), work)
+        ended = await drain(operator, EventRecorder(AnEndpoint(0), instance="tests", clock=VirtualClock()), work)
         assert ended == released
         assert work[0].cancelled()
-        await _let_go(lease, [] if ended else ["cut"])
+        await release_lease(lease, [] if ended else ["cut"])
         assert lease.released == released
 
     virtually(scenario)
@@ -77,7 +77,7 @@ def test_events_are_posted_before_the_lease_is_given_back(seconds: float, *, end
         regarding = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a", "uid": "u"}}
         for note in ("1", "2", "3"):
             recorder.record(regarding, severity="Normal", reason="Ready", action="Reconcile", note=note)
-        assert await _drain(operator, recorder, [asyncio.create_task(recorder.run())]) is ended
+        assert await drain(operator, recorder, [asyncio.create_task(recorder.run())]) is ended
         assert endpoint.posted == posted
         assert lost == [CUT_OFF] * (3 - endpoint.begun)
 

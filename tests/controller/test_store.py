@@ -11,7 +11,7 @@ import pytest
 
 from hermetic.api.configuration import Configuration
 from hermetic.kinds import DEPLOYMENT, POD, SERVICE, UNLABELLED_POD, Kind
-from hermetic.kube.projections import _aware
+from hermetic.kube.projections import as_utc
 from hermetic.kube.store import REMEMBERED_WARNINGS, Store
 from hermetic.kube.store_lists import relist
 from hermetic.kube.watch_specs import STORE_WATCHES, WatchSpec
@@ -324,7 +324,7 @@ def test_a_moment_without_a_zone_is_one_of_utc(zone: str, monkeypatch: pytest.Mo
     monkeypatch.setenv("TZ", zone)
     time.tzset()
     try:
-        assert _aware(datetime(2026, 1, 1, 12)) == datetime(2026, 1, 1, 12, tzinfo=UTC)  # noqa: DTZ001 - without one
+        assert as_utc(datetime(2026, 1, 1, 12)) == datetime(2026, 1, 1, 12, tzinfo=UTC)  # noqa: DTZ001 - without one
     finally:
         monkeypatch.undo()
         time.tzset()

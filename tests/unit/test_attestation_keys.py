@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from hermetic.errors import KeyUnusable
-from hermetic.signing.keys import _WEAK, Algorithm, read_public_key, read_signing_key, trusted
+from hermetic.signing.keys import WEAK_POINTS, Algorithm, read_public_key, read_signing_key, trusted
 from hermetic.signing.signatures import matches, must_be_well_formed, sign
 from tests.attestations import NOW, a_p256_key, an_ed25519_key, pem_of, public_pem_of
 
@@ -128,7 +128,7 @@ def x_of(y: int) -> int | None:
     return root if root * root % P == square else None
 
 
-@pytest.mark.parametrize("y", sorted(_WEAK))
+@pytest.mark.parametrize("y", sorted(WEAK_POINTS))
 def test_points_of_small_order_are_no_keys(y: int) -> None:
     """Three doublings lead each of them to the neutral point: its 'signatures' depend on nothing secret."""
     x = x_of(y % P)

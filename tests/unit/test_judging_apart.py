@@ -26,7 +26,7 @@ from hermetic.controller.clock import SystemClock
 from hermetic.controller.cluster_cache import ClusterCache
 from hermetic.controller.evaluation_client import JudgedApart, JudgingFailed
 from hermetic.controller.evaluation_input import Case
-from hermetic.controller.evaluation_process import _answered
+from hermetic.controller.evaluation_process import evaluated
 from tests.kubernetes_estates import CLUSTER, POLICY, pod, sealed_cluster
 
 T = TypeVar("T")
@@ -127,7 +127,7 @@ def test_a_check_that_raises_is_told_with_its_words(monkeypatch: pytest.MonkeyPa
         raise KeyError("a defect")
 
     monkeypatch.setattr("hermetic.controller.evaluation_input.judge", broken)
-    (frame,) = _answered(a_case(0), iter(()))
+    (frame,) = evaluated(a_case(0), iter(()))
     words, trace = framing.unpacked(frame[framing.LENGTH_BYTES :])
     assert words == "KeyError('a defect')"
     assert "in broken" in trace

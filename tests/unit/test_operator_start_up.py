@@ -84,9 +84,9 @@ def test_the_audit_in_the_cluster_is_told_what_the_configuration_allows() -> Non
         Shared(**{**others, "configuration": Configuration.model_validate(found)}), Mock(), Mock()
     )
 
-    assert auditor._policy.allowed_dns_servers == ("10.1.0.4",)
-    assert auditor._policy.harmless_kinds == ("x.example.com/*",)
-    assert auditor._policy.allowed_registries == ("contoso.azurecr.io",)
-    assert auditor._policy.additional_private_ranges == ("192.0.2.0/24",)
-    assert [one.owner for one in auditor._policy.trusted_node_agents] == ["DaemonSet/agent"]
-    assert auditor._policy.hermetic_namespaces == ("hermetic-system", "probes")
+    assert auditor.policy.allowed_dns_servers == ("10.1.0.4",)
+    assert auditor.policy.harmless_kinds == ("x.example.com/*",)
+    assert auditor.policy.allowed_registries == ("contoso.azurecr.io",)
+    assert auditor.policy.additional_private_ranges == ("192.0.2.0/24",)
+    assert [one.owner for one in auditor.policy.trusted_node_agents] == ["DaemonSet/agent"]
+    assert auditor.policy.hermetic_namespaces == ("hermetic-system", "probes")

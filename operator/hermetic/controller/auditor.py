@@ -116,7 +116,7 @@ class Auditor:
         self._identify = identity
         self._identity: ClusterIdentity | None = None
         self._on_verdict = on_verdict
-        self._policy = policy
+        self.policy = policy
         self._faults = faults
         self._not_before = 0.0
         self._broken_at: object = None
@@ -266,7 +266,7 @@ class Auditor:
         newest = self._prober.newest
         basis = (self._sight.revision, newest.run if newest is not None else "", spec.profile, spec.cluster)
         if self._findings[0] != basis:
-            policy = self._policy.model_copy(update={"profile": _profile(spec)})
+            policy = self.policy.model_copy(update={"profile": _profile(spec)})
             probe = newest.answer if newest is not None else None
             found = await self._judge_case(Case(spec.cluster, policy, self._sight.observed(), probe))
             self._findings = (basis, found)

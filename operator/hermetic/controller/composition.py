@@ -185,7 +185,7 @@ async def _lead(
     async def stopping() -> None:
         # kopf receives the signals by now: set our own flag as well, or what waits for it would delay the end.
         stop.set()
-        if not await _drain(parts.operator, parts.recorder, work):
+        if not await drain(parts.operator, parts.recorder, work):
             cut.append("a write was cut off, and may still land")
 
     try:
@@ -197,7 +197,7 @@ async def _lead(
         keeper.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await keeper
-        await _let_go(parts.lease, cut)
+        await release_lease(parts.lease, cut)
     for task in work:
         if not task.cancelled():
             task.result()  # the workers end by themselves only on a defect: raise it, so that the process fails
@@ -211,7 +211,7 @@ async def _work(parts: OperatorParts, workers: int) -> None:
         group.create_task(parts.operator.work(workers))
 
 
-async def _drain(operator: Manager, recorder: EventRecorder, work: list[asyncio.Task[None]]) -> bool:
+async def drain(operator: Manager, recorder: EventRecorder, work: list[asyncio.Task[None]]) -> bool:
     """Let writes and Events in flight end, then stop the workers. Returns whether every write ended by itself."""
     operator.stop_taking()
     ended = False
@@ -226,7 +226,7 @@ async def _drain(operator: Manager, recorder: EventRecorder, work: list[asyncio.
     return ended
 
 
-async def _let_go(lease: LeaderLease, cut: list[str]) -> None:
+async def release_lease(lease: LeaderLease, cut: list[str]) -> None:
     """Release the Lease. Keep it where a write may still arrive: the next leader then waits until the Lease expires."""
     if cut:
         log.warning("lease not released", because=cut[0])

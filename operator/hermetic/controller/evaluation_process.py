@@ -56,13 +56,13 @@ def _judged_one(source: BinaryIO, target: BinaryIO) -> bool:
     bare = _received(source)
     if not isinstance(bare, Case):
         return False
-    for frame in _answered(bare, iter(lambda: _received(source), None)):
+    for frame in evaluated(bare, iter(lambda: _received(source), None)):
         target.write(frame)
     target.flush()
     return True
 
 
-def _answered(bare: Case, parts: Iterator[Any]) -> Iterator[bytes]:
+def evaluated(bare: Case, parts: Iterator[Any]) -> Iterator[bytes]:
     try:
         findings: tuple[Finding, ...] = unpacked_case(bare, parts).findings()
     except Exception as error:  # noqa: BLE001 - it is sent as the answer

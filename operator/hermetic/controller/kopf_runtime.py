@@ -122,7 +122,7 @@ async def _ended(running: asyncio.Future[None], stopped: asyncio.Event) -> None:
 def _register(
     registry: kopf.OperatorRegistry, audience: EventHandlers, connection: Connection, namespaces: Collection[str]
 ) -> None:
-    kinds = _watched_paths(namespaces, prefix=urlsplit(connection.server).path.rstrip("/"))
+    kinds = watched_paths(namespaces, prefix=urlsplit(connection.server).path.rstrip("/"))
     pace, answers = _pace(audience, kinds), WatchAnswers(kinds)
 
     @kopf.on.startup(registry=registry)
@@ -148,7 +148,7 @@ def _register_kind(registry: kopf.OperatorRegistry, see: See, watched: WatchSpec
         see(manifest, gone=event["type"] == "DELETED")
 
 
-def _watched_paths(namespaces: Collection[str], *, prefix: str = "") -> dict[str, Kind]:
+def watched_paths(namespaces: Collection[str], *, prefix: str = "") -> dict[str, Kind]:
     """URL path of each watched collection; an API server may be behind a prefix, as in Rancher or a proxy."""
     places = [*namespaces, None]
     return {f"{prefix}{watched.kind.path(place)}": watched.kind for watched in PRIMARY_WATCHES for place in places}

@@ -89,7 +89,7 @@ class Manager:
         self._reconciler = reconciler
         self._sweeper = sweeper
         self._judging = judging
-        self._telemetry = telemetry
+        self.telemetry = telemetry
         self._clock = clock
         self._namespaces = namespaces
         self._resync_seconds = resync_seconds
@@ -261,8 +261,8 @@ class Manager:
 
     def _report(self, key: Key, started: float, result: str, **facts: Any) -> None:
         seconds = self._clock.monotonic() - started
-        self._telemetry.reconciles.labels(result=result).inc()
-        self._telemetry.duration.observe(seconds)
+        self.telemetry.reconciles.labels(result=result).inc()
+        self.telemetry.duration.observe(seconds)
         log.info("reconcile", ns=key[0], name=key[1], result=result, ms=round(seconds * 1000, 1), **facts)
 
     async def _resync(self) -> None:
@@ -294,7 +294,7 @@ class Manager:
             raise next(iter(failed.values()))
         self._store.server_version = await self._api.server_version()
         self._primed_at = self._clock.monotonic()
-        self._telemetry.last_relist.set(self._clock.now().timestamp())
+        self.telemetry.last_relist.set(self._clock.now().timestamp())
 
     def _conditions(self) -> Mapping[tuple[str, str], int]:
         """Number of ModelDeployments by (condition, status)."""

@@ -128,12 +128,12 @@ def evidence(audit: Mapping[str, Any]) -> IsolationEvidence:
         verdict=found.verdict,
         message=found.message or "",
         reason=next((one.reason for one in found.conditions if one.type == ConditionType.READY), ""),
-        observed_at=_aware(azure.observed_at) if azure is not None else None,
-        expires_at=_aware(azure.expires_at) if azure is not None else None,
+        observed_at=as_utc(azure.observed_at) if azure is not None else None,
+        expires_at=as_utc(azure.expires_at) if azure is not None else None,
         sources=frozenset(present),
     )
 
 
-def _aware(moment: datetime) -> datetime:
+def as_utc(moment: datetime) -> datetime:
     """The time with its zone; without one it is UTC, not the zone of this process."""
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

@@ -43,7 +43,7 @@ _LARGEST_PEM = 8192
 # 0 and 1 are given with their aliases p and p + 1; the sign bit of x does not count. p = 2**255 - 19.
 _P = 2**255 - 19
 _ORDER_8 = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
-_WEAK = frozenset({0, 1, _P - 1, _P, _P + 1, _ORDER_8, _P - _ORDER_8})
+WEAK_POINTS = frozenset({0, 1, _P - 1, _P, _P + 1, _ORDER_8, _P - _ORDER_8})
 
 
 class Algorithm(StrEnum):
@@ -141,7 +141,7 @@ def _public(name: str, key: object, not_after: datetime | None) -> PublicKey:
 
 def _must_be_strong(name: str, key: Ed25519PublicKey) -> None:
     y = int.from_bytes(key.public_bytes_raw(), "little") & ~(1 << 255)
-    if y in _WEAK:
+    if y in WEAK_POINTS:
         raise KeyUnusable(f"{name}: is a point of small order: anybody could sign for it")
 
 

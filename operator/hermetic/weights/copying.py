@@ -32,8 +32,9 @@ from hermetic.weights.sources import NOT_COPIED
 from hermetic.weights.tree import EntryKind, Item, Tree, WeightsStopped, finding_of, identity_of
 from hermetic.weights.workers import Progress
 
-SYNCHRONISED = 2**26
-"""Bytes after which what was written is synchronised: a slow disk is then not taken for one that hangs."""
+SYNCHRONISED = 2**28
+"""Bytes after which what was written is synchronised, at the latest: fewer cost a disk time, more could take a slow one
+longer than the limit for one that hangs."""
 FILE_MODE, FOLDER_MODE = 0o644, 0o755
 """a+rX: the pod's user differs from the one that stages."""
 _OWN = frozenset({MANIFEST, f"{MANIFEST}{PARTIAL}", NAMES, FACTS})

@@ -43,6 +43,11 @@ def spans(size: int, serialization: Serialization) -> Iterator[tuple[int, int]]:
         yield from ranges(size, serialization.shard_size)
 
 
+def how_many_spans(size: int, serialization: Serialization) -> int:
+    """The number of these ranges."""
+    return 1 if serialization.method == FILES else -(-size // serialization.shard_size)
+
+
 def content_of(tree: Tree, item: Item) -> Item | None:
     """The file that is read for an item: itself, or the target of a link; None where that is no file inside."""
     if item.kind is not EntryKind.LINK:

@@ -17,11 +17,11 @@ from hermetic.weights.destination import make_own_folder, new_file
 from hermetic.weights.entries import FACTS, FILES, FOLDER, MANIFEST, NAMES, PARTIAL, SIGNATURE, Entry, Serialization
 from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.hashing import hash_range
-from hermetic.weights.listing import content_of, listed, refusal_of, spans
+from hermetic.weights.listing import content_of, how_many_spans, listed, refusal_of, spans
 from hermetic.weights.names import NamesDigest, NamesSummary
 from hermetic.weights.statement import StatementWriter
 from hermetic.weights.tree import Item, Tree, WeightsStopped
-from hermetic.weights.workers import Limits, Progress, work_through
+from hermetic.weights.workers import FileTasks, Limits, Progress, default_threads, in_turns, work_through
 
 _MOST_TOLD = 20
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -153,7 +153,7 @@ def write_manifest_of(job: ManifestJob, watched: Watched) -> str:
             end = -1 if job.serialization.method == FILES else span[1]
             ordered.put(place, Entry(item.path, span[0], end, digest))
 
-        work_through(_tasks(job), work, progress, limits, tell)
+        work_through(in_turns(_files(job), limits.threads or default_threads()), work, progress, limits, tell)
         file.write(writer.end())
 
     write_whole(job.root / MANIFEST, write, before=job.must_be_unchanged)
@@ -161,12 +161,16 @@ def write_manifest_of(job: ManifestJob, watched: Watched) -> str:
     return writer.root
 
 
-def _tasks(job: ManifestJob) -> Iterator[Task]:
+def _files(job: ManifestJob) -> Iterator[FileTasks[Task]]:
     place = 0
     for item, content in job.listing:
-        for span in spans(content.size, job.serialization):
-            yield place, item, content, span
-            place += 1
+        count = how_many_spans(content.size, job.serialization)
+        yield FileTasks(count, _tasks(place, item, content, job.serialization))
+        place += count
+
+
+def _tasks(first: int, item: Item, content: Item, serialization: Serialization) -> Iterator[Task]:
+    return ((place, item, content, span) for place, span in enumerate(spans(content.size, serialization), first))
 
 
 def with_content(tree: Tree, items: Iterable[Item]) -> Iterator[tuple[Item, Item]]:

@@ -38,7 +38,7 @@ from hermetic.weights.sealing import ManifestFile, Trust, WeightsStatement
 from hermetic.weights.statement import Header, read_entries, read_header
 from hermetic.weights.streamed_json import NotJsonError
 from hermetic.weights.tree import EntryKind, Item, Tree, WeightsStopped
-from hermetic.weights.workers import Limits, Progress, within, work_through
+from hermetic.weights.workers import FileTasks, Limits, Progress, default_threads, in_turns, within, work_through
 
 MOST_FINDINGS = 1000
 MOST_SORTED = 200_000
@@ -196,7 +196,8 @@ class _Job:
             if header.entries > MOST_SORTED:
                 raise NotJsonError(f"its entries are not in order, and more than {MOST_SORTED}")
             entries = iter(sorted(entries, key=lambda entry: (key_of(entry.path), entry.start)))
-        tasks = self._tasks(entries, ignored, header.serialization, set(names.empty) if names else set())
+        files = self._tasks(entries, ignored, header.serialization, set(names.empty) if names else set())
+        tasks = in_turns(files, self._threads.threads or default_threads())
         work_through(tasks, self._check, self.progress, self._threads)
         self.found.files = self._names.files
         if names is not None and not self.found.findings and self._names.names() != names:
@@ -209,7 +210,7 @@ class _Job:
 
     def _tasks(
         self, entries: Iterator[Entry], ignored: set[str], serialization: Serialization, empty: set[str]
-    ) -> Iterator[Task]:
+    ) -> Iterator[FileTasks[Task]]:
         """Walks folder and manifest in parallel: a file in only one of them is a finding, one in both is hashed."""
         listed = groupby(entries, key=lambda entry: entry.path)
         here = (item for item in self._tree.walk() if not _is_ignored(item.path, ignored))
@@ -224,7 +225,7 @@ class _Job:
                 self.add(WeightsFinding(WeightsReason.FILE_MISSING, group[0], "a file", "none"))
                 group = next(listed, None)
             else:
-                yield from self._both(item, group[1], serialization)
+                yield self._both(item, group[1], serialization)
                 item, group = next(here, None), next(listed, None)
         for path in empty - set(self._names.empty):
             self.add(WeightsFinding(WeightsReason.FILE_MISSING, path, "an empty file", "none"))
@@ -237,13 +238,13 @@ class _Job:
         found = item.kind.value if item.kind is not EntryKind.FILE else f"a file of {item.size} bytes"
         self.add(refusal or WeightsFinding(WeightsReason.FILE_NOT_LISTED, item.path, "no file", found))
 
-    def _both(self, item: Item, entries: Iterator[Entry], serialization: Serialization) -> Iterator[Task]:
+    def _both(self, item: Item, entries: Iterator[Entry], serialization: Serialization) -> FileTasks[Task]:
         ranges_listed = list(entries)
         refusal = refusal_of(self._tree, item, links=serialization.allow_symlinks, method=serialization.method)
         content = None if refusal else content_of(self._tree, item)
         if content is None:
             self.add(refusal or WeightsFinding(WeightsReason.LINK_REFUSED, item.path, "a file", item.kind.value))
-            return
+            return FileTasks(0, iter(()))
         self._names.add(item.path, content.size)
         if serialization.method == FILES:
             if len(ranges_listed) != 1:
@@ -256,8 +257,8 @@ class _Job:
                 self.add(
                     WeightsFinding(WeightsReason.SIZE_MISMATCH, item.path, f"{size} bytes", f"{content.size} bytes")
                 )
-                return
-        yield from ((item, content, entry) for entry in ranges_listed)
+                return FileTasks(0, iter(()))
+        return FileTasks(len(ranges_listed), ((item, content, entry) for entry in ranges_listed))
 
     def _check(self, task: Task, buffer: memoryview) -> None:
         item, content, entry = task

@@ -10,6 +10,7 @@ import os
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ Result = TypeVar("Result")
 
 CHUNK = 2**20
 """Bytes that a thread reads at a time."""
+MOST_IN_TURNS = 4096
+"""Ranges of a file beyond which it is worked on by itself: the ranges of others would wait for it in memory."""
 _WAITING = 64
 _LOOK_EVERY = 0.1
 
@@ -79,6 +82,38 @@ class Limits:
     timeout: float = 0
     stall: float = 0
     threads: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FileTasks(Generic[Task]):
+    """The tasks of one file, and how many there are."""
+
+    count: int
+    tasks: Iterator[Task]
+
+
+def in_turns(files: Iterable[FileTasks[Task]], width: int) -> Iterator[Task]:
+    """The tasks of up to `width` files in turns: a share caps each file, and a file is written by one at a time."""
+    waiting = iter(files)
+    active: deque[Iterator[Task]] = deque()
+    alone: FileTasks[Task] | None = None
+    while True:
+        while alone is None and len(active) < width and (found := next(waiting, None)) is not None:
+            if found.count > MOST_IN_TURNS:
+                alone = found
+            else:
+                active.append(found.tasks)
+        if active:
+            tasks = active.popleft()
+            for task in tasks:
+                yield task
+                active.append(tasks)
+                break
+        elif alone is not None:
+            yield from alone.tasks
+            alone = None
+        else:
+            return
 
 
 def within(

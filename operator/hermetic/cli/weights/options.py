@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-DEFAULT_STALL = 120.0
 _LARGEST_KEY = 2**20
 
 
@@ -56,12 +55,12 @@ def threads_option(function: Function) -> Function:
     )(function)
 
 
-def stall_option(meaning: str) -> Callable[[Function], Function]:
+def stall_option(meaning: str, default: float) -> Callable[[Function], Function]:
     """--stall."""
     return click.option(
         "--stall",
         type=click.FloatRange(min=0),
-        default=DEFAULT_STALL,
+        default=default,
         show_default=True,
         metavar="SECONDS",
         help=meaning,

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from hermetic.weights.copying import Staged
 
 SCHEMA = "hermetic.dev/weights-staging/v1"
+DEFAULT_STALL = 600.0
+"""Seconds: every thread may be synchronising 256 MiB to a slow share."""
 FILE_CAP = 300
 """MiB/s that Azure Files delivers of one file to one client, at most: scalability targets of premium file shares."""
 
@@ -54,7 +56,7 @@ FILE_CAP = 300
     metavar="MIBPS",
     help="What the share delivers, in MiB/s: says whether the model has enough files for it.",
 )
-@stall_option("Most time without an answer of source or destination; 0: no limit.")
+@stall_option("Most time without an answer of source or destination; 0: no limit.", DEFAULT_STALL)
 @caches_options
 @method_options
 @threads_option

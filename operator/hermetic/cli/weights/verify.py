@@ -87,7 +87,7 @@ _KEY = re.compile(r"[0-9A-Za-z.+_-]{1,255}")
     metavar="SECONDS",
     help="Most time for everything; 0: no limit.",
 )
-@stall_option("Most time without an answer of the share; 0: no limit.")
+@stall_option("Most time without an answer of the share; 0: no limit.", 120.0)
 @click.option(
     "--termination-log",
     type=click.Path(path_type=Path),

@@ -16,6 +16,7 @@ from hermetic.objects.weights_verifier import Signers, Verifier
 from testbed.api import Api
 from testbed.errors import ApiError
 from testbed.installation import operator_kubeconfig, wait_for
+from tests.controlplane.deployments import module_namespace
 from tests.renderings import RENDERINGS, with_tls_and_api_key
 from tests.scenarios import DIGEST, Manifest, an_egress_audit
 from tests.worlds import spec_of
@@ -56,6 +57,13 @@ def stolen(
     api.delete(f"{AUDITS}/{THE_EGRESS_AUDIT}")
 
 
+@pytest.fixture(scope="module")
+def home(installed: None, api: Api) -> Iterator[str]:  # noqa: ARG001
+    """One namespace for everything that is only tried: a dry run leaves nothing in it."""
+    with module_namespace(api, "fences") as namespace:
+        yield namespace
+
+
 def refusal(account: Api, manifest: Manifest, namespace: str, kind: str = "") -> str:
     """Why the API server does not create this, or "" when it would."""
     try:
@@ -77,19 +85,19 @@ def rendered(namespace: str, manifest: Manifest) -> dict[str, Manifest]:
 
 
 @pytest.mark.parametrize("shape", RENDERINGS)
-def test_every_child_that_is_rendered_is_admitted(stolen: Api, namespace: str, shape: str) -> None:
-    for child in rendered(namespace, RENDERINGS[shape]).values():
-        assert refusal(stolen, child, namespace) == "", child["kind"]
+def test_every_child_that_is_rendered_is_admitted(stolen: Api, home: str, shape: str) -> None:
+    for child in rendered(home, RENDERINGS[shape]).values():
+        assert refusal(stolen, child, home) == "", child["kind"]
 
 
 @pytest.mark.parametrize("shape", ["share", "nim-profile"])
-def test_the_verification_of_weights_is_admitted(stolen: Api, namespace: str, shape: str) -> None:
+def test_the_verification_of_weights_is_admitted(stolen: Api, home: str, shape: str) -> None:
     manifest = RENDERINGS[shape]
-    owner = Owner(namespace, manifest["metadata"]["name"], "7d3f9c52-0f5e-4c0f-9d0a-6f1f3f8f2b11")
+    owner = Owner(home, manifest["metadata"]["name"], "7d3f9c52-0f5e-4c0f-9d0a-6f1f3f8f2b11")
     verifier = Verifier(IMAGE, "Warn", Signers(("-----BEGIN PUBLIC KEY-----",)))
     deployment = next(one for one in render(owner, spec_of(manifest), verifier) if one["kind"] == "Deployment")
     assert pod(deployment)["initContainers"][0]["name"] == "verify-weights"
-    assert refusal(stolen, deployment, namespace) == ""
+    assert refusal(stolen, deployment, home) == ""
 
 
 @pytest.mark.parametrize("host_network", [False, True], ids=["pod", "host"])
@@ -251,11 +259,11 @@ PODS: dict[str, tuple[Spoil, str]] = {
 
 
 @pytest.mark.parametrize("attack", PODS)
-def test_the_operator_s_account_runs_no_other_pod(stolen: Api, namespace: str, attack: str) -> None:
+def test_the_operator_s_account_runs_no_other_pod(stolen: Api, home: str, attack: str) -> None:
     spoil, why = PODS[attack]
-    deployment = rendered(namespace, with_tls_and_api_key())["Deployment"]
+    deployment = rendered(home, with_tls_and_api_key())["Deployment"]
     spoil(deployment)
-    assert why in (message := refusal(stolen, deployment, namespace))
+    assert why in (message := refusal(stolen, deployment, home))
     assert "account" in message or "ModelDeployment" in message, "what to do is missing"
 
 
@@ -316,11 +324,11 @@ OTHERS: dict[str, tuple[str, Spoil, str]] = {
 
 
 @pytest.mark.parametrize("attack", OTHERS)
-def test_the_operator_s_account_writes_no_other_child(stolen: Api, namespace: str, attack: str) -> None:
+def test_the_operator_s_account_writes_no_other_child(stolen: Api, home: str, attack: str) -> None:
     kind, spoil, why = OTHERS[attack]
-    child = rendered(namespace, RENDERINGS["everything-said"])[kind]
+    child = rendered(home, RENDERINGS["everything-said"])[kind]
     spoil(child)
-    assert why in refusal(stolen, child, namespace)
+    assert why in refusal(stolen, child, home)
 
 
 @pytest.fixture
@@ -417,7 +425,7 @@ def test_the_operator_s_account_runs_no_other_job(stolen: Api, attack: str) -> N
 # ---------------------------------------------------------------------- without a label
 
 
-def test_plain_attacks_without_any_label_are_refused(stolen: Api, namespace: str) -> None:
+def test_plain_attacks_without_any_label_are_refused(stolen: Api, home: str) -> None:
     """A privileged Deployment in kube-system, one that prints a Secret, a public Service: plain, without a label."""
     root = {
         "hostNetwork": True, "hostPID": True, "serviceAccountName": "clusterrole-aggregation-controller",
@@ -426,10 +434,10 @@ def test_plain_attacks_without_any_label_are_refused(stolen: Api, namespace: str
     secret = {"name": "P", "valueFrom": {"secretKeyRef": {"name": "db", "key": "password"}}}
     assert "hermetic" in refusal(stolen, a_plain_deployment("evil", root), "kube-system")
     steal = {"containers": [{**A_CONTAINER, "command": ["sh", "-c", "echo $P"], "env": [secret]}]}
-    assert "hermetic" in refusal(stolen, a_plain_deployment("steal", steal), namespace)
+    assert "hermetic" in refusal(stolen, a_plain_deployment("steal", steal), home)
     public = {"type": "LoadBalancer", "selector": {"app": "db"}, "ports": [{"port": 5432}]}
     service = {"kind": "Service", "metadata": {"name": "public"}, "spec": public}
-    assert "hermetic" in refusal(stolen, service, namespace)
+    assert "hermetic" in refusal(stolen, service, home)
 
 
 def a_plain_deployment(name: str, spec: Manifest) -> Manifest:

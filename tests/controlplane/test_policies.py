@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,14 +26,20 @@ def as_operator(installed: None, api: Api, cluster: Path, tmp_path: Path) -> Api
     return Api(operator_kubeconfig(api, cluster, tmp_path / "operator.kubeconfig"))
 
 
-def named(namespace: str) -> str:
+@pytest.fixture
+def unique() -> str:
+    """A test's own part of the names of volumes, which are of no namespace."""
+    return secrets.token_hex(4)
+
+
+def named(unique: str) -> str:
     """The name of a volume for a claim in the namespace `default`, unique to a test."""
-    return f"hermetic-default-{namespace}"
+    return f"hermetic-default-{unique}"
 
 
-def a_volume(namespace: str) -> Manifest:
+def a_volume(unique: str) -> Manifest:
     """A volume exactly as the operator makes it."""
-    name = named(namespace)
+    name = named(unique)
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
@@ -201,20 +208,20 @@ ATTRIBUTES: dict[str, tuple[Callable[[Manifest], None], str]] = {
 
 
 @pytest.mark.parametrize("widened", ATTRIBUTES)
-def test_the_operator_may_make_no_volume_with_other_attributes(as_operator: Api, namespace: str, widened: str) -> None:
+def test_the_operator_may_make_no_volume_with_other_attributes(as_operator: Api, unique: str, widened: str) -> None:
     widen, why = ATTRIBUTES[widened]
-    volume = a_volume(namespace)
+    volume = a_volume(unique)
     widen(volume)
     with pytest.raises(ApiError, match=why):
-        as_operator.apply(f"{VOLUMES}/{named(namespace)}", volume, "hermetic")
+        as_operator.apply(f"{VOLUMES}/{named(unique)}", volume, "hermetic")
 
 
-def test_the_operator_may_bind_its_volume_to_no_other_claim(as_operator: Api, api: Api, namespace: str) -> None:
-    as_operator.apply(f"{VOLUMES}/{named(namespace)}", a_volume(namespace), "hermetic")
+def test_the_operator_may_bind_its_volume_to_no_other_claim(as_operator: Api, api: Api, unique: str) -> None:
+    as_operator.apply(f"{VOLUMES}/{named(unique)}", a_volume(unique), "hermetic")
     for other in ({"namespace": "default", "name": "other"}, {"namespace": "victim", "name": "nobody"}):
         with pytest.raises(ApiError, match=r"spec\.claimRef"):
-            as_operator.merge(f"{VOLUMES}/{named(namespace)}", {"spec": {"claimRef": other}})
-    api.delete(f"{VOLUMES}/{named(namespace)}")
+            as_operator.merge(f"{VOLUMES}/{named(unique)}", {"spec": {"claimRef": other}})
+    api.delete(f"{VOLUMES}/{named(unique)}")
 
 
 @pytest.mark.parametrize(
@@ -228,9 +235,9 @@ def test_the_operator_may_bind_its_volume_to_no_other_claim(as_operator: Api, ap
     ],
 )
 def test_the_operator_may_make_volumes_with_every_value_of_a_spec(
-    as_operator: Api, namespace: str, said: Callable[[Manifest], None]
+    as_operator: Api, unique: str, said: Callable[[Manifest], None]
 ) -> None:
-    volume = a_volume(namespace)
+    volume = a_volume(unique)
     said(volume)
     as_operator.create(f"{VOLUMES}?dryRun=All", volume)
 
@@ -247,48 +254,48 @@ WIDER: tuple[tuple[Callable[[Manifest], None], str], ...] = (
 )
 
 
-def test_the_operator_may_make_the_volume_that_it_makes(as_operator: Api, api: Api, namespace: str) -> None:
-    as_operator.apply(f"{VOLUMES}/{named(namespace)}", a_volume(namespace), "hermetic")
-    api.delete(f"{VOLUMES}/{named(namespace)}")
+def test_the_operator_may_make_the_volume_that_it_makes(as_operator: Api, api: Api, unique: str) -> None:
+    as_operator.apply(f"{VOLUMES}/{named(unique)}", a_volume(unique), "hermetic")
+    api.delete(f"{VOLUMES}/{named(unique)}")
 
 
 @pytest.mark.parametrize(("widen", "why"), WIDER, ids=lambda value: getattr(value, "__name__", ""))
 def test_the_operator_may_make_no_wider_volume(
-    as_operator: Api, namespace: str, widen: Callable[[Manifest], None], why: str
+    as_operator: Api, unique: str, widen: Callable[[Manifest], None], why: str
 ) -> None:
-    volume = copy.deepcopy(a_volume(namespace))
+    volume = copy.deepcopy(a_volume(unique))
     widen(volume)
     with pytest.raises(ApiError, match=why) as refused:
-        as_operator.apply(f"{VOLUMES}/{named(namespace)}", volume, "hermetic")
+        as_operator.apply(f"{VOLUMES}/{named(unique)}", volume, "hermetic")
     assert refused.value.status in {403, 422}
 
 
-def test_the_operator_may_remove_no_volume_of_others(as_operator: Api, api: Api, namespace: str) -> None:
-    volume = a_volume(namespace)
+def test_the_operator_may_remove_no_volume_of_others(as_operator: Api, api: Api, unique: str) -> None:
+    volume = a_volume(unique)
     without_label(volume)
     api.create(VOLUMES, volume)
     with pytest.raises(ApiError, match="carry its own labels"):
-        as_operator.delete(f"{VOLUMES}/{named(namespace)}")
-    api.delete(f"{VOLUMES}/{named(namespace)}")
+        as_operator.delete(f"{VOLUMES}/{named(unique)}")
+    api.delete(f"{VOLUMES}/{named(unique)}")
 
 
 @pytest.mark.parametrize("labels", [None, {"hermetic.dev/owner-uid": "another"}], ids=["unmarked", "of another"])
 def test_the_operator_may_take_over_no_volume_of_others(
-    as_operator: Api, api: Api, namespace: str, labels: dict[str, str] | None
+    as_operator: Api, api: Api, unique: str, labels: dict[str, str] | None
 ) -> None:
-    volume = a_volume(namespace)
+    volume = a_volume(unique)
     volume["metadata"]["labels"] = labels
     api.create(VOLUMES, volume)
     with pytest.raises(ApiError, match="take over no PersistentVolume of others"):
-        as_operator.apply(f"{VOLUMES}/{named(namespace)}", a_volume(namespace), "hermetic")
-    api.delete(f"{VOLUMES}/{named(namespace)}")
+        as_operator.apply(f"{VOLUMES}/{named(unique)}", a_volume(unique), "hermetic")
+    api.delete(f"{VOLUMES}/{named(unique)}")
 
 
-def test_the_operator_may_correct_its_own_volume(as_operator: Api, api: Api, namespace: str) -> None:
-    as_operator.apply(f"{VOLUMES}/{named(namespace)}", a_volume(namespace), "hermetic")
-    api.merge(f"{VOLUMES}/{named(namespace)}", {"metadata": {"labels": {"app.kubernetes.io/managed-by": "somebody"}}})
-    as_operator.apply(f"{VOLUMES}/{named(namespace)}", a_volume(namespace), "hermetic")
-    api.delete(f"{VOLUMES}/{named(namespace)}")
+def test_the_operator_may_correct_its_own_volume(as_operator: Api, api: Api, unique: str) -> None:
+    as_operator.apply(f"{VOLUMES}/{named(unique)}", a_volume(unique), "hermetic")
+    api.merge(f"{VOLUMES}/{named(unique)}", {"metadata": {"labels": {"app.kubernetes.io/managed-by": "somebody"}}})
+    as_operator.apply(f"{VOLUMES}/{named(unique)}", a_volume(unique), "hermetic")
+    api.delete(f"{VOLUMES}/{named(unique)}")
 
 
 def test_only_the_operator_writes_the_status(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from hermetic.audit.cluster_scope import ScopedSubnet, subnets_of
 from hermetic.audit.egress.subnet_context import SubnetContext, surroundings
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
+from hermetic.audit.evaluation import Judgement
 from hermetic.errors import FactDamaged
 
 
@@ -74,9 +76,9 @@ def _masks_of_nodes(estate: Estate) -> tuple[str, ...]:
     return tuple(dict.fromkeys(mask for masks in found for mask in masks))
 
 
-def with_masks(message: str, masks: tuple[str, ...]) -> str:
-    """The message with its masks, if there are any."""
-    return f"{message}; {in_words(masks)}" if masks else message
+def with_masks(found: Judgement, masks: tuple[str, ...]) -> Judgement:
+    """The Fail with its masks in its message, if there are any."""
+    return replace(found, message=f"{found.message}; {in_words(masks)}", masked=True) if masks else found
 
 
 def in_words(masks: tuple[str, ...]) -> str:

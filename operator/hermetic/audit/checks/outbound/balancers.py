@@ -49,41 +49,35 @@ def _each(estate: Estate, policy: Policy, judge: Callable[[LoadBalancer], Iterab
         yield passes(estate.cluster, "NoBalancer", "nodes stand behind no load balancer", *looks)
 
 
-@check("lb-outbound-rule")
-def lb_outbound_rule(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("lb-outbound-rule", _each)
+def lb_outbound_rule(estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Iterator[Judgement]:
     """An outbound rule gives all members of its pool a public source address."""
     nodes, _ = nodes_of(estate)
-
-    def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
-        names = sorted(rule.name for rule in translating_outbound_rules(balancer, node_pools(balancer, nodes)))
-        if names:
-            masks = masks_of_nodes(estate)
-            words = with_masks(f"outbound rule {', '.join(names)} lends nodes a public address", masks)
-            paths, fill = (_path(balancer, "outbound rule"),), {"RULE_NAME": names}
-            yield fails(balancer.id, "OutboundRule", words, balancer, paths=paths, fill=fill, masked=bool(masks))
-        else:
-            yield passes(balancer.id, "NoOutboundRule", "no outbound rule for a pool with nodes", balancer)
-
-    yield from _each(estate, policy, judge)
+    names = sorted(rule.name for rule in translating_outbound_rules(balancer, node_pools(balancer, nodes)))
+    if names:
+        words = f"outbound rule {', '.join(names)} lends nodes a public address"
+        yield _translates(estate, balancer, "OutboundRule", words, "outbound rule", names)
+    else:
+        yield passes(balancer.id, "NoOutboundRule", "no outbound rule for a pool with nodes", balancer)
 
 
-@check("lb-rule-snat")
-def lb_rule_snat(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+@check_each("lb-rule-snat", _each)
+def lb_rule_snat(estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Iterator[Judgement]:
     """A rule on a public frontend also translates outbound connections unless disableOutboundSnat is true."""
     nodes, _ = nodes_of(estate)
+    names = sorted(rule.name for rule in translating_rules(balancer, node_pools(balancer, nodes)))
+    if names:
+        words = f"rule {', '.join(names)} has a public frontend and disableOutboundSnat is not true"
+        yield _translates(estate, balancer, "RuleTranslates", words, "rule with SNAT", names)
+    else:
+        yield passes(balancer.id, "NoTranslation", "no rule lends nodes a public address", balancer)
 
-    def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
-        names = sorted(rule.name for rule in translating_rules(balancer, node_pools(balancer, nodes)))
-        if names:
-            masks = masks_of_nodes(estate)
-            words = f"rule {', '.join(names)} has a public frontend and disableOutboundSnat is not true"
-            words, is_masked = with_masks(words, masks), bool(masks)
-            paths, fill = (_path(balancer, "rule with SNAT"),), {"RULE_NAME": names}
-            yield fails(balancer.id, "RuleTranslates", words, balancer, paths=paths, fill=fill, masked=is_masked)
-        else:
-            yield passes(balancer.id, "NoTranslation", "no rule lends nodes a public address", balancer)
 
-    yield from _each(estate, policy, judge)
+def _translates(
+    estate: Estate, balancer: LoadBalancer, reason: str, words: str, by: str, rules: list[str]
+) -> Judgement:
+    paths, fill = (_path(balancer, by),), {"RULE_NAME": rules}
+    return with_masks(fails(balancer.id, reason, words, balancer, paths=paths, fill=fill), masks_of_nodes(estate))
 
 
 @check_each("lb-public-frontend", _each)
@@ -107,10 +101,9 @@ def lb_basic_sku(estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Ite
     if sku.lower() == "standard":
         yield passes(balancer.id, "StandardSku", "its SKU is Standard", balancer)
     elif sku.lower() == "basic":
-        masks = masks_of_nodes(estate)
-        words = with_masks("a Basic load balancer leaves its members default outbound access", masks)
+        words = "a Basic load balancer leaves its members default outbound access"
         path = path_of(NODE, hops.load_balancer(f"basic load balancer {balancer.name}"), DEFAULT_OUTBOUND, INTERNET)
-        yield fails(balancer.id, "BasicSku", words, balancer, paths=(path,), masked=bool(masks))
+        yield with_masks(fails(balancer.id, "BasicSku", words, balancer, paths=(path,)), masks_of_nodes(estate))
     else:
         yield cannot_say(balancer.id, "SkuUnknown", f"what SKU {sku!r} does for outbound is not known", balancer)
 
@@ -229,16 +222,10 @@ def _with_default_outbound(estate: Estate) -> tuple[dict[str, str], tuple[Observ
 
 
 def _leaks(estate: Estate, resource: str, what: str, subnets: Iterable[str], look: Observation) -> Judgement:
-    names, masks = list(subnets), masks_of_nodes(estate)
+    names = list(subnets)
     words = f"{what}, and default outbound access is not off in {', '.join(names)}: no balancer masks it there"
-    return fails(
-        resource,
-        "PoolByAddress",
-        with_masks(words, masks),
-        look,
-        paths=(path_of(hops.subnet(name), DEFAULT_OUTBOUND, INTERNET) for name in names),
-        masked=bool(masks),
-    )
+    paths = (path_of(hops.subnet(name), DEFAULT_OUTBOUND, INTERNET) for name in names)
+    return with_masks(fails(resource, "PoolByAddress", words, look, paths=paths), masks_of_nodes(estate))
 
 
 def _path(balancer: LoadBalancer, by: str) -> Path:

@@ -101,16 +101,16 @@ def _public_address(estate: Estate, nic: NicFields, ours: Collection[str]) -> It
     # masks of the cluster's subnets do not apply to a machine in another subnet
     masks = masks_of_nodes(estate) if all(one.lower() in ours for one in nic.subnet_ids) else ()
     words = f"public address {', '.join(sorted(public))} {'beside the nodes' if is_ours else 'in the same network'}"
-    yield fails(
+    found = fails(
         nic.id,
         "PublicIp",
-        with_masks(words, masks),
+        words,
         nic,
         paths=(path_of(hops.nic(name_of(nic.id)), PUBLIC_IP, INTERNET),),
         severity=None if is_ours else Severity.HIGH,
         fill={"CONFIGURATION_NAME": [one.name for one in nic.ip_configurations if one.public_ip_address is not None]},
-        masked=bool(masks),
     )
+    yield with_masks(found, masks)
 
 
 @check("nic-ip-forwarding")

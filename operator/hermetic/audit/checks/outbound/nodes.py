@@ -48,11 +48,11 @@ def _pool(estate: Estate, pool: AgentPool, resource: str) -> Iterator[Judgement]
     path = (path_of(hops.node(f"node of pool {pool.name}"), PUBLIC_IP, INTERNET),)
     masks = masks_of_nodes(estate)
     if pool.enable_node_public_ip is True:
-        words = with_masks("enableNodePublicIP is true", masks)
-        yield fails(resource, "NodePublicIp", words, cluster, paths=path, masked=bool(masks))
+        words = "enableNodePublicIP is true"
+        yield with_masks(fails(resource, "NodePublicIp", words, cluster, paths=path), masks)
     if pool.node_public_ip_prefix_id:
-        words = with_masks(f"nodes take public addresses from {pool.node_public_ip_prefix_id}", masks)
-        yield fails(resource, "NodePublicIpPrefix", words, cluster, paths=path, masked=bool(masks))
+        words = f"nodes take public addresses from {pool.node_public_ip_prefix_id}"
+        yield with_masks(fails(resource, "NodePublicIpPrefix", words, cluster, paths=path), masks)
     if not pool.enable_node_public_ip and not pool.node_public_ip_prefix_id:
         yield passes(resource, "NoNodePublicIp", "nodes of this pool get no public address", cluster)
 
@@ -67,16 +67,9 @@ def vmss_public_ip_config(estate: Estate, _policy: Policy, scale_set: ScaleSet) 
         if one.public_ip_address_configuration is not None
     ]
     if named:
-        masks = masks_of_nodes(estate)
         words = f"publicIPAddressConfiguration in {', '.join(named)}: every new instance gets a public address"
-        yield fails(
-            scale_set.id,
-            "ModelPublicIp",
-            with_masks(words, masks),
-            scale_set,
-            paths=(path_of(f"scale set {scale_set.name}", PUBLIC_IP, INTERNET),),
-            masked=bool(masks),
-        )
+        paths = (path_of(f"scale set {scale_set.name}", PUBLIC_IP, INTERNET),)
+        yield with_masks(fails(scale_set.id, "ModelPublicIp", words, scale_set, paths=paths), masks_of_nodes(estate))
     elif not scale_set.nics:
         yield cannot_say(scale_set.id, "NoInterfaces", "the model shows no network interface", scale_set)
     else:
@@ -92,15 +85,9 @@ def vmss_instance_pip(estate: Estate, _policy: Policy, scale_set: ScaleSet) -> I
         return
     found: Listing[ScaleSetPublicAddress] = estate.every(ScaleSetPublicAddress, scale_set.id)
     if found.items:
-        words = ", ".join(sorted(one.ip_address or one.id or "an address without a name" for one in found))
-        masks = masks_of_nodes(estate)
-        yield fails(
-            scale_set.id,
-            "InstancePublicIp",
-            with_masks(f"instances hold public addresses: {words}", masks),
-            found,
-            paths=(path_of(f"scale set {scale_set.name}", "instance", PUBLIC_IP, INTERNET),),
-            masked=bool(masks),
-        )
+        addresses = sorted(one.ip_address or one.id or "an address without a name" for one in found)
+        words = f"instances hold public addresses: {', '.join(addresses)}"
+        paths = (path_of(f"scale set {scale_set.name}", "instance", PUBLIC_IP, INTERNET),)
+        yield with_masks(fails(scale_set.id, "InstancePublicIp", words, found, paths=paths), masks_of_nodes(estate))
     else:
         yield passes(scale_set.id, "NoInstancePublicIp", "no instance holds a public address", found)

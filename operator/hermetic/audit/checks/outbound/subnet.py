@@ -90,16 +90,15 @@ def subnet_service_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement
 def _of_network(estate: Estate, gateway: ServiceGateway) -> Iterator[Judgement]:
     network = gateway.virtual_network.id if gateway.virtual_network is not None else ""
     if any(same_id(network, one) for one in network_ids_of(estate)):
-        masks = masks_of_nodes(estate)
-        yield fails(
+        found = fails(
             gateway.id,
             "ServiceGatewayOfNetwork",
-            with_masks(f"it belongs to the cluster's virtual network {network}", masks),
+            f"it belongs to the cluster's virtual network {network}",
             Seen(gateway.id, gateway, gateway.evidence),
             paths=(path_of(hops.vnet(name_of(network)), hops.service(f"service gateway {gateway.name}"), INTERNET),),
             remedy="Warning: connections through it end at once.\naz resource delete --ids SERVICE_GATEWAY_ID",
-            masked=bool(masks),
         )
+        yield with_masks(found, masks_of_nodes(estate))
 
 
 def _shown(value: bool | None) -> str:
@@ -127,18 +126,17 @@ def vnet_nat_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         )
         if not ids:
             yield passes(seen.target, "NoNetworkNatGateway", "no NAT gateway serves the whole network", *looks)
-        masks = masks_of_nodes(estate)
         for gateway in ids:
-            yield fails(
+            served = fails(
                 seen.target,
                 "NetworkNatGateway",
-                with_masks(f"NAT gateway {gateway} serves every subnet of the network", masks),
+                f"NAT gateway {gateway} serves every subnet of the network",
                 seen,
                 *(one for _, one in found),
                 paths=(path_of(hops.vnet(name_of(seen.target)), hops.nat_gateway(name_of(gateway)), INTERNET),),
                 fill={"NAT_GATEWAY_ID": gateway},
-                masked=bool(masks),
             )
+            yield with_masks(served, masks_of_nodes(estate))
 
     yield from each_network(estate, policy, judge)
 
@@ -161,16 +159,16 @@ def natgw_inventory(estate: Estate, policy: Policy) -> Iterator[Judgement]:
                 *([hops.vnet(name_of(source))] if source else []),
             ]
             masks = masks_of_nodes(estate) if of_nodes.issuperset(one.lower() for one in of_ours) else ()
-            yield fails(
+            found = fails(
                 gateway.id,
                 "ServesTheCluster",
-                with_masks(f"it serves {', '.join(one.label for one in places)}", masks),
+                f"it serves {', '.join(one.label for one in places)}",
                 gateway,
                 paths=(path_of(one, hops.nat_gateway(gateway.name), INTERNET) for one in places),
                 remedy="" if of_ours else SERVES_THE_NETWORK,
                 fill={"SUBNET_ID": of_ours},
-                masked=bool(masks),
             )
+            yield with_masks(found, masks)
         elif served or source:
             yield passes(
                 gateway.id, "ServesOthers", "it serves other networks only", gateway, *scope, severity=Severity.INFO

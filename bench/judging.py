@@ -140,24 +140,24 @@ async def _measured(pods: int) -> Figures:
     faults = AuditFaults(clock, count=lambda _part: None)
     api, store = Played(objects), Store(Configuration())
     watches = StoreWatches(api, store, see=_see(store), relist=_no_list, listed=lambda _kind, _keys: None)
-    sight = ClusterCache(api, clock, on_change=lambda: None, faults=faults, feeds=watches.feed)
+    cluster_cache = ClusterCache(api, clock, on_change=lambda: None, faults=faults, feeds=watches.feed)
     gc.collect()
     gc.freeze()  # what the bench itself holds is not the operator's
     async with Loop() as listing:
-        sight.want()
-        following = asyncio.create_task(sight.run())
-        while sight.seen_at is None:  # noqa: ASYNC110 - nothing tells it
+        cluster_cache.want()
+        following = asyncio.create_task(cluster_cache.run())
+        while cluster_cache.seen_at is None:  # noqa: ASYNC110 - nothing tells it
             await asyncio.sleep(0.01)
     judged = JudgedApart()
     async with Loop() as nothing:
         await asyncio.sleep(3)
     figures: Figures = {"rest": nothing.figures(), "pods": pods, "objects": len(objects), "listing": listing.figures()}
-    figures["apart"] = [await _round(sight, judged) for _ in range(ROUNDS)]
+    figures["apart"] = [await _round(cluster_cache, judged) for _ in range(ROUNDS)]
     figures["process_peak_rss"] = _peak(judged.pid)
     await judged.close()
     figures["operator_peak_rss"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
-    figures["thread"] = [await _round(sight, _in_a_thread) for _ in range(ROUNDS)]
-    figures["loop"] = [await _round(sight, _in_the_loop)]
+    figures["thread"] = [await _round(cluster_cache, _in_a_thread) for _ in range(ROUNDS)]
+    figures["loop"] = [await _round(cluster_cache, _in_the_loop)]
     following.cancel()
     return figures
 
@@ -173,12 +173,12 @@ async def _no_list(watched: WatchSpec) -> None:
     raise AssertionError(f"{watched.kind.plural} is fed")
 
 
-async def _round(sight: ClusterCache, judge: Judge) -> Figures:
-    sight._cause = (-1, "")  # noqa: SLF001 - as after a change
+async def _round(cluster_cache: ClusterCache, judge: Judge) -> Figures:
+    cluster_cache._cause = (-1, "")  # noqa: SLF001 - as after a change
     async with Loop() as loop:
         await asyncio.sleep(0.05)
-        await sight.cause()
-        await judge(Case(CLUSTER, Policy(), sight.observed(), None))
+        await cluster_cache.cause()
+        await judge(Case(CLUSTER, Policy(), cluster_cache.observed(), None))
     return loop.figures()
 
 

@@ -62,8 +62,8 @@ def carried_out(world: ClusterSnapshot, plan: Plan) -> ClusterSnapshot:
     for change in plan.apply:
         key = (change.manifest["kind"], change.manifest["metadata"]["name"])
         children[key] = living(change.manifest, children.get(key))
-    for condemned in plan.delete:
-        del children[(condemned.kind.kind, condemned.name)]
+    for deletion in plan.delete:
+        del children[(deletion.kind.kind, deletion.name)]
     return replace(world, children=children)
 
 

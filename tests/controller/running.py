@@ -65,11 +65,11 @@ async def running(
     def feed(kind: Kind) -> Feed | None:
         return following.feed(kind)
 
-    sight = ClusterCache(cluster, clock, on_change=judge_soon, faults=faults, feeds=feed)
+    cluster_cache = ClusterCache(cluster, clock, on_change=judge_soon, faults=faults, feeds=feed)
     auditor = Auditor(
         api=cluster,
         store=store,
-        sight=sight,
+        cluster_cache=cluster_cache,
         prober=Prober(cluster, clock, PROBES),
         judge=JudgedHere(),
         faults=faults,
@@ -82,7 +82,7 @@ async def running(
     )
 
     async def make() -> tuple[Auditor, ClusterCache]:
-        return auditor, sight
+        return auditor, cluster_cache
 
     judging = LazyAuditor(store, make, faults)
     operator = Manager(

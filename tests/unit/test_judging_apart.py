@@ -102,17 +102,17 @@ def test_no_step_of_the_loop_is_long_while_a_large_cluster_is_listed_and_judged(
     """By processor time, so that other programs of the machine do not count; the figures have it by the clock too."""
 
     async def scenario() -> float:
-        sight = ClusterCache(Played(crowd(LARGE)), SystemClock(), on_change=lambda: None, faults=NO_FAULTS)
+        cluster_cache = ClusterCache(Played(crowd(LARGE)), SystemClock(), on_change=lambda: None, faults=NO_FAULTS)
         judged = JudgedApart()
         gc.collect()
         gc.freeze()  # what the tests hold is not the operator's
         async with Loop() as loop:
-            sight.want()
-            following = asyncio.create_task(sight.run())
-            while sight.seen_at is None:  # noqa: ASYNC110 - nothing tells it
+            cluster_cache.want()
+            following = asyncio.create_task(cluster_cache.run())
+            while cluster_cache.seen_at is None:  # noqa: ASYNC110 - nothing tells it
                 await asyncio.sleep(0.01)
-            await sight.cause()
-            assert await judged(Case(CLUSTER, POLICY, sight.observed(), None))
+            await cluster_cache.cause()
+            assert await judged(Case(CLUSTER, POLICY, cluster_cache.observed(), None))
         gc.unfreeze()
         following.cancel()
         await judged.close()

@@ -31,7 +31,7 @@ def assemble_audit(
 ) -> tuple[Auditor, ClusterCache]:
     """Return the auditor, and the cluster cache that it reads and whose watches `feeds` are fed from."""
     queue, configuration = shared.queue, shared.configuration
-    sight = ClusterCache(
+    cluster_cache = ClusterCache(
         shared.api,
         shared.clock,
         on_change=lambda: queue.add_after(JUDGE, JUDGE_SECONDS, routine=True),
@@ -41,7 +41,7 @@ def assemble_audit(
     auditor = Auditor(
         api=shared.api,
         store=shared.store,
-        sight=sight,
+        cluster_cache=cluster_cache,
         prober=Prober(shared.api, shared.clock, configuration.probe_namespace),
         judge=JudgedApart(),
         faults=faults,
@@ -59,7 +59,7 @@ def assemble_audit(
             hermetic_namespaces=(configuration.lease.namespace, configuration.probe_namespace),
         ),
     )
-    return auditor, sight
+    return auditor, cluster_cache
 
 
 def _on_verdict(shared: Shared, concerned: frozenset[Key]) -> None:

@@ -94,7 +94,7 @@ class Auditor:
         *,
         api: KubeApi,
         store: Store,
-        sight: ClusterCache,
+        cluster_cache: ClusterCache,
         prober: Prober,
         judge: Judge,
         faults: AuditFaults,
@@ -107,7 +107,7 @@ class Auditor:
     ) -> None:
         self._api = api
         self._store = store
-        self._sight = sight
+        self._cluster_cache = cluster_cache
         self._prober = prober
         self._judge_case = judge
         self._publisher = publisher
@@ -135,8 +135,8 @@ class Auditor:
             self._publisher.forget()
             self._store.judge(confirmed_at=None)
             return Outcome()
-        self._sight.want()
-        if self._sight.seen_at is None:
+        self._cluster_cache.want()
+        if self._cluster_cache.seen_at is None:
             # The status of an earlier process stays until this one has listed everything once.
             return Outcome(requeue_after=UNTIL_SEEN_SECONDS)
         if (wait := self._not_before - self._clock.monotonic()) > 0 and self._broken_at == _edition(live):
@@ -235,7 +235,7 @@ class Auditor:
             return None, None
         attested = choice.accepted.digest if choice.accepted is not None else ""
         try:
-            return await self._prober.advance(spec.probe, f"{await self._sight.cause()}\n{attested}"), None
+            return await self._prober.advance(spec.probe, f"{await self._cluster_cache.cause()}\n{attested}"), None
         except NotLeading:
             raise
         except HermeticError as trouble:
@@ -252,7 +252,7 @@ class Auditor:
     async def _verdict_inputs(
         self, spec: EgressAuditSpec, choice: ChosenAttestation, trouble: HermeticError | None
     ) -> VerdictInputs:
-        newest, seen_at = self._prober.newest, self._sight.seen_at
+        newest, seen_at = self._prober.newest, self._cluster_cache.seen_at
         return VerdictInputs(
             choice=choice,
             cluster_findings=await self._found(spec),
@@ -264,11 +264,11 @@ class Auditor:
     async def _found(self, spec: EgressAuditSpec) -> tuple[Finding, ...]:
         """Findings of the cluster; evaluated again when a field that a check reads changed or a probe round ended."""
         newest = self._prober.newest
-        basis = (self._sight.revision, newest.run if newest is not None else "", spec.profile, spec.cluster)
+        basis = (self._cluster_cache.revision, newest.run if newest is not None else "", spec.profile, spec.cluster)
         if self._findings[0] != basis:
             policy = self.policy.model_copy(update={"profile": _profile(spec)})
             probe = newest.answer if newest is not None else None
-            found = await self._judge_case(Case(spec.cluster, policy, self._sight.observed(), probe))
+            found = await self._judge_case(Case(spec.cluster, policy, self._cluster_cache.observed(), probe))
             self._findings = (basis, found)
         return self._findings[1]
 

@@ -46,8 +46,8 @@ class LazyAuditor:
         await self._needed.wait()
         if self._parts is None:
             return
-        auditor, sight = self._parts
+        auditor, cluster_cache = self._parts
         try:
-            await sight.run()
+            await cluster_cache.run()
         finally:
             await auditor.close()

@@ -209,7 +209,7 @@ class Manager:
             again = self._throttled(key, error.retry_after)
             self._report(key, started, "retried", because=error.message, again_in=round(again, 1))
         except HermeticError as error:
-            again = self._queue.add_failed(key, longest=_patience(error))
+            again = self._queue.add_failed(key, longest=_longest_backoff(error))
             self._report(key, started, "retried", because=error.message, code=error.code, again_in=round(again, 1))
         except Exception as error:
             again = self._queue.add_failed(key)
@@ -311,7 +311,7 @@ class Manager:
             self._queue.add(key)
 
 
-def _patience(error: HermeticError) -> float:
+def _longest_backoff(error: HermeticError) -> float:
     """The longest pause after an error, in seconds: short when the server is down, as no object is at fault then."""
     away = isinstance(error, Unreachable) or (isinstance(error, ServerTrouble) and error.status in AWAY)
     return OUTAGE_SECONDS if away else LONGEST_DELAY

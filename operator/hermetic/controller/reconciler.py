@@ -25,7 +25,7 @@ from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.store import Store
 from hermetic.objects.children import CHILDREN
 from hermetic.plan.api_rejections import ApiRejection, refusal
-from hermetic.plan.planning import Change, Condemned, Plan, exposed, is_ours, obstacle, plan
+from hermetic.plan.planning import Change, Deletion, Plan, exposed, is_ours, obstacle, plan
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.status import same_status, status, status_unreadable
 from hermetic.ports import Clock, KubeApi, Manifest
@@ -60,7 +60,7 @@ class Reconciler:
         self._recorder = recorder
         self._clock = clock
         self._backoff = DriftBackoff()
-        self._doomed: dict[Key, str] = {}
+        self._terminating: dict[Key, str] = {}
         self._deleted: dict[Key, frozenset[str]] = {}
         self._specs: OrderedDict[Key, tuple[Version, ModelDeploymentSpec | str]] = OrderedDict()
 
@@ -76,7 +76,7 @@ class Reconciler:
         if snapshot is None:
             self._forget(key)
             return Outcome()
-        if self._doomed.get(key) == snapshot.owner.uid:
+        if self._terminating.get(key) == snapshot.owner.uid:
             return Outcome()
         outcome = Outcome()
         spec = self._read_spec(key)
@@ -101,13 +101,13 @@ class Reconciler:
         await self._write_status(key, after, computed, outcome)
         if any(refused.reason is Reason.NAMESPACE_TERMINATING for refused in outcome.refusals):
             # Final: every further write is refused until the object itself is gone.
-            self._doomed[key] = snapshot.owner.uid
+            self._terminating[key] = snapshot.owner.uid
         outcome.requeue_after = self._requeue_after(key, decided)
         return outcome
 
     def _forget(self, key: Key) -> None:
         self._backoff.forget(key)
-        self._doomed.pop(key, None)
+        self._terminating.pop(key, None)
         self._deleted.pop(key, None)
         self._specs.pop(key, None)
 
@@ -134,16 +134,16 @@ class Reconciler:
 
         A refusal of one object does not stop the others: a public Service is deleted even if every apply is refused.
         """
-        self._deleted[key] = self._deleted.get(key, frozenset()) & {condemned.uid for condemned in decided.delete}
+        self._deleted[key] = self._deleted.get(key, frozenset()) & {deletion.uid for deletion in decided.delete}
         refused = await self._delete_all(key, _urgent(decided), outcome)
         if wave := _first_wave(decided.apply):
             return (*refused, *await self._apply_all(key, wave, outcome))
         return (*refused, *await self._delete_all(key, decided.delete, outcome))
 
-    async def _delete_all(self, key: Key, condemned: Sequence[Condemned], outcome: Outcome) -> tuple[ApiRejection, ...]:
+    async def _delete_all(self, key: Key, deletions: Sequence[Deletion], outcome: Outcome) -> tuple[ApiRejection, ...]:
         """Delete each object once: until its watch event arrives, the snapshot still lists it as to be deleted."""
         refused: list[ApiRejection] = []
-        for one in condemned:
+        for one in deletions:
             requested = self._deleted.get(key, frozenset())
             if one.uid in requested:
                 continue
@@ -203,15 +203,15 @@ class Reconciler:
             self._store.put(live)
         raise conflict
 
-    async def _delete(self, condemned: Condemned, outcome: Outcome) -> None:
+    async def _delete(self, deletion: Deletion, outcome: Outcome) -> None:
         await self._api.delete(
-            condemned.kind,
-            namespace=condemned.namespace,
-            name=condemned.name,
-            uid=condemned.uid,
-            resource_version=condemned.resource_version,
+            deletion.kind,
+            namespace=deletion.namespace,
+            name=deletion.name,
+            uid=deletion.uid,
+            resource_version=deletion.resource_version,
         )
-        outcome.wrote.append(f"-{condemned.kind.kind}/{condemned.name} ({condemned.why})")
+        outcome.wrote.append(f"-{deletion.kind.kind}/{deletion.name} ({deletion.why})")
 
     async def _write_status(
         self, key: Key, snapshot: ClusterSnapshot, computed: dict[str, Any], outcome: Outcome
@@ -263,8 +263,8 @@ def _first_wave(changes: Sequence[Change]) -> list[Change]:
     return [change for change, wave in zip(changes, waves, strict=True) if wave == min(waves)]
 
 
-def _urgent(decided: Plan) -> tuple[Condemned, ...]:
-    return tuple(condemned for condemned in decided.delete if condemned.urgent)
+def _urgent(decided: Plan) -> tuple[Deletion, ...]:
+    return tuple(deletion for deletion in decided.delete if deletion.urgent)
 
 
 def _subject(change: Change) -> str:

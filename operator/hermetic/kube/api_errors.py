@@ -20,10 +20,10 @@ from hermetic.errors import (
 )
 from hermetic.kinds import GROUP
 
-PATIENCE_WITHOUT_WORD = 1.0
+DEFAULT_RETRY_AFTER = 1.0
 """Seconds to wait after a 429 that names no time."""
 
-LONGEST_PATIENCE = 600.0
+MAX_RETRY_AFTER = 600.0
 """Seconds; a broken proxy must not be able to park an object for a day."""
 
 _LEAVES: Mapping[int, type[ApiRefused]] = {
@@ -64,7 +64,7 @@ def refusal(request: str, status: int, headers: Mapping[str, str], body: bytes) 
         message = "the API server does not accept the login: Unauthorized"
     reason = str(answer.get("reason") or "")
     if status == HTTPStatus.TOO_MANY_REQUESTS:
-        return Throttled(message, retry_after=_patience(headers, details), reason=reason)
+        return Throttled(message, retry_after=_retry_after(headers, details), reason=reason)
     leaf = Rejected if _INVALID_UNDER_ANY_STATUS in message else _LEAVES.get(status, ServerTrouble)
     return leaf(message, status=status, reason=reason, causes=_causes(details))
 
@@ -91,13 +91,13 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _patience(headers: Mapping[str, str], details: Mapping[str, Any]) -> float:
-    """Seconds to wait: Retry-After, else the Status details, else one; between 0 and LONGEST_PATIENCE."""
+def _retry_after(headers: Mapping[str, str], details: Mapping[str, Any]) -> float:
+    """Seconds to wait: Retry-After, else the Status details, else one; between 0 and MAX_RETRY_AFTER."""
     for word in (headers.get("Retry-After"), details.get("retryAfterSeconds")):
         try:
             seconds = float(word)  # type: ignore[arg-type]  # None and dates land in the except
         except (TypeError, ValueError):
             continue
         if math.isfinite(seconds) and seconds > 0:
-            return min(seconds, LONGEST_PATIENCE)
-    return PATIENCE_WITHOUT_WORD
+            return min(seconds, MAX_RETRY_AFTER)
+    return DEFAULT_RETRY_AFTER

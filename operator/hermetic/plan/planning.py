@@ -30,7 +30,7 @@ from hermetic.plan.gates import Blocks, Holds, first_block
 from hermetic.plan.isolation import closes_at, enforcement, gate
 from hermetic.plan.pods_of_template import not_of_the_changed, were_started_with_a_proof
 from hermetic.plan.runtime_drift import all_of, has_ended, is_left_over, rolled_out_at
-from hermetic.plan.scheduling import patience_ends
+from hermetic.plan.scheduling import unschedulable_deadline
 from hermetic.plan.snapshot import ChildKey, ClusterSnapshot
 from hermetic.plan.weights_integrity import verifier
 from hermetic.plan.workload import Workload
@@ -62,7 +62,7 @@ class Contested:
 
 
 @dataclass(frozen=True, slots=True)
-class Condemned:
+class Deletion:
     """A live object to delete, with uid and resourceVersion of the snapshot as preconditions.
 
     `public_address`: the public address of the object, "" if none. Such an object is deleted before anything else is
@@ -93,7 +93,7 @@ class Plan:
     """
 
     apply: tuple[Change, ...] = ()
-    delete: tuple[Condemned, ...] = ()
+    delete: tuple[Deletion, ...] = ()
     blocked: Blocks | None = None
     isolation: Holds | Blocks | None = None
     held: bool = False
@@ -179,7 +179,7 @@ def _requeue_at(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, now: datet
     """When the plan changes without an event: evidence expires, or a grace period for a pod ends."""
     closes = closes_at(spec, snapshot) if enforcement(spec, snapshot) != "Off" else None
     left_over = rolled_out_at(snapshot) if any(is_left_over(pod, snapshot) for pod in snapshot.pods) else None
-    moments = (closes, left_over, *(patience_ends(pod) for pod in snapshot.pods))
+    moments = (closes, left_over, *(unschedulable_deadline(pod) for pod in snapshot.pods))
     return min((moment for moment in moments if moment is not None and moment > now), default=None)
 
 
@@ -264,13 +264,13 @@ def _with_replicas(manifest: Manifest, replicas: int) -> Manifest:
     return with_intent({**manifest, "spec": {**manifest["spec"], "replicas": replicas}})
 
 
-def exposed(snapshot: ClusterSnapshot) -> tuple[Condemned, ...]:
+def exposed(snapshot: ClusterSnapshot) -> tuple[Deletion, ...]:
     """The model's own Service, to be deleted once it has a public address, whatever else blocks the spec."""
     live = snapshot.child(SERVICE)
     public = public_addresses(live, snapshot.policy) if live is not None else ()
     if live is None or not public or live["metadata"].get("deletionTimestamp") or not is_ours(live, snapshot.owner):
         return ()
-    return (_condemn(live, f"the load balancer gave the public address '{public[0]}'", public_address=public[0]),)
+    return (_deletion(live, f"the load balancer gave the public address '{public[0]}'", public_address=public[0]),)
 
 
 def _private_only(wanted: tuple[Manifest, ...], snapshot: ClusterSnapshot) -> tuple[Manifest, ...]:
@@ -323,7 +323,7 @@ def _change(manifest: Manifest, live: Manifest | None) -> Change | None:
     return Change(manifest, "drifted", patch) if added or has_drifted(manifest, live) else None
 
 
-def _surplus(desired: tuple[Manifest, ...], snapshot: ClusterSnapshot, *, claims: bool) -> Iterator[Condemned]:
+def _surplus(desired: tuple[Manifest, ...], snapshot: ClusterSnapshot, *, claims: bool) -> Iterator[Deletion]:
     """Objects of ours that the spec no longer asks for, with or without `claims`. Volumes: see plan/volume_sweep.py."""
     wanted = {_key(manifest) for manifest in desired}
     for key, live in snapshot.children.items():
@@ -331,7 +331,7 @@ def _surplus(desired: tuple[Manifest, ...], snapshot: ClusterSnapshot, *, claims
         if not CHILDREN[live["kind"]].dispensable or key in wanted or gone or not is_ours(live, snapshot.owner):
             continue
         if live["kind"] != PERSISTENT_VOLUME_CLAIM.kind or (claims and not _may_be_mounted(live, snapshot)):
-            yield _condemn(live, "the spec no longer asks for it")
+            yield _deletion(live, "the spec no longer asks for it")
 
 
 def _may_be_mounted(claim: Manifest, snapshot: ClusterSnapshot) -> bool:
@@ -348,9 +348,9 @@ def _may_be_mounted(claim: Manifest, snapshot: ClusterSnapshot) -> bool:
     return any(template_of(pod) != template_of(template) and not has_ended(pod) for pod in snapshot.pods)
 
 
-def _condemn(live: Manifest, why: str, *, public_address: str = "") -> Condemned:
+def _deletion(live: Manifest, why: str, *, public_address: str = "") -> Deletion:
     seen = live["metadata"]
-    return Condemned(
+    return Deletion(
         kind=BY_KIND[live["kind"]],
         namespace=seen.get("namespace"),
         name=seen["name"],

@@ -39,8 +39,8 @@ def public_side(service: Mapping[str, Any] | None, snapshot: ClusterSnapshot, pl
     if service is not None:
         public = public_addresses(service, snapshot.policy)
         return PublicSide(public[0], removed=False) if public else None
-    if condemned := [gone for gone in plan.delete if gone.public_address]:
-        return PublicSide(condemned[0].public_address, removed=True)
+    if deletions := [gone for gone in plan.delete if gone.public_address]:
+        return PublicSide(deletions[0].public_address, removed=True)
     return _remembered(snapshot) if was_given_a_public_address(snapshot) else None
 
 

@@ -10,21 +10,21 @@ from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.plan.snapshot import ClusterSnapshot, NodeFacts
 
 # A first attempt often fails and the second succeeds: the claim is bound a moment after its pod was created.
-PATIENCE = timedelta(seconds=3)
+GRACE = timedelta(seconds=3)
 
 
 def is_being_placed(pod: Mapping[str, Any], now: datetime) -> bool:
     """Whether the scheduler failed so recently that the failure is not reported yet."""
-    until = patience_ends(pod)
-    return until is not None and now < until <= now + 2 * PATIENCE  # ignore timestamps far in the future
+    until = unschedulable_deadline(pod)
+    return until is not None and now < until <= now + 2 * GRACE  # ignore timestamps far in the future
 
 
-def patience_ends(pod: Mapping[str, Any]) -> datetime | None:
+def unschedulable_deadline(pod: Mapping[str, Any]) -> datetime | None:
     """When an unschedulable pod is reported; None for a pod that has a node."""
     for condition in pod.get("status", {}).get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable":
             since = condition.get("lastTransitionTime")
-            return datetime.fromisoformat(since) + PATIENCE if since else None
+            return datetime.fromisoformat(since) + GRACE if since else None
     return None
 
 

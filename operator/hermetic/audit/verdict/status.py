@@ -189,9 +189,3 @@ def _dated(one: ConditionUpdate, generation: int, before: Mapping[str, Any], now
 def _cut(message: str) -> str:
     """Cut to the CRD's maximum: the API server would reject a longer one, and the old verdict would stay."""
     return cut(printable(message), LONGEST_MESSAGE)
-
-
-def faulty(faults: Mapping[str, str]) -> ConditionUpdate:
-    """The condition AuditFaulty: each part of the audit that failed, with its error."""
-    message = "; ".join(f"{part}: {error}" for part, error in sorted(faults.items()))
-    return ConditionUpdate(ConditionType.AUDIT_FAULTY, "True", Reason.AUDIT_FAULT, message)

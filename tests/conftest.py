@@ -54,8 +54,8 @@ def required() -> bool:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    told = "repeat what chance did in an earlier run: a fault test prints its seed"
-    parser.addoption("--replay", metavar="SEED", help=told)
+    help_text = "repeat what chance did in an earlier run: a fault test prints its seed"
+    parser.addoption("--replay", metavar="SEED", help=help_text)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -76,8 +76,8 @@ def answered(stood_in: StandIn, question: Question) -> Answer:
         if ask.method == "GET":
             value: Any = reader.get(path, query)
         else:
-            told = act(reader, path, query, dict(ask.body or {}))
-            value = told.value if told is not None else {}
+            result = act(reader, path, query, dict(ask.body or {}))
+            value = result.value if result is not None else {}
     except Refusal as refusal:
         if question.verb == "list" and question.kind.lower() in stood_in.not_offered:
             return Answer((), (Evidence(evidence.request, refusal.status),))  # as the collector weighs it

@@ -65,8 +65,8 @@ def audited(
     """The report about it, or about it with another half, policy or exceptions."""
     stood_in = estate.azure if arm is None else arm
     shown = estate.manifests if manifests is None else manifests
-    said = estate.policy_file if policy is None else policy
-    rules = Policy.model_validate({**said, "profile": stood_in.profile, "auditedAt": START})
+    policy_content = estate.policy_file if policy is None else policy
+    rules = Policy.model_validate({**policy_content, "profile": stood_in.profile, "auditedAt": START})
     accepted = Exceptions.model_validate(estate.exceptions_file if exceptions is None else exceptions)
     whole, found = asyncio.run(_judged(stood_in, ApiServer(shown), rules))
     return audit(whole, found, rules, accepted, started_at=START, finished_at=START, version="0.0.0")

@@ -63,8 +63,8 @@ def test_a_phone_needs_no_sideways_scrolling(shown):
 
 
 def test_a_value_that_was_read_is_beside_its_digest(shown):
-    told = shown.evaluate("[...document.querySelectorAll('.evidence tr')].map(each => each.textContent)")
-    (subnet,) = [row for row in told if "/subnets/snet-gpu?" in row]
+    rows = shown.evaluate("[...document.querySelectorAll('.evidence tr')].map(each => each.textContent)")
+    (subnet,) = [row for row in rows if "/subnets/snet-gpu?" in row]
     assert "defaultOutboundAccess: true" in subnet
     assert re.search(r"sha256 [0-9a-f]{64}", subnet)
     assert shown.seen.problems == []

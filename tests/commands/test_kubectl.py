@@ -71,7 +71,7 @@ def test_every_kubectl_command_is_understood_by_the_real_kubectl(
     problem: Callable[[Typed], str], record_property: Callable[[str, object], None]
 ) -> None:
     commands = commands_of("kubectl")
-    refused = {f"{typed.origin}: {typed.command}": said for typed in commands if (said := problem(typed))}
+    refused = {f"{typed.origin}: {typed.command}": why for typed in commands if (why := problem(typed))}
     summary = f"{len(commands) - len(refused)} of {len(commands)}"
     record_property("remedies parsed by the real kubectl", summary)
     assert refused == {}

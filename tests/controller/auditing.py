@@ -105,9 +105,9 @@ def what_is_said(pod: Manifest) -> dict[str, Any]:
     return {**answers, "run": asked["run"], "metadata": documents}
 
 
-def open_way(_pod: Manifest, said: dict[str, Any]) -> dict[str, Any]:
+def open_way(_pod: Manifest, document: dict[str, Any]) -> dict[str, Any]:
     """The first public address answers."""
-    return {**said, "targets": ["s/5", *said["targets"][1:]]}
+    return {**document, "targets": ["s/5", *document["targets"][1:]]}
 
 
 def status(cluster: ClusterInMemory) -> dict[str, Any]:

@@ -41,8 +41,8 @@ def is_there(cluster: ClusterInMemory, kind: str = "Deployment") -> bool:
 
 def reason_of(cluster: ClusterInMemory) -> str:
     """Of the model's condition Ready."""
-    said = cluster.objects[where("ModelDeployment")]["status"]["conditions"]
-    return str(next(one["reason"] for one in said if one["type"] == "Ready"))
+    conditions = cluster.objects[where("ModelDeployment")]["status"]["conditions"]
+    return str(next(one["reason"] for one in conditions if one["type"] == "Ready"))
 
 
 def away(

@@ -122,7 +122,7 @@ def test_trouble_costs_a_handful_of_status_writes_and_none_once_it_was_told(crow
     deployments = crowd.deployments
     for name, case in CASES.items():
         deployments.until(name, case.reason)
-    told = newest(deployments.api, deployments.collection)
+    before = newest(deployments.api, deployments.collection)
     looping = [name for name, case in CASES.items() if "crash-loop" in name]
     deployments.wait("the last restarts", lambda: all(restarts(deployments, name) == 5 for name in looping))
 
@@ -131,7 +131,7 @@ def test_trouble_costs_a_handful_of_status_writes_and_none_once_it_was_told(crow
     assert seen.keys() == CASES.keys()
     assert [line for revisions in seen.values() for one in revisions for line in contradictions(one)] == []
     assert {name: len(revisions) - 1 for name, revisions in seen.items() if len(revisions) - 1 > 3} == {}
-    late = {name: [r for r in seen[name] if int(r["metadata"]["resourceVersion"]) > int(told)] for name in looping}
+    late = {name: [r for r in seen[name] if int(r["metadata"]["resourceVersion"]) > int(before)] for name in looping}
     assert not any(late.values())
 
 

@@ -80,7 +80,7 @@ def test_every_tampering_of_a_signed_attestation_is_refused(chance: Random) -> N
     assert [outcome(each.as_bytes(), trusted)[1] for each in envelopes] == ["accepted"] * len(envelopes)
     genuine = [every_field(each.as_bytes()) for each in envelopes]
     stranger = an_ed25519_key(seed=9)
-    told: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     tampered = harmless = 0
     while tampered < TAMPERINGS:
         tamperer = TAMPERERS[tampered % len(TAMPERERS)]
@@ -91,9 +91,9 @@ def test_every_tampering_of_a_signed_attestation_is_refused(chance: Random) -> N
             continue
         assert accepted is None, f"{tamperer.__name__}: {content!r}"
         tampered += 1
-        told[word] += 1
-    say(f"{tampered} tamperings refused, {harmless} edits that changed nothing: {dict(told.most_common())}")
-    assert told.keys() <= {*EnvelopeFault, *Refusal}
+        counts[word] += 1
+    say(f"{tampered} tamperings refused, {harmless} edits that changed nothing: {dict(counts.most_common())}")
+    assert counts.keys() <= {*EnvelopeFault, *Refusal}
     assert harmless < TAMPERINGS // 10
 
 

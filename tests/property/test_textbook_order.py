@@ -55,8 +55,8 @@ def findings(answers: Mapping[Question, Answer], policy: Policy, cluster: str) -
 
 
 def told(one: Finding) -> Said:
-    said = (one.check, one.resource, one.verdict, one.severity, one.reason, one.message, one.remedy, one.masked)
-    return (*said, one.path_texts, sorted(each.request for each in one.evidence))
+    fields = (one.check, one.resource, one.verdict, one.severity, one.reason, one.message, one.remedy, one.masked)
+    return (*fields, one.path_texts, sorted(each.request for each in one.evidence))
 
 
 @cache

@@ -153,9 +153,9 @@ def test_names_and_namespaces_are_those_that_hermetic_rbac_gives(rendered, names
 
     found = rendered(namespace=namespace, config=config)
 
-    told = found.pop(("ConfigMap", namespace, "hermetic-config"))["data"]["config.yaml"]
+    held = found.pop(("ConfigMap", namespace, "hermetic-config"))["data"]["config.yaml"]
     assert {key: one for key, one in found.items() if key[0] not in ours} == wanted
-    assert told.get("lease", {}).get("namespace", "hermetic-system") == namespace
+    assert held.get("lease", {}).get("namespace", "hermetic-system") == namespace
     assert {key[1] for key in found if key[0] in {"ConfigMap", "Deployment", "PodDisruptionBudget"}} == {namespace}
 
 

@@ -48,8 +48,8 @@ def test_azure_not_asked() -> None:
     assert word(envelope) == Refusal.AZURE_NOT_ASKED
 
 
-def report_of(said: dict[str, Any]) -> dict[str, Any]:
-    report: dict[str, Any] = said["predicate"]["report"]
+def report_of(document: dict[str, Any]) -> dict[str, Any]:
+    report: dict[str, Any] = document["predicate"]["report"]
     return report
 
 

@@ -25,9 +25,9 @@ def test_a_comparison_that_still_counts_is_not_mentioned(today: date) -> None:
 
 @pytest.mark.parametrize("today", [_after(MONTHS), _after(MONTHS + 30)])
 def test_an_old_comparison_says_since_when_and_what_to_do(today: date) -> None:
-    said = note_on_age(today)
-    assert str(COMPARED) in said
-    assert "Update Hermetic" in said
+    note = note_on_age(today)
+    assert str(COMPARED) in note
+    assert "Update Hermetic" in note
 
 
 def test_the_day_before_the_month_is_full_does_not_count() -> None:

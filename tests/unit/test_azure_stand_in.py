@@ -51,7 +51,7 @@ def test_what_agents_report_is_shown_to_those_who_expand_it() -> None:
     assert len(plain) == len(expanded) == 2
     assert not any("instanceView" in row["properties"] for row in plain)
     handlers = [row["properties"]["instanceView"]["vmAgent"]["extensionHandlers"] for row in expanded]
-    assert all({"Microsoft.AKS.Compute.AKS.Linux.AKSNode"} < {one["type"] for one in told} for told in handlers)
+    assert all({"Microsoft.AKS.Compute.AKS.Linux.AKSNode"} < {one["type"] for one in handler} for handler in handlers)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
@@ -209,8 +209,11 @@ def test_a_provider_says_whether_it_is_registered_and_refuses_when_it_is_not() -
     estate.unregister(WORKLOAD, "microsoft.kubernetes")
     provider = f"{SUBSCRIPTION}/providers/Microsoft.Kubernetes"
     with calling(estate) as caller:
-        told = caller.get(provider, "2021-04-01").json()
-        assert (told["namespace"], told["registrationState"]) == ("Microsoft.Kubernetes", "NotRegistered")
+        registered = caller.get(provider, "2021-04-01").json()
+        assert (registered["namespace"], registered["registrationState"]) == (
+            "Microsoft.Kubernetes",
+            "NotRegistered",
+        )
         refused = caller.get(f"{provider}/connectedClusters", "2024-01-01")
         assert code_of(refused) == (409, "MissingSubscriptionRegistration")
         known = caller.get(f"{SUBSCRIPTION}/providers/Microsoft.Network", "2021-04-01").json()
@@ -249,7 +252,7 @@ def test_a_type_that_a_region_does_not_offer_is_refused_and_not_among_its_provid
     with calling(estate) as caller:
         refused = caller.get(f"{SUBSCRIPTION}/providers/Microsoft.Network/serviceGateways")
         assert code_of(refused) == (status, code)
-        told = caller.get(f"{SUBSCRIPTION}/providers/Microsoft.Network", "2021-04-01").json()
-        offered = {one["resourceType"].lower() for one in told["resourceTypes"]}
+        registered = caller.get(f"{SUBSCRIPTION}/providers/Microsoft.Network", "2021-04-01").json()
+        offered = {one["resourceType"].lower() for one in registered["resourceTypes"]}
         assert "servicegateways" not in offered
         assert "virtualnetworkappliances" in offered

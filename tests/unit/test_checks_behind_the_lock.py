@@ -256,8 +256,8 @@ class TestNetworkManager:
     )
     def test_a_rule_of_an_applied_configuration(self, rule: dict[str, Any], verdict: Verdict | None) -> None:
         found = with_rule(applied("avnm-admin-rules", locked()), **rule).findings("avnm-admin-rules")
-        said = found.get(OUT.lower())
-        assert (said.verdict if said is not None else None) is verdict
+        held = found.get(OUT.lower())
+        assert (held.verdict if held is not None else None) is verdict
         # what is deployed may be older than what the rules say now
         assert found[BASE.lower()].verdict is Verdict.UNKNOWN
         assert at_network(found) == UNKNOWN

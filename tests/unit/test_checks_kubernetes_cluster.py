@@ -31,7 +31,7 @@ def verdict(check: str, *some: Any, policy: Policy | None = None) -> Verdict:
 
 
 @pytest.mark.parametrize(
-    ("provisioner", "parameters", "said"),
+    ("provisioner", "parameters", "expected"),
     [
         ("file.csi.azure.com", {"protocol": "nfs"}, OPEN),
         ("file.csi.azure.com", {"Protocol": "NFS"}, OPEN),
@@ -49,10 +49,10 @@ def verdict(check: str, *some: Any, policy: Policy | None = None) -> Verdict:
         ("blob.csi.azure.com", {"protocol": "fuse"}, FINE),
     ],
 )
-def test_an_nfs_class_needs_a_private_endpoint(provisioner: str, parameters: Any, said: Verdict) -> None:
+def test_an_nfs_class_needs_a_private_endpoint(provisioner: str, parameters: Any, expected: Verdict) -> None:
     some = manifest(StorageClass, "nfs", provisioner=provisioner, parameters=parameters)
     found = verdicts("csi-nfs-storageclass", with_one(some))
-    assert found == {CLUSTER if said is FINE else "storage.k8s.io/v1/StorageClass nfs": said}
+    assert found == {CLUSTER if expected is FINE else "storage.k8s.io/v1/StorageClass nfs": expected}
 
 
 def volume(options: list[str] | None, **source: Any) -> Any:
@@ -65,7 +65,7 @@ FILES = {"csi": {"driver": "file.csi.azure.com", "readOnly": True, "volumeAttrib
 
 
 @pytest.mark.parametrize(
-    ("some", "said"),
+    ("some", "expected"),
     [
         (volume(["ro", "nconnect=4"], **FILES), FINE),
         (volume(["nconnect=4"], **FILES), OPEN),
@@ -76,12 +76,12 @@ FILES = {"csi": {"driver": "file.csi.azure.com", "readOnly": True, "volumeAttrib
         (volume(None, csi={"driver": "disk.csi.azure.com"}), FINE),
     ],
 )
-def test_only_the_mount_option_makes_a_share_read_only(some: Any, said: Verdict) -> None:
-    assert verdict("weights-share-writable", some) is said
+def test_only_the_mount_option_makes_a_share_read_only(some: Any, expected: Verdict) -> None:
+    assert verdict("weights-share-writable", some) is expected
 
 
 @pytest.mark.parametrize(
-    ("source", "mount", "said"),
+    ("source", "mount", "expected"),
     [
         ({"nfs": {"server": "s", "path": "/p"}}, {}, OPEN),
         ({"nfs": {"server": "s", "path": "/p", "readOnly": True}}, {}, FINE),
@@ -91,14 +91,14 @@ def test_only_the_mount_option_makes_a_share_read_only(some: Any, said: Verdict)
         ({"emptyDir": {}}, {}, FINE),
     ],
 )
-def test_a_share_that_a_pod_names_itself_counts_as_well(source: Any, mount: Any, said: Verdict) -> None:
+def test_a_share_that_a_pod_names_itself_counts_as_well(source: Any, mount: Any, expected: Verdict) -> None:
     mounts = [{"name": "v", "mountPath": "/models", **mount}]
     some = pod("web", spec={"containers": [container(volumeMounts=mounts)], "volumes": [{"name": "v", **source}]})
-    assert verdict("weights-share-writable", some) is said
+    assert verdict("weights-share-writable", some) is expected
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "expected"),
     [
         ("forward . 8.8.8.8", OPEN),
         ("forward . tls://9.9.9.9:853 {", OPEN),
@@ -139,13 +139,13 @@ def test_a_share_that_a_pod_names_itself_counts_as_well(source: Any, mount: Any,
     ],
 )
 @pytest.mark.parametrize("key", ["x.server", "x.override"])
-def test_coredns_forwards_to_declared_resolvers_only(line: str, said: Verdict, key: str) -> None:
+def test_coredns_forwards_to_declared_resolvers_only(line: str, expected: Verdict, key: str) -> None:
     custom = manifest(
         ConfigMap, "coredns-custom", "kube-system", data={key: f"(mine) {{\nlog\n}}\nexample.com:53 {{\n{line}\n}}\n"}
     )
     policy = Policy(allowedDnsServers=("10.1.0.53",))
     found = verdicts("coredns-custom", with_one(custom), policy=policy)
-    assert found == {CLUSTER if said is FINE else "v1/ConfigMap kube-system/coredns-custom": said}
+    assert found == {CLUSTER if expected is FINE else "v1/ConfigMap kube-system/coredns-custom": expected}
 
 
 def test_what_coredns_does_not_import_is_not_even_kept() -> None:
@@ -175,7 +175,7 @@ def test_another_configmap_of_that_name_configures_no_forwarder() -> None:
 
 @pytest.mark.parametrize("kind", [ValidatingWebhookConfiguration, MutatingWebhookConfiguration])
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "expected"),
     [
         ({"url": "https://hooks.example.com/validate"}, OPEN),
         ({"url": "https://20.1.2.3:8443"}, OPEN),
@@ -187,9 +187,9 @@ def test_another_configmap_of_that_name_configures_no_forwarder() -> None:
         ({"service": {"namespace": "team", "name": "hook"}}, FINE),
     ],
 )
-def test_a_webhook_is_open_where_its_url_leads_outside(kind: Any, config: Any, said: Verdict) -> None:
+def test_a_webhook_is_open_where_its_url_leads_outside(kind: Any, config: Any, expected: Verdict) -> None:
     some = manifest(kind, "hook", webhooks=[{"name": "a.example.com", "clientConfig": config}])
-    assert verdict("k8s-webhook-external", some) is said
+    assert verdict("k8s-webhook-external", some) is expected
 
 
 def converted(config: Any = None, **spec: Any) -> Any:
@@ -208,7 +208,7 @@ def converter(**service: Any) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize(
-    ("some", "said"),
+    ("some", "expected"),
     [
         ((converted({"url": "https://convert.example.com/x"}),), OPEN),
         ((converted({"url": "https://20.1.2.3:8443"}),), OPEN),
@@ -226,8 +226,8 @@ def converter(**service: Any) -> tuple[Any, Any]:
         (converter()[:1], UNSEEN),
     ],
 )
-def test_a_conversion_webhook_is_open_where_it_leads_outside(some: tuple[Any, ...], said: Verdict) -> None:
-    assert verdict("k8s-webhook-external", *some) is said
+def test_a_conversion_webhook_is_open_where_it_leads_outside(some: tuple[Any, ...], expected: Verdict) -> None:
+    assert verdict("k8s-webhook-external", *some) is expected
 
 
 @pytest.mark.parametrize("kind", [CustomResourceDefinition, Service])
@@ -253,7 +253,7 @@ def aggregated(**service: Any) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize(
-    ("some", "said"),
+    ("some", "expected"),
     [
         (aggregated(selector={"app": "metrics"}), FINE),
         (aggregated(type="ExternalName", externalName="metrics.example.com"), OPEN),
@@ -265,5 +265,5 @@ def aggregated(**service: Any) -> tuple[Any, Any]:
         ((manifest(CsiDriver, "cloud.example.com"),), UNSEEN),
     ],
 )
-def test_an_aggregated_api_or_an_unknown_driver_is_worth_a_look(some: tuple[Any, ...], said: Verdict) -> None:
-    assert verdict("k8s-apiservice-external", *some) is said
+def test_an_aggregated_api_or_an_unknown_driver_is_worth_a_look(some: tuple[Any, ...], expected: Verdict) -> None:
+    assert verdict("k8s-apiservice-external", *some) is expected

@@ -267,8 +267,10 @@ def test_with_the_add_on_the_settings_are_in_two_config_maps(
 ) -> None:
     some = [mesh(of_aks, "istio-asm-1-26")]
     some += [mesh(shared, "istio-shared-configmap-asm-1-26")] if shared is not None else []
-    told = verdicts("k8s-mesh-egress", [*sealed_cluster(), ENTRY, *some])
-    assert told == ({f"v1/ConfigMap istio-system/{name}": one for name, one in expected.items()} or {CLUSTER: FINE})
+    found_verdicts = verdicts("k8s-mesh-egress", [*sealed_cluster(), ENTRY, *some])
+    assert found_verdicts == (
+        {f"v1/ConfigMap istio-system/{name}": one for name, one in expected.items()} or {CLUSTER: FINE}
+    )
 
 
 def test_a_mesh_whose_settings_are_nowhere_is_unknown() -> None:

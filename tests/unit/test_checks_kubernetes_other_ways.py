@@ -49,7 +49,7 @@ def verdict(check: str, one: Manifest) -> Verdict:
 
 @pytest.mark.parametrize("kind", [AdminNetworkPolicy, BaselineAdminNetworkPolicy, ClusterNetworkPolicy])
 @pytest.mark.parametrize(
-    ("rule", "said"),
+    ("rule", "expected"),
     [
         ({"action": "Allow", "to": [{"networks": ["0.0.0.0/0"]}]}, OPEN),
         ({"action": "Accept", "to": [{"networks": ["10.0.0.0/8", "2000::/3"]}]}, OPEN),
@@ -64,17 +64,19 @@ def verdict(check: str, one: Manifest) -> Verdict:
         ({"action": "Allow", "to": [{"pods": {"namespaceSelector": {}}}, {"nodes": {}}]}, FINE),
     ],
 )
-def test_an_administrators_policy_is_open_where_it_allows_what_is_public(kind: Any, rule: Any, said: Verdict) -> None:
+def test_an_administrators_policy_is_open_where_it_allows_what_is_public(
+    kind: Any, rule: Any, expected: Verdict
+) -> None:
     spec = {"subject": {"namespaces": {}}, "priority": 10, "egress": [rule]}
-    assert verdict("k8s-policy-allow-all", manifest(kind, "default", spec=spec)) is said
+    assert verdict("k8s-policy-allow-all", manifest(kind, "default", spec=spec)) is expected
 
 
-@pytest.mark.parametrize(("action", "said"), [("Deny", UNSEEN), ("Pass", OPEN)])
-def test_a_pod_that_only_an_administrators_policy_closes_is_unknown(action: str, said: Verdict) -> None:
+@pytest.mark.parametrize(("action", "expected"), [("Deny", UNSEEN), ("Pass", OPEN)])
+def test_a_pod_that_only_an_administrators_policy_closes_is_unknown(action: str, expected: Verdict) -> None:
     rule = {"action": action, "to": [{"networks": ["0.0.0.0/0"]}]}
     baseline = manifest(BaselineAdminNetworkPolicy, "default", spec={"subject": {"namespaces": {}}, "egress": [rule]})
     found = verdicts("k8s-default-deny-egress", [*with_one(baseline), pod("web", "team")])
-    assert found == {"v1/Namespace team": said}
+    assert found == {"v1/Namespace team": expected}
 
 
 def test_an_administrators_policy_that_may_not_be_read_leaves_an_open_namespace_unknown() -> None:
@@ -86,7 +88,7 @@ def test_an_administrators_policy_that_may_not_be_read_leaves_an_open_namespace_
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("kind", "expected"),
     [
         (alternative_paths.CiliumEgressGatewayPolicy, OPEN),
         (alternative_paths.CiliumExternalWorkload, OPEN),
@@ -102,9 +104,9 @@ def test_an_administrators_policy_that_may_not_be_read_leaves_an_open_namespace_
         (alternative_paths.EnvoyFilter, UNSEEN),
     ],
 )
-def test_one_object_of_such_a_kind_is_enough(kind: Any, said: Verdict) -> None:
+def test_one_object_of_such_a_kind_is_enough(kind: Any, expected: Verdict) -> None:
     one = manifest(kind, "out", *(("team",) if kind.NAMESPACED else ()))
-    assert verdict("k8s-other-ways", one) is said
+    assert verdict("k8s-other-ways", one) is expected
 
 
 def test_what_was_made_for_a_gateway_is_judged_there() -> None:
@@ -132,7 +134,7 @@ OF_THE_MESH = manifest(ConfigMap, "istio", "istio-system", data=REGISTRY_ONLY)
 
 
 @pytest.mark.parametrize(
-    ("one", "said"),
+    ("one", "expected"),
     [
         (of_the_mesh(mesh.ServiceEntry, hosts=["api.example.com"]), OPEN),
         (of_the_mesh(mesh.ServiceEntry, hosts=["*.example.com"], location="MESH_INTERNAL"), OPEN),
@@ -172,9 +174,9 @@ OF_THE_MESH = manifest(ConfigMap, "istio", "istio-system", data=REGISTRY_ONLY)
         (of_the_mesh(mesh.WasmPlugin, url="file:///opt/filter.wasm"), FINE),
     ],
 )
-def test_the_mesh_is_open_where_it_names_what_is_outside(one: Manifest, said: Verdict) -> None:
+def test_the_mesh_is_open_where_it_names_what_is_outside(one: Manifest, expected: Verdict) -> None:
     (only,) = verdicts("k8s-mesh-egress", [*with_one(one), OF_THE_MESH]).values()
-    assert only is said
+    assert only is expected
 
 
 def test_allowing_any_destination_is_medium_for_policies_still_decide() -> None:

@@ -111,7 +111,7 @@ def test_external_ips_are_open_even_when_private() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "said"),
+    ("target", "expected"),
     [
         ("huggingface.co", OPEN),
         ("HUGGINGFACE.CO.", OPEN),
@@ -135,8 +135,8 @@ def test_external_ips_are_open_even_when_private() -> None:
         ("10.4.4.4", FINE),
     ],
 )
-def test_an_external_name_is_open_where_it_leaves_the_cluster_and_private_zones(target: str, said: Verdict) -> None:
-    assert verdict("k8s-externalname", service(type="ExternalName", externalName=target)) is said
+def test_an_external_name_is_open_where_it_leaves_the_cluster_and_private_zones(target: str, expected: Verdict) -> None:
+    assert verdict("k8s-externalname", service(type="ExternalName", externalName=target)) is expected
 
 
 def endpoint_slice(*addresses: str, kind: str = "IPv4", name: str = "llama-x", service: str = "llama") -> Any:
@@ -152,7 +152,7 @@ def endpoint_slice(*addresses: str, kind: str = "IPv4", name: str = "llama-x", s
 
 
 @pytest.mark.parametrize(
-    ("some", "said"),
+    ("some", "expected"),
     [
         (endpoint_slice("10.1.0.4", "20.1.2.3"), OPEN),
         (endpoint_slice("2603:1000::1", kind="IPv6"), OPEN),
@@ -163,8 +163,8 @@ def endpoint_slice(*addresses: str, kind: str = "IPv4", name: str = "llama-x", s
         (manifest(EndpointSlice, "none", "inference", addressType="IPv4", endpoints=None), FINE),
     ],
 )
-def test_an_endpoint_is_open_where_its_address_is_public(some: Any, said: Verdict) -> None:
-    assert verdict("k8s-endpoints-external", some) is said
+def test_an_endpoint_is_open_where_its_address_is_public(some: Any, expected: Verdict) -> None:
+    assert verdict("k8s-endpoints-external", some) is expected
 
 
 def test_a_pod_in_a_network_of_public_addresses_is_no_endpoint_outside() -> None:
@@ -232,11 +232,11 @@ def test_a_load_balancer_that_allocates_no_node_port_has_no_such_door() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"), [("ExternalIP", OPEN), ("ExternalDNS", OPEN), ("InternalIP", FINE), ("Hostname", FINE)]
+    ("kind", "expected"), [("ExternalIP", OPEN), ("ExternalDNS", OPEN), ("InternalIP", FINE), ("Hostname", FINE)]
 )
-def test_an_external_address_of_a_node_is_critical(kind: str, said: Verdict) -> None:
+def test_an_external_address_of_a_node_is_critical(kind: str, expected: Verdict) -> None:
     found = findings("k8s-node-externalip", with_one(node_with((kind, "20.1.2.3"))))
-    assert [(one.verdict, one.severity) for one in found] == [(said, Severity.CRITICAL)]
+    assert [(one.verdict, one.severity) for one in found] == [(expected, Severity.CRITICAL)]
 
 
 def ingress(class_name: str = "nginx", status: Any = None, annotations: Any = None) -> Any:
@@ -258,7 +258,7 @@ def address(one: dict[str, str]) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "expected"),
     [
         ((ingress(status=address({"ip": "20.1.2.3"})),), OPEN),
         ((ingress(status=address({"hostname": "web.example.com"})),), OPEN),
@@ -276,12 +276,12 @@ def address(one: dict[str, str]) -> Any:
         ((ingress_class("agic", "azure/application-gateway"),), FINE),
     ],
 )
-def test_an_ingress_is_open_by_its_address_or_its_controller(changes: tuple[Any, ...], said: Verdict) -> None:
-    assert verdict("k8s-ingress-gateway", *changes) is said
+def test_an_ingress_is_open_by_its_address_or_its_controller(changes: tuple[Any, ...], expected: Verdict) -> None:
+    assert verdict("k8s-ingress-gateway", *changes) is expected
 
 
 @pytest.mark.parametrize(
-    ("value", "controller", "said"),
+    ("value", "controller", "expected"),
     [
         ("20.1.2.3", "istio.io/gateway-controller", OPEN),
         ("web.example.com", "istio.io/gateway-controller", OPEN),
@@ -289,13 +289,13 @@ def test_an_ingress_is_open_by_its_address_or_its_controller(changes: tuple[Any,
         ("10.1.0.9", "alb.networking.azure.io/alb-controller", OPEN),
     ],
 )
-def test_a_gateway_is_open_by_its_address_or_its_controller(value: str, controller: str, said: Verdict) -> None:
+def test_a_gateway_is_open_by_its_address_or_its_controller(value: str, controller: str, expected: Verdict) -> None:
     gateway = manifest(
         Gateway, "web", "inference",
         spec={"gatewayClassName": "c"}, status={"addresses": [{"type": "IPAddress", "value": value}]},
     )  # fmt: skip
     served = manifest(GatewayClass, "c", spec={"controllerName": controller})
-    assert verdict("k8s-ingress-gateway", gateway, served) is said
+    assert verdict("k8s-ingress-gateway", gateway, served) is expected
 
 
 OWN_RANGE = "198.18.0.0/15"

@@ -35,7 +35,7 @@ def volume(**spec: Any) -> Manifest:
 
 
 @pytest.mark.parametrize(
-    ("one", "said"),
+    ("one", "expected"),
     [
         (of_class("nfs.csi.k8s.io", server="203.0.113.7"), OPEN),
         (of_class("nfs.csi.k8s.io", Server="nfs.example.com"), OPEN),
@@ -73,12 +73,12 @@ def volume(**spec: Any) -> Manifest:
         (volume(nfs="x"), UNSEEN),
     ],
 )
-def test_storage_is_open_where_its_server_lies_outside(one: Manifest, said: Verdict) -> None:
-    assert verdict(one) is said
+def test_storage_is_open_where_its_server_lies_outside(one: Manifest, expected: Verdict) -> None:
+    assert verdict(one) is expected
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "expected"),
     [
         ({"nfs": {"server": "203.0.113.7"}}, OPEN),
         ({"nfs": {"server": "10.0.0.7"}}, FINE),
@@ -88,5 +88,5 @@ def test_storage_is_open_where_its_server_lies_outside(one: Manifest, said: Verd
         ({"emptyDir": {}}, FINE),
     ],
 )
-def test_a_volume_of_the_pods_own_counts_as_well(source: Manifest, said: Verdict) -> None:
-    assert verdict(pod("web", spec={"volumes": [{"name": "v", **source}], "containers": [container()]})) is said
+def test_a_volume_of_the_pods_own_counts_as_well(source: Manifest, expected: Verdict) -> None:
+    assert verdict(pod("web", spec={"volumes": [{"name": "v", **source}], "containers": [container()]})) is expected

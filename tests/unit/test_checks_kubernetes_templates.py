@@ -35,7 +35,7 @@ def verdict(check: str, one: Manifest) -> Verdict:
 
 
 @pytest.mark.parametrize(
-    ("kind", "spec", "said"),
+    ("kind", "spec", "expected"),
     [
         (Deployment, {"replicas": 0, "template": OPEN_TEMPLATE}, OPEN),
         (Deployment, {"replicas": 3, "paused": True, "template": OPEN_TEMPLATE}, OPEN),
@@ -58,11 +58,13 @@ def verdict(check: str, one: Manifest) -> Verdict:
         (CronJob, {"jobTemplate": "x"}, UNSEEN),
     ],
 )
-def test_a_template_that_no_pod_shows_is_judged_as_its_pod_would_be(kind: Any, spec: Manifest, said: Verdict) -> None:
+def test_a_template_that_no_pod_shows_is_judged_as_its_pod_would_be(
+    kind: Any, spec: Manifest, expected: Verdict
+) -> None:
     some = manifest(kind, "night", "inference", spec=spec)
     found = verdicts("k8s-hostnetwork", with_one(some))
     version = kind.TYPE.rpartition("/")[0]
-    assert found == {CLUSTER if said is FINE else f"{version}/{kind.KIND} inference/night": said}
+    assert found == {CLUSTER if expected is FINE else f"{version}/{kind.KIND} inference/night": expected}
 
 
 LIVE: dict[Any, Manifest] = {
@@ -120,7 +122,7 @@ def test_a_job_that_has_ended_runs_no_more(condition: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("owner", "said"),
+    ("owner", "expected"),
     [
         (owned("Deployment", "web"), FINE),
         (owned("Rollout", "web", "argoproj.io/v1alpha1"), OPEN),
@@ -128,10 +130,10 @@ def test_a_job_that_has_ended_runs_no_more(condition: str) -> None:
         ([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "u"}], OPEN),
     ],
 )
-def test_what_a_deployment_ran_before_does_not_count(owner: list[Manifest], said: Verdict) -> None:
+def test_what_a_deployment_ran_before_does_not_count(owner: list[Manifest], expected: Verdict) -> None:
     spec = {"replicas": 0, "template": OPEN_TEMPLATE}
     one = manifest(ReplicaSet, "web-1", "team", spec=spec, ownerReferences=owner)
-    assert verdict("k8s-hostnetwork", one) is said
+    assert verdict("k8s-hostnetwork", one) is expected
 
 
 def test_a_daemon_set_of_the_platform_without_a_node_for_it_is_the_platforms() -> None:
@@ -209,7 +211,7 @@ def with_variable(name: str, value: Any, **fields: Any) -> Manifest:
 
 
 @pytest.mark.parametrize(
-    ("one", "said"),
+    ("one", "expected"),
     [
         (with_variable("HF_ENDPOINT", "https://hub.example.com"), OPEN),
         (with_variable("hf_endpoint", "hub.example.com"), OPEN),
@@ -234,8 +236,8 @@ def with_variable(name: str, value: Any, **fields: Any) -> Manifest:
         (pod("app-2", spec={"containers": [container(startupProbe={"tcpSocket": {"host": "x.example.com"}})]}), OPEN),
     ],
 )
-def test_a_pod_is_open_where_it_is_told_of_what_is_outside(one: Manifest, said: Verdict) -> None:
-    assert verdict("k8s-outside-endpoint", one) is said
+def test_a_pod_is_open_where_it_is_told_of_what_is_outside(one: Manifest, expected: Verdict) -> None:
+    assert verdict("k8s-outside-endpoint", one) is expected
 
 
 def test_of_an_address_with_a_credential_the_host_alone_is_kept() -> None:
@@ -257,7 +259,7 @@ def test_arguments_and_plain_probes_are_not_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "expected"),
     [
         ("npm_config_https_proxy", "http://10.9.9.9:3128", OPEN),
         ("CORP_PROXY", "proxy:3128", OPEN),
@@ -267,8 +269,8 @@ def test_arguments_and_plain_probes_are_not_kept() -> None:
         ("no_proxy", "https://x", FINE),
     ],
 )
-def test_a_proxy_of_any_name_counts(name: str, value: str, said: Verdict) -> None:
-    assert verdict("k8s-proxy-env", with_variable(name, value)) is said
+def test_a_proxy_of_any_name_counts(name: str, value: str, expected: Verdict) -> None:
+    assert verdict("k8s-proxy-env", with_variable(name, value)) is expected
 
 
 # ------------------------------------------------------------------ tokens and folders
@@ -308,7 +310,7 @@ def test_a_model_server_holds_no_token(one: Manifest, expected: tuple[Verdict, S
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "expected"),
     [
         ("/", OPEN), ("//", OPEN), ("/.", OPEN), ("/mnt/../etc", OPEN), ("//etc", OPEN), ("/etc/", OPEN),
         ("/root/.kube", OPEN), ("/home", OPEN), ("/usr/bin", OPEN), ("/opt/bin", OPEN), ("/dev", OPEN),
@@ -319,6 +321,6 @@ def test_a_model_server_holds_no_token(one: Manifest, expected: tuple[Verdict, S
         ("/etc/ssl/certs", FINE), ("/usr/share/zoneinfo", FINE), ("/dev/shm", FINE), ("/variants", FINE),
     ],
 )  # fmt: skip
-def test_a_folder_of_the_node_is_open_where_it_is_the_systems_own(path: str, said: Verdict) -> None:
+def test_a_folder_of_the_node_is_open_where_it_is_the_systems_own(path: str, expected: Verdict) -> None:
     one = pod("app-2", spec={"volumes": [{"name": "h", "hostPath": {"path": path}}], "containers": [container()]})
-    assert verdict("k8s-privileged", one) is said
+    assert verdict("k8s-privileged", one) is expected

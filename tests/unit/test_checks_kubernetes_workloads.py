@@ -171,7 +171,7 @@ SECRET = {"secretKeyRef": {"name": "s", "key": "k"}}
 
 
 @pytest.mark.parametrize(
-    ("env", "said"),
+    ("env", "expected"),
     [
         (variable("HTTP_PROXY", "http://10.0.0.4:3128"), OPEN),
         (variable("https_proxy", "http://10.0.0.4:3128"), OPEN),
@@ -182,8 +182,8 @@ SECRET = {"secretKeyRef": {"name": "s", "key": "k"}}
         (variable("PROXY_URL", "x"), FINE),
     ],
 )
-def test_a_proxy_is_open_in_every_form(env: dict[str, Any], said: Verdict) -> None:
-    assert verdict("k8s-proxy-env", web(env=[env])) is said
+def test_a_proxy_is_open_in_every_form(env: dict[str, Any], expected: Verdict) -> None:
+    assert verdict("k8s-proxy-env", web(env=[env])) is expected
 
 
 def test_a_secret_taken_whole_is_unknown_and_does_not_decide() -> None:
@@ -195,7 +195,7 @@ def test_a_secret_taken_whole_is_unknown_and_does_not_decide() -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "said"),
+    ("image", "expected"),
     [
         (f"{REGISTRY}/vllm{DIGEST}", FINE),
         (f"CONTOSO.azurecr.io/vllm{DIGEST}", FINE),
@@ -209,8 +209,8 @@ def test_a_secret_taken_whole_is_unknown_and_does_not_decide() -> None:
         (f"contoso.azurecr.io.evil.example/vllm{DIGEST}", OPEN),
     ],
 )
-def test_images_come_from_approved_registries_only(image: str, said: Verdict) -> None:
-    assert verdict("k8s-image-origin", web(image=image)) is said
+def test_images_come_from_approved_registries_only(image: str, expected: Verdict) -> None:
+    assert verdict("k8s-image-origin", web(image=image)) is expected
 
 
 def test_the_platforms_registry_is_approved_in_its_own_namespaces_only() -> None:
@@ -263,7 +263,7 @@ NIM_IMAGE = f"{REGISTRY}/nim/meta/llama{DIGEST}"
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "expected"),
     [
         ({"resources": GPU, "env": ON}, FINE),
         ({"resources": GPU, "env": [variable("HF_HUB_OFFLINE", "true"), ON[1]]}, FINE),
@@ -280,8 +280,8 @@ NIM_IMAGE = f"{REGISTRY}/nim/meta/llama{DIGEST}"
         ({}, FINE),
     ],
 )
-def test_a_container_with_a_gpu_is_told_to_stay_offline(fields: dict[str, Any], said: Verdict) -> None:
-    assert verdict("k8s-hf-offline", web(**fields)) is said
+def test_a_container_with_a_gpu_is_told_to_stay_offline(fields: dict[str, Any], expected: Verdict) -> None:
+    assert verdict("k8s-hf-offline", web(**fields)) is expected
 
 
 @pytest.mark.parametrize(

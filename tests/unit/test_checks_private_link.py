@@ -102,9 +102,9 @@ class TestStrangers:
         assert "LINK_ID" not in remedy
 
     @pytest.mark.parametrize("store", STORES)
-    @pytest.mark.parametrize("said", [None, "odd", [7]])
-    def test_connections_that_are_not_said_or_not_readable_are_unknown(self, store: str, said: Any) -> None:
-        world = _with_a_scope().change(store, privateEndpointConnections=said)
+    @pytest.mark.parametrize("value", [None, "odd", [7]])
+    def test_connections_that_are_not_said_or_not_readable_are_unknown(self, store: str, value: Any) -> None:
+        world = _with_a_scope().change(store, privateEndpointConnections=value)
         assert verdicts(world, "pe-stranger")[store.lower()] == "Unknown"  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("store", STORES)

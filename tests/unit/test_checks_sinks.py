@@ -320,7 +320,7 @@ class TestSingleInstances:
 
 class TestBootDiagnostics:
     @pytest.mark.parametrize(
-        ("said", "verdict"),
+        ("document", "verdict"),
         [
             ({"enabled": True}, "Pass"),
             ({"enabled": False}, "Pass"),
@@ -331,8 +331,8 @@ class TestBootDiagnostics:
             ({"enabled": True, "storageUri": 7}, "Unknown"),
         ],
     )
-    def test_an_account_has_to_be_ours(self, said: dict[str, Any], verdict: str) -> None:
-        found = only(_model(diagnosticsProfile={"bootDiagnostics": said}), "vmss-boot-diagnostics")
+    def test_an_account_has_to_be_ours(self, document: dict[str, Any], verdict: str) -> None:
+        found = only(_model(diagnosticsProfile={"bootDiagnostics": document}), "vmss-boot-diagnostics")
         assert (found.verdict, found.resource) == (verdict, SCALE_SET)
 
     def test_accounts_that_cannot_be_listed_leave_it_open(self) -> None:

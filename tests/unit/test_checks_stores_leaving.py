@@ -66,10 +66,10 @@ def test_nothing_applies_where_none_is_in_use(check: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "verdict"), [(True, "Fail"), (False, "Pass"), (None, "Unknown"), ("no", "Unknown"), (0, "Unknown")]
+    ("value", "verdict"), [(True, "Fail"), (False, "Pass"), (None, "Unknown"), ("no", "Unknown"), (0, "Unknown")]
 )
-def test_tasks_may_not_pass_the_network_rules(said: Any, verdict: str) -> None:
-    found = only(served_cluster().change(REGISTRY, networkRuleBypassAllowedForTasks=said), "acr-task-bypass")
+def test_tasks_may_not_pass_the_network_rules(value: Any, verdict: str) -> None:
+    found = only(served_cluster().change(REGISTRY, networkRuleBypassAllowedForTasks=value), "acr-task-bypass")
     assert (found.verdict, found.severity) == (verdict, "high")
     assert bool(found.paths) is (verdict == "Fail")
 

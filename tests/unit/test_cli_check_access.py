@@ -22,8 +22,8 @@ def checked(arm: ArmStandIn, *arguments: str) -> tuple[int, dict[str, Any]]:
     return ran.code, json.loads(ran.out)
 
 
-def by_scope(said: dict[str, Any], scope: str) -> dict[str, Any]:
-    (found,) = [one for one in said["scopes"] if one["scope"].lower() == scope.lower()]
+def by_scope(document: dict[str, Any], scope: str) -> dict[str, Any]:
+    (found,) = [one for one in document["scopes"] if one["scope"].lower() == scope.lower()]
     return dict(found)
 
 

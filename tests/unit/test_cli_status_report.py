@@ -226,11 +226,11 @@ def test_pods_that_end_are_not_counted_as_serving() -> None:
 
 @pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=RENDERINGS.keys())
 def test_every_shape_has_a_headline_of_engine_gpus_and_weights(manifest: Manifest) -> None:
-    told = headline(report(seen(manifest), [], None))
-    assert "vLLM 0.32.0" in told or "NIM " in told or "SGLang 0.5.23" in told
-    assert " x " in told
-    assert "weights from " in told
-    assert "None" not in told
+    headlines = headline(report(seen(manifest), [], None))
+    assert "vLLM 0.32.0" in headlines or "NIM " in headlines or "SGLang 0.5.23" in headlines
+    assert " x " in headlines
+    assert "weights from " in headlines
+    assert "None" not in headlines
 
 
 @pytest.mark.parametrize("reason", list(Reason), ids=lambda reason: reason.value)

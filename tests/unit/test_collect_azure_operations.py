@@ -27,11 +27,11 @@ async def test_the_result_of_a_long_action_rests_on_the_action_and_its_result() 
             assert 12 <= bench.clock.passed <= 20
     assert answer.problem is None
     assert answer.bodies[0].value["value"]
-    asked, told = answer.evidence
+    asked, evidence = answer.evidence
     assert asked.request == f"POST {ESTATE.site.sentinel}/effectiveRouteTable?api-version=2025-05-01"
     assert asked.status == 202
-    assert told.request.startswith("GET /subscriptions/")
-    assert (told.status, told.sha256 is not None) == (200, True)
+    assert evidence.request.startswith("GET /subscriptions/")
+    assert (evidence.status, evidence.sha256 is not None) == (200, True)
 
 
 async def test_actions_run_side_by_side() -> None:

@@ -152,8 +152,8 @@ def test_descriptions_tell_the_defaults_that_the_server_applies(definition: Defi
     for path, field, _ in fields(spec):
         default = field.get("default")
         if isinstance(default, str | int):
-            said = "empty" if default == "" else str(default).lower()
-            assert f"default: {said}" in field["description"].lower().replace("'", ""), path
+            shown = "empty" if default == "" else str(default).lower()
+            assert f"default: {shown}" in field["description"].lower().replace("'", ""), path
 
 
 @every_definition

@@ -57,10 +57,10 @@ def test_every_transcript_is_a_case():
 
 @by_case
 def test_the_first_error_of_a_failed_start_reaches_the_status(case):
-    reason, telling = CASES[case]
+    reason, shown_line = CASES[case]
     kept = message(log_of(case), last_words(log_of(case)))
     assert diagnose(kept) is reason
-    assert telling in telling_line(kept)
+    assert shown_line in telling_line(kept)
     assert reason.needs_human
 
 

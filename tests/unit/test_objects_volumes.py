@@ -78,11 +78,11 @@ def test_share_without_a_storage_account_is_named_by_the_first_label_of_its_host
 
 def test_optional_attributes_appear_only_when_they_are_said():
     assert not volume()["spec"]["csi"]["volumeAttributes"].keys() & {"server", "folderName", "resourceGroup"}
-    said = volume(server="a.file.core.windows.net", folder="f/g", resourceGroup="rg")["spec"]["csi"]
-    assert said["volumeAttributes"]["server"] == "a.file.core.windows.net"
-    assert said["volumeAttributes"]["folderName"] == "f/g"
-    assert said["volumeAttributes"]["resourceGroup"] == "rg"
-    assert said["volumeHandle"].startswith("rg#contosomodels#models#")
+    attributes = volume(server="a.file.core.windows.net", folder="f/g", resourceGroup="rg")["spec"]["csi"]
+    assert attributes["volumeAttributes"]["server"] == "a.file.core.windows.net"
+    assert attributes["volumeAttributes"]["folderName"] == "f/g"
+    assert attributes["volumeAttributes"]["resourceGroup"] == "rg"
+    assert attributes["volumeHandle"].startswith("rg#contosomodels#models#")
 
 
 def test_plain_mounts_are_said_exactly_too():

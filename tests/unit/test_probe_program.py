@@ -281,9 +281,9 @@ def test_a_dns_answer_to_another_question_is_none():
 
 def test_what_a_label_holds_cannot_change_the_meaning_of_an_answer():
     asked = dns.query("x.example.com", dns.A)
-    told = dns.answer(asked, message(asked, 0, record(dns.CNAME, b'\x08a;b,c|/"\0')))
+    answered = dns.answer(asked, message(asked, 0, record(dns.CNAME, b'\x08a;b,c|/"\0')))
 
-    assert told == "r0:a?b?c???;"
+    assert answered == "r0:a?b?c???;"
 
 
 def test_documents_of_the_metadata_service_are_cut_to_what_matters():

@@ -97,8 +97,8 @@ def test_findings_are_told_in_one_order_whatever_order_they_came_in(findings, ch
 
 def _everything(finding: Finding) -> tuple[str, ...]:
     rest = repr((finding.path_texts, finding.evidence, finding.exception))
-    told = (finding.verdict, finding.severity, finding.reason, finding.message, finding.remedy)
-    return (finding.check, finding.resource.lower(), finding.resource, *told, rest)
+    fields = (finding.verdict, finding.severity, finding.reason, finding.message, finding.remedy)
+    return (finding.check, finding.resource.lower(), finding.resource, *fields, rest)
 
 
 class Unspeakable(Evidence):

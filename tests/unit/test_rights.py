@@ -22,9 +22,9 @@ def test_every_right_is_explained_and_every_explanation_is_of_a_right() -> None:
 
 
 def test_every_explanation_says_why_and_what_remains() -> None:
-    for told in explained().values():
-        assert told.why.endswith(".")
-        assert told.remains.endswith(".")
+    for explanation in explained().values():
+        assert explanation.why.endswith(".")
+        assert explanation.remains.endswith(".")
 
 
 @pytest.mark.parametrize("right", [right for right in RIGHTS if right.writes], ids=lambda right: "-".join(right.key))

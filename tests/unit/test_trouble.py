@@ -274,8 +274,8 @@ def test_pods_that_are_refused_are_told_by_the_deployment(message, reason):
 
 
 def test_refusal_does_not_name_a_pod_that_will_have_another_name_at_the_next_attempt():
-    said = "is forbidden: exceeded quota: gpus"
-    seen = {of_deployment(replica_failure(f'pods "llama-7d9-{chance}" {said}')) for chance in ("abcde", "fghij")}
+    why = "is forbidden: exceeded quota: gpus"
+    seen = {of_deployment(replica_failure(f'pods "llama-7d9-{chance}" {why}')) for chance in ("abcde", "fghij")}
     assert seen == {PodDiagnosis(Reason.QUOTA_EXCEEDED, "pods are refused: exceeded quota: gpus")}
 
 

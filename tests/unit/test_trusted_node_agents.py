@@ -171,8 +171,8 @@ def test_an_entry_that_meets_nothing_is_noted() -> None:
 class TestTheOperator:
     def test_knows_the_same_list(self) -> None:
         registry = {"host": REGISTRY, "namespaces": ["*"]}
-        told = Configuration.model_validate({"registries": [registry], "trustedNodeAgents": [ENTRY]})
-        assert tuple(told.trusted_node_agents) == policy(ENTRY).trusted_node_agents
+        configuration = Configuration.model_validate({"registries": [registry], "trustedNodeAgents": [ENTRY]})
+        assert tuple(configuration.trusted_node_agents) == policy(ENTRY).trusted_node_agents
 
     def test_refuses_an_image_from_a_registry_that_is_not_listed(self) -> None:
         with pytest.raises(ValidationError, match="trustedNodeAgents"):

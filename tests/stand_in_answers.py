@@ -84,7 +84,7 @@ def answered(stood_in: StandIn, question: Question) -> Answer:
         is_locked = refusal.code == "DenyAssignmentAuthorizationFailed"
         trouble = Trouble.LOCKED if is_locked else TROUBLES.get(refusal.status, Trouble.REFUSED)
         permission = "" if is_locked else question.permission
-        problem = Problem(trouble, f"{path}: {refusal.status} {refusal.code}", permission)
+        problem = Problem(trouble, f"{evidence.request}: {refusal.status} {refusal.code} {refusal.message}", permission)
         return Answer((), (Evidence(evidence.request, refusal.status),), problem)
     rows = value["value"] if question.verb == "list" else [value]
     return Answer(tuple(_body(row, evidence) for row in rows), (evidence,))

@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from hermetic.audit.attestation.chain import ChainFinding, ChainReport, verify_chain
+from hermetic.audit.attestation.chain import ChainReport, verify_chain
+from hermetic.audit.attestation.chain_findings import ChainFinding
 from hermetic.audit.attestation.verification import authenticate
 from hermetic.signing.envelope import Envelope
 from hermetic.signing.keys import TrustedKeys, read_public_key, trusted

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from hermetic.api.times import timestamp
-from hermetic.audit.attestation.chain import ChainFinding, verify_chain
+from hermetic.audit.attestation.chain import verify_chain
+from hermetic.audit.attestation.chain_findings import ChainFinding
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.verification import Attestation, authenticate
 from hermetic.cli.audit.signing import attested_private

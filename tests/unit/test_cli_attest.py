@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from hermetic.api.kubernetes_yaml import dump
-from hermetic.audit.attestation.chain import ChainFinding
+from hermetic.audit.attestation.chain_findings import ChainFinding
 from hermetic.audit.attestation.custom_resource import as_object
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.verification import authenticate

@@ -16,7 +16,7 @@ from hermetic.api.engine import RESERVED_FLAGS
 from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import ENVIRONMENT, RESERVED_ENDINGS
 from hermetic.api.weights_reasons import WeightsReason
-from hermetic.audit.attestation.chain import ChainFinding
+from hermetic.audit.attestation.chain_findings import ChainFinding
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.cli.exit_codes import Several, exit_code_of
 from hermetic.errors import HermeticError, ManifestInvalid

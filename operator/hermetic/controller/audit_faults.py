@@ -11,8 +11,7 @@ from collections.abc import Callable
 import structlog
 
 from hermetic.api.condition_updates import ConditionUpdate
-from hermetic.api.conditions import ConditionType
-from hermetic.api.reasons import Reason
+from hermetic.audit.verdict.fault_status import faulty
 from hermetic.ports import Clock
 
 STAYS_SECONDS = 600.0
@@ -55,9 +54,7 @@ class AuditFaults:
         if not current:
             self._breaks = 0
             return None
-        # Made here, and not in `audit/verdict/status.py`: this module is loaded without an EgressAudit too.
-        message = "; ".join(f"{part}: {error}" for part, error in sorted(current.items()))
-        return ConditionUpdate(ConditionType.AUDIT_FAULTY, "True", Reason.AUDIT_FAULT, message)
+        return faulty(current)
 
     def ends_in(self) -> float | None:
         """Seconds until the next recorded fault expires."""

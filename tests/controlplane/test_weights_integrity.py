@@ -47,7 +47,8 @@ def test_a_newer_verifier_restarts_nothing_and_a_dropped_one_is_replaced(
     after = following(second)
     after.until("llama", "IntegrityPending", "WeightsVerified")
     assert verification(after.workload("llama"))["image"] == OLD
-    assert not log.writes()
+    # its pods may have gone on meanwhile, which the status says
+    assert not [one for one in log.writes() if one != "modeldeployments/status"]
     second.stop()
 
     third = start_operator(integrity={"verifiers": [NEW]})

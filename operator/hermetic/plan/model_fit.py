@@ -6,7 +6,7 @@ some of the sizes only, pods start and the condition says so; if it cannot be co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from hermetic.api.condition_updates import ConditionUpdate
@@ -32,18 +32,7 @@ def model_fits_the_gpus(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) ->
     if facts is None:
         return HOLDS
     serving = _serving(spec)
-    if clause := next(impossible(facts, serving), ""):
-        return Blocks(
-            Reason.TENSOR_PARALLEL_IMPOSSIBLE,
-            f"the model cannot be cut over {serving.tensor_parallel} GPUs: {clause}; "
-            "'hermetic plan' lists the numbers of GPUs that work",
-            _KIND,
-            field="spec.accelerator.count",
-        )
-    placed, unlisted = _placed(spec, facts, serving, snapshot)
-    if placed and not unlisted and all(one.fit.answer is FitAnswer.DOES_NOT_FIT for one in placed):
-        return Blocks(Reason.INSUFFICIENT_GPU_MEMORY, _shortfall(placed), _KIND, field="spec.accelerator")
-    return HOLDS
+    return _indivisible(facts, serving) or _too_large(*_placed(spec, facts, serving, snapshot)) or HOLDS
 
 
 def model_fit(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> ConditionUpdate | None:
@@ -51,13 +40,52 @@ def model_fit(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Condition
     facts = spec.weights.facts
     if facts is None:
         return None
-    verdict = model_fits_the_gpus(spec, snapshot)
-    if isinstance(verdict, Blocks):
-        return ConditionUpdate(_KIND, verdict.truth, verdict.reason, verdict.message[:2000])
-    placed, unlisted = _placed(spec, facts, _serving(spec), snapshot)
+    serving = _serving(spec)
+    if (block := _indivisible(facts, serving)) is not None:
+        return _of_block(block)
+    placed, unlisted = _placed(spec, facts, serving, snapshot)
+    if (block := _too_large(placed, unlisted)) is not None:
+        return _of_block(block)
     if doubt := next(_doubts(placed, unlisted), ""):
         return ConditionUpdate(_KIND, "Unknown", Reason.GPU_MEMORY_UNKNOWN, doubt[:2000])
-    worst = min(placed, key=lambda one: _room(one.fit))
+    return _of_size(_deciding(placed))
+
+
+def deciding_size(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Placement | None:
+    """The VM size that ModelFits is about; None without facts, and where no size is known."""
+    facts = spec.weights.facts
+    if facts is None:
+        return None
+    placed, _ = _placed(spec, facts, _serving(spec), snapshot)
+    return _deciding(placed) if placed else None
+
+
+def _indivisible(facts: ModelFacts, serving: Serving) -> Blocks | None:
+    clause = next(impossible(facts, serving), "")
+    if not clause:
+        return None
+    return Blocks(
+        Reason.TENSOR_PARALLEL_IMPOSSIBLE,
+        f"the model cannot be cut over {serving.tensor_parallel} GPUs: {clause}; "
+        "'hermetic plan' lists the numbers of GPUs that work",
+        _KIND,
+        field="spec.accelerator.count",
+    )
+
+
+def _too_large(placed: list[Placement], unlisted: list[str]) -> Blocks | None:
+    if unlisted or not placed or not _fits_on_none(placed):
+        return None
+    best = _deciding(placed)
+    message = f"{_arithmetic(best)}. {_remedy(best.fit)}"
+    return Blocks(Reason.INSUFFICIENT_GPU_MEMORY, message, _KIND, field="spec.accelerator")
+
+
+def _of_block(block: Blocks) -> ConditionUpdate:
+    return ConditionUpdate(_KIND, block.truth, block.reason, block.message[:2000])
+
+
+def _of_size(worst: Placement) -> ConditionUpdate:
     if worst.fit.answer is FitAnswer.DOES_NOT_FIT:
         words = f"{_arithmetic(worst)}; leave that size out of `accelerator.instanceTypes`"
         return ConditionUpdate(
@@ -69,16 +97,13 @@ def model_fit(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Condition
     return ConditionUpdate(_KIND, "True", Reason.GPU_MEMORY_SUFFICIENT, _arithmetic(worst)[:2000])
 
 
-def judged(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Placement | None:
-    """The VM size that ModelFits is about: that with least room, or with most where the model fits on none."""
-    facts = spec.weights.facts
-    if facts is None:
-        return None
-    placed, _ = _placed(spec, facts, _serving(spec), snapshot)
-    if not placed:
-        return None
-    fits_on_none = all(one.fit.answer is FitAnswer.DOES_NOT_FIT for one in placed)
-    return (max if fits_on_none else min)(placed, key=lambda one: _room(one.fit))
+def _deciding(placed: list[Placement]) -> Placement:
+    """The size with least room, or with most where the model fits on none."""
+    return (max if _fits_on_none(placed) else min)(placed, key=lambda one: _room(one.fit))
+
+
+def _fits_on_none(placed: list[Placement]) -> bool:
+    return all(one.fit.answer is FitAnswer.DOES_NOT_FIT for one in placed)
 
 
 def _serving(spec: ModelDeploymentSpec) -> Serving:
@@ -105,11 +130,6 @@ def _doubts(placed: list[Placement], unlisted: list[str]) -> Iterator[str]:
     for one in placed:
         if one.fit.answer is FitAnswer.UNKNOWN:
             yield f"{one.size.name}: {'; '.join(one.fit.unknown)}"
-
-
-def _shortfall(placed: Iterable[Placement]) -> str:
-    best = max(placed, key=lambda one: _room(one.fit))
-    return f"{_arithmetic(best)}. {_remedy(best.fit)}"
 
 
 def _remedy(fit: Fit) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.engines.registry import engine_of
-from hermetic.plan.model_fit import judged
+from hermetic.plan.model_fit import deciding_size
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.sizing.catalogue import Storage, Value, storages
 from hermetic.sizing.load_time import files_of, load_time, pcie_rate
@@ -23,7 +23,7 @@ def planned_status(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> dict
         "tensorParallelSize": engine_of(spec).tensor_parallel_size(spec),
         "startupBudgetSeconds": spec.startup_budget_seconds,
     }
-    placement = judged(spec, snapshot)
+    placement = deciding_size(spec, snapshot)
     if placement is None or placement.fit.needed is None:
         return decided
     load = _load(spec, placement)

@@ -21,7 +21,7 @@ from hermetic.weights.listing import content_of, how_many_spans, listed, refusal
 from hermetic.weights.names import NamesDigest, NamesSummary
 from hermetic.weights.statement import StatementWriter
 from hermetic.weights.tree import Item, Tree, WeightsStopped
-from hermetic.weights.workers import FileTasks, Limits, Progress, default_threads, in_turns, work_through
+from hermetic.weights.workers import FileTasks, Limits, Progress, in_turns, work_through
 
 _MOST_TOLD = 20
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -153,7 +153,7 @@ def write_manifest_of(job: ManifestJob, watched: Watched) -> str:
             end = -1 if job.serialization.method == FILES else span[1]
             ordered.put(place, Entry(item.path, span[0], end, digest))
 
-        work_through(in_turns(_files(job), limits.threads or default_threads()), work, progress, limits, tell)
+        work_through(in_turns(_files(job), limits.width), work, progress, limits, tell)
         file.write(writer.end())
 
     write_whole(job.root / MANIFEST, write, before=job.must_be_unchanged)

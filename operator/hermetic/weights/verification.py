@@ -38,7 +38,7 @@ from hermetic.weights.sealing import ManifestFile, Trust, WeightsStatement
 from hermetic.weights.statement import Header, read_entries, read_header
 from hermetic.weights.streamed_json import NotJsonError
 from hermetic.weights.tree import EntryKind, Item, Tree, WeightsStopped
-from hermetic.weights.workers import FileTasks, Limits, Progress, default_threads, in_turns, within, work_through
+from hermetic.weights.workers import FileTasks, Limits, Progress, in_turns, within, work_through
 
 MOST_FINDINGS = 1000
 MOST_SORTED = 200_000
@@ -197,7 +197,7 @@ class _Job:
                 raise NotJsonError(f"its entries are not in order, and more than {MOST_SORTED}")
             entries = iter(sorted(entries, key=lambda entry: (key_of(entry.path), entry.start)))
         files = self._tasks(entries, ignored, header.serialization, set(names.empty) if names else set())
-        tasks = in_turns(files, self._threads.threads or default_threads())
+        tasks = in_turns(files, self._threads.width)
         work_through(tasks, self._check, self.progress, self._threads)
         self.found.files = self._names.files
         if names is not None and not self.found.findings and self._names.names() != names:

@@ -83,6 +83,11 @@ class Limits:
     stall: float = 0
     threads: int = 0
 
+    @property
+    def width(self) -> int:
+        """The number of threads."""
+        return self.threads or default_threads()
+
 
 @dataclass(frozen=True, slots=True)
 class FileTasks(Generic[Task]):
@@ -137,7 +142,7 @@ def work_through(
 
     `tell` is called a few times a second from the calling thread. Raises WeightsStopped with TooSlow or ShareHangs.
     """
-    crew = _Crew(tasks, work, limits.threads or default_threads())
+    crew = _Crew(tasks, work, limits.width)
     steps, moved = progress.steps, time.monotonic()
     began = moved
     while not crew.wait(_LOOK_EVERY):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hermetic.audit.estate.kubernetes import (
+# Importing them fills DECLARED.
+from hermetic.audit.estate.kubernetes import (  # noqa: F401
     alternative_paths,
     calls,
     mesh,
@@ -22,19 +23,6 @@ from hermetic.audit.estate.questions import Question
 COREDNS, COREDNS_CUSTOM = "kube-system/coredns", "kube-system/coredns-custom"
 NODE_LOCAL_DNS = "kube-system/node-local-dns"
 
-# naming them fills DECLARED
-MODULES = (
-    alternative_paths,
-    calls,
-    mesh,
-    nodes,
-    pods,
-    policies,
-    routes,
-    services,
-    templates,
-    volumes,
-)
 KINDS: tuple[type[KubernetesObject], ...] = tuple(DECLARED)
 BY_TYPE = {kind.TYPE.lower(): kind for kind in KINDS}
 

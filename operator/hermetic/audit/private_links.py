@@ -16,6 +16,9 @@ from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import is_in, reached_network_ids, throughout
 from hermetic.errors import FactDamaged
 
+APPROVED, PENDING = "approved", "pending"
+CLOSED = {"rejected", "disconnected"}
+
 
 def private_endpoints_of(estate: Estate, policy: Policy) -> Listing[PrivateEndpoint]:
     """Those with an address in one of the networks. One whose subnet is not readable adds a problem."""
@@ -56,10 +59,6 @@ def targets_of(estate: Estate, policy: Policy, resource_type: str) -> Listing[st
                 found.setdefault(one.lower(), one)
     targets = tuple(found[key] for key in sorted(found))
     return Listing(estate.cluster, targets, endpoints.evidence, problem)
-
-
-APPROVED, PENDING = "approved", "pending"
-CLOSED = {"rejected", "disconnected"}
 
 
 @dataclass(frozen=True, slots=True)

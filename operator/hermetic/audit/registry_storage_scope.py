@@ -34,6 +34,9 @@ def only_caches_for_aks(estate: Estate, registry: Registry) -> tuple[Observation
     """Evidence that AKS manages this registry and that pods pull only Microsoft's mirrored images from it; or None.
 
     Where the audit has no source kube, it is enough that AKS manages the registry.
+
+    AKS creates it in the node resource group, with its private endpoint, its zone and its cache rule, and reconciles
+    it: users must not change it. What AKS sets for the export policy is not documented.
     """
     group = node_group_of(estate)
     cluster = estate.one(ManagedCluster, estate.cluster)

@@ -40,7 +40,12 @@ def plain(domain: str) -> str:
 
 
 def own_domains(region: str, zones: Iterable[str]) -> Iterator[str]:
-    """Domains below which every name is the cluster's own. `zones`: names of private zones linked to the network."""
+    """Domains below which every name is the cluster's own. `zones`: names of private zones linked to the network.
+
+    Resolving a name sends the name to the server that answers for it, with any answer. So a domain may be allowed when
+    a linked private zone answers for it, or when Azure does and no customer can delegate a name below it to another
+    server. Allowing a domain allows all names below it, and what their aliases (CNAME) lead to.
+    """
     yield from ALWAYS
     if region:
         yield from (f"{region.replace(' ', '').lower()}.{one}" for one in API_SERVERS)

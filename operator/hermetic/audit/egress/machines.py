@@ -39,6 +39,9 @@ from hermetic.audit.hops import DEFAULT_OUTBOUND, PUBLIC_IP, Path, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import is_in, reached_network_ids, throughout
 
+T = TypeVar("T")
+V = TypeVar("V")
+
 
 @dataclass(frozen=True, slots=True)
 class Interface:
@@ -172,10 +175,6 @@ def _of_model(nic: ModelNic) -> Interface:
 
 def _pools(configurations: Iterable[IpConfiguration | ModelIpConfiguration]) -> tuple[str, ...]:
     return tuple(pool.id for one in configurations for pool in one.load_balancer_backend_address_pools)
-
-
-T = TypeVar("T")
-V = TypeVar("V")
 
 
 def ways_out(estate: Estate, policy: Policy, machine: RelayMachine) -> tuple[tuple[Path, ...], tuple[Observation, ...]]:

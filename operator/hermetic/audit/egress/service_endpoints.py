@@ -23,7 +23,12 @@ from hermetic.audit.policy import Policy
 
 
 def storage_path(around: SubnetContext, layers: Layers) -> Path:
-    """The open path past these security groups to storage accounts of others; empty where there is none."""
+    """The open path past these security groups to storage accounts of others; empty where there is none.
+
+    Storage of the same region can be reached from a private subnet without any outbound method, any account of any
+    tenant: Azure documents it as a limit of private subnets. Only a security rule, or a default route to `None`, closes
+    it.
+    """
     if any(is_storage(one.service) for one in around.subnet.service_endpoints):
         reached = "what its policy allows" if around.subnet.service_endpoint_policies else "storage of any account"
         return path_of(hops.subnet(name_of(around.id)), SERVICE_ENDPOINT, reached)

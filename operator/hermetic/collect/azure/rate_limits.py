@@ -25,6 +25,9 @@ SLACK = 0.995
 GRAPH_QUERIES, GRAPH_SECONDS = 15, 5.0
 SHORTEST_SECONDS = 0.001
 """The shortest wait: a rest after rounding may be below the resolution of the clock."""
+FIRST_SECONDS, LONGEST_SECONDS = 0.5, 30.0
+SHORTEST_ASKED_SECONDS = 1.0
+"""A shorter Retry-After is replaced by the back-off: waits of zero would never use up the budget."""
 
 
 class Gauge(Protocol):
@@ -204,11 +207,6 @@ def _span(text: str, otherwise: float) -> float:
         return otherwise
     hours, minutes, seconds = (int(part) for part in parts)
     return float(hours * 3600 + minutes * 60 + seconds)
-
-
-FIRST_SECONDS, LONGEST_SECONDS = 0.5, 30.0
-SHORTEST_ASKED_SECONDS = 1.0
-"""A shorter Retry-After is replaced by the back-off: waits of zero would never use up the budget."""
 
 
 class RetryBudget:

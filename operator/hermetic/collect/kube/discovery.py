@@ -117,6 +117,9 @@ class ServedKinds:
     """What the API server serves: read at first use, and again when older than `lasts` seconds.
 
     Transient errors (429, 5xx, a broken connection) are retried after each of `pauses`, in seconds.
+
+    A refused list proves nothing about the kind: with 404 it may be served in another version, and with 403 the API
+    server refuses before it resolves the kind. Every authenticated caller may read discovery.
     """
 
     def __init__(self, api: ClusterReader, *, lasts: float = math.inf, pauses: tuple[float, ...] = ()) -> None:

@@ -29,6 +29,9 @@ CONTAINER = "probe"
 DEADLINE_SECONDS = 300
 KEPT_SECONDS = 900
 NOBODY = 65534
+POOL_LABELS = ("kubernetes.azure.com/agentpool", "agentpool", "karpenter.sh/nodepool")
+SUBNET_LABEL = "kubernetes.azure.com/network-subnet"
+UNNAMED = "unnamed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +154,6 @@ def _on(node: str) -> dict[str, Any]:
     """Node affinity, as for a DaemonSet's pods: the scheduler accounts for the node's free resources."""
     name = {"key": "metadata.name", "operator": "In", "values": [node]}
     return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [name]}]}}
-
-
-POOL_LABELS = ("kubernetes.azure.com/agentpool", "agentpool", "karpenter.sh/nodepool")
-SUBNET_LABEL = "kubernetes.azure.com/network-subnet"
-UNNAMED = "unnamed"
 
 
 def probed_nodes(nodes: Iterable[Mapping[str, Any]]) -> tuple[ProbedNode, ...]:

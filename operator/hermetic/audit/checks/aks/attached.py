@@ -31,6 +31,7 @@ from hermetic.audit.reachable_networks import each_or_none, throughout
 from hermetic.audit.topology import PlaceKind
 
 ARC_NAMESPACE = "azure-arc"
+FLEET_NAMESPACE = "fleet-system"
 
 
 @check("aks-extensions")
@@ -98,9 +99,6 @@ def aks_virtual_nodes(estate: Estate, _policy: Policy, cluster: ManagedCluster) 
         yield fails(estate.cluster, "VirtualNodes", words, cluster, paths=(path,))
     else:
         yield passes(estate.cluster, "NoVirtualNodes", "virtual nodes are off", cluster)
-
-
-FLEET_NAMESPACE = "fleet-system"
 
 
 @check("aks-identity-bindings")

@@ -38,7 +38,12 @@ class Deciding:
 
 
 def deciding_networks(estate: Estate, network: Seen[VirtualNetwork]) -> Deciding:
-    """The peered networks of the network's DNS servers."""
+    """The peered networks of the network's DNS servers.
+
+    A server in a peered network (an inbound endpoint of a resolver, a forwarder) asks the platform's resolver from
+    there, so policies and rulesets linked there decide. The nodes' own network counts in any case: 168.63.129.16
+    answers every pod.
+    """
     options = network.value.dhcp_options if network.value is not None else None
     servers = [one for one in (options.dns_servers if options is not None else ()) if one.strip() != AZURE_DNS]
     if not servers:

@@ -32,6 +32,28 @@ AZURE_BLOBS = "blob.csi.azure.com"  # adds the endpoint too, and is not known to
 SHARES = frozenset({"file.csi.azure.com", "nfs.csi.k8s.io", "blob.csi.azure.com", "smb.csi.k8s.io"})
 ENDPOINT = "networkEndpointType"
 PRIVATE = "privateEndpoint"
+# Drivers whose data is in a service on the internet, independently of their parameters.
+OUTSIDE_DRIVERS = frozenset(
+    {
+        "blobfuse.csi.google.com",
+        "ebs.csi.aws.com",
+        "efs.csi.aws.com",
+        "filestore.csi.storage.gke.io",
+        "fsx.csi.aws.com",
+        "gcsfuse.csi.storage.gke.io",
+        "pd.csi.storage.gke.io",
+        "ru.yandex.s3.csi",
+        "s3.csi.aws.com",
+        "s3.csi.scality.com",
+        "csi-s3",
+    }
+)
+# Parameters and attributes with a host without a scheme, in lower case.
+_SERVERS = frozenset(
+    {"server", "share", "source", "storageendpoint", "endpoint", "monitors", "host", "address", "addresses", "portal"}
+)
+_SUFFIX = "storageendpointsuffix"
+_SUBSCRIPTION = "subscriptionid"
 
 
 @check("csi-nfs-storageclass")
@@ -123,30 +145,6 @@ def _inline_share(volume: Volume) -> InlineShare | None:
     if volume.csi is not None and volume.csi.driver in SHARES:
         return volume.csi
     return volume.nfs or volume.azure_file
-
-
-# Drivers whose data is in a service on the internet, independently of their parameters.
-OUTSIDE_DRIVERS = frozenset(
-    {
-        "blobfuse.csi.google.com",
-        "ebs.csi.aws.com",
-        "efs.csi.aws.com",
-        "filestore.csi.storage.gke.io",
-        "fsx.csi.aws.com",
-        "gcsfuse.csi.storage.gke.io",
-        "pd.csi.storage.gke.io",
-        "ru.yandex.s3.csi",
-        "s3.csi.aws.com",
-        "s3.csi.scality.com",
-        "csi-s3",
-    }
-)
-# Parameters and attributes with a host without a scheme, in lower case.
-_SERVERS = frozenset(
-    {"server", "share", "source", "storageendpoint", "endpoint", "monitors", "host", "address", "addresses", "portal"}
-)
-_SUFFIX = "storageendpointsuffix"
-_SUBSCRIPTION = "subscriptionid"
 
 
 @check("k8s-outside-storage")

@@ -39,6 +39,17 @@ from hermetic.audit.policy import Policy
 
 GROUP = "networking.istio.io"
 REGISTRY_ONLY = "REGISTRY_ONLY"
+_EDIT = """
+Set outboundTrafficPolicy.mode to REGISTRY_ONLY, and let every provider and address of the key mesh be one inside. With
+the Istio add-on of AKS, set it in istio-shared-configmap-REVISION: AKS reverts every change of its own ConfigMap.
+Warning: with REGISTRY_ONLY, pods of the mesh reach no destination that the mesh does not know.
+kubectl --namespace NAMESPACE edit configmap NAME
+"""
+_WHERE_IS_IT = """
+Find the control plane of the mesh, in this cluster or outside of it, and see what its settings let out. Where Istio is
+gone, delete its CustomResourceDefinitions:
+kubectl get customresourcedefinitions --output name
+"""
 
 
 def is_there(estate: Estate) -> bool:
@@ -86,19 +97,6 @@ def _allows_any(one: ConfigMap, mode: str) -> Judgement:
     words = f"outboundTrafficPolicy.mode is {mode}" if mode else "outboundTrafficPolicy.mode is not set: ALLOW_ANY"
     message = f"{words}; proxies let everything through that the mesh does not know"
     return fails(one.id, "AllowAny", message, one, severity=Severity.MEDIUM, remedy=_EDIT, blames=(DATA,))
-
-
-_EDIT = """
-Set outboundTrafficPolicy.mode to REGISTRY_ONLY, and let every provider and address of the key mesh be one inside. With
-the Istio add-on of AKS, set it in istio-shared-configmap-REVISION: AKS reverts every change of its own ConfigMap.
-Warning: with REGISTRY_ONLY, pods of the mesh reach no destination that the mesh does not know.
-kubectl --namespace NAMESPACE edit configmap NAME
-"""
-_WHERE_IS_IT = """
-Find the control plane of the mesh, in this cluster or outside of it, and see what its settings let out. Where Istio is
-gone, delete its CustomResourceDefinitions:
-kubectl get customresourcedefinitions --output name
-"""
 
 
 _BY_GATEWAYS = frozenset({"Gateway", "Ingress", "Service"})

@@ -20,6 +20,8 @@ from hermetic.audit.policy import Policy
 from hermetic.audit.workloads import each_pod, pods_and_templates
 
 ANYWHERE = "all that the network lets through"
+STATIC_GATEWAY = "kubernetes.azure.com/static-gateway-configuration"
+SERVICE_GATEWAY = "kubernetes.azure.com/service-egress-gateway"
 
 
 @check("k8s-policy-engine-live")
@@ -77,10 +79,6 @@ def _machines(nodes: Listing[Node]) -> Listing[Node]:
 
 def _held_nodes(pods: Listing[Pod]) -> frozenset[str]:
     return frozenset(pod.spec.node_name or "" for pod in pods if is_policy_engine(pod) and pod.is_ready)
-
-
-STATIC_GATEWAY = "kubernetes.azure.com/static-gateway-configuration"
-SERVICE_GATEWAY = "kubernetes.azure.com/service-egress-gateway"
 
 
 @check("k8s-static-egress")

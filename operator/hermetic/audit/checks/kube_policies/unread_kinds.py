@@ -1,4 +1,9 @@
-"""Kinds that the API server serves, that can let packets out, and that the audit does not read."""
+"""Kinds that the API server serves, that can let packets out, and that the audit does not read.
+
+A kind can let packets out where an object of it decides by itself where traffic of pods or nodes goes, or what may
+leave: policies, gateways, routes, meshes, tunnels, networks of pods. A kind whose objects only create other objects
+that the audit reads (pods, Services, policies) cannot.
+"""
 
 from __future__ import annotations
 

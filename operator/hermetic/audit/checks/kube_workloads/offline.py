@@ -23,6 +23,14 @@ OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 NIM = "NIM_DISABLE_MODEL_DOWNLOAD"
 # Values that the hub's libraries take for true; a NIM accepts only "1".
 YES = frozenset({"1", "ON", "YES", "TRUE"})
+WORKLOAD_IDENTITY = "azure.workload.identity/use"
+# Common names of Secrets with the key of a model hub, a registry or a tracker.
+_KEY = re.compile(
+    r"(^|[-._])(hf|hugging-?face|hub|ngc|nvcr|nvidia-api|modelscope|kaggle|wandb|token|tokens|api-?key|pat|dockerconfig"
+    r"|registry|pull)([-._]|$)",
+    re.IGNORECASE,
+)
+API = "the API server"
 
 
 @check_each(
@@ -81,16 +89,6 @@ def _is_nim(container: Container, env: Mapping[str, EnvVar]) -> bool:
 
 def _listed(names: set[str]) -> str:
     return ", ".join(sorted(names))
-
-
-WORKLOAD_IDENTITY = "azure.workload.identity/use"
-# Common names of Secrets with the key of a model hub, a registry or a tracker.
-_KEY = re.compile(
-    r"(^|[-._])(hf|hugging-?face|hub|ngc|nvcr|nvidia-api|modelscope|kaggle|wandb|token|tokens|api-?key|pat|dockerconfig"
-    r"|registry|pull)([-._]|$)",
-    re.IGNORECASE,
-)
-API = "the API server"
 
 
 @check_each("k8s-model-token", each_pod("NoToken", "no model server has a token"))

@@ -20,6 +20,10 @@ from hermetic.audit.hops import DEFAULT_OUTBOUND, INTERNET, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network, each_or_none
 
+SERVES_THE_NETWORK = """\
+Warning: connections of every subnet of the network to the internet end at once.
+az network nat gateway update --ids NAT_GATEWAY_ID --remove sourceVirtualNetwork"""
+
 
 @check_each("subnet-default-outbound", each_subnet)
 def subnet_default_outbound(
@@ -103,11 +107,6 @@ def _of_network(estate: Estate, gateway: ServiceGateway) -> Iterator[Judgement]:
 
 def _shown(value: bool | None) -> str:
     return "absent or null, which means true" if value is None else str(value).lower()
-
-
-SERVES_THE_NETWORK = """\
-Warning: connections of every subnet of the network to the internet end at once.
-az network nat gateway update --ids NAT_GATEWAY_ID --remove sourceVirtualNetwork"""
 
 
 @check("vnet-nat-gateway")

@@ -41,6 +41,7 @@ Warning: writing with this assignment is refused from then on. Never delete one 
 az role assignment delete --ids ASSIGNMENT_ID"""
 
 Assigned = Mapping[str, list[RoleAssignment]]
+READING = ("/content/read", "/metadata/read")
 
 
 @check_each("acr-push-identity", each_registry)
@@ -114,9 +115,6 @@ def _remedies(registry: str, holders: Mapping[str, str], writing: Assigned) -> I
                 yield AT_THE_REGISTRY
             else:
                 yield ABOVE.format(principal=place, role=name_of(one.role_definition_id or ""), scope=scope or "/")
-
-
-READING = ("/content/read", "/metadata/read")
 
 
 @check_each("acr-tokens", each_registry)

@@ -64,7 +64,13 @@ FIRST = 3
 
 @dataclass(frozen=True, slots=True)
 class _Code:
-    """Code on a machine: a description, and publisher and type of its handler in lower case as far as reported."""
+    """Code on a machine: a description, and publisher and type of its handler in lower case as far as reported.
+
+    The agent of a machine reports the handlers that it runs. An extension of a single instance has one, and so has a
+    run command: Microsoft.CPlat.Core with RunCommandHandlerLinux where Azure keeps the command as a resource, and with
+    RunCommandLinux where it is an action. A machine whose agent reports nothing is Unknown. Stored run commands are
+    listed only for machines that are no scale set instances; for instances that would be one request per node.
+    """
 
     words: str
     kind: str

@@ -23,6 +23,10 @@ CLOSED = {"disabled", PERIMETER}
 ANYWHERE = "all"
 COPY_SCOPES = {"privatelink", "aad"}
 BYPASSES = {"none", "azureservices", "logging", "metrics"}
+# Kinds without object replication, which Azure offers for blobs only.
+WITHOUT_REPLICATION = {"filestorage", "storage"}
+# Azure serves websites from general-purpose v2 accounts and premium block blob accounts only.
+WITHOUT_WEBSITE = {"filestorage", "storage", "blobstorage"}
 
 
 @check_each("storage-public", each_account)
@@ -117,12 +121,6 @@ def _switches(account: StorageAccount) -> Iterator[str]:
             yield f"{field} is {'absent, which may mean true' if value is None else 'true'}"
     if account.is_sftp_enabled:
         yield "isSftpEnabled is true"
-
-
-# Kinds without object replication, which Azure offers for blobs only.
-WITHOUT_REPLICATION = {"filestorage", "storage"}
-# Azure serves websites from general-purpose v2 accounts and premium block blob accounts only.
-WITHOUT_WEBSITE = {"filestorage", "storage", "blobstorage"}
 
 
 @check_each("storage-replication", each_account)

@@ -38,7 +38,12 @@ _SNAPSHOT = re.compile(r"/snapshots/[^/]+/?$", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """Configurations applied to a network (ids without the snapshot), the rows that name them, unreadable rows."""
+    """Configurations applied to a network (ids without the snapshot), the rows that name them, unreadable rows.
+
+    The index has one row per network, which names the deployed snapshots. It lags, and omits what the caller may not
+    read: a row proves that something is applied, its absence proves nothing. So findings here are about the
+    configuration, and the network itself stays Unknown.
+    """
 
     configurations: tuple[str, ...]
     looks: tuple[Observation, ...]

@@ -16,6 +16,14 @@ _ESCAPED = re.compile(r'\\(?=")')
 _ENVIRONMENT = re.compile(r"\{\$[^}]*\}|\{%[^%]*%\}")
 _ANY_SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _PORT = re.compile(r"^(?P<host>\[[^\]]+\]|[^:]+):\d+$")
+# Every plug-in of CoreDNS's standard build (plugin.cfg), and the directives of its server blocks.
+_PLUGINS = """
+acl any auto autopath azure bind bufsize cache cancel chaos clouddns debug dns64 dnssec dnstap doh3 erratic errors
+etcd file forward geoip grpc grpc_server header health hosts https https3 import k8s_external kubernetes loadbalance
+local log loop metadata minimal multisocket nomad nsid on pprof prometheus proxy proxyproto quic ready reload rewrite
+root route53 secondary sign template timeouts tls trace transfer tsig view whoami
+"""
+PLUGINS = frozenset(_PLUGINS.split())
 
 
 def forwarders(text: str) -> Iterator[str]:
@@ -71,16 +79,6 @@ def bare_host(word: str) -> str:
     bare = bare if bare.startswith("/") else bare.partition("/")[0]
     with_port = _PORT.match(bare)
     return (with_port["host"] if with_port else bare).strip("[]")
-
-
-# Every plug-in of CoreDNS's standard build (plugin.cfg), and the directives of its server blocks.
-_PLUGINS = """
-acl any auto autopath azure bind bufsize cache cancel chaos clouddns debug dns64 dnssec dnstap doh3 erratic errors
-etcd file forward geoip grpc grpc_server header health hosts https https3 import k8s_external kubernetes loadbalance
-local log loop metadata minimal multisocket nomad nsid on pprof prometheus proxy proxyproto quic ready reload rewrite
-root route53 secondary sign template timeouts tls trace transfer tsig view whoami
-"""
-PLUGINS = frozenset(_PLUGINS.split())
 
 
 @dataclass(slots=True)

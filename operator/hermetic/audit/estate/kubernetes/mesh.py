@@ -26,7 +26,12 @@ _SERVICES_OUTSIDE = {"stackdriver": "monitoring.googleapis.com"}
 
 
 class MeshConfig(Part):
-    """`mode` is "" where the ConfigMap does not set it; `unread` is why it could not be read."""
+    """`mode` is "" where the ConfigMap does not set it; `unread` is why it could not be read.
+
+    Source: istio.io/docs/reference/config/istio.mesh.v1alpha1. The ConfigMap's key `mesh` is a MeshConfig as YAML, its
+    key `meshNetworks` has the gateways of other networks. Kept are the mode for unknown destinations, and every address
+    that proxies or istiod are configured to call.
+    """
 
     mode: str = ""
     addresses: list[str] = []

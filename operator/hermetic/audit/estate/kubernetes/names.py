@@ -67,6 +67,16 @@ sts.windows.net vault.azure.net vault.usgovcloudapi.net vault.azure.cn managemen
 management.usgovcloudapi.net management.chinacloudapi.cn
 """
 _SERVICES = (_ZONES | frozenset(_BESIDE.split())) - {"azure.com"}
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*$")
+_REST = re.compile(r"[^\s'\"<>,;]+")
+_MARK = "://"
+# Longer than any scheme, and than any host with credentials before it. A text may be one word of a megabyte.
+_BEFORE, _AFTER = 64, 2048
+_HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?\.?)(:\d+)?(?=[/?#]|$)")
+# Schemes of internet services whose name is not a host: a bucket, a repository of a model hub.
+_NO_HOSTS = frozenset({"s3", "s3a", "gs", "hf", "r2", "oss", "cos", "modelscope", "ngc", "wandb", "kaggle"})
+# Schemes without another machine.
+_LOCAL = frozenset({"file", "unix", "unixgram", "tokenizer", "inproc", "ipc", "jdbc", "data", "urn"})
 
 
 def is_of_azure(name: str) -> bool:
@@ -80,7 +90,10 @@ def is_of_azure(name: str) -> bool:
 
 
 def is_of_private_link(name: str) -> bool:
-    """Whether a name in lower case, without the last dot, is one of these zones or below it."""
+    """Whether a name in lower case, without the last dot, is one of these zones or below it.
+
+    Anyone can register a name with "privatelink" in it: only these zones are Microsoft's own.
+    """
     _, label, zone = f".{name}".rpartition(_LABEL)
     return bool(label) and (zone in _ZONES or zone.partition(".")[2] in _REGIONAL_ZONES)
 
@@ -109,20 +122,11 @@ def is_inside(host: str) -> bool:
     return name.endswith((*_INSIDE_THE_CLUSTER, *_PRIVATE_ZONES)) or is_of_private_link(name)
 
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*$")
-_REST = re.compile(r"[^\s'\"<>,;]+")
-_MARK = "://"
-# Longer than any scheme, and than any host with credentials before it. A text may be one word of a megabyte.
-_BEFORE, _AFTER = 64, 2048
-_HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?\.?)(:\d+)?(?=[/?#]|$)")
-# Schemes of internet services whose name is not a host: a bucket, a repository of a model hub.
-_NO_HOSTS = frozenset({"s3", "s3a", "gs", "hf", "r2", "oss", "cos", "modelscope", "ngc", "wandb", "kaggle"})
-# Schemes without another machine.
-_LOCAL = frozenset({"file", "unix", "unixgram", "tokenizer", "inproc", "ipc", "jdbc", "data", "urn"})
-
-
 def outside(text: str) -> Iterator[str]:
-    """ "https://api.example.com" for every external URL in a text."""
+    """ "https://api.example.com" for every external URL in a text.
+
+    A variable or an argument may contain a credential, in the URL itself too: only the scheme and the host are kept.
+    """
     for scheme, rest in _urls(text):
         found = _HOST.match(rest.rpartition("@")[2] if "@" in rest.split("/")[0] else rest)
         if scheme in _LOCAL or found is None:

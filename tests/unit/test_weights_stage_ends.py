@@ -200,7 +200,7 @@ def test_a_destination_that_hangs_is_told_in_time_and_nothing_appears_later(
 def test_a_slow_destination_is_not_one_that_hangs(tmp_path: Path, share: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel takes everything at once, and each sync takes most of the limit."""
     model = a_model(tmp_path / "large", shards=1, size=2**17)
-    monkeypatch.setattr("hermetic.weights.copying.SYNCHRONISED", 2**17)
+    monkeypatch.setattr("hermetic.weights.destination.SYNCHRONISED", 2**17)
     monkeypatch.setattr("hermetic.weights.workers.CHUNK", 2**17)
     original, pause = os.fdatasync, threading.Event()
 

@@ -20,8 +20,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from hermetic.weights.entries import MANIFEST, NAMES, SIGNATURE
-from hermetic.weights.sealing import sealed
 from hermetic.weights.signatures import private_key
+from hermetic.weights.signing import sealed
 from testbed.damaged_files import flip_a_bit
 from testbed.processes import wait_until
 from tests.commandline import Ran, hermetic

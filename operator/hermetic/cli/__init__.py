@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from typing import Any
 
@@ -99,6 +98,8 @@ def _context_below(ctx: click.Context) -> click.Context:
 
 
 def _did_you_mean(name: str) -> str:
+    import difflib  # for names that do not exist
+
     near = [MEANT[name]] if name in MEANT else difflib.get_close_matches(name, COMMANDS, n=1)
     return f"; did you mean 'hermetic {near[0]}'?" if near else f"; there are {', '.join(COMMANDS)}"
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
-import textwrap
 from collections.abc import Iterator
 
 from hermetic.audit.remedies.steps import is_command
@@ -20,6 +18,8 @@ def columns() -> int:
     """The width of the terminal; 0 where output goes elsewhere: lines are then not wrapped."""
     if not sys.stdout.isatty():
         return 0
+    import shutil  # loads all that compresses files
+
     return max(NARROWEST, shutil.get_terminal_size((UNKNOWN_WIDTH, 24)).columns)
 
 
@@ -31,6 +31,8 @@ def wrapped(text: str, width: int, indent: str = "", hanging: str | None = None)
     if not width or len(indent) + len(text) <= width:
         yield f"{indent}{text}".rstrip()
         return
+    import textwrap  # few lines are longer than a terminal is wide
+
     below = indent if hanging is None else hanging
     shape = textwrap.TextWrapper(
         width, initial_indent=indent, subsequent_indent=below, break_long_words=False, break_on_hyphens=False

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hermetic.api.weights_reasons import WeightsReason
-from hermetic.weights.destination import make_own_folder
+from hermetic.weights.destination import make_own_folder, write_durably
 from hermetic.weights.entries import FACTS, MANIFEST, NAMES, PARTIAL, Serialization, key_of
 from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.hashing import hash_range, must_be
@@ -32,9 +32,6 @@ from hermetic.weights.sources import NOT_COPIED
 from hermetic.weights.tree import EntryKind, Item, Tree, WeightsStopped, finding_of, identity_of
 from hermetic.weights.workers import Progress
 
-SYNCHRONISED = 2**28
-"""Bytes after which what was written is synchronised, at the latest: fewer cost a disk time, more could take a slow one
-longer than the limit for one that hangs."""
 FILE_MODE, FOLDER_MODE = 0o644, 0o755
 """a+rX: the pod's user differs from the one that stages."""
 _OWN = frozenset({MANIFEST, f"{MANIFEST}{PARTIAL}", NAMES, FACTS})
@@ -211,44 +208,37 @@ class Copy:
         return digest
 
     def _copied(self, content: Item, span: tuple[int, int], buffer: memoryview, place: Place) -> bytes:
+        digest = hashlib.sha256()
         reading = self._source.open(content.path)
         try:
             must_be(content, identity_of(os.fstat(reading)))
             writing = _written(place)
             try:
-                digest = self._pumped(content, span, buffer, (reading, writing, place.start))
+                write_durably(writing, place.start + span[0], self._pieces(content, span, buffer, reading, digest))
             finally:
                 os.close(writing)
             must_be(content, identity_of(os.fstat(reading)))
         finally:
             os.close(reading)
-        return digest
+        return digest.digest()
 
-    def _pumped(self, content: Item, span: tuple[int, int], buffer: memoryview, files: tuple[int, int, int]) -> bytes:
-        reading, writing, start = files
-        digest = hashlib.sha256()
+    def _pieces(
+        self, content: Item, span: tuple[int, int], buffer: memoryview, reading: int, digest: hashlib._Hash
+    ) -> Iterator[memoryview]:
+        """A range of the source, each piece hashed and in the same buffer."""
         offset, end = span
-        unsynchronised = 0
         while offset < end:
             try:
                 count = self._source.read_into(reading, buffer[: min(len(buffer), end - offset)], offset)
             except OSError as error:
                 raise WeightsStopped(finding_of(error, content.path)) from None
             if count == 0:
-                finding = WeightsFinding(
-                    WeightsReason.CHANGED_WHILE_READING, content.path, f"{end} bytes", f"{offset} bytes"
-                )
-                raise WeightsStopped(finding)
+                what = f"{end} bytes", f"{offset} bytes"
+                raise WeightsStopped(WeightsFinding(WeightsReason.CHANGED_WHILE_READING, content.path, *what))
             digest.update(buffer[:count])
-            done = 0
-            while done < count:
-                done += os.pwrite(writing, buffer[done:count], start + offset + done)
-            offset, unsynchronised = offset + count, unsynchronised + count
-            if unsynchronised >= SYNCHRONISED or offset == end:
-                os.fdatasync(writing)
-                unsynchronised = 0
+            yield buffer[:count]
+            offset += count
             self._progress.read(count)
-        return digest.digest()
 
 
 def _state_of(content: Item) -> bytes:

@@ -1,18 +1,25 @@
 """Files and folders that staging makes where others may write too: no link that is there already is followed.
 
-A share can hold links of others, and the machine that stages would resolve them on its own disks.
+A share can hold links of others, and the machine that stages would resolve them on its own disks. What is written is
+sent to the disk while the rest is read, so that little is left to wait for at the end.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
 from hermetic.errors import StagingStopped
 
+SYNCHRONISED = 2**28
+"""Bytes after which what was written is synchronised, at the latest: fewer cost a disk time, more could take a slow one
+longer than the limit for one that hangs."""
+_SENT = 2**23
+"""Bytes after which the kernel begins to write them; by itself it would wait for many more, with an idle disk."""
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -49,3 +56,25 @@ def own_file(path: Path, flags: int) -> int:
         os.close(descriptor)
         raise StagingStopped(f"{path}: is there and no file", fix="remove it, and run the same command again")
     return descriptor
+
+
+def write_durably(descriptor: int, at: int, pieces: Iterable[bytes | memoryview]) -> int:
+    """Writes pieces one behind the other, from an offset; all of it is on the disk then. Returns where it ends.
+
+    A piece is written before the next one is asked for.
+    """
+    sent = synchronised = at
+    for piece in pieces:
+        left = memoryview(piece)
+        while left:
+            count = os.pwrite(descriptor, left, at)
+            at, left = at + count, left[count:]
+        if at - sent >= _SENT:
+            # of pages that are not written yet, this advice begins the writing and waits for none
+            os.posix_fadvise(descriptor, sent, at - sent, os.POSIX_FADV_DONTNEED)
+            sent = at
+        if at - synchronised >= SYNCHRONISED:
+            os.fdatasync(descriptor)
+            synchronised = at
+    os.fdatasync(descriptor)
+    return at

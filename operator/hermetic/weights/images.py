@@ -14,8 +14,8 @@ from pathlib import Path
 
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import InputError
-from hermetic.weights.copying import SYNCHRONISED, Copy, copied_items
-from hermetic.weights.destination import make_own_folder, new_file
+from hermetic.weights.copying import Copy, copied_items
+from hermetic.weights.destination import make_own_folder, new_file, write_durably
 from hermetic.weights.entries import Serialization, key_of
 from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.journal import Journal
@@ -102,7 +102,7 @@ class ImageStaging:
         config, manifest = image_documents(self._base, layers, root)
         documents = {blob_name(digest_of(content)): content for content in (config, manifest)}
         for name, content in {**documents, **layout_documents(manifest, root)}.items():
-            self._layout.add_file(name, self._written([content]))
+            self._layout.add_file(name, self._written(content))
         self._layout.finish()
         return digest_of(manifest)
 
@@ -114,27 +114,23 @@ class ImageStaging:
         self._layout.add_file(blob_name(digest), self.work / "file")
         return ImageLayer(digest, size, digest)
 
-    def _written(self, pieces: list[bytes]) -> Path:
+    def _written(self, content: bytes) -> Path:
         with new_file(self.work / "file") as file:
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
+            write_durably(file.fileno(), 0, [content])
         return self.work / "file"
 
     def _copied_blob(self, base: BaseImage, layer: ImageLayer) -> Path:
         """A copy of a blob of the base. Raises InputError where it is not what its digest says."""
-        digest, size = hashlib.sha256(), 0
-        with (base.folder / blob_name(layer.digest)).open("rb") as reading, new_file(self.work / "file") as file:
+        digest = hashlib.sha256()
+
+        def pieces() -> Iterator[bytes]:
             while piece := reading.read(CHUNK):
                 digest.update(piece)
-                file.write(piece)
-                size += len(piece)
-                if size % SYNCHRONISED == 0:
-                    file.flush()
-                    os.fdatasync(file.fileno())
+                yield piece
                 self._progress.steps += 1
-            file.flush()
-            os.fsync(file.fileno())
+
+        with (base.folder / blob_name(layer.digest)).open("rb") as reading, new_file(self.work / "file") as file:
+            size = write_durably(file.fileno(), 0, pieces())
         if (f"sha256:{digest.hexdigest()}", size) != (layer.digest, layer.size):
             raise InputError(f"{base.folder}: {layer.digest} has other content than its digest")
         return self.work / "file"

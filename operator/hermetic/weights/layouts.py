@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
-from hermetic.weights.copying import FILE_MODE, FOLDER_MODE, SYNCHRONISED
-from hermetic.weights.destination import make_own_folder, must_not_lead_elsewhere
+from hermetic.weights.copying import FILE_MODE, FOLDER_MODE
+from hermetic.weights.destination import make_own_folder, must_not_lead_elsewhere, own_file, write_durably
 from hermetic.weights.layers import END, Layer, header, padded
 from hermetic.weights.oci import BLOBS, blob_name
 from hermetic.weights.workers import CHUNK, Progress
@@ -97,18 +97,20 @@ class ArchiveLayout:
 
     def add_file(self, name: str, file: Path) -> None:
         """Appends the file."""
-        size = file.stat().st_size
-        with file.open("rb") as reading, self.result.open("r+b" if self.result.exists() else "x+b") as writing:
-            writing.seek(self._at)
-            writing.write(header(name, size=size))
-            while piece := reading.read(CHUNK):
-                writing.write(piece)
-                if reading.tell() % SYNCHRONISED == 0:
-                    writing.flush()
-                    os.fdatasync(writing.fileno())
-                self._progress.steps += 1
-            writing.write(bytes(padded(size) - size))
-            self._at = writing.tell()
+        writing = own_file(self.result, os.O_WRONLY)
+        try:
+            with file.open("rb") as reading:
+                self._at = write_durably(writing, self._at, self._member(name, reading))
+        finally:
+            os.close(writing)
+
+    def _member(self, name: str, file: IO[bytes]) -> Iterator[bytes]:
+        size = os.fstat(file.fileno()).st_size
+        yield header(name, size=size)
+        while piece := file.read(CHUNK):
+            yield piece
+            self._progress.steps += 1
+        yield bytes(padded(size) - size)
 
     def finish(self) -> None:
         """Writes the end of the tar, and synchronises it."""

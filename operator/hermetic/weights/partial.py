@@ -6,7 +6,6 @@ import contextlib
 import errno
 import fcntl
 import os
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,7 +58,7 @@ def alone(partial: Path) -> Iterator[None]:
         if not path.exists() or path.stat().st_ino != os.fstat(descriptor).st_ino:
             raise finished
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+        os.pwrite(descriptor, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
         yield
     finally:
         os.close(descriptor)

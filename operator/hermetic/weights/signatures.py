@@ -6,12 +6,10 @@ The curve decides the hash: SHA-256, SHA-384, SHA-512. The signed content is a s
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, TypeGuard
 
-from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.ec import (
@@ -29,20 +27,21 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
     load_pem_public_key,
 )
-from cryptography.x509 import verification
-from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import SigningKeyUnusable
 from hermetic.weights.findings import WeightsFinding
+
+if TYPE_CHECKING:
+    from hermetic.weights.bundle import SigstoreBundle
+    from hermetic.weights.sealing import Trust
 
 _HASHES: dict[type, type[hashes.HashAlgorithm]] = {
     SECP256R1: hashes.SHA256,
     SECP384R1: hashes.SHA384,
     SECP521R1: hashes.SHA512,
 }
-_LARGEST_PEM = 2**20
-_TIME = "%Y-%m-%dT%H:%M:%SZ"
+LARGEST_PEM = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +53,25 @@ class TrustedSigner:
     hint: str
 
 
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """A signature that counts: by this key, over content with this digest. `signer` is the name for messages."""
+
+    key: EllipticCurvePublicKey
+    digest: bytes
+    signer: str
+
+    def running(self) -> hashes.Hash:
+        """The hash that gives the digest, to be updated with the content as it is read again."""
+        return running_digest(self.key)
+
+
 def public_key(name: str, pem: bytes) -> TrustedSigner:
     """The key of a PEM text. Raises SigningKeyUnusable."""
     if b"PRIVATE" in pem:
         raise SigningKeyUnusable(f"{name}: is a private key", fix="openssl ec -in KEY -pubout")
     try:
-        key = load_pem_public_key(pem[:_LARGEST_PEM])
+        key = load_pem_public_key(pem[:LARGEST_PEM])
     except (ValueError, UnsupportedAlgorithm):
         raise SigningKeyUnusable(f"{name}: holds no public key in PEM that can be read") from None
     return TrustedSigner(name, _supported(name, key), hint_of(_supported(name, key)))
@@ -68,7 +80,7 @@ def public_key(name: str, pem: bytes) -> TrustedSigner:
 def private_key(name: str, pem: bytes, passphrase: bytes | None) -> EllipticCurvePrivateKey:
     """The key of a PEM text. Raises SigningKeyUnusable."""
     try:
-        key = load_pem_private_key(pem[:_LARGEST_PEM], passphrase)
+        key = load_pem_private_key(pem[:LARGEST_PEM], passphrase)
     except TypeError:
         wants = "is encrypted, and no passphrase was given" if passphrase is None else "is not encrypted"
         raise SigningKeyUnusable(
@@ -81,14 +93,6 @@ def private_key(name: str, pem: bytes, passphrase: bytes | None) -> EllipticCurv
         raise SigningKeyUnusable(f"{name}: is no elliptic curve key")
     _supported(name, key.public_key())
     return key
-
-
-def certificates(name: str, pem: bytes) -> list[x509.Certificate]:
-    """The certificates of a PEM text, at least one. Raises SigningKeyUnusable."""
-    try:
-        return x509.load_pem_x509_certificates(pem[:_LARGEST_PEM])
-    except ValueError:
-        raise SigningKeyUnusable(f"{name}: holds no certificate in PEM that can be read") from None
 
 
 def hint_of(key: EllipticCurvePublicKey) -> str:
@@ -123,62 +127,48 @@ def is_signed(key: EllipticCurvePublicKey, signature: bytes, digest: bytes) -> b
     return True
 
 
-def key_of_chain(
-    chain: Sequence[bytes], roots: Sequence[x509.Certificate], now: datetime
-) -> EllipticCurvePublicKey | WeightsFinding:
-    """The key of the first certificate of a chain (DER) that leads to a root and may sign at `now`; else why not."""
-    try:
-        leaf, *others = [x509.load_der_x509_certificate(each) for each in chain]
-        key = leaf.public_key()
-    except (ValueError, UnsupportedAlgorithm):
-        return WeightsFinding(WeightsReason.CERTIFICATE_UNTRUSTED, "", found="a certificate that cannot be read")
-    for each in (leaf, *others):
-        if not each.not_valid_before_utc <= now <= each.not_valid_after_utc:
-            valid = f"valid from {each.not_valid_before_utc:{_TIME}} to {each.not_valid_after_utc:{_TIME}}"
-            subject = each.subject.rfc4514_string()
-            return WeightsFinding(
-                WeightsReason.CERTIFICATE_EXPIRED, subject, valid, f"{now:%Y-%m-%dT%H:%M:%SZ} (clock of this machine)"
-            )
-    if not _may_sign(leaf) or not isinstance(key, EllipticCurvePublicKey) or type(key.curve) not in _HASHES:
-        what = "a certificate that may not sign: neither digitalSignature nor code signing, or no supported key"
-        return WeightsFinding(WeightsReason.CERTIFICATE_UNTRUSTED, leaf.subject.rfc4514_string(), found=what)
-    try:
-        _verifier(roots, now).verify(leaf, others)
-    except verification.VerificationError as error:
-        return WeightsFinding(WeightsReason.CERTIFICATE_UNTRUSTED, leaf.subject.rfc4514_string(), found=str(error))
-    return key
+def seal_of(
+    bundle: SigstoreBundle, trust: Trust, signed: Callable[[], Iterable[bytes]], path: str
+) -> Seal | WeightsFinding:
+    """The signature of a bundle over `signed`, if it is one of a trusted signer; else why it does not count."""
+    found = _signers(bundle, trust)
+    if isinstance(found, WeightsFinding):
+        return found
+    for key, name in found:
+        digest = digest_of(key, signed())
+        if is_signed(key, bundle.signature, digest):
+            return Seal(key, digest, name)
+    names = " or ".join(name for _, name in found)
+    return WeightsFinding(WeightsReason.SIGNATURE_INVALID, path, f"a signature of {names}", "none of it")
 
 
-def _verifier(roots: Sequence[x509.Certificate], now: datetime) -> verification.ClientVerifier:
-    """A verifier by RFC 5280: a signer's certificate needs neither the extensions nor the names of web servers."""
-    authority = verification.ExtensionPolicy.permit_all().require_present(
-        x509.BasicConstraints, verification.Criticality.AGNOSTIC, _must_be_authority
-    )
-    builder = verification.PolicyBuilder().store(verification.Store(list(roots))).time(now)
-    builder = builder.extension_policies(ee_policy=verification.ExtensionPolicy.permit_all(), ca_policy=authority)
-    return builder.build_client_verifier()
+def _signers(bundle: SigstoreBundle, trust: Trust) -> list[tuple[EllipticCurvePublicKey, str]] | WeightsFinding:
+    """The trusted keys that may have signed the bundle, with their names: one that it names, or all of them.
+
+    `trust` decides between keys and certificates.
+    """
+    if bundle.certificates:
+        if not trust.roots:
+            what = "a signature by certificate; --certificate-root names whom to trust"
+            return WeightsFinding(WeightsReason.WRONG_KEY, "", "a signature of a trusted key", what)
+        from hermetic.weights.certificates import key_of_chain  # loads more than all else that verifies
+
+        assert trust.now is not None  # noqa: S101 - comes with the roots
+        found = key_of_chain(bundle.certificates, trust.roots, trust.now)
+        return found if isinstance(found, WeightsFinding) else [found]
+    if named := [(signer.key, signer.name) for signer in trust.keys if bundle.hint in {signer.hint, ""}]:
+        return named
+    expected = ", ".join(signer.hint[:16] for signer in trust.keys) or "a signature by certificate"
+    return WeightsFinding(WeightsReason.WRONG_KEY, "", expected, bundle.hint[:16] or "a signature by key")
 
 
-def _must_be_authority(_policy: Any, _certificate: x509.Certificate, constraints: x509.BasicConstraints) -> None:
-    if not constraints.ca:
-        raise ValueError("a certificate of the chain is no authority")
-
-
-def _may_sign(leaf: x509.Certificate) -> bool:
-    try:
-        if leaf.extensions.get_extension_for_class(x509.KeyUsage).value.digital_signature:
-            return True
-    except (x509.ExtensionNotFound, ValueError):
-        pass
-    try:
-        usage = leaf.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
-    except (x509.ExtensionNotFound, ValueError):
-        return False
-    return ExtendedKeyUsageOID.CODE_SIGNING in usage
+def is_supported(key: object) -> TypeGuard[EllipticCurvePublicKey]:
+    """Whether it is an elliptic curve key of one of the three curves."""
+    return isinstance(key, EllipticCurvePublicKey) and type(key.curve) in _HASHES
 
 
 def _supported(name: str, key: object) -> EllipticCurvePublicKey:
-    if not isinstance(key, EllipticCurvePublicKey) or type(key.curve) not in _HASHES:
+    if not is_supported(key):
         what = "Model Signing v1.0 signs with P-256, P-384 or P-521"
         raise SigningKeyUnusable(
             f"{name}: is a key of another kind; {what}", fix="openssl ecparam -name prime256v1 -genkey -noout"

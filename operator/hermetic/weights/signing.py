@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import SigningKeyUnusable, WeightsRefused
+from hermetic.weights.bundle import (
+    material_of_certificates,
+    material_of_key,
+    pre_authentication,
+    written_bundle,
+)
 from hermetic.weights.entries import MANIFEST, NAMES, SIGNATURE
 from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.manifests import write_whole
-from hermetic.weights.sealing import ManifestFile, Trust, sealed
-from hermetic.weights.signatures import hint_of
+from hermetic.weights.sealing import ManifestFile, Trust
+from hermetic.weights.signatures import digest_of, hint_of, sign
 from hermetic.weights.statement import Header, read_header
 from hermetic.weights.streamed_json import NotJsonError
 from hermetic.weights.tree import Tree
@@ -64,3 +71,22 @@ def _is_another(header: Header, digest: str) -> WeightsFinding | None:
     if header.names_entry is None:
         return WeightsFinding(WeightsReason.NAMES_NOT_COVERED, NAMES, "an entry", "none")
     return None
+
+
+def sealed(
+    statement: Callable[[], Iterable[bytes]],
+    size: int,
+    key: EllipticCurvePrivateKey,
+    chain: Iterable[x509.Certificate] = (),
+) -> Iterator[bytes]:
+    """The bundle around a statement of `size` bytes, which is read twice. `chain`: the signer's certificate first."""
+    public = key.public_key()
+
+    def signed() -> Iterator[bytes]:
+        yield pre_authentication(size)
+        yield from statement()
+
+    signature = sign(key, digest_of(public, signed()))
+    der = [each.public_bytes(Encoding.DER) for each in chain]
+    material = material_of_certificates(der) if der else material_of_key(hint_of(public))
+    yield from written_bundle(statement(), signature, material)

@@ -20,7 +20,6 @@ from hermetic.weights.content import preflight
 from hermetic.weights.copying import Copy, FolderPlaces, Staged
 from hermetic.weights.entries import Serialization
 from hermetic.weights.findings import WeightsFinding
-from hermetic.weights.images import ImageOptions, ImageStaging
 from hermetic.weights.journal import Journal
 from hermetic.weights.manifests import Watched, names_in, staging_stopped
 from hermetic.weights.names import NamesSummary
@@ -39,6 +38,7 @@ from hermetic.weights.tree import EntryKind, Tree, WeightsStopped
 from hermetic.weights.workers import Limits, Progress, within
 
 if TYPE_CHECKING:
+    from hermetic.weights.images import ImageOptions
     from hermetic.weights.signing import Signer
 
 Result = TypeVar("Result")
@@ -126,12 +126,19 @@ def in_time(run: Callable[[], Result], progress: Progress, stall: float, destina
 
 
 def _staged(source: Tree, whole: Path, options: Options, watched: Watched) -> Staged:
-    partial = partial_of(whole)
     names = names_in(source, options.serialization, NOT_COPIED)
     if findings := preflight(source, options.allowed):
         raise WeightsRefused(findings, f"{source.root}: was not staged")
     if options.image is None:
         return _as_folder(source, whole, options, names, watched)
+    return _as_image(source, whole, options, names, watched)
+
+
+def _as_image(source: Tree, whole: Path, options: Options, names: NamesSummary, watched: Watched) -> Staged:
+    from hermetic.weights.images import ImageStaging  # most models are staged as folders
+
+    assert options.image is not None  # noqa: S101 - asked by the caller
+    partial = partial_of(whole)
     staging = ImageStaging(source, partial, options.image, options.serialization, watched[0])
     try:
         keep_only(partial, watched[0], staging.work.name)

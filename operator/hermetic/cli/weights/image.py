@@ -54,14 +54,14 @@ def image_options(function: Function) -> Function:
 
 def image_of(options: dict[str, Any]) -> ImageOptions | None:
     """The image that the options ask for; None for a folder. Raises InputError."""
-    from hermetic.weights.entries import wrong_with_path
-    from hermetic.weights.images import ImageOptions
-
     path = options["path_in_image"].strip("/")
     if options["form"] == FOLDER:
         if path or options["base"] is not None:
             raise InputError("--path-in-image and --base are of images", fix="add --format oci")
         return None
+    from hermetic.weights.entries import wrong_with_path
+    from hermetic.weights.images import ImageOptions
+
     if path and (wrong := wrong_with_path(path)) is not None:
         raise InputError(f"--path-in-image {path[:200]}: {wrong}", fix="--path-in-image models/phi-4")
     return ImageOptions(options["form"] == OCI_ARCHIVE, path, options["base"], options["architecture"])

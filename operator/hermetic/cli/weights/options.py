@@ -15,6 +15,8 @@ from hermetic.weights.entries import FILES, LARGEST_SHARD, SHARD_SIZE, SHARDS, S
 from hermetic.weights.workers import Limits
 
 if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
     from hermetic.weights.signing import Signer
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -116,10 +118,17 @@ def signer_of(key: Path | None, certificate: Path | None) -> Signer | None:
         if certificate is not None:
             raise InputError(f"--certificate {certificate}: needs a key", fix="--key FILE --certificate FILE")
         return None
-    from hermetic.weights.signatures import certificates, private_key
+    from hermetic.weights.signatures import private_key
 
-    chain = certificates(str(certificate), pem_of(certificate)) if certificate is not None else []
-    return private_key(str(key), pem_of(key), _passphrase()), chain
+    return private_key(str(key), pem_of(key), _passphrase()), _chain(certificate)
+
+
+def _chain(certificate: Path | None) -> list[Certificate]:
+    if certificate is None:
+        return []
+    from hermetic.weights.certificates import certificates
+
+    return certificates(str(certificate), pem_of(certificate))
 
 
 def serialization_of(method: str, shard_size: int, *, links: bool) -> Serialization:

@@ -28,7 +28,10 @@ from hermetic.cli.weights.progress import TransferProgress
 from hermetic.errors import InputError, WeightsRefused, WeightsUnread
 
 if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
     from hermetic.weights.sealing import Trust
+    from hermetic.weights.signatures import TrustedSigner
     from hermetic.weights.verification import Verified
 
 SCHEMA = "hermetic.dev/weights-verification/v1"
@@ -131,17 +134,29 @@ def command(folder: Path, output: str, termination_log: Path | None, report_only
 
 
 def _trust(options: dict[str, Any]) -> Trust:
+    """Loads what reads keys and certificates only where one is given: it is a third of the start."""
     from hermetic.weights.sealing import Trust
-    from hermetic.weights.signatures import certificates, public_key
 
-    named = (public_key(str(file), pem_of(file)) for file in options["public_keys"])
-    typed = (public_key(*each) for each in _texts(options, "public_key"))
-    keys = (*named, *(replace(signer, name=f"key {signer.hint[:16]}") for signer in typed))
-    files = ((str(file), pem_of(file)) for file in options["roots"])
-    roots = tuple(root for each in (*files, *_texts(options, "root")) for root in certificates(*each))
+    keys = _keys(options) if options["public_keys"] or options["public_key_texts"] else ()
+    roots = _roots(options) if options["roots"] or options["root_texts"] else ()
     if (keys or roots) and options["signature"].startswith("/"):
         raise InputError("--signature: is a path in DIR", fix="--signature model.sig")
     return Trust(keys, roots, options["digest"], datetime.now(UTC))
+
+
+def _keys(options: dict[str, Any]) -> tuple[TrustedSigner, ...]:
+    from hermetic.weights.signatures import public_key
+
+    named = (public_key(str(file), pem_of(file)) for file in options["public_keys"])
+    typed = (public_key(*each) for each in _texts(options, "public_key"))
+    return (*named, *(replace(signer, name=f"key {signer.hint[:16]}") for signer in typed))
+
+
+def _roots(options: dict[str, Any]) -> tuple[Certificate, ...]:
+    from hermetic.weights.certificates import certificates
+
+    files = ((str(file), pem_of(file)) for file in options["roots"])
+    return tuple(root for each in (*files, *_texts(options, "root")) for root in certificates(*each))
 
 
 def _texts(options: dict[str, Any], kind: Literal["public_key", "root"]) -> Iterator[tuple[str, bytes]]:

@@ -424,13 +424,3 @@ def opened_by(process: int) -> set[str]:
         with contextlib.suppress(FileNotFoundError):
             found.add(str(each.readlink()))
     return found
-
-
-def test_verification_loads_neither_the_api_nor_the_audit() -> None:
-    """It runs in front of every engine: what it does not need costs each start time and memory."""
-    program = (
-        "import sys, hermetic.cli.weights.verify, hermetic.weights.verification, hermetic.weights.content; "
-        "print([name for name in ('pydantic', 'kubernetes', 'hermetic.audit.estate', 'yaml') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

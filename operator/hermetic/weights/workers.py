@@ -6,6 +6,7 @@ ever; the enforcing thread never reads, so limits are kept. All threads are daem
 
 from __future__ import annotations
 
+import mmap
 import os
 import queue
 import threading
@@ -217,7 +218,7 @@ class _Crew(Generic[Task]):
                 self._queue.put(None)
 
     def _do(self, work: Callable[[Task, memoryview], None]) -> None:
-        buffer = memoryview(bytearray(CHUNK))
+        buffer = memoryview(mmap.mmap(-1, CHUNK))  # begins with a page, as writing past the page cache demands
         try:
             while (task := self._queue.get()) is not None:
                 if not self._stopping.is_set():

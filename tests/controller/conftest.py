@@ -2,20 +2,50 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Iterator, MutableMapping
+from types import CodeType
 from typing import Any
 
 import pytest
 import structlog
 
-from tests.fakes.cluster_in_memory import LATE
+from tests.fakes.cluster_in_memory import LATE, ClusterInMemory
+
+WATCHES = {"at once": 0.0, "late": 0.02}
+"""Watches that deliver before the answer to a write, and watches that deliver after it; in seconds."""
 
 
-@pytest.fixture(autouse=True, params=[0.0, 0.02], ids=["at once", "late"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every test with a cluster in memory runs with both kinds of watch, unless it names its own `late` and why."""
+    is_named = any(mark.args[0] == "late" for mark in metafunc.definition.iter_markers("parametrize"))
+    if not is_named and _has_a_cluster(metafunc.function, set()):
+        metafunc.parametrize("late", WATCHES.values(), ids=list(WATCHES), indirect=True)
+
+
+def _has_a_cluster(function: Any, seen: set[str]) -> bool:
+    """Whether a function, or one of the tests' own that it calls, names a cluster in memory."""
+    function = inspect.unwrap(function)
+    seen.add(function.__qualname__)
+    names = [function.__globals__.get(name) for name in _names_in(function.__code__)]
+    if any(isinstance(one, type) and issubclass(one, ClusterInMemory) for one in names):
+        return True
+    ours = [one for one in names if inspect.isfunction(one) and one.__module__.startswith("tests.")]
+    return any(_has_a_cluster(one, seen) for one in ours if one.__qualname__ not in seen)
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _names_in(inner)
+
+
+@pytest.fixture(autouse=True)
 def late(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test with watches that deliver before the answer to a write, and with watches that deliver after it."""
-    token = LATE.set(request.param)
+    """How late the watches of this test's clusters are; a test that was not seen to have one may make none."""
+    token = LATE.set(getattr(request, "param", None))
     yield
     LATE.reset(token)
 

@@ -141,6 +141,8 @@ def test_a_spec_edited_while_a_status_is_written_is_reconciled_at_once() -> None
     virtually(scenario)
 
 
+# a watch that is later than the operator waits before it tries again
+@pytest.mark.parametrize("late", [30.0], indirect=True)
 def test_a_status_whose_answer_was_lost_is_not_written_over_before_it_is_seen() -> None:
     async def scenario() -> None:
         sent: list[dict[str, str]] = []
@@ -151,7 +153,7 @@ def test_a_status_whose_answer_was_lost_is_not_written_over_before_it_is_seen() 
                 sent.append({one["type"]: one["lastTransitionTime"] for one in conditions if one["status"] == "True"})
                 raise Unreachable("the answer was lost")
 
-        cluster = ClusterInMemory(done=lost, late=30.0)  # longer than the operator waits before it tries again
+        cluster = ClusterInMemory(done=lost)
         async with running(cluster):
             cluster.put(a_model())
             await rest(45)

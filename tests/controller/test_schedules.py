@@ -14,10 +14,8 @@ AT_ONCE = 10
 SEEDS = 100
 REGRESSIONS = (17, 38, 180)
 
-
-@pytest.fixture(autouse=True)
-def late() -> None:
-    """In place of the folder's: how late a watch is follows from the seed."""
+# how late a watch is follows from the seed
+pytestmark = pytest.mark.parametrize("late", [0.0], ids=["seeded"], indirect=True)
 
 
 @pytest.mark.parametrize("first", range(1, SEEDS + 1, AT_ONCE))

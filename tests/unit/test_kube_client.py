@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer, unused_port
+from aiohttp.test_utils import unused_port
 
-from hermetic.api.field_managers import last_writer
 from hermetic.controller.leader_guard import fence
 from hermetic.errors import Conflict, NotFound, NotLeading, ServerTrouble, Throttled, Unreachable
-from hermetic.kinds import NODE, POD, SERVICE, Kind
-from hermetic.kube.client import KubernetesApi, Timeouts
+from hermetic.kinds import NODE, SERVICE
+from hermetic.kube.client import KubernetesApi
 from hermetic.kube.connection import Connection
+from hermetic.kube.transport import Timeouts
+from tests.fakes.local_api_server import (
+    A_SERVICE,
+    LocalServer,
+    client_of,
+    listed,
+    page,
+    serving,
+    status_body,
+    without_a_token,
+)
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-A_SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": "models", "name": "llama"}}
 A_LEASE = {
     "apiVersion": "coordination.k8s.io/v1",
     "kind": "Lease",
@@ -32,73 +36,10 @@ A_LEASE = {
 }
 
 
-@dataclass
-class Seen:
-    """One request as the server saw it."""
-
-    method: str
-    path: str
-    query: dict[str, str]
-    headers: dict[str, str]
-    body: Any
-
-
-@dataclass
-class LocalServer:
-    """Answers with what the test put in `answers`, in order, then with `otherwise`; remembers what was asked."""
-
-    answers: list[web.StreamResponse | Handler] = field(default_factory=list)
-    otherwise: Handler | None = None
-    seen: list[Seen] = field(default_factory=list)
-    url: str = ""
-
-    async def handle(self, request: web.Request) -> web.StreamResponse:
-        text = await request.text()
-        body = json.loads(text) if text else None
-        self.seen.append(Seen(request.method, request.path, dict(request.query), dict(request.headers), body))
-        answer = self.answers.pop(0) if self.answers else self.otherwise
-        assert answer is not None, f"the test has no answer for {request.method} {request.path}"
-        return answer if isinstance(answer, web.StreamResponse) else await answer(request)
-
-
 @pytest.fixture
 async def server() -> AsyncIterator[LocalServer]:
-    local = LocalServer()
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", local.handle)
-    async with TestServer(app) as running:
-        local.url = str(running.make_url("")).rstrip("/")
+    async with serving() as local:
         yield local
-
-
-async def nobody() -> str:
-    return ""
-
-
-def client_of(server: LocalServer, **options: Any) -> KubernetesApi:
-    return KubernetesApi(Connection(server.url, nobody), **options)
-
-
-WRITER = [{"manager": "kubectl"}]
-"""What is kept of the book of a Service: who wrote it, and no fields."""
-
-
-def status_body(code: int, reason: str = "", message: str = "no") -> web.Response:
-    body = {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message}
-    return web.json_response(body, status=code)
-
-
-def page(*names: str, version: str, carry_on: str = "") -> web.Response:
-    items = [{"metadata": {"name": name, "managedFields": [{**WRITER[0], "fieldsV1": {}}]}} for name in names]
-    metadata = {"resourceVersion": version} | ({"continue": carry_on} if carry_on else {})
-    return web.json_response({"kind": "ServiceList", "apiVersion": "v1", "metadata": metadata, "items": items})
-
-
-async def listed(api: KubernetesApi, **selectors: Any) -> list[tuple[list[str], str]]:
-    return [
-        ([item["metadata"]["name"] for item in items], version)
-        async for items, version in api.pages(SERVICE, **selectors)
-    ]
 
 
 # --- answers that are no success --------------------------------------------------------------------------------------
@@ -128,7 +69,7 @@ async def test_a_success_that_is_not_a_json_object_is_no_success(server: LocalSe
 
 async def test_a_refused_connection_is_unreachable_and_names_the_server() -> None:
     nowhere = f"http://127.0.0.1:{unused_port()}"
-    async with KubernetesApi(Connection(nowhere, nobody)) as api:
+    async with KubernetesApi(Connection(nowhere, without_a_token)) as api:
         with pytest.raises(Unreachable, match=nowhere) as unreachable:
             await api.apply(A_SERVICE)
     assert "PATCH /api/v1/namespaces/models/services/llama" in unreachable.value.message
@@ -169,142 +110,6 @@ async def test_proxy_variables_of_the_environment_are_not_followed(
     server.answers = [web.json_response({"major": "1", "minor": "36"})]
     async with client_of(server) as api:
         assert await api.server_version() == (1, 36)
-
-
-# --- lists ------------------------------------------------------------------------------------------------------------
-
-
-async def test_a_list_is_read_page_by_page_and_its_items_look_like_single_objects(server: LocalServer) -> None:
-    server.answers = [page("a", "b", version="7", carry_on="tok/en+="), page("c", version="7")]
-    async with client_of(server) as api:
-        pages = [pair async for pair in api.pages(SERVICE, namespace="models", label_selector="app in (x,y),!z")]
-    assert pages[0] == (
-        [
-            {"metadata": {"name": "a", "managedFields": WRITER}, "apiVersion": "v1", "kind": "Service"},
-            {"metadata": {"name": "b", "managedFields": WRITER}, "apiVersion": "v1", "kind": "Service"},
-        ],
-        "7",
-    )
-    assert [len(items) for items, _ in pages] == [2, 1]
-    first, second = server.seen
-    assert first.path == "/api/v1/namespaces/models/services"
-    assert first.query == {"limit": "100", "labelSelector": "app in (x,y),!z"}
-    assert second.query == first.query | {"continue": "tok/en+="}
-
-
-async def test_a_list_forgotten_half_way_starts_again_under_a_new_version(server: LocalServer) -> None:
-    server.answers = [
-        page("a", version="7", carry_on="t"),
-        status_body(410, "Expired"),
-        page("a", version="9", carry_on="u"),
-        page("b", version="9"),
-    ]
-    async with client_of(server) as api:
-        assert await listed(api) == [(["a"], "7"), (["a"], "9"), (["b"], "9")]
-    assert [seen.query.get("continue") for seen in server.seen] == [None, "t", None, "u"]
-
-
-async def test_a_list_that_is_forgotten_every_time_is_given_up(server: LocalServer) -> None:
-    for _ in range(4):
-        server.answers += [page("a", version="7", carry_on="t"), status_body(410, "Expired")]
-    async with client_of(server) as api:
-        with pytest.raises(ServerTrouble) as refused:
-            await listed(api)
-    assert refused.value.status == 410
-    assert server.answers == []
-
-
-async def test_a_page_of_large_objects_is_asked_for_again_in_smaller_ones(server: LocalServer) -> None:
-    """450 Events of a tenant, a megabyte each: no more than a bounded share of them is ever held at once."""
-    events = [{"metadata": {"name": f"e-{number}"}, "message": "x" * 1_000_000} for number in range(60)]
-
-    async def paged(request: web.Request) -> web.StreamResponse:
-        start, limit = int(request.query.get("continue") or 0), int(request.query["limit"])
-        chosen, end = events[start : start + limit], start + limit
-        metadata = {"resourceVersion": "5", "continue": str(end) if end < len(events) else ""}
-        return web.json_response({"metadata": metadata, "items": chosen})
-
-    server.otherwise = paged
-    async with client_of(server) as api:
-        pages = [[item["metadata"]["name"] for item in items] async for items, _ in api.pages(SERVICE)]
-    assert [name for names in pages for name in names] == [event["metadata"]["name"] for event in events]
-    assert max(map(len, pages)) <= 16
-    assert len(server.seen) < 30
-
-
-async def test_definitions_of_kinds_are_asked_for_in_small_pages(server: LocalServer) -> None:
-    definition = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
-    server.answers = [page("a", version="5", carry_on="t"), page("b", version="5")]
-    async with client_of(server) as api:
-        assert [len(items) async for items, _ in api.pages(definition)] == [1, 1]
-    assert [one.query["limit"] for one in server.seen] == ["20", "20"]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"[]",
-        b'{"object": {"metadata": {"resourceVersion": "1"}}}',
-        b'{"type": "ADDED", "object": null}',
-        b'{"type": "ADDED", "object": {"metadata": {}}}',
-        b'{"type": "ADDED", "object": {"metadata": {"resourceVersion": 7}}}',
-        b'{"type": 3, "object": {"metadata": {"resourceVersion": "1"}}}',
-    ],
-)
-async def test_a_line_of_a_watch_that_is_no_event_is_trouble_of_the_server(server: LocalServer, line: bytes) -> None:
-    server.answers = [web.Response(body=line + b"\n")]
-    async with client_of(server) as api:
-        events = api.watch(SERVICE, since="1")
-        with pytest.raises(ServerTrouble):
-            await anext(events)
-
-
-@pytest.mark.parametrize(
-    "body", [{"items": []}, {"metadata": None}, {"metadata": {"resourceVersion": "1"}, "items": 5}]
-)
-async def test_an_answer_that_is_no_list_is_trouble_of_the_server(server: LocalServer, body: dict[str, object]) -> None:
-    server.answers = [web.json_response(body)]
-    async with client_of(server) as api:
-        with pytest.raises(ServerTrouble):
-            await listed(api)
-
-
-async def test_an_empty_list_has_one_page_whatever_its_items_are_called(server: LocalServer) -> None:
-    server.answers = [web.json_response({"metadata": {"resourceVersion": "3", "continue": ""}, "items": None})]
-    async with client_of(server) as api:
-        assert await listed(api) == [([], "3")]
-
-
-async def test_of_a_pod_that_a_controller_made_and_of_a_node_no_writer_is_kept(server: LocalServer) -> None:
-    book = [{"manager": "kubelet", "operation": "Update", "fieldsV1": {"f:spec": {}}}]
-    metadata = {"name": "a", "managedFields": book}
-    owned = {**metadata, "ownerReferences": [{"kind": "ReplicaSet", "controller": True}]}
-    for kind, given, kept in ((POD, metadata, True), (POD, owned, False), (NODE, metadata, False)):
-        server.answers = [web.json_response({"metadata": {"resourceVersion": "7"}, "items": [{"metadata": given}]})]
-        async with client_of(server) as api:
-            ((items, _),) = [pair async for pair in api.pages(kind)]
-        assert ("managedFields" in items[0]["metadata"]) is kept
-
-
-async def test_of_a_child_the_record_of_the_spec_and_the_last_writer_are_kept(server: LocalServer) -> None:
-    fields = {"f:spec": {"f:type": {}}}
-    annotated = {
-        "manager": "mallory",
-        "operation": "Update",
-        "time": "2",
-        "fieldsV1": {"f:metadata": {"f:annotations": {}}},
-    }
-    book = [{"manager": "kubectl", "operation": "Update", "time": "1", "fieldsV1": fields}, annotated]
-    labels = {"app.kubernetes.io/managed-by": "hermetic"}
-    one = {"metadata": {"name": "a", "labels": labels, "managedFields": book}}
-    server.answers = [web.json_response({"metadata": {"resourceVersion": "7"}, "items": [one]})]
-    async with client_of(server) as api:
-        ((items, _),) = [pair async for pair in api.pages(SERVICE)]
-    assert items[0]["metadata"]["managedFields"] == [
-        {"manager": "kubectl", "operation": "Update", "fieldsV1": fields},
-        {"manager": "mallory", "operation": "Update", "time": "2"},
-    ]
-    assert last_writer(items[0]["metadata"]["managedFields"]) == "'mallory' (Update, 2)"
 
 
 # --- writes -----------------------------------------------------------------------------------------------------------
@@ -419,7 +224,7 @@ async def test_every_request_is_counted_by_verb_resource_and_code(server: LocalS
 
 async def test_a_request_without_an_answer_is_counted_with_code_0() -> None:
     counted: list[tuple[str, str, int]] = []
-    nowhere = Connection(f"http://127.0.0.1:{unused_port()}", nobody)
+    nowhere = Connection(f"http://127.0.0.1:{unused_port()}", without_a_token)
     async with KubernetesApi(nowhere, on_request=lambda *request: counted.append(request)) as api:
         with pytest.raises(Unreachable):
             await api.apply(A_SERVICE)
@@ -480,95 +285,6 @@ async def test_credentials_are_asked_for_before_every_request(server: LocalServe
 def test_the_client_library_is_loaded_only_when_a_connection_is_made() -> None:
     program = "import sys, hermetic.kube.client, hermetic.kube.connection; sys.exit('kubernetes' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 0
-
-
-# --- watches ----------------------------------------------------------------------------------------------------------
-
-
-def watch_event(name: str, what: str = "MODIFIED") -> bytes:
-    manifest = {"metadata": {"name": name, "resourceVersion": "9", "managedFields": [{"manager": "kubectl"}]}}
-    return json.dumps({"type": what, "object": manifest}).encode() + b"\n"
-
-
-def streaming(*chunks: bytes, cut: bool = False, silent: bool = False) -> Handler:
-    async def answer(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse()
-        await response.prepare(request)
-        for chunk in chunks:
-            await response.write(chunk)
-            await asyncio.sleep(0.01)  # so that each arrives by itself
-        if silent:
-            await asyncio.sleep(0.5)
-        if cut:
-            assert request.transport is not None
-            request.transport.abort()
-        return response
-
-    return answer
-
-
-async def watched(api: KubernetesApi, **selectors: Any) -> list[tuple[str, str]]:
-    return [(what, manifest["metadata"]["name"]) async for what, manifest in api.watch(SERVICE, since="7", **selectors)]
-
-
-async def test_a_watch_yields_whole_events_however_they_are_cut_into_pieces(server: LocalServer) -> None:
-    both = watch_event("llama") + watch_event("phi", "DELETED")
-    server.answers = [streaming(both[:10], both[10:50], both[50:], b'{"type": "MODI')]
-    async with client_of(server) as api:
-        assert await watched(api, namespace="models", label_selector="a=b") == [
-            ("MODIFIED", "llama"),
-            ("DELETED", "phi"),
-        ]
-    assert server.seen[0].path == "/api/v1/namespaces/models/services"
-    assert server.seen[0].query == {
-        "watch": "true",
-        "allowWatchBookmarks": "true",
-        "timeoutSeconds": "290",
-        "resourceVersion": "7",
-        "labelSelector": "a=b",
-    }
-
-
-async def test_what_is_watched_looks_like_what_is_listed(server: LocalServer) -> None:
-    server.answers = [streaming(watch_event("llama"))]
-    async with client_of(server) as api:
-        found = [manifest async for _, manifest in api.watch(SERVICE, since="7")]
-    assert found == [
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {"name": "llama", "resourceVersion": "9", "managedFields": WRITER},
-        },
-    ]
-
-
-async def test_a_forgotten_place_is_said_by_status_or_in_the_stream(server: LocalServer) -> None:
-    status = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"}
-    event = json.dumps({"type": "ERROR", "object": status}).encode() + b"\n"
-    server.answers = [status_body(410, "Expired"), streaming(watch_event("llama"), event)]
-    async with client_of(server) as api:
-        for _ in range(2):
-            with pytest.raises(ServerTrouble) as trouble:
-                await watched(api)
-            assert trouble.value.status == 410
-
-
-async def test_a_watch_that_is_cut_or_falls_silent_says_so(server: LocalServer) -> None:
-    server.answers = [streaming(watch_event("llama"), cut=True), streaming(watch_event("llama"), silent=True)]
-    async with client_of(server, timeouts=Timeouts(silence=0.1)) as api:
-        for _ in range(2):
-            with pytest.raises(Unreachable):
-                await watched(api)
-
-
-async def test_a_watch_takes_the_turn_of_no_other(server: LocalServer) -> None:
-    server.answers = [streaming(watch_event("llama"), silent=True)]
-    server.answers.append(web.json_response(A_SERVICE))
-    async with client_of(server, limit=asyncio.Semaphore(1)) as api:
-        watch = api.watch(SERVICE, since="7")
-        await anext(watch)
-        await asyncio.wait_for(api.apply(A_SERVICE), 2)
-        await watch.aclose()  # type: ignore[attr-defined]
 
 
 # --- who may still write ----------------------------------------------------------------------------------------------

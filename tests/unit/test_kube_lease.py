@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from hermetic.errors import Conflict, HermeticError, NotFound, Unreachable
-from hermetic.kube.client import Timeouts
 from hermetic.kube.lease import LeaderLease, LeaseTiming
+from hermetic.kube.transport import Timeouts
 from tests.fakes.clocks import SleepersClock, settle
 
 Manifest = dict[str, Any]

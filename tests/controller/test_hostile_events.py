@@ -6,7 +6,8 @@ import tracemalloc
 from typing import Any
 
 from hermetic.api.configuration import Configuration
-from hermetic.kube.store import REMEMBERED_WARNINGS, Store
+from hermetic.kube.pod_warnings import REMEMBERED_WARNINGS
+from hermetic.kube.store import Store
 
 EVENTS = 10_000
 # The pod of the operator has 512 MiB; this is what the Events may take of it, other objects aside.

@@ -11,8 +11,9 @@ import pytest
 
 from hermetic.api.configuration import Configuration
 from hermetic.kinds import DEPLOYMENT, POD, SERVICE, UNLABELLED_POD, Kind
+from hermetic.kube.pod_warnings import REMEMBERED_WARNINGS
 from hermetic.kube.projections import as_utc
-from hermetic.kube.store import REMEMBERED_WARNINGS, Store
+from hermetic.kube.store import Store
 from hermetic.kube.store_lists import relist
 from hermetic.kube.watch_specs import STORE_WATCHES, WatchSpec
 from tests.fakes.cluster_in_memory import ClusterInMemory
@@ -208,7 +209,7 @@ def test_of_warnings_of_unknown_pods_the_one_that_was_not_repeated_longest_makes
 def test_of_objects_that_are_gone_the_one_that_went_longest_ago_is_forgotten(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermetic.kube.store.REMEMBERED_DEPARTURES", 2)
+    monkeypatch.setattr("hermetic.kube.departures.REMEMBERED_DEPARTURES", 2)
     for version, name in enumerate(("first", "second", "first", "third"), start=1):
         store.put(a_child(version=2 * version, name=name, uid=name))
         store.drop(a_child(version=2 * version + 1, name=name, uid=name))

@@ -13,7 +13,7 @@ from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates
 from tests.fakes.virtual_loop import virtually
 from tests.scenarios import a_baked_model, reporting
 
-LEADING = (ENDPOINT_SLICE, INGRESS, GATEWAY, ROUTES[0], ROUTES[-1])
+EXPOSING_KINDS = (ENDPOINT_SLICE, INGRESS, GATEWAY, ROUTES[0], ROUTES[-1])
 
 
 def refusing(kind: Kind, error: Exception) -> Any:
@@ -40,7 +40,7 @@ def a_model() -> dict[str, Any]:
     return manifest
 
 
-@pytest.mark.parametrize("kind", LEADING, ids=lambda kind: f"{kind.kind} {kind.version}")
+@pytest.mark.parametrize("kind", EXPOSING_KINDS, ids=lambda kind: f"{kind.kind} {kind.version}")
 def test_a_kind_that_may_not_be_listed_leaves_the_endpoint_unknown_until_it_may(kind: Kind) -> None:
     async def scenario() -> None:
         cluster = ClusterInMemory(fault=forbidden(kind))

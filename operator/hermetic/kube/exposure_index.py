@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from hermetic.api.configuration import Configuration
-from hermetic.kinds import BY_API_VERSION, BY_KIND, ENDPOINT_SLICE, GATEWAY, SERVICE, Kind
+from hermetic.kinds import BY_API_VERSION, BY_KIND, ENDPOINT_SLICE, GATEWAY, ROUTES, SERVICE, Kind
 from hermetic.kube.owners import Key
 from hermetic.objects.names import MODEL_LABEL, Owner
 from hermetic.plan.exposing_objects import Leading, Name, address_of, leading
 from hermetic.plan.snapshot import WayIn
 
+EXPOSING_KINDS = frozenset((*BY_API_VERSION.values(), *(BY_KIND[kind.kind] for kind in ROUTES)))
 SMALL = 2**10
 ROOM = 2**20
 """Bytes that the objects larger than SMALL may take together, per namespace."""

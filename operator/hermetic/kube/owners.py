@@ -20,6 +20,12 @@ PODS = (POD, UNLABELLED_POD)
 DEFAULT_ACCOUNT = "default"
 
 
+def other_part(kind: Kind) -> Kind:
+    """Of the two parts in which pods are watched (labelled, unlabelled), the other one."""
+    (other,) = (part for part in PODS if part is not kind)
+    return other
+
+
 def about_of(metadata: Mapping[str, Any]) -> About:
     """How an Event refers to the object with this metadata."""
     return (metadata["uid"], metadata.get("namespace") or "", metadata["name"])

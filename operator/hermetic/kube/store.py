@@ -8,7 +8,7 @@ name, and not older than its deletion.
 from __future__ import annotations
 
 import json
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -16,8 +16,6 @@ from typing import Any
 
 from hermetic.api.configuration import Configuration
 from hermetic.kinds import (
-    BY_API_VERSION,
-    BY_KIND,
     CORE_EVENT,
     DEPLOYMENT,
     EGRESS_AUDIT,
@@ -25,25 +23,21 @@ from hermetic.kinds import (
     NODE,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
-    ROUTES,
     SERVICE,
     UNLABELLED_POD,
     Kind,
 )
+from hermetic.kube.departures import Departures
 from hermetic.kube.deployment_index import DeploymentIndex
-from hermetic.kube.exposure_index import ExposureIndex
-from hermetic.kube.owners import PODS, About, Key, Manifest, Name, about_of, kind_of, name_of, owners_of
+from hermetic.kube.exposure_index import EXPOSING_KINDS, ExposureIndex
+from hermetic.kube.owners import PODS, Key, Manifest, Name, kind_of, name_of, other_part, owners_of
 from hermetic.kube.pod_bounds import EVERY, Admission, PodBounds
-from hermetic.kube.projections import evidence, node, warned
+from hermetic.kube.pod_warnings import PodWarnings
+from hermetic.kube.projections import evidence, node
 from hermetic.kube.unowned_objects import Unclaimed
 from hermetic.objects.names import Owner
 from hermetic.plan.address_claims import Claim, addresses_of, holder, requested_address
-from hermetic.plan.snapshot import ChildKey, ClusterSnapshot, IsolationEvidence, NodeFacts, Warned
-
-REMEMBERED_DEPARTURES = 20_000
-REMEMBERED_WARNINGS = 5_000
-LONGEST_ABOUT = 36 + 63 + 253
-LEADING = frozenset((*BY_API_VERSION.values(), *(BY_KIND[kind.kind] for kind in ROUTES)))
+from hermetic.plan.snapshot import ChildKey, ClusterSnapshot, IsolationEvidence, NodeFacts
 
 
 @dataclass(slots=True)
@@ -73,9 +67,8 @@ class Store:
         self._evidence: IsolationEvidence | None = None
         self._was_judged = False
         self._confirmed_at: datetime | None = None
-        self._pods: dict[About, Key] = {}
-        self._warnings: OrderedDict[About, tuple[int, Warned]] = OrderedDict()
-        self._gone: OrderedDict[str, int] = OrderedDict()
+        self._warnings = PodWarnings()
+        self._departures = Departures()
         self._swept: set[tuple[Kind, str | None]] = set()
         self._unclaimed = Unclaimed()
         self._pod_bounds = PodBounds()
@@ -86,16 +79,16 @@ class Store:
         """Store an object; returns the ModelDeployments to reconcile (none when nothing changed)."""
         kind = kind_of(manifest)
         if kind is CORE_EVENT:
-            return self._put_warning(manifest)
-        led = self._ways.put(manifest) if kind in LEADING else frozenset()
-        return led if self._is_of_others(kind, manifest) else led | self._put(kind, manifest)
+            return self._warnings.put(manifest)
+        exposed = self._ways.put(manifest) if kind in EXPOSING_KINDS else frozenset()
+        return exposed if self._is_of_others(kind, manifest) else exposed | self._put(kind, manifest)
 
     def _put(self, kind: Kind, manifest: Manifest) -> frozenset[Key]:
         metadata = manifest["metadata"]
         name, version = name_of(metadata), int(metadata["resourceVersion"])
         known = self._entries[kind].get(name)
         # Versions grow across objects of one kind: a late event of a predecessor has a lower version.
-        if self._gone.get(metadata["uid"], -1) > version:
+        if self._departures.follow(metadata["uid"], version):
             return frozenset()
         if known is not None and known.version >= version and not self._completes(kind, name, version):
             return frozenset()
@@ -124,19 +117,19 @@ class Store:
         kind, metadata = kind_of(manifest), manifest["metadata"]
         if kind is CORE_EVENT:
             return frozenset()
-        led = self._ways.drop(manifest) if kind in LEADING else frozenset()
+        exposed = self._ways.drop(manifest) if kind in EXPOSING_KINDS else frozenset()
         name, version = name_of(metadata), int(metadata["resourceVersion"])
         known = self._entries[kind].get(name)
         if known is not None or not self._is_of_others(kind, manifest):
-            self._remember_departure(metadata["uid"], version)
+            self._departures.remember(metadata["uid"], version)
         if known is None and kind in PODS:
-            kind = self._other_part(kind)
+            kind = other_part(kind)
             known = self._entries[kind].get(name)
             if known is not None and known.version == version:  # it has only changed its part
-                return led
+                return exposed
         if known is None or known.uid != metadata["uid"] or known.version > version:
-            return led
-        return led | self._forget(kind, name, version)
+            return exposed
+        return exposed | self._forget(kind, name, version)
 
     def holds(self, manifest: Manifest) -> bool:
         """Whether an object of this name is stored; a pod, in either part."""
@@ -154,11 +147,11 @@ class Store:
             if namespace in (None, name[0]) and entry.uid not in listed and entry.version <= version
         }
         self._swept.add((kind, namespace))
-        led = self._ways.sweep(kind, listed, version) if kind in LEADING else frozenset()
+        exposed = self._ways.sweep(kind, listed, version) if kind in EXPOSING_KINDS else frozenset()
         if kind in PODS:
             ended = self._pod_bounds.listed(kind, namespace)
-            led |= ended | {key for key in self.deployments() if (key[0], EVERY) in ended}
-        return led.union(key for name, since in stale.items() for key in self._forget(kind, name, since))
+            exposed |= ended | {key for key in self.deployments() if (key[0], EVERY) in ended}
+        return exposed.union(key for name, since in stale.items() for key in self._forget(kind, name, since))
 
     def note_listed(self, kind: Kind, namespace: str | None, version: str) -> None:
         """Record the resourceVersion of a full list of a kind (in a namespace; None: everywhere)."""
@@ -224,7 +217,7 @@ class Store:
             status=seen.get("status") or {},
             children={(kind.kind, body["metadata"]["name"]): body for kind, body in owned if kind not in PODS},
             pods=pods,
-            warnings=self._warnings_about(pods),
+            warnings=self._warnings.of(pods),
             nodes=tuple(self._nodes.values()),
             evidence=self.evidence,
             address_holder=self._address_holder(seen),
@@ -307,7 +300,7 @@ class Store:
         self._entries[kind][name] = _Entry(manifest["metadata"]["uid"], version, admission.body, owners)
         for one in owners:
             self._owned[one].add((kind, name))
-        self._pods[about_of(manifest["metadata"])] = owners[0]
+        self._warnings.put_pod(manifest, owners[0])
         self._ways.put_pod(manifest, owners[0])
         return concerned
 
@@ -318,23 +311,6 @@ class Store:
             return frozenset()
         self._nodes[seen.name] = seen
         return self._deployments.waiting
-
-    def _put_warning(self, event: Manifest) -> frozenset[Key]:
-        subject = event.get("involvedObject") or event.get("regarding") or {}
-        # By uid, namespace and name: a tenant can put the uid of another tenant's pod into an Event, but the API server
-        # rejects a namespace that is not the Event's own.
-        about = (str(subject.get("uid") or ""), str(subject.get("namespace") or ""), str(subject.get("name") or ""))
-        version = int(event["metadata"]["resourceVersion"])
-        if not about[0] or len("".join(about)) > LONGEST_ABOUT or self._warnings.get(about, (-1,))[0] >= version:
-            return frozenset()
-        # An Event can arrive before its pod, so Events of unknown pods are kept, as far as REMEMBERED_WARNINGS allows.
-        self._warnings[about] = (version, warned(event))
-        self._warnings.move_to_end(about)
-        if len(self._warnings) > REMEMBERED_WARNINGS:
-            # The oldest Event of an unknown pod is dropped first: a flood of Events displaces only those.
-            oldest = next((one for one in self._warnings if one not in self._pods), next(iter(self._warnings)))
-            del self._warnings[oldest]
-        return frozenset({self._pods[about]} if about in self._pods else ())
 
     def _see_evidence(self, seen: IsolationEvidence | None) -> frozenset[Key]:
         if seen == self._evidence:
@@ -365,18 +341,13 @@ class Store:
 
         When the label is added or removed, the watches of the two parts report it in any order.
         """
-        other = self._other_part(kind)
+        other = other_part(kind)
         known = self._entries[other].get(name)
         if known is not None and known.version >= version:
             return False
         if known is not None:
             self._forget(other, name, known.version)
         return True
-
-    @staticmethod
-    def _other_part(kind: Kind) -> Kind:
-        (other,) = (part for part in PODS if part is not kind)
-        return other
 
     def _disown(self, entry: _Entry, kind: Kind, name: Name) -> None:
         for owner in entry.owners if kind is not MODEL_DEPLOYMENT else ():
@@ -385,22 +356,9 @@ class Store:
                 del self._owned[owner]
 
     def _depart(self, entry: _Entry, name: Name, version: int) -> None:
-        self._remember_departure(entry.uid, version)
-        about = (entry.uid, *name)
-        self._warnings.pop(about, None)
-        if self._pods.pop(about, None) is not None:
+        self._departures.remember(entry.uid, version)
+        if self._warnings.drop_pod((entry.uid, *name)):
             self._ways.drop_pod(entry.uid)
-
-    def _remember_departure(self, uid: str, version: int) -> None:
-        """Record a deletion, so that a late answer to our own write does not restore the object.
-
-        Only versions below that of the deletion are ignored: an object that lost its labels leaves the watch as well,
-        and may come back.
-        """
-        self._gone[uid] = version
-        self._gone.move_to_end(uid)
-        while len(self._gone) > REMEMBERED_DEPARTURES:
-            self._gone.popitem(last=False)
 
     # ------------------------------------------------------------------ ModelDeployments concerned
 
@@ -410,7 +368,7 @@ class Store:
             return not owners_of(kind, manifest) and name_of(manifest["metadata"]) not in self._entries[kind]
         if kind is UNLABELLED_POD:
             return not owners_of(kind, manifest)
-        return kind in LEADING
+        return kind in EXPOSING_KINDS
 
     def _concerned(self, kind: Kind, entry: _Entry) -> frozenset[Key]:
         if not entry.owners:
@@ -424,10 +382,6 @@ class Store:
 
     def _owned_by(self, key: Key) -> list[tuple[Kind, Name]]:
         return sorted(self._owned.get(key, ()), key=lambda item: (item[0].kind, item[1]))
-
-    def _warnings_about(self, pods: tuple[Manifest, ...]) -> dict[str, Warned]:
-        abouts = [about_of(pod["metadata"]) for pod in pods]
-        return {about[0]: self._warnings[about][1] for about in abouts if about in self._warnings}
 
     def _rivals(self, manifest: Manifest) -> Iterator[Key]:
         """Other ModelDeployments that request the same load balancer address."""

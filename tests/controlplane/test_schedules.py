@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from testbed.controlplane import ControlPlane
-from tests.schedules import real
+from tests.schedules import real, real_cluster
 
 SEEDS = 6
 
 
 @pytest.mark.timeout(600)
 def test_schedules_end_as_if_nothing_had_gone_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with ControlPlane() as plane, real.opened(plane, tmp_path) as bed:
+    with ControlPlane() as plane, real_cluster.opened(plane, tmp_path) as bed:
         assert real.batch(bed, 1, SEEDS) == {}
 
         # And they can fail: without an operator, nothing that is wanted is there.

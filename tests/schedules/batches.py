@@ -13,7 +13,7 @@ from pathlib import Path
 
 from testbed.controlplane import ControlPlane, Settings
 from testbed.errors import BedError
-from tests.schedules import garbage, real
+from tests.schedules import garbage, real, real_cluster
 
 SIDE_BY_SIDE = 25
 
@@ -49,9 +49,9 @@ def lived(starts: Sequence[int], beds: int) -> Iterator[Batch]:
 def one_batch(first: int) -> Batch:
     """One batch on a control plane of its own: what one batch left behind must not help or hurt the next."""
     folder = Path(tempfile.mkdtemp(prefix=f"hermetic-schedules-{first}-"))
-    settings = Settings(start_seconds=real.PATIENCE_SECONDS, extra_controller_manager_args=garbage.LOG_FLAGS)
+    settings = Settings(start_seconds=real_cluster.PATIENCE_SECONDS, extra_controller_manager_args=garbage.LOG_FLAGS)
     try:
-        with ControlPlane(settings, folder) as plane, real.opened(plane, folder) as bed:
+        with ControlPlane(settings, folder) as plane, real_cluster.opened(plane, folder) as bed:
             wrong = real.batch(bed, first, SIDE_BY_SIDE)
     except (BedError, OSError) as error:
         # Nothing was shown of any of them.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hermetic.api.model_facts import Attention, LatentAttention, ModelFacts, SlidingWindow
 from hermetic.plan.gates import Blocks
-from hermetic.plan.model_fit import model_fit, model_fits_the_gpus
+from hermetic.plan.model_fit import model_fits_the_gpus, model_placement
 from hermetic.sizing.architectures import architectures
 from hermetic.sizing.catalogue import Gpu, Storage, Value
 from hermetic.sizing.comparison import BEST_FIRST
@@ -227,8 +227,8 @@ def test_no_facts_that_the_api_takes_break_the_gate_or_the_status(typed, count):
         },
     )
     spec, world = spec_of(manifest), a_world()
-    verdict, said = model_fits_the_gpus(spec, world), model_fit(spec, world)
-    assert len(said.message) <= 2000
-    assert (said.status == "False") == isinstance(verdict, Blocks)
+    verdict, condition = model_fits_the_gpus(spec, world), model_placement(spec, world).condition()
+    assert len(condition.message) <= 2000
+    assert (condition.status == "False") == isinstance(verdict, Blocks)
     if typed["modelType"] == "of-tomorrow" or typed["notComputed"]:
-        assert said.reason.value != "GpuMemorySufficient"
+        assert condition.reason.value != "GpuMemorySufficient"

@@ -13,10 +13,11 @@ from hermetic.api.modeldeployment import PlanStatus
 from hermetic.api.reasons import Reason
 from hermetic.controller.condition_events import announcements
 from hermetic.plan.gates import Blocks, first_block
-from hermetic.plan.model_fit import model_fit
+from hermetic.plan.model_fit import model_placement
 from hermetic.plan.planning import plan
 from hermetic.plan.status import status
 from hermetic.sizing.facts_file import as_json
+from hermetic.sizing.placement import place
 from tests.commandline import hermetic
 from tests.corpus.manifests import changed
 from tests.golden.scenarios import template_digests
@@ -56,7 +57,7 @@ def blocked(manifest: Manifest, **seen: Any) -> Blocks:
 def fits(manifest: Manifest, **seen: Any) -> tuple[str, str, str]:
     spec, world = spec_of(manifest), a_world(**seen)
     assert first_block(spec, world) is None
-    fit = model_fit(spec, world)
+    fit = model_placement(spec, world).condition()
     return (fit.status, fit.reason.value, fit.message)
 
 
@@ -66,6 +67,18 @@ def fits(manifest: Manifest, **seen: Any) -> tuple[str, str, str]:
 def planned(manifest: Manifest, **seen: Any) -> dict[str, Any]:
     world = a_world(**seen)
     return status(spec_of(manifest), world, plan(spec_of(manifest), world, NOW), (), NOW)["plan"]
+
+
+def test_the_model_is_placed_once_for_gate_condition_and_numbers(monkeypatch):
+    placed: list[str] = []
+
+    def counted(facts, serving, size, resource):
+        placed.append(size.name)
+        return place(facts, serving, size, resource)
+
+    monkeypatch.setattr("hermetic.plan.model_fit.place", counted)
+    assert planned(deployment(**sized(A100)))["memory"]["instanceType"] == A100
+    assert placed == [A100]
 
 
 def test_the_status_has_the_numbers_of_the_condition():
@@ -209,7 +222,7 @@ def test_the_settings_of_the_engine_are_counted():
 def test_without_facts_there_is_no_condition_and_nothing_is_asked():
     for manifest in RENDERINGS.values():
         spec, world = spec_of(manifest), a_world(nodes=(an_a100_node(),))
-        assert model_fit(spec, world) is None
+        assert model_placement(spec, world) is None
         decided = plan(spec, world, NOW)
         assert "ModelFits" not in conditions(status(spec, carried_out(world, decided), decided, (), NOW))
 
@@ -226,7 +239,7 @@ def test_facts_change_no_pod():
 def said(manifest: Manifest, before: dict[str, Any] | None = None, **seen: Any) -> dict[str, Any]:
     spec, world = spec_of(manifest), a_world(status=before or {}, **seen)
     decided = plan(spec, world, NOW)
-    assert not decided.apply or model_fit(spec, world).status != "False"
+    assert not decided.apply or model_placement(spec, world).condition().status != "False"
     return status(spec, carried_out(world, decided), decided, (), NOW)
 
 

@@ -15,7 +15,7 @@ from hermetic.objects.weights_volume import share_of, storage_account
 from hermetic.plan.engine_settings import engine_settings_are_allowed
 from hermetic.plan.gate_results import HOLDS, Blocks, Gate, Holds, Verdict
 from hermetic.plan.gpu_sizes import gpus_are_the_engine_s
-from hermetic.plan.model_fit import model_fits_the_gpus
+from hermetic.plan.model_fit import ModelPlacement, model_fits_the_gpus
 from hermetic.plan.scheduling import eligible_nodes
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.weights_integrity import integrity_is_pinned, integrity_key_is_usable
@@ -244,10 +244,15 @@ GATES: tuple[Gate, ...] = (
 )
 
 
-def first_block(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Blocks | None:
-    """The first gate that does not hold, or None."""
+def first_block(
+    spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, placement: ModelPlacement | None = None
+) -> Blocks | None:
+    """The first gate that does not hold, or None. `placement`: of the model on the nodes, if it is computed already."""
     for gate in GATES:
-        verdict = gate(spec, snapshot)
+        if gate is model_fits_the_gpus and placement is not None:
+            verdict: Verdict = placement.block or HOLDS
+        else:
+            verdict = gate(spec, snapshot)
         if isinstance(verdict, Blocks):
             return verdict
     return None

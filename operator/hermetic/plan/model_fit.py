@@ -7,7 +7,7 @@ some of the sizes only, pods start and the condition says so; if it cannot be co
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hermetic.api.condition_updates import ConditionUpdate
 from hermetic.api.conditions import ConditionType
@@ -26,38 +26,46 @@ from hermetic.sizing.serving import Serving
 _KIND = ConditionType.MODEL_FITS
 
 
+@dataclass(frozen=True, slots=True)
+class ModelPlacement:
+    """The model on each VM size that its pods may get, and why it can serve on none of them.
+
+    `unlisted`: names of sizes that the catalogue lacks.
+    """
+
+    block: Blocks | None
+    placed: tuple[Placement, ...] = ()
+    unlisted: tuple[str, ...] = ()
+
+    @property
+    def deciding(self) -> Placement | None:
+        """The VM size that ModelFits is about; None where no size is known."""
+        return _deciding(self.placed) if self.placed else None
+
+    def condition(self) -> ConditionUpdate:
+        """The condition ModelFits."""
+        if self.block is not None:
+            return ConditionUpdate(_KIND, self.block.truth, self.block.reason, self.block.message[:2000])
+        if doubt := next(_doubts(self.placed, self.unlisted), ""):
+            return ConditionUpdate(_KIND, "Unknown", Reason.GPU_MEMORY_UNKNOWN, doubt[:2000])
+        return _of_size(_deciding(self.placed))
+
+
 def model_fits_the_gpus(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
     """The model can be divided over its GPUs, and at least one of the VM sizes has the memory."""
-    facts = spec.weights.facts
-    if facts is None:
-        return HOLDS
-    serving = _serving(spec)
-    return _indivisible(facts, serving) or _too_large(*_placed(spec, facts, serving, snapshot)) or HOLDS
+    placement = model_placement(spec, snapshot)
+    return HOLDS if placement is None else placement.block or HOLDS
 
 
-def model_fit(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> ConditionUpdate | None:
-    """The condition ModelFits, independent of other gates; None for a spec without facts."""
+def model_placement(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> ModelPlacement | None:
+    """The model on the sizes that the spec names, or else on those of the nodes; None for a spec without facts."""
     facts = spec.weights.facts
     if facts is None:
         return None
     serving = _serving(spec)
-    if (block := _indivisible(facts, serving)) is not None:
-        return _of_block(block)
-    placed, unlisted = _placed(spec, facts, serving, snapshot)
-    if (block := _too_large(placed, unlisted)) is not None:
-        return _of_block(block)
-    if doubt := next(_doubts(placed, unlisted), ""):
-        return ConditionUpdate(_KIND, "Unknown", Reason.GPU_MEMORY_UNKNOWN, doubt[:2000])
-    return _of_size(_deciding(placed))
-
-
-def deciding_size(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Placement | None:
-    """The VM size that ModelFits is about; None without facts, and where no size is known."""
-    facts = spec.weights.facts
-    if facts is None:
-        return None
-    placed, _ = _placed(spec, facts, _serving(spec), snapshot)
-    return _deciding(placed) if placed else None
+    listed, unlisted = sizes_for(spec, snapshot)
+    placed = tuple(place(facts, serving, size, spec.accelerator.resource) for size in listed)
+    return ModelPlacement(_indivisible(facts, serving) or _too_large(placed, unlisted), placed, tuple(unlisted))
 
 
 def _indivisible(facts: ModelFacts, serving: Serving) -> Blocks | None:
@@ -73,16 +81,12 @@ def _indivisible(facts: ModelFacts, serving: Serving) -> Blocks | None:
     )
 
 
-def _too_large(placed: list[Placement], unlisted: list[str]) -> Blocks | None:
+def _too_large(placed: tuple[Placement, ...], unlisted: list[str]) -> Blocks | None:
     if unlisted or not placed or not _fits_on_none(placed):
         return None
     best = _deciding(placed)
     message = f"{_arithmetic(best)}. {_remedy(best.fit)}"
     return Blocks(Reason.INSUFFICIENT_GPU_MEMORY, message, _KIND, field="spec.accelerator")
-
-
-def _of_block(block: Blocks) -> ConditionUpdate:
-    return ConditionUpdate(_KIND, block.truth, block.reason, block.message[:2000])
 
 
 def _of_size(worst: Placement) -> ConditionUpdate:
@@ -97,12 +101,12 @@ def _of_size(worst: Placement) -> ConditionUpdate:
     return ConditionUpdate(_KIND, "True", Reason.GPU_MEMORY_SUFFICIENT, _arithmetic(worst)[:2000])
 
 
-def _deciding(placed: list[Placement]) -> Placement:
+def _deciding(placed: tuple[Placement, ...]) -> Placement:
     """The size with least room, or with most where the model fits on none."""
     return (max if _fits_on_none(placed) else min)(placed, key=lambda one: _room(one.fit))
 
 
-def _fits_on_none(placed: list[Placement]) -> bool:
+def _fits_on_none(placed: tuple[Placement, ...]) -> bool:
     return all(one.fit.answer is FitAnswer.DOES_NOT_FIT for one in placed)
 
 
@@ -114,15 +118,7 @@ def _serving(spec: ModelDeploymentSpec) -> Serving:
     return replace(serving, not_computed=(*serving.not_computed, slices))
 
 
-def _placed(
-    spec: ModelDeploymentSpec, facts: ModelFacts, serving: Serving, snapshot: ClusterSnapshot
-) -> tuple[list[Placement], list[str]]:
-    """The sizes that the pods may get (named in the spec, or those of the nodes), and the names that are not known."""
-    listed, unlisted = sizes_for(spec, snapshot)
-    return [place(facts, serving, size, spec.accelerator.resource) for size in listed], unlisted
-
-
-def _doubts(placed: list[Placement], unlisted: list[str]) -> Iterator[str]:
+def _doubts(placed: tuple[Placement, ...], unlisted: tuple[str, ...]) -> Iterator[str]:
     if not placed and not unlisted:
         yield "no VM size is known: `accelerator.instanceTypes` names none, and no node offers the GPUs"
     if unlisted:

@@ -7,8 +7,7 @@ from typing import Any
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.engines.registry import engine_of
-from hermetic.plan.model_fit import deciding_size
-from hermetic.plan.snapshot import ClusterSnapshot
+from hermetic.plan.model_fit import ModelPlacement
 from hermetic.sizing.catalogue import Storage, Value, storages
 from hermetic.sizing.load_time import files_of, load_time, pcie_rate
 from hermetic.sizing.placement import Placement
@@ -16,14 +15,14 @@ from hermetic.sizing.placement import Placement
 _UNLIMITED = Value(math.inf, "not known to the operator", True)
 
 
-def planned_status(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> dict[str, Any]:
-    """The object `status.plan`."""
+def planned_status(spec: ModelDeploymentSpec, model: ModelPlacement | None) -> dict[str, Any]:
+    """The object `status.plan`; `model`: of a spec with facts, the model on the sizes that its pods may get."""
     decided: dict[str, Any] = {
         "engine": engine_of(spec).name,
         "tensorParallelSize": engine_of(spec).tensor_parallel_size(spec),
         "startupBudgetSeconds": spec.startup_budget_seconds,
     }
-    placement = deciding_size(spec, snapshot)
+    placement = None if model is None else model.deciding
     if placement is None or placement.fit.needed is None:
         return decided
     load = _load(spec, placement)

@@ -28,6 +28,7 @@ from hermetic.plan.field_owners import spelled, writers
 from hermetic.plan.foreign_fields import foreign, foreign_to_template, whole
 from hermetic.plan.gates import Blocks, Holds, first_block
 from hermetic.plan.isolation import closes_at, enforcement, gate
+from hermetic.plan.model_fit import ModelPlacement, model_placement
 from hermetic.plan.pods_of_template import not_of_the_changed, were_started_with_a_proof
 from hermetic.plan.runtime_drift import all_of, has_ended, is_left_over, rolled_out_at
 from hermetic.plan.scheduling import unschedulable_deadline
@@ -36,8 +37,6 @@ from hermetic.plan.weights_integrity import verifier
 from hermetic.plan.workload import Workload
 
 Manifest = Mapping[str, Any]
-
-# Deleted when the spec no longer asks for it; every other child lives as long as its ModelDeployment.
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,8 @@ class Plan:
 
     `blocked`: the first gate that keeps pods from being created. `isolation`: the verdict of the isolation gate, which
     with enforcement Report is reported without blocking. `held`: a change of the Deployment waits for that gate.
-    `contested`: children that others change back as often as they are corrected.
+    `contested`: children that others change back as often as they are corrected. `placement`: the model on the VM sizes
+    that its pods may get; None for a spec without facts.
     """
 
     apply: tuple[Change, ...] = ()
@@ -99,6 +99,7 @@ class Plan:
     held: bool = False
     contested: tuple[Contested, ...] = ()
     requeue_at: datetime | None = None
+    placement: ModelPlacement | None = None
 
 
 def plan(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, now: datetime) -> Plan:
@@ -108,11 +109,12 @@ def plan(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, now: datetime) ->
     """
     if snapshot.deleting:
         return Plan()
-    if (block := first_block(spec, snapshot)) is not None:
-        return _while_blocked(spec, snapshot, block)
+    placement = model_placement(spec, snapshot)
+    if (block := first_block(spec, snapshot, placement)) is not None:
+        return _while_blocked(spec, snapshot, block, placement)
     desired = render(snapshot.owner, spec, verifier(spec, snapshot))
     if (obstacle := _first_obstacle(desired, snapshot)) is not None:
-        return _while_blocked(spec, snapshot, obstacle)
+        return _while_blocked(spec, snapshot, obstacle, placement)
     isolation = gate(spec, snapshot, now)
     closed = isolation if enforcement(spec, snapshot) == "Enforce" and isinstance(isolation, Blocks) else None
     wanted = desired if closed is None else tuple(_behind_closed_gate(desired, snapshot, spec.replicas))
@@ -125,13 +127,16 @@ def plan(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, now: datetime) ->
         held=closed is not None and len(wanted) < len(desired),
         contested=contested,
         requeue_at=_requeue_at(spec, snapshot, now),
+        placement=placement,
     )
 
 
-def _while_blocked(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, block: Blocks) -> Plan:
+def _while_blocked(
+    spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, block: Blocks, placement: ModelPlacement | None
+) -> Plan:
     """With a blocked spec: delete a Service with a public address, keep the NetworkPolicy of a live Deployment."""
     to_apply, contested = _to_apply(_private_only(tuple(_around_what_runs(spec, snapshot)), snapshot), snapshot)
-    return Plan(apply=to_apply, delete=exposed(snapshot), blocked=block, contested=contested)
+    return Plan(apply=to_apply, delete=exposed(snapshot), blocked=block, contested=contested, placement=placement)
 
 
 def _around_what_runs(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Iterator[Manifest]:

@@ -20,7 +20,6 @@ from hermetic.plan.cache_use import cache_use
 from hermetic.plan.exposure import exposure
 from hermetic.plan.gates import Blocks
 from hermetic.plan.isolation import enforcement
-from hermetic.plan.model_fit import model_fit
 from hermetic.plan.planned_status import planned_status
 from hermetic.plan.planning import Contested, Plan, is_ours
 from hermetic.plan.pod_diagnosis import PodDiagnosis, trouble
@@ -44,7 +43,7 @@ def status(
     parts = [
         _images_pinned(odd, plan),
         _weights_verified(spec, snapshot, plan),
-        *((fits,) if (fits := model_fit(spec, snapshot)) is not None else ()),
+        *((plan.placement.condition(),) if plan.placement is not None else ()),
         *((caches,) if (caches := cache_use(spec, integrity_policy(spec, snapshot))) is not None else ()),
         _isolation_verified(spec, snapshot, plan),
         _endpoint_private(spec, snapshot, plan),
@@ -57,7 +56,7 @@ def status(
         "conditions": [_dated(one, snapshot, now) for one in updates],
         "replicas": snapshot.workload.serving,
         "selector": ",".join(f"{key}={value}" for key, value in selector(snapshot.owner).items()),
-        "plan": planned_status(spec, snapshot),
+        "plan": planned_status(spec, plan.placement),
     }
     endpoint = _endpoint(spec, snapshot)
     whole |= {"endpoint": endpoint} if endpoint else {}

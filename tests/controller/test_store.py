@@ -11,7 +11,7 @@ import pytest
 
 from hermetic.api.configuration import Configuration
 from hermetic.kinds import DEPLOYMENT, POD, SERVICE, UNLABELLED_POD, Kind
-from hermetic.kube.pod_warnings import REMEMBERED_WARNINGS
+from hermetic.kube.pod_warnings import REMEMBERED_WARNINGS, PodWarnings
 from hermetic.kube.projections import as_utc
 from hermetic.kube.store import Store
 from hermetic.kube.store_lists import relist
@@ -196,14 +196,19 @@ def test_a_list_of_one_namespace_forgets_nothing_of_another(store: Store) -> Non
     assert store.sweep(DEPLOYMENT, set(), 50, namespace="team-a") == {LLAMA}
 
 
-def test_of_warnings_of_unknown_pods_the_one_that_was_not_repeated_longest_makes_room(store: Store) -> None:
+def warned_pod(number: object) -> dict[str, Any]:
+    """The pod that `warning(name="p-NUMBER", uid="u-NUMBER")` is about."""
+    return {"metadata": {"namespace": "team-a", "name": f"p-{number}", "uid": f"u-{number}"}}
+
+
+def test_of_warnings_of_unknown_pods_the_one_that_was_not_repeated_longest_makes_room() -> None:
+    warnings = PodWarnings()
     for number in range(2, REMEMBERED_WARNINGS + 2):
-        store.put(warning(number, name=f"p-{number}", uid=f"u-{number}"))
-    store.put(warning(REMEMBERED_WARNINGS + 2, "again", name="p-2", uid="u-2"))
-    store.put(warning(REMEMBERED_WARNINGS + 3, name="new", uid="new"))
-    held = {uid for uid, _, _ in store._warnings}
-    assert {"u-2", "new"} <= held
-    assert "u-3" not in held
+        warnings.put(warning(number, name=f"p-{number}", uid=f"u-{number}"))
+    warnings.put(warning(REMEMBERED_WARNINGS + 2, "again", name="p-2", uid="u-2"))
+    warnings.put(warning(REMEMBERED_WARNINGS + 3, name="p-new", uid="u-new"))
+    pods = [warned_pod(number) for number in (2, 3, "new")]
+    assert warnings.of(pods).keys() == {"u-2", "u-new"}
 
 
 def test_of_objects_that_are_gone_the_one_that_went_longest_ago_is_forgotten(
@@ -278,8 +283,15 @@ def test_a_flood_of_large_warnings_is_cut_and_displaces_none_about_a_pod_of_ours
     for number in range(3, REMEMBERED_WARNINGS + 1000):
         store.put(warning(number, "x" * 100_000, namespace="team-b", name=f"p-{number}", uid=f"u-{number}"))
     assert warned(store) == "no such share"
-    held = sum(len(one.message) + len(one.reason) for _, one in store._warnings.values())
-    assert held < 6_000_000
+
+
+def test_what_is_kept_of_a_flood_of_large_warnings_is_bounded() -> None:
+    warnings, numbers = PodWarnings(), range(REMEMBERED_WARNINGS + 1000)
+    for number in numbers:
+        warnings.put(warning(number, "x" * 100_000, name=f"p-{number}", uid=f"u-{number}"))
+    held = warnings.of(warned_pod(number) for number in numbers)
+    assert len(held) == REMEMBERED_WARNINGS
+    assert sum(len(one.message) + len(one.reason) for one in held.values()) < 6_000_000
 
 
 def test_a_warning_is_one_line_without_what_a_terminal_obeys(store: Store) -> None:

@@ -197,13 +197,16 @@ def test_refusal_of_the_api_server_is_told_before_anything_else():
     )
     assert truth(found)["Ready"] == ("False", "QuotaExceeded")
     assert truth(found)["Reconciling"] == ("True", "ProgressingWithRetry")
+    words = conditions(found)["Reconciling"]["message"]
+    assert words == f"{Reason.QUOTA_EXCEEDED.meaning} See the condition Ready.", "the cause, not that it is tried again"
 
 
 def test_closed_gate_stalls_with_the_words_of_the_gate():
     found = conditions(said(a_share_model(), a_world(evidence=None)))
     gate = found["IsolationVerified"]
     assert (gate["status"], gate["reason"]) == ("Unknown", "IsolationEvidenceMissing")
-    assert found["Ready"]["message"] == found["Stalled"]["message"] == gate["message"]
+    assert found["Ready"]["message"] == gate["message"]
+    assert found["Stalled"]["message"] == f"{Reason.ISOLATION_EVIDENCE_MISSING.meaning} See the condition Ready."
     assert found["Available"]["reason"] == "WorkloadNotCreated"
 
 

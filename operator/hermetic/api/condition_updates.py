@@ -38,3 +38,8 @@ def dated(update: ConditionUpdate, generation: int, before: Mapping[str, Any] | 
         "lastTransitionTime": before["lastTransitionTime"] if unchanged and before is not None else timestamp(now),
         "observedGeneration": generation,
     }
+
+
+def pointing_to_ready(reason: Reason | WeightsReason) -> str:
+    """The message of Stalled or Reconciling: the cause; the details are in the message of Ready alone."""
+    return f"{reason.meaning} See the condition Ready."

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from hermetic.api.condition_updates import ConditionUpdate, dated
+from hermetic.api.condition_updates import ConditionUpdate, dated, pointing_to_ready
 from hermetic.api.conditions import ConditionType
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
@@ -305,11 +305,12 @@ def _kstatus(ready: ConditionUpdate) -> Iterator[ConditionUpdate]:
     """Exactly one of Reconciling and Stalled while Ready is not True, neither while it is."""
     if ready.status == "True":
         return
+    words = pointing_to_ready(ready.reason)
     if ready.reason.needs_human:
-        yield ConditionUpdate(ConditionType.STALLED, "True", ready.reason, ready.message)
+        yield ConditionUpdate(ConditionType.STALLED, "True", ready.reason, words)
     else:
         reason = ready.reason if ready.reason in PROGRESS else Reason.PROGRESSING_WITH_RETRY
-        yield ConditionUpdate(ConditionType.RECONCILING, "True", reason, ready.message)
+        yield ConditionUpdate(ConditionType.RECONCILING, "True", reason, words)
 
 
 PROGRESS = frozenset({Reason.STARTING, Reason.ROLLING_OUT, Reason.LOAD_BALANCER_PENDING})

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from hermetic.api.condition_updates import ConditionUpdate, dated
+from hermetic.api.condition_updates import ConditionUpdate, dated, pointing_to_ready
 from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditSpec
 from hermetic.api.reasons import Reason
@@ -107,7 +107,7 @@ def _kstatus(ready: ConditionUpdate) -> Iterator[ConditionUpdate]:
     if ready.status == "True":
         return
     kind = ConditionType.STALLED if ready.reason.needs_human else ConditionType.RECONCILING
-    yield ConditionUpdate(kind, "True", ready.reason, ready.message)
+    yield ConditionUpdate(kind, "True", ready.reason, pointing_to_ready(ready.reason))
 
 
 def _isolation(standing: Standing) -> ConditionUpdate:

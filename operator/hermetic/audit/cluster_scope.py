@@ -110,7 +110,7 @@ def _is_made_of_a_scale_set(pool: AgentPool) -> bool:
 def instance_nics_of(estate: Estate) -> Listing[NicFields]:
     """Interfaces of every node: of scale set instances, and of standalone VMs in the node resource group.
 
-    A scale set with instances and an empty list of interfaces is a problem.
+    Fewer machines with an interface than Azure counts or lists are a problem.
     """
     return estate.once("instance_nics", lambda: _instance_nics(estate))
 
@@ -118,30 +118,55 @@ def instance_nics_of(estate: Estate) -> Listing[NicFields]:
 def _instance_nics(estate: Estate) -> Listing[NicFields]:
     sets = scale_sets_of(estate)
     group = node_group_of(estate)
-    found = [nics_of_set(estate, one) for one in sets if not is_flexible(one)]
+    found = [_nics_of_listed_instances(estate, one) for one in sets if not is_flexible(one)]
     whole: Listing[NicFields] = merged(group or estate.cluster, *found, _standing_nics_of(estate, group))
     return Listing(whole.target, whole.items, (*sets.evidence, *whole.evidence), sets.problem or whole.problem)
+
+
+def _nics_of_listed_instances(estate: Estate, scale_set: ScaleSet) -> Listing[NicFields]:
+    """Interfaces of a set's instances; a problem where a listed instance has none: it always has at least one."""
+    nics, instances = nics_of_set(estate, scale_set), instances_of(estate, scale_set)
+    machines = {parent_of(nic.id).lower() for nic in nics}
+    bare = next((one.id for one in instances if one.id.lower() not in machines), "")
+    if not bare or nics.problem is not None:
+        return nics
+    problem = Problem(Trouble.UNREADABLE, f"{bare}: no network interface of this instance was listed")
+    return Listing(nics.target, nics.items, (*nics.evidence, *instances.evidence), problem)
 
 
 def _standing_nics_of(estate: Estate, group: str) -> Listing[NetworkInterface]:
     if not group:
         return _not_yet(estate)
     alone = estate.every(NetworkInterface, group).where(_may_be_of_a_machine)
-    missed = next(_machines_that_stand_alone(estate), "")
-    if not missed or alone.items or alone.problem is not None:
+    counted = [*_machines_that_stand_alone(estate)]
+    machines = sum(count for count, _ in counted)
+    if alone.problem is not None or len(_machines_named_by(alone)) >= machines:
         return alone
-    detail = f"{group}: {missed}, and no network interface was listed"
-    return Listing(alone.target, (), alone.evidence, Problem(Trouble.UNREADABLE, detail))
+    found = f"interfaces of {len(_machines_named_by(alone))} machines are listed"
+    detail = f"{group}: {', '.join(words for _, words in counted)}, and {found}"
+    return Listing(alone.target, alone.items, alone.evidence, Problem(Trouble.UNREADABLE, detail))
 
 
-def _machines_that_stand_alone(estate: Estate) -> Iterator[str]:
-    """Text for each pool and flexible scale set that has standalone VMs."""
+def _machines_named_by(nics: Iterable[NetworkInterface]) -> set[str]:
+    """The machines of these interfaces, by id in lower case; an interface that cannot be read stands for one."""
+    found = set()
+    for nic in nics:
+        try:
+            if nic.virtual_machine is not None:
+                found.add(nic.virtual_machine.id.lower())
+        except FactDamaged:
+            found.add(nic.id.lower())
+    return found
+
+
+def _machines_that_stand_alone(estate: Estate) -> Iterator[tuple[int, str]]:
+    """Number and text for each pool and flexible scale set that has standalone VMs."""
     for pool in pools_of(estate):
         if (pool.type or "").lower() == "virtualmachines" and pool.count:
-            yield f"pool {pool.name} has {pool.count} machines"
+            yield pool.count, f"pool {pool.name} has {pool.count} machines"
     for one in scale_sets_of(estate):
         if is_flexible(one) and one.sku is not None and one.sku.capacity:
-            yield f"the flexible scale set {one.name} has {one.sku.capacity} machines"
+            yield one.sku.capacity, f"the flexible scale set {one.name} has {one.sku.capacity} machines"
 
 
 def is_flexible(scale_set: ScaleSet) -> bool:
@@ -165,22 +190,29 @@ def _may_be_of_a_machine(nic: NetworkInterface) -> bool:
 
 
 def nics_of_set(estate: Estate, scale_set: ScaleSet) -> Listing[NicFields]:
-    """Interfaces of its instances. An empty list is a problem where the capacity is above 0."""
-    return _not_empty(scale_set, estate.every(ScaleSetNic, scale_set.id), "network interface")
+    """Interfaces of its instances. Those of fewer instances than its capacity are a problem."""
+    nics = estate.every(ScaleSetNic, scale_set.id)
+    return _of_all(scale_set, nics, len({parent_of(nic.id).lower() for nic in nics}), "a network interface")
 
 
 def instances_of(estate: Estate, scale_set: ScaleSet) -> Listing[ScaleSetInstance]:
-    """Its instances; none for a flexible set (standalone VMs). An empty list is a problem where capacity is above 0."""
+    """Its instances; none for a flexible set (standalone VMs). Fewer than its capacity are a problem."""
     if is_flexible(scale_set):
         return Listing(scale_set.id)
-    return _not_empty(scale_set, estate.every(ScaleSetInstance, scale_set.id), "instance")
+    instances = estate.every(ScaleSetInstance, scale_set.id)
+    return _of_all(scale_set, instances, len({one.id.lower() for one in instances}), "an entry")
 
 
-def _not_empty(scale_set: ScaleSet, rows: Listing[T], what: str) -> Listing[T]:
-    problem = rows.problem
-    if problem is None and not rows.items and scale_set.sku is not None and (scale_set.sku.capacity or 0) > 0:
-        detail = f"{scale_set.id}: {scale_set.sku.capacity} instances, and a list without any {what}"
-        problem = Problem(Trouble.UNREADABLE, detail)
+def _of_all(scale_set: ScaleSet, rows: Listing[T], seen: int, what: str) -> Listing[T]:
+    """The rows, with a problem where instances are missing: one that is not listed may differ from the model.
+
+    An instance keeps the model that it was made of until it is upgraded (VirtualMachineScaleSetVM.latestModelApplied).
+    Azure does not tell one that it is still creating from one that a list leaves out.
+    """
+    problem, capacity = rows.problem, (scale_set.sku.capacity if scale_set.sku is not None else None) or 0
+    if problem is None and seen < capacity:
+        detail = f"{scale_set.id}: capacity {capacity}, and {seen} instances have {what} in the list"
+        problem = Problem(Trouble.UNREADABLE, f"{detail}; where it is scaling, audit again when that is done")
     return Listing(scale_set.id, rows.items, rows.evidence, problem)
 
 

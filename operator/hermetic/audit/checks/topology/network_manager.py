@@ -1,18 +1,18 @@
-"""Configurations of Virtual Network Manager. Both lists are paged by a token in the request's body."""
+"""Configurations of Virtual Network Manager that are applied to the networks."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check_each
-from hermetic.audit.cluster_scope import missing, subnets_of
+from hermetic.audit.cluster_scope import subnets_of
 from hermetic.audit.egress.address_ranges import is_public
 from hermetic.audit.egress.address_ranges import network as prefix_of
 from hermetic.audit.egress.firewall import firewall_looks
+from hermetic.audit.egress.network_manager import pages_of
 from hermetic.audit.egress.resource_lookup import readable
 from hermetic.audit.egress.subnet_context import surroundings
 from hermetic.audit.estate.arm_ids import is_below, name_of
@@ -65,8 +65,6 @@ def rules_of(estate: Estate, configuration: str) -> tuple[tuple[HeldAdminRule, .
     return tuple(rule for listing in listings for rule in listing), (collections, *listings)
 
 
-P = TypeVar("P", EffectiveConnectivity, EffectiveAdminRules)
-
 MANAGER = re.compile(
     r"/subscriptions/([^/]+)/resourceGroups/([^/]+)/providers/Microsoft\.Network/networkManagers/([^/]+)/.+",
     re.IGNORECASE,
@@ -78,7 +76,7 @@ INWARD_TAGS = {NETWORK_TAG, "azureloadbalancer"}
 @check_each("avnm-connectivity", each_network)
 def avnm_connectivity(estate: Estate, _policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
     """A mesh or hub configuration joins networks without a visible peering."""
-    pages, looks = _pages(estate, EffectiveConnectivity, network.target)
+    pages, looks = pages_of(estate, EffectiveConnectivity, network.target)
     applied = [one for page in pages for one in page.value or ()]
     if applied:
         names = ", ".join(one.id or "not named" for one in applied)
@@ -99,7 +97,7 @@ def avnm_connectivity(estate: Estate, _policy: Policy, network: Seen[VirtualNetw
 @check_each("avnm-admin-rules", each_network)
 def avnm_admin_rules(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
     """An admin rule that allows is evaluated before every security group."""
-    pages, looks = _pages(estate, EffectiveAdminRules, network.target)
+    pages, looks = pages_of(estate, EffectiveAdminRules, network.target)
     yield passes(network.target, "NoAdminAllow", "no admin rule allows packets to the internet", *looks)
     rules = [rule for page in pages for rule in page.value or ()]
     for rule in rules:
@@ -165,7 +163,12 @@ def _damaged(estate: Estate, network: str, applied: Applied) -> Iterator[Judgeme
 
 def _rule(resource: str, network: str, rule: SecurityAdminRule, looks: tuple[Observation, ...]) -> Iterator[Judgement]:
     name, access, direction = rule.id or "not named", (rule.access or "").lower(), (rule.direction or "").lower()
-    if direction == "inbound" or access == "deny" or not _leads_out(rule):
+    if direction == "inbound" or access == "deny":
+        return
+    if not _leads_out(rule):
+        if access != "allow" and any(_is_group(one) for one in rule.destinations or ()):
+            words = f"admin rule {name}: {rule.access} to a network group, whose prefixes may be public, was not read"
+            yield cannot_say(resource, "NetworkGroupNotRead", words, *looks)
         return
     if direction == "outbound" and access in {"allow", "alwaysallow"}:
         yield fails(
@@ -224,27 +227,9 @@ def _is_public(address: AdminAddress) -> bool:
     prefix = prefix_of(word)
     if prefix is not None:
         return is_public(prefix)
-    return word.lower() not in INWARD_TAGS and (address.address_prefix_type or "").lower() != "networkgroup"
+    return word.lower() not in INWARD_TAGS and not _is_group(address)
 
 
-def _pages(estate: Estate, kind: type[P], network: str) -> tuple[list[P], tuple[Observation, ...]]:
-    """All pages, and the observations; a page without its list, or a repeated token, adds a missing one."""
-    pages: list[P] = []
-    looks: list[Observation] = []
-    tokens: set[str] = set()
-    token: str | None = ""
-    while token is not None:
-        seen = estate.asked(kind, network, {"skipToken": token} if token else {})
-        looks.append(seen)
-        page = seen.value
-        if page is None:
-            break
-        pages.append(page)
-        if page.value is None:
-            looks.append(missing(f"{network}: the answer of {kind.ACTION} has no list"))
-        token = page.skip_token or None
-        if token in tokens:
-            looks.append(missing(f"{network}: {kind.ACTION} goes round in circles"))
-            break
-        tokens.add(token or "")
-    return pages, tuple(looks)
+def _is_group(address: AdminAddress) -> bool:
+    """Whether it stands for the address space of all member networks, which no other answer shows."""
+    return (address.address_prefix_type or "").lower() == "networkgroup"

@@ -1,0 +1,74 @@
+"""What Virtual Network Manager applies to a network. Both lists are paged by a token in the request's body."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from hermetic.audit.cluster_scope import missing
+from hermetic.audit.egress.address_ranges import network as prefix_of
+from hermetic.audit.egress.address_ranges import overlap, space
+from hermetic.audit.egress.nsg_reachability import BOTH_ENDS, Trip
+from hermetic.audit.egress.nsg_rules import Direction
+from hermetic.audit.estate.azure.network_manager import (
+    AdminAddress,
+    EffectiveAdminRules,
+    EffectiveConnectivity,
+    SecurityAdminRule,
+)
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.observation import Observation
+
+P = TypeVar("P", EffectiveConnectivity, EffectiveAdminRules)
+
+
+def pages_of(estate: Estate, kind: type[P], network: str) -> tuple[list[P], tuple[Observation, ...]]:
+    """All pages, and the observations; a page without its list, or a repeated token, adds a missing one."""
+    pages: list[P] = []
+    looks: list[Observation] = []
+    tokens: set[str] = set()
+    token: str | None = ""
+    while token is not None:
+        seen = estate.asked(kind, network, {"skipToken": token} if token else {})
+        looks.append(seen)
+        page = seen.value
+        if page is None:
+            break
+        pages.append(page)
+        if page.value is None:
+            looks.append(missing(f"{network}: the answer of {kind.ACTION} has no list"))
+        token = page.skip_token or None
+        if token in tokens:
+            looks.append(missing(f"{network}: {kind.ACTION} goes round in circles"))
+            break
+        tokens.add(token or "")
+    return pages, tuple(looks)
+
+
+def overrides_groups(
+    estate: Estate, network: str, direction: Direction, trip: Trip
+) -> tuple[bool, tuple[Observation, ...]]:
+    """Whether an admin rule of this network lets packets of the trip pass whatever a security group denies.
+
+    AlwaysAllow ends the evaluation before any group (learn.microsoft.com/azure/virtual-network-manager/
+    concept-security-admins). Sources are not compared, nor denies of a higher priority: in doubt a rule applies.
+    """
+    pages, looks = pages_of(estate, EffectiveAdminRules, network)
+    rules = [rule for page in pages for rule in page.value or ()]
+    return any(_may_always_allow(rule, direction, trip) for rule in rules), looks
+
+
+def _may_always_allow(rule: SecurityAdminRule, direction: Direction, trip: Trip) -> bool:
+    other = "inbound" if direction == "outbound" else "outbound"
+    if (rule.direction or "").lower() == other or (rule.access or "").lower() in {"allow", "deny"}:
+        return False
+    return not rule.destinations or any(_may_be_one_of(one, trip) for one in rule.destinations)
+
+
+def _may_be_one_of(address: AdminAddress, trip: Trip) -> bool:
+    """Whether a destination may contain one of the trip's; service tags but VirtualNetwork have no private address."""
+    word = (address.address_prefix or "").strip()
+    prefix = prefix_of(word)
+    if prefix is not None:
+        return not trip.destinations or bool(overlap(space((prefix,)), space(trip.destinations)))
+    is_tag = (address.address_prefix_type or "").lower() == "servicetag"
+    return not is_tag or word.lower() in BOTH_ENDS

@@ -1,0 +1,112 @@
+"""Whether packets of the nodes reach other places in the network, past the security groups of both ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from hermetic.audit.cluster_scope import ScopedSubnet, peerings_of, subnets_of
+from hermetic.audit.egress.address_ranges import networks
+from hermetic.audit.egress.network_manager import overrides_groups
+from hermetic.audit.egress.nsg_reachability import Trip, stops_all
+from hermetic.audit.egress.nsg_rules import Direction
+from hermetic.audit.estate.arm_ids import parent_of
+from hermetic.audit.estate.azure.security_groups import SecurityGroup
+from hermetic.audit.estate.azure.vnet import Subnet
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.observation import Observation, Seen
+
+
+class Reach(Enum):
+    """Whether packets of the nodes reach a place."""
+
+    OPEN = "open"
+    SHUT = "shut"
+    UNSEEN = "unseen"
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where packets go: a machine's interface, or a service in a subnet.
+
+    `addresses` are empty where they may be any of the subnets'. `group_id` is the security group of an interface.
+    `obeys_its_subnet`: whether the security group of its subnet is known to apply to it.
+    """
+
+    subnet_ids: tuple[str, ...]
+    addresses: tuple[str, ...] = ()
+    group_id: str = ""
+    obeys_its_subnet: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """A security group on the way, and the network whose admin rules are evaluated before it."""
+
+    direction: Direction
+    group: Seen[SecurityGroup]
+    network: str
+
+
+def reach_of(estate: Estate, destinations: Iterable[Destination]) -> tuple[Reach, tuple[Observation, ...]]:
+    """The most open reach from any cluster subnet to any of these: a relay may receive on one and send on another."""
+    found = [_reach(estate, one) for one in destinations]
+    return _most_open(reach for reach, _ in found), tuple(look for _, looks in found for look in looks)
+
+
+def _reach(estate: Estate, to: Destination) -> tuple[Reach, tuple[Observation, ...]]:
+    homes = [estate.one(Subnet, one) for one in to.subnet_ids]
+    theirs = _layers_of(estate, to, homes)
+    ours = [one for one in subnets_of(estate)[0] if not one.is_for_the_api_server_only]
+    looks: list[Observation] = [*(one.group for one in theirs), *homes, peerings_of(estate)]
+    found: set[Reach] = set()
+    for subnet in ours:
+        own = _own_layers(estate, subnet)
+        looks += [subnet.seen, *(one.group for one in own)]
+        trip = _trip(subnet, to, homes)
+        found.add(_between(estate, trip, (*own, *theirs), looks, unseen=subnet.seen.value is None))
+    return _most_open(found), tuple(looks)
+
+
+def _layers_of(estate: Estate, to: Destination, homes: list[Seen[Subnet]]) -> list[_Layer]:
+    # With several subnets, one that lets packets in suffices, so no single subnet's group is certain to apply.
+    of_subnets = [_group_of(one) for one in homes if len(homes) == 1 and to.obeys_its_subnet]
+    network = parent_of(to.subnet_ids[0]) if to.subnet_ids else ""
+    groups = [one for one in (to.group_id, *of_subnets) if one and network]
+    return [_Layer("inbound", estate.one(SecurityGroup, one), network) for one in groups]
+
+
+def _own_layers(estate: Estate, subnet: ScopedSubnet) -> list[_Layer]:
+    group = _group_of(subnet.seen)
+    return [_Layer("outbound", estate.one(SecurityGroup, group), parent_of(subnet.id))] if group else []
+
+
+def _most_open(found: Iterable[Reach]) -> Reach:
+    """The most open of these; UNSEEN without any."""
+    every = set(found)
+    return next((one for one in (Reach.OPEN, Reach.UNSEEN) if one in every), Reach.SHUT if every else Reach.UNSEEN)
+
+
+def _between(estate: Estate, trip: Trip, layers: Iterable[_Layer], looks: list[Observation], *, unseen: bool) -> Reach:
+    for layer in layers:
+        group = layer.group.value
+        if group is None:
+            unseen = True
+        elif stops_all(group.rules, layer.direction, trip):
+            is_overridden, rests_on = overrides_groups(estate, layer.network, layer.direction, trip)
+            if not is_overridden:
+                looks += rests_on
+                return Reach.SHUT
+    return Reach.UNSEEN if unseen else Reach.OPEN
+
+
+def _trip(subnet: ScopedSubnet, to: Destination, homes: list[Seen[Subnet]]) -> Trip:
+    home = [prefix for one in homes if one.value is not None for prefix in one.value.prefixes]
+    sources = networks(subnet.seen.value.prefixes) if subnet.seen.value is not None else ()
+    return Trip(sources, networks(to.addresses or home))
+
+
+def _group_of(subnet: Seen[Subnet]) -> str:
+    group = subnet.value.network_security_group if subnet.value is not None else None
+    return group.id if group is not None else ""

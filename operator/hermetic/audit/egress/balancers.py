@@ -17,7 +17,7 @@ from hermetic.audit.cluster_scope import (
 )
 from hermetic.audit.egress.address_ranges import networks
 from hermetic.audit.egress.resource_lookup import everywhere, readable
-from hermetic.audit.estate.arm_ids import is_below, parent_of, same_id
+from hermetic.audit.estate.arm_ids import is_below, owner_of, parent_of, same_id
 from hermetic.audit.estate.azure.balancing import (
     BackendAddress,
     BackendPool,
@@ -26,15 +26,19 @@ from hermetic.audit.estate.azure.balancing import (
     LoadBalancer,
     OutboundRule,
 )
-from hermetic.audit.estate.azure.vnet import ModelNic, NicFields
+from hermetic.audit.estate.azure.vnet import IpConfiguration, ModelIpConfiguration, ModelNic, NicFields
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
+from hermetic.audit.estate.resource import Reference
 from hermetic.audit.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """What identifies nodes as members of a pool: interface, scale set or address. Ids in lower case."""
+    """What identifies nodes as members of a pool: interface, scale set or address. Ids in lower case.
+
+    `pools` are what interfaces and models of nodes name: backend pools, and inbound NAT rules and pools.
+    """
 
     group: str
     interfaces: frozenset[str]
@@ -66,10 +70,18 @@ class Nodes:
         return any(self._is_member(one) for one in pool.load_balancer_backend_addresses or ())
 
     def _is_member(self, address: BackendAddress) -> bool:
+        chained = address.load_balancer_frontend_ip_configuration
+        if chained is not None and self.balances(owner_of(chained.id)):
+            return True
         configuration = address.network_interface_ip_configuration
         if configuration is not None and self.owns(configuration.id.lower()):
             return True
         return bool(self.subnets_of_address(address))
+
+    def balances(self, balancer: str) -> bool:
+        """Whether a load balancer has nodes in a pool, as far as nodes name it."""
+        of_group = bool(self.group) and is_below(balancer, self.group)
+        return of_group or any(is_below(pool, balancer) for pool in self.pools)
 
     def owns(self, ip_configuration: str) -> bool:
         """Whether an IP configuration belongs to an interface of a node."""
@@ -105,7 +117,18 @@ def _nodes(estate: Estate) -> tuple[Nodes, tuple[Observation, ...]]:
 
 
 def _pools_of(nic: NicFields | ModelNic) -> list[str]:
-    return [pool.id.lower() for one in nic.ip_configurations for pool in one.load_balancer_backend_address_pools]
+    return [
+        found.id.lower()
+        for one in nic.ip_configurations
+        for found in (*one.load_balancer_backend_address_pools, *_translations(one))
+    ]
+
+
+def _translations(configuration: IpConfiguration | ModelIpConfiguration) -> list[Reference]:
+    """Inbound NAT rules of an interface, or inbound NAT pools of a scale set's model."""
+    if isinstance(configuration, IpConfiguration):
+        return configuration.load_balancer_inbound_nat_rules
+    return configuration.load_balancer_inbound_nat_pools
 
 
 def _prefixes(subnets: Iterable[ScopedSubnet], damaged: list[Observation]) -> Iterator[tuple[str, Network]]:

@@ -50,6 +50,13 @@ def type_of(arm_id: str) -> str:
     return "/".join((namespace, *rest[::2]))
 
 
+def owner_of(arm_id: str) -> str:
+    """The id without child types and their names: the scale set of an interface of one of its instances."""
+    start = arm_id.lower().rfind("/providers/")
+    head, tail = arm_id[: start + len("/providers/")], arm_id[start + len("/providers/") :]
+    return head + "/".join(tail.split("/")[:3]) if start >= 0 else arm_id
+
+
 def is_below(arm_id: str, scope: str) -> bool:
     """Whether the resource is in this subscription or group, or is a child of this resource."""
     return arm_id.lower().startswith(scope.rstrip("/").lower() + "/")

@@ -25,13 +25,14 @@ class Frontend(Part):
 
 
 class BackendAddress(Part):
-    """A member of a pool, by address."""
+    """A member of a pool, by address; of a cross-region load balancer, a frontend of a regional one."""
 
     name: str = ""
     ip_address: str | None = None
     subnet: Reference | None = None
     virtual_network: Reference | None = None
     network_interface_ip_configuration: Reference | None = None
+    load_balancer_frontend_ip_configuration: Reference | None = None
 
 
 class BackendPool(Part):

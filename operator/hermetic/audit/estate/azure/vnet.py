@@ -99,6 +99,7 @@ class IpConfiguration(Part):
     public_ip_address: Reference | None = None
     gateway_load_balancer: Reference | None = None
     load_balancer_backend_address_pools: list[Reference] = []
+    load_balancer_inbound_nat_rules: list[Reference] = []
     application_security_groups: list[Reference] = []
 
 
@@ -162,6 +163,7 @@ class ModelIpConfiguration(Part):
     subnet: Reference | None = None
     public_ip_address_configuration: Part | None = None
     load_balancer_backend_address_pools: list[Reference] = []
+    load_balancer_inbound_nat_pools: list[Reference] = []
     application_security_groups: list[Reference] = []
 
 
@@ -275,13 +277,38 @@ class ScaleSet(Resource):
         )
 
 
+class ServiceLink(Part):
+    """A service that Azure put into a subnet, by the type of its resource."""
+
+    linked_resource_type: str | None = None
+
+
 class InhabitedSubnet(Part):
-    """`ip_configurations` are children of interfaces, gateways, firewalls, balancers; of Compute for scale sets."""
+    """`ip_configurations` are children of interfaces, gateways, firewalls, balancers; of Compute for scale sets.
+
+    `service_association_links` are the services injected into a subnet, `resource_navigation_links` those of an older
+    kind, `ip_configuration_profiles` belong to container groups (learn.microsoft.com/rest/api/virtualnetwork/subnets).
+    """
 
     id: str = ""
     delegations: list[Delegation] | None = None
     ip_configurations: list[Reference] | None = None
+    application_gateway_ip_configurations: list[Reference] | None = None
+    ip_configuration_profiles: list[Reference] | None = None
     private_endpoints: list[Reference] | None = None
+    service_association_links: list[ServiceLink] | None = None
+    resource_navigation_links: list[ServiceLink] | None = None
+
+    @property
+    def service_links(self) -> tuple[ServiceLink, ...]:
+        """Links of both kinds."""
+        return (*(self.service_association_links or ()), *(self.resource_navigation_links or ()))
+
+    @property
+    def has_visible_inhabitants(self) -> bool:
+        """Whether the answer shows anything in it. Not every service shows what it puts into a delegated subnet."""
+        gateways = self.application_gateway_ip_configurations
+        return any((self.service_links, self.ip_configurations, self.ip_configuration_profiles, gateways))
 
     @property
     def inhabitant_ids(self) -> tuple[str, ...]:

@@ -26,9 +26,9 @@ lb-ip-based-pool nic-ip-forwarding appgw-bastion-other-pip bastion-copy-out rout
 route-default-appliance route-split-default route-bgp-propagation route-table-missing effective-routes
 nexthop-spotcheck vnra peering-any peering-remote-gateway peering-forwarded peering-gateway-transit avnm-connectivity
 avnm-admin-rules vnet-gateway gateway-forced-tunnel gateway-p2s gateway-connections vwan-connection firewall-in-path
-vm-pivot subnet-sharing nsg-flowlogs cluster-dual-stack subnet-ipv6-prefix nsg-v6 nsg-missing nsg-internet-deny
-nsg-broad-allow nsg-effective nsg-platform-dns nsg-pe-bypass nsg-block-type svc-endpoint-storage svc-endpoint-other
-svc-endpoint-policy-scope pe-foreign-target pe-relay-target pe-stranger pls-exposed
+vm-pivot service-pivot subnet-sharing nsg-flowlogs cluster-dual-stack subnet-ipv6-prefix nsg-v6 nsg-missing
+nsg-internet-deny nsg-broad-allow nsg-effective nsg-platform-dns nsg-pe-bypass nsg-block-type svc-endpoint-storage
+svc-endpoint-other svc-endpoint-policy-scope pe-foreign-target pe-relay-target pe-stranger pls-exposed
 acr-public acr-task-bypass acr-tokens acr-trusted-bypass acr-export-policy acr-anonymous
 acr-writable-cache acr-endpoints acr-pipelines acr-tasks
 acr-admin acr-push-identity acr-cache-wildcard acr-connected-registry acr-webhooks acr-replications acr-arm-audience

@@ -106,15 +106,14 @@ def _unlisted(estate: Estate, kind: str, listed: Container[str]) -> Problem | No
     """Why the list of a kind is incomplete: a network was not read, or it refers to a resource that was not listed."""
     if kind.lower() not in INHABITANTS:
         return None
-    for _, network_id in sorted(_reached(estate).items()):
-        network = estate.one(InhabitedNetwork, network_id)
+    for network in reached_networks(estate):
         if network.value is None:
             return network.problem
         for one in (one for subnet in network.value.subnets or () for one in subnet.inhabitant_ids):
             owner = one.lower() if type_of(one).count("/") == 1 else parent_of(one).lower()
             if type_of(owner) == kind.lower() and owner not in listed:
                 return Problem(
-                    Trouble.FORBIDDEN, f"{owner}: it is in {network_id}, and no list shows it", f"{kind}/read"
+                    Trouble.FORBIDDEN, f"{owner}: it is in {network.target}, and no list shows it", f"{kind}/read"
                 )
     return None
 
@@ -122,6 +121,11 @@ def _unlisted(estate: Estate, kind: str, listed: Container[str]) -> Problem | No
 def reached_network_ids(estate: Estate) -> frozenset[str]:
     """Ids, in lower case, of the cluster's networks and of those that a peering connects to them."""
     return frozenset(_reached(estate))
+
+
+def reached_networks(estate: Estate) -> tuple[Seen[InhabitedNetwork], ...]:
+    """The same networks, with what is in their subnets; sorted by id."""
+    return tuple(estate.one(InhabitedNetwork, one) for _, one in sorted(_reached(estate).items()))
 
 
 def _reached(estate: Estate) -> dict[str, str]:

@@ -10,7 +10,15 @@ from testbed.azure.baseline.layout import CONTROL_PLANE, DATA_GROUP, LOCATION, N
 from testbed.azure.baseline.network import peering, rule
 from testbed.azure.baseline.services import CONTRIBUTOR, assign
 from testbed.azure.estate import Estate
-from testbed.azure.plants.pieces import STANDARD, change_rules, in_node_group, instance_nics, public_address, subnet
+from testbed.azure.plants.pieces import (
+    STANDARD,
+    change_rules,
+    delegated,
+    in_node_group,
+    instance_nics,
+    public_address,
+    subnet,
+)
 from testbed.azure.plants.stores import ACR_PUSH
 from testbed.azure.references import refer_back
 
@@ -110,6 +118,19 @@ def interface_of_a_private_link_service(estate: Estate) -> None:
     held = {"privateLinkService": {"id": service}, "enableIPForwarding": False}
     estate.add(nic, {**held, "ipConfigurations": [{"name": "link", "properties": configuration}]}, location=LOCATION)
     refer_back(estate)
+
+
+@decoy()
+def outbound_integration_of_an_app(estate: Estate) -> None:
+    """An app of another team calls into the network from a subnet; nothing listens there."""
+    home = delegated(estate, "Microsoft.Web/serverFarms", name="snet-integration", prefix="10.40.47.0/28")
+    estate.properties(home)["defaultOutboundAccess"] = None
+
+
+@decoy()
+def volumes_in_the_network(estate: Estate) -> None:
+    """A subnet for volumes of NetApp Files, which keep what is written to them."""
+    delegated(estate, "Microsoft.Netapp/volumes", name="snet-volumes", prefix="10.40.47.16/28")
 
 
 @decoy()

@@ -51,6 +51,24 @@ def subnet(estate: Estate, name: str, prefix: str, **properties: Any) -> str:
     return estate.add(identifier, {"networkSecurityGroup": {"id": estate.site.node_rules}, **held})
 
 
+def delegations(service: str) -> list[Body]:
+    """The delegations of a subnet, to one service."""
+    return [{"name": "service", "properties": {"serviceName": service}}]
+
+
+def service_link(service: str) -> Body:
+    """A link as Azure writes it into a subnet for a service that it put there."""
+    return {"name": "link", "properties": {"linkedResourceType": service, "allowDelete": False}}
+
+
+def delegated(estate: Estate, service: str, *, name: str, prefix: str, in_use: bool = True) -> str:
+    """A private subnet behind rules that deny the internet, delegated to a service; `in_use`: one is there."""
+    home = subnet(estate, name, prefix, delegations=delegations(service))
+    if in_use:
+        estate.properties(home)["serviceAssociationLinks"] = [service_link(service)]
+    return home
+
+
 def gateway(estate: Estate, **properties: Any) -> str:
     """A VPN gateway in the cluster's network; its address lies outside the groups that are looked through."""
     home = subnet(estate, "GatewaySubnet", "10.40.13.0/27")

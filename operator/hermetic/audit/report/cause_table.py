@@ -61,6 +61,12 @@ CHANGES: tuple[CauseOfFindings, ...] = (
         each=True,
     ),
     CauseOfFindings(
+        "service",
+        "Keep managed services that pass packets on out of reach",
+        ("service-pivot",),
+        each=True,
+    ),
+    CauseOfFindings(
         "default-route",
         "Let routes to the internet lead nowhere",
         (

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from hermetic.audit.checks.family import family
-from hermetic.audit.checks.topology import firewall, gateways, hubs, network_manager, peerings, pivots
+from hermetic.audit.checks.topology import firewall, gateways, hubs, network_manager, peerings, pivots, services
 
-CHECKS = family(__package__ or "", firewall, gateways, hubs, network_manager, peerings, pivots)
+CHECKS = family(__package__ or "", firewall, gateways, hubs, network_manager, peerings, pivots, services)

@@ -16,8 +16,21 @@ class DoorAddress(Part):
     private_ip_address: str | None = None
 
 
+class GatewayBackend(Part):
+    """One backend of an application gateway, by name or by address."""
+
+    fqdn: str | None = None
+    ip_address: str | None = None
+
+
+class GatewayPool(Part):
+    name: str = ""
+    backend_addresses: list[GatewayBackend] | None = None
+
+
 @arm("Microsoft.Network/applicationGateways", NETWORK)
 class ApplicationGateway(Resource):
+    backend_address_pools: list[GatewayPool] | None = None
     gateway_ip_configurations: list[DoorAddress] | None = None
     frontend_ip_configurations: list[DoorAddress] | None = None
 

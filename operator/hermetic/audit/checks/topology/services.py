@@ -1,0 +1,253 @@
+"""Managed services that Azure puts into a subnet in reach of the nodes: what they pass on leaves past every rule."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+
+from hermetic.audit import hops
+from hermetic.audit.checks.family import check
+from hermetic.audit.cluster_scope import (
+    MANAGED_CLUSTERS,
+    is_of_the_cluster,
+    missing,
+    network_ids_of,
+    node_group_of,
+    peerings_of,
+    subnets_of,
+    whole_or_unknown,
+)
+from hermetic.audit.egress.address_ranges import Space, space, union, without
+from hermetic.audit.egress.address_ranges import network as prefix_of
+from hermetic.audit.egress.reach import Destination, Reach, reach_of
+from hermetic.audit.egress.subnet_context import network_space
+from hermetic.audit.estate.arm_ids import is_below, name_of, owner_of, type_of
+from hermetic.audit.estate.azure.balancing import LoadBalancer
+from hermetic.audit.estate.azure.managed_services import ApplicationGateway
+from hermetic.audit.estate.azure.vnet import InhabitedSubnet, ScaleSet
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.observation import Observation
+from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.findings import Severity
+from hermetic.audit.hops import INTERNET, NODE_SUBNETS, path_of
+from hermetic.audit.policy import Policy
+from hermetic.audit.reachable_networks import reached_networks, throughout
+
+# Services with an address in a subnet that relay: by type, in lower case, what they do with what is sent to them.
+# The types are those that a subnet can be delegated to (learn.microsoft.com/azure/virtual-network/
+# virtual-network-for-azure-services), and those of service links.
+RELAYS = {
+    "microsoft.containerinstance/containergroups": "the containers in it can call any address",
+    "microsoft.network/networkprofiles": "the container groups of it can call any address",
+    "microsoft.web/hostingenvironments": "the code in it can call any address",
+    "microsoft.app/environments": "the containers in it can call any address",
+    "microsoft.apimanagement/service": "it passes requests on to its backends",
+    "microsoft.logic/integrationserviceenvironments": "its workflows can call any address",
+    "microsoft.databricks/workspaces": "its clusters and notebooks can call any address",
+    "microsoft.machinelearningservices/workspaces": "its endpoints and jobs can call any address",
+    "microsoft.machinelearningservices/workspacecomputes": "its endpoints and jobs can call any address",
+    "microsoft.synapse/workspaces": "its pipelines copy to other stores",
+    "microsoft.kusto/clusters": "its data is read, and its callouts go, elsewhere",
+    "microsoft.cache/redis": "its data is read and replicated elsewhere",
+    "microsoft.sql/managedinstances": "its data is read, and its procedures call, from elsewhere",
+    "microsoft.dbforpostgresql/flexibleservers": "its data is read, and its extensions call, from elsewhere",
+    "microsoft.dbformysql/flexibleservers": "its data is read and replicated elsewhere",
+    "microsoft.avs/privateclouds": "its machines can have the internet",
+    "paloaltonetworks.cloudngfw/firewalls": "it passes packets on to the internet",
+    MANAGED_CLUSTERS: "it is of another cluster, whose pods and nodes it leads to",
+}
+
+# These keep what is sent to them: volumes are read in the networks that mount them.
+ENDS = {"microsoft.netapp/volumes": "what is sent to volumes stays there"}
+
+# These send from the subnet and take nothing there: integration of apps is for their outbound calls alone
+# (learn.microsoft.com/azure/app-service/overview-vnet-integration; power-platform/admin/vnet-support-overview).
+SENDERS = {
+    "microsoft.web/serverfarms": "apps send from it, and nothing answers there",
+    "microsoft.powerplatform/enterprisepolicies": "environments send from it, and nothing answers there",
+}
+
+RESOLVERS = "microsoft.network/dnsresolvers"
+UNNAMED = "a service that is not named"
+
+# Types that other checks judge wherever they are in reach, or that only let in.
+JUDGED_ELSEWHERE = {
+    ApplicationGateway.TYPE.lower(),
+    "microsoft.servicenetworking/trafficcontrollers",
+    "microsoft.network/networkinterfaces",
+    "microsoft.network/privateendpoints",
+    "microsoft.network/privatelinkservices",
+    "microsoft.network/azurefirewalls",
+    "microsoft.network/bastionhosts",
+    "microsoft.network/virtualnetworkgateways",
+    "microsoft.network/virtualnetworkappliances",
+    "microsoft.network/virtualhubs",
+}
+
+# Types that are judged where a list shows them. The balancers and scale sets of a service are in its provider's
+# subscription, and no list of ours does.
+LISTED = (LoadBalancer, ScaleSet, ApplicationGateway)
+
+
+GATEWAY_REMEDY = """\
+Take the backends that the message names out of the pools of the gateway, or name them by their private addresses.
+Warning: clients of the gateway lose what these backends serve.
+az network application-gateway address-pool update --subscription SUBSCRIPTION_ID --resource-group RESOURCE_GROUP \\
+--gateway-name APPLICATION_GATEWAY_NAME --name RULE_NAME --servers PRIVATE_PREFIX"""
+
+
+@dataclass(frozen=True, slots=True)
+class Occupant:
+    """A service in a subnet, by its type in lower case. `is_seen`: the answer shows that it is there."""
+
+    kind: str
+    how: str
+    is_seen: bool = True
+
+
+@check("service-pivot")
+def service_pivot(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Every subnet of the networks and their peers, by its delegation, its service links and what has addresses in it.
+
+    What a service does with the packets that it is sent is up to its own settings, which are not read.
+    """
+    looks, subnets = _subnets(estate)
+    said = [one for subnet in subnets for one in whatever_is_damaged(subnet.id, _judge(estate, policy, subnet, looks))]
+    gateways = throughout(estate, policy, ApplicationGateway)
+    inside = {subnet.id.lower() for subnet in subnets}
+    for gateway in gateways:
+        said += whatever_is_damaged(gateway.id, _gateway(estate, gateway, inside))
+    yield from said
+    if said:
+        yield from whole_or_unknown(estate.cluster, "services in reach", *looks, gateways)
+    else:
+        yield passes(estate.cluster, "NoService", "no managed service is in reach", *looks, gateways)
+
+
+def _subnets(estate: Estate) -> tuple[tuple[Observation, ...], list[InhabitedSubnet]]:
+    """The subnets of all networks in reach, after the observations that show whether there may be more."""
+    looks: list[Observation] = [peerings_of(estate), *subnets_of(estate)[1]]
+    found: list[InhabitedSubnet] = []
+    for network in reached_networks(estate):
+        looks.append(network)
+        if network.value is not None and network.value.subnets is None:
+            looks.append(missing(f"{network.target}: the answer has no list of subnets"))
+        found += (network.value.subnets or ()) if network.value is not None else ()
+    return tuple(looks), found
+
+
+def _judge(
+    estate: Estate, policy: Policy, subnet: InhabitedSubnet, looks: tuple[Observation, ...]
+) -> Iterator[Judgement]:
+    for occupant in dict.fromkeys(_occupants(estate, policy, subnet)):
+        ends = ENDS.get(occupant.kind) or SENDERS.get(occupant.kind)
+        if ends:
+            yield passes(subnet.id, "ServiceEnds", f"{occupant.how}: {ends}", *looks)
+        else:
+            yield _by_reach(estate, subnet, occupant, looks)
+
+
+def _by_reach(estate: Estate, subnet: InhabitedSubnet, occupant: Occupant, looks: tuple[Observation, ...]) -> Judgement:
+    # Whether a service obeys the security group of its subnet differs from service to service.
+    reach, rests_on = reach_of(estate, (Destination((subnet.id,), obeys_its_subnet=False),))
+    if reach is Reach.SHUT:
+        words = f"{occupant.how}, and rules stop every packet of the nodes to the subnet"
+        return passes(subnet.id, "OutOfReach", words, *looks, *rests_on)
+    if occupant.kind == RESOLVERS:
+        words = f"{occupant.how}: what names it resolves for all who reach it is not read"
+        return cannot_say(subnet.id, "ResolverInReach", words, *looks, severity=Severity.MEDIUM)
+    relays = RELAYS.get(occupant.kind, "")
+    if relays and occupant.is_seen:
+        path = path_of(NODE_SUBNETS, hops.subnet(name_of(subnet.id)), hops.service(occupant.kind), INTERNET)
+        return fails(subnet.id, "ServiceRelays", f"{occupant.how}: {relays}", *looks, paths=(path,))
+    if relays:
+        words = f"{occupant.how}: {relays}; whether one is there is not shown"
+        return cannot_say(subnet.id, "ServiceNotShown", words, *looks)
+    words = f"{occupant.how}: whether it sends on what it is given is not known"
+    return cannot_say(subnet.id, "ServiceUnknown", words, *looks)
+
+
+def _occupants(estate: Estate, policy: Policy, subnet: InhabitedSubnet) -> Iterator[Occupant]:
+    """Services in a subnet that no other check judges."""
+    delegated = [one.service_name or UNNAMED for one in subnet.delegations or ()]
+    if MANAGED_CLUSTERS in map(str.lower, delegated) and _is_ours(estate, subnet):
+        yield from _other_clusters(estate, subnet)
+        return
+    services = [one for one in delegated if one.lower() not in JUDGED_ELSEWHERE]
+    for service in services:
+        yield Occupant(service.lower(), f"the subnet is delegated to {service}", subnet.has_visible_inhabitants)
+    if services:
+        return  # the service manages what is in its subnet
+    for service in (one.linked_resource_type or UNNAMED for one in subnet.service_links):
+        if service.lower() not in JUDGED_ELSEWHERE:
+            yield Occupant(service.lower(), f"{service} is in the subnet")
+    yield from _owners(estate, policy, subnet)
+
+
+def _is_ours(estate: Estate, subnet: InhabitedSubnet) -> bool:
+    """Whether a subnet is the cluster's. In AKS's own network it is, though no profile names that of the API server."""
+    group = node_group_of(estate)
+    return is_of_the_cluster(estate, subnet.id) or (bool(group) and is_below(subnet.id, group))
+
+
+def _other_clusters(estate: Estate, subnet: InhabitedSubnet) -> Iterator[Occupant]:
+    """API servers of other clusters: clusters may share the subnet, each behind a balancer in its own node group."""
+    for owner in dict.fromkeys(owner_of(one.id.lower()) for one in subnet.ip_configurations or ()):
+        if type_of(owner) == LoadBalancer.TYPE.lower() and not is_below(owner, node_group_of(estate) or "-"):
+            yield Occupant(MANAGED_CLUSTERS, f"{owner} has an address in the subnet")
+
+
+def _owners(estate: Estate, policy: Policy, subnet: InhabitedSubnet) -> Iterator[Occupant]:
+    """Owners of addresses in a subnet that are of no kind that is judged, or in no list."""
+    references = (
+        *(subnet.ip_configurations or ()),
+        *(subnet.application_gateway_ip_configurations or ()),
+        *(subnet.ip_configuration_profiles or ()),
+    )
+    for owner in dict.fromkeys(owner_of(one.id.lower()) for one in references):
+        kind = type_of(owner)
+        is_listed_kind = kind in {one.TYPE.lower() for one in LISTED}
+        if is_listed_kind and owner not in _listed(estate, policy):
+            yield Occupant(kind, f"{owner} has an address in the subnet, and no list shows it")
+        elif not is_listed_kind and kind not in JUDGED_ELSEWHERE:
+            yield Occupant(kind, f"{owner} has an address in the subnet")
+
+
+def _listed(estate: Estate, policy: Policy) -> frozenset[str]:
+    """Ids, in lower case, of the resources of these types that were listed."""
+
+    def ids() -> frozenset[str]:
+        balancers, sets = throughout(estate, policy, LoadBalancer), throughout(estate, policy, ScaleSet)
+        return frozenset(one.id.lower() for one in (*balancers, *sets, *throughout(estate, policy, ApplicationGateway)))
+
+    return estate.once(("listed services", policy), ids)
+
+
+def _gateway(estate: Estate, gateway: ApplicationGateway, inside: Container[str]) -> Iterator[Judgement]:
+    """An application gateway in reach passes requests on to its backends, so each must be an address in reach."""
+    homes = tuple(one.subnet.id for one in gateway.gateway_ip_configurations or () if one.subnet is not None)
+    if homes and not any(one.lower() in inside for one in homes):
+        return
+    if not homes or gateway.backend_address_pools is None:
+        yield cannot_say(gateway.id, "BackendsNotSeen", "the answer does not say where it is or leads", gateway)
+        return
+    local = union(span for one in network_ids_of(estate) for span in network_space(estate, one))
+    backends = [(pool.name, one) for pool in gateway.backend_address_pools for one in pool.backend_addresses or ()]
+    beyond = {one.ip_address: pool for pool, one in backends if one.ip_address and not _is_in(one.ip_address, local)}
+    names = {one.fqdn: pool for pool, one in backends if one.fqdn}
+    fill = {"RULE_NAME": sorted({*beyond.values(), *names.values()})}
+    if beyond:
+        hop = hops.gateway(f"application gateway {gateway.name}")
+        words = f"it passes requests on to {', '.join(sorted(beyond))}, outside the networks in reach"
+        paths = (path_of(NODE_SUBNETS, hop, INTERNET),)
+        yield fails(gateway.id, "GatewayRelays", words, gateway, paths=paths, remedy=GATEWAY_REMEDY, fill=fill)
+    elif names:
+        words = f"it passes requests on to {', '.join(sorted(names))}, and where a name leads is up to DNS"
+        yield cannot_say(gateway.id, "BackendByName", words, gateway, remedy=GATEWAY_REMEDY, fill=fill)
+    else:
+        yield passes(gateway.id, "BackendsInReach", "every backend is an address in the networks in reach", gateway)
+
+
+def _is_in(address: str, local: Space) -> bool:
+    prefix = prefix_of(address)
+    return prefix is not None and not without(space((prefix,)), local)

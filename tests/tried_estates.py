@@ -1,0 +1,366 @@
+"""Estates that a network engineer would name, each with the decision that Azure's documents lead to.
+
+Sources are titles of Azure's documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.azure.baseline.cluster import NODE_RULES, add_balancer
+from testbed.azure.baseline.layout import (
+    COMPUTE,
+    DATA_GROUP,
+    HUB_GROUP,
+    LOCATION,
+    MICROSOFT,
+    NETWORK,
+    NETWORK_GROUP,
+    NODE_GROUP,
+)
+from testbed.azure.baseline.network import add_machine, peering, rule
+from testbed.azure.baseline.services import add_endpoint
+from testbed.azure.estate import Estate
+from testbed.azure.plants.pieces import (
+    STANDARD,
+    balancing_rule,
+    change_rules,
+    connection,
+    delegated,
+    first_configuration,
+    gateway,
+    instance_nics,
+    network,
+    public_address,
+    public_balancer,
+    service_link,
+    subnet,
+)
+from testbed.azure.plants.private_link import connect
+from testbed.azure.plants.services import gateway as application_gateway
+
+Change = Callable[[Estate], object]
+
+IN_MICROSOFT = f"/subscriptions/{MICROSOFT}/resourceGroups/rg-of-a-service/providers"
+SERVICE, SERVICE_PREFIX = "snet-service", "10.40.46.0/24"
+HUB_MACHINE = "10.10.1.10"
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One estate. `check`: what decides; "" where nothing does. `layout`: of the sealed estate that it changes."""
+
+    name: str
+    decision: str
+    check: str
+    change: Change
+    source: str
+    layout: str = "sealed"
+
+
+def endpoint(kind: str, group: str) -> Change:
+    """A private endpoint in the network, to a resource of ours of this type."""
+
+    def change(estate: Estate) -> None:
+        target = f"{DATA_GROUP}/providers/{kind}/of-ours"
+        add_endpoint(estate, network(estate, "privateEndpoints", "pe-of-ours"), target, group, "10.40.8.30")
+
+    return change
+
+
+def perimeter(part: str) -> Change:
+    def change(estate: Estate) -> None:
+        estate.properties(getattr(estate.site, part))["publicNetworkAccess"] = "SecuredByPerimeter"
+
+    return change
+
+
+def public_api_server_in_a_perimeter(estate: Estate) -> None:
+    perimeter("cluster")(estate)
+    estate.properties(estate.cluster)["apiServerAccessProfile"]["enablePrivateCluster"] = False
+
+
+def link_of_a_service(status: str = "Approved") -> Change:
+    """A managed private endpoint of a service, in a subscription of Microsoft's, to our storage account."""
+
+    def change(estate: Estate) -> None:
+        consumer = f"{IN_MICROSOFT}/Microsoft.Network/privateEndpoints/managed"
+        connect(estate, estate.site.storage, status, consumer)
+
+    return change
+
+
+def offered_to_front_door(estate: Estate) -> None:
+    service = f"{NODE_GROUP}/{NETWORK}/privateLinkServices/pls-serving"
+    consumer = {"privateEndpoint": {"id": f"{IN_MICROSOFT}/Microsoft.Network/privateEndpoints/eafd"}}
+    approved = {"name": "eafd", "properties": {**consumer, "privateLinkServiceConnectionState": {"status": "Approved"}}}
+    held = {"visibility": {"subscriptions": []}, "autoApproval": {"subscriptions": []}, "ipConfigurations": []}
+    estate.add(service, {**held, "privateEndpointConnections": [approved]}, location=LOCATION)
+
+
+def service(kind: str, *, in_use: bool = True) -> Change:
+    """A subnet that is delegated to a service."""
+    return lambda estate: delegated(estate, kind, name=SERVICE, prefix=SERVICE_PREFIX, in_use=in_use)
+
+
+def linked(kind: str) -> Change:
+    """A subnet without delegation that a service is in."""
+
+    def change(estate: Estate) -> None:
+        home = subnet(estate, SERVICE, SERVICE_PREFIX)
+        estate.properties(home)["resourceNavigationLinks"] = [service_link(kind)]
+
+    return change
+
+
+def inhabited(resource: str, key: str = "ipConfigurations") -> Change:
+    """A subnet with an address of a resource in a subscription of Microsoft's, which no list of ours shows."""
+
+    def change(estate: Estate) -> None:
+        home = subnet(estate, SERVICE, SERVICE_PREFIX)
+        held = {"name": "ip", "properties": {"privateIPAddress": "10.40.46.4", "subnet": {"id": home}}}
+        estate.add(f"{IN_MICROSOFT}/{resource}", {key: [held]}, location=LOCATION)
+
+    return change
+
+
+def node_subnet_delegated_to_containers(estate: Estate) -> None:
+    held = estate.properties(estate.site.gpu_subnet)
+    held["delegations"] = [{"name": "d", "properties": {"serviceName": "Microsoft.ContainerInstance/containerGroups"}}]
+
+
+def api_server_of_another_cluster(estate: Estate) -> None:
+    """In the subnet of the cluster's own API server."""
+    group = f"{NODE_GROUP.rpartition('/')[0]}/MC_rg-training_aks-training_{LOCATION}"
+    balancer = f"{group}/{NETWORK}/loadBalancers/kube-apiserver"
+    add_balancer(estate, balancer, estate.site.api_subnet, "10.40.11.5", holds_nodes=False)
+
+
+def virtual_nodes(estate: Estate) -> None:
+    estate.properties(estate.cluster)["addonProfiles"] = {"aciConnectorLinux": {"enabled": True}}
+
+
+def containers_that_nodes_may_not_reach(estate: Estate) -> None:
+    service("Microsoft.ContainerInstance/containerGroups")(estate)
+    change_rules(estate, estate.site.node_rules, plus=rule("DenyContainers", 90, "Deny", SERVICE_PREFIX))
+
+
+def containers_that_an_admin_rule_opens(estate: Estate) -> None:
+    containers_that_nodes_may_not_reach(estate)
+    admin_rule("AlwaysAllow", "10.40.0.0/16")(estate)
+
+
+def backends(*held: dict[str, str]) -> Change:
+    return lambda estate: application_gateway(estate, *held)
+
+
+def without_group(estate: Estate) -> None:
+    estate.properties(estate.site.gpu_subnet)["networkSecurityGroup"] = None
+
+
+def group_on_interfaces_alone(estate: Estate) -> None:
+    for home in (estate.site.gpu_subnet, estate.site.system_subnet):
+        estate.properties(home)["networkSecurityGroup"] = None
+    denials = [rule("DenyInternet", 4000, "Deny", "Internet"), rule("AllowOwn", 100, "Allow", "10.40.0.0/16")]
+    estate.properties(NODE_RULES)["securityRules"] = denials
+
+
+def group_on_all_interfaces_but_one(estate: Estate) -> None:
+    group_on_interfaces_alone(estate)
+    estate.properties(instance_nics(estate)[0])["networkSecurityGroup"] = None
+
+
+def global_balancer(estate: Estate, frontend: str) -> None:
+    """A cross-region balancer before a frontend of a regional one."""
+    identifier = network(estate, "loadBalancers", "global")
+    address = public_address(estate, network(estate, "publicIPAddresses", "pip-global"), "20.91.201.99")
+    public = f"{identifier}/frontendIPConfigurations/public"
+    member = {"name": "region", "properties": {"loadBalancerFrontendIPConfiguration": {"id": frontend}}}
+    held = {
+        "frontendIPConfigurations": [
+            {"id": public, "name": "public", "properties": {"publicIPAddress": {"id": address}}}
+        ],
+        "backendAddressPools": [{"name": "regions", "properties": {"loadBalancerBackendAddresses": [member]}}],
+        "loadBalancingRules": [],
+        "outboundRules": [],
+    }
+    estate.add(identifier, held, location=LOCATION, sku={"name": "Standard", "tier": "Global"})
+
+
+def global_balancer_before_a_public_one(estate: Estate) -> None:
+    regional = network(estate, "loadBalancers", "regional")
+    public_balancer(estate, regional, rules=[balancing_rule(regional, disableOutboundSnat=True)], outbound=[])
+    global_balancer(estate, f"{regional}/frontendIPConfigurations/public")
+
+
+def global_balancer_before_the_internal_one(estate: Estate) -> None:
+    global_balancer(estate, f"{estate.site.balancer}/frontendIPConfigurations/internal")
+
+
+def inbound_translation_alone(estate: Estate) -> None:
+    """A public balancer without a pool: an interface of a node names an inbound NAT rule of it."""
+    identifier = network(estate, "loadBalancers", "nat-in")
+    address = public_address(estate, network(estate, "publicIPAddresses", "pip-nat-in"), "20.91.201.98")
+    public = {"name": "public", "properties": {"publicIPAddress": {"id": address}}}
+    held = {"frontendIPConfigurations": [public], "backendAddressPools": [], "outboundRules": []}
+    estate.add(identifier, held, location=LOCATION, sku=STANDARD)
+    configuration = first_configuration(estate, instance_nics(estate)[0])
+    configuration["loadBalancerInboundNatRules"] = [{"id": f"{identifier}/inboundNatRules/ssh"}]
+
+
+def hub_connection(*, internet: bool, home: str = "vnet") -> Change:
+    """A virtual hub that is connected; with routing intent it announces a default route."""
+
+    def change(estate: Estate) -> None:
+        hub = network(estate, "virtualHubs", "hub-of-wan")
+        estate.add(hub, {"addressPrefix": "10.88.0.0/24"}, location=LOCATION)
+        held = {"remoteVirtualNetwork": {"id": getattr(estate.site, home)}, "enableInternetSecurity": internet}
+        estate.add(f"{hub}/hubVirtualNetworkConnections/inference", held)
+
+    return change
+
+
+def hub_that_is_not_readable(estate: Estate) -> None:
+    remote = f"{IN_MICROSOFT}/Microsoft.Network/virtualNetworks/HV_hub_7c1e"
+    held = {**peering(remote, "10.88.0.0/24"), "useRemoteGateways": True}
+    estate.add(f"{estate.site.vnet}/virtualNetworkPeerings/RemoteVnetToHubPeering_1", held)
+
+
+def tunnel(*learned: str, propagates: bool = False, connected: bool = True, **rest: Any) -> Change:
+    """A gateway in the network that has learned these prefixes by BGP."""
+
+    def change(estate: Estate) -> None:
+        identifier = gateway(estate, **rest)
+        if connected:
+            connection(estate, identifier)
+        routes = [{"network": prefix, "origin": "EBgp"} for prefix in learned]
+        estate.answer(identifier, "getLearnedRoutes", {"value": routes})
+        estate.properties(estate.site.route_table)["disableBgpRoutePropagation"] = not propagates
+
+    return change
+
+
+def gateway_of_the_hub(*, used: bool) -> Change:
+    def change(estate: Estate) -> None:
+        home = estate.add(f"{estate.site.hub}/subnets/GatewaySubnet", {"addressPrefix": "10.10.2.0/27"})
+        identifier = f"{HUB_GROUP}/{NETWORK}/virtualNetworkGateways/vgw-hub"
+        held = {"ipConfigurations": [{"name": "default", "properties": {"subnet": {"id": home}}}]}
+        estate.add(identifier, {"gatewayType": "Vpn", **held}, location=LOCATION)
+        estate.answer(identifier, "getLearnedRoutes", {"value": [{"network": "0.0.0.0/0", "origin": "EBgp"}]})
+        estate.properties(estate.site.peering)["useRemoteGateways"] = used
+
+    return change
+
+
+def route_server(*, propagates: bool) -> Change:
+    """A route server, which an appliance tells a default route; it is a virtual hub with an address in the network."""
+
+    def change(estate: Estate) -> None:
+        home = subnet(estate, "RouteServerSubnet", "10.40.48.0/26")
+        server = network(estate, "virtualHubs", "route-server")
+        estate.add(server, {"virtualRouterIps": ["10.40.48.4", "10.40.48.5"]}, location=LOCATION)
+        estate.add(f"{server}/ipConfigurations/default", {"subnet": {"id": home}})
+        estate.add(f"{server}/bgpConnections/appliance", {"peerIp": "10.40.49.4", "peerAsn": 65010})
+        estate.properties(estate.site.route_table)["disableBgpRoutePropagation"] = not propagates
+
+    return change
+
+
+def connected_group(estate: Estate) -> None:
+    mesh = {"id": network(estate, "networkManagers", "avnm/connectivityConfigurations/mesh")}
+    action = "listNetworkManagerEffectiveConnectivityConfigurations"
+    estate.answer(estate.site.vnet, action, {"value": [{**mesh, "properties": {"connectivityTopology": "Mesh"}}]})
+
+
+def admin_rule(
+    access: str, prefix: str, kind: str = "IPPrefix", *, direction: str = "Outbound", home: str = "vnet"
+) -> Change:
+    """A security admin rule of Network Manager that is applied to a network."""
+
+    def change(estate: Estate) -> None:
+        base = network(estate, "networkManagers", "avnm/securityAdminConfigurations/base")
+        held = {
+            "access": access,
+            "direction": direction,
+            "priority": 10,
+            "protocol": "Any",
+            "sources": [{"addressPrefixType": "IPPrefix", "addressPrefix": "*"}],
+            "destinations": [{"addressPrefixType": kind, "addressPrefix": prefix}],
+        }
+        one = {"id": f"{base}/ruleCollections/c/rules/r", "kind": "Custom", "properties": held}
+        action = "listNetworkManagerEffectiveSecurityAdminRules"
+        estate.answer(getattr(estate.site, home), action, {"value": [one]})
+
+    return change
+
+
+def machine_in_the_hub(estate: Estate, *, deny: str) -> None:
+    """A machine with a public address in the hub; a group denies the way to it, of the nodes or of the hub."""
+    nic = f"{HUB_GROUP}/{NETWORK}/networkInterfaces/nic-jump"
+    add_machine(estate, "vm-jump", nic, f"{estate.site.hub}/subnets/snet-shared", HUB_MACHINE)
+    address = public_address(estate, f"{HUB_GROUP}/{NETWORK}/publicIPAddresses/pip-jump")
+    first_configuration(estate, nic)["publicIPAddress"] = {"id": address}
+    if deny == "Outbound":
+        change_rules(estate, estate.site.node_rules, plus=rule("DenyJump", 90, "Deny", HUB_MACHINE))
+    else:
+        group = f"{HUB_GROUP}/{NETWORK}/networkSecurityGroups/nsg-hub"
+        change_rules(estate, group, plus=rule("DenyIn", 90, "Deny", "*", direction="Inbound"))
+
+
+def hub_machine(deny: str, opened: Change | None = None) -> Change:
+    def change(estate: Estate) -> None:
+        machine_in_the_hub(estate, deny=deny)
+        if opened is not None:
+            opened(estate)
+
+    return change
+
+
+def capacity(count: int) -> Change:
+    def change(estate: Estate) -> None:
+        estate[estate.site.gpu_scale_set]["sku"]["capacity"] = count
+
+    return change
+
+
+def instance_without_interface(estate: Estate) -> None:
+    estate.remove(instance_nics(estate)[0])
+
+
+def instance_that_no_list_shows(estate: Estate) -> None:
+    estate.remove(instance_nics(estate)[0].rpartition("/networkInterfaces/")[0])
+
+
+def instance_of_an_older_model(**configuration: Any) -> Change:
+    def change(estate: Estate) -> None:
+        nic = instance_nics(estate)[0]
+        estate.properties(nic.rpartition("/networkInterfaces/")[0])["latestModelApplied"] = False
+        first_configuration(estate, nic).update(configuration)
+
+    return change
+
+
+def older_model_in_an_open_subnet(estate: Estate) -> None:
+    home = subnet(estate, "snet-old", "10.40.50.0/24", defaultOutboundAccess=None)
+    instance_of_an_older_model(subnet={"id": home})(estate)
+
+
+def pool_of_machines(estate: Estate) -> None:
+    """A pool of machines of their own: it counts three, and the interface of one is listed."""
+    pools = estate.properties(estate.cluster)["agentPoolProfiles"]
+    named = {"name": "alone", "count": 3, "mode": "User", "type": "VirtualMachines"}
+    pools.append({**named, "vnetSubnetID": estate.site.gpu_subnet, "enableNodePublicIP": False})
+    nic = f"{NODE_GROUP}/{NETWORK}/networkInterfaces/aks-alone-0"
+    add_machine(estate, "aks-alone-0", nic, estate.site.gpu_subnet, "10.40.1.210")
+
+
+def scale_set_of_others(estate: Estate) -> None:
+    """A scale set beside the nodes of which no instance is listed."""
+    home = subnet(estate, "snet-others", "10.40.51.0/24")
+    configuration = {"name": "ip", "properties": {"subnet": {"id": home}}}
+    model = {"networkInterfaceConfigurations": [{"name": "n", "properties": {"ipConfigurations": [configuration]}}]}
+    identifier = f"{NETWORK_GROUP}/{COMPUTE}/virtualMachineScaleSets/vmss-others"
+    held = {"orchestrationMode": "Uniform", "virtualMachineProfile": {"networkProfile": model}}
+    estate.add(identifier, held, location=LOCATION, sku={"name": "Standard_D2s_v5", "capacity": 3})

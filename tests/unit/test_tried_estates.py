@@ -1,0 +1,239 @@
+"""Estates that an engineer of Azure networks would try: a way out is never a Pass, and a closed estate is one."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from hermetic.audit.findings import Finding, Verdict
+from testbed.azure.baseline import estate_of
+from testbed.azure.references import refer_back
+from tests.replanted import Base
+from tests.tried_estates import (
+    HUB_MACHINE,
+    Tried,
+    admin_rule,
+    api_server_of_another_cluster,
+    backends,
+    capacity,
+    connected_group,
+    containers_that_an_admin_rule_opens,
+    containers_that_nodes_may_not_reach,
+    endpoint,
+    gateway_of_the_hub,
+    global_balancer_before_a_public_one,
+    global_balancer_before_the_internal_one,
+    group_on_all_interfaces_but_one,
+    group_on_interfaces_alone,
+    hub_connection,
+    hub_machine,
+    hub_that_is_not_readable,
+    inbound_translation_alone,
+    inhabited,
+    instance_of_an_older_model,
+    instance_that_no_list_shows,
+    instance_without_interface,
+    link_of_a_service,
+    linked,
+    node_subnet_delegated_to_containers,
+    offered_to_front_door,
+    older_model_in_an_open_subnet,
+    perimeter,
+    pool_of_machines,
+    public_api_server_in_a_perimeter,
+    route_server,
+    scale_set_of_others,
+    service,
+    tunnel,
+    virtual_nodes,
+    without_group,
+)
+
+ACI, OTHERS = "Microsoft.ContainerInstance/containerGroups", "Microsoft.ContainerService/managedClusters"
+COMPUTE = "Microsoft.Compute/virtualMachineScaleSets/of-compute/virtualMachines/0/networkInterfaces/n"
+BALANCER, IN_THE_BALANCER = "Microsoft.Network/loadBalancers/of-service", "frontendIPConfigurations"
+GATEWAY, IN_THE_GATEWAY = "Microsoft.Network/applicationGateways/of-others", "gatewayIPConfigurations"
+INTERFACE = "Microsoft.Network/networkInterfaces/of-compute"
+GROUP = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/networkManagers/m/networkGroups/g"
+ADDRESS = {"id": "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/publicIPAddresses/p"}
+ADMIN, ADMIN_RULES = "avnm-admin-rules", "Security admin rules in Azure Virtual Network Manager"
+PIVOT, GROUPS = "service-pivot", "How network security groups filter network traffic"
+SCALE_SETS = "Virtual Machine Scale Sets, REST: sku.capacity"
+TO_THE_HUB, TO_OTHERS = admin_rule("AlwaysAllow", "10.10.0.0/16"), admin_rule("AlwaysAllow", "10.77.0.0/16")
+INTO_THE_HUB = admin_rule("AlwaysAllow", HUB_MACHINE, direction="Inbound", home="hub")
+SERVICES = "Deploy dedicated Azure services into virtual networks"
+
+# (type, group, decision, source): private endpoints to resources of ours
+BEHIND_AN_ENDPOINT = (
+    ("Microsoft.SignalRService/SignalR", "signalr", "Fail", "Use private endpoints for Azure SignalR Service"),
+    ("Microsoft.SignalRService/WebPubSub", "webpubsub", "Fail", "Use private endpoints for Azure Web PubSub"),
+    ("Microsoft.Devices/IotHubs", "iotHub", "Fail", "IoT Hub support for virtual networks"),
+    ("Microsoft.Devices/ProvisioningServices", "iotDps", "Fail", "DPS support for virtual networks"),
+    ("Microsoft.Cache/Redis", "redisCache", "Fail", "Azure Cache for Redis with Private Link"),
+    ("Microsoft.Cache/redisEnterprise", "redisEnterprise", "Fail", "Azure Managed Redis with Private Link"),
+    ("Microsoft.MachineLearningServices/workspaces", "amlworkspace", "Fail", "Private endpoint for a workspace"),
+    ("Microsoft.MachineLearningServices/registries", "amlregistry", "Fail", "Network isolation with registries"),
+    ("Microsoft.EventGrid/topics", "topic", "Fail", "Event delivery to webhooks and other handlers"),
+    ("Microsoft.EventGrid/domains", "domain", "Fail", "Event delivery to webhooks and other handlers"),
+    ("Microsoft.EventGrid/namespaces", "topicspace", "Fail", "Event Grid namespaces: push delivery"),
+    ("Microsoft.ServiceBus/namespaces", "namespace", "Fail", "Access Service Bus namespaces by private endpoints"),
+    ("Microsoft.EventHub/namespaces", "namespace", "Fail", "Access Event Hubs namespaces by private endpoints"),
+    ("Microsoft.Relay/namespaces", "namespace", "Fail", "Azure Relay Hybrid Connections"),
+    ("Microsoft.Web/sites", "sites", "Fail", "Private endpoints for App Service apps, functions and workflows"),
+    ("Microsoft.Web/staticSites", "staticSites", "Fail", "Private endpoint in Static Web Apps"),
+    ("Microsoft.App/managedEnvironments", "managedEnvironments", "Fail", "Private endpoints for Container Apps"),
+    ("Microsoft.ApiManagement/service", "Gateway", "Fail", "Connect privately to API Management"),
+    ("Microsoft.Network/applicationGateways", "private", "Fail", "Application Gateway Private Link"),
+    ("Microsoft.Network/privateLinkServices", "", "Fail", "What is Azure Private Link service"),
+    ("Microsoft.DataFactory/factories", "dataFactory", "Fail", "Private Link for Data Factory: copy activity"),
+    ("Microsoft.Synapse/workspaces", "Sql", "Fail", "Connect to a Synapse workspace with private links"),
+    ("Microsoft.Databricks/workspaces", "databricks_ui_api", "Fail", "Private Link for Databricks: front end"),
+    ("Microsoft.Purview/accounts", "account", "Fail", "Private endpoints in Microsoft Purview"),
+    ("Microsoft.Search/searchServices", "searchService", "Fail", "Search: indexers and custom web skills"),
+    ("Microsoft.CognitiveServices/accounts", "account", "Fail", "AI services: tools of agents, images by URL"),
+    ("Microsoft.Logic/workflows", "workflow", "Unknown", "Private-link resource: no such target is listed"),
+    ("Microsoft.Cdn/profiles", "profile", "Unknown", "Private-link resource: no such target is listed"),
+    ("Microsoft.KeyVault/vaults", "vault", "Pass", "Integrate Key Vault with Private Link"),
+)
+
+IN_A_SUBNET = (
+    Tried("container groups", "Fail", PIVOT, service(ACI), "Container groups in a virtual network"),
+    Tried("subnet kept for container groups", "Unknown", PIVOT, service(ACI, in_use=False), SERVICES),
+    Tried("virtual nodes", "Fail", "aks-virtual-nodes", virtual_nodes, "Virtual nodes in AKS"),
+    Tried("containers in the node subnet", "Fail", PIVOT, node_subnet_delegated_to_containers, SERVICES),
+    Tried("containers out of reach", "Pass", "", containers_that_nodes_may_not_reach, GROUPS),
+    Tried("containers that an admin rule opens", "Fail", PIVOT, containers_that_an_admin_rule_opens, ADMIN_RULES),
+    Tried("app service environment", "Fail", PIVOT, service("Microsoft.Web/hostingEnvironments"), SERVICES),
+    Tried("container apps", "Fail", PIVOT, service("Microsoft.App/environments"), "Networking in Container Apps"),
+    Tried("notebooks", "Fail", PIVOT, service("Microsoft.Databricks/workspaces"), "Databricks: VNet injection"),
+    Tried("managed instance", "Fail", PIVOT, service("Microsoft.Sql/managedInstances"), SERVICES),
+    Tried("another cluster's pods", "Fail", PIVOT, service(OTHERS), "API Server VNet Integration"),
+    Tried(
+        "another API server", "Fail", PIVOT, api_server_of_another_cluster, "API Server VNet Integration: one subnet"
+    ),
+    Tried("service that is not known", "Unknown", PIVOT, service("Contoso.Unknown/things"), SERVICES),
+    Tried(
+        "integration of an app", "Pass", "", service("Microsoft.Web/serverFarms"), "App Service: outbound calls only"
+    ),
+    Tried("volumes", "Pass", "", service("Microsoft.Netapp/volumes"), "Delegate a subnet to Azure NetApp Files"),
+    Tried("DNS resolver", "Pass", "", service("Microsoft.Network/dnsResolvers"), "What is Azure DNS Private Resolver"),
+    Tried("internal API Management", "Fail", PIVOT, linked("Microsoft.ApiManagement/service"), SERVICES),
+    Tried("premium cache", "Fail", PIVOT, linked("Microsoft.Cache/redis"), "Redis Premium: VNet support"),
+    Tried("compute instance", "Unknown", "vm-pivot", inhabited(INTERFACE), "Secure a training environment"),
+    Tried("compute cluster", "Unknown", PIVOT, inhabited(COMPUTE), "Secure a training environment"),
+    Tried("balancer of a service", "Unknown", PIVOT, inhabited(BALANCER, IN_THE_BALANCER), SERVICES),
+    Tried("gateway of others", "Unknown", PIVOT, inhabited(GATEWAY, IN_THE_GATEWAY), SERVICES),
+    Tried(
+        "gateway before the model", "Pass", "", backends({"ipAddress": "10.40.12.10"}), "Private Application Gateway"
+    ),
+    Tried(
+        "gateway to the internet",
+        "Fail",
+        PIVOT,
+        backends({"ipAddress": "20.91.66.7"}),
+        "Application gateway components",
+    ),
+    Tried("gateway to a name", "Unknown", PIVOT, backends({"fqdn": "a.example"}), "Application gateway components"),
+    Tried("managed network", "Fail", "pe-stranger", link_of_a_service(), "Workspace managed network isolation"),
+    Tried("origin of Front Door", "Fail", "pls-exposed", offered_to_front_door, "Private Link in Front Door Premium"),
+)
+
+BALANCING, REGIONS = "lb-public-frontend", "Global load balancer: regional frontends as backends"
+IN_FRONT_OF_NODES = (
+    Tried("global before a public balancer", "Fail", BALANCING, global_balancer_before_a_public_one, REGIONS),
+    Tried("global before the internal balancer", "Fail", BALANCING, global_balancer_before_the_internal_one, REGIONS),
+    Tried("inbound translation alone", "Fail", BALANCING, inbound_translation_alone, "Inbound NAT rules"),
+    Tried("no group on the subnet", "Fail", "nsg-internet-deny", without_group, GROUPS, "overlay"),
+    Tried("group on interfaces alone", "Pass", "", group_on_interfaces_alone, GROUPS, "overlay"),
+    Tried("interface without a group", "Fail", "nsg-missing", group_on_all_interfaces_but_one, GROUPS, "overlay"),
+    Tried("private API server in a perimeter", "Pass", "", perimeter("cluster"), "Create a private AKS cluster"),
+    Tried("API server in a perimeter", "Fail", "aks-private-api", public_api_server_in_a_perimeter, "Private AKS"),
+    Tried("storage in a perimeter", "Unknown", "storage-public", perimeter("storage"), "Network security perimeter"),
+    Tried("registry in a perimeter", "Fail", "acr-public", perimeter("registry"), "Network security perimeter"),
+)
+
+WAN, TUNNEL, TRANSIT = "vwan-connection", "gateway-forced-tunnel", "VPN gateway transit for peering"
+BEYOND_THE_NETWORK = (
+    Tried("hub with routing intent", "Fail", WAN, hub_connection(internet=True), "Virtual WAN: routing intent"),
+    Tried("hub without routing intent", "Fail", WAN, hub_connection(internet=False), "About Virtual WAN"),
+    Tried("hub that is not readable", "Fail", WAN, hub_that_is_not_readable, "About Virtual WAN"),
+    Tried(
+        "hub of a peer", "Pass", "", hub_connection(internet=True, home="hub"), "Peering is not transitive", "peered"
+    ),
+    Tried("default route from a site", "Fail", TUNNEL, tunnel("0.0.0.0/0"), "About forced tunneling"),
+    Tried("default route, propagated", "Fail", "route-bgp-propagation", tunnel("0.0.0.0/0", propagates=True), "UDR"),
+    Tried("public prefixes from a site", "Fail", TUNNEL, tunnel("52.96.0.0/14"), "ExpressRoute: route advertisement"),
+    Tried("circuit", "Fail", "gateway-connections", tunnel(gatewayType="ExpressRoute"), "ExpressRoute gateways"),
+    Tried("gateway without a connection", "Pass", "", tunnel(connected=False), "About VPN gateway"),
+    Tried("gateway of a peer", "Fail", "peering-remote-gateway", gateway_of_the_hub(used=True), TRANSIT, "peered"),
+    Tried("unused gateway of a peer", "Pass", "", gateway_of_the_hub(used=False), TRANSIT, "peered"),
+    Tried("route server", "Fail", "route-bgp-propagation", route_server(propagates=True), "What is Route Server"),
+    Tried("route server, propagation off", "Pass", "", route_server(propagates=False), "Route Server FAQ"),
+    Tried("connected group", "Fail", "avnm-connectivity", connected_group, "Connectivity configurations"),
+    Tried("always allow, internet", "Fail", ADMIN, admin_rule("AlwaysAllow", "Internet", "ServiceTag"), ADMIN_RULES),
+    Tried("always allow, group", "Unknown", ADMIN, admin_rule("AlwaysAllow", GROUP, "NetworkGroup"), ADMIN_RULES),
+    Tried("always allow, private", "Pass", "", admin_rule("AlwaysAllow", "10.0.0.0/8"), ADMIN_RULES),
+    Tried("deny, internet", "Pass", "", admin_rule("Deny", "Internet", "ServiceTag"), ADMIN_RULES),
+    Tried("machine shut out by us", "Pass", "", hub_machine("Outbound"), GROUPS, "peered"),
+    Tried("machine shut out there", "Pass", "", hub_machine("Inbound"), GROUPS, "peered"),
+    Tried("machine opened by us", "Fail", "vm-pivot", hub_machine("Outbound", TO_THE_HUB), ADMIN_RULES, "peered"),
+    Tried("machine opened there", "Fail", "vm-pivot", hub_machine("Inbound", INTO_THE_HUB), ADMIN_RULES, "peered"),
+    Tried("others opened by us", "Pass", "", hub_machine("Outbound", TO_OTHERS), ADMIN_RULES, "peered"),
+)
+
+PUBLIC = "nic-public-ip"
+INSTANCES = (
+    Tried("fewer instances than the capacity", "Unknown", PUBLIC, capacity(5), SCALE_SETS),
+    Tried("more instances than the capacity", "Pass", "", capacity(1), SCALE_SETS),
+    Tried("instance without an interface", "Unknown", PUBLIC, instance_without_interface, "Networking for scale sets"),
+    Tried("instance that no list shows", "Unknown", PUBLIC, instance_that_no_list_shows, SCALE_SETS),
+    Tried("older model", "Pass", "", instance_of_an_older_model(), "Scale sets: latestModelApplied"),
+    Tried("older model, public", "Fail", PUBLIC, instance_of_an_older_model(publicIPAddress=ADDRESS), SCALE_SETS),
+    Tried(
+        "older model, open", "Fail", "subnet-default-outbound", older_model_in_an_open_subnet, "Default outbound access"
+    ),
+    Tried("machines that no list shows", "Unknown", PUBLIC, pool_of_machines, "Virtual Machines node pools in AKS"),
+    Tried("scale set of others, not listed", "Unknown", "vm-pivot", scale_set_of_others, SCALE_SETS),
+)
+
+ESTATES = (
+    *(
+        Tried(kind, decision, "" if decision == "Pass" else "pe-relay-target", endpoint(kind, group), source)
+        for kind, group, decision, source in BEHIND_AN_ENDPOINT
+    ),
+    *IN_A_SUBNET,
+    *IN_FRONT_OF_NODES,
+    *BEYOND_THE_NETWORK,
+    *INSTANCES,
+)
+
+
+@cache
+def base(layout: str) -> Base:
+    return Base(estate_of(layout))
+
+
+def decided(tried: Tried) -> tuple[str, set[tuple[str, str]]]:
+    """The decision about an estate, and what decides: verdict and check."""
+    estate = estate_of(tried.layout)
+    tried.change(estate)
+    found = [one for one in base(tried.layout).findings(refer_back(estate)) if decides(one)]
+    said = {(one.verdict.value, one.check) for one in found}
+    return next((one for one in ("Fail", "Unknown") if one in {verdict for verdict, _ in said}), "Pass"), said
+
+
+def decides(finding: Finding) -> bool:
+    return finding.severity.decides and finding.verdict in {Verdict.FAIL, Verdict.UNKNOWN}
+
+
+@pytest.mark.parametrize("tried", ESTATES, ids=lambda one: one.name)
+def test_the_decision_is_what_the_documents_of_azure_lead_to(tried: Tried) -> None:
+    decision, said = decided(tried)
+    assert decision == tried.decision, (tried.source, sorted(said))
+    assert not tried.check or (tried.decision, tried.check) in said
+
+
+def test_no_estate_is_tried_twice_and_each_names_its_source() -> None:
+    assert len({one.name for one in ESTATES}) == len(ESTATES)
+    assert all(one.source for one in ESTATES)

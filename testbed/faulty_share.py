@@ -1,4 +1,4 @@
-"""A folder mounted read-only through the kernel's FUSE, whose operations fail or never end where a test says so (root).
+"""A folder mounted read-only through the kernel's FUSE, whose operations fail, wait or never end (root).
 
 It stands for a share whose server fails: what the process under test sees comes from the kernel. The messages are those
 of include/uapi/linux/fuse.h, protocol 7.31, with direct I/O, so that an error reaches the reader as it is.
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import heapq
 import os
 import select
 import stat
 import struct
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -34,13 +36,24 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 Fault = Callable[[str, str, int], int]
 """(operation, path, offset) -> 0, an errno, or HANGS."""
+Due = Callable[[str, int], float]
+"""(path, bytes) -> when a read of so many bytes of this file is answered, by time.monotonic()."""
+_LOOK_EVERY = 0.05
 
 
 class FaultyShare:
     """`folder` at `mountpoint`, both absolute. Raises CannotRunError where FUSE cannot be mounted."""
 
-    def __init__(self, folder: Path, mountpoint: Path, fault: Fault = lambda *_operation: 0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        mountpoint: Path,
+        fault: Fault = lambda *_operation: 0,
+        due: Due = lambda *_read: 0.0,
+    ) -> None:
         self.fault = fault
+        self._due = due
+        self._later: list[tuple[float, int, bytes]] = []
         self._folder, self._mountpoint = folder, mountpoint
         self._paths = {1: ""}
         self._ids = {"": 1}
@@ -70,7 +83,11 @@ class FaultyShare:
 
     def _serve(self) -> None:
         while not self._stopping.is_set():
-            if not select.select([self._device], [], [], 0.05)[0]:
+            wait = self._later[0][0] - time.monotonic() if self._later else _LOOK_EVERY
+            is_asked = select.select([self._device], [], [], max(0.0, min(wait, _LOOK_EVERY)))[0]
+            while self._later and self._later[0][0] <= time.monotonic():
+                os.write(self._device, heapq.heappop(self._later)[2])
+            if not is_asked:
                 continue
             try:
                 message = os.read(self._device, 2**20)
@@ -91,8 +108,13 @@ class FaultyShare:
             code = error.errno or errno.EIO
         if code == HANGS:
             self._hanging.add(unique)
+            return
+        answer = _OUT.pack(_OUT.size + len(content), -code, unique) + content
+        due = self._due(self._what(operation, node, body)[0], len(content)) if operation == READ else 0.0
+        if due > time.monotonic():
+            heapq.heappush(self._later, (due, unique, answer))
         else:
-            os.write(self._device, _OUT.pack(_OUT.size + len(content), -code, unique) + content)
+            os.write(self._device, answer)
 
     def _interrupt(self, unique: int) -> None:
         """A process that ends may give up waiting, as one that waits for an NFS server may."""

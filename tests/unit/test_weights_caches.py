@@ -17,7 +17,7 @@ from testbed.damaged_files import flip_a_bit
 from tests.commandline import Ran, hermetic
 from tests.corpus.manifests import changed
 from tests.scenarios import a_nim_model, a_share_model
-from tests.weights import a_model, contents, keys
+from tests.weights import contents, keys
 from tests.worlds import spec_of
 
 KEY = "vllm-0.32.0-H100-80GB-tp1-pp1"
@@ -43,14 +43,9 @@ LEFT = (
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
-    return a_model(tmp_path / "model")
-
-
-@pytest.fixture
-def share(tmp_path: Path) -> Path:
-    (tmp_path / "share").mkdir()
-    return tmp_path / "share" / "llama"
+def share(share: Path) -> Path:
+    """Where the model is staged to."""
+    return share / "llama"
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from hermetic.api.weights_reasons import WeightsReason
 from hermetic.weights.content import preflight
 from hermetic.weights.tree import Tree
 from tests.commandline import hermetic
-from tests.weights import a_model, a_shard
+from tests.weights import a_shard
 
 SHARD = "model-00002-of-00003.safetensors"
 
@@ -24,11 +24,6 @@ SHARD = "model-00002-of-00003.safetensors"
 def found(folder: Path, *allowed: str) -> list[tuple[str, str]]:
     with Tree(folder) as tree:
         return [(each.reason.value, each.file) for each in preflight(tree, frozenset(allowed))]
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    return a_model(tmp_path / "model")
 
 
 def header_of(path: Path) -> tuple[dict[str, dict[str, object]], bytes]:

@@ -16,22 +16,11 @@ from hermetic.weights.staging import Options, stage
 from hermetic.weights.tree import Tree
 from hermetic.weights.workers import Limits, Progress
 from tests.commandline import Ran, hermetic
-from tests.weights import a_model, keys
+from tests.weights import keys
 from tests.weights_trees import copied_until
 
 SMALL = Serialization("shards", 2**15)
 PRECIOUS = "of this machine"
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    return a_model(tmp_path / "model")
-
-
-@pytest.fixture
-def share(tmp_path: Path) -> Path:
-    (tmp_path / "share").mkdir()
-    return tmp_path / "share"
 
 
 @pytest.fixture

@@ -44,17 +44,6 @@ def without_manifest(folder: Path) -> dict[str, bytes]:
     return {path: held for path, held in contents(folder).items() if not path.startswith(".hermetic/")}
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    return a_model(tmp_path / "source")
-
-
-@pytest.fixture
-def share(tmp_path: Path) -> Path:
-    (tmp_path / "share").mkdir()
-    return tmp_path / "share"
-
-
 def test_a_staged_model_is_the_same_and_verifies(model: Path, share: Path) -> None:
     ran = hermetic("stage", model, share / "llama", "--read-back", "-o", "json")
     assert ran.code == 0, ran.err

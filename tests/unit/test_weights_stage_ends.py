@@ -30,17 +30,6 @@ SMALL = Serialization("shards", 2**15)
 FORMS = pytest.mark.parametrize("image", [None, ImageOptions()], ids=["folder", "image"])
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    return a_model(tmp_path / "source")
-
-
-@pytest.fixture
-def share(tmp_path: Path) -> Path:
-    (tmp_path / "share").mkdir()
-    return tmp_path / "share"
-
-
 def run(tree: Tree, destination: Path, options: Options, progress: Progress | None = None) -> None:
     stage(tree, destination, options, (progress or Progress(), Limits(threads=1), lambda _progress: None))
 

@@ -135,7 +135,7 @@ class Estate:
             "id": identifier,
             "name": name_of(identifier),
             "type": kind,
-            **rest,
+            **copy.deepcopy(rest),  # several resources are given the same SKU
             "properties": {"provisioningState": "Succeeded", **(properties or {})},
         }
         return identifier

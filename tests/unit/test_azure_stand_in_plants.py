@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -63,6 +64,27 @@ def test_every_plant_fits_somewhere_and_changes_what_the_estate_says() -> None:
         assert case.expected, case.name
 
     assert planted == set(PLANTS)
+
+
+def mutable_parts(value: Any) -> dict[int, Any]:
+    """The objects and lists in it that have something in them, by identity."""
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    found = {id(value): value} if inside else {}
+    for one in inside:
+        found |= mutable_parts(one)
+    return found
+
+
+def test_no_plant_gives_two_estates_the_same_object() -> None:
+    """A second plant may change it, and the change would show in every later estate."""
+    bare = {layout: estate_of(layout) for layout in sorted(LAYOUTS)}
+    for name, one in PLANTS.items():
+        layout = next(layout for layout, estate in bare.items() if one.fits(estate))
+        first, second = bare[layout].copy(), bare[layout].copy()
+        one.into(first)
+        one.into(second)
+        shared = mutable_parts(first.resources).keys() & mutable_parts(second.resources).keys()
+        assert not shared, name
 
 
 @pytest.mark.parametrize("name", sorted(LAYOUTS))

@@ -75,7 +75,7 @@ def stranger_without_a_name(estate: Estate) -> Named:
 def stranger_at_the_monitor_scope(estate: Estate) -> Named:
     """Another tenant queries our logs through a private endpoint of its own."""
     scope = f"{group(estate)}/providers/Microsoft.Insights/privateLinkScopes/ampls-inference"
-    estate.add(scope, {"accessModeSettings": PRIVATE, "privateEndpointConnections": []}, location="global")
+    estate.add(scope, {"accessModeSettings": dict(PRIVATE), "privateEndpointConnections": []}, location="global")
     add_endpoint(estate, f"{group(estate)}/{NETWORK}/privateEndpoints/pe-monitor", scope, "azuremonitor", "10.40.8.22")
     return connect(estate, scope)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from testbed.azure.baseline.cluster import IDENTITIES, ISSUER, attached
@@ -66,14 +67,14 @@ EDITS: tuple[tuple[str, str, str, str, str, Any, str], ...] = (
 
 
 def put(held: dict[str, Any], path: str, value: Any) -> None:
-    """Sets a dotted field; None takes it away."""
+    """Sets a dotted field to a copy, since other plants change what lies below it; None takes it away."""
     *steps, last = path.split(".")
     for step in steps:
         held = held.setdefault(step, {})
     if value is None:
         held.pop(last, None)
     else:
-        held[last] = value
+        held[last] = copy.deepcopy(value)
 
 
 def _edit(name: str, part: str, path: str, value: Any, title: str) -> Change:

@@ -43,7 +43,7 @@ class Seen:
     answers: Mapping[Question, Answer]
     findings: tuple[Finding, ...]
     clock: SleepingClock
-    told: Progress
+    progress: Progress
 
     @property
     def overall(self) -> Verdict:
@@ -96,7 +96,7 @@ class Bench:
     client: ArmClient
     answerer: AzureAnswerer
     clock: SleepingClock
-    told: Progress
+    progress: Progress
 
     async def answer(self, question: Question) -> Answer:
         return (await self.answerer.answers([question]))[question]

@@ -63,9 +63,9 @@ def _held(row: Sequence[Any]) -> str:
     return "e101/0" if ":" in row[2] else "t"
 
 
-def run(said: Mapping[str, Any] | str, *, host_network: bool, targets: Targets = TARGETS, **facts: Any) -> Body:
-    """The body of one run: `said` as an object, or the very line."""
-    line = said if isinstance(said, str) else json.dumps(said)
+def run(answers: Mapping[str, Any] | str, *, host_network: bool, targets: Targets = TARGETS, **facts: Any) -> Body:
+    """The body of one run: `answers` as an object, or the very line."""
+    line = answers if isinstance(answers, str) else json.dumps(answers)
     name = "probe-host" if host_network else "probe-pod"
     value = {
         "id": f"Pod probes/{name}",

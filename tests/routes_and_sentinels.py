@@ -40,7 +40,7 @@ def with_a_firewall(world: World) -> World:
     return world.put(FIREWALL, {"ipConfigurations": [{"name": "i", "properties": held}]})
 
 
-def told(found: dict[str, Finding], resource: str) -> tuple[str, str]:
+def verdict_and_severity(found: dict[str, Finding], resource: str) -> tuple[str, str]:
     finding = the(found, resource)
     return finding.verdict.value, finding.severity.value
 

@@ -47,7 +47,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
         yield registry
 
 
-def told(folder: Path) -> dict[str, str]:
+def image_digests(folder: Path) -> dict[str, str]:
     return json.loads((folder / "told").read_text())
 
 
@@ -59,19 +59,19 @@ def test_skopeo_pushes_it_under_its_digest_as_the_page_says(
     *words, target = shlex.split(line.replace(REGISTRY, registry.host))[2:]
     skopeo("copy", "--dest-tls-verify=false", *words, target)
     inspected = skopeo("inspect", "--tls-verify=false", "--format", "{{.Digest}}", target)
-    assert inspected.strip() == told(folder)["image"]
+    assert inspected.strip() == image_digests(folder)["image"]
     back = f"oci:{folder}/back:latest"
     skopeo("copy", "--src-tls-verify=false", "--preserve-digests", target, back)
-    assert skopeo("inspect", "--format", "{{.Digest}}", back).strip() == told(folder)["image"]
+    assert skopeo("inspect", "--format", "{{.Digest}}", back).strip() == image_digests(folder)["image"]
 
 
 def test_oras_copies_it_under_its_digest(folder: Path, registry: Registry) -> None:
     target = f"{registry.host}/by-oras/llama:staged"
-    name = told(folder)["digest"].removeprefix("sha256:")[:12]
+    name = image_digests(folder)["digest"].removeprefix("sha256:")[:12]
     command = [programs("oras")["oras"], "cp", "--to-plain-http", "--from-oci-layout", f"image:{name}", target]
     subprocess.run(command, cwd=folder, capture_output=True, check=True)
     shown = skopeo("inspect", "--tls-verify=false", "--format", "{{.Digest}}", f"docker://{target}")
-    assert shown.strip() == told(folder)["image"]
+    assert shown.strip() == image_digests(folder)["image"]
 
 
 def test_containerd_unpacks_it_and_the_weights_verify(folder: Path) -> None:

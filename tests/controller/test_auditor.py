@@ -176,9 +176,9 @@ def test_what_does_not_count_is_refused_with_its_reason(case: str) -> None:
             expected = "IsolationEvidenceStale" if refusal == "Expired" else "AttestationRefused"
             assert (accepted["status"], accepted["reason"]) == ("False", expected)
             assert ("expired at" if refusal == "Expired" else f"is refused: {refusal}:") in accepted["message"]
-            said = writes(cluster)
+            before = writes(cluster)
             await rest(1800)
-            assert writes(cluster) == said, "no message may say what time it is"
+            assert writes(cluster) == before, "no message may say what time it is"
 
     virtually(scenario)
 

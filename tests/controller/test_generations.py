@@ -100,12 +100,12 @@ def test_another_object_of_the_same_name_is_not_told_what_was_found_about_the_on
                 cluster.remove(*MODEL)
                 cluster.put(a_model(drainSeconds=99))
 
-        async def told(verb: str, _at: Coordinates) -> None:
+        async def note(verb: str, _at: Coordinates) -> None:
             if verb == "patch status":
                 messages.append(ready(cluster)["message"])
 
         messages: list[str] = []
-        cluster = ClusterInMemory(fault=replaced, done=told)
+        cluster = ClusterInMemory(fault=replaced, done=note)
         async with running(cluster):
             first = cluster.put(a_model())["metadata"]["uid"]
             await rest()

@@ -93,9 +93,9 @@ def test_children_of_an_earlier_deployment_of_the_same_name_are_waited_for() -> 
             assert reason(cluster) == "ProgressingWithRetry"
             assert "still being removed" in ready(cluster)["message"]
             assert "17 minutes after an outage of the API server; wait, or delete it" in ready(cluster)["message"]
-            told = written(cluster)
+            before = written(cluster)
             await rest(GARBAGE_COLLECTION_SECONDS)
-            assert written(cluster) == told
+            assert written(cluster) == before
             for kind in CHILDREN:  # as the garbage collector does
                 cluster.remove(kind, "team-a", "llama")
             await rest()

@@ -57,11 +57,11 @@ class Deployments:
         """
         wanted = {reason, "ServingNotEnforced"} if reason == "Serving" else {reason}
 
-        def said() -> dict[str, Any] | None:
+        def condition_of_the_generation() -> dict[str, Any] | None:
             found, generation = self.condition(name, kind), self.get(name)["metadata"]["generation"]
             return found if found.get("reason") in wanted and found.get("observedGeneration") == generation else None
 
-        return self.wait(f"{kind} of {name} says {reason}", said, timeout)
+        return self.wait(f"{kind} of {name} says {reason}", condition_of_the_generation, timeout)
 
     def wait(self, what: str, poll: Callable[[], Any], timeout: float = 60.0) -> Any:
         return wait_for(what, poll, self.operator, timeout)

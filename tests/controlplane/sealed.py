@@ -132,7 +132,7 @@ class SealedCluster:
     def until(self, verdict: str, reason: str = "", timeout: float = 60.0) -> dict[str, Any]:
         """Wait until the present generation has this verdict, and Ready this reason; returns the status."""
 
-        def said() -> dict[str, Any] | None:
+        def status_of_the_generation() -> dict[str, Any] | None:
             live = self.api.get(AUDIT)
             found: dict[str, Any] = live.get("status") or {}
             if found.get("observedGeneration") != live["metadata"]["generation"] or found.get("verdict") != verdict:
@@ -141,7 +141,7 @@ class SealedCluster:
             return found if reason in ("", ready["reason"]) else None
 
         try:
-            return self.wait(f"verdict {verdict} {reason}", said, timeout)
+            return self.wait(f"verdict {verdict} {reason}", status_of_the_generation, timeout)
         except ComponentError as late:
             raise AssertionError(f"{self.status.get('verdict')}: {self.status.get('message')}") from late
 

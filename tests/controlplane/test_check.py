@@ -19,7 +19,7 @@ def check(kubeconfig: Path, *arguments: str) -> Ran:
     return hermetic_process("check", *arguments, "--kubeconfig", kubeconfig, "-o", "json")
 
 
-def told(ran: Ran) -> dict[str, list[dict[str, Any]]]:
+def rows_by_check(ran: Ran) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {}
     for row in json.loads(ran.out)["rows"]:
         found.setdefault(row["check"], []).append(row)
@@ -43,7 +43,7 @@ def test_a_cluster_with_gpus_can_take_an_installation(cluster: Path, fleet: Call
     fleet(Pool("gpu"))
     fleet(Pool("bare", driver=False))
     ran = check(cluster)
-    rows = told(ran)
+    rows = rows_by_check(ran)
     assert (ran.code, ran.err) == (1, "")
     for name in ("kubernetes-version", "policy-engine", "permissions"):
         assert [row["verdict"] for row in rows[name]] == ["Pass"], rows[name]
@@ -55,7 +55,7 @@ def test_a_cluster_with_gpus_can_take_an_installation(cluster: Path, fleet: Call
 
 def test_an_account_without_rights_is_told_which_it_lacks(nobody: Path) -> None:
     ran = check(nobody)
-    rows = told(ran)
+    rows = rows_by_check(ran)
     assert ran.code == 1
     assert "create customresourcedefinitions.apiextensions.k8s.io" in rows["permissions"][0]["message"]
     assert [row["verdict"] for row in rows["gpu-nodes"]] == ["Unknown"]
@@ -68,7 +68,7 @@ def test_what_is_installed_is_compared_with_this_release(
     cluster: Path, kubectl: Kubectl, operator: OperatorProcess
 ) -> None:
     assert operator
-    rows = told(check(cluster, "--installed"))
+    rows = rows_by_check(check(cluster, "--installed"))
     for name in ("crds", "policies", "release"):
         assert {row["verdict"] for row in rows[name]} == {"Pass"}, rows[name]
     assert rows["operator"][0]["verdict"] == "Fail", "the operator runs outside of the cluster here"
@@ -78,7 +78,7 @@ def test_what_is_installed_is_compared_with_this_release(
         "--serviceaccount=hermetic-system:hermetic-operator",
     )  # fmt: skip
     try:
-        after = told(check(cluster, "--installed"))["rbac"]
+        after = rows_by_check(check(cluster, "--installed"))["rbac"]
     finally:
         kubectl("delete", "clusterrolebinding", "quick-fix")
     assert {row["verdict"] for row in before} == {"Pass"}, before

@@ -133,8 +133,8 @@ def test_a_mistyped_name_is_told_with_the_one_that_was_meant(kubectl: Kubectl, c
 @pytest.mark.usefixtures("installed")
 def test_an_empty_namespace_is_no_failure(cluster: Path, namespace: str) -> None:
     ran = status(cluster, "-n", namespace)
-    said = f"# no ModelDeployment in namespace '{namespace}'; 'hermetic status -A' shows every namespace\n"
-    assert (ran.code, ran.out, ran.err) == (0, "", said)
+    expected = f"# no ModelDeployment in namespace '{namespace}'; 'hermetic status -A' shows every namespace\n"
+    assert (ran.code, ran.out, ran.err) == (0, "", expected)
 
 
 @pytest.mark.usefixtures("installed")

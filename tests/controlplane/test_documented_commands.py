@@ -162,8 +162,8 @@ def prepare(place: Place) -> None:
     """
     done = place.run(place.typed(script), files)
     assert done.returncode == 0, done.stdout + done.stderr
-    for name, said in {"head": "verified.json", "digest": "manifest.json"}.items():
-        (files / name).write_text(json.loads((files / said).read_text())["digest"])
+    for name, source in {"head": "verified.json", "digest": "manifest.json"}.items():
+        (files / name).write_text(json.loads((files / source).read_text())["digest"])
 
 
 @pytest.fixture

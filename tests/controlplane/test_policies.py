@@ -235,10 +235,10 @@ def test_the_operator_may_bind_its_volume_to_no_other_claim(as_operator: Api, ap
     ],
 )
 def test_the_operator_may_make_volumes_with_every_value_of_a_spec(
-    as_operator: Api, unique: str, said: Callable[[Manifest], None]
+    as_operator: Api, unique: str, change: Callable[[Manifest], None]
 ) -> None:
     volume = a_volume(unique)
-    said(volume)
+    change(volume)
     as_operator.create(f"{VOLUMES}?dryRun=All", volume)
 
 

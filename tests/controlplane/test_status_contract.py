@@ -229,8 +229,8 @@ def _changes(seen: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
     for one in seen:
         for kind in ("Ready", "IsolationVerified", "EndpointPrivate"):
             condition = condition_of(one, kind)
-            said = (kind, condition["status"], condition["reason"]) if condition else None
-            if said and said != last.get(kind):
-                last[kind] = said
-                found.append(said)
+            expected = (kind, condition["status"], condition["reason"]) if condition else None
+            if expected and expected != last.get(kind):
+                last[kind] = expected
+                found.append(expected)
     return found

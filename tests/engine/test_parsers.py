@@ -59,7 +59,7 @@ def sources(version: str, folder: Path) -> Path:
     return folder
 
 
-def told(environment: Path, folder: Path, asked: list[list[str]]) -> dict[str, Any]:
+def parsed_by_the_engine(environment: Path, folder: Path, asked: list[list[str]]) -> dict[str, Any]:
     ran = subprocess.run(
         [environment / "bin" / "python", PARSING],
         input=json.dumps(asked),
@@ -94,7 +94,7 @@ def tried(flags: list[Flag]) -> list[list[str]]:
 def test_the_table_and_the_gate_say_what_the_parser_says(minor: str, environment: Path, tmp_path: Path) -> None:
     table = TABLES.table_for(minor)
     asked = tried([flag for name, flag in table.flags.items() if name not in VLLM_FLAGS or flag.type != "text"])
-    real = told(environment, sources(table.version, tmp_path), asked)
+    real = parsed_by_the_engine(environment, sources(table.version, tmp_path), asked)
 
     spellings = {spelling for flag in table.flags.values() for spelling in flag.spellings}
     assert set(real["flags"]) <= spellings
@@ -105,11 +105,11 @@ def test_the_table_and_the_gate_say_what_the_parser_says(minor: str, environment
     assert set(real["environment"]) == table.environment
 
     wrong = []
-    for arguments, said in zip(asked, real["refused"], strict=True):
+    for arguments, refusal in zip(asked, real["refused"], strict=True):
         understood, _ = read(arguments, table)
         ours = next(refused(understood, table), "") or next(
             (value for one in understood for value in one.wrong_values()), ""
         )
-        if bool(ours) != bool(said):
-            wrong.append((arguments, said, ours))
+        if bool(ours) != bool(refusal):
+            wrong.append((arguments, refusal, ours))
     assert wrong == []

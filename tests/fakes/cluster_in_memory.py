@@ -74,7 +74,7 @@ class ClusterInMemory:
     _versions: Any = field(default_factory=lambda: itertools.count(2))  # as etcd's first write
     _uids: Any = field(default_factory=lambda: itertools.count(1))
     _news: asyncio.Event = field(default_factory=asyncio.Event)
-    _told_at: list[float] = field(default_factory=list)
+    _happened_at: list[float] = field(default_factory=list)
 
     # ------------------------------------------------------------------ KubeApi
 
@@ -170,7 +170,10 @@ class ClusterInMemory:
         try:
             while True:
                 for what, manifest in self.happened[read:]:
-                    if self.late and (wait := self._told_at[read] + self.late - asyncio.get_running_loop().time()) > 0:
+                    if (
+                        self.late
+                        and (wait := self._happened_at[read] + self.late - asyncio.get_running_loop().time()) > 0
+                    ):
                         await asyncio.sleep(wait)
                     read += 1
                     if manifest["kind"] != kind.kind or namespace not in (
@@ -217,7 +220,7 @@ class ClusterInMemory:
         self._applied.pop((kind, namespace, name), None)
         gone["metadata"]["resourceVersion"] = str(next(self._versions))
         if seen:
-            self._tell("DELETED", gone)
+            self._emit("DELETED", gone)
 
     def of_kind(self, kind: str) -> list[Manifest]:
         """The objects of a kind, by name."""
@@ -256,12 +259,12 @@ class ClusterInMemory:
         metadata["resourceVersion"] = str(next(self._versions))
         self.objects[where] = manifest
         if seen:
-            self._tell("MODIFIED" if before else "ADDED", copy.deepcopy(manifest))
+            self._emit("MODIFIED" if before else "ADDED", copy.deepcopy(manifest))
         return manifest
 
-    def _tell(self, what: str, manifest: Manifest) -> None:
+    def _emit(self, what: str, manifest: Manifest) -> None:
         self.happened.append((what, manifest))
-        self._told_at.append(_now())
+        self._happened_at.append(_now())
         self._news.set()
         if manifest["kind"] not in BY_KIND or self.see is _unwatched:
             return

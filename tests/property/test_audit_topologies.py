@@ -39,7 +39,7 @@ class Tally:
 
     def take(self, one: Topology, findings: tuple[Finding, ...]) -> None:
         """Hold the findings of one estate against what was planted there."""
-        fails, doubts = told(findings, Verdict.FAIL), told(findings, Verdict.UNKNOWN)
+        fails, doubts = findings_with(findings, Verdict.FAIL), findings_with(findings, Verdict.UNKNOWN)
         self.topologies += 1
         self.planted += len(one.expected)
         self.missed += [f"{one.name}: {wanted}" for wanted in one.missed(fails, doubts)]
@@ -59,7 +59,7 @@ class Tally:
         assert self.alarms == []
 
 
-def told(findings: tuple[Finding, ...], verdict: Verdict) -> set[tuple[str, str, str]]:
+def findings_with(findings: tuple[Finding, ...], verdict: Verdict) -> set[tuple[str, str, str]]:
     return {(f.check, f.resource, f.severity.value) for f in findings if f.verdict is verdict}
 
 

@@ -23,7 +23,7 @@ with_worlds = manifests().flatmap(lambda manifest: st.tuples(st.just(manifest), 
 PARTS = ("ImagesPinned", "WeightsVerified", "IsolationVerified", "EndpointPrivate", "Available")
 
 
-def said(manifest: Manifest, world: ClusterSnapshot, now: Any = NOW) -> tuple[dict[str, Any], ClusterSnapshot]:
+def status_after(manifest: Manifest, world: ClusterSnapshot, now: Any = NOW) -> tuple[dict[str, Any], ClusterSnapshot]:
     spec = spec_of(manifest)
     decided = plan(spec, world, now)
     after = carried_out(world, decided)
@@ -32,7 +32,7 @@ def said(manifest: Manifest, world: ClusterSnapshot, now: Any = NOW) -> tuple[di
 
 @given(with_worlds)
 def test_exactly_one_of_ready_reconciling_and_stalled_is_true(seen):
-    found = conditions(said(*seen)[0])
+    found = conditions(status_after(*seen)[0])
     true = [kind for kind in ("Ready", "Reconciling", "Stalled") if found.get(kind, {}).get("status") == "True"]
     assert len(true) == 1
     assert all(found[kind]["status"] == "True" for kind in ("Reconciling", "Stalled") if kind in found)
@@ -40,7 +40,7 @@ def test_exactly_one_of_ready_reconciling_and_stalled_is_true(seen):
 
 @given(with_worlds)
 def test_stalled_is_said_exactly_of_what_only_a_human_can_mend(seen):
-    found = conditions(said(*seen)[0])
+    found = conditions(status_after(*seen)[0])
     needs_human = found["Ready"]["status"] != "True" and CONDITION_REASONS[found["Ready"]["reason"]].needs_human
     assert ("Stalled" in found) == needs_human
 
@@ -48,7 +48,7 @@ def test_stalled_is_said_exactly_of_what_only_a_human_can_mend(seen):
 @given(with_worlds)
 def test_ready_means_every_replica_of_this_template_serves_at_a_private_address_behind_an_open_gate(seen):
     manifest, world = seen
-    found, after = said(manifest, world)
+    found, after = status_after(manifest, world)
     ready = conditions(found)
     if ready["Ready"]["status"] != "True":
         return
@@ -64,7 +64,7 @@ def test_ready_means_every_replica_of_this_template_serves_at_a_private_address_
 
 @given(with_worlds)
 def test_ready_repeats_the_first_condition_that_fails_or_says_what_none_of_them_covers(seen):
-    found = conditions(said(*seen)[0])
+    found = conditions(status_after(*seen)[0])
     ready = found["Ready"]
     if ready["status"] == "True":
         return
@@ -80,7 +80,7 @@ def test_ready_repeats_the_first_condition_that_fails_or_says_what_none_of_them_
 
 @given(with_worlds)
 def test_status_is_one_that_the_api_accepts(seen):
-    ModelDeploymentStatus.model_validate(said(*seen)[0])
+    ModelDeploymentStatus.model_validate(status_after(*seen)[0])
 
 
 @given(with_worlds)
@@ -105,9 +105,9 @@ def test_order_in_which_things_were_seen_does_not_change_a_word(seen, random):
 
 @given(with_worlds, with_worlds)
 def test_transition_times_move_exactly_with_the_status(before, after):
-    first, _ = said(*before)
+    first, _ = status_after(*before)
     manifest, world = after
-    second, _ = said(manifest, replace(world, status=first), NOW + timedelta(hours=1))
+    second, _ = status_after(manifest, replace(world, status=first), NOW + timedelta(hours=1))
     old, new = conditions(first), conditions(second)
     for kind, condition in new.items():
         moved = kind not in old or old[kind]["status"] != condition["status"]
@@ -117,7 +117,7 @@ def test_transition_times_move_exactly_with_the_status(before, after):
 @given(with_worlds)
 def test_no_name_of_a_secret_and_no_variable_reaches_the_status(seen):
     manifest, world = seen
-    text = json.dumps(said(manifest, world)[0])
+    text = json.dumps(status_after(manifest, world)[0])
     assert not any(name in text for name in SECRET_NAMES)
     for engine in manifest["spec"]["engine"].values():
         long_values = (v["value"] for v in engine.get("extraEnv", ()) if len(v["value"]) > 8)

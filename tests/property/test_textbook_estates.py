@@ -119,13 +119,13 @@ def test_what_is_planted_in_azure_is_found(name: str, share: int, record_propert
     bare, base = estate.azure, base_of(name)
     before = accepted(base.findings(bare), estate)
     known = [one for one in before if was_open(one)]
-    doubts = [said(one) for one in before if is_doubt(one)]
+    doubts = [key_of(one) for one in before if is_doubt(one)]
     fitting = [plant for _, plant in sorted(PLANTS.items()) if plant.fits(bare)]
     missed, planted = [], 0
     for number, plant in enumerate(fitting[share::SHARES]):
         stood_in = bare.copy()
         # what is open there already, and accepted, cannot be opened
-        expected = [one for one in plant.into(stood_in) if not any(one.is_met_by(*said(other)) for other in known)]
+        expected = [one for one in plant.into(stood_in) if not any(one.is_met_by(*key_of(other)) for other in known)]
         if not can_be(stood_in):
             continue
         planted += len(expected)
@@ -133,9 +133,9 @@ def test_what_is_planted_in_azure_is_found(name: str, share: int, record_propert
         if number % ANEW == 0:
             assert findings == base.findings_anew(stood_in), plant.name
         after = accepted(findings, estate)
-        found = [said(one) for one in after if one.verdict is Verdict.FAIL]
+        found = [key_of(one) for one in after if one.verdict is Verdict.FAIL]
         if plant.name in DOUBTFUL.get(name, ()):
-            found = [said(one) for one in after if one.verdict is Verdict.UNKNOWN and said(one) not in doubts]
+            found = [key_of(one) for one in after if one.verdict is Verdict.UNKNOWN and key_of(one) not in doubts]
         missed += [f"{plant.name}: {one}" for one in expected if not any(one.is_met_by(*fail) for fail in found)]
     record_property("plants on textbook estates", planted)
     record_property("plants found on textbook estates", planted - len(missed))
@@ -152,7 +152,7 @@ def test_what_lockdown_hides_is_a_doubt_that_no_exception_covers(name: str, plan
     expected = PLANTS[plant].into(stood_in)
     report = audited(estate, arm=stood_in)
     doubts = [one for one in report.findings if one.verdict is Verdict.UNKNOWN]
-    assert [one for one in expected if not any(one.is_met_by(*said(doubt)) for doubt in doubts)] == []
+    assert [one for one in expected if not any(one.is_met_by(*key_of(doubt)) for doubt in doubts)] == []
     # what is medium decides no verdict, sealed or not; what is high or critical does
     decides = {one.severity for one in expected} & {"high", "critical"}
     assert (report.verdict is Verdict.PASS) is not bool(decides)
@@ -174,7 +174,7 @@ def test_what_is_planted_in_the_cluster_is_found(name: str, record_property: Rec
         assert changed, plant.name
         found = accepted(findings_of(check_of(plant.check), before.with_answers(changed), policy), estate)
         wanted = (expected.check, expected.resource, expected.severity, expected.verdict)
-        if not any((*said(one), one.verdict.value) == wanted for one in found):
+        if not any((*key_of(one), one.verdict.value) == wanted for one in found):
             missed.append(f"{plant.name}: {wanted}")
     record_property("plants on textbook estates", planted)
     record_property("plants found on textbook estates", planted - len(missed))
@@ -220,5 +220,5 @@ def accepted(findings: Iterable[Finding], estate: TextbookEstate) -> tuple[Findi
     return exceptions.applied(findings, START.date())[0]
 
 
-def said(finding: Finding) -> tuple[str, str, str]:
+def key_of(finding: Finding) -> tuple[str, str, str]:
     return finding.check, finding.resource, finding.severity.value

@@ -51,10 +51,10 @@ def _wanted(cluster: str, found: Mapping[Question, Answer], policy: Policy) -> l
 
 def findings(answers: Mapping[Question, Answer], policy: Policy, cluster: str) -> list[Said]:
     """Every finding, in the order in which it is reported."""
-    return [told(one) for one in judge(Estate(cluster, ("azure", "kube"), answers), policy)]
+    return [fields_of(one) for one in judge(Estate(cluster, ("azure", "kube"), answers), policy)]
 
 
-def told(one: Finding) -> Said:
+def fields_of(one: Finding) -> Said:
     fields = (one.check, one.resource, one.verdict, one.severity, one.reason, one.message, one.remedy, one.masked)
     return (*fields, one.path_texts, sorted(each.request for each in one.evidence))
 

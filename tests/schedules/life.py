@@ -308,8 +308,10 @@ def _end_state(world: World) -> dict[str, str]:
         labels = {key: names.get(value, value) for key, value in (one["metadata"].get("labels") or {}).items()}
         kept = {"labels": labels, "spec": one.get("spec")}
         if kind == "ModelDeployment":
-            said = (one.get("status") or {}).get("conditions", ())
-            conditions = [(each["type"], each["status"], each["reason"], each["observedGeneration"]) for each in said]
+            written = (one.get("status") or {}).get("conditions", ())
+            conditions = [
+                (each["type"], each["status"], each["reason"], each["observedGeneration"]) for each in written
+            ]
             stale = any(each[3] != one["metadata"]["generation"] for each in conditions)
             kept = {"conditions": [each[:3] for each in conditions], "stale": stale}
         masked = SUFFIX.sub("SUFFIX", UID.sub("UID", json.dumps(kept, sort_keys=True)))

@@ -155,5 +155,5 @@ ACTS: dict[str, Callable[[NamespaceSchedule], None]] = {
 
 
 def _named(action: object) -> str:
-    said = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(action).__name__).lower()
-    return f"{said} {getattr(action, 'status', '') or getattr(action, 'seconds', '')}".strip()
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(action).__name__).lower()
+    return f"{words} {getattr(action, 'status', '') or getattr(action, 'seconds', '')}".strip()

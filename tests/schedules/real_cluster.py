@@ -108,11 +108,11 @@ def _refer(cluster: RealCluster, wanted: Wanted) -> None:
 
 def _is_settled(api: Api, namespace: str, count: int) -> bool:
     found = api.get(MODELS_IN.format(namespace))["items"]
-    said = [
+    reasons = [
         {one["type"]: one["reason"] for one in item.get("status", {}).get("conditions", ())}.get("Ready")
         for item in found
     ]
-    return said == ["ScaledToZero"] * count
+    return reasons == ["ScaledToZero"] * count
 
 
 def _refusing() -> list[Manifest]:

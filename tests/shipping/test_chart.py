@@ -34,12 +34,12 @@ def rendered(helm, tmp_path):
     """The objects of `helm template` for values, by kind, namespace and name."""
 
     def render(*, namespace="hermetic-system", **values):
-        return by_name(yaml.safe_load_all(said(helm, tmp_path, "template", namespace, {"image": IMAGE, **values})))
+        return by_name(yaml.safe_load_all(output_of(helm, tmp_path, "template", namespace, {"image": IMAGE, **values})))
 
     return render
 
 
-def said(helm, folder, verb, namespace, values, *options) -> str:
+def output_of(helm, folder, verb, namespace, values, *options) -> str:
     """What helm prints for these values; raises with what it says where it refuses."""
     file = folder / "values.yaml"
     file.write_text(json.dumps(values))
@@ -207,7 +207,7 @@ def test_the_policy_of_the_network_is_that_of_the_component(rendered):
     ],
 )
 def test_its_notes_say_what_is_still_open(helm, tmp_path, values, said_once_installed, not_said):
-    output = said(helm, tmp_path, "install", "hermetic-system", {"image": IMAGE, **values}, "--dry-run=client")
+    output = output_of(helm, tmp_path, "install", "hermetic-system", {"image": IMAGE, **values}, "--dry-run=client")
     notes = output.partition("NOTES:")[2]
 
     assert "kubectl rollout status deployment/hermetic-operator -n hermetic-system" in notes
@@ -217,7 +217,7 @@ def test_its_notes_say_what_is_still_open(helm, tmp_path, values, said_once_inst
 
 def test_a_changed_configuration_restarts_the_operator(helm, tmp_path):
     names = {
-        re.findall(r"hermetic-config-[0-9a-f]{10}", said(helm, tmp_path, "template", "hermetic-system", values))[0]
+        re.findall(r"hermetic-config-[0-9a-f]{10}", output_of(helm, tmp_path, "template", "hermetic-system", values))[0]
         for values in ({"image": IMAGE}, {"image": IMAGE, "config": {"workers": 4}})
     }
 
@@ -284,13 +284,15 @@ def test_the_operator_runs_where_and_with_what_the_platform_says(rendered):
 
 def test_the_registry_is_that_of_every_image(helm, tmp_path):
     values = {"image": {**IMAGE, "registry": "mirror.internal:5000/a"}}
-    images = re.findall(r"^\s*image: (.*)$", said(helm, tmp_path, "template", "hermetic-system", values), re.MULTILINE)
+    images = re.findall(
+        r"^\s*image: (.*)$", output_of(helm, tmp_path, "template", "hermetic-system", values), re.MULTILINE
+    )
 
     assert images == [f"mirror.internal:5000/a/hermetic@{DIGEST}"]
 
 
 def test_crds_stay_when_the_release_goes(helm, tmp_path):
-    manifests = yaml.safe_load_all(said(helm, tmp_path, "template", "hermetic-system", {"image": IMAGE}))
+    manifests = yaml.safe_load_all(output_of(helm, tmp_path, "template", "hermetic-system", {"image": IMAGE}))
     crds = [one for one in manifests if one and one["kind"] == "CustomResourceDefinition"]
 
     assert len(crds) == 3
@@ -298,7 +300,7 @@ def test_crds_stay_when_the_release_goes(helm, tmp_path):
 
 
 def test_lint_finds_nothing(helm, tmp_path):
-    assert "0 chart(s) failed" in said(helm, tmp_path, "lint", "hermetic-system", {"image": IMAGE}, "--strict")
+    assert "0 chart(s) failed" in output_of(helm, tmp_path, "lint", "hermetic-system", {"image": IMAGE}, "--strict")
 
 
 @pytest.mark.parametrize(
@@ -327,7 +329,7 @@ def test_lint_finds_nothing(helm, tmp_path):
 )
 def test_values_that_it_does_not_know_are_refused_by_name(helm, tmp_path, values, named):
     with pytest.raises(ValueError, match=named):
-        said(helm, tmp_path, "template", "hermetic-system", values)
+        output_of(helm, tmp_path, "template", "hermetic-system", values)
 
 
 def test_every_key_of_the_schema_is_described_and_every_object_closed():

@@ -21,32 +21,32 @@ LINES = [
 ]
 
 
-def said(instruction: str) -> list[str]:
+def arguments_of(instruction: str) -> list[str]:
     return [rest for name, rest in LINES if name == instruction]
 
 
 def test_the_base_is_given_and_nothing_else_is_pulled():
-    assert said("ARG") == ["BASE"]
-    assert said("FROM") == ["${BASE}"]
-    assert [one.split()[0] for one in said("COPY")] == ["dist/wheels"]
-    assert said("ADD") == []
+    assert arguments_of("ARG") == ["BASE"]
+    assert arguments_of("FROM") == ["${BASE}"]
+    assert [one.split()[0] for one in arguments_of("COPY")] == ["dist/wheels"]
+    assert arguments_of("ADD") == []
 
 
 def test_no_step_needs_a_shell_or_a_network():
-    for step in said("RUN"):
+    for step in arguments_of("RUN"):
         command = json.loads(step)
         assert "pip" not in command or "--no-index" in command
         assert not re.search(r"https?:", step)
 
 
 def test_it_runs_as_the_image_that_ships_does():
-    environment = dict(one.split("=", 1) for one in shlex.split(said("ENV")[0]))
+    environment = dict(one.split("=", 1) for one in shlex.split(arguments_of("ENV")[0]))
     del environment["PATH"]
 
     assert environment == ENVIRONMENT
-    assert said("USER") == [f"{UID}:{UID}"]
-    assert json.loads(said("ENTRYPOINT")[0])[1:] == ["-m", "hermetic"]
-    assert json.loads(said("CMD")[0]) == ["run"]
+    assert arguments_of("USER") == [f"{UID}:{UID}"]
+    assert json.loads(arguments_of("ENTRYPOINT")[0])[1:] == ["-m", "hermetic"]
+    assert json.loads(arguments_of("CMD")[0]) == ["run"]
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the wheels are those of Python 3.11")
@@ -57,7 +57,7 @@ def test_its_steps_install_the_command_from_the_wheels_alone(tmp_path):
         "/opt/hermetic": str(tmp_path / "hermetic"),
         '"python3"': f'"{sys.executable}"',
     }
-    for step in said("RUN"):
+    for step in arguments_of("RUN"):
         for there, place in here.items():
             step = step.replace(there, place)  # noqa: PLW2901
         subprocess.run(json.loads(step), check=True, capture_output=True, text=True)

@@ -56,6 +56,6 @@ def test_a_list_allows_nothing_that_is_reserved_or_refused(listed):
 
 @pytest.mark.parametrize("listed", LISTS)
 def test_what_is_said_about_values_is_about_allowed_names(listed):
-    named = {name.partition(".")[0] for said in (listed.paths, listed.values, listed.keys) for name in said}
+    named = {name.partition(".")[0] for names in (listed.paths, listed.values, listed.keys) for name in names}
     assert named <= listed.allowed
     assert set(listed.paths.values()) <= {"image", "data", "model", "scratch", "url", "prefix"}

@@ -40,14 +40,14 @@ def judged(
 
 
 def found(report: ChainReport) -> list[tuple[ChainFinding, str]]:
-    return [(issue.finding, issue.name) for issue in report.told]
+    return [(issue.finding, issue.name) for issue in report.issues]
 
 
 def after(envelope: Envelope, observed, key=KEY, about=None, **report) -> Envelope:
     """One more, signed as the next after the envelope."""
     last = authenticate(envelope, TRUSTED)
-    told = a_report(a_finding(message="next"), observed=observed, **report)
-    return signed(key, told, now=observed + timedelta(minutes=1), previous=last, about=about)
+    following = a_report(a_finding(message="next"), observed=observed, **report)
+    return signed(key, following, now=observed + timedelta(minutes=1), previous=last, about=about)
 
 
 def test_a_chain_without_fault_is_intact() -> None:
@@ -73,14 +73,14 @@ def test_refused() -> None:
     edited = Envelope(CHAIN[2].payload.replace(b"Pass", b"Fail"), CHAIN[2].keyid, CHAIN[2].signature)
     report = judged([*CHAIN[:2], edited, *CHAIN[3:]])
     assert found(report) == [(ChainFinding.REFUSED, "2"), (ChainFinding.GAP, "3")]
-    assert report.told[0].message.startswith("Edited: ")
+    assert report.issues[0].message.startswith("Edited: ")
 
 
 def test_an_unknown_and_an_expired_key_are_refused_by_name() -> None:
-    assert {findings.message.split(":")[0] for findings in judged(CHAIN, trust(a_p256_key())).told} == {"UnknownKey"}
+    assert {findings.message.split(":")[0] for findings in judged(CHAIN, trust(a_p256_key())).issues} == {"UnknownKey"}
     until = OBSERVED - timedelta(hours=30)
     retired = trusted([read_public_key("old", public_pem_of(KEY.key), not_after=until)])
-    findings = judged(CHAIN, retired).told
+    findings = judged(CHAIN, retired).issues
     assert [(each.name, each.message.split(":")[0]) for each in findings] == [
         (f"{place}", "KeyExpired") for place in (3, 4, 5)
     ]
@@ -92,12 +92,12 @@ def test_duplicate() -> None:
 
 def test_start_missing() -> None:
     assert found(judged(CHAIN[1:])) == [(ChainFinding.START_MISSING, "0")]
-    assert "numbers 1 to 3 are missing" in judged(CHAIN[3:]).told[0].message
+    assert "numbers 1 to 3 are missing" in judged(CHAIN[3:]).issues[0].message
 
 
 def test_gap() -> None:
-    one = judged([*CHAIN[:2], *CHAIN[3:]]).told
-    two = judged([*CHAIN[:2], *CHAIN[4:]]).told
+    one = judged([*CHAIN[:2], *CHAIN[3:]]).issues
+    two = judged([*CHAIN[:2], *CHAIN[4:]]).issues
     assert [(issue.finding, issue.message) for issue in (*one, *two) if issue.finding.breaks] == [
         (ChainFinding.GAP, "number 3 is missing between 1 and it"),
         (ChainFinding.GAP, "numbers 3 to 4 are missing between 1 and it"),
@@ -113,8 +113,8 @@ def test_fork_of_one_that_follows_another_than_the_one_before_it() -> None:
     other = a_chain(6, KEY, every=timedelta(hours=11))
     report = judged([*CHAIN[:3], *other[3:]])
     assert found(report) == [(ChainFinding.FORK, "3")]
-    assert CHAIN[2].digest in report.told[0].message
-    assert other[2].digest in report.told[0].message
+    assert CHAIN[2].digest in report.issues[0].message
+    assert other[2].digest in report.issues[0].message
 
 
 def test_foreign() -> None:
@@ -146,8 +146,8 @@ def test_head_missing() -> None:
     assert judged(CHAIN, head=CHAIN[-1].digest).intact
     shorter = judged(CHAIN[:-1], head=CHAIN[-1].digest)
     assert found(shorter) == [(ChainFinding.HEAD_MISSING, "4")]
-    assert CHAIN[-1].digest in shorter.told[0].message
-    assert [findings.finding for findings in judged([], head=CHAIN[-1].digest).told] == [ChainFinding.HEAD_MISSING]
+    assert CHAIN[-1].digest in shorter.issues[0].message
+    assert [findings.finding for findings in judged([], head=CHAIN[-1].digest).issues] == [ChainFinding.HEAD_MISSING]
 
 
 def test_a_changed_key_is_a_note() -> None:
@@ -155,7 +155,7 @@ def test_a_changed_key_is_a_note() -> None:
     longer = [*CHAIN, after(CHAIN[-1], OBSERVED + timedelta(minutes=1), key=new)]
     report = judged(longer, trust(KEY, new))
     assert (report.intact, found(report)) == (True, [(ChainFinding.KEY_CHANGED, "6")])
-    assert report.told[0].message == "from 'platform-2026' to 'platform-p256'"
+    assert report.issues[0].message == "from 'platform-2026' to 'platform-p256'"
 
 
 def test_a_changed_ca_is_a_note() -> None:
@@ -167,7 +167,7 @@ def test_a_changed_ca_is_a_note() -> None:
 def test_a_time_that_nothing_covers_is_a_note() -> None:
     report = judged(a_chain(3, KEY, every=timedelta(hours=25)))
     assert (report.intact, found(report)) == (True, [(ChainFinding.UNCOVERED, "1"), (ChainFinding.UNCOVERED, "2")])
-    assert report.told[0].message == "from 2026-11-20T08:00:00Z to 2026-11-20T09:00:00Z"
+    assert report.issues[0].message == "from 2026-11-20T08:00:00Z to 2026-11-20T09:00:00Z"
 
 
 def test_all_but_the_newest_have_expired_and_the_chain_holds() -> None:

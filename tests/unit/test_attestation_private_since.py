@@ -38,9 +38,9 @@ def read(envelope: Envelope) -> Attestation:
     return authenticate(envelope, TRUSTED)
 
 
-def told(*envelopes: Envelope) -> list[ChainFinding]:
+def chain_findings(*envelopes: Envelope) -> list[ChainFinding]:
     report = verify_chain([(f"{place}", each) for place, each in enumerate(envelopes)], TRUSTED)
-    return [one.finding for one in report.told]
+    return [one.finding for one in report.issues]
 
 
 def two(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> list[ChainFinding]:
@@ -55,7 +55,7 @@ def two(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> list[Chain
         report["privateSubnets"] = second
         statement["predicate"]["reportDigest"] = report_digest(report)
 
-    return told(before, resigned(KEY, honest, change))
+    return chain_findings(before, resigned(KEY, honest, change))
 
 
 SEEN = FIRST + ENDED

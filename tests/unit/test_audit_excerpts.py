@@ -58,9 +58,9 @@ def value(look: object, *reads: str) -> str:
         ({"mode": "User"}, "another field", ""),
     ],
 )
-def test_fields_that_a_check_names_are_told(properties, reads, told):
-    assert value(thing(**properties), reads) == told
-    assert value(Seen("/things/a", thing(**properties), (SEEN,)), reads) == told
+def test_fields_that_a_check_names_are_told(properties, reads, expected):
+    assert value(thing(**properties), reads) == expected
+    assert value(Seen("/things/a", thing(**properties), (SEEN,)), reads) == expected
 
 
 def test_a_key_is_never_told_and_a_switch_about_keys_is():

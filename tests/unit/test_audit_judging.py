@@ -26,14 +26,14 @@ PUZZLES = cannot_say("/subnet", "Strange", "a strange route", LOOK, severity=Sev
 IS_FINE = passes("/subnet", "Closed", "a closed route", LOOK)
 
 
-def together(*said: Judgement, ordered: bool = True) -> Finding:
+def together(*judgements: Judgement, ordered: bool = True) -> Finding:
     """The one finding, the same in whatever order the check speaks; of equals, the first speaks."""
 
     def judge(order: tuple[Judgement, ...]) -> Iterator[Finding]:
         check = Check(PAGE, frozenset({"azure"}), lambda _estate, _policy: order)
         yield from findings_of(check, Estate("/cluster", ("azure",), {}), Policy())
 
-    found = [finding for order in (permutations(said) if ordered else (said,)) for finding in judge(order)]
+    found = [finding for order in (permutations(judgements) if ordered else (judgements,)) for finding in judge(order)]
     assert {(one.verdict, one.severity, one.reason) for one in found} == {
         (found[0].verdict, found[0].severity, found[0].reason)
     }
@@ -57,8 +57,8 @@ def together(*said: Judgement, ordered: bool = True) -> Finding:
         ((DOUBTS, IS_FINE), "Odd"),
     ],
 )
-def test_what_decides_the_verdict_speaks_before_what_warns(said: tuple[Judgement, ...], reason: str) -> None:
-    assert together(*said).reason == reason
+def test_what_decides_the_verdict_speaks_before_what_warns(judgements: tuple[Judgement, ...], reason: str) -> None:
+    assert together(*judgements).reason == reason
 
 
 def test_a_warning_behind_a_doubt_keeps_its_words_and_paths() -> None:
@@ -89,9 +89,9 @@ def spoken(verdict: Verdict, severity: Severity, word: str) -> Judgement:
 def test_of_every_pair_the_more_serious_speaks_and_neither_is_hidden(
     one: tuple[Verdict, Severity], other: tuple[Verdict, Severity]
 ) -> None:
-    said = (spoken(*one, "first"), spoken(*other, "second"))
+    judgements = (spoken(*one, "first"), spoken(*other, "second"))
     wrong = [pair for pair in (one, other) if pair[0] in WRONG]
-    found = together(*said) if one != other else together(said[0], said[1], ordered=False)
+    found = together(*judgements) if one != other else together(judgements[0], judgements[1], ordered=False)
     if wrong:
         deciding = [pair for pair in wrong if pair[1].decides]
         worst = min(
@@ -99,14 +99,14 @@ def test_of_every_pair_the_more_serious_speaks_and_neither_is_hidden(
             key=lambda pair: (pair[0].rank, pair[1].rank) if deciding else (pair[1].rank, pair[0].rank),
         )
         assert (found.verdict, found.severity) == worst
-        for judgement, (verdict, severity) in zip(said, (one, other), strict=True):
+        for judgement, (verdict, severity) in zip(judgements, (one, other), strict=True):
             assert verdict not in WRONG or judgement.message in found.message
             assert verdict not in WRONG or judgement.remedy in found.remedy
             if verdict in WRONG and (verdict, severity) != worst:
                 assert f"{verdict.value}, {severity.value}: {judgement.message}" in found.message
     else:
         assert found.verdict is min(one[0], other[0], key=lambda verdict: verdict.rank)
-    assert {path for judgement in said for path in judgement.paths} == set(found.paths)
+    assert {path for judgement in judgements for path in judgement.paths} == set(found.paths)
     assert len(found.evidence) == 2
     alone = [Finding("subnet-check", "/subnet", *pair, "Reason", "message") for pair in (one, other)]
     assert overall([found]) == overall(alone)

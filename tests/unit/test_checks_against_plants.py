@@ -19,7 +19,7 @@ from tests.remedy_commands import placeholders_in
 from tests.stand_in_answers import judged
 
 
-def told(findings: tuple[Finding, ...]) -> list[str]:
+def not_passed(findings: tuple[Finding, ...]) -> list[str]:
     """What is wrong, one line each."""
     fine = {Verdict.PASS, Verdict.NOT_APPLICABLE}
     return [f"{one.verdict} {one.severity} {one.check} {one.resource}" for one in findings if one.verdict not in fine]
@@ -28,7 +28,7 @@ def told(findings: tuple[Finding, ...]) -> list[str]:
 @pytest.mark.parametrize("layout", sorted(LAYOUTS))
 def test_a_sealed_estate_is_clean_at_every_severity(layout: str) -> None:
     findings = judged(estate_of(layout))
-    assert told(findings) == []
+    assert not_passed(findings) == []
     assert all(finding.evidence for finding in findings if finding.verdict is Verdict.PASS)
 
 

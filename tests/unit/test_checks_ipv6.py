@@ -9,7 +9,7 @@ import pytest
 from hermetic.audit.checks import ipv6
 from hermetic.audit.findings import Verdict
 from tests.audit_estates import CLUSTER, NODES, World, small_cluster
-from tests.routes_and_sentinels import told
+from tests.routes_and_sentinels import verdict_and_severity
 
 
 def with_profile(**properties: Any) -> World:
@@ -44,7 +44,10 @@ def test_a_cluster_that_cannot_be_read_passes_nothing(check: str) -> None:
     ],
 )
 def test_the_families_decide(families: Any, verdict: str) -> None:
-    assert told(with_profile(ipFamilies=families).findings("cluster-dual-stack"), CLUSTER) == (verdict, "high")
+    assert verdict_and_severity(with_profile(ipFamilies=families).findings("cluster-dual-stack"), CLUSTER) == (
+        verdict,
+        "high",
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,7 +64,7 @@ def test_the_families_decide(families: Any, verdict: str) -> None:
 )
 def test_every_prefix_of_a_subnet_counts(prefixes: dict[str, Any], verdict: str) -> None:
     world = small_cluster().drop(NODES, "addressPrefix").change(NODES, **prefixes)
-    assert told(world.findings("subnet-ipv6-prefix"), NODES) == (verdict, "high")
+    assert verdict_and_severity(world.findings("subnet-ipv6-prefix"), NODES) == (verdict, "high")
 
 
 @pytest.mark.parametrize(
@@ -81,8 +84,11 @@ def test_every_prefix_of_a_subnet_counts(prefixes: dict[str, Any], verdict: str)
 )
 def test_the_engine_must_know_what_is_used(engine: str | None, families: Any, subnet: str, verdict: str) -> None:
     world = with_profile(networkPolicy=engine, ipFamilies=families).change(NODES, addressPrefix=subnet)
-    assert told(world.findings("nsg-v6"), CLUSTER) == (verdict, "high")
+    assert verdict_and_severity(world.findings("nsg-v6"), CLUSTER) == (verdict, "high")
 
 
 def test_a_subnet_that_was_not_seen_may_use_ipv6() -> None:
-    assert told(with_profile(networkPolicy="azure").refuse(NODES).findings("nsg-v6"), CLUSTER)[0] == "Unknown"
+    assert (
+        verdict_and_severity(with_profile(networkPolicy="azure").refuse(NODES).findings("nsg-v6"), CLUSTER)[0]
+        == "Unknown"
+    )

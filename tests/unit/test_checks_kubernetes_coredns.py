@@ -65,7 +65,7 @@ PLUGINS: list[tuple[str, Verdict, Severity]] = [
 ]
 
 
-def said(text: str, key: str, name: str = "coredns-custom") -> list[tuple[Verdict, Severity]]:
+def findings_in(text: str, key: str, name: str = "coredns-custom") -> list[tuple[Verdict, Severity]]:
     """What is found of one file."""
     one = manifest(ConfigMap, name, "kube-system", data={key: text})
     found = findings("coredns-custom", with_one(one), policy=POLICY)
@@ -76,9 +76,9 @@ def said(text: str, key: str, name: str = "coredns-custom") -> list[tuple[Verdic
 
 @pytest.mark.parametrize(("line", "verdict", "severity"), PLUGINS)
 def test_a_plug_in_is_open_where_it_leads_elsewhere(line: str, verdict: Verdict, severity: Severity) -> None:
-    assert said(f"example.com:53 {{\n{line}\n}}\n", "x.server") == [(verdict, severity)]
-    assert said(f"{line}\n", "x.override") == [(verdict, severity)]
-    assert said(f"(mine) {{\n{line}\n}}\n", "x.server") == [(verdict, severity)]
+    assert findings_in(f"example.com:53 {{\n{line}\n}}\n", "x.server") == [(verdict, severity)]
+    assert findings_in(f"{line}\n", "x.override") == [(verdict, severity)]
+    assert findings_in(f"(mine) {{\n{line}\n}}\n", "x.server") == [(verdict, severity)]
 
 
 NODE_LOCAL = """cluster.local:53 {

@@ -7,7 +7,7 @@ import pytest
 from hermetic.audit.estate.questions import Trouble
 from hermetic.audit.policy import Policy
 from tests.audit_estates import NODE_NETWORK, NODES, SENTINEL, World, ip_configuration, small_cluster
-from tests.routes_and_sentinels import effective, line, sentinel, told
+from tests.routes_and_sentinels import effective, line, sentinel, verdict_and_severity
 
 ACTIONS = ("effective-routes", "nsg-effective")
 NODE = f"{NODE_NETWORK}/networkInterfaces/aks-default-k7x2"
@@ -30,22 +30,22 @@ def test_it_is_no_more_doubtful_than_a_node_of_a_scale_set(check: str) -> None:
 @pytest.mark.parametrize("check", ACTIONS)
 def test_a_sentinel_that_a_lock_of_others_keeps_silent_stays_unknown(check: str) -> None:
     world = sentinel(small_cluster()).refuse(SENTINEL, Trouble.LOCKED, verb="post")
-    assert told(world.findings(check), NODES)[0] == "Unknown"
+    assert verdict_and_severity(world.findings(check), NODES)[0] == "Unknown"
 
 
 @pytest.mark.parametrize("check", ACTIONS)
 def test_a_node_that_the_policy_names_as_a_sentinel_has_to_answer(check: str) -> None:
     found = locked_node(small_cluster()).findings(check, Policy(sentinelNics=(NODE,)))
-    assert told(found, NODES)[0] == "Unknown"
+    assert verdict_and_severity(found, NODES)[0] == "Unknown"
 
 
 @pytest.mark.parametrize("check", ACTIONS)
 @pytest.mark.parametrize("trouble", [Trouble.FORBIDDEN, Trouble.UNAVAILABLE])
 def test_a_node_that_is_silent_for_another_reason_is_unknown(check: str, trouble: Trouble) -> None:
     found = locked_node(small_cluster(), trouble).findings(check)
-    assert told(found, NODES)[0] == "Unknown"
+    assert verdict_and_severity(found, NODES)[0] == "Unknown"
 
 
 def test_a_machine_beside_the_nodes_is_asked_before_them() -> None:
     world = locked_node(effective(OUT))
-    assert told(world.findings("effective-routes"), NODES)[0] == "Fail"
+    assert verdict_and_severity(world.findings("effective-routes"), NODES)[0] == "Fail"

@@ -34,7 +34,14 @@ from tests.audit_estates import (
     small_cluster,
 )
 from tests.outbound_methods import the
-from tests.routes_and_sentinels import FILTERED, FIREWALL_ADDRESS, sentinel, told, with_a_firewall, with_routes
+from tests.routes_and_sentinels import (
+    FILTERED,
+    FIREWALL_ADDRESS,
+    sentinel,
+    verdict_and_severity,
+    with_a_firewall,
+    with_routes,
+)
 
 Change = Callable[[World], object]
 
@@ -86,21 +93,21 @@ def test_a_sealed_cluster_passes() -> None:
 
 def test_no_group_at_either_layer_is_missing() -> None:
     world = without_subnet_rules(small_cluster())
-    assert told(world.findings("nsg-missing"), NODES) == ("Fail", "high")
-    assert told(world.findings("nsg-internet-deny"), NODES) == ("Fail", "high")
+    assert verdict_and_severity(world.findings("nsg-missing"), NODES) == ("Fail", "high")
+    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES) == ("Fail", "high")
 
 
 def test_one_group_at_either_layer_is_enough() -> None:
     world = without_subnet_rules(with_node_rules(small_cluster(), deny_internet(100)))
-    assert told(world.findings("nsg-missing"), NODES)[0] == "Pass"
-    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
+    assert verdict_and_severity(world.findings("nsg-missing"), NODES)[0] == "Pass"
+    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
 
 
 def test_one_interface_without_a_group_decides() -> None:
     world = without_subnet_rules(with_node_rules(small_cluster(), deny_internet(100)))
     bare = {"ipConfigurations": [ip_configuration("10.0.1.5", NODES)], "virtualMachine": {"id": "/subscriptions/x"}}
     world.put(f"{SCALE_SET}/virtualMachines/1/networkInterfaces/gpu", bare)
-    assert told(world.findings("nsg-missing"), NODES)[0] == "Fail"
+    assert verdict_and_severity(world.findings("nsg-missing"), NODES)[0] == "Fail"
 
 
 def with_pod_subnet(world: World) -> World:
@@ -113,7 +120,7 @@ def with_pod_subnet(world: World) -> World:
 
 def test_a_subnet_without_interfaces_is_judged_by_its_own_group() -> None:
     found = with_pod_subnet(small_cluster()).drop(PODS, "networkSecurityGroup").findings("nsg-missing")
-    assert told(found, PODS) == ("Fail", "high")
+    assert verdict_and_severity(found, PODS) == ("Fail", "high")
 
 
 # ---------------------------------------------------------------- nsg-internet-deny, nsg-broad-allow
@@ -122,15 +129,15 @@ def test_a_subnet_without_interfaces_is_judged_by_its_own_group() -> None:
 def test_a_route_of_an_ip_version_that_the_subnet_does_not_have_widens_no_tag() -> None:
     world = with_rules(rule("vnet", 100, "Allow", "VirtualNetwork"), deny_internet(4000))
     with_routes(route("v6", "::/0", "None"), world=world)
-    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
+    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
     world.change(NODES, addressPrefixes=["10.0.1.0/24", "fd00::/64"])
-    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Fail"
+    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Fail"
 
 
 def test_default_rules_alone_do_not_deny() -> None:
     found = with_rules().findings("nsg-internet-deny")
-    assert told(found, NODES) == ("Fail", "high")
-    assert told(with_rules().findings("nsg-broad-allow"), RULES)[0] == "Pass"
+    assert verdict_and_severity(found, NODES) == ("Fail", "high")
+    assert verdict_and_severity(with_rules().findings("nsg-broad-allow"), RULES)[0] == "Pass"
 
 
 def test_a_sealed_layer_under_an_open_one_is_enough() -> None:
@@ -138,36 +145,39 @@ def test_a_sealed_layer_under_an_open_one_is_enough() -> None:
     world.properties(SCALE_SET)["virtualMachineProfile"]["networkProfile"]["networkInterfaceConfigurations"][0][
         "properties"
     ]["networkSecurityGroup"] = {"id": NODE_RULES}
-    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
-    assert told(world.findings("nsg-internet-deny"), PODS)[0] == "Fail"
+    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
+    assert verdict_and_severity(world.findings("nsg-internet-deny"), PODS)[0] == "Fail"
 
 
 def test_a_hole_above_the_deny_is_critical_on_its_group() -> None:
     world = with_rules(rule("web", 100, "Allow", "20.0.0.0/8", destinationPortRange="443"), deny_internet(4000))
-    assert told(world.findings("nsg-broad-allow"), RULES) == ("Fail", "critical")
-    assert told(world.findings("nsg-internet-deny"), NODES) == ("Fail", "high")
+    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES) == ("Fail", "critical")
+    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES) == ("Fail", "high")
     assert "rule web (100) allows 20.0.0.0/8" in the(world.findings("nsg-broad-allow"), RULES).message
 
 
 def test_a_hole_under_a_layer_that_seals_is_medium() -> None:
     world = with_node_rules(small_cluster(), rule("azure", 100, "Allow", "AzureCloud"), deny_internet(4000))
-    assert told(world.findings("nsg-broad-allow"), NODE_RULES) == ("Fail", "medium")
-    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
+    assert verdict_and_severity(world.findings("nsg-broad-allow"), NODE_RULES) == ("Fail", "medium")
+    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
 
 
 def test_a_hole_that_one_combination_lets_out_is_critical() -> None:
     world = with_rules(rule("web", 100, "Allow", "Internet"), deny_internet(4000))
     with_node_rules(world, deny_internet(100))
-    assert told(world.findings("nsg-broad-allow"), RULES) == ("Fail", "critical")  # the scale set's model
+    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES) == (
+        "Fail",
+        "critical",
+    )  # the scale set's model
 
 
 def test_the_networks_tag_is_told_on_the_subnet_only() -> None:
     world = with_rules(rule("vnet", 100, "Allow", "VirtualNetwork"), deny_internet(4000))
-    assert told(world.findings("nsg-internet-deny"), NODES) == ("Fail", "high")
-    assert told(world.findings("nsg-broad-allow"), RULES)[0] == "Pass"
+    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES) == ("Fail", "high")
+    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES)[0] == "Pass"
     assert "widens the tag" in the(world.findings("nsg-internet-deny"), NODES).message
     world.change(ROUTES, routes=[])
-    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
+    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
 
 
 @pytest.mark.parametrize("change", [lambda w: w.refuse(ROUTES), lambda w: w.drop(ROUTES, "routes")])
@@ -176,21 +186,24 @@ def test_a_table_that_was_not_seen_may_widen_the_tag(change: Change) -> None:
     change(world)
     found = the(world.findings("nsg-internet-deny"), NODES)
     assert (found.verdict, ROUTES in found.message) == (Verdict.UNKNOWN, True)
-    assert told(world.findings("nsg-broad-allow"), RULES)[0] == "Pass"
-    assert told(with_rules(deny_internet(100)).refuse(ROUTES).findings("nsg-internet-deny"), NODES)[0] == "Pass"
+    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES)[0] == "Pass"
+    assert (
+        verdict_and_severity(with_rules(deny_internet(100)).refuse(ROUTES).findings("nsg-internet-deny"), NODES)[0]
+        == "Pass"
+    )
     group(world, RULES, rule("web", 90, "Allow", "Internet"), rule("vnet", 100, "Allow", "VirtualNetwork"))
-    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Fail"
+    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Fail"
 
 
 @pytest.mark.parametrize("default", [{}, {"defaultSecurityRules": None}, {"defaultSecurityRules": []}])
 def test_a_group_without_its_default_rules_seals_only_by_a_rule_of_its_own(default: dict[str, Any]) -> None:
     world = small_cluster().put(RULES, {"securityRules": [], **default})
-    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Unknown"
-    assert told(world.findings("nsg-broad-allow"), RULES)[0] == "Pass"
+    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Unknown"
+    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES)[0] == "Pass"
     world.put(RULES, {"securityRules": [rule("web", 100, "Allow", "20.0.0.0/8")], **default})
-    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Fail"
+    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Fail"
     world.put(RULES, {"securityRules": [deny_internet(4000)], **default})
-    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
+    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
 
 
 def test_whether_a_group_without_its_end_seals_a_hole_of_another_is_unknown() -> None:
@@ -199,13 +212,13 @@ def test_whether_a_group_without_its_end_seals_a_hole_of_another_is_unknown() ->
     world.properties(SCALE_SET)["virtualMachineProfile"]["networkProfile"]["networkInterfaceConfigurations"][0][
         "properties"
     ]["networkSecurityGroup"] = {"id": NODE_RULES}
-    assert told(world.findings("nsg-broad-allow"), RULES) == ("Unknown", "critical")
-    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Unknown"
+    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES) == ("Unknown", "critical")
+    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Unknown"
 
 
 def test_a_group_without_a_list_of_rules_is_not_known_to_have_none() -> None:
     world = small_cluster().put(RULES, {"defaultSecurityRules": default_rules()})
-    assert told(world.findings("nsg-broad-allow"), RULES)[0] == "Unknown"
+    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES)[0] == "Unknown"
 
 
 EXPOSED = f"{NETWORK}/applicationSecurityGroups/jump"
@@ -234,7 +247,7 @@ def exposed_machine(world: World) -> World:
 )
 def test_only_a_whole_deny_stands_before_machines_with_public_addresses(narrowed: dict[str, Any], verdict: str) -> None:
     world = exposed_machine(with_rules(rule("no", 90, "Deny", **narrowed), to_group("jump", 100), deny_internet(4000)))
-    assert told(world.findings("nsg-broad-allow"), RULES)[0] == verdict
+    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES)[0] == verdict
 
 
 def test_an_allow_to_machines_with_public_addresses_is_a_hole() -> None:
@@ -246,33 +259,33 @@ def test_an_allow_to_machines_with_public_addresses_is_a_hole() -> None:
 
 def test_it_is_none_without_the_address_or_after_a_deny_of_everything() -> None:
     world = with_rules(to_group("jump", 100), deny_internet(4000))
-    assert told(world.findings("nsg-broad-allow"), RULES)[0] == "Pass"
+    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES)[0] == "Pass"
     world = exposed_machine(with_rules(rule("all", 50, "Deny"), to_group("jump", 100)))
-    assert told(world.findings("nsg-broad-allow"), RULES)[0] == "Pass"
+    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES)[0] == "Pass"
 
 
 def test_members_of_a_group_that_could_not_be_listed_leave_it_open() -> None:
     world = with_rules(to_group("jump", 100), deny_internet(4000))
     world.refuse(SUBSCRIPTION, kind="Microsoft.Network/networkInterfaces")
-    assert told(world.findings("nsg-broad-allow"), RULES)[0] == "Unknown"
+    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES)[0] == "Unknown"
 
 
 def test_groups_that_were_not_seen_are_unknown_where_they_decide() -> None:
     world = small_cluster().refuse(RULES)
-    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Unknown"
-    assert told(world.findings("nsg-broad-allow"), RULES)[0] == "Unknown"
-    assert told(world.findings("nsg-missing"), NODES)[0] == "Pass"
+    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Unknown"
+    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES)[0] == "Unknown"
+    assert verdict_and_severity(world.findings("nsg-missing"), NODES)[0] == "Pass"
 
 
 def test_a_group_that_was_not_seen_cannot_open_what_another_seals() -> None:
     world = with_node_rules(small_cluster()).refuse(NODE_RULES)
-    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
+    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
 
 
 def test_rules_that_are_damaged_are_unknown() -> None:
     world = small_cluster().change(RULES, securityRules=[rule("x", "soon", "Deny", "Internet")])  # type: ignore[arg-type]
-    assert told(world.findings("nsg-internet-deny"), NODES)[0] == "Unknown"
-    assert told(world.findings("nsg-broad-allow"), RULES)[0] == "Unknown"
+    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Unknown"
+    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES)[0] == "Unknown"
 
 
 # ---------------------------------------------------------------- behind the declared firewall
@@ -290,7 +303,7 @@ def test_the_declared_firewall_decides_instead_of_rules(check: str, resource: st
     web = rule("web", 100, "Allow", "Internet", protocol="Tcp", destinationPortRange="443")
     world = behind_the_firewall(sentinel(with_rules(web, deny_internet(4000))))
     world.act(SENTINEL, "effectiveNetworkSecurityGroups", {"value": []})
-    assert told(world.findings(check, FILTERED), resource)[0] == "NotApplicable"
+    assert verdict_and_severity(world.findings(check, FILTERED), resource)[0] == "NotApplicable"
 
 
 @pytest.mark.parametrize(("check", "resource"), [("nsg-internet-deny", NODES), ("nsg-broad-allow", RULES)])
@@ -301,13 +314,13 @@ def test_the_declared_firewall_decides_instead_of_rules(check: str, resource: st
 def test_it_does_not_where_any_default_route_leads_elsewhere(check: str, resource: str, other: dict[str, Any]) -> None:
     world = behind_the_firewall(with_rules(rule("web", 100, "Allow", "Internet"), deny_internet(4000)))
     world.properties(ROUTES)["routes"].append(other)
-    assert told(world.findings(check, FILTERED), resource)[0] == "Fail"
+    assert verdict_and_severity(world.findings(check, FILTERED), resource)[0] == "Fail"
 
 
 def test_a_firewall_that_was_not_seen_decides_nothing() -> None:
     world = behind_the_firewall(with_rules(rule("web", 100, "Allow", "Internet"), deny_internet(4000)))
     world.refuse(f"{NETWORK}/azureFirewalls/wall")
-    assert told(world.findings("nsg-internet-deny", FILTERED), NODES)[0] == "Unknown"
+    assert verdict_and_severity(world.findings("nsg-internet-deny", FILTERED), NODES)[0] == "Unknown"
 
 
 # ---------------------------------------------------------------- nsg-effective
@@ -351,12 +364,12 @@ def effective(*layers: list[dict[str, Any]]) -> World:
     ],
 )
 def test_effective_rules_are_judged_together(layers: list[list[dict[str, Any]]], verdict: str) -> None:
-    assert told(effective(*layers).findings("nsg-effective"), NODES) == (verdict, "high")
+    assert verdict_and_severity(effective(*layers).findings("nsg-effective"), NODES) == (verdict, "high")
 
 
 def test_no_group_at_all_lets_everything_out() -> None:
     world = effective().drop(NODES, "networkSecurityGroup")
-    assert told(world.findings("nsg-effective"), NODES) == ("Fail", "high")
+    assert verdict_and_severity(world.findings("nsg-effective"), NODES) == ("Fail", "high")
 
 
 # ---------------------------------------------------------------- platform tags
@@ -367,30 +380,33 @@ def answered_dns(world: World) -> World:
 
 
 def test_the_platforms_resolver_is_open_without_a_deny_or_a_policy() -> None:
-    assert told(answered_dns(small_cluster()).findings("nsg-platform-dns"), NODES) == ("Fail", "medium")
+    assert verdict_and_severity(answered_dns(small_cluster()).findings("nsg-platform-dns"), NODES) == ("Fail", "medium")
 
 
 def test_a_deny_to_its_tag_or_a_policy_that_blocks_passes() -> None:
     denied = with_rules(rule("dns", 100, "Deny", "AzurePlatformDNS"), deny_internet(4000))
-    assert told(answered_dns(denied).findings("nsg-platform-dns"), NODES)[0] == "Pass"
-    assert told(blocked_by_default(small_cluster()).findings("nsg-platform-dns"), NODES)[0] == "Pass"
+    assert verdict_and_severity(answered_dns(denied).findings("nsg-platform-dns"), NODES)[0] == "Pass"
+    assert verdict_and_severity(blocked_by_default(small_cluster()).findings("nsg-platform-dns"), NODES)[0] == "Pass"
 
 
 def test_a_policy_with_a_wildcard_or_unseen_is_unknown_at_medium() -> None:
     world = blocked_by_default(small_cluster()).put(DOMAINS, {"domains": ["*."]})
-    assert told(world.findings("nsg-platform-dns"), NODES) == ("Unknown", "medium")
+    assert verdict_and_severity(world.findings("nsg-platform-dns"), NODES) == ("Unknown", "medium")
     world = small_cluster().refuse(VNET, verb="post")
-    assert told(world.findings("nsg-platform-dns"), NODES) == ("Unknown", "medium")
+    assert verdict_and_severity(world.findings("nsg-platform-dns"), NODES) == ("Unknown", "medium")
 
 
 def test_a_group_that_may_deny_it_and_was_not_seen_is_unknown() -> None:
-    assert told(answered_dns(small_cluster()).refuse(RULES).findings("nsg-platform-dns"), NODES)[0] == "Unknown"
+    assert (
+        verdict_and_severity(answered_dns(small_cluster()).refuse(RULES).findings("nsg-platform-dns"), NODES)[0]
+        == "Unknown"
+    )
 
 
 def test_the_metadata_service_is_information() -> None:
-    assert told(small_cluster().findings("nsg-platform-imds"), NODES) == ("NotApplicable", "low")
+    assert verdict_and_severity(small_cluster().findings("nsg-platform-imds"), NODES) == ("NotApplicable", "low")
     denied = with_rules(rule("imds", 100, "Deny", "AzurePlatformIMDS"), deny_internet(4000))
-    assert told(denied.findings("nsg-platform-imds"), NODES)[0] == "Pass"
+    assert verdict_and_severity(denied.findings("nsg-platform-imds"), NODES)[0] == "Pass"
 
 
 # ---------------------------------------------------------------- private endpoints, block
@@ -419,19 +435,19 @@ def private_endpoint(world: World, group_id: str = "blob", *, home: str = NETWOR
 )
 def test_rules_apply_to_private_endpoints_only_when_told(expected: str | None, verdict: str) -> None:
     world = private_endpoint(small_cluster()).put(ENDPOINTS, {"privateEndpointNetworkPolicies": expected})
-    assert told(world.findings("nsg-pe-bypass"), ENDPOINTS) == (verdict, "low")
+    assert verdict_and_severity(world.findings("nsg-pe-bypass"), ENDPOINTS) == (verdict, "low")
 
 
 def test_the_endpoint_that_aks_makes_for_its_api_server_is_left_out() -> None:
     world = private_endpoint(small_cluster(), "management", home=NODE_NETWORK, subnet=NODES)
-    assert told(world.findings("nsg-pe-bypass"), CLUSTER)[0] == "Pass"
+    assert verdict_and_severity(world.findings("nsg-pe-bypass"), CLUSTER)[0] == "Pass"
     ours = private_endpoint(small_cluster(), "blob", home=NODE_NETWORK, subnet=NODES)
-    assert told(ours.findings("nsg-pe-bypass"), NODES)[0] == "Fail"
+    assert verdict_and_severity(ours.findings("nsg-pe-bypass"), NODES)[0] == "Fail"
 
 
 def test_endpoints_that_cannot_be_listed_are_unknown() -> None:
     world = small_cluster().refuse(SUBSCRIPTION, Trouble.TRUNCATED, kind="Microsoft.Network/privateEndpoints")
-    assert told(world.findings("nsg-pe-bypass"), CLUSTER)[0] == "Unknown"
+    assert verdict_and_severity(world.findings("nsg-pe-bypass"), CLUSTER)[0] == "Unknown"
 
 
 def block(world: World) -> World:
@@ -440,20 +456,20 @@ def block(world: World) -> World:
 
 
 def test_block_is_judged_by_its_rules() -> None:
-    assert told(small_cluster().findings("nsg-block-type"), CLUSTER)[0] == "NotApplicable"
+    assert verdict_and_severity(small_cluster().findings("nsg-block-type"), CLUSTER)[0] == "NotApplicable"
     sealed = block(with_node_rules(small_cluster(), deny_internet(100)))
-    assert told(sealed.findings("nsg-block-type"), NODE_RULES)[0] == "Pass"
+    assert verdict_and_severity(sealed.findings("nsg-block-type"), NODE_RULES)[0] == "Pass"
     edited = block(with_node_rules(small_cluster()))
-    assert told(edited.findings("nsg-block-type"), NODE_RULES) == ("Fail", "medium")
-    assert told(block(small_cluster()).findings("nsg-block-type"), CLUSTER) == ("Fail", "medium")
+    assert verdict_and_severity(edited.findings("nsg-block-type"), NODE_RULES) == ("Fail", "medium")
+    assert verdict_and_severity(block(small_cluster()).findings("nsg-block-type"), CLUSTER) == ("Fail", "medium")
 
 
 def test_block_is_not_known_to_hold_by_a_group_without_its_default_rules() -> None:
     world = block(with_node_rules(small_cluster())).put(NODE_RULES, {"securityRules": []})
-    assert told(world.findings("nsg-block-type"), NODE_RULES) == ("Unknown", "medium")
+    assert verdict_and_severity(world.findings("nsg-block-type"), NODE_RULES) == ("Unknown", "medium")
 
 
 def test_block_whose_groups_cannot_be_listed_is_unknown() -> None:
     world = block(small_cluster())
     world.refuse(NODE_NETWORK.rpartition("/providers/")[0], kind="Microsoft.Network/networkSecurityGroups")
-    assert told(world.findings("nsg-block-type"), CLUSTER)[0] == "Unknown"
+    assert verdict_and_severity(world.findings("nsg-block-type"), CLUSTER)[0] == "Unknown"

@@ -49,7 +49,9 @@ def part(
     return pod(f"{name}-x2b4c", namespace, labels=labels, ownerReferences=owner, spec={**whole, **spec})
 
 
-def said(check: str, one: Manifest, policy: Policy = POLICY, *, groups: tuple[Manifest, ...] = GROUPS) -> Verdict:
+def verdict_about(
+    check: str, one: Manifest, policy: Policy = POLICY, *, groups: tuple[Manifest, ...] = GROUPS
+) -> Verdict:
     """The one verdict about the sealed cluster with this pod, where Calico and Azure Policy are installed."""
     found = set(verdicts(check, [*sealed_cluster(), *groups, one], policy=policy).values())
     assert len(found) == 1
@@ -96,13 +98,15 @@ DOCUMENTED = [
 class TestDocumentedParts:
     def test_may_do_what_is_documented(self, known: Known) -> None:
         one = known.pod(hostNetwork=known.on_host)
-        assert [said(check, one) for check in (*RIGHTS, "k8s-default-deny-egress", "k8s-image-origin")] == [FINE] * 4
+        assert [verdict_about(check, one) for check in (*RIGHTS, "k8s-default-deny-egress", "k8s-image-origin")] == [
+            FINE
+        ] * 4
 
     def test_by_the_mirror_in_an_allowed_registry_too(self, known: Known) -> None:
         of_microsoft = IMAGES.get(known.namespace, OF_AKS)
         mirrored = of_microsoft.replace("mcr.microsoft.com", f"{REGISTRY}/aks-managed-repository")
         one = known.pod(hostNetwork=known.on_host, image=mirrored)
-        assert [said(check, one) for check in RIGHTS] == [FINE, FINE]
+        assert [verdict_about(check, one) for check in RIGHTS] == [FINE, FINE]
 
     @pytest.mark.parametrize(
         "other", [{"image": f"{REGISTRY}/tools:1"}, {"namespace": "team"}, {"kind": "StatefulSet"}]
@@ -110,10 +114,10 @@ class TestDocumentedParts:
     def test_with_another_image_namespace_or_controller_they_are_judged(
         self, known: Known, other: dict[str, str]
     ) -> None:
-        assert [said(check, known.pod(**other)) for check in RIGHTS] == [OPEN, OPEN]
+        assert [verdict_about(check, known.pod(**other)) for check in RIGHTS] == [OPEN, OPEN]
 
     def test_the_nodes_network_is_for_those_only_that_need_it(self, known: Known) -> None:
-        assert said("k8s-hostnetwork", known.pod()) is (FINE if known.on_host else OPEN)
+        assert verdict_about("k8s-hostnetwork", known.pod()) is (FINE if known.on_host else OPEN)
 
 
 # What a tenant with ClusterRole `edit` in a namespace of his own can write: names, labels, service accounts, images,
@@ -147,7 +151,7 @@ AS_A_TENANT = [
 )
 @pytest.mark.parametrize("check", RIGHTS)
 def test_a_tenant_cannot_look_like_the_platform(check: str, one: Manifest) -> None:
-    assert said(check, one) is OPEN
+    assert verdict_about(check, one) is OPEN
 
 
 @pytest.mark.parametrize(
@@ -166,7 +170,7 @@ def test_a_tenant_cannot_look_like_the_platform(check: str, one: Manifest) -> No
 )
 @pytest.mark.parametrize("check", RIGHTS)
 def test_an_image_that_only_looks_like_microsofts_is_judged(check: str, image: str) -> None:
-    assert said(check, part("DaemonSet", "cilium", image=image, hostNetwork=True)) is OPEN
+    assert verdict_about(check, part("DaemonSet", "cilium", image=image, hostNetwork=True)) is OPEN
 
 
 @pytest.mark.parametrize("sort", ["initContainers", "ephemeralContainers", "containers"])
@@ -174,40 +178,40 @@ def test_an_image_that_only_looks_like_microsofts_is_judged(check: str, image: s
 def test_one_foreign_container_in_a_part_is_enough(check: str, sort: str) -> None:
     one = part("DaemonSet", "cilium", hostNetwork=True)
     one["spec"].setdefault(sort, []).append(container(name="debug", image=f"{REGISTRY}/tools:1"))
-    assert said(check, one) is OPEN
+    assert verdict_about(check, one) is OPEN
 
 
 @pytest.mark.parametrize(
     "name", ["cilium-2", "ama-metrics-node-", "ama-metrics-nodes", "xcilium", "azuresecuritylinuxagent"]
 )
 def test_what_is_not_documented_is_not_known(name: str) -> None:
-    assert said("k8s-privileged", part("DaemonSet", name)) is OPEN
+    assert verdict_about("k8s-privileged", part("DaemonSet", name)) is OPEN
 
 
 def test_an_image_job_is_told_by_its_service_account_and_group() -> None:
-    assert said("k8s-privileged", part("ImageJob", "imagejob-x", account="default")) is OPEN
+    assert verdict_about("k8s-privileged", part("ImageJob", "imagejob-x", account="default")) is OPEN
     forged = part("ImageJob", "imagejob-x", account="eraser-imagejob-pods")
     forged["metadata"]["ownerReferences"][0]["apiVersion"] = "eraser.example/v1"
-    assert said("k8s-privileged", forged) is OPEN
+    assert verdict_about("k8s-privileged", forged) is OPEN
 
 
 def test_a_static_pod_belongs_to_its_own_node() -> None:
     one = part("Node", "cp-0", hostNetwork=True, nodeName="cp-0", image="registry.k8s.io/kube-apiserver:v1.36.0")
     one["metadata"]["name"] = "kube-apiserver-cp-0"
-    assert said("k8s-hostnetwork", one) is FINE
+    assert verdict_about("k8s-hostnetwork", one) is FINE
     one["spec"]["nodeName"] = "aks-gpu-0"
-    assert said("k8s-hostnetwork", one) is OPEN
+    assert verdict_about("k8s-hostnetwork", one) is OPEN
 
 
 class TestThePlatformsNamespaces:
     """Its namespace alone excuses nobody from a policy, and its policies are for its own pods."""
 
     def test_a_pod_of_its_own_image_needs_no_policy(self) -> None:
-        assert said("k8s-default-deny-egress", pod("coredns", "kube-system", spec=_of(OF_AKS))) is FINE
+        assert verdict_about("k8s-default-deny-egress", pod("coredns", "kube-system", spec=_of(OF_AKS))) is FINE
 
     @pytest.mark.parametrize("namespace", ["kube-system", "calico-system", "tigera-operator"])
     def test_a_foreign_one_does(self, namespace: str) -> None:
-        assert said("k8s-default-deny-egress", pod("tool", namespace, spec=_of(f"{REGISTRY}/tool:1"))) is OPEN
+        assert verdict_about("k8s-default-deny-egress", pod("tool", namespace, spec=_of(f"{REGISTRY}/tool:1"))) is OPEN
 
     def test_a_wide_rule_of_the_platform_excuses_no_foreign_pod(self) -> None:
         wide = manifest(
@@ -226,16 +230,16 @@ def _of(image: str) -> Manifest:
 
 def test_images_of_managed_proxies_are_aks_s_and_their_egress_is_judged() -> None:
     gateway = part("Deployment", "aks-istio-ingressgateway-internal-asm-1-24", "aks-istio-ingress")
-    assert said("k8s-image-origin", gateway) is FINE
-    assert said("k8s-default-deny-egress", gateway) is OPEN
-    assert said("k8s-privileged", gateway) is OPEN
+    assert verdict_about("k8s-image-origin", gateway) is FINE
+    assert verdict_about("k8s-default-deny-egress", gateway) is OPEN
+    assert verdict_about("k8s-privileged", gateway) is OPEN
 
 
 @pytest.mark.parametrize("namespace", ["gatekeeper-system", "calico-system", "tigera-operator"])
 @pytest.mark.parametrize("check", ["k8s-default-deny-egress", "k8s-image-origin"])
 def test_a_namespace_that_any_account_could_make_runs_its_own_project_alone(check: str, namespace: str) -> None:
     one = part("Deployment", "gatekeeper-audit", namespace, image="mcr.microsoft.com/azure-cli:2")
-    assert said(check, one) is OPEN
+    assert verdict_about(check, one) is OPEN
 
 
 def test_the_message_names_what_it_has() -> None:
@@ -249,12 +253,14 @@ def test_a_namespace_of_the_platforms_name_is_a_tenants_where_the_platform_runs_
     check: str, known: Known
 ) -> None:
     one = known.pod(hostNetwork=check == "k8s-hostnetwork")
-    assert said(check, one, groups=(OF_GATEKEEPER,)) is OPEN
-    assert said(check, one, groups=(OF_TIGERA,)) is (FINE if check != "k8s-hostnetwork" or known.on_host else OPEN)
+    assert verdict_about(check, one, groups=(OF_GATEKEEPER,)) is OPEN
+    assert verdict_about(check, one, groups=(OF_TIGERA,)) is (
+        FINE if check != "k8s-hostnetwork" or known.on_host else OPEN
+    )
 
 
 def test_azure_policys_namespace_too() -> None:
     one = part("Deployment", "gatekeeper-audit", "gatekeeper-system")
     one["spec"] = {"containers": [container(image="mcr.microsoft.com/oss/v2/open-policy-agent/gatekeeper:v3")]}
-    assert said("k8s-default-deny-egress", one, groups=()) is OPEN
-    assert said("k8s-default-deny-egress", one) is FINE
+    assert verdict_about("k8s-default-deny-egress", one, groups=()) is OPEN
+    assert verdict_about("k8s-default-deny-egress", one) is FINE

@@ -24,7 +24,7 @@ from tests.routes_and_sentinels import (
     FILTERED,
     FIREWALL,
     FIREWALL_ADDRESS,
-    told,
+    verdict_and_severity,
     with_a_firewall,
     with_a_method,
     with_routes,
@@ -79,7 +79,7 @@ def test_a_route_is_judged_by_prefix_and_hop(
     prefix: str, hop: str, address: str, check: str, verdict: str, severity: str
 ) -> None:
     world = with_routes(route("r", prefix, hop, address))
-    assert told(world.findings(check), ROUTES) == (verdict, severity)
+    assert verdict_and_severity(world.findings(check), ROUTES) == (verdict, severity)
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_a_route_is_judged_by_prefix_and_hop(
 )
 def test_a_route_to_the_internet_is_critical_where_something_carries_it(prefix: str, check: str) -> None:
     open_subnet = with_routes(route("r", prefix, "Internet")).change(NODES, defaultOutboundAccess=None)
-    assert told(open_subnet.findings(check), ROUTES) == ("Fail", "critical")
-    assert told(with_a_method(with_routes(route("r", prefix, "Internet"))).findings(check), ROUTES) == (
+    assert verdict_and_severity(open_subnet.findings(check), ROUTES) == ("Fail", "critical")
+    assert verdict_and_severity(with_a_method(with_routes(route("r", prefix, "Internet"))).findings(check), ROUTES) == (
         "Fail",
         "critical",
     )
@@ -96,13 +96,13 @@ def test_a_route_to_the_internet_is_critical_where_something_carries_it(prefix: 
 
 def test_the_api_servers_own_subnet_carries_nothing() -> None:
     world = with_routes(route("r", "0.0.0.0/0", "Internet")).change(API_SERVER, defaultOutboundAccess=None)
-    assert told(world.findings("route-default-internet"), ROUTES) == ("Fail", "medium")
+    assert verdict_and_severity(world.findings("route-default-internet"), ROUTES) == ("Fail", "medium")
 
 
 def test_a_method_that_may_be_hidden_counts_as_one() -> None:
     world = with_routes(route("r", "0.0.0.0/0", "Internet"))
     world.refuse(SUBSCRIPTION, kind="Microsoft.Network/natGateways")
-    assert told(world.findings("route-default-internet"), ROUTES) == ("Fail", "critical")
+    assert verdict_and_severity(world.findings("route-default-internet"), ROUTES) == ("Fail", "critical")
 
 
 def test_what_the_network_and_its_peers_use_for_themselves_is_not_public() -> None:
@@ -110,10 +110,10 @@ def test_what_the_network_and_its_peers_use_for_themselves_is_not_public() -> No
         route("own", "20.1.0.0/16", "VirtualAppliance"), route("far", "21.1.0.0/16", "VirtualAppliance")
     )
     world.change(VNET, addressSpace={"addressPrefixes": ["10.0.0.0/16", "20.1.0.0/16"]})
-    assert told(world.findings("route-split-default"), ROUTES) == ("Fail", "high")
+    assert verdict_and_severity(world.findings("route-split-default"), ROUTES) == ("Fail", "high")
     peering = {"remoteVirtualNetwork": {"id": f"{VNET}2"}, "remoteAddressSpace": {"addressPrefixes": ["21.0.0.0/8"]}}
     world.put(f"{VNET}/virtualNetworkPeerings/p", peering)
-    assert told(world.findings("route-split-default"), ROUTES)[0] == "Pass"
+    assert verdict_and_severity(world.findings("route-split-default"), ROUTES)[0] == "Pass"
 
 
 def test_the_path_names_every_subnet_behind_the_table() -> None:
@@ -127,13 +127,13 @@ def test_the_path_names_every_subnet_behind_the_table() -> None:
 
 @pytest.mark.parametrize("check", ["route-default-internet", "route-default-appliance", "route-split-default"])
 def test_a_table_that_was_not_seen_is_unknown(check: str) -> None:
-    assert told(small_cluster().refuse(ROUTES).findings(check), ROUTES)[0] == "Unknown"
+    assert verdict_and_severity(small_cluster().refuse(ROUTES).findings(check), ROUTES)[0] == "Unknown"
 
 
 @pytest.mark.parametrize("check", ["route-default-internet", "route-default-appliance", "route-split-default"])
 def test_a_subnet_without_a_table_has_no_route_to_judge(check: str) -> None:
     found = small_cluster().drop(NODES, "routeTable").findings(check)
-    assert told(found, NODES)[0] == "NotApplicable"
+    assert verdict_and_severity(found, NODES)[0] == "NotApplicable"
 
 
 # ---------------------------------------------------------------- the declared firewall
@@ -141,9 +141,9 @@ def test_a_subnet_without_a_table_has_no_route_to_judge(check: str) -> None:
 
 def test_the_default_route_to_the_declared_firewall_passes() -> None:
     world = with_a_firewall(with_routes(route("v4", "0.0.0.0/0", "VirtualAppliance", FIREWALL_ADDRESS), NOWHERE[1]))
-    assert told(world.findings("route-default-appliance", FILTERED), ROUTES)[0] == "Pass"
-    assert told(world.findings("route-table-missing", FILTERED), ROUTES)[0] == "Pass"
-    assert told(world.findings("route-default-appliance"), ROUTES) == ("Fail", "critical")
+    assert verdict_and_severity(world.findings("route-default-appliance", FILTERED), ROUTES)[0] == "Pass"
+    assert verdict_and_severity(world.findings("route-table-missing", FILTERED), ROUTES)[0] == "Pass"
+    assert verdict_and_severity(world.findings("route-default-appliance"), ROUTES) == ("Fail", "critical")
 
 
 @pytest.mark.parametrize(
@@ -158,12 +158,12 @@ def test_the_default_route_to_the_declared_firewall_passes() -> None:
 )
 def test_nothing_else_passes_beside_it(prefix: str, hop: str, address: str, check: str) -> None:
     world = with_a_firewall(with_routes(route("r", prefix, hop, address)))
-    assert told(world.findings(check, FILTERED), ROUTES)[0] == "Fail"
+    assert verdict_and_severity(world.findings(check, FILTERED), ROUTES)[0] == "Fail"
 
 
 def test_a_firewall_that_was_not_seen_may_be_where_the_route_leads() -> None:
     world = with_routes(route("v4", "0.0.0.0/0", "VirtualAppliance", FIREWALL_ADDRESS)).refuse(FIREWALL)
-    assert told(world.findings("route-default-appliance", FILTERED), ROUTES)[0] == "Unknown"
+    assert verdict_and_severity(world.findings("route-default-appliance", FILTERED), ROUTES)[0] == "Unknown"
 
 
 # ---------------------------------------------------------------- learned routes, missing tables
@@ -194,18 +194,18 @@ def route_server(world: World) -> World:
 @pytest.mark.parametrize("something", [gateway, remote_gateway, hub, route_server])
 def test_propagation_fails_where_something_can_be_learned(something: Any) -> None:
     world = something(small_cluster().change(ROUTES, disableBgpRoutePropagation=None))
-    assert told(world.findings("route-bgp-propagation"), ROUTES) == ("Fail", "high")
+    assert verdict_and_severity(world.findings("route-bgp-propagation"), ROUTES) == ("Fail", "high")
 
 
 def test_a_subnet_without_a_table_learns_too() -> None:
     world = gateway(small_cluster().drop(NODES, "routeTable"))
-    assert told(world.findings("route-bgp-propagation"), NODES) == ("Fail", "high")
+    assert verdict_and_severity(world.findings("route-bgp-propagation"), NODES) == ("Fail", "high")
 
 
 def test_propagation_passes_where_it_is_off_or_nothing_is_in_reach() -> None:
-    assert told(gateway(small_cluster()).findings("route-bgp-propagation"), ROUTES)[0] == "Pass"
+    assert verdict_and_severity(gateway(small_cluster()).findings("route-bgp-propagation"), ROUTES)[0] == "Pass"
     world = small_cluster().change(ROUTES, disableBgpRoutePropagation=False)
-    assert told(world.findings("route-bgp-propagation"), ROUTES)[0] == "Pass"
+    assert verdict_and_severity(world.findings("route-bgp-propagation"), ROUTES)[0] == "Pass"
 
 
 @pytest.mark.parametrize(
@@ -213,25 +213,25 @@ def test_propagation_passes_where_it_is_off_or_nothing_is_in_reach() -> None:
 )
 def test_without_sight_of_gateways_propagation_is_unknown(target: str, kind: str) -> None:
     world = small_cluster().change(ROUTES, disableBgpRoutePropagation=False).refuse(target, kind=kind)
-    assert told(world.findings("route-bgp-propagation"), ROUTES)[0] == "Unknown"
+    assert verdict_and_severity(world.findings("route-bgp-propagation"), ROUTES)[0] == "Unknown"
 
 
 @pytest.mark.parametrize("check", ["route-default-internet", "route-split-default", "route-table-missing"])
 def test_a_table_without_a_list_of_routes_is_not_known_to_have_none(check: str) -> None:
-    assert told(small_cluster().drop(ROUTES, "routes").findings(check), ROUTES)[0] == "Unknown"
+    assert verdict_and_severity(small_cluster().drop(ROUTES, "routes").findings(check), ROUTES)[0] == "Unknown"
 
 
 def test_a_missing_table_is_told_low_on_the_subnet() -> None:
     found = small_cluster().drop(NODES, "routeTable").findings("route-table-missing")
-    assert told(found, NODES) == ("Fail", "low")
+    assert verdict_and_severity(found, NODES) == ("Fail", "low")
 
 
 def test_a_table_without_a_route_to_nowhere_is_told_on_the_table() -> None:
-    assert told(with_routes().findings("route-table-missing"), ROUTES) == ("Fail", "low")
+    assert verdict_and_severity(with_routes().findings("route-table-missing"), ROUTES) == ("Fail", "low")
 
 
 def test_ipv6_needs_its_route_where_a_subnet_has_a_prefix() -> None:
     world = with_routes(NOWHERE[0])
-    assert told(world.findings("route-table-missing"), ROUTES)[0] == "Pass"
+    assert verdict_and_severity(world.findings("route-table-missing"), ROUTES)[0] == "Pass"
     world.change(NODES, addressPrefixes=["10.0.1.0/24", "fd00::/64"])
-    assert told(world.findings("route-table-missing"), ROUTES)[0] == "Fail"
+    assert verdict_and_severity(world.findings("route-table-missing"), ROUTES)[0] == "Fail"

@@ -28,7 +28,7 @@ from tests.routes_and_sentinels import (
     effective,
     line,
     sentinel,
-    told,
+    verdict_and_severity,
     with_a_firewall,
     with_a_method,
 )
@@ -61,20 +61,20 @@ EFFECTIVE = [
 
 @pytest.mark.parametrize(("shown", "verdict", "severity"), EFFECTIVE)
 def test_effective_routes_are_judged_by_hop(shown: dict[str, Any], verdict: str, severity: str) -> None:
-    assert told(effective(shown).findings("effective-routes"), NODES) == (verdict, severity)
+    assert verdict_and_severity(effective(shown).findings("effective-routes"), NODES) == (verdict, severity)
 
 
 def test_azures_own_route_to_the_internet_fails_where_something_carries_it() -> None:
     shown = line("0.0.0.0/0", "Internet")
     world = effective(shown, world=with_a_method(small_cluster()))
-    assert told(world.findings("effective-routes"), NODES) == ("Fail", "critical")
+    assert verdict_and_severity(world.findings("effective-routes"), NODES) == ("Fail", "critical")
     world = effective(shown, world=small_cluster().change(NODES, defaultOutboundAccess=None))
-    assert told(world.findings("effective-routes"), NODES) == ("Fail", "critical")
+    assert verdict_and_severity(world.findings("effective-routes"), NODES) == ("Fail", "critical")
 
 
 def test_azures_own_route_passes_only_where_every_method_could_be_seen() -> None:
     world = effective(line("0.0.0.0/0", "Internet")).refuse(SUBSCRIPTION, kind="Microsoft.Network/natGateways")
-    assert told(world.findings("effective-routes"), NODES)[0] == "Unknown"
+    assert verdict_and_severity(world.findings("effective-routes"), NODES)[0] == "Unknown"
 
 
 STORAGE = {"service": "Microsoft.Storage", "locations": ["westeurope"]}
@@ -90,27 +90,27 @@ def test_a_service_endpoint_route_is_as_bad_as_what_it_reaches(resources: list[s
     if resources is not None:
         held = {"serviceEndpointPolicyDefinitions": [{"name": "d", "properties": {"serviceResources": resources}}]}
         world.put(SERVICE_POLICY, held).change(NODES, serviceEndpointPolicies=[{"id": SERVICE_POLICY}])
-    assert told(world.findings("effective-routes"), NODES) == ("Fail", severity)
+    assert verdict_and_severity(world.findings("effective-routes"), NODES) == ("Fail", severity)
 
 
 def test_a_service_endpoint_route_of_another_service_is_as_bad_as_its_endpoint() -> None:
     world = effective(line("20.60.0.0/16", "VirtualNetworkServiceEndpoint"))
     world.change(NODES, serviceEndpoints=[{"service": "Microsoft.KeyVault"}])
-    assert told(world.findings("effective-routes"), NODES) == ("Fail", "high")
+    assert verdict_and_severity(world.findings("effective-routes"), NODES) == ("Fail", "high")
 
 
 def test_the_declared_firewall_passes_in_effective_routes_and_next_hops() -> None:
     world = with_a_firewall(effective(line("0.0.0.0/0", "VirtualAppliance", "User", address=FIREWALL_ADDRESS)))
     world.act(WATCHER, "nextHop", {"nextHopType": "VirtualAppliance", "nextHopIpAddress": FIREWALL_ADDRESS})
     for check in ("effective-routes", "nexthop-spotcheck"):
-        assert told(world.findings(check, FILTERED), NODES)[0] == "Pass"
-        assert told(world.findings(check), NODES)[0] == "Fail"
+        assert verdict_and_severity(world.findings(check, FILTERED), NODES)[0] == "Pass"
+        assert verdict_and_severity(world.findings(check), NODES)[0] == "Fail"
 
 
 @pytest.mark.parametrize("value", [{"value": []}, {}])
 def test_a_machine_without_any_effective_route_cannot_be(value: dict[str, Any]) -> None:
     world = sentinel(small_cluster()).act(SENTINEL, "effectiveRouteTable", value)
-    assert told(world.findings("effective-routes"), NODES)[0] == "Unknown"
+    assert verdict_and_severity(world.findings("effective-routes"), NODES)[0] == "Unknown"
 
 
 NEXT_HOPS = [
@@ -130,13 +130,13 @@ NEXT_HOPS = [
 @pytest.mark.parametrize(("answer", "verdict", "severity"), NEXT_HOPS)
 def test_the_next_hop_is_judged(answer: dict[str, Any], verdict: str, severity: str) -> None:
     world = sentinel(small_cluster()).act(WATCHER, "nextHop", answer)
-    assert told(world.findings("nexthop-spotcheck"), NODES) == (verdict, severity)
+    assert verdict_and_severity(world.findings("nexthop-spotcheck"), NODES) == (verdict, severity)
 
 
 def test_the_next_hop_to_the_internet_fails_where_something_carries_it() -> None:
     world = sentinel(with_a_method(small_cluster()))
     world.act(WATCHER, "nextHop", {"nextHopType": "Internet", "routeTableId": "System Route"})
-    assert told(world.findings("nexthop-spotcheck"), NODES) == ("Fail", "high")
+    assert verdict_and_severity(world.findings("nexthop-spotcheck"), NODES) == ("Fail", "high")
 
 
 def test_the_remedy_of_a_next_hop_names_the_machine_that_was_asked_about() -> None:
@@ -149,20 +149,20 @@ def test_the_remedy_of_a_next_hop_names_the_machine_that_was_asked_about() -> No
 
 def test_without_a_watcher_in_the_region_the_next_hop_does_not_apply() -> None:
     world = sentinel(small_cluster()).put(WATCHER, {}, location="northeurope")
-    assert told(world.findings("nexthop-spotcheck"), NODES)[0] == "NotApplicable"
+    assert verdict_and_severity(world.findings("nexthop-spotcheck"), NODES)[0] == "NotApplicable"
 
 
 @pytest.mark.parametrize("check", ["effective-routes", "nexthop-spotcheck", "nsg-effective"])
 def test_a_sentinel_that_is_there_and_does_not_answer_is_unknown(check: str) -> None:
     world = sentinel(small_cluster()).refuse(SENTINEL, Trouble.REFUSED, verb="post").refuse(WATCHER, verb="post")
-    assert told(world.findings(check), NODES)[0] == "Unknown"
+    assert verdict_and_severity(world.findings(check), NODES)[0] == "Unknown"
 
 
 @pytest.mark.parametrize("check", ["effective-routes", "nexthop-spotcheck", "nsg-effective"])
 def test_no_sentinel_does_not_apply_and_an_unread_list_is_unknown(check: str) -> None:
-    assert told(small_cluster().findings(check), NODES)[0] == "NotApplicable"
+    assert verdict_and_severity(small_cluster().findings(check), NODES)[0] == "NotApplicable"
     world = small_cluster().refuse(SUBSCRIPTION, kind="Microsoft.Network/networkInterfaces")
-    assert told(world.findings(check), NODES)[0] == "Unknown"
+    assert verdict_and_severity(world.findings(check), NODES)[0] == "Unknown"
 
 
 @pytest.mark.parametrize("missing", ["virtualMachine", "privateEndpoint"])
@@ -172,20 +172,20 @@ def test_only_a_machine_that_stands_alone_is_a_sentinel(missing: str) -> None:
         world.drop(SENTINEL, "virtualMachine")
     else:
         world.change(SENTINEL, privateEndpoint={"id": "/subscriptions/x"})
-    assert told(world.findings("effective-routes"), NODES)[0] == "NotApplicable"
+    assert verdict_and_severity(world.findings("effective-routes"), NODES)[0] == "NotApplicable"
 
 
 def test_a_sentinel_of_the_policy_that_was_not_seen_is_unknown() -> None:
     policy = Policy(sentinel_nics=(SENTINEL,))
     found = small_cluster().findings("effective-routes", policy)
-    assert told(found, SENTINEL)[0] == "Unknown"
+    assert verdict_and_severity(found, SENTINEL)[0] == "Unknown"
 
 
 def test_each_subnet_has_its_own_sentinel() -> None:
     world = effective(line("0.0.0.0/0", "VirtualAppliance", "User"))
     found = world.findings("effective-routes")
-    assert told(found, NODES)[0] == "Fail"
-    assert told(found, API_SERVER)[0] == "NotApplicable"
+    assert verdict_and_severity(found, NODES)[0] == "Fail"
+    assert verdict_and_severity(found, API_SERVER)[0] == "NotApplicable"
 
 
 # ---------------------------------------------------------------- routing appliances
@@ -196,15 +196,15 @@ APPLIANCE = f"{NETWORK}/virtualNetworkAppliances/a"
 
 def test_a_routing_appliance_in_reach_is_told() -> None:
     world = small_cluster().put(APPLIANCE, {"subnet": {"id": f"{VNET}/subnets/a"}})
-    assert told(world.findings("vnra"), APPLIANCE) == ("Fail", "medium")
+    assert verdict_and_severity(world.findings("vnra"), APPLIANCE) == ("Fail", "medium")
 
 
 def test_one_that_is_out_of_reach_passes_and_one_without_a_place_is_unknown() -> None:
     world = small_cluster().put(APPLIANCE, {"subnet": {"id": f"{VNET}9/subnets/a"}})
-    assert told(world.findings("vnra"), APPLIANCE)[0] == "Pass"
-    assert told(small_cluster().put(APPLIANCE, {}).findings("vnra"), APPLIANCE)[0] == "Unknown"
+    assert verdict_and_severity(world.findings("vnra"), APPLIANCE)[0] == "Pass"
+    assert verdict_and_severity(small_cluster().put(APPLIANCE, {}).findings("vnra"), APPLIANCE)[0] == "Unknown"
 
 
 def test_appliances_that_cannot_be_listed_are_unknown() -> None:
     world = small_cluster().refuse(SUBSCRIPTION, kind="Microsoft.Network/virtualNetworkAppliances")
-    assert told(world.findings("vnra"), CLUSTER)[0] == "Unknown"
+    assert verdict_and_severity(world.findings("vnra"), CLUSTER)[0] == "Unknown"

@@ -70,8 +70,8 @@ def test_an_attestation_that_counts_ends_with_0_and_says_what_it_says(folder: Pa
     ran = verify(folder, file, "--cluster", CLUSTER, "--report", str(folder / "report.json"))
     assert (ran.code, ran.err) == (0, "")
     assert "authentic, and valid until" in ran.out.splitlines()[0]
-    for said in ("verdict    Pass", "1 Pass", CLUSTER, KEY.public.keyid, "number 1, the first one", "that was given"):
-        assert said in ran.out
+    for words in ("verdict    Pass", "1 Pass", CLUSTER, KEY.public.keyid, "number 1, the first one", "that was given"):
+        assert words in ran.out
 
 
 def test_what_was_not_compared_is_said(folder: Path) -> None:

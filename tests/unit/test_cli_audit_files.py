@@ -134,7 +134,7 @@ def test_filtered_without_a_firewall_is_2(tmp_path: Path) -> None:
 @pytest.mark.parametrize("field", AN_EXCEPTION)
 def test_an_exception_without_one_of_its_five_fields_is_2(field: str, tmp_path: Path) -> None:
     for value in ({}, {field: ""}):
-        one = {name: said for name, said in AN_EXCEPTION.items() if name != field} | value
+        one = {name: content for name, content in AN_EXCEPTION.items() if name != field} | value
         file = written(tmp_path, {"exceptions": [AN_EXCEPTION, one]})
         refused(hermetic("audit", "--azure", "x", "--exceptions", file), f"`exceptions.1.{field}`")
 

@@ -162,10 +162,10 @@ def test_evidence_of_another_cluster_is_not_followed(
     first = tmp_path / "first.yaml"
     signed(arm, keys, first, "--snapshot", snapshot)
     other = arm.estate.cluster + "-2"
-    said = ("--sign", keys / "ours.key", "--attestation", tmp_path / "b.yaml", "--previous", first)
+    options = ("--sign", keys / "ours.key", "--attestation", tmp_path / "b.yaml", "--previous", first)
     before = len(arm.requests)
     with environment(**environment_for(arm)):
-        ran = hermetic("audit", "--azure", other, "--arm-endpoint", arm.url, *said)
+        ran = hermetic("audit", "--azure", other, "--arm-endpoint", arm.url, *options)
     refused(arm, ran, before, f"--previous is about {arm.estate.cluster}, not {other}")
     assert not (tmp_path / "b.yaml").exists()
 

@@ -41,14 +41,14 @@ def test_what_is_missing_is_named_where_it_is_missing_and_is_what_the_audit_then
     with a_stand_in() as arm:
         arm.estate.deny(arm.estate.site.vnet.partition("/providers/")[0], SUBNETS)
         code, access = checked(arm)
-        told = audit(arm, "--check-access")
+        ran = audit(arm, "--check-access")
         after = audit(arm, "-o", "json")
     network = arm.estate.site.vnet.partition("/providers/")[0]
-    assert code == told.code == 3
+    assert code == ran.code == 3
     assert by_scope(access, network)["missing"] == [SUBNETS]
     assert by_scope(access, arm.estate.site.node_group)["missing"] == []
-    assert f"    {SUBNETS}" in told.out.splitlines()
-    assert "docs/audit-role.json" in told.out
+    assert f"    {SUBNETS}" in ran.out.splitlines()
+    assert "docs/audit-role.json" in ran.out
     assert any(SUBNETS in one["message"] for one in json.loads(after.out)["findings"])
 
 

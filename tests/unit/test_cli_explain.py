@@ -60,8 +60,8 @@ def test_every_check_is_explained_with_why_reads_remedy_and_source(check: Check)
     page, ran = check.page, hermetic("explain", check.page.id)
     assert ran.out.startswith(f"{page.id} (check)\n")
     words = " ".join(ran.out.split())
-    for told in (page.title, page.why, *page.reads, page.remedy, page.source, page.severity.value, *check.needs):
-        assert " ".join(told.split()) in words
+    for text in (page.title, page.why, *page.reads, page.remedy, page.source, page.severity.value, *check.needs):
+        assert " ".join(text.split()) in words
 
 
 def test_commands_of_a_remedy_are_never_wrapped() -> None:

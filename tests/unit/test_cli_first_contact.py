@@ -40,7 +40,7 @@ def plug_in(*command: str) -> dict[str, Any]:
     return {"exec": {"apiVersion": version, "command": command[0], "args": list(command[1:])}}
 
 
-def told(ran: Ran, code: int, error: str, fix: str) -> None:
+def ended(ran: Ran, code: int, error: str, fix: str) -> None:
     """This exit code, and nothing on standard error but one error and its fix."""
     assert (ran.code, ran.out) == (code, "")
     one, two = ran.err.splitlines()
@@ -57,33 +57,33 @@ def test_a_missing_kubelogin_is_named(tmp_path: Path) -> None:
         kubeconfig(tmp_path, plug_in("kubelogin", "get-token")),
         environ={"PATH": str(tmp_path)},
     )
-    told(ran, 4, "from the program 'kubelogin', which is not installed here", "az aks install-cli")
+    ended(ran, 4, "from the program 'kubelogin', which is not installed here", "az aks install-cli")
 
 
 def test_what_a_failing_plug_in_says_is_told_once(tmp_path: Path) -> None:
     says = "import sys; sys.exit('AADSTS70043: the refresh token has expired')"
     ran = hermetic_process("status", "--kubeconfig", kubeconfig(tmp_path, plug_in(sys.executable, "-c", says)))
-    told(ran, 4, "gave no login: exit code 1 AADSTS70043: the refresh token has expired", "az login")
+    ended(ran, 4, "gave no login: exit code 1 AADSTS70043: the refresh token has expired", "az login")
 
 
 def test_a_context_that_is_not_there_lists_those_that_are(tmp_path: Path) -> None:
     ran = hermetic("status", "--kubeconfig", kubeconfig(tmp_path, {"token": "t"}), "--context", "prodution")
-    told(ran, 2, "has no context 'prodution'; did you mean 'production'?", "one of: here, production")
+    ended(ran, 2, "has no context 'prodution'; did you mean 'production'?", "one of: here, production")
 
 
 def test_a_name_that_is_not_known_here_is_told_with_where_it_is(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path, {"token": "t"}, "https://aks.privatelink.westeurope.azmk8s.invalid")
-    told(hermetic("status", "--kubeconfig", path), 4, "azmk8s.invalid is not known here", "inside its virtual network")
+    ended(hermetic("status", "--kubeconfig", path), 4, "azmk8s.invalid is not known here", "inside its virtual network")
 
 
 def test_a_namespace_that_cannot_be_is_bad_input() -> None:
-    told(hermetic("status", "-n", "Bad_NS"), 2, "'Bad_NS' cannot be the name of a namespace", "get namespaces")
+    ended(hermetic("status", "-n", "Bad_NS"), 2, "'Bad_NS' cannot be the name of a namespace", "get namespaces")
 
 
 def test_a_key_with_a_bad_date_is_not_a_missing_file(tmp_path: Path) -> None:
     (tmp_path / "good.pub").write_text("")
     ran = hermetic("attest", "verify", tmp_path / "a.yaml", "--public-key", f"{tmp_path}/good.pub@tomorrow")
-    told(ran, 2, "'tomorrow' is not a moment in UTC", "good.pub@2026-12-31T23:59:59Z")
+    ended(ran, 2, "'tomorrow' is not a moment in UTC", "good.pub@2026-12-31T23:59:59Z")
 
 
 @pytest.mark.parametrize("command", ["render", "images", "validate"])
@@ -95,22 +95,22 @@ def test_a_file_needs_no_option_before_its_name(tmp_path: Path, command: str) ->
 
 
 def test_an_option_without_its_value_is_told_with_the_help_of_its_command() -> None:
-    told(hermetic("audit", "--azure"), 2, "'--azure' requires an argument", "'hermetic audit --help'")
+    ended(hermetic("audit", "--azure"), 2, "'--azure' requires an argument", "'hermetic audit --help'")
 
 
 def test_a_name_of_a_cluster_is_told_with_the_command_that_prints_its_id() -> None:
-    told(hermetic("audit", "--azure", "aks-gpu"), 2, "'aks-gpu' is not the ARM id of a cluster", "az aks show")
+    ended(hermetic("audit", "--azure", "aks-gpu"), 2, "'aks-gpu' is not the ARM id of a cluster", "az aks show")
 
 
 def test_a_tab_is_named() -> None:
     manifest = "apiVersion: hermetic.dev/v1alpha1\nkind: ModelDeployment\nmetadata:\n\tname: x\n"
     ran = hermetic("validate", "-f", "-", stdin=manifest)
-    told(ran, 2, "HRM-API-002: standard input:4:1: is not YAML: is indented with a tab", "correct the file there")
+    ended(ran, 2, "HRM-API-002: standard input:4:1: is not YAML: is indented with a tab", "correct the file there")
 
 
 def test_a_file_of_another_kind_is_told_with_what_a_folder_does(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
-    told(hermetic("validate", tmp_path / "a.yaml"), 2, "kind: ConfigMap: must be one of", "skipped in a folder")
+    ended(hermetic("validate", tmp_path / "a.yaml"), 2, "kind: ConfigMap: must be one of", "skipped in a folder")
 
 
 # ------------------------------------------------------------------ did you mean
@@ -121,16 +121,16 @@ def test_a_file_of_another_kind_is_told_with_what_a_folder_does(tmp_path: Path) 
     [("help", "--help"), ("version", "--version"), ("get", "status"), ("statsu", "status"), ("lint", "validate")],
 )
 def test_a_command_of_another_name_is_told_with_the_one_that_was_meant(typed: str, meant: str) -> None:
-    told(hermetic(typed), 2, f"there is no command '{typed}'; did you mean 'hermetic {meant}'?", "--help")
+    ended(hermetic(typed), 2, f"there is no command '{typed}'; did you mean 'hermetic {meant}'?", "--help")
 
 
 def test_a_mistyped_kind_is_told_with_the_one_that_was_meant() -> None:
     ran = hermetic("validate", "-f", "-", stdin=yaml.safe_dump({**a_baked_model(), "kind": "ModelDeploymnt"}))
-    told(ran, 2, "did you mean 'ModelDeployment'?", "write `ModelDeployment` for `ModelDeploymnt`")
+    ended(ran, 2, "did you mean 'ModelDeployment'?", "write `ModelDeployment` for `ModelDeploymnt`")
 
 
 def test_a_field_is_explained_elsewhere() -> None:
-    told(hermetic("explain", "spec.replicas"), 2, "'spec.replicas'", "kubectl explain modeldeployment.spec.replicas")
+    ended(hermetic("explain", "spec.replicas"), 2, "'spec.replicas'", "kubectl explain modeldeployment.spec.replicas")
 
 
 @pytest.mark.parametrize(

@@ -108,8 +108,8 @@ def test_a_folder_of_a_model_is_read_and_its_facts_can_be_written_into_the_manif
     folder = model_folder(tmp_path, LLAMA_8B, {"model.safetensors": {"a": ("BF16", 4096)}})
     shown = hermetic("plan", "--model", folder, "--show-facts")
     assert shown.code == 0
-    said = yaml.safe_load(shown.out)["facts"]
-    by_manifest = plan(changed(a_share_model(), {"spec.weights.facts": said}), "-o", "json")
+    facts = yaml.safe_load(shown.out)["facts"]
+    by_manifest = plan(changed(a_share_model(), {"spec.weights.facts": facts}), "-o", "json")
     by_folder = plan(a_share_model(), "--model", folder, "-o", "json")
     assert by_manifest.code == by_folder.code == 0
     assert by_manifest.out == by_folder.out

@@ -90,8 +90,8 @@ def test_every_problem_of_every_document_and_file_is_listed_in_reading_order(tmp
         f"b.yaml:{line_of(last, '--- [') + 1}:1: is not YAML: ",
     ]
     assert len(blamed) == len(expected)
-    for told, beginning in zip(blamed, expected, strict=True):
-        assert told.startswith(beginning)
+    for fault, beginning in zip(blamed, expected, strict=True):
+        assert fault.startswith(beginning)
 
 
 def test_every_broken_rule_of_one_object_is_told_with_what_was_typed() -> None:

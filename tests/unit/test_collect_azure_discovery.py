@@ -168,7 +168,7 @@ async def test_a_result_that_is_not_whole_leaves_the_list_to_arm(action: Any) ->
             assert sorted(ids(answer)) == sorted(names)
             assert answer.problem is None
             assert all(body.evidence[0].request.startswith("GET ") for body in answer.bodies)
-            assert any("ARM alone" in sentence for sentence in bench.told.sentences)
+            assert any("ARM alone" in sentence for sentence in bench.progress.sentences)
 
 
 def _hidden(subscription: str) -> Fault:

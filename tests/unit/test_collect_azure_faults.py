@@ -122,7 +122,7 @@ def test_the_estate_passes_when_nothing_is_wrong(clean: Seen) -> None:
 
 def test_every_target_is_asked_in_an_audit(clean: Seen) -> None:
     for name, path in TARGETS.items():
-        assert any(re.search(path, request, re.IGNORECASE) for request in clean.told.requests), name
+        assert any(re.search(path, request, re.IGNORECASE) for request in clean.progress.requests), name
 
 
 @pytest.mark.parametrize(("target", "fault"), _pairs(REFUSING))

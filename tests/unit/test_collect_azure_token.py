@@ -73,7 +73,7 @@ async def test_a_token_that_dies_midway_leaves_what_came_after_it_unknown() -> N
             verdicts.append(seen.overall)
             # those that were already on the way, and no retry storm
             assert len(arm.requests) <= good + 8
-            assert seen.told.waited == []
+            assert seen.progress.waited == []
         # The last answers may bear on findings of medium severity alone.
         assert set(verdicts[: len(verdicts) * 3 // 4]) == {Verdict.UNKNOWN}
 
@@ -330,6 +330,6 @@ async def test_the_token_is_in_no_log_no_error_no_progress_and_no_snapshot(
         text = to_json(Snapshot(ESTATE.cluster, ("azure",), START, START, "0", one.answers))
         (tmp_path / "snapshot.json").write_text(text)
         assert arm.token not in text
-        assert arm.token not in repr((one.findings, one.told, one.answers))
+        assert arm.token not in repr((one.findings, one.progress, one.answers))
     assert arm.token not in caplog.text
     assert arm.token not in repr(GivenToken(arm.token).__class__(arm.token))

@@ -70,8 +70,8 @@ def test_no_flag_names_code_in_a_part_of_the_configuration(argument: str, versio
 @pytest.mark.parametrize("value", ["weights/x.py", "./weights/x.py", "tmp/x.py", "home/hermetic/.cache/x.py"])
 def test_a_path_that_starts_nowhere_is_judged_as_one_from_the_root(value: str):
     allowed = {"engine": "vllm", "arguments": ["--profiler-config"], "namespaces": ["*"]}
-    said = verdict_of(vllm_spec(f"--profiler-config={value}"), engineSettings=[allowed])
-    assert "only files of the serving image may be named here" in said
+    verdict = verdict_of(vllm_spec(f"--profiler-config={value}"), engineSettings=[allowed])
+    assert "only files of the serving image may be named here" in verdict
     assert verdict_of(vllm_spec("--profiler-config=opt/x.py"), engineSettings=[allowed]) == ""
 
 

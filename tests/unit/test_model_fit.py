@@ -236,7 +236,7 @@ def test_facts_change_no_pod():
 # ---------------------------------------------------------------- said
 
 
-def said(manifest: Manifest, before: dict[str, Any] | None = None, **seen: Any) -> dict[str, Any]:
+def status_of(manifest: Manifest, before: dict[str, Any] | None = None, **seen: Any) -> dict[str, Any]:
     spec, world = spec_of(manifest), a_world(status=before or {}, **seen)
     decided = plan(spec, world, NOW)
     assert not decided.apply or model_placement(spec, world).condition().status != "False"
@@ -244,7 +244,7 @@ def said(manifest: Manifest, before: dict[str, Any] | None = None, **seen: Any) 
 
 
 def test_a_refusal_is_ready_false_stalled_and_one_warning():
-    found = said(deployment(L70, **sized(A100)))
+    found = status_of(deployment(L70, **sized(A100)))
     assert conditions(found)["Ready"]["reason"] == "InsufficientGpuMemory"
     assert conditions(found)["Stalled"]["status"] == "True"
     assert conditions(found)["ModelFits"]["status"] == "False"
@@ -252,9 +252,9 @@ def test_a_refusal_is_ready_false_stalled_and_one_warning():
 
 
 def test_a_tight_fit_is_one_warning_and_a_sufficient_one_none():
-    tight = said(deployment(**sized(A100), **{"engine.vllm.maxModelLength": 446_064}))
+    tight = status_of(deployment(**sized(A100), **{"engine.vllm.maxModelLength": 446_064}))
     assert ("Warning", "GpuMemoryTight") in [(one.severity, one.reason) for one in announcements({}, tight)]
-    enough = said(deployment(**sized(A100)))
+    enough = status_of(deployment(**sized(A100)))
     assert conditions(enough)["ModelFits"]["reason"] == "GpuMemorySufficient"
     assert "GpuMemorySufficient" not in [one.reason for one in announcements({}, enough)]
     assert [one.reason for one in announcements(tight, tight)] == []
@@ -262,7 +262,7 @@ def test_a_tight_fit_is_one_warning_and_a_sufficient_one_none():
 
 def test_another_reason_that_comes_first_does_not_hide_that_it_does_not_fit():
     stranger = deployment(L70, **sized(A100), **{"weights.azureFiles.account": "stranger"})
-    found = said(stranger)
+    found = status_of(stranger)
     assert conditions(found)["Ready"]["reason"] == "ShareNotAllowed"
     assert conditions(found)["ModelFits"]["reason"] == "InsufficientGpuMemory"
 

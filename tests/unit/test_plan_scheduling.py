@@ -13,8 +13,8 @@ from tests.worlds import a_world, an_a100_node, spec_of
 BIG = {"instance_type": "Standard_NC96ads_A100_v4", "pool": "big"}
 
 
-def sentence(*nodes, said="", **accelerator):
-    return unschedulable(spec_of(a_baked_model(accelerator=accelerator)), a_world(nodes=nodes), said)
+def sentence(*nodes, event="", **accelerator):
+    return unschedulable(spec_of(a_baked_model(accelerator=accelerator)), a_world(nodes=nodes), event)
 
 
 def test_no_node_with_the_resource_asks_for_the_device_plug_in():
@@ -45,7 +45,7 @@ def test_nodes_that_are_taken_are_told_with_what_there_is_in_all():
 
 
 def test_scheduler_is_quoted_last():
-    assert sentence(an_a100_node(), said="0/1 nodes are available").endswith(
+    assert sentence(an_a100_node(), event="0/1 nodes are available").endswith(
         "; the scheduler says: 0/1 nodes are available"
     )
 

@@ -32,7 +32,7 @@ def of_nodes(findings: tuple[Finding, ...]) -> set[tuple[str, str]]:
     return {(one.verdict.value, one.reason) for one in nodes}
 
 
-def told(findings: tuple[Finding, ...]) -> set[tuple[str, str]]:
+def not_passed(findings: tuple[Finding, ...]) -> set[tuple[str, str]]:
     fine = {Verdict.PASS, Verdict.NOT_APPLICABLE}
     return {(one.check, one.verdict.value) for one in findings if one.verdict not in fine}
 
@@ -40,7 +40,7 @@ def told(findings: tuple[Finding, ...]) -> set[tuple[str, str]]:
 async def test_a_stated_moment_before_every_machine_makes_the_estate_clean() -> None:
     assert CREATED.startswith("2026-09-01T10:20:30.1")
     findings = await audited(silent(BEFORE), "graph")
-    assert told(findings) == set()
+    assert not_passed(findings) == set()
     assert of_nodes(findings) == {("Pass", "CreatedInPrivateSubnet")}
 
 

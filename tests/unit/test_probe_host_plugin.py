@@ -105,9 +105,9 @@ def test_what_is_not_clear_never_passes(answer: str) -> None:
 
 @pytest.mark.parametrize(("raw", "reading"), [("h200/3", Reading.HTTP_ANSWERED), ("h403", Reading.HTTP_ANSWERED)])
 def test_any_status_means_that_something_answered(raw: str, reading: Reading) -> None:
-    said = reply(ProbeTarget("wireserver", "http", HOST, 32526), raw)
-    assert said.reading is reading
-    assert said.reading.came_through
+    observed = reply(ProbeTarget("wireserver", "http", HOST, 32526), raw)
+    assert observed.reading is reading
+    assert observed.reading.came_through
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ def test_ipv6_default_routes(routes, addresses, of_routes, of_both):
     assert finding("node-v6-default-route", bodies).verdict is of_both
 
 
-def told(**documents: object) -> list:
+def both_with_metadata(**documents: object) -> list:
     metadata = sealed(host_network=True)["metadata"]
     return both(None, changed(host_network=True, metadata={**metadata, **documents}))
 
@@ -73,6 +73,6 @@ def lb(*addresses: str, more: int | None = 0) -> dict:
     ],
 )
 def test_what_the_host_says_of_the_machine(check, documents, verdict, severity):
-    found = finding(check, told(**documents))
+    found = finding(check, both_with_metadata(**documents))
 
     assert (found.verdict, found.severity) == (verdict, severity)

@@ -112,7 +112,7 @@ def longest_v4_answer(targets: Targets) -> dict:
     return json.loads(text)
 
 
-def said(result: dict, tmp_path, monkeypatch) -> tuple[str, str]:
+def report_of(result: dict, tmp_path, monkeypatch) -> tuple[str, str]:
     message = tmp_path / "termination-log"
     message.touch()
     monkeypatch.setattr(asking, "MESSAGE_FILE", message)
@@ -121,14 +121,14 @@ def said(result: dict, tmp_path, monkeypatch) -> tuple[str, str]:
 
 
 def test_the_longest_answer_over_ipv4_fits_into_the_pod_s_status_as_it_is(tmp_path, monkeypatch):
-    line, message = said(longest_v4_answer(Targets()), tmp_path, monkeypatch)
+    line, message = report_of(longest_v4_answer(Targets()), tmp_path, monkeypatch)
 
     assert message == line
 
 
 @pytest.mark.parametrize("targets", [Targets(), MOST], ids=["default", "most"])
 def test_the_longest_answer_of_all_fits_packed_and_is_read_again(targets, tmp_path, monkeypatch):
-    line, message = said(longest_answer(targets), tmp_path, monkeypatch)
+    line, message = report_of(longest_answer(targets), tmp_path, monkeypatch)
 
     assert len(message.encode()) <= 4096 < len(line)
     assert _object(message) == json.loads(line)
@@ -136,7 +136,7 @@ def test_the_longest_answer_of_all_fits_packed_and_is_read_again(targets, tmp_pa
 
 def test_an_answer_that_does_not_fit_says_so_instead(tmp_path, monkeypatch):
     result = {**longest_answer(Targets()), "names": [random.Random(1).randbytes(5000).hex()]}
-    line, message = said(result, tmp_path, monkeypatch)
+    line, message = report_of(result, tmp_path, monkeypatch)
 
     assert json.loads(message) == {"v": 1, "run": "x" * 40, "tooLong": len(line)}
 
@@ -266,9 +266,9 @@ def test_an_address_behind_many_aliases_is_called(monkeypatch):
 
     monkeypatch.setattr(dns, "ask", answers_at_once)
     monkeypatch.setattr(dns, "tls", listens)
-    (said,) = racing.race([dns.named("x.example.com", 443, ["10.0.0.4"], 1.0)])
+    (report_of,) = racing.race([dns.named("x.example.com", 443, ["10.0.0.4"], 1.0)])
 
-    assert said.startswith("r0:198.51.100.7,a.example.com,b.example.com;|s")
+    assert report_of.startswith("r0:198.51.100.7,a.example.com,b.example.com;|s")
     assert called == ["198.51.100.7"]
 
 

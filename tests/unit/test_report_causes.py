@@ -32,7 +32,7 @@ PARTS = Parts(("subnet-default-outbound", "nic-default-outbound", "nic-public-ip
 SUM = fail("aks-outbound-type", CLUSTER, Severity.CRITICAL, paths=(hops(OUT), hops(NIC_OUT)), derived_from=PARTS)
 
 
-def told(*findings: Finding) -> list[tuple[str, int]]:
+def causes_and_counts(*findings: Finding) -> list[tuple[str, int]]:
     return [(cause.id, len(cause.findings)) for cause in causes_of(findings, PAGES)]
 
 
@@ -45,7 +45,7 @@ def test_the_table_names_only_checks_that_there_are_and_each_once():
 
 
 def test_checks_that_one_change_settles_share_a_cause_whatever_their_resources():
-    assert told(*DEFAULT_OUTBOUND) == [("default-outbound", 3)]
+    assert causes_and_counts(*DEFAULT_OUTBOUND) == [("default-outbound", 3)]
 
 
 def test_checks_of_a_cause_are_in_the_order_in_which_they_are_dealt_with():
@@ -54,12 +54,12 @@ def test_checks_of_a_cause_are_in_the_order_in_which_they_are_dealt_with():
 
 
 def test_a_resource_in_another_case_is_the_same_cause():
-    assert told(*MACHINE) == [("machine/nic-dns", 2)]
+    assert causes_and_counts(*MACHINE) == [("machine/nic-dns", 2)]
 
 
 def test_machines_are_causes_of_their_own_and_keep_ids_apart_where_their_names_are_equal():
     other = NIC.replace("rg-gpu", "rg-other")
-    assert told(fail("nic-public-ip", NIC), fail("nic-public-ip", other)) == [
+    assert causes_and_counts(fail("nic-public-ip", NIC), fail("nic-public-ip", other)) == [
         ("machine/nic-dns", 1),
         ("machine/nic-dns-2", 1),
     ]
@@ -67,8 +67,8 @@ def test_machines_are_causes_of_their_own_and_keep_ids_apart_where_their_names_a
 
 def test_a_check_in_no_row_shares_a_cause_with_nothing_but_its_own_resource():
     found = [fail("storage-public", "/a"), fail("storage-public", "/b"), fail("storage-copy-scope", "/a")]
-    assert [count for _, count in told(*found)] == [1, 1, 1]
-    assert told(fail("a-check-of-tomorrow", "/a")) == [("a-check-of-tomorrow//a", 1)]
+    assert [count for _, count in causes_and_counts(*found)] == [1, 1, 1]
+    assert causes_and_counts(fail("a-check-of-tomorrow", "/a")) == [("a-check-of-tomorrow//a", 1)]
 
 
 def test_what_only_sums_up_is_listed_under_its_first_cause_and_completed_by_the_last():
@@ -82,7 +82,7 @@ def test_a_sum_whose_parts_are_accepted_or_unknown_to_it_is_a_cause_of_its_own()
     accepted = replace(
         DEFAULT_OUTBOUND[0], verdict=Verdict.EXCEPTED, exception=AcceptedException("r", "o", "2027-01-01")
     )
-    assert told(SUM, accepted) == [(f"aks-outbound-type/{CLUSTER.rpartition('/')[2]}", 1)]
+    assert causes_and_counts(SUM, accepted) == [(f"aks-outbound-type/{CLUSTER.rpartition('/')[2]}", 1)]
 
 
 def test_a_sum_of_named_resources_belongs_to_no_finding_of_others():
@@ -95,7 +95,7 @@ def test_a_sum_of_named_resources_belongs_to_no_finding_of_others():
 def test_what_decides_the_verdict_comes_first_then_what_settles_most():
     warnings = [fail("route-table-missing", subnet, Severity.LOW) for subnet in (NODES, PODS)]
     high = fail("fileshare-public", "/share")
-    assert [name for name, _ in told(*warnings, high, *MACHINE, *DEFAULT_OUTBOUND)] == [
+    assert [name for name, _ in causes_and_counts(*warnings, high, *MACHINE, *DEFAULT_OUTBOUND)] == [
         "default-outbound",
         "machine/nic-dns",
         "fileshare-public//share",

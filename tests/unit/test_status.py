@@ -35,7 +35,7 @@ from tests.worlds import (
 LATER = NOW + timedelta(minutes=5)
 
 
-def said(manifest: dict[str, Any], world: ClusterSnapshot, *refusals: ApiRejection, now=NOW) -> dict[str, Any]:
+def status_of(manifest: dict[str, Any], world: ClusterSnapshot, *refusals: ApiRejection, now=NOW) -> dict[str, Any]:
     """What is said after one reconcile of this world, plan and all."""
     spec = spec_of(manifest)
     decided = plan(spec, world, now)
@@ -62,7 +62,7 @@ def truth(found: dict[str, Any]) -> dict[str, tuple[str, str]]:
 
 
 def test_everything_that_holds_is_ready_with_an_endpoint():
-    found = said(a_share_model(), a_running_world(a_share_model()))
+    found = status_of(a_share_model(), a_running_world(a_share_model()))
     assert truth(found) == {
         "Ready": ("True", "Serving"),
         "ImagesPinned": ("True", "PinnedByDigest"),
@@ -78,7 +78,7 @@ def test_everything_that_holds_is_ready_with_an_endpoint():
 
 
 def test_new_deployment_is_reconciling_with_every_condition_said():
-    found = said(a_share_model(), a_world())
+    found = status_of(a_share_model(), a_world())
     assert truth(found) == {
         "Ready": ("False", "Starting"),
         "Reconciling": ("True", "Starting"),
@@ -93,13 +93,13 @@ def test_new_deployment_is_reconciling_with_every_condition_said():
 
 @pytest.mark.parametrize("source", ["baked-image", "image-volume"])
 def test_weights_in_an_image_are_pinned_by_its_digest(source):
-    assert truth(said(RENDERINGS[source], a_world()))["WeightsVerified"] == ("True", "PinnedByDigest")
+    assert truth(status_of(RENDERINGS[source], a_world()))["WeightsVerified"] == ("True", "PinnedByDigest")
 
 
 def test_pods_that_serve_without_an_address_are_not_ready():
     manifest = a_share_model()
     world = serving(a_world(children=children_of(manifest)), 1)
-    found = truth(said(manifest, world))
+    found = truth(status_of(manifest, world))
     assert found["Ready"] == ("False", "LoadBalancerPending")
     assert found["Reconciling"] == ("True", "LoadBalancerPending")
     assert found["Available"] == ("True", "Serving")
@@ -111,7 +111,7 @@ def test_pods_that_serve_without_an_address_are_not_ready():
 )
 def test_address_other_than_the_one_asked_for_is_waited_out_and_not_published(given, words):
     manifest = a_share_model(endpoint={"internalLoadBalancer": {"address": "10.13.76.99"}})
-    found = said(manifest, addressed(a_running_world(manifest, generation=2), *given))
+    found = status_of(manifest, addressed(a_running_world(manifest, generation=2), *given))
     assert truth(found)["EndpointPrivate"] == ("Unknown", "LoadBalancerPending")
     assert truth(found)["Ready"] == ("False", "LoadBalancerPending")
     assert words in conditions(found)["EndpointPrivate"]["message"]
@@ -120,14 +120,14 @@ def test_address_other_than_the_one_asked_for_is_waited_out_and_not_published(gi
 
 def test_address_that_was_asked_for_is_the_one_published_among_several():
     manifest = a_share_model(endpoint={"internalLoadBalancer": {"address": "10.13.76.99"}})
-    found = said(manifest, addressed(a_running_world(manifest), "fd00::7", "10.13.76.99"))
+    found = status_of(manifest, addressed(a_running_world(manifest), "fd00::7", "10.13.76.99"))
     assert found["endpoint"] == {"url": "http://10.13.76.99:8000/v1", "address": "10.13.76.99"}
     assert truth(found)["Ready"] == ("True", "Serving")
 
 
 def test_without_a_load_balancer_the_endpoint_is_the_service_s_name():
     manifest = a_share_model(endpoint={"port": 9000})
-    found = said(manifest, a_running_world(manifest))
+    found = status_of(manifest, a_running_world(manifest))
     assert truth(found)["EndpointPrivate"] == ("True", "ClusterInternal")
     assert found["endpoint"] == {"url": "http://llama.inference.svc:9000/v1", "address": "llama.inference.svc"}
 
@@ -137,7 +137,7 @@ def test_where_a_key_is_set_the_condition_says_what_answers_without_it(inside):
     said_of = {}
     for key in ({}, {"apiKey": {"secretName": "guarded-key"}}):
         manifest = a_share_model(endpoint={**inside, **key})
-        found = said(manifest, a_running_world(manifest))
+        found = status_of(manifest, a_running_world(manifest))
         assert truth(found)["EndpointPrivate"][0] == "True"
         said_of[bool(key)] = conditions(found)["EndpointPrivate"]["message"]
     assert said_of[True] == f"{said_of[False]}; {WITHOUT_A_KEY}"
@@ -146,19 +146,19 @@ def test_where_a_key_is_set_the_condition_says_what_answers_without_it(inside):
 
 def test_of_sglang_the_condition_says_its_own_paths():
     manifest = an_sglang_model(endpoint={"apiKey": {"secretName": "guarded-key"}})
-    message = conditions(said(manifest, a_running_world(manifest)))["EndpointPrivate"]["message"]
+    message = conditions(status_of(manifest, a_running_world(manifest)))["EndpointPrivate"]["message"]
     assert "/v1/realtime" in message
     assert "/invocations" not in message
 
 
 def test_endpoint_speaks_https_with_a_certificate():
     manifest = RENDERINGS["tls-and-api-key"]
-    assert said(manifest, a_running_world(manifest))["endpoint"]["url"] == "https://10.13.76.40:8000/v1"
+    assert status_of(manifest, a_running_world(manifest))["endpoint"]["url"] == "https://10.13.76.40:8000/v1"
 
 
 def test_scaled_to_zero_is_ready_as_asked_and_not_available():
     manifest = a_share_model(replicas=0)
-    found = truth(said(manifest, a_running_world(manifest, 0)))
+    found = truth(status_of(manifest, a_running_world(manifest, 0)))
     assert found["Ready"] == ("True", "ScaledToZero")
     assert found["Available"] == ("False", "ScaledToZero")
 
@@ -175,7 +175,7 @@ NOT_SETTLED = {
 def test_ready_only_when_every_pod_is_of_this_template_and_serves(counts):
     manifest = a_baked_model("llama", endpoint={})
     world = serving(a_world(children=children_of(manifest)), 1, **counts)
-    found = truth(said(manifest, world))
+    found = truth(status_of(manifest, world))
     assert found["Ready"][0] == "False"
     assert "Reconciling" in found
 
@@ -192,7 +192,7 @@ def test_ready_only_when_as_many_serve_as_are_asked_for():
 
 
 def test_refusal_of_the_api_server_is_told_before_anything_else():
-    found = said(
+    found = status_of(
         a_share_model(), a_world(), ApiRejection("Deployment 'llama'", Reason.QUOTA_EXCEEDED, "Deployment: quota")
     )
     assert truth(found)["Ready"] == ("False", "QuotaExceeded")
@@ -202,7 +202,7 @@ def test_refusal_of_the_api_server_is_told_before_anything_else():
 
 
 def test_closed_gate_stalls_with_the_words_of_the_gate():
-    found = conditions(said(a_share_model(), a_world(evidence=None)))
+    found = conditions(status_of(a_share_model(), a_world(evidence=None)))
     gate = found["IsolationVerified"]
     assert (gate["status"], gate["reason"]) == ("Unknown", "IsolationEvidenceMissing")
     assert found["Ready"]["message"] == gate["message"]
@@ -213,32 +213,32 @@ def test_closed_gate_stalls_with_the_words_of_the_gate():
 def test_closed_gate_says_that_what_runs_keeps_serving_and_what_waits():
     manifest = a_share_model()
     world = a_running_world(manifest, evidence=evidence("Fail", message="route to the internet"))
-    assert conditions(said(manifest, world))["Ready"]["message"] == (
+    assert conditions(status_of(manifest, world))["Ready"]["message"] == (
         "route to the internet; the pods that run keep serving"
     )
     changed_model = changed(manifest, drainSeconds=7)
-    assert conditions(said(changed_model, world))["Ready"]["message"] == (
+    assert conditions(status_of(changed_model, world))["Ready"]["message"] == (
         "route to the internet; the pods that run keep serving; the change of the pods waits for it"
     )
 
 
 def test_report_says_what_is_open_and_is_ready_all_the_same():
     manifest = reporting(a_share_model())
-    found = truth(said(manifest, a_running_world(manifest, evidence=evidence("Fail", message="a way out"))))
+    found = truth(status_of(manifest, a_running_world(manifest, evidence=evidence("Fail", message="a way out"))))
     assert found["Ready"] == ("True", "ServingNotEnforced")
     assert found["IsolationVerified"] == ("False", "IsolationBroken")
 
 
 def test_off_says_that_the_evidence_was_not_looked_at():
     manifest = a_share_model(isolation={"enforcement": "Off"})
-    found = truth(said(manifest, a_running_world(manifest, evidence=evidence("Fail"))))
+    found = truth(status_of(manifest, a_running_world(manifest, evidence=evidence("Fail"))))
     assert found["Ready"] == ("True", "ServingNotEnforced")
     assert found["IsolationVerified"] == ("Unknown", "IsolationNotEnforced")
 
 
 def test_spec_that_a_gate_refuses_says_so_and_does_not_pretend_to_have_looked_further():
     elsewhere = {"vllm": {"image": f"ghcr.io/x/y@sha256:{DIGEST}", "version": "0.32.0"}}
-    found = truth(said(a_share_model(engine=elsewhere), a_world()))
+    found = truth(status_of(a_share_model(engine=elsewhere), a_world()))
     assert found["Ready"] == found["ImagesPinned"] == ("False", "RegistryNotAllowed")
     assert found["Stalled"] == ("True", "RegistryNotAllowed")
     assert found["IsolationVerified"] == ("Unknown", "IsolationEvidencePending")
@@ -249,7 +249,7 @@ def test_trouble_of_pods_is_told_by_available_and_repeated_by_ready():
     stuck = {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota: gpus"}
     world = a_world(children=children_of(manifest))
     world = reporting_of(world, "Deployment", {"observedGeneration": 1, "conditions": [stuck]})
-    found = conditions(said(manifest, world))
+    found = conditions(status_of(manifest, world))
     assert found["Available"]["reason"] == found["Ready"]["reason"] == "QuotaExceeded"
     assert found["Available"]["message"] == found["Ready"]["message"]
 
@@ -293,7 +293,7 @@ def test_stranger_s_service_is_no_endpoint_of_ours():
     world = a_running_world(manifest)
     key = ("Service", world.owner.name)
     theirs = {**world.children[key], "metadata": {**world.children[key]["metadata"], "ownerReferences": []}}
-    found = said(manifest, replace(world, children={**world.children, key: theirs}))
+    found = status_of(manifest, replace(world, children={**world.children, key: theirs}))
     assert truth(found)["EndpointPrivate"] == ("Unknown", "EndpointNotCreated")
     assert "endpoint" not in found
 
@@ -301,7 +301,7 @@ def test_stranger_s_service_is_no_endpoint_of_ours():
 @pytest.mark.parametrize("address", ["10.0.0.1", "172.31.255.255", "192.168.1.1", "100.64.0.1", "fd00::1"])
 def test_private_address_is_private(address):
     manifest = a_share_model()
-    found = said(manifest, addressed(a_running_world(manifest), address))
+    found = status_of(manifest, addressed(a_running_world(manifest), address))
     assert truth(found)["EndpointPrivate"] == ("True", "PrivateAddress")
 
 
@@ -322,7 +322,7 @@ def after_the_service_is_gone(manifest: dict[str, Any], generation: int) -> Clus
 
 def test_removed_service_stays_away_and_keeps_its_explanation_while_the_spec_is_the_same():
     manifest = a_share_model()
-    found = said(manifest, after_the_service_is_gone(manifest, generation=1))
+    found = status_of(manifest, after_the_service_is_gone(manifest, generation=1))
     assert truth(found)["EndpointPrivate"] == ("False", "PublicAddress")
     assert "203.0.113.9" in conditions(found)["Ready"]["message"]
 
@@ -356,14 +356,14 @@ def test_status_of_a_release_without_the_field_keeps_its_address(state):
         observedGeneration=1,
         message=given + state,
     )
-    found = said(manifest, world)
+    found = status_of(manifest, world)
     assert conditions(found)["EndpointPrivate"]["message"] == given + "Service removed"
     assert "publicAddress" not in found
 
 
 def test_removed_service_comes_back_for_a_spec_that_changed():
     manifest = a_share_model()
-    found = said(manifest, after_the_service_is_gone(manifest, generation=2))
+    found = status_of(manifest, after_the_service_is_gone(manifest, generation=2))
     assert truth(found)["EndpointPrivate"] == ("Unknown", "LoadBalancerPending")
 
 
@@ -372,8 +372,8 @@ def test_removed_service_comes_back_for_a_spec_that_changed():
 
 def test_transition_time_moves_only_with_the_status():
     manifest = a_share_model()
-    first = said(manifest, a_running_world(manifest, evidence=None))
-    again = said(manifest, replace(a_running_world(manifest, evidence=evidence("Fail")), status=first), now=LATER)
+    first = status_of(manifest, a_running_world(manifest, evidence=None))
+    again = status_of(manifest, replace(a_running_world(manifest, evidence=evidence("Fail")), status=first), now=LATER)
     before, after = conditions(first), conditions(again)
     assert before["Ready"]["reason"] != after["Ready"]["reason"]
     assert after["Ready"]["lastTransitionTime"] == before["Ready"]["lastTransitionTime"] == "2026-11-24T12:00:00Z"
@@ -382,7 +382,7 @@ def test_transition_time_moves_only_with_the_status():
 
 @pytest.mark.parametrize("generation", [1, 7])
 def test_every_condition_and_the_status_vouch_for_one_generation(generation):
-    found = said(a_share_model(), a_world(generation=generation))
+    found = status_of(a_share_model(), a_world(generation=generation))
     assert found["observedGeneration"] == generation
     assert {c["observedGeneration"] for c in found["conditions"]} == {generation}
 
@@ -391,26 +391,26 @@ def test_every_condition_and_the_status_vouch_for_one_generation(generation):
 @pytest.mark.parametrize("seen", [evidence(), None], ids=["open gate", "closed gate"])
 def test_status_is_one_that_the_api_accepts_and_is_new_only_once(manifest, seen):
     world = a_world(owner_of(manifest), evidence=seen)
-    found = said(manifest, world)
+    found = status_of(manifest, world)
     ModelDeploymentStatus.model_validate(found)
     assert not same_status(found, {})
-    again = said(manifest, replace(world, status=found), now=LATER)
+    again = status_of(manifest, replace(world, status=found), now=LATER)
     assert same_status(again, found)
 
 
 def test_order_in_which_the_api_server_keeps_conditions_is_nothing_new():
-    found = said(a_share_model(), a_world())
+    found = status_of(a_share_model(), a_world())
     assert same_status(found, {**found, "conditions": found["conditions"][::-1]})
 
 
 def test_condition_of_another_writer_in_the_status_is_no_change():
-    found = said(a_share_model(), a_world())
+    found = status_of(a_share_model(), a_world())
     theirs = {"type": "Suspended", "status": "False", "reason": "No", "message": ""}
     assert same_status(found, {**found, "conditions": [*found["conditions"], theirs]})
 
 
 def test_condition_of_ours_that_is_left_over_or_was_changed_is_written_again():
-    found = said(a_share_model(), a_world())
+    found = status_of(a_share_model(), a_world())
     stalled = {"type": "Stalled", "status": "True", "reason": "CrashLoop", "message": ""}
     assert not same_status(found, {**found, "conditions": [*found["conditions"], stalled]})
     forged = [{**c, "status": "True"} for c in found["conditions"]]

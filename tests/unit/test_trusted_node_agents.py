@@ -49,31 +49,31 @@ def plug_in(
     return pod(f"{owner}-x2b4c", namespace, ownerReferences=owned(kind, owner), spec=spec, **fields)
 
 
-def said(one: Manifest, check: str = "k8s-privileged", by: Policy | None = None) -> Finding:
+def finding_about(one: Manifest, check: str = "k8s-privileged", by: Policy | None = None) -> Finding:
     (found,) = findings(check, [*sealed_cluster(), one], policy=by or policy(ENTRY))
     return found
 
 
 class TestWhatItExcuses:
     def test_without_an_entry_the_plug_in_is_judged(self) -> None:
-        assert said(plug_in(), by=policy()).verdict is OPEN
+        assert finding_about(plug_in(), by=policy()).verdict is OPEN
 
     @pytest.mark.parametrize("image", [f"{PLUG_IN}@{DIGEST}", f"{PLUG_IN}:v0.18.0@{DIGEST}"])
     def test_by_digest(self, image: str) -> None:
-        assert said(plug_in(image)).verdict is FINE
+        assert finding_about(plug_in(image)).verdict is FINE
 
     @pytest.mark.parametrize("image", [f"{PLUG_IN}@{DIGEST}", f"{PLUG_IN}:v0.18.0", PLUG_IN])
     def test_by_repository(self, image: str) -> None:
-        assert said(plug_in(image), by=policy({**ENTRY, "image": PLUG_IN})).verdict is FINE
+        assert finding_about(plug_in(image), by=policy({**ENTRY, "image": PLUG_IN})).verdict is FINE
 
     def test_a_controller_with_several_images_by_an_entry_for_each(self) -> None:
         one = plug_in(spec={"initContainers": [container(name="init", image=f"{VALIDATOR}@{DIGEST}")]})
-        assert said(one).verdict is OPEN
-        assert said(one, by=policy(ENTRY, {**ENTRY, "image": VALIDATOR})).verdict is FINE
+        assert finding_about(one).verdict is OPEN
+        assert finding_about(one, by=policy(ENTRY, {**ENTRY, "image": VALIDATOR})).verdict is FINE
 
     def test_a_deployment_too(self) -> None:
         one = plug_in(owner="gpu-operator-5f7", kind="ReplicaSet", labels={"pod-template-hash": "5f7"})
-        assert said(one, by=policy({**ENTRY, "owner": "Deployment/gpu-operator"})).verdict is FINE
+        assert finding_about(one, by=policy({**ENTRY, "owner": "Deployment/gpu-operator"})).verdict is FINE
 
     def test_every_right_over_the_node(self) -> None:
         rights = {
@@ -81,7 +81,7 @@ class TestWhatItExcuses:
             "containers": [container(image=f"{PLUG_IN}@{DIGEST}", securityContext={"privileged": True})],
             "volumes": [{"name": "root", "hostPath": {"path": "/"}}],
         }
-        assert said(plug_in(spec=rights)).verdict is FINE
+        assert finding_about(plug_in(spec=rights)).verdict is FINE
 
 
 class TestWhatItDoesNotExcuse:
@@ -104,16 +104,16 @@ class TestWhatItDoesNotExcuse:
         ],
     )
     def test_another_image_owner_or_namespace(self, one: Manifest) -> None:
-        assert said(one).verdict is OPEN
+        assert finding_about(one).verdict is OPEN
 
     def test_and_the_message_names_the_image(self) -> None:
-        assert f"not its image {PLUG_IN}@{OTHER_DIGEST}" in said(plug_in(f"{PLUG_IN}@{OTHER_DIGEST}")).message
+        assert f"not its image {PLUG_IN}@{OTHER_DIGEST}" in finding_about(plug_in(f"{PLUG_IN}@{OTHER_DIGEST}")).message
 
     def test_the_nodes_network(self) -> None:
-        assert said(plug_in(spec={"hostNetwork": True}), "k8s-hostnetwork").verdict is OPEN
+        assert finding_about(plug_in(spec={"hostNetwork": True}), "k8s-hostnetwork").verdict is OPEN
 
     def test_open_egress(self) -> None:
-        assert said(plug_in(), "k8s-default-deny-egress").verdict is OPEN
+        assert finding_about(plug_in(), "k8s-default-deny-egress").verdict is OPEN
 
     def test_another_pod_in_its_namespace(self) -> None:
         found = findings("k8s-privileged", [*sealed_cluster(), plug_in(), plug_in(owner="miner")], policy=policy(ENTRY))
@@ -225,42 +225,42 @@ class TestANetworkPlugInOfOnesOwn:
     @pytest.mark.parametrize("namespace", ["kube-system", "calico-system", "cilium"])
     def test_the_entry_that_the_remedy_shows_settles_it(self, check: str, namespace: str) -> None:
         one = self.agent(namespace=namespace)
-        before = said(one, check, by=policy())
+        before = finding_about(one, check, by=policy())
         assert before.verdict is OPEN
         (stanza,) = re.findall(r"trustedNodeAgents: \[\{.*?\}\]", before.remedy)
         entries = yaml.safe_load(stanza)["trustedNodeAgents"]
-        assert said(one, check, by=policy(*entries)).verdict is FINE
+        assert finding_about(one, check, by=policy(*entries)).verdict is FINE
         by_key = {"registries": [{"host": REGISTRY, "namespaces": ["*"]}], "trustedNodeAgents": entries}
         assert Configuration.model_validate(by_key).trusted_node_agents[0].host_network
 
     def test_the_nodes_network_needs_it_in_words_and_by_digest(self) -> None:
         entry = {"namespace": "kube-system", "owner": "DaemonSet/cilium", "image": self.IMAGES[1]}
         one = self.agent(self.IMAGES[1])
-        assert said(one, "k8s-hostnetwork", by=policy(entry)).verdict is OPEN
-        assert said(one, "k8s-hostnetwork", by=policy({**entry, "hostNetwork": True})).verdict is FINE
+        assert finding_about(one, "k8s-hostnetwork", by=policy(entry)).verdict is OPEN
+        assert finding_about(one, "k8s-hostnetwork", by=policy({**entry, "hostNetwork": True})).verdict is FINE
         with pytest.raises(ValidationError, match="sha256:DIGEST"):
             policy({**entry, "image": f"{REGISTRY}/cilium/startup", "hostNetwork": True})
 
     def test_every_image_must_be_named_so(self) -> None:
         entry = {"namespace": "kube-system", "owner": "DaemonSet/cilium", "image": self.IMAGES[1], "hostNetwork": True}
         one = self.agent()
-        assert said(one, "k8s-hostnetwork", by=policy(entry)).verdict is OPEN
+        assert finding_about(one, "k8s-hostnetwork", by=policy(entry)).verdict is OPEN
 
     def test_another_digest_is_judged(self) -> None:
         entry = {"namespace": "kube-system", "owner": "DaemonSet/cilium", "image": self.IMAGES[1], "hostNetwork": True}
         one = self.agent(f"{REGISTRY}/cilium/startup@{DIGEST}")
-        assert said(one, "k8s-hostnetwork", by=policy(entry)).verdict is OPEN
+        assert finding_about(one, "k8s-hostnetwork", by=policy(entry)).verdict is OPEN
 
     def test_of_an_image_by_tag_the_remedy_says_what_is_missing(self) -> None:
-        found = said(self.agent(f"{REGISTRY}/cilium/cilium:v1"), "k8s-hostnetwork", by=policy())
+        found = finding_about(self.agent(f"{REGISTRY}/cilium/cilium:v1"), "k8s-hostnetwork", by=policy())
         assert f"image: {REGISTRY}/cilium/cilium@sha256:DIGEST" in found.remedy
         assert "put that digest in place of DIGEST" in found.remedy
 
     def test_of_another_registry_it_says_that_it_must_be_allowed(self) -> None:
-        found = said(self.agent(f"quay.io/cilium/cilium@{DIGEST}"), "k8s-hostnetwork", by=policy())
+        found = finding_about(self.agent(f"quay.io/cilium/cilium@{DIGEST}"), "k8s-hostnetwork", by=policy())
         assert "quay.io under `allowedRegistries`" in found.remedy
 
     def test_a_pod_of_no_controller_is_no_agent(self) -> None:
         one = self.agent()
         del one["metadata"]["ownerReferences"]
-        assert "trustedNodeAgents" not in said(one, "k8s-hostnetwork", by=policy()).remedy
+        assert "trustedNodeAgents" not in finding_about(one, "k8s-hostnetwork", by=policy()).remedy

@@ -139,7 +139,7 @@ def test_many_that_race_make_one_model(tmp_path: Path) -> None:
     # one that came late found the destination: that is wrong input, not a race
     assert sorted(code for _, code in ended)[0] == 0
     assert [code for _, code in ended].count(0) == 1
-    assert all("HRM-WGT-005" in said or "is there and not empty" in said for said, code in ended if code)
+    assert all("HRM-WGT-005" in output or "is there and not empty" in output for output, code in ended if code)
     assert {path: held for path, held in contents(destination).items() if ".hermetic" not in path} == contents(source)
     assert hermetic("verify", destination).code == 0
 

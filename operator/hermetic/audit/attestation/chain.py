@@ -40,12 +40,12 @@ class ChainReport:
     """The authentic attestations in order of sequence, and all issues, those that break the chain first."""
 
     links: tuple[ChainLink, ...]
-    told: tuple[ChainIssue, ...]
+    issues: tuple[ChainIssue, ...]
 
     @property
     def intact(self) -> bool:
         """Whether the chain is not empty and no issue breaks it."""
-        return bool(self.links) and not any(told.finding.breaks for told in self.told)
+        return bool(self.links) and not any(issue.finding.breaks for issue in self.issues)
 
     @property
     def head(self) -> str | None:
@@ -66,23 +66,23 @@ def verify_chain(
     digest of the newest one, where known.
     """
     links: list[ChainLink] = []
-    told: list[ChainIssue] = []
+    issues: list[ChainIssue] = []
     for name, each in given:
         try:
             links.append(ChainLink(name, authenticate(_read(each), trusted)))
         except AttestationRefused as refusal:
-            told.append(ChainIssue(ChainFinding.REFUSED, name, f"{refusal.refusal}: {refusal.message}"))
+            issues.append(ChainIssue(ChainFinding.REFUSED, name, f"{refusal.refusal}: {refusal.message}"))
     if ordered:
-        told += _reordered(links)
+        issues += _reordered(links)
     in_order = sorted(links, key=lambda link: (link.attestation.sequence, link.attestation.observed_at))
-    told += _duplicates(in_order)
+    issues += _duplicates(in_order)
     distinct = list({link.attestation.digest: link for link in in_order}.values())
-    told += _foreign(distinct)
-    told += _broken_links(distinct)
-    told += _private_since(distinct)
-    told += _head(distinct, head)
-    told += _notes(distinct)
-    return ChainReport(tuple(distinct), tuple(sorted(told, key=lambda each: not each.finding.breaks)))
+    issues += _foreign(distinct)
+    issues += _broken_links(distinct)
+    issues += _private_since(distinct)
+    issues += _head(distinct, head)
+    issues += _notes(distinct)
+    return ChainReport(tuple(distinct), tuple(sorted(issues, key=lambda each: not each.finding.breaks)))
 
 
 def _read(given: Envelope | AttestationRefused) -> Envelope:

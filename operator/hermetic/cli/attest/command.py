@@ -157,7 +157,7 @@ def _envelope_or_refusal(file: Path) -> Envelope | AttestationRefused:
 
 def _must_be_intact(folder: Path, report: ChainReport) -> None:
     if not report.intact:
-        raise Several([_broken(folder, issue) for issue in report.told if issue.finding.breaks])
+        raise Several([_broken(folder, issue) for issue in report.issues if issue.finding.breaks])
 
 
 def _broken(folder: Path, issue: ChainIssue) -> ChainBroken:

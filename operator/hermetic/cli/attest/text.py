@@ -75,7 +75,7 @@ def chain_as_json(report: ChainReport) -> dict[str, Any]:
                 "message": issue.message,
                 "fix": issue.finding.remedy,
             }
-            for issue in report.told
+            for issue in report.issues
         ],
     }
 
@@ -86,7 +86,7 @@ def chain_lines(report: ChainReport, *, head_known: bool) -> Iterator[str]:
         attestation = link.attestation
         row = attestation.predicate.observed_at, attestation.read_report.verdict, attestation.signed_by.name, link.name
         yield f"{attestation.sequence:>6}  {'  '.join(row)}"
-    for note in (issue for issue in report.told if not issue.finding.breaks):
+    for note in (issue for issue in report.issues if not issue.finding.breaks):
         yield f"note: {note.name}: {note.finding.value}: {note.message}"
     if report.intact:
         yield f"intact: {len(report.links)} attestations, the newest is {report.head}"

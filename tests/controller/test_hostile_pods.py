@@ -157,7 +157,7 @@ def test_pods_of_the_deployment_are_kept_whatever_strangers_fill(shape: str) -> 
     world = store.snapshot((NAMESPACE, "phi"))
     assert world is not None
     assert [pod["metadata"]["name"] for pod in world.pods] == ["phi-1"]
-    assert not world.is_crowded
+    assert not world.pods_truncated
 
 
 def test_what_one_namespace_fills_leaves_room_for_those_of_another() -> None:
@@ -175,14 +175,14 @@ def test_what_one_namespace_fills_leaves_room_for_those_of_another() -> None:
     world = store.snapshot((NAMESPACE, "llama"))
     assert world is not None
     assert [pod["metadata"]["name"] for pod in world.pods] == ["debugging"]
-    assert not world.is_crowded
+    assert not world.pods_truncated
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_rendered_pods_of_every_namespace_share_the_room_fairly(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In any order of news: who takes little has all of it, who takes most gives way, and is said to have more."""
     monkeypatch.setattr(pod_bounds, "OWN", MEBIBYTE)
-    monkeypatch.setattr(pod_bounds, "STRANGERS", 0)
+    monkeypatch.setattr(pod_bounds, "FOREIGN_BYTES", 0)
     store, chosen = Store(Configuration()), random.Random(seed)
     asked = [("small", number) for number in range(20)] + [("evil", number) for number in range(1_500)]
     chosen.shuffle(asked)
@@ -198,10 +198,10 @@ def test_rendered_pods_of_every_namespace_share_the_room_fairly(seed: int, monke
         )
     world = store.snapshot(("small", "m0"))
     assert world is not None
-    assert not world.is_crowded
+    assert not world.pods_truncated
     assert len(world.pods) == 20
     rest = [store.snapshot(("evil", f"m{at}")) for at in range(10)]
-    assert any(one is not None and one.is_crowded for one in rest)
+    assert any(one is not None and one.pods_truncated for one in rest)
     assert store._pod_bounds._own._all <= MEBIBYTE
 
 
@@ -225,7 +225,7 @@ def test_many_crowded_models_of_one_namespace_crowd_none_of_another() -> None:
     store.put(phi)
     world = store.snapshot((NAMESPACE, "phi"))
     assert world is not None
-    assert not world.is_crowded
+    assert not world.pods_truncated
 
 
 def test_a_pod_that_no_longer_fits_is_forgotten_with_what_was_kept_of_it() -> None:
@@ -251,4 +251,4 @@ def test_evicted_pods_by_the_thousand_crowd_nothing() -> None:
     store.put({**a_model(), "metadata": {**a_model()["metadata"], "uid": "uid-m", "resourceVersion": "2"}})
     world = store.snapshot((NAMESPACE, "llama"))
     assert world is not None
-    assert not world.is_crowded
+    assert not world.pods_truncated

@@ -190,12 +190,12 @@ def test_it_asks_to_be_restarted_when_it_can_no_longer_look() -> None:
             raise ServerTrouble("gone", status=503)
 
         async with running(cluster) as operator:
-            assert operator.trouble() == ""
+            assert operator.failure() == ""
             cluster.fault = away
             await rest(3 * RESYNC_SECONDS)
-            assert operator.trouble() == ""
+            assert operator.failure() == ""
             await rest(RESYNC_SECONDS)
-            assert "everything was last listed" in operator.trouble()
+            assert "everything was last listed" in operator.failure()
 
     virtually(scenario)
 
@@ -220,12 +220,12 @@ def test_a_kind_that_cannot_be_listed_keeps_no_other_from_being_looked_at_and_is
             cluster.remove(*where("NetworkPolicy"), seen=False)
             await rest(RESYNC_SECONDS + 5)
             assert where("NetworkPolicy") in cluster.objects
-            assert operator.trouble() == ""
+            assert operator.failure() == ""
             await rest(3 * RESYNC_SECONDS)
-            assert "serviceaccounts: cannot list ServiceAccount" in operator.trouble()
+            assert "serviceaccounts: cannot list ServiceAccount" in operator.failure()
             cluster.fault = unlisted("nothing")
             await rest(RESYNC_SECONDS)
-            assert operator.trouble() == ""
+            assert operator.failure() == ""
 
     virtually(scenario)
 
@@ -274,7 +274,7 @@ def test_it_starts_and_works_without_what_only_explains(kind: str) -> None:
             cluster.put(a_model())
             await rest(5 * RESYNC_SECONDS)
             assert reason(cluster) == "Starting"
-            assert operator.trouble() == ""
+            assert operator.failure() == ""
 
     virtually(scenario)
 
@@ -326,9 +326,9 @@ def test_it_asks_to_be_restarted_when_a_write_never_ends() -> None:
         async with running(cluster) as operator:
             cluster.put(a_model())
             await rest(200)
-            assert operator.trouble() == ""
+            assert operator.failure() == ""
             await rest(200)
-            assert "the oldest piece of work is" in operator.trouble()
+            assert "the oldest piece of work is" in operator.failure()
 
     virtually(scenario)
 
@@ -361,17 +361,17 @@ def test_a_child_that_talks_much_is_looked_at_once() -> None:
         async with running(cluster) as operator:
             cluster.put(a_model())
             await rest()
-            before = looks(operator)
+            before = observations(operator)
             for generation in range(10):
                 cluster.edit(where("Deployment"), lambda d, g=generation: d.update(status={"observedGeneration": g}))
                 await rest(0.005)
             await rest()
-            assert looks(operator) == before + 1
+            assert observations(operator) == before + 1
 
     virtually(scenario)
 
 
-def looks(operator: Manager) -> float:
+def observations(operator: Manager) -> float:
     """How often it looked at a deployment, whatever came of it."""
     return sum(
         sample.value

@@ -225,7 +225,7 @@ def test_the_operator_may_bind_its_volume_to_no_other_claim(as_operator: Api, ap
 
 
 @pytest.mark.parametrize(
-    "said",
+    "change",
     [
         attributes(folderName="llama 3/fp8.v2", resourceGroup="rg-models_(weu)", encryptInTransit="false"),
         attributes(server="contosomodels.privatelink.file.core.windows.net"),

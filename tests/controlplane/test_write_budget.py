@@ -56,17 +56,17 @@ def at_rest(deployments: Deployments, name: str = "phi") -> None:
 
     A label is what makes it look: it costs nothing, as its own row shows.
     """
-    looked = len(looks(deployments.operator, deployments.namespace, name))
+    looked = len(observations(deployments.operator, deployments.namespace, name))
     label = {"metadata": {"labels": {"hermetic.test/fence": str(next(_fences))}}}
     deployments.api.merge(f"{deployments.collection}/{name}", label)
     deployments.wait(
-        "a look after the act", lambda: len(looks(deployments.operator, deployments.namespace, name)) > looked
+        "a look after the act", lambda: len(observations(deployments.operator, deployments.namespace, name)) > looked
     )
     idle = ("hermetic_workqueue_depth", "hermetic_workqueue_oldest_age_seconds", "hermetic_events_unposted")
     deployments.wait("nothing to do", lambda: not any(metric(deployments.operator, one) for one in idle))
 
 
-def looks(operator: OperatorProcess, namespace: str, name: str) -> list[dict[str, str]]:
+def observations(operator: OperatorProcess, namespace: str, name: str) -> list[dict[str, str]]:
     lines = (line for line in operator.log_lines() if line.get("event") == "reconcile")
     return [line for line in lines if (line["ns"], line["name"]) == (namespace, name)]
 
@@ -330,10 +330,12 @@ def test_rest_and_resync_cost_nothing(ledger: Ledger) -> None:
 
 def test_a_restart_costs_nothing(ledger: Ledger) -> None:
     def restart(deployments: Deployments) -> None:
-        looked = len(looks(deployments.operator, deployments.namespace, "phi"))
+        looked = len(observations(deployments.operator, deployments.namespace, "phi"))
         assert deployments.operator.stop() == 0
         deployments.operator.start()
-        deployments.wait("a look", lambda: len(looks(deployments.operator, deployments.namespace, "phi")) > looked)
+        deployments.wait(
+            "a look", lambda: len(observations(deployments.operator, deployments.namespace, "phi")) > looked
+        )
 
     assert ledger.cost(restart) == ([], 0)
 

@@ -95,5 +95,5 @@ def test_workload_comes_last(seen):
 @given(with_worlds)
 def test_next_look_lies_ahead(seen):
     manifest, world = seen
-    next_look = plan(spec_of(manifest), world, NOW).requeue_at
-    assert next_look is None or next_look > NOW
+    next_change = plan(spec_of(manifest), world, NOW).requeue_at
+    assert next_change is None or next_change > NOW

@@ -22,13 +22,13 @@ def at(minute: int) -> datetime:
 
 @given(
     writes=st.dictionaries(MINUTES, st.booleans(), max_size=6),
-    looks=st.lists(MINUTES, min_size=1, max_size=3, unique=True),
+    observations=st.lists(MINUTES, min_size=1, max_size=3, unique=True),
     lag=st.integers(0, 60),
     asked=MINUTES,
     window=st.integers(0, 60 * 12),
 )
 def test_from_the_moment_on_the_subnet_was_private_as_far_as_the_log_reaches(
-    writes: dict[int, bool], looks: list[int], lag: int, asked: int, window: int
+    writes: dict[int, bool], observations: list[int], lag: int, asked: int, window: int
 ) -> None:
     """`writes` set private or not; a look sees the state of its minute; an event shows `lag` minutes later."""
 
@@ -38,7 +38,7 @@ def test_from_the_moment_on_the_subnet_was_private_as_far_as_the_log_reaches(
 
     seen: AttestedPrivate | None = None
     begins = max(0, asked - window)
-    for look in sorted(one for one in looks if one < asked):
+    for look in sorted(one for one in observations if one < asked):
         if not private(look):
             seen = None
             continue

@@ -44,7 +44,7 @@ def value(look: object, *reads: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("properties", "reads", "told"),
+    ("properties", "reads", "expected"),
     [
         ({"defaultOutboundAccess": True}, "subnet defaultOutboundAccess", "defaultOutboundAccess: true"),
         ({}, "subnet defaultOutboundAccess", "defaultOutboundAccess: absent"),

@@ -41,7 +41,7 @@ def together(*judgements: Judgement, ordered: bool = True) -> Finding:
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("judgements", "reason"),
     [
         ((WARNS, HIDES), "HopUnknown"),
         ((WARNS, HIDES, IS_FINE), "HopUnknown"),

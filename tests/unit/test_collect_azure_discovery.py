@@ -22,7 +22,7 @@ MANY = 30
 PAGE = 10
 
 
-def _crowded() -> tuple[Estate, str, list[str]]:
+def _large_estate() -> tuple[Estate, str, list[str]]:
     """A subscription with 30 addresses of others in one group, and one of the cluster's network in another."""
     estate = sealed_estate()
     subscription = "/".join(estate.cluster.split("/")[:3])
@@ -51,7 +51,7 @@ def _refused(subscription: str) -> Fault:
 
 
 async def test_every_page_is_read_from_arm_whatever_the_index_knows() -> None:
-    estate, subscription, names = _crowded()
+    estate, subscription, names = _large_estate()
     with ArmStandIn(estate, page_size=PAGE) as arm:
         async with client_of(arm) as bench:
             answers = await bench.answerer.answers([_vnet(estate), _list(subscription)])
@@ -63,7 +63,7 @@ async def test_every_page_is_read_from_arm_whatever_the_index_knows() -> None:
 
 
 async def test_a_row_of_a_later_page_counts_though_the_index_has_not_heard_of_it_or_says_it_otherwise() -> None:
-    estate, subscription, names = _crowded()
+    estate, subscription, names = _large_estate()
     estate.in_graph(names[-1], None)
     estate.in_graph(names[-2], {**estate[names[-2]], "properties": {"ipAddress": "203.0.113.7"}})
     with ArmStandIn(estate, page_size=PAGE) as arm:
@@ -90,7 +90,7 @@ async def test_a_zone_whose_links_the_index_has_not_counted_yet_is_looked_into()
 
 
 async def test_beside_a_refused_list_a_row_that_is_only_later_known_to_be_ours_is_then_read_from_arm() -> None:
-    estate, subscription, names = _crowded()
+    estate, subscription, names = _large_estate()
     with ArmStandIn(estate, page_size=PAGE, faults=[_refused(subscription)]) as arm:
         async with client_of(arm) as bench:
             first = await bench.answerer.answers([_list(subscription)])
@@ -104,7 +104,7 @@ async def test_beside_a_refused_list_a_row_that_is_only_later_known_to_be_ours_i
 
 
 async def test_many_rows_that_are_ours_are_listed_in_their_group_instead_of_one_by_one() -> None:
-    estate, subscription, _ = _crowded()
+    estate, subscription, _ = _large_estate()
     group = f"{subscription}/resourceGroups/zz"
     for number in range(20):
         estate.add(f"{group}/providers/{KIND}/more-{number}", {"x": estate.site.vnet}, location="swedencentral")
@@ -118,7 +118,7 @@ async def test_many_rows_that_are_ours_are_listed_in_their_group_instead_of_one_
 
 
 async def test_rows_that_may_not_be_read_are_not_taken_for_rows_that_are_not_there() -> None:
-    estate, subscription, _ = _crowded()
+    estate, subscription, _ = _large_estate()
     estate.deny(subscription, f"{KIND}/read")
     with ArmStandIn(estate, page_size=PAGE) as arm:
         async with client_of(arm) as bench:
@@ -128,7 +128,7 @@ async def test_rows_that_may_not_be_read_are_not_taken_for_rows_that_are_not_the
 
 
 async def test_a_subscription_that_is_not_ours_to_read_is_forbidden_not_empty() -> None:
-    estate, subscription, _ = _crowded()
+    estate, subscription, _ = _large_estate()
     estate.deny(subscription)
     with ArmStandIn(estate) as arm:
         async with client_of(arm) as bench:
@@ -161,7 +161,7 @@ async def test_a_subscription_that_is_not_ours_to_read_is_forbidden_not_empty() 
     ],
 )
 async def test_a_result_that_is_not_whole_leaves_the_list_to_arm(action: Any) -> None:
-    estate, subscription, names = _crowded()
+    estate, subscription, names = _large_estate()
     with ArmStandIn(estate, page_size=PAGE, faults=[Fault(action, path=GRAPH)]) as arm:
         async with client_of(arm, retry_budget=5) as bench:
             answer = await bench.answer(_list(subscription))
@@ -177,7 +177,7 @@ def _hidden(subscription: str) -> Fault:
 
 
 async def test_a_row_that_arm_does_not_have_any_more_is_gone() -> None:
-    estate, subscription, names = _crowded()
+    estate, subscription, names = _large_estate()
     faults = [Fault(Status(404), path="/zz/"), _hidden(subscription)]
     with ArmStandIn(estate, faults=faults) as arm:
         async with client_of(arm) as bench:
@@ -187,7 +187,7 @@ async def test_a_row_that_arm_does_not_have_any_more_is_gone() -> None:
 
 
 async def test_a_row_that_may_be_seen_in_the_index_but_not_in_arm_is_kept_with_the_problem() -> None:
-    estate, subscription, names = _crowded()
+    estate, subscription, names = _large_estate()
     faults = [Fault(Status(403, code="AuthorizationFailed"), path="/zz/"), _hidden(subscription)]
     with ArmStandIn(estate, faults=faults) as arm:
         async with client_of(arm) as bench:
@@ -198,7 +198,7 @@ async def test_a_row_that_may_be_seen_in_the_index_but_not_in_arm_is_kept_with_t
 
 
 async def test_an_empty_list_of_arm_does_not_hide_what_the_index_has() -> None:
-    estate, subscription, names = _crowded()
+    estate, subscription, names = _large_estate()
     with ArmStandIn(estate, faults=[_hidden(subscription)]) as arm:
         async with client_of(arm) as bench:
             answer = await bench.answer(_list(subscription))
@@ -206,7 +206,7 @@ async def test_an_empty_list_of_arm_does_not_hide_what_the_index_has() -> None:
 
 
 async def test_more_rows_than_one_page_of_the_index_holds_are_all_read() -> None:
-    estate, subscription, names = _crowded()
+    estate, subscription, names = _large_estate()
     more = [f"{subscription}/resourceGroups/others/providers/{KIND}/more-{number:05}" for number in range(2100)]
     for name in more:
         estate.add(name, {}, location="swedencentral")
@@ -219,7 +219,7 @@ async def test_more_rows_than_one_page_of_the_index_holds_are_all_read() -> None
 
 
 async def test_under_discovery_list_resource_graph_is_never_asked() -> None:
-    estate, subscription, names = _crowded()
+    estate, subscription, names = _large_estate()
     below = question("list", ScaleSetNicInGraph.TYPE, estate.site.gpu_scale_set, "2024-04-01")
     with ArmStandIn(estate, page_size=PAGE) as arm:
         async with client_of(arm, discovery="list") as bench:

@@ -49,7 +49,7 @@ async def test_a_port_that_is_in_use_is_named_with_what_to_do() -> None:
     with socket.create_server(("", 0)) as held:
         port = held.getsockname()[1]
         with pytest.raises(ConfigurationInvalid, match=f"`httpPort` {port} cannot be listened on") as refused:
-            await serve_health(port, trouble=str, ready=lambda: True, metrics=bytes)
+            await serve_health(port, failure=str, ready=lambda: True, metrics=bytes)
     assert "choose another `httpPort`" in refused.value.fix
 
 

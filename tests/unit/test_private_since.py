@@ -82,7 +82,7 @@ def test_the_log_is_held_against_the_attestation_before(
     else:
         assert isinstance(found, Since)
         assert (found.at, found.basis) == (ago(expected[0]), expected[1])
-        assert any(one.sha256 == "ab" * 32 for look in found.looks for one in look.evidence)
+        assert any(one.sha256 == "ab" * 32 for look in found.observations for one in look.evidence)
 
 
 @pytest.mark.parametrize("resource", [NODES, VNET, VNET.lower(), f"{VNET}/"])

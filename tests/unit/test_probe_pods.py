@@ -253,7 +253,7 @@ class ClusterWithPods:
 
     def __init__(self, *, answers_after: int = 0, refuses: Exception | None = None, fails: bool = False) -> None:
         self.jobs: dict[str, dict] = {}
-        self.looks = 0
+        self.observations = 0
         self.answers_after, self.refuses, self.fails = answers_after, refuses, fails
 
     async def apply(self, manifest: dict) -> dict:
@@ -269,8 +269,8 @@ class ClusterWithPods:
         assert f"hermetic.dev/probe-run={RUN}" in label_selector
         mine = [job for job in self.jobs.values() if job["metadata"]["namespace"] == namespace]
         if kind is POD:
-            self.looks += 1
-            ended = self.looks > self.answers_after
+            self.observations += 1
+            ended = self.observations > self.answers_after
             pods = [answered(host_network=job["metadata"]["name"].endswith("host"), ended=ended) for job in mine]
             yield [] if self.fails else pods, "1"
         elif kind is JOB:

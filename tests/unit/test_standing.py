@@ -17,7 +17,7 @@ from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.findings import Evidence, Finding, Severity, Verdict
 from hermetic.audit.verdict.inputs import ProbeRound, VerdictInputs
 from hermetic.audit.verdict.overall import judge_standing
-from hermetic.audit.verdict.status import next_look, status_of
+from hermetic.audit.verdict.status import next_change, status_of
 from hermetic.controller.condition_events import announcements
 from tests.attestations import (
     CLUSTER,
@@ -52,7 +52,7 @@ def chosen(report: dict[str, Any] | None = None, **options: Any) -> ChosenAttest
     return choose([as_object(signed(KEY, report, **options))], trust(KEY), Expected(CLUSTER), NOW)
 
 
-def looks(**changes: Any) -> VerdictInputs:
+def inputs(**changes: Any) -> VerdictInputs:
     whole = VerdictInputs(chosen(), (FINE,), NOW - timedelta(seconds=5), ProbeRound(NOW - timedelta(minutes=10), 4))
     return replace(whole, **changes)
 
@@ -75,7 +75,7 @@ def condition(status: dict[str, Any], kind: str) -> tuple[str, str]:
 
 
 def test_three_fresh_looks_that_find_nothing_pass() -> None:
-    assert verdict(looks()) is Verdict.PASS
+    assert verdict(inputs()) is Verdict.PASS
 
 
 @pytest.mark.parametrize(
@@ -93,35 +93,35 @@ def test_three_fresh_looks_that_find_nothing_pass() -> None:
     ],
 )
 def test_a_look_that_is_missing_or_old_makes_it_unknown_and_says_so(change: dict[str, Any], reason: str) -> None:
-    status = status_with(looks(**change))
+    status = status_with(inputs(**change))
     assert status["verdict"] == "Unknown"
     assert condition(status, "Ready") == ("False", reason)
 
 
 def test_without_a_probe_in_the_spec_nothing_can_pass() -> None:
     spec = SPEC.model_copy(update={"probe": None})
-    assert condition(status_with(looks(), spec=spec), "Ready") == ("False", "ProbeNotConfigured")
+    assert condition(status_with(inputs(), spec=spec), "Ready") == ("False", "ProbeNotConfigured")
 
 
 @pytest.mark.parametrize(
     "missing", [{}, {"probe": None}, {"choice": ChosenAttestation(None, "", {}, ())}, {"kubernetes_at": None}]
 )
 def test_a_way_out_that_was_seen_fails_whatever_is_missing(missing: dict[str, Any]) -> None:
-    status = status_with(looks(cluster_findings=(FINE, OPEN), **missing))
+    status = status_with(inputs(cluster_findings=(FINE, OPEN), **missing))
     assert (status["verdict"], condition(status, "IsolationVerified")) == ("Fail", ("False", "IsolationBroken"))
     assert "has a public address" in status["message"]
 
 
 def test_what_the_attestation_found_counts_and_its_path_is_the_message() -> None:
     found = a_finding("Fail", paths=["node subnet -> nat gateway -> internet"], message="NAT gateway attached")
-    status = status_with(looks(choice=chosen(a_report(found, verdict="Fail"))))
+    status = status_with(inputs(choice=chosen(a_report(found, verdict="Fail"))))
     assert status["verdict"] == "Fail"
     assert status["message"].startswith("node subnet -> nat gateway -> internet: NAT gateway attached")
 
 
 def test_an_unknown_of_the_attestation_is_unknown() -> None:
     choice = chosen(a_report(a_finding("Unknown", message="403"), verdict="Unknown"))
-    status = status_with(looks(choice=choice))
+    status = status_with(inputs(choice=choice))
     assert (status["verdict"], condition(status, "Ready")[1]) == ("Unknown", "IsolationUnknown")
 
 
@@ -134,9 +134,9 @@ def test_an_exception_of_the_spec_accepts_until_its_last_day_is_over() -> None:
         "expires": f"{NOW:%Y-%m-%d}",
     }
     spec = EgressAuditSpec.model_validate({**SPEC.model_dump(by_alias=True, mode="json"), "exceptions": [accepted]})
-    found = looks(cluster_findings=(OPEN,))
+    found = inputs(cluster_findings=(OPEN,))
     assert verdict(found, spec=spec) is Verdict.PASS
-    assert next_look(spec, found, NOW) is not None
+    assert next_change(spec, found, NOW) is not None
     assert verdict(found, NOW + timedelta(hours=12), spec) is Verdict.FAIL
 
 
@@ -152,26 +152,26 @@ def test_an_exception_of_the_spec_accepts_until_its_last_day_is_over() -> None:
 def test_evidence_is_announced_to_run_out_before_it_does(share: float, truth: tuple[str, str]) -> None:
     now = OBSERVED + timedelta(days=1) * share
     probed = ProbeRound(now, 4)
-    status = status_with(looks(probe=probed), now)
+    status = status_with(inputs(probe=probed), now)
     assert condition(status, "EvidenceFresh") == truth
     assert status["verdict"] == ("Unknown" if truth[0] == "False" else "Pass")
 
 
 def test_it_looks_again_at_each_moment_at_which_there_is_something_new_to_say() -> None:
     now, seen = OBSERVED, []
-    found = looks(probe=ProbeRound(OBSERVED + timedelta(days=2), 4))
-    while (at := next_look(SPEC, found, now)) is not None and at <= OBSERVED + timedelta(days=1):
+    found = inputs(probe=ProbeRound(OBSERVED + timedelta(days=2), 4))
+    while (at := next_change(SPEC, found, now)) is not None and at <= OBSERVED + timedelta(days=1):
         seen.append(at)
         now = at
     assert {OBSERVED + timedelta(days=share) for share in (0.75, 0.9, 1.0)} <= set(seen)
 
 
 def test_at_rest_the_status_stays_the_same_for_an_hour() -> None:
-    first = status_with(looks())
-    later = status_with(looks(kubernetes_at=NOW + timedelta(minutes=50)), NOW + timedelta(minutes=50), before=first)
+    first = status_with(inputs())
+    later = status_with(inputs(kubernetes_at=NOW + timedelta(minutes=50)), NOW + timedelta(minutes=50), before=first)
     assert later == first
     much_later = status_with(
-        looks(kubernetes_at=NOW + timedelta(minutes=70), probe=ProbeRound(NOW - timedelta(minutes=10), 4)),
+        inputs(kubernetes_at=NOW + timedelta(minutes=70), probe=ProbeRound(NOW - timedelta(minutes=10), 4)),
         NOW + timedelta(minutes=70),
         before=first,
     )
@@ -179,16 +179,16 @@ def test_at_rest_the_status_stays_the_same_for_an_hour() -> None:
 
 
 def test_what_was_accepted_once_is_remembered_when_it_is_gone() -> None:
-    first = status_with(looks())
+    first = status_with(inputs())
     assert (
-        status_with(looks(choice=ChosenAttestation(None, "", {}, ())), before=first)["newestAccepted"]
+        status_with(inputs(choice=ChosenAttestation(None, "", {}, ())), before=first)["newestAccepted"]
         == first["newestAccepted"]
     )
 
 
 def test_findings_that_were_left_out_of_the_attestation_are_counted() -> None:
     many = [a_finding(resource=f"{SUBNET}-{number}", message="x" * 300) for number in range(700)]
-    status = status_with(looks(choice=chosen(a_report(*many))))
+    status = status_with(inputs(choice=chosen(a_report(*many))))
     assert status["counts"]["pass"] == 700 + 1
 
 
@@ -196,7 +196,7 @@ def test_of_what_expired_the_newest_is_told_in_words_that_no_clock_changes() -> 
     objects = [as_object(signed(KEY, a_report(observed=OBSERVED - timedelta(hours=each)))) for each in (0, 5)]
     found = [choose(objects, trust(KEY), Expected(CLUSTER), NOW + timedelta(days=each)) for each in (2, 3)]
     assert {one.accepted for one in found} == {None}
-    statuses = [status_with(looks(choice=one)) for one in found]
+    statuses = [status_with(inputs(choice=one)) for one in found]
     assert statuses[0]["message"] == statuses[1]["message"] == "the evidence expired at 2026-11-22T10:00:00Z"
     assert condition(statuses[0], "AttestationAccepted") == ("False", "IsolationEvidenceStale")
     assert condition(statuses[0], "EvidenceFresh") == ("False", "IsolationEvidenceStale")
@@ -207,37 +207,37 @@ def test_a_newer_one_that_is_refused_is_told_beside_the_one_that_expired() -> No
     stranger = an_ed25519_key(9, "stranger")
     objects = [as_object(signed(KEY)), as_object(signed(stranger, a_report(observed=OBSERVED + timedelta(hours=1))))]
     choice = choose(objects, trust(KEY), Expected(CLUSTER), NOW + timedelta(days=2))
-    message = status_with(looks(choice=choice))["message"]
+    message = status_with(inputs(choice=choice))["message"]
     assert message.startswith("the evidence expired at 2026-11-22T10:00:00Z; egress-20261121t110000z-")
     assert "is refused: UnknownKey:" in message
-    refused = status_with(looks(choice=choice))["refused"]
+    refused = status_with(inputs(choice=choice))["refused"]
     assert (refused["name"] in message, refused["reason"]) == (True, "UnknownKey")
-    EgressAuditStatus.model_validate(status_with(looks(choice=choice)))
-    assert "refused" not in status_with(looks())
+    EgressAuditStatus.model_validate(status_with(inputs(choice=choice)))
+    assert "refused" not in status_with(inputs())
 
 
 @pytest.mark.parametrize("verdict", ["Fail", "Unknown"])
 def test_what_was_attested_of_the_cluster_s_own_objects_counts_only_until_they_are_seen_here(verdict: str) -> None:
     found = a_finding(verdict, "k8s-public-lb", resource="v1/Service inference/gone", message="it was public")
     choice = chosen(a_report(found, a_finding(), verdict=verdict, sources=["azure", "kube"], notAsked={}))
-    assert status_with(looks(choice=choice))["verdict"] == "Pass"
-    assert status_with(looks(choice=choice, kubernetes_at=None))["verdict"] == verdict
+    assert status_with(inputs(choice=choice))["verdict"] == "Pass"
+    assert status_with(inputs(choice=choice, kubernetes_at=None))["verdict"] == verdict
 
 
 def test_a_packet_that_found_a_way_out_for_a_jump_box_counts_until_the_attestation_is_replaced() -> None:
     found = a_finding("Fail", "probe-internet", resource="agentPools/gpu/subnets/nodes", message="it was open")
     choice = chosen(a_report(found, a_finding(), verdict="Fail", sources=["azure", "probe"], notAsked={}))
-    assert status_with(looks(choice=choice))["verdict"] == "Fail"
+    assert status_with(inputs(choice=choice))["verdict"] == "Fail"
 
 
 def test_what_keeps_the_probe_from_running_is_said() -> None:
-    status = status_with(looks(probe=None, probe_trouble="jobs.batch is forbidden"))
+    status = status_with(inputs(probe=None, probe_trouble="jobs.batch is forbidden"))
     assert status["message"] == "no round of the probe has ended yet: jobs.batch is forbidden"
 
 
 def test_every_message_fits_into_the_status() -> None:
     silent = tuple(f"pool {number} " + "x" * 900 for number in range(40))
-    status = status_with(looks(probe=ProbeRound(NOW, 40, silent)))
+    status = status_with(inputs(probe=ProbeRound(NOW, 40, silent)))
     whole = [one for one in status["conditions"] if one["reason"] == "ProbeIncomplete" and one["type"] != "Stalled"]
     assert {len(one["message"]) for one in whole} == {2048}
 
@@ -254,14 +254,14 @@ def many(count: int, verdict: Verdict = Verdict.FAIL, severity: Severity = Sever
 
 
 def test_a_pass_lists_no_finding() -> None:
-    assert "findings" not in status_with(looks())
+    assert "findings" not in status_with(inputs())
 
 
 def test_what_fails_or_is_unknown_is_listed_with_its_remedy_the_worst_first() -> None:
     remedy = "Make the Service private.\nkubectl patch service llama \\\n  --namespace inference"
     unknown = replace(OPEN, verdict=Verdict.UNKNOWN, severity=Severity.CRITICAL, check="coredns-custom", message="403")
     warning = replace(OPEN, severity=Severity.LOW, check="k8s-nodeport")
-    status = status_with(looks(cluster_findings=(FINE, warning, unknown, replace(OPEN, remedy=remedy))))
+    status = status_with(inputs(cluster_findings=(FINE, warning, unknown, replace(OPEN, remedy=remedy))))
     assert [(one["check"], one["verdict"]) for one in status["findings"]] == [
         ("k8s-public-lb", "Fail"),
         ("coredns-custom", "Unknown"),
@@ -281,7 +281,7 @@ def test_what_fails_or_is_unknown_is_listed_with_its_remedy_the_worst_first() ->
 
 @pytest.mark.parametrize(("count", "more"), [(1, None), (20, None), (21, 1), (400, 380)])
 def test_no_more_than_twenty_are_listed_and_the_others_are_counted(count: int, more: int | None) -> None:
-    status = status_with(looks(cluster_findings=many(count)))
+    status = status_with(inputs(cluster_findings=many(count)))
     assert len(status["findings"]) == min(count, 20)
     assert status.get("moreFindings") == more
 
@@ -289,21 +289,21 @@ def test_no_more_than_twenty_are_listed_and_the_others_are_counted(count: int, m
 def test_texts_of_any_length_and_with_any_character_fit_the_schema() -> None:
     odd = "x\n\x1b[31m\ud800\u202e" * 2000
     hostile = replace(OPEN, check="c" * 99, reason=odd, resource=odd, message=odd, remedy=odd)
-    (one,) = status_with(looks(cluster_findings=(hostile,)))["findings"]
+    (one,) = status_with(inputs(cluster_findings=(hostile,)))["findings"]
     assert all("\n" not in text and "\x1b" not in text for text in one.values())
     str(one).encode()
 
 
 def test_the_order_in_which_findings_come_changes_no_status() -> None:
     mixed = (*many(15), *many(9, Verdict.UNKNOWN), *many(5, Verdict.FAIL, Severity.LOW))
-    assert status_with(looks(cluster_findings=mixed)) == status_with(looks(cluster_findings=mixed[::-1]))
-    before = status_with(looks(cluster_findings=mixed))
-    assert status_with(looks(cluster_findings=mixed), NOW + timedelta(seconds=30), before) == before
+    assert status_with(inputs(cluster_findings=mixed)) == status_with(inputs(cluster_findings=mixed[::-1]))
+    before = status_with(inputs(cluster_findings=mixed))
+    assert status_with(inputs(cluster_findings=mixed), NOW + timedelta(seconds=30), before) == before
 
 
 def test_what_only_an_attestation_knows_is_listed_too() -> None:
     found = a_finding("Fail", message="NAT gateway attached", remedy="az network vnet subnet update --ids X")
-    status = status_with(looks(choice=chosen(a_report(found, verdict="Fail"))))
+    status = status_with(inputs(choice=chosen(a_report(found, verdict="Fail"))))
     (one,) = status["findings"]
     assert one["remedy"] == "Run `az network vnet subnet update --ids X`."
 
@@ -327,7 +327,7 @@ def excepting(expires: str, check: str = "k8s-public-lb") -> EgressAuditSpec:
 )
 def test_an_exception_is_announced_before_it_ends_and_named_once_it_has(days: int, truth: tuple[str, str]) -> None:
     day = f"{NOW + timedelta(days=days):%Y-%m-%d}"
-    spec, found = excepting(day), looks(cluster_findings=(OPEN,))
+    spec, found = excepting(day), inputs(cluster_findings=(OPEN,))
     status = status_with(found, spec=spec)
     assert condition(status, "ExceptionsCurrent") == truth
     assert status["verdict"] == ("Fail" if days < 0 else "Pass")
@@ -343,7 +343,7 @@ def test_an_exception_is_announced_before_it_ends_and_named_once_it_has(days: in
 
 def test_an_exception_that_came_with_the_attestation_is_told_as_well() -> None:
     report = a_report(an_excepted_finding(f"{NOW:%Y-%m-%d}"), verdict="Pass")
-    found = looks(choice=chosen(report))
+    found = inputs(choice=chosen(report))
     assert condition(status_with(found), "ExceptionsCurrent") == ("True", "ExceptionExpiring")
     later = NOW + timedelta(hours=14)
     assert condition(status_with(found, later), "ExceptionsCurrent") == ("False", "ExceptionExpired")
@@ -352,7 +352,7 @@ def test_an_exception_that_came_with_the_attestation_is_told_as_well() -> None:
 
 def test_an_exception_that_had_ended_before_the_audit_is_told_by_the_attestation() -> None:
     ended = {"check": "peering-any", "resource": "*/to-hub", "owner": "network team", "expiry": "2026-01-31"}
-    status = status_with(looks(choice=chosen(a_report(endedExceptions=[ended]))))
+    status = status_with(inputs(choice=chosen(a_report(endedExceptions=[ended]))))
     assert (condition(status, "ExceptionsCurrent"), status["verdict"]) == (("False", "ExceptionExpired"), "Pass")
     message = next(one["message"] for one in status["conditions"] if one["type"] == "ExceptionsCurrent")
     assert message == (
@@ -361,7 +361,7 @@ def test_an_exception_that_had_ended_before_the_audit_is_told_by_the_attestation
 
 
 def test_without_exceptions_nothing_is_said_about_them() -> None:
-    assert "ExceptionsCurrent" not in {one["type"] for one in status_with(looks())["conditions"]}
+    assert "ExceptionsCurrent" not in {one["type"] for one in status_with(inputs())["conditions"]}
 
 
 PARTS = {
@@ -382,8 +382,8 @@ def derived_finding(verdict_: str, severity: str = "high") -> dict[str, Any]:
 def test_what_is_accepted_here_is_accepted_of_what_follows_from_it() -> None:
     nic = a_finding("Unknown", check="nic-default-outbound", severity="high", message="Azure does not show it")
     choice = chosen(a_report(derived_finding("Unknown"), nic, verdict="Unknown"))
-    assert verdict(looks(choice=choice)) is Verdict.UNKNOWN
-    standing = judge_standing(excepting("2099-12-31", "nic-default-outbound"), looks(choice=choice), NOW)
+    assert verdict(inputs(choice=choice)) is Verdict.UNKNOWN
+    standing = judge_standing(excepting("2099-12-31", "nic-default-outbound"), inputs(choice=choice), NOW)
     assert standing.verdict is Verdict.PASS
     about = next(one for one in standing.findings if one.check == "aks-outbound-type")
     assert (about.verdict, about.exception and about.exception.expiry) == (Verdict.EXCEPTED, "2099-12-31")
@@ -394,5 +394,5 @@ def test_the_message_of_the_status_names_the_cause_and_not_what_follows_from_it(
         "Fail", check="subnet-nat-gateway", severity="critical", message="a NAT gateway is attached", paths=["a -> b"]
     )
     worse = derived_finding("Fail", "critical")
-    status = status_with(looks(choice=chosen(a_report(worse, cause, verdict="Fail"))))
+    status = status_with(inputs(choice=chosen(a_report(worse, cause, verdict="Fail"))))
     assert status["message"].startswith("a -> b: a NAT gateway is attached (subnet-nat-gateway")

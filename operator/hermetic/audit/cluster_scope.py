@@ -235,8 +235,8 @@ def _subnets(estate: Estate) -> tuple[tuple[ScopedSubnet, ...], tuple[Observatio
         ScopedSubnet(subnet_id, frozenset(why), estate.one(Subnet, subnet_id))
         for _, (subnet_id, why) in sorted(roles.items())
     )
-    looks = (pools_of(estate), scale_sets_of(estate), instance_nics_of(estate), node_classes_of(estate))
-    return subnets, (*looks, *damaged, *_hosted_elsewhere(estate))
+    observations = (pools_of(estate), scale_sets_of(estate), instance_nics_of(estate), node_classes_of(estate))
+    return subnets, (*observations, *damaged, *_hosted_elsewhere(estate))
 
 
 def _hosted_elsewhere(estate: Estate) -> Iterator[Missing]:
@@ -308,20 +308,20 @@ def each_subnet(
     estate: Estate, _policy: Policy, judge: Callable[[ScopedSubnet, Subnet], Iterable[Judgement]]
 ) -> Iterator[Judgement]:
     """Judge every subnet of the cluster; one that was not read, or a list that is incomplete, is Unknown."""
-    subnets, looks = subnets_of(estate)
+    subnets, observations = subnets_of(estate)
     for subnet in subnets:
         if subnet.seen.value is None:
             yield cannot_say(subnet.id, "SubnetNotSeen", "the subnet could not be read", subnet.seen)
         else:
             yield from whatever_is_damaged(subnet.id, judge(subnet, subnet.seen.value))
-    yield from whole_or_unknown(estate.cluster, "the subnets of the cluster", *looks)
+    yield from whole_or_unknown(estate.cluster, "the subnets of the cluster", *observations)
     if not subnets:
-        yield cannot_say(estate.cluster, "NoSubnetSeen", "no subnet of the cluster was seen", *looks)
+        yield cannot_say(estate.cluster, "NoSubnetSeen", "no subnet of the cluster was seen", *observations)
 
 
-def whole_or_unknown(resource: str, what: str, *looks: Observation) -> Iterator[Judgement]:
+def whole_or_unknown(resource: str, what: str, *observations: Observation) -> Iterator[Judgement]:
     """One Unknown where a list that a check rests on is incomplete; otherwise nothing."""
-    broken = next((look for look in looks if look.problem is not None), None)
+    broken = next((look for look in observations if look.problem is not None), None)
     if broken is not None:
         yield cannot_say(resource, "ScopeIncomplete", f"{what}: the list is not whole", broken)
 

@@ -42,7 +42,7 @@ class Judgement:
     resource: str
     reason: str
     message: str
-    looks: tuple[Observation, ...] = ()
+    observations: tuple[Observation, ...] = ()
     paths: tuple[Path, ...] = ()
     severity: Severity | None = None
     remedy: str = ""
@@ -56,7 +56,7 @@ def fails(  # noqa: PLR0913 - passed by keyword
     resource: str,
     reason: str,
     message: str,
-    *looks: Observation,
+    *observations: Observation,
     paths: Iterable[Path] = (),
     severity: Severity | None = None,
     remedy: str = "",
@@ -69,7 +69,7 @@ def fails(  # noqa: PLR0913 - passed by keyword
     `masked` where something else stops its packets today. `blames`: the offending fields.
     """
     return Judgement(
-        Verdict.FAIL, resource, reason, message, looks, tuple(paths), severity, remedy, fill or {},
+        Verdict.FAIL, resource, reason, message, observations, tuple(paths), severity, remedy, fill or {},
         masked=masked, blames=tuple(blames),
     )  # fmt: skip
 
@@ -78,35 +78,35 @@ def passes(
     resource: str,
     reason: str,
     message: str,
-    *looks: Observation,
+    *observations: Observation,
     severity: Severity | None = None,
     parts: Parts | None = None,
 ) -> Judgement:
-    """A Pass. `looks` must hold every observation that it rests on: a Pass without evidence is a defect.
+    """A Pass. `observations` must hold every observation that it rests on: a Pass without evidence is a defect.
 
     With `parts` the verdict also depends on those: `hermetic.audit.derived_findings` settles it after exceptions.
     """
-    return Judgement(Verdict.PASS, resource, reason, message, looks, severity=severity, parts=parts)
+    return Judgement(Verdict.PASS, resource, reason, message, observations, severity=severity, parts=parts)
 
 
 def cannot_say(
     resource: str,
     reason: str,
     message: str,
-    *looks: Observation,
+    *observations: Observation,
     severity: Severity | None = None,
     remedy: str = "",
     fill: Fill | None = None,
 ) -> Judgement:
     """An Unknown: what was observed does not decide the check."""
     return Judgement(
-        Verdict.UNKNOWN, resource, reason, message, looks, severity=severity, remedy=remedy, fill=fill or {}
+        Verdict.UNKNOWN, resource, reason, message, observations, severity=severity, remedy=remedy, fill=fill or {}
     )
 
 
-def does_not_apply(resource: str, reason: str, message: str, *looks: Observation) -> Judgement:
-    """A NotApplicable; `looks` are the observations that show it."""
-    return Judgement(Verdict.NOT_APPLICABLE, resource, reason, message, looks)
+def does_not_apply(resource: str, reason: str, message: str, *observations: Observation) -> Judgement:
+    """A NotApplicable; `observations` are the observations that show it."""
+    return Judgement(Verdict.NOT_APPLICABLE, resource, reason, message, observations)
 
 
 def whatever_is_damaged(resource: str, judgements: Iterable[Judgement]) -> Iterator[Judgement]:
@@ -146,7 +146,7 @@ def findings_of(check: Check, estate: Estate, policy: Policy) -> Iterator[Findin
         finding, resource = _settled(check.page, judgement, around), judgement.resource.lower()
         said.setdefault(resource, []).append(finding)
         if finding.verdict in SIGNED and (
-            writer := writer_of(estate, judgement.resource, judgement.looks, judgement.blames)
+            writer := writer_of(estate, judgement.resource, judgement.observations, judgement.blames)
         ):
             writers[resource] = writer
     for resource, findings in said.items():
@@ -169,8 +169,8 @@ def _judgements(check: Check, estate: Estate, policy: Policy) -> Iterator[Judgem
 
 def _settled(page: CheckPage, said: Judgement, around: RemedyContext) -> Finding:
     verdict, reason, message, remedy = said.verdict, said.reason, said.message, ""
-    problem = next((look.problem for look in said.looks if look.problem is not None), None)
-    evidence = evidence_of(said.looks, page.reads)
+    problem = next((look.problem for look in said.observations if look.problem is not None), None)
+    evidence = evidence_of(said.observations, page.reads)
     if verdict in {Verdict.PASS, Verdict.NOT_APPLICABLE, Verdict.UNKNOWN} and problem is not None:
         verdict, reason, message, remedy = Verdict.UNKNOWN, problem.trouble.value, _in_words(problem), _remedy(problem)
     elif verdict is Verdict.PASS and not evidence:

@@ -24,11 +24,11 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _SECRET = re.compile(r"key|secret|token|password|credential|signature|connectionstring", re.IGNORECASE)
 
 
-def evidence_of(looks: Iterable[Observation], reads: Iterable[str]) -> tuple[Evidence, ...]:
+def evidence_of(observations: Iterable[Observation], reads: Iterable[str]) -> tuple[Evidence, ...]:
     """The evidence of the observations, each exchange once, with the values of the fields in `reads`."""
     words = _words(tuple(reads))
     found: dict[Evidence, Evidence] = {}
-    for look in looks:
+    for look in observations:
         value = excerpt(look, words)
         for one in look.evidence:
             if one not in found or (value and not found[one].value):

@@ -40,7 +40,7 @@ class Identities:
     control_plane: Mapping[str, str]
     odd: tuple[str, ...]
     names_the_kubelet: bool
-    looks: tuple[Observation, ...]
+    observations: tuple[Observation, ...]
 
 
 def identities_of(estate: Estate) -> Identities:
@@ -50,12 +50,14 @@ def identities_of(estate: Estate) -> Identities:
 
 def _identities(estate: Estate) -> Identities:
     cluster, sets = estate.one(ClusterIdentities, estate.cluster), scale_sets_of(estate)
-    looks: list[Observation] = [cluster, sets]
+    observations: list[Observation] = [cluster, sets]
     named = list(cluster.value.named()) if cluster.value is not None else []
     of_nodes = [(place, found) for place, found in named if not _is_of_the_control_plane(place)]
-    of_nodes += [pair for one in sets for pair in _attached(estate, f"scale set {one.name or one.id}", one, looks)]
-    for machine in standing_machines(estate, looks):
-        of_nodes += _attached(estate, f"machine {machine.name or machine.id}", machine, looks)
+    of_nodes += [
+        pair for one in sets for pair in _attached(estate, f"scale set {one.name or one.id}", one, observations)
+    ]
+    for machine in standing_machines(estate, observations):
+        of_nodes += _attached(estate, f"machine {machine.name or machine.id}", machine, observations)
     # Where several places name one identity, the first by name is kept, independent of the order of lists and fields.
     held = {found.lower(): place for place, found in sorted(of_nodes, key=_place, reverse=True) if found}
     control = {
@@ -68,7 +70,7 @@ def _identities(estate: Estate) -> Identities:
         control,
         tuple(sorted(place for place, found in of_nodes if found is None)),
         any(place.lower() == KUBELET and found for place, found in named),
-        tuple(looks),
+        tuple(observations),
     )
 
 
@@ -82,28 +84,28 @@ def _is_of_the_control_plane(place: str) -> bool:
     return place.partition(".")[0].lower() == CONTROL_PLANE
 
 
-def standing_machines(estate: Estate, looks: list[Observation]) -> Iterator[VirtualMachine]:
+def standing_machines(estate: Estate, observations: list[Observation]) -> Iterator[VirtualMachine]:
     """The nodes that are standalone VMs: of a pool of virtual machines, or of a flexible scale set."""
     nics = instance_nics_of(estate)
-    looks.append(nics)
+    observations.append(nics)
     ids: dict[str, str] = {}
     for nic in nics:
         try:
             machine = nic.virtual_machine.id if nic.virtual_machine is not None else ""
         except FactDamaged as damage:
-            looks.append(unreadable(damage))
+            observations.append(unreadable(damage))
             continue
         if type_of(machine).lower() == VirtualMachine.TYPE.lower():
             ids[machine.lower()] = machine
     for _, machine in sorted(ids.items()):
         seen = estate.one(VirtualMachine, machine)
-        looks.append(seen)
+        observations.append(seen)
         if seen.value is not None:
             yield seen.value
 
 
 def _attached(
-    estate: Estate, place: str, holder: ScaleSet | VirtualMachine, looks: list[Observation]
+    estate: Estate, place: str, holder: ScaleSet | VirtualMachine, observations: list[Observation]
 ) -> Iterator[tuple[str, str | None]]:
     """Identities of a scale set or VM. One whose object id is not in the answer is read by its ARM id."""
     try:
@@ -113,14 +115,14 @@ def _attached(
         if identity.principal_id is not None:
             yield place, identity.principal_id or None
         for arm_id, attached in (identity.user_assigned_identities or {}).items():
-            yield f"{place}: {name_of(arm_id)}", attached.principal_id or _by_id(estate, arm_id, looks)
+            yield f"{place}: {name_of(arm_id)}", attached.principal_id or _by_id(estate, arm_id, observations)
     except FactDamaged:
         yield place, None
 
 
-def _by_id(estate: Estate, arm_id: str, looks: list[Observation]) -> str | None:
+def _by_id(estate: Estate, arm_id: str, observations: list[Observation]) -> str | None:
     seen = estate.one(UserAssignedIdentity, arm_id)
-    looks.append(seen)
+    observations.append(seen)
     return (seen.value.principal_id if seen.value is not None else None) or None
 
 
@@ -133,11 +135,11 @@ def federated(
     is not read.
     """
     wanted = set(principals)
-    issuer, looks = _issuer(estate)
+    issuer, observations = _issuer(estate)
     if not wanted or issuer is None:
-        return {}, looks if wanted else ()
+        return {}, observations if wanted else ()
     found: dict[str, str] = {}
-    listed: list[Observation] = list(looks)
+    listed: list[Observation] = list(observations)
     for principal, arm_id in _arm_ids(estate, policy, wanted, control_plane, listed):
         credentials = estate.every(FederatedCredential, arm_id)
         listed.append(credentials)
@@ -158,7 +160,11 @@ def _issuer(estate: Estate) -> tuple[str | None, tuple[Observation, ...]]:
 
 
 def _arm_ids(
-    estate: Estate, policy: Policy, principals: set[str], control_plane: Mapping[str, str], looks: list[Observation]
+    estate: Estate,
+    policy: Policy,
+    principals: set[str],
+    control_plane: Mapping[str, str],
+    observations: list[Observation],
 ) -> Iterator[tuple[str, str]]:
     """Principals that are user-assigned identities, with their ARM ids. A system-assigned one has no federation."""
     for principal in sorted(principals & control_plane.keys()):
@@ -168,16 +174,16 @@ def _arm_ids(
     others = principals - control_plane.keys()
     if others:
         every = throughout(estate, policy, UserAssignedIdentity)
-        looks.append(every)
-        by_principal = {found: one.id for one in every if (found := _principal(one, looks))}
+        observations.append(every)
+        by_principal = {found: one.id for one in every if (found := _principal(one, observations))}
         yield from ((one, by_principal[one]) for one in sorted(others & by_principal.keys()))
 
 
-def _principal(one: UserAssignedIdentity, looks: list[Observation]) -> str:
+def _principal(one: UserAssignedIdentity, observations: list[Observation]) -> str:
     try:
         return (one.principal_id or "").lower()
     except FactDamaged as damage:
-        looks.append(unreadable(damage))
+        observations.append(unreadable(damage))
         return ""
 
 

@@ -46,18 +46,18 @@ def objections(listing: Iterable[K], judge: Objections[K]) -> Iterator[Judgement
 
 
 def settled(
-    estate: Estate, said: Iterable[Judgement], reason: str, fine: str, *looks: Observation
+    estate: Estate, said: Iterable[Judgement], reason: str, fine: str, *observations: Observation
 ) -> Iterator[Judgement]:
-    """The judgements given; where there are none, a Pass about the cluster that rests on all `looks`.
+    """The judgements given; where there are none, a Pass about the cluster that rests on all `observations`.
 
     `fine` is the message of that Pass.
     """
     found = tuple(said)
     yield from found
     if not found:
-        yield passes(estate.cluster, reason, fine, *looks)
+        yield passes(estate.cluster, reason, fine, *observations)
         return
-    broken = next((look for look in looks if look.problem is not None), None)
+    broken = next((look for look in observations if look.problem is not None), None)
     if broken is not None:
         yield cannot_say(estate.cluster, "ListNotWhole", "there may be more than what was found", broken)
 

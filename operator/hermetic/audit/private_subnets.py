@@ -67,13 +67,13 @@ def statement_notes(estate: Estate, policy: Policy, findings: Iterable[Finding])
     if "azure" not in estate.sources or not policy.subnets_private_since:
         return
     rest_on = Counter(seen for one in findings if one.verdict is Verdict.PASS for seen in set(one.evidence))
-    subnets, looks = subnets_of(estate)
+    subnets, observations = subnets_of(estate)
     decisive: dict[tuple[str, datetime], list[DeclaredPrivateSubnet]] = {}
     for one in policy.subnets_private_since:
         if rest_on[statement(one)]:
             decisive.setdefault((one.stated_by, one.since), []).append(one)
         elif not any(same_id(one.subnet, scoped.id) for scoped in subnets) and all(
-            look.problem is None for look in looks
+            look.problem is None for look in observations
         ):
             yield f"`subnetsPrivateSince` names {one.subnet}, which is no subnet of the cluster: it decides nothing"
     for (author, since), stated in decisive.items():

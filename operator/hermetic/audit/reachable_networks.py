@@ -62,22 +62,22 @@ def each_network(
             yield cannot_say(network.target, "NetworkNotSeen", "the virtual network could not be read", network)
         else:
             yield from whatever_is_damaged(network.target, judge(network))
-    looks = (pools_of(estate), scale_sets_of(estate))
-    yield from whole_or_unknown(estate.cluster, "the virtual networks of the cluster", *looks)
+    observations = (pools_of(estate), scale_sets_of(estate))
+    yield from whole_or_unknown(estate.cluster, "the virtual networks of the cluster", *observations)
     if not networks:
-        yield cannot_say(estate.cluster, "NoNetworkSeen", "no virtual network of the cluster was seen", *looks)
+        yield cannot_say(estate.cluster, "NoNetworkSeen", "no virtual network of the cluster was seen", *observations)
 
 
 def each_or_none(
-    parent: str, listing: Listing[N], judge: Callable[[N], Iterable[Judgement]], none: str, *looks: Observation
+    parent: str, listing: Listing[N], judge: Callable[[N], Iterable[Judgement]], none: str, *observations: Observation
 ) -> Iterator[Judgement]:
     """Judge every item. Without any, the parent passes with the message `none`; an incomplete list adds an Unknown."""
     for item in listing:
         yield from whatever_is_damaged(item.id or parent, judge(item))
     if listing.items:
-        yield from whole_or_unknown(parent, none, listing, *looks)
+        yield from whole_or_unknown(parent, none, listing, *observations)
     else:
-        yield passes(parent, "NoneThere", none, listing, *looks)
+        yield passes(parent, "NoneThere", none, listing, *observations)
 
 
 def throughout(estate: Estate, policy: Policy, kind: type[R]) -> Listing[R]:
@@ -95,8 +95,8 @@ def _throughout(estate: Estate, policy: Policy, kind: type[R]) -> Listing[R]:
     peers = {group_of(one).lower(): group_of(one) for one in peer_ids_of(estate)}
     scopes = {one.lower(): one for one in (*subscriptions_of(estate, policy), *groups_of(estate), *peers.values())}
     found = merged(estate.cluster, *(estate.every(kind, scope) for _, scope in sorted(scopes.items())))
-    looks = (pools_of(estate), scale_sets_of(estate), peerings_of(estate))
-    problem = found.problem or next((look.problem for look in looks if look.problem is not None), None)
+    observations = (pools_of(estate), scale_sets_of(estate), peerings_of(estate))
+    problem = found.problem or next((look.problem for look in observations if look.problem is not None), None)
     once = {item.id.lower(): item for item in found}
     problem = problem or _unlisted(estate, kind.TYPE, once.keys())
     return Listing(estate.cluster, tuple(once[key] for key in sorted(once)), found.evidence, problem)

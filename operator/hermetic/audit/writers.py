@@ -14,15 +14,15 @@ from hermetic.audit.estate.resource import Resource
 _WORKLOADS = tuple(f"{kind.TYPE.rpartition('/')[0]}/{kind.KIND} " for kind in CONTROLLERS)
 
 
-def writer_of(estate: Estate, resource: str, looks: Iterable[Observation], blames: Iterable[Place] = ()) -> str:
+def writer_of(estate: Estate, resource: str, observations: Iterable[Observation], blames: Iterable[Place] = ()) -> str:
     """The last field manager of what is blamed, or of the object, in one bounded line; "" where unknown.
 
-    `looks` are the observations of the finding. A finding about a workload rests on its pods, which a controller made:
-    then the writer of its template is returned, and `blames` are places of the pod.
+    `observations` are those of the finding. A finding about a workload rests on its pods, which a controller made: then
+    the writer of its template is returned, and `blames` are places of the pod.
     """
     is_workload = resource.startswith(_WORKLOADS)
     places = tuple(_in_template(resource, blames)) if is_workload else tuple(blames)
-    blamed = (look for look in looks if isinstance(look, Resource) and look.id == resource)
+    blamed = (look for look in observations if isinstance(look, Resource) and look.id == resource)
     found = next((one.writer(*places) for one in blamed), "")
     if found or not is_workload:
         return found

@@ -24,7 +24,7 @@ from hermetic.audit.findings import Finding, Verdict, overall
 from hermetic.audit.policy import Policy, Profile
 from hermetic.audit.verdict.inputs import ProbeRound, VerdictInputs, probe_ends_at
 from hermetic.audit.verdict.overall import Standing, judge_standing
-from hermetic.audit.verdict.status import LONGEST_MESSAGE, next_look, status_of, status_unfounded, status_unreadable
+from hermetic.audit.verdict.status import LONGEST_MESSAGE, next_change, status_of, status_unfounded, status_unreadable
 from hermetic.controller.attestation_cache import Attestations
 from hermetic.controller.audit_faults import AuditFaults
 from hermetic.controller.cluster_cache import ClusterCache
@@ -192,7 +192,7 @@ class Auditor:
             live, status_of(spec, live["metadata"]["generation"], inputs, standing, before, now), outcome
         )
         outcome.wrote += await self._published(live, spec, inputs, standing, now)
-        following = next_look(spec, inputs, now)
+        following = next_change(spec, inputs, now)
         moments = [
             CONFIRM_SECONDS,
             probe_again_in,

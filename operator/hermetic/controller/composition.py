@@ -137,7 +137,7 @@ async def run(configuration: Configuration, *, kubeconfig: str | None, context: 
     parts = assemble(configuration, connection, Telemetry())
     health = await serve_health(
         configuration.http_port,
-        trouble=parts.operator.trouble,
+        failure=parts.operator.failure,
         ready=lambda: parts.operator.primed,
         metrics=parts.telemetry.render,
     )

@@ -11,12 +11,12 @@ from hermetic.errors import ConfigurationInvalid
 
 
 async def serve_health(
-    port: int, *, trouble: Callable[[], str], ready: Callable[[], bool], metrics: Callable[[], bytes]
+    port: int, *, failure: Callable[[], str], ready: Callable[[], bool], metrics: Callable[[], bytes]
 ) -> web.AppRunner:
     """Serve on every address until the runner is cleaned up. `trouble` is why to restart the process, "" if healthy."""
 
     async def healthz(_: web.Request) -> web.Response:
-        wrong = trouble()
+        wrong = failure()
         return web.Response(text=wrong or "ok", status=500 if wrong else 200)
 
     async def readyz(_: web.Request) -> web.Response:

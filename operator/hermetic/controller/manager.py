@@ -170,7 +170,7 @@ class Manager:
         """Whether everything was listed at least once."""
         return self._primed_at is not None
 
-    def trouble(self) -> str:
+    def failure(self) -> str:
         """Why this process should be restarted; "" if healthy."""
         if self._queue.oldest_age() > STUCK_SECONDS and self._queue.in_progress:
             return f"the oldest piece of work is {self._queue.oldest_age():.0f} s old"

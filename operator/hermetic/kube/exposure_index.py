@@ -10,7 +10,7 @@ from hermetic.api.configuration import Configuration
 from hermetic.kinds import BY_API_VERSION, BY_KIND, ENDPOINT_SLICE, GATEWAY, ROUTES, SERVICE, Kind
 from hermetic.kube.owners import Key
 from hermetic.objects.names import MODEL_LABEL, Owner
-from hermetic.plan.exposing_objects import Leading, Name, address_of, leading
+from hermetic.plan.exposing_objects import ExposingObject, Name, address_of, exposing_object
 from hermetic.plan.snapshot import WayIn
 
 EXPOSING_KINDS = frozenset((*BY_API_VERSION.values(), *(BY_KIND[kind.kind] for kind in ROUTES)))
@@ -26,8 +26,8 @@ class ExposureIndex:
 
     def __init__(self, policy: Configuration) -> None:
         self._policy = policy
-        self._known: dict[Kind, dict[Name, tuple[str, int, Leading]]] = defaultdict(dict)
-        self._services: dict[str, dict[str, Leading]] = defaultdict(dict)
+        self._known: dict[Kind, dict[Name, tuple[str, int, ExposingObject]]] = defaultdict(dict)
+        self._services: dict[str, dict[str, ExposingObject]] = defaultdict(dict)
         self._leading_to: dict[Name, set[tuple[Kind, Name]]] = defaultdict(set)
         self._vague: dict[str, set[tuple[Kind, Name]]] = defaultdict(set)
         self._pods: dict[str, tuple[Key, Mapping[str, str], tuple[str, ...]]] = {}
@@ -35,7 +35,7 @@ class ExposureIndex:
         self._keys_in: dict[str, set[Key]] = defaultdict(set)
         self._at: dict[str, tuple[set[str], set[Name]]] = {}
         self._taken: dict[str, int] = defaultdict(int)
-        self._crowded: set[Name] = set()
+        self._over_limit: set[Name] = set()
 
     # ------------------------------------------------------------------ updates
 
@@ -46,7 +46,7 @@ class ExposureIndex:
         known = self._known[kind].get(name)
         if known is not None and known[1] >= version:
             return frozenset()
-        found = self._within_bounds(leading(manifest, self._policy), known[2] if known is not None else None)
+        found = self._within_bounds(exposing_object(manifest, self._policy), known[2] if known is not None else None)
         if known is not None and known[2] == found:
             self._known[kind][name] = (metadata["uid"], version, found)
             return frozenset()
@@ -121,7 +121,7 @@ class ExposureIndex:
                 found.add(self._way_in(one, why))
         return tuple(sorted(found))
 
-    def _services_of(self, owner: Owner, templates: tuple[Mapping[str, str], ...]) -> dict[Name, Leading]:
+    def _services_of(self, owner: Owner, templates: tuple[Mapping[str, str], ...]) -> dict[Name, ExposingObject]:
         """Every Service that leads to the model's pods: by its selector, by an EndpointSlice or by an ExternalName."""
         labels = [*templates, *(self._pods[uid][1] for uid in self._pods_of.get(owner.key, ()))]
         found = {
@@ -129,7 +129,7 @@ class ExposureIndex:
             for name, one in self._services.get(owner.namespace, {}).items()
             if _is_own(one, owner) or one.everything or any(_selects(one, some) for some in labels)
         }
-        slices = self._slices_with_pods(owner.key) | self._crowded
+        slices = self._slices_with_pods(owner.key) | self._over_limit
         names = {name for where in slices for name in self._slice(where).services}
         for _ in range(DEEPEST):
             for name in names:
@@ -140,9 +140,9 @@ class ExposureIndex:
                 break
         return found
 
-    def _slices_of(self, owner: Owner) -> Iterator[Leading]:
+    def _slices_of(self, owner: Owner) -> Iterator[ExposingObject]:
         """Unmanaged EndpointSlices with the model's pods that are in its namespace or known to be open."""
-        for where in self._slices_with_pods(owner.key) | self._crowded:
+        for where in self._slices_with_pods(owner.key) | self._over_limit:
             one = self._slice(where)
             if one.opens or where[0] == owner.namespace:
                 yield one
@@ -152,14 +152,14 @@ class ExposureIndex:
         found = {where for addresses in pods for one in addresses for where in self._at[one][1]}
         return {where for where in found if not self._is_kept(self._slice(where))}
 
-    def _is_kept(self, one: Leading) -> bool:
+    def _is_kept(self, one: ExposingObject) -> bool:
         """Whether the EndpointSlice controller manages it: then it adds nothing to the selector of its Service."""
         if not one.kept:
             return False
         behind = [self._services.get(namespace, {}).get(name) for namespace, name in one.services]
         return all(service is None or service.selector or service.everything for service in behind)
 
-    def _why_open(self, one: Leading) -> str:
+    def _why_open(self, one: ExposingObject) -> str:
         if one.gateways is None or one.opens:
             return one.opens
         for name in sorted(one.gateways):
@@ -170,17 +170,19 @@ class ExposureIndex:
         return ""
 
     @staticmethod
-    def _way_in(one: Leading, why: str = "") -> WayIn:
-        crowded = "names more addresses than are looked at" if one.everything and not one.addresses else ""
+    def _way_in(one: ExposingObject, why: str = "") -> WayIn:
+        over_limit = "names more addresses than are looked at" if one.everything and not one.addresses else ""
         slices = (
-            ", ".join(word for word in (one.opens, crowded) if word) if one.kind == ENDPOINT_SLICE.kind else one.opens
+            ", ".join(word for word in (one.opens, over_limit) if word)
+            if one.kind == ENDPOINT_SLICE.kind
+            else one.opens
         )
         words = why or slices or "was not made by the controller of EndpointSlices"
         return WayIn(one.kind, one.namespace, one.name, words, one.writer)
 
     # ------------------------------------------------------------------ models concerned
 
-    def _models(self, kind: Kind, one: Leading) -> frozenset[Key]:
+    def _models(self, kind: Kind, one: ExposingObject) -> frozenset[Key]:
         if kind is GATEWAY:
             where = (one.namespace, one.name)
             routes = (known[2] for of in self._known for known in self._known[of].values() if known[2].gateways)
@@ -191,7 +193,7 @@ class ExposureIndex:
             return frozenset(self._pods_of) if one.everything else self._holding(one)
         return frozenset(self._behind(one, DEEPEST))
 
-    def _behind(self, one: Leading, depth: int) -> Iterator[Key]:
+    def _behind(self, one: ExposingObject, depth: int) -> Iterator[Key]:
         """The models whose pods an object leads to."""
         if (model := dict(one.selector or ()).get(MODEL_LABEL)) is not None:
             yield (one.namespace, model)
@@ -214,7 +216,7 @@ class ExposureIndex:
         named = (dict(service.selector or ()).get(MODEL_LABEL) for service in services)
         return frozenset({*self._keys_in.get(namespace, ()), *((namespace, name) for name in named if name)})
 
-    def _holding(self, one: Leading) -> frozenset[Key]:
+    def _holding(self, one: ExposingObject) -> frozenset[Key]:
         if not one.addresses:
             return frozenset()
         here = (self._at[address][0] for address in one.addresses.split(",") if address in self._at)
@@ -222,18 +224,18 @@ class ExposureIndex:
 
     # ------------------------------------------------------------------ bookkeeping
 
-    def _within_bounds(self, found: Leading, known: Leading | None) -> Leading:
+    def _within_bounds(self, found: ExposingObject, known: ExposingObject | None) -> ExposingObject:
         """The object; without its details where they would exceed ROOM for its namespace."""
         taken = self._taken.get(found.namespace, 0) - (_large(known) if known is not None else 0)
         return found if taken + _large(found) <= ROOM else found.without_details()
 
-    def _in(self, kind: Kind, name: Name, one: Leading) -> None:
+    def _in(self, kind: Kind, name: Name, one: ExposingObject) -> None:
         if kind is SERVICE:
             self._services[name[0]][name[1]] = one
         for service in one.services:
             self._leading_to[service].add((kind, name))
         if one.everything and kind is ENDPOINT_SLICE and not one.kept:
-            self._crowded.add(name)
+            self._over_limit.add(name)
         elif one.everything and kind is not SERVICE:
             self._vague[name[0]].add((kind, name))
         self._taken[name[0]] += _large(one)
@@ -253,7 +255,7 @@ class ExposureIndex:
                 del self._leading_to[service]
         self._vague[name[0]].discard((kind, name))
         if kind is ENDPOINT_SLICE:
-            self._crowded.discard(name)
+            self._over_limit.discard(name)
         self._taken[name[0]] -= _large(known[2])
         if not self._taken[name[0]]:
             del self._taken[name[0]]
@@ -266,7 +268,7 @@ class ExposureIndex:
         self._out(kind, name)
         return concerned
 
-    def _slice(self, name: Name) -> Leading:
+    def _slice(self, name: Name) -> ExposingObject:
         return self._known[ENDPOINT_SLICE][name][2]
 
     def _slices_with(self, address: str) -> set[Name]:
@@ -277,13 +279,13 @@ def _kind(manifest: Mapping[str, Any]) -> Kind:
     return BY_API_VERSION.get((manifest.get("apiVersion", ""), manifest["kind"]), BY_KIND[manifest["kind"]])
 
 
-def _large(one: Leading) -> int:
+def _large(one: ExposingObject) -> int:
     return one.size if one.size > SMALL else 0
 
 
-def _selects(one: Leading, labels: Mapping[str, str]) -> bool:
+def _selects(one: ExposingObject, labels: Mapping[str, str]) -> bool:
     return one.selector is not None and all(labels.get(name) == value for name, value in one.selector)
 
 
-def _is_own(one: Leading, owner: Owner) -> bool:
+def _is_own(one: ExposingObject, owner: Owner) -> bool:
     return (one.namespace, one.name, one.owner) == (owner.namespace, owner.name, owner.uid)

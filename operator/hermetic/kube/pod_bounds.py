@@ -2,7 +2,7 @@
 
 Pods that match what is rendered for a model have a budget of bytes per model and one for all models. Every other pod is
 charged a fixed number of bytes, to smaller budgets per model and for all. A pod that exceeds a budget is not kept; its
-model is crowded until no pod of it was refused between the ends of two full lists.
+model is truncated until no pod of it was refused between the ends of two full lists.
 
 What all models share is divided fairly between namespaces: when it is used up, a pod of a namespace that uses less than
 another takes the place of the newest pods of the namespace that uses most.
@@ -32,11 +32,11 @@ SHORT_MESSAGE = 256
 OWN_OF_ONE = 2 * 2**20
 """512 pods of four KiB: twice as many as a model may have replicas, for a rollout."""
 OWN = 128 * 2**20
-STRANGER = 32 * 2**10
-STRANGERS_OF_ONE = 8 * STRANGER
-STRANGERS = 256 * STRANGER
-MOST_CROWDED = 1_000
-"""Crowded models of a namespace that are recorded one by one; beyond that, all models of that namespace are crowded."""
+FOREIGN_POD_BYTES = 32 * 2**10
+FOREIGN_BYTES_OF_ONE = 8 * FOREIGN_POD_BYTES
+FOREIGN_BYTES = 256 * FOREIGN_POD_BYTES
+MOST_TRUNCATED = 1_000
+"""Truncated models of a namespace that are recorded one by one; beyond that, all models of the namespace are."""
 EVERY = ""
 
 
@@ -46,8 +46,8 @@ class Admission:
 
     body: bytes | None
     dropped: tuple[Place, ...] = ()
-    crowded: frozenset[Key] = frozenset()
-    """The models that were not crowded before."""
+    truncated: frozenset[Key] = frozenset()
+    """The models that were not truncated before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,27 +112,27 @@ class PodBounds:
     def __init__(self) -> None:
         self._kept: dict[Place, _Kept] = {}
         self._own = _Budget(OWN_OF_ONE, OWN)
-        self._strangers = _Budget(STRANGERS_OF_ONE, STRANGERS)
+        self._strangers = _Budget(FOREIGN_BYTES_OF_ONE, FOREIGN_BYTES)
         self._refused: dict[Kind, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-        self._crowded: dict[Kind, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+        self._truncated: dict[Kind, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
 
     def admit(self, place: Place, pod: Mapping[str, Any], owners: tuple[Key, ...]) -> Admission:
         """Keep a pod of these models, or refuse it where it exceeds a budget."""
         self.forget(place)
-        # Ended or terminating pods do not make a model crowded: evicted pods stay by the thousand.
+        # Ended or terminating pods do not make a model truncated: evicted pods stay by the thousand.
         runs = not has_ended(pod) and "deletionTimestamp" not in pod["metadata"]
         looks_own = len(owners) == 1 and looks_rendered(pod, Owner(*owners[0], uid=""))
-        own = looks_own and self._own.has_room(owners, STRANGER)
-        if not own and not self._strangers.has_room(owners, STRANGER):  # before it is projected and serialized
-            return Admission(None, crowded=self._refuse(place, owners) if runs else frozenset())
+        own = looks_own and self._own.has_room(owners, FOREIGN_POD_BYTES)
+        if not own and not self._strangers.has_room(owners, FOREIGN_POD_BYTES):  # before it is projected and serialized
+            return Admission(None, truncated=self._refuse(place, owners) if runs else frozenset())
         body = compact(lean_pod(pod))
         if len(body) > LARGEST_WHOLE:
             body = compact(lean_pod(pod, longest=SHORT_MESSAGE))
         labels = (pod["metadata"].get("labels") or {}).items()
         size = len(body) + sum(len(name) + len(value) for name, value in labels) + OVERHEAD
-        if size > STRANGER:
-            return Admission(None, crowded=self._refuse(place, owners) if runs else frozenset())
-        self._kept[place] = _Kept(owners, size if own else STRANGER, own, runs)
+        if size > FOREIGN_POD_BYTES:
+            return Admission(None, truncated=self._refuse(place, owners) if runs else frozenset())
+        self._kept[place] = _Kept(owners, size if own else FOREIGN_POD_BYTES, own, runs)
         self._budget(own=own).take(place, owners, self._kept[place].size)
         dropped = dict(self._make_room(own=own))
         gone = (self._refuse(one, kept.owners) for one, kept in dropped.items() if kept.runs)
@@ -144,30 +144,30 @@ class PodBounds:
             self.forget(place)
 
     def _refuse(self, place: Place, owners: tuple[Key, ...]) -> frozenset[Key]:
-        """Record that a pod of these models is not kept; returns those that were not crowded before."""
+        """Record that a pod of these models is not kept; returns those that were not truncated before."""
         kind, news = place[0], set[Key]()
         for namespace, name in owners:
-            crowded = self._crowded[kind][namespace]
-            if name not in crowded and EVERY not in crowded:
+            truncated = self._truncated[kind][namespace]
+            if name not in truncated and EVERY not in truncated:
                 news.add((namespace, name))
-            recorded = name if name in crowded or len(crowded) < MOST_CROWDED else EVERY
-            crowded.add(recorded)
+            recorded = name if name in truncated or len(truncated) < MOST_TRUNCATED else EVERY
+            truncated.add(recorded)
             self._refused[kind][namespace].add(recorded)
         return frozenset(news)
 
-    def is_crowded(self, owner: Key) -> bool:
+    def is_truncated(self, owner: Key) -> bool:
         """Whether pods of this model were not kept."""
-        found = (of_kind.get(owner[0], set()) for of_kind in self._crowded.values())
+        found = (of_kind.get(owner[0], set()) for of_kind in self._truncated.values())
         return any(owner[1] in names or EVERY in names for names in found)
 
     def listed(self, kind: Kind, namespace: str | None) -> frozenset[Key]:
-        """Note the end of a full list (of a namespace, or of all); returns the models that are no longer crowded."""
+        """Note the end of a full list (of a namespace, or of all); returns the models that are no longer truncated."""
         ended = set[Key]()
-        for one in [one for one in self._crowded[kind] if namespace in (None, one)]:
+        for one in [one for one in self._truncated[kind] if namespace in (None, one)]:
             refused = self._refused[kind].pop(one, set())
-            ended |= {(one, name) for name in self._crowded[kind].pop(one) - refused}
+            ended |= {(one, name) for name in self._truncated[kind].pop(one) - refused}
             if refused:
-                self._crowded[kind][one] = refused
+                self._truncated[kind][one] = refused
         return frozenset(ended)
 
     def forget(self, place: Place) -> None:

@@ -225,7 +225,7 @@ class Store:
             backed_off=backed_off or {},
             ways_in=self._ways.into(owner, (one.get("metadata", {}).get("labels") or {} for one in templates)),
             unseen=tuple(sorted({kind.plural for kind in self._refused})),
-            is_crowded=self._pod_bounds.is_crowded(key),
+            pods_truncated=self._pod_bounds.is_truncated(key),
         )
 
     def volumes(self) -> Iterator[dict[str, Any]]:
@@ -288,7 +288,7 @@ class Store:
         """Store a pod of a model unless `PodBounds` refuses it; a pod of no model is not stored."""
         owners = owners_of(kind, manifest)
         admission = self._pod_bounds.admit((kind, name), manifest, owners) if owners else Admission(None)
-        concerned = admission.crowded.union(
+        concerned = admission.truncated.union(
             *(self._forget(of, gone, self._entries[of][gone].version) for of, gone in admission.dropped)
         )
         before = self._entries[kind].get(name)

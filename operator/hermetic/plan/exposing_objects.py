@@ -39,7 +39,7 @@ MOST_ADDRESSES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Leading:
+class ExposingObject:
     """One object and where it leads.
 
     `selector` None selects nothing. `everything`: which pods of its namespace it leads to is not known (of the cluster,
@@ -66,14 +66,14 @@ class Leading:
         pairs = (*(self.selector or ()), *self.services, *(self.gateways or ()))
         return len(self.addresses) + sum(len(one) + len(other) for one, other in pairs)
 
-    def without_details(self) -> Leading:
+    def without_details(self) -> ExposingObject:
         """The same object without its selector and addresses, to save memory: `everything` is set instead."""
         others = frozenset(name for name in self.services if name[0] != self.namespace)
         kept = self.services if self.kind == ENDPOINT_SLICE.kind else others
         return replace(self, selector=None, addresses="", services=kept, everything=True)
 
 
-def leading(manifest: Mapping[str, Any], policy: Configuration) -> Leading:
+def exposing_object(manifest: Mapping[str, Any], policy: Configuration) -> ExposingObject:
     """The object reduced to a few fields."""
     read = {
         SERVICE.kind: _service,
@@ -82,7 +82,7 @@ def leading(manifest: Mapping[str, Any], policy: Configuration) -> Leading:
         GATEWAY.kind: _gateway,
     }.get(manifest["kind"], _route)
     metadata = manifest["metadata"]
-    return Leading(
+    return ExposingObject(
         kind=manifest["kind"],
         namespace=metadata.get("namespace") or "",
         name=metadata["name"],
@@ -183,14 +183,14 @@ def _slice(one: Mapping[str, Any], _policy: Configuration) -> dict[str, Any]:
     labels, namespace = one["metadata"].get("labels") or {}, one["metadata"].get("namespace") or ""
     service = labels.get(SERVICE_NAME)
     found = [address for endpoint in one.get("endpoints") or () for address in endpoint.get("addresses") or ()]
-    crowded = len(found) > MOST_ADDRESSES
-    addresses = "" if crowded else ",".join(address_of(address) for address in found)
+    over_limit = len(found) > MOST_ADDRESSES
+    addresses = "" if over_limit else ",".join(address_of(address) for address in found)
     by_name = one.get("addressType") == "FQDN"
     return {
         "services": frozenset({(namespace, service)} if service else ()),
         "addresses": f",{addresses}," if addresses and not by_name else "",
         "kept": labels.get(SLICE_MANAGER[0]) == SLICE_MANAGER[1],
-        "everything": crowded and not by_name,
+        "everything": over_limit and not by_name,
         "opens": "" if service else "belongs to no Service",
     }
 

@@ -46,7 +46,7 @@ class PodDiagnosis:
     message: str
 
 
-def trouble(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, now: datetime) -> PodDiagnosis | None:
+def diagnose_pods(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, now: datetime) -> PodDiagnosis | None:
     """The first problem of the newest pods of the template that do not serve, else what the Deployment reports."""
     workload = snapshot.workload
     waiting = sorted(

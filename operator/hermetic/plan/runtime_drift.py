@@ -22,7 +22,7 @@ OURS = {"containers": {ENGINE}, "initContainers": {VERIFIER, "link-cache", "copy
 ROLLED_OUT = timedelta(minutes=1)
 """How long after a rollout a pod of an earlier template may still be seen: the watches of kinds are not in step."""
 
-CROWDED = (
+PODS_TRUNCATED = (
     "more pods of others have the label or the ServiceAccount of this model than are looked at: delete them, and allow "
     "in this namespace no pods but those of controllers to have them"
 )
@@ -85,8 +85,8 @@ def _everything(snapshot: ClusterSnapshot, now: datetime) -> Iterator[Strange]:
     expected = contents(workload.template.get("spec") or {})
     yield from _images(f"the template of Deployment '{snapshot.owner.name}'", expected, snapshot)
     yield from _lasting(snapshot)
-    if snapshot.is_crowded:
-        yield Strange(CROWDED, of_image=True)
+    if snapshot.pods_truncated:
+        yield Strange(PODS_TRUNCATED, of_image=True)
     for pod in sorted(snapshot.pods, key=lambda pod: str(pod["metadata"]["name"])):
         held, where = pod.get("spec"), f"pod '{pod['metadata']['name']}'"
         if not held or has_ended(pod):

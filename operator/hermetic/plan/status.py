@@ -22,7 +22,7 @@ from hermetic.plan.gates import Blocks
 from hermetic.plan.isolation import enforcement
 from hermetic.plan.planned_status import planned_status
 from hermetic.plan.planning import Contested, Plan, is_ours
-from hermetic.plan.pod_diagnosis import PodDiagnosis, trouble
+from hermetic.plan.pod_diagnosis import PodDiagnosis, diagnose_pods
 from hermetic.plan.public_side import public_side
 from hermetic.plan.runtime_drift import Strange, strange
 from hermetic.plan.snapshot import ClusterSnapshot
@@ -38,7 +38,7 @@ def status(
 ) -> Status:
     """The whole status: `snapshot` is taken after the plan was applied."""
     # With zero replicas, a pod that is not ready is terminating; do not report it.
-    found = trouble(spec, snapshot, now) if spec.replicas else None
+    found = diagnose_pods(spec, snapshot, now) if spec.replicas else None
     odd = strange(snapshot, now)
     parts = [
         _images_pinned(odd, plan),

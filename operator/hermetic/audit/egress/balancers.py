@@ -144,7 +144,7 @@ def balancers_of(estate: Estate, policy: Policy) -> tuple[tuple[Seen[LoadBalance
 
 
 def _balancers(estate: Estate, policy: Policy) -> tuple[tuple[Seen[LoadBalancer], ...], tuple[Observation, ...]]:
-    nodes, looks = nodes_of(estate)
+    nodes, observations = nodes_of(estate)
     listed = everywhere(estate, policy, LoadBalancer)
     found: dict[str, Seen[LoadBalancer]] = {}
     for one in listed:
@@ -152,7 +152,7 @@ def _balancers(estate: Estate, policy: Policy) -> tuple[tuple[Seen[LoadBalancer]
             found[one.id.lower()] = Seen(one.id, one, one.evidence)
     for balancer in sorted({parent_of(pool) for pool in nodes.pools} - found.keys()):
         found[balancer] = estate.one(LoadBalancer, balancer)
-    return tuple(found[key] for key in sorted(found)), (listed, *looks)
+    return tuple(found[key] for key in sorted(found)), (listed, *observations)
 
 
 def serves_nodes(balancer: LoadBalancer, nodes: Nodes) -> bool:

@@ -93,7 +93,7 @@ class NamePolicy:
     verdict: ByDefault
     reason: str
     words: str
-    looks: tuple[Observation, ...]
+    observations: tuple[Observation, ...]
     policies: tuple[str, ...] = ()
 
 
@@ -134,21 +134,21 @@ def _behind_the_lock(estate: Estate, policy: Policy, network: str, refused: Obse
     return replace(names, verdict=ByDefault.UNCLEAR, reason="LinkNotInForce", words=words)
 
 
-def _several(ids: list[str], *looks: Observation) -> NamePolicy:
+def _several(ids: list[str], *observations: Observation) -> NamePolicy:
     words = f"{len(ids)} policies are linked, and which of them decides is not known"
-    return NamePolicy(ByDefault.UNCLEAR, "SeveralPolicies", words, looks, tuple(ids))
+    return NamePolicy(ByDefault.UNCLEAR, "SeveralPolicies", words, observations, tuple(ids))
 
 
 def _by_policy(estate: Estate, policy: str, link: Observation) -> NamePolicy:
     """What one DNS security policy does with a name that it does not list; `link` shows that it is linked."""
     rules = estate.every(DnsSecurityRule, policy)
     lists = Domains(estate, rules)
-    looks = (link, rules, *lists.looks)
+    observations = (link, rules, *lists.observations)
     if rules.problem is not None:
         words = "rules of the policy are missing from the answer, and any of them may decide"
-        return NamePolicy(ByDefault.UNCLEAR, "RulesNotSeen", words, looks, (policy,))
+        return NamePolicy(ByDefault.UNCLEAR, "RulesNotSeen", words, observations, (policy,))
     verdict, reason, words = _first_for_every_name(rules, lists)
-    return NamePolicy(verdict, reason, words, looks, (policy,))
+    return NamePolicy(verdict, reason, words, observations, (policy,))
 
 
 class Domains:
@@ -157,7 +157,7 @@ class Domains:
     def __init__(self, estate: Estate, rules: Listing[DnsSecurityRule]) -> None:
         ids = {one.id.lower(): one.id for rule in rules for one in rule.dns_resolver_domain_lists or ()}
         self._seen = {key: estate.one(DomainList, one) for key, one in sorted(ids.items())}
-        self.looks: tuple[Observation, ...] = tuple(self._seen.values())
+        self.observations: tuple[Observation, ...] = tuple(self._seen.values())
 
     def of(self, rule: DnsSecurityRule) -> list[str] | None:
         """None when one of its lists was not seen."""

@@ -39,15 +39,15 @@ def firewall_looks(estate: Estate, policy: Policy, around: SubnetContext) -> tup
     and the observations carry the problem, so that no Pass follows. Raises FactDamaged for a route or a firewall that
     cannot be read.
     """
-    addresses, looks = declared_addresses(estate, policy)
+    addresses, observations = declared_addresses(estate, policy)
     defaults = [way for way in around.ways if way.is_default and way.hop is not NextHopKind.DROPPED]
-    if not looks or around.table is None or not _are_all_routed(around):
+    if not observations or around.table is None or not _are_all_routed(around):
         return None
-    if any(look.problem is not None for look in looks):
+    if any(look.problem is not None for look in observations):
         may_lead_there = all(way.hop is NextHopKind.FORWARDED for way in defaults)
     else:
         may_lead_there = all(leads_to_the_firewall(way, addresses) for way in defaults)
-    return (around.table, *looks) if defaults and may_lead_there else None
+    return (around.table, *observations) if defaults and may_lead_there else None
 
 
 def _are_all_routed(around: SubnetContext) -> bool:

@@ -149,7 +149,7 @@ def _of_interface(estate: Estate, nic: NetworkInterface) -> tuple[str, Interface
 
 def _read(estate: Estate, nic: NicFields) -> Interface:
     ways: list[Path] = [(PUBLIC_IP,)] if any(one.public_ip_address is not None for one in nic.ip_configurations) else []
-    by_default, looks = told(estate, nic)
+    by_default, observations = told(estate, nic)
     ways += [(DEFAULT_OUTBOUND,)] if by_default else []
     untold = missing(f"{nic.id}: defaultOutboundConnectivityEnabled of this interface is not reported")
     return Interface(
@@ -158,7 +158,7 @@ def _read(estate: Estate, nic: NicFields) -> Interface:
         nic.network_security_group.id if nic.network_security_group else "",
         _pools(nic.ip_configurations),
         tuple(ways),
-        (*looks, *((untold,) if by_default is None else ())),
+        (*observations, *((untold,) if by_default is None else ())),
     )
 
 
@@ -182,41 +182,44 @@ def ways_out(estate: Estate, policy: Policy, machine: RelayMachine) -> tuple[tup
 
     Subnets of the cluster and their route tables are skipped: other checks judge them.
     """
-    looks: list[Observation] = [*machine.doubts, *(look for one in machine.interfaces for look in one.doubts)]
+    observations: list[Observation] = [*machine.doubts, *(look for one in machine.interfaces for look in one.doubts)]
     ways = [*machine.own_ways, *(way for one in machine.interfaces for way in one.own_ways)]
-    ways += _of_balancers(estate, (pool for one in machine.interfaces for pool in one.pool_ids), looks)
+    ways += _of_balancers(estate, (pool for one in machine.interfaces for pool in one.pool_ids), observations)
     for subnet_id in machine.subnet_ids:
         if not is_of_the_cluster(estate, subnet_id):
-            ways += _of_place(estate, policy, subnet_id, looks)
-    return tuple(dict.fromkeys(ways)), tuple(looks)
+            ways += _of_place(estate, policy, subnet_id, observations)
+    return tuple(dict.fromkeys(ways)), tuple(observations)
 
 
-def _of_balancers(estate: Estate, pool_ids: Iterable[str], looks: list[Observation]) -> Iterator[Path]:
+def _of_balancers(estate: Estate, pool_ids: Iterable[str], observations: list[Observation]) -> Iterator[Path]:
     pools = frozenset(one.lower() for one in pool_ids)
     for balancer_id in sorted({parent_of(one) for one in pools}):
         seen = estate.one(LoadBalancer, balancer_id)
-        looks.append(seen)
+        observations.append(seen)
         yield from (
-            (method.hop,) for _, method in each_of(values_of((seen,)), lambda one: by_balancer(one, pools), looks)
+            (method.hop,)
+            for _, method in each_of(values_of((seen,)), lambda one: by_balancer(one, pools), observations)
         )
 
 
-def _of_place(estate: Estate, policy: Policy, subnet_id: str, looks: list[Observation]) -> Iterator[Path]:
+def _of_place(estate: Estate, policy: Policy, subnet_id: str, observations: list[Observation]) -> Iterator[Path]:
     """The ways that a subnet or its network gives to all its machines."""
     subnet, network = estate.one(Subnet, subnet_id), estate.one(VirtualNetwork, parent_of(subnet_id))
     nat, service = throughout(estate, policy, NatGateway), throughout(estate, policy, ServiceGateway)
-    looks += (subnet, network, nat, service)
+    observations += (subnet, network, nat, service)
     places = {subnet_id.lower(), parent_of(subnet_id).lower()}
     for place, method in (
-        *each_of(values_of((subnet,)), by_subnet, looks),
-        *each_of(values_of((network,)), by_network, looks),
-        *each_of(nat, by_nat_gateway, looks),
-        *each_of(service, by_service_gateway, looks),
+        *each_of(values_of((subnet,)), by_subnet, observations),
+        *each_of(values_of((network,)), by_network, observations),
+        *each_of(nat, by_nat_gateway, observations),
+        *each_of(service, by_service_gateway, observations),
     ):
         if place.lower() in places:
             yield (method.hop,)
-    yield from each_of(values_of((subnet,)), _by_default, looks)
-    yield from each_of(values_of((subnet,)), lambda one: _routed(estate, policy, subnet_id, one, looks), looks)
+    yield from each_of(values_of((subnet,)), _by_default, observations)
+    yield from each_of(
+        values_of((subnet,)), lambda one: _routed(estate, policy, subnet_id, one, observations), observations
+    )
 
 
 def _by_default(subnet: Subnet) -> Iterator[Path]:
@@ -224,15 +227,17 @@ def _by_default(subnet: Subnet) -> Iterator[Path]:
         yield (DEFAULT_OUTBOUND,)
 
 
-def _routed(estate: Estate, policy: Policy, subnet_id: str, subnet: Subnet, looks: list[Observation]) -> Iterator[Path]:
+def _routed(
+    estate: Estate, policy: Policy, subnet_id: str, subnet: Subnet, observations: list[Observation]
+) -> Iterator[Path]:
     if subnet.route_table is None or subnet.route_table.id.lower() in _tables_of_the_cluster(estate):
         return
     seen = estate.one(RouteTable, subnet.route_table.id)
     addresses, firewall = declared_addresses(estate, policy)
-    looks += (seen, *firewall)
+    observations += (seen, *firewall)
     routes = seen.value.routes if seen.value is not None else None
     if routes is None:
-        looks.append(missing(f"{seen.target}: the answer has no list of routes"))
+        observations.append(missing(f"{seen.target}: the answer has no list of routes"))
     # Where the declared firewall was not seen, a default route to an appliance is taken for one that leads to it.
     unseen = any(look.problem is not None for look in firewall)
     for way in public_ways(routes, local_space(estate, subnet_id)):

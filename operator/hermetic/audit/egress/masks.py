@@ -62,7 +62,7 @@ def masks_of_nodes(estate: Estate) -> tuple[str, ...]:
 
 
 def _masks_of_nodes(estate: Estate) -> tuple[str, ...]:
-    subnets, looks = subnets_of(estate)
+    subnets, observations = subnets_of(estate)
     found: list[tuple[str, ...]] = []
     for scoped in (one for one in subnets if not one.is_for_the_api_server_only):
         if scoped.seen.value is None:
@@ -71,7 +71,7 @@ def _masks_of_nodes(estate: Estate) -> tuple[str, ...]:
             found.append(masks_of(surroundings(estate, scoped, scoped.seen.value)))
         except FactDamaged:
             return ()
-    if not all(found) or any(look.problem is not None for look in looks):
+    if not all(found) or any(look.problem is not None for look in observations):
         return ()
     return tuple(dict.fromkeys(mask for masks in found for mask in masks))
 

@@ -62,10 +62,10 @@ Served = tuple[str, Method]
 
 @dataclass(frozen=True, slots=True)
 class Methods:
-    """Methods by what they serve, ids in lower case; `looks` decide whether the list is complete."""
+    """Methods by what they serve, ids in lower case; `observations` decide whether the list is complete."""
 
     by_place: Mapping[str, frozenset[Method]]
-    looks: tuple[Observation, ...]
+    observations: tuple[Observation, ...]
 
     def of(self, subnet_id: str) -> tuple[Method, ...]:
         """The methods of one subnet, sorted."""
@@ -76,7 +76,7 @@ class Methods:
     @property
     def are_all_seen(self) -> bool:
         """Whether every observation is complete, so that no method can be missing."""
-        return all(look.problem is None for look in self.looks)
+        return all(look.problem is None for look in self.observations)
 
     def may_serve(self, subnet_id: str) -> bool:
         """Whether the subnet has a method, or may have one that could not be read."""
@@ -89,43 +89,43 @@ def methods_of(estate: Estate, policy: Policy) -> Methods:
 
 
 def _methods(estate: Estate, policy: Policy) -> Methods:
-    looks: list[Observation] = []
+    observations: list[Observation] = []
     found: defaultdict[str, set[Method]] = defaultdict(set)
     for place, method in (
-        *_of_the_network(estate, policy, looks),
-        *_of_the_nodes(estate, looks),
-        *_of_balancers(estate, policy, looks),
+        *_of_the_network(estate, policy, observations),
+        *_of_the_nodes(estate, observations),
+        *_of_balancers(estate, policy, observations),
     ):
         found[place.lower()].add(method)
-    return Methods({place: frozenset(methods) for place, methods in found.items()}, tuple(looks))
+    return Methods({place: frozenset(methods) for place, methods in found.items()}, tuple(observations))
 
 
-def _of_the_network(estate: Estate, policy: Policy, looks: list[Observation]) -> Iterator[Served]:
+def _of_the_network(estate: Estate, policy: Policy, observations: list[Observation]) -> Iterator[Served]:
     subnets, scope = subnets_of(estate)
     networks = networks_of(estate)
     nat, service = everywhere(estate, policy, NatGateway), everywhere(estate, policy, ServiceGateway)
-    looks += (*scope, *(one.seen for one in subnets), *networks, nat, service)
-    yield from each_of(values_of(one.seen for one in subnets), by_subnet, looks)
-    yield from each_of(values_of(networks), by_network, looks)
-    yield from each_of(nat, by_nat_gateway, looks)
-    yield from each_of(service, by_service_gateway, looks)
+    observations += (*scope, *(one.seen for one in subnets), *networks, nat, service)
+    yield from each_of(values_of(one.seen for one in subnets), by_subnet, observations)
+    yield from each_of(values_of(networks), by_network, observations)
+    yield from each_of(nat, by_nat_gateway, observations)
+    yield from each_of(service, by_service_gateway, observations)
 
 
-def _of_the_nodes(estate: Estate, looks: list[Observation]) -> Iterator[Served]:
+def _of_the_nodes(estate: Estate, observations: list[Observation]) -> Iterator[Served]:
     pools, sets, nics = pools_of(estate), scale_sets_of(estate), instance_nics_of(estate)
     addresses = [estate.every(ScaleSetPublicAddress, one.id) for one in sets if not is_flexible(one)]
-    looks += (pools, sets, nics, *addresses)
-    yield from each_of(pools, _of_pool, looks)
-    yield from each_of(sets, _of_model, looks)
-    yield from each_of(nics, _of_nic, looks)
+    observations += (pools, sets, nics, *addresses)
+    yield from each_of(pools, _of_pool, observations)
+    yield from each_of(sets, _of_model, observations)
+    yield from each_of(nics, _of_nic, observations)
     yield from (("", Method("public ip", one.id or listing.target)) for listing in addresses for one in listing)
 
 
-def _of_balancers(estate: Estate, policy: Policy, looks: list[Observation]) -> Iterator[Served]:
+def _of_balancers(estate: Estate, policy: Policy, observations: list[Observation]) -> Iterator[Served]:
     nodes, known = nodes_of(estate)
     balancers, listed = balancers_of(estate, policy)
-    looks += (*known, *listed, *balancers)
-    yield from each_of(values_of(balancers), lambda one: by_balancer(one, node_pools(one, nodes)), looks)
+    observations += (*known, *listed, *balancers)
+    yield from each_of(values_of(balancers), lambda one: by_balancer(one, node_pools(one, nodes)), observations)
 
 
 def by_subnet(subnet: Subnet) -> Iterator[Served]:

@@ -24,24 +24,24 @@ P = TypeVar("P", EffectiveConnectivity, EffectiveAdminRules)
 def pages_of(estate: Estate, kind: type[P], network: str) -> tuple[list[P], tuple[Observation, ...]]:
     """All pages, and the observations; a page without its list, or a repeated token, adds a missing one."""
     pages: list[P] = []
-    looks: list[Observation] = []
+    observations: list[Observation] = []
     tokens: set[str] = set()
     token: str | None = ""
     while token is not None:
         seen = estate.asked(kind, network, {"skipToken": token} if token else {})
-        looks.append(seen)
+        observations.append(seen)
         page = seen.value
         if page is None:
             break
         pages.append(page)
         if page.value is None:
-            looks.append(missing(f"{network}: the answer of {kind.ACTION} has no list"))
+            observations.append(missing(f"{network}: the answer of {kind.ACTION} has no list"))
         token = page.skip_token or None
         if token in tokens:
-            looks.append(missing(f"{network}: {kind.ACTION} goes round in circles"))
+            observations.append(missing(f"{network}: {kind.ACTION} goes round in circles"))
             break
         tokens.add(token or "")
-    return pages, tuple(looks)
+    return pages, tuple(observations)
 
 
 def overrides_groups(
@@ -52,9 +52,9 @@ def overrides_groups(
     AlwaysAllow ends the evaluation before any group (learn.microsoft.com/azure/virtual-network-manager/
     concept-security-admins). Sources are not compared, nor denies of a higher priority: in doubt a rule applies.
     """
-    pages, looks = pages_of(estate, EffectiveAdminRules, network)
+    pages, observations = pages_of(estate, EffectiveAdminRules, network)
     rules = [rule for page in pages for rule in page.value or ()]
-    return any(_may_always_allow(rule, direction, trip) for rule in rules), looks
+    return any(_may_always_allow(rule, direction, trip) for rule in rules), observations
 
 
 def _may_always_allow(rule: SecurityAdminRule, direction: Direction, trip: Trip) -> bool:

@@ -41,7 +41,7 @@ class Created:
 
     machine: str
     at: datetime | None
-    looks: tuple[Observation, ...]
+    observations: tuple[Observation, ...]
 
 
 def created(estate: Estate, nic: NicFields) -> Created:
@@ -99,7 +99,7 @@ class Since:
     at: datetime
     basis: Basis
     words: str
-    looks: tuple[Observation, ...]
+    observations: tuple[Observation, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def _held_against(log: _Log, attested: AttestedPrivate, as_attested: Since, docu
     if written is not None and (written > attested.seen_from or (written > attested.since and not is_old_enough)):
         return Void(f"the activity log shows a write at {timestamp(written)}, after it was last seen to be private")
     if not is_old_enough or (written is None and attested.since <= log.start):
-        return replace(as_attested, looks=(document, log.look))
+        return replace(as_attested, observations=(document, log.look))
     at = written if written is not None else log.start
     how = (
         "its last write in the activity log" if written is not None else "the activity log shows no write from there on"
@@ -189,8 +189,11 @@ def _stated(stated: DeclaredPrivateSubnet, log: _Log | None) -> Since | Void:
         return Void(f"{stated.stated_by} states it since {since}, and the activity log shows a later write at {at}")
     at = timestamp(stated.since)
     words = f"since {at}, stated by {stated.stated_by} in the policy (a statement, not a measurement)"
-    looks: tuple[Observation, ...] = (ObservedDocument((statement(stated),)), *((log.look,) if log is not None else ()))
-    return Since(stated.since, Basis.POLICY, words, looks)
+    observations: tuple[Observation, ...] = (
+        ObservedDocument((statement(stated),)),
+        *((log.look,) if log is not None else ()),
+    )
+    return Since(stated.since, Basis.POLICY, words, observations)
 
 
 def _log(estate: Estate, subnet_id: str) -> _Log | None:

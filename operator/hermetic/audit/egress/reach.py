@@ -52,21 +52,21 @@ class _Layer:
 def reach_of(estate: Estate, destinations: Iterable[Destination]) -> tuple[Reach, tuple[Observation, ...]]:
     """The most open reach from any cluster subnet to any of these: a relay may receive on one and send on another."""
     found = [_reach(estate, one) for one in destinations]
-    return _most_open(reach for reach, _ in found), tuple(look for _, looks in found for look in looks)
+    return _most_open(reach for reach, _ in found), tuple(look for _, observations in found for look in observations)
 
 
 def _reach(estate: Estate, to: Destination) -> tuple[Reach, tuple[Observation, ...]]:
     homes = [estate.one(Subnet, one) for one in to.subnet_ids]
     theirs = _layers_of(estate, to, homes)
     ours = [one for one in subnets_of(estate)[0] if not one.is_for_the_api_server_only]
-    looks: list[Observation] = [*(one.group for one in theirs), *homes, peerings_of(estate)]
+    observations: list[Observation] = [*(one.group for one in theirs), *homes, peerings_of(estate)]
     found: set[Reach] = set()
     for subnet in ours:
         own = _own_layers(estate, subnet)
-        looks += [subnet.seen, *(one.group for one in own)]
+        observations += [subnet.seen, *(one.group for one in own)]
         trip = _trip(subnet, to, homes)
-        found.add(_between(estate, trip, (*own, *theirs), looks, unseen=subnet.seen.value is None))
-    return _most_open(found), tuple(looks)
+        found.add(_between(estate, trip, (*own, *theirs), observations, unseen=subnet.seen.value is None))
+    return _most_open(found), tuple(observations)
 
 
 def _layers_of(estate: Estate, to: Destination, homes: list[Seen[Subnet]]) -> list[_Layer]:
@@ -88,7 +88,9 @@ def _most_open(found: Iterable[Reach]) -> Reach:
     return next((one for one in (Reach.OPEN, Reach.UNSEEN) if one in every), Reach.SHUT if every else Reach.UNSEEN)
 
 
-def _between(estate: Estate, trip: Trip, layers: Iterable[_Layer], looks: list[Observation], *, unseen: bool) -> Reach:
+def _between(
+    estate: Estate, trip: Trip, layers: Iterable[_Layer], observations: list[Observation], *, unseen: bool
+) -> Reach:
     for layer in layers:
         group = layer.group.value
         if group is None:
@@ -96,7 +98,7 @@ def _between(estate: Estate, trip: Trip, layers: Iterable[_Layer], looks: list[O
         elif stops_all(group.rules, layer.direction, trip):
             is_overridden, rests_on = overrides_groups(estate, layer.network, layer.direction, trip)
             if not is_overridden:
-                looks += rests_on
+                observations += rests_on
                 return Reach.SHUT
     return Reach.UNSEEN if unseen else Reach.OPEN
 

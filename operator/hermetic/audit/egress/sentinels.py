@@ -31,7 +31,7 @@ class Sentinels:
 
     by_subnet: Mapping[str, tuple[NetworkInterface, ...]]
     unseen: tuple[tuple[str, Observation], ...]
-    looks: tuple[Observation, ...]
+    observations: tuple[Observation, ...]
 
 
 def sentinels_of(estate: Estate, policy: Policy) -> Sentinels:
@@ -43,7 +43,7 @@ def _sentinels(estate: Estate, policy: Policy) -> Sentinels:
     ours = {one.id.lower() for one in subnets_of(estate)[0]}
     nodes = node_group_of(estate)
     named = [(one, estate.one(NetworkInterface, one)) for one in policy.sentinel_nics]
-    interfaces, looks = interfaces_in_the_networks(estate, policy)
+    interfaces, observations = interfaces_in_the_networks(estate, policy)
     damaged: list[Observation] = []
     by_policy = _by_subnet((seen.value for _, seen in named if seen.value is not None), ours, damaged)
     others = _by_subnet((one for one in interfaces if isinstance(one, NetworkInterface)), ours, damaged)
@@ -52,7 +52,7 @@ def _sentinels(estate: Estate, policy: Policy) -> Sentinels:
         for subnet in sorted({*by_policy, *others})
     }
     unseen = tuple((arm_id, seen) for arm_id, seen in named if seen.value is None)
-    return Sentinels(chosen, unseen, (*looks, *damaged))
+    return Sentinels(chosen, unseen, (*observations, *damaged))
 
 
 def _by_subnet(
@@ -103,7 +103,7 @@ def each_sentinel(estate: Estate, policy: Policy, judge: Answered) -> Iterator[J
         for nic in found:
             yield from judge(around, nic)
         if not found:
-            yield does_not_apply(scoped.id, "NoSentinel", NONE_THERE, scoped.seen, *sentinels.looks)
+            yield does_not_apply(scoped.id, "NoSentinel", NONE_THERE, scoped.seen, *sentinels.observations)
 
     yield from each_subnet(estate, policy, of_subnet)
     for arm_id, look in sentinels.unseen:

@@ -51,7 +51,7 @@ class StorageReach:
     services: tuple[str, ...]
     severity: Severity | None
     words: str
-    looks: tuple[Observation, ...]
+    observations: tuple[Observation, ...]
 
 
 def storage_reach(estate: Estate, policy: Policy, subnet: Subnet) -> StorageReach | None:
@@ -63,17 +63,19 @@ def storage_reach(estate: Estate, policy: Policy, subnet: Subnet) -> StorageReac
         words = "no policy: any storage account of the paired regions, in any tenant"
         return StorageReach(services, Severity.CRITICAL, words, (subnet,))
     seen = [estate.one(ServiceEndpointPolicy, one.id) for one in subnet.service_endpoint_policies]
-    looks: tuple[Observation, ...] = (subnet, *seen)
+    observations: tuple[Observation, ...] = (subnet, *seen)
     wide = [words for one in seen for words in too_wide(estate, policy, one)]
     if wide:
-        return StorageReach(services, Severity.HIGH, f"the policy is wider than our accounts: {'; '.join(wide)}", looks)
+        return StorageReach(
+            services, Severity.HIGH, f"the policy is wider than our accounts: {'; '.join(wide)}", observations
+        )
     if any(one.value is None for one in seen):
-        return StorageReach(services, None, "the policy was not seen", looks)
+        return StorageReach(services, None, "the policy was not seen", observations)
     empty = [one.target for one in seen if one.value is not None and not resources_of(one.value)]
     if empty:
         odd = missing(f"{empty[0]}: lists no account; what Azure makes of that is not known")
-        return StorageReach(services, None, "the policy lists nothing", (*looks, odd))
-    return StorageReach(services, Severity.MEDIUM, "a policy names our accounts one by one", looks)
+        return StorageReach(services, None, "the policy lists nothing", (*observations, odd))
+    return StorageReach(services, Severity.MEDIUM, "a policy names our accounts one by one", observations)
 
 
 def is_storage(service: str | None) -> bool:

@@ -33,14 +33,14 @@ class Layers:
 
 @dataclass(frozen=True, slots=True)
 class SubnetContext:
-    """One subnet with everything that decides about its packets. `looks` cover lists of interfaces, not the groups."""
+    """One subnet with everything that decides about its packets; `observations`: of interface lists, not of groups."""
 
     id: str
     subnet: Subnet
     table: Seen[RouteTable] | None
     combinations: tuple[Layers, ...]
     ground: Ground
-    looks: tuple[Observation, ...]
+    observations: tuple[Observation, ...]
     is_for_the_api_server_only: bool = False
 
     @property
@@ -104,7 +104,7 @@ def surroundings(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> Subnet
 
 
 def _surroundings(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> SubnetContext:
-    by_subnet, looks = attached(estate)
+    by_subnet, observations = attached(estate)
     on_interfaces = by_subnet.get(scoped.id.lower(), Attached())
     table = estate.one(RouteTable, subnet.route_table.id) if subnet.route_table is not None else None
     own = (estate.one(SecurityGroup, subnet.network_security_group.id),) if subnet.network_security_group else ()
@@ -121,7 +121,9 @@ def _surroundings(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> Subne
         network_tag_leads_out=_widens_the_network_tag(table, local, has_v6=has_v6),
         application_groups=frozenset(on_interfaces.application_groups),
     )
-    return SubnetContext(scoped.id, subnet, table, combinations, ground, looks, scoped.is_for_the_api_server_only)
+    return SubnetContext(
+        scoped.id, subnet, table, combinations, ground, observations, scoped.is_for_the_api_server_only
+    )
 
 
 def local_space(estate: Estate, subnet_id: str) -> Space:

@@ -56,16 +56,16 @@ class Standing:
         return next((one for one in self.said if one.status != "True"), None)
 
 
-def judge_standing(spec: EgressAuditSpec, looks: VerdictInputs, now: datetime) -> Standing:
+def judge_standing(spec: EgressAuditSpec, inputs: VerdictInputs, now: datetime) -> Standing:
     """The verdict on the inputs at `now`."""
-    accepted = looks.choice.accepted
+    accepted = inputs.choice.accepted
     attested = attested_findings(accepted, now.date()) if accepted is not None else ()
-    if looks.kubernetes_at is not None:
+    if inputs.kubernetes_at is not None:
         attested = (one for one in attested if one.check not in SEEN_BETTER_HERE)
     exceptions = _exceptions(spec)
-    findings, _ = settled((*attested, *looks.cluster_findings), exceptions, now.date())
+    findings, _ = settled((*attested, *inputs.cluster_findings), exceptions, now.date())
     terms = (*exceptions.terms, *(attested_terms(accepted) if accepted is not None else ()))
-    said = (_attestation(spec, looks), _fresh(spec, looks, now), _kubernetes(looks), _probe(spec, looks, now))
+    said = (_attestation(spec, inputs), _fresh(spec, inputs, now), _kubernetes(inputs), _probe(spec, inputs, now))
     verdict = overall(findings)
     if verdict is Verdict.PASS and any(one.status != "True" for one in said):
         verdict = Verdict.UNKNOWN
@@ -93,8 +93,8 @@ def _exceptions(spec: EgressAuditSpec) -> Exceptions:
     return Exceptions(exceptions=tuple(AcceptedRisk.model_validate(one.model_dump()) for one in spec.exceptions))
 
 
-def _attestation(spec: EgressAuditSpec, looks: VerdictInputs) -> ConditionUpdate:
-    kind, choice = ConditionType.ATTESTATION_ACCEPTED, looks.choice
+def _attestation(spec: EgressAuditSpec, inputs: VerdictInputs) -> ConditionUpdate:
+    kind, choice = ConditionType.ATTESTATION_ACCEPTED, inputs.choice
     if choice.accepted is not None:
         at, key = timestamp(choice.accepted.observed_at), choice.accepted.signed_by.name
         return ConditionUpdate(
@@ -144,8 +144,8 @@ def _expired(spec: EgressAuditSpec, expired: Attestation) -> str:
     return f"the evidence expired at {timestamp(age_of(expired, spec).ends_at)}"
 
 
-def _fresh(spec: EgressAuditSpec, looks: VerdictInputs, now: datetime) -> ConditionUpdate:
-    kind, accepted, expired = ConditionType.EVIDENCE_FRESH, looks.choice.accepted, looks.choice.expired
+def _fresh(spec: EgressAuditSpec, inputs: VerdictInputs, now: datetime) -> ConditionUpdate:
+    kind, accepted, expired = ConditionType.EVIDENCE_FRESH, inputs.choice.accepted, inputs.choice.expired
     if accepted is None and expired is not None:
         return ConditionUpdate(kind, "False", Reason.ISOLATION_EVIDENCE_STALE, _expired(spec, expired))
     if accepted is None:
@@ -164,9 +164,9 @@ def _fresh(spec: EgressAuditSpec, looks: VerdictInputs, now: datetime) -> Condit
     return ConditionUpdate(kind, "True", Reason.EVIDENCE_YOUNG, ends)
 
 
-def _kubernetes(looks: VerdictInputs) -> ConditionUpdate:
+def _kubernetes(inputs: VerdictInputs) -> ConditionUpdate:
     kind = ConditionType.CLUSTER_CHECKED
-    if looks.kubernetes_at is None:
+    if inputs.kubernetes_at is None:
         return ConditionUpdate(
             kind, "Unknown", Reason.CLUSTER_NOT_SEEN, "the cluster's own objects were not all listed yet"
         )
@@ -175,9 +175,9 @@ def _kubernetes(looks: VerdictInputs) -> ConditionUpdate:
     )
 
 
-def _probe(spec: EgressAuditSpec, looks: VerdictInputs, now: datetime) -> ConditionUpdate:
-    kind, probe = ConditionType.PROBE_CURRENT, looks.probe
-    why = f": {looks.probe_trouble}" if looks.probe_trouble else ""
+def _probe(spec: EgressAuditSpec, inputs: VerdictInputs, now: datetime) -> ConditionUpdate:
+    kind, probe = ConditionType.PROBE_CURRENT, inputs.probe
+    why = f": {inputs.probe_trouble}" if inputs.probe_trouble else ""
     if spec.probe is None:
         return ConditionUpdate(
             kind, "False", Reason.PROBE_NOT_CONFIGURED, "`spec.probe` is not set: no packet was ever tried"

@@ -30,7 +30,7 @@ Status = dict[str, Any]
 def status_of(
     spec: EgressAuditSpec,
     generation: int,
-    looks: VerdictInputs,
+    inputs: VerdictInputs,
     standing: Standing,
     before: Mapping[str, Any],
     now: datetime,
@@ -44,13 +44,13 @@ def status_of(
         "conditions": [_dated(one, generation, before, now) for one in said],
         "verdict": standing.verdict.value,
         "message": _cut(_message(standing)),
-        "counts": _counts(looks, standing),
-        "evidence": _evidence(spec, looks, before, now),
+        "counts": _counts(inputs, standing),
+        "evidence": _evidence(spec, inputs, before, now),
         **listed(standing.findings),
     }
-    if (refused := refused_one(looks.choice)) is not None:
+    if (refused := refused_one(inputs.choice)) is not None:
         status["refused"] = {"name": refused[0], "reason": refused[1].refusal}
-    newest = looks.choice.accepted
+    newest = inputs.choice.accepted
     accepted = {"digest": newest.digest, "observedAt": timestamp(newest.observed_at)} if newest else None
     if remembered := accepted or before.get("newestAccepted"):
         status["newestAccepted"] = dict(remembered)
@@ -80,13 +80,13 @@ def _unjudged(generation: int, before: Mapping[str, Any], reason: Reason, messag
     return status
 
 
-def next_look(spec: EgressAuditSpec, looks: VerdictInputs, now: datetime) -> datetime | None:
+def next_change(spec: EgressAuditSpec, inputs: VerdictInputs, now: datetime) -> datetime | None:
     """When the status changes next without any event; None where it does not."""
     moments: list[datetime] = []
-    if looks.choice.accepted is not None:
-        moments += age_of(looks.choice.accepted, spec).moments()
-    if looks.probe is not None and spec.probe is not None:
-        ends_at = probe_ends_at(looks.probe, spec)
+    if inputs.choice.accepted is not None:
+        moments += age_of(inputs.choice.accepted, spec).moments()
+    if inputs.probe is not None and spec.probe is not None:
+        ends_at = probe_ends_at(inputs.probe, spec)
         moments += [ends_at] if ends_at else []
     # Exceptions end at midnight.
     moments.append(now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1))
@@ -137,9 +137,9 @@ def _sentence(findings: list[Finding]) -> str:
     return f"{path}{worst.message} ({worst.check}, {worst.resource})" + (f", and {more} more" if more else "")
 
 
-def _counts(looks: VerdictInputs, standing: Standing) -> dict[str, int]:
+def _counts(inputs: VerdictInputs, standing: Standing) -> dict[str, int]:
     counted = Counter(one.verdict for one in standing.findings)
-    accepted = looks.choice.accepted
+    accepted = inputs.choice.accepted
     if accepted is not None:
         counted[Verdict.PASS] += sum(accepted.predicate.omitted.passed.values())
         counted[Verdict.NOT_APPLICABLE] += sum(accepted.predicate.omitted.not_applicable.values())
@@ -155,9 +155,9 @@ def _counts(looks: VerdictInputs, standing: Standing) -> dict[str, int]:
     }
 
 
-def _evidence(spec: EgressAuditSpec, looks: VerdictInputs, before: Mapping[str, Any], now: datetime) -> Status:
+def _evidence(spec: EgressAuditSpec, inputs: VerdictInputs, before: Mapping[str, Any], now: datetime) -> Status:
     found: Status = {}
-    accepted = looks.choice.accepted
+    accepted = inputs.choice.accepted
     if accepted is not None:
         found["azure"] = {
             "digest": accepted.digest,
@@ -165,11 +165,11 @@ def _evidence(spec: EgressAuditSpec, looks: VerdictInputs, before: Mapping[str, 
             "expiresAt": timestamp(age_of(accepted, spec).ends_at),
             "signedBy": accepted.signed_by.name,
         }
-    if looks.kubernetes_at is not None:
-        found["kubernetes"] = {"observedAt": _kept(looks.kubernetes_at, before, now)}
-    ends_at = probe_ends_at(looks.probe, spec) if looks.probe is not None else None
-    if looks.probe is not None and ends_at is not None and now < ends_at and not looks.probe.silent:
-        found["probe"] = {"observedAt": timestamp(looks.probe.observed_at), "nodes": looks.probe.nodes}
+    if inputs.kubernetes_at is not None:
+        found["kubernetes"] = {"observedAt": _kept(inputs.kubernetes_at, before, now)}
+    ends_at = probe_ends_at(inputs.probe, spec) if inputs.probe is not None else None
+    if inputs.probe is not None and ends_at is not None and now < ends_at and not inputs.probe.silent:
+        found["probe"] = {"observedAt": timestamp(inputs.probe.observed_at), "nodes": inputs.probe.nodes}
     return found
 
 

@@ -128,8 +128,8 @@ class Discovery:
         groups: dict[str, list[str]] = {}
         for one in ids:
             groups.setdefault(group_of(one), []).append(one)
-        crowded = [group for group, members in groups.items() if group and len(members) > FEW]
-        listed = [replace(question, target=group_of(_written(rows[groups[group][0]]))) for group in crowded]
+        large_groups = [group for group, members in groups.items() if group and len(members) > FEW]
+        listed = [replace(question, target=group_of(_written(rows[groups[group][0]]))) for group in large_groups]
         wanted = set(ids)
         return {
             _id(body): Answer((body,), body.evidence)

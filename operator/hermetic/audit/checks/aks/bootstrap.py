@@ -44,7 +44,7 @@ def aks_artifact_source(estate: Estate, _policy: Policy, cluster: ManagedCluster
 
 def _registry(estate: Estate, cluster: ManagedCluster, registry: str) -> Judgement:
     """Pass that rests on the registry checks for this registry, and on those that could not list every registry."""
-    looks = (cluster, estate.one(Registry, registry))
+    observations = (cluster, estate.one(Registry, registry))
     words = f"images come from {registry}, which is closed"
     parts = replace(REGISTRY, resources=(registry, estate.cluster))
-    return passes(estate.cluster, "CachedSource", words, *looks, parts=parts)
+    return passes(estate.cluster, "CachedSource", words, *observations, parts=parts)

@@ -46,7 +46,7 @@ def aks_addons(estate: Estate, policy: Policy, cluster: ManagedCluster) -> Itera
     backed = {name: targets_of(estate, policy, ADDONS[name.lower()]) for name in on if ADDONS.get(name.lower())}
     bare = [name for name in on if name.lower() in ADDONS and not (name in backed and backed[name].items)]
     odd = [name for name in on if name.lower() not in ADDONS]
-    looks: tuple[Observation, ...] = (cluster, *backed.values())
+    observations: tuple[Observation, ...] = (cluster, *backed.values())
     unseen = next((backed[name] for name in bare if name in backed and backed[name].problem is not None), None)
     if unseen is not None:
         words = "private endpoints of add-ons were not seen"
@@ -57,13 +57,13 @@ def aks_addons(estate: Estate, policy: Policy, cluster: ManagedCluster) -> Itera
             (path_of(NODE, "add-on", "azure", INTERNET),),
             {"ADDON_NAME": [TYPED[name.lower()] for name in bare]},
         )
-        yield fails(estate.cluster, "AddOnsOn", words, *looks, paths=paths, fill=fill)
+        yield fails(estate.cluster, "AddOnsOn", words, *observations, paths=paths, fill=fill)
     elif odd:
         words = f"add-ons that are not known: {', '.join(odd)}"
         yield cannot_say(estate.cluster, "AddOnUnknown", words, cluster)
     else:
         words = f"private endpoints stand before {', '.join(on)}" if on else "no add-on is on"
-        yield passes(estate.cluster, "AddOnsClosed", words, *looks)
+        yield passes(estate.cluster, "AddOnsClosed", words, *observations)
 
 
 @check_each("aks-monitoring", of_cluster)

@@ -66,17 +66,22 @@ def aks_nap(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterato
 
 
 def _node_class(estate: Estate, one: AksNodeClass) -> Iterator[Judgement]:
-    subnets, looks = subnets_of(estate)
+    subnets, observations = subnets_of(estate)
     named = one.spec.vnet_subnet_id
     known = {scoped.id.lower() for scoped in subnets if scoped.roles != {NODE_CLASS}}
     if not named:
-        yield passes(one.id, "PoolSubnet", "new nodes go where the first pool is", one, *looks)
+        yield passes(one.id, "PoolSubnet", "new nodes go where the first pool is", one, *observations)
     elif named.lower() in known:
-        yield passes(one.id, "SubnetChecked", f"new nodes go to {named}, which is judged", one, *looks)
-    elif (gap := next((look for look in looks if look.problem is not None), None)) is not None:
+        yield passes(one.id, "SubnetChecked", f"new nodes go to {named}, which is judged", one, *observations)
+    elif (gap := next((look for look in observations if look.problem is not None), None)) is not None:
         yield cannot_say(one.id, "SubnetsNotSeen", f"new nodes go to {named}; subnets were not seen whole", gap)
     else:
         words = f"new nodes go to {named}, which no pool and no interface of the cluster names"
         yield fails(
-            one.id, "SubnetNotChecked", words, one, *looks, paths=(path_of(NODE, hops.subnet(named), "not checked"),)
+            one.id,
+            "SubnetNotChecked",
+            words,
+            one,
+            *observations,
+            paths=(path_of(NODE, hops.subnet(named), "not checked"),),
         )

@@ -115,19 +115,23 @@ def _through_an_access(estate: Estate, policy: Policy, one: Exportable, resource
         yield cannot_say(resource, "AccessNotSeen", f"{access}: the answer lists no private endpoints", seen, one)
         return
     others, unseen = others_of(estate, policy, connections), networks_unseen(estate)
-    looks: tuple[Observation, ...] = (one, seen)
+    observations: tuple[Observation, ...] = (one, seen)
     if others.connected and not unseen:
         for other in others.connected:
             words = f"{one.name}: a private endpoint that is not ours reads it: {other.words}"
             fill, high = {"LINK_ID": other.link}, Severity.HIGH
-            yield fails(resource, "Stranger", words, *looks, paths=_paths(one), severity=high, remedy=REJECT, fill=fill)
+            yield fails(
+                resource, "Stranger", words, *observations, paths=_paths(one), severity=high, remedy=REJECT, fill=fill
+            )
     elif others.connected or others.odd:
         words = f"{one.name}: {'; '.join((*(other.words for other in others.connected), *others.odd))}"
-        yield cannot_say(resource, "WhoseNotSeen", words, *unseen, *looks)
+        yield cannot_say(resource, "WhoseNotSeen", words, *unseen, *observations)
     for damage in others.damage:
         yield cannot_say(resource, "Unreadable", damage.problem.detail, damage)
     for other in others.waiting:
         words = f"{one.name}: a private endpoint that is not ours waits for approval: {other.words}"
-        yield fails(resource, "StrangerWaits", words, *looks, remedy=REJECT, fill={"LINK_ID": other.link})
+        yield fails(resource, "StrangerWaits", words, *observations, remedy=REJECT, fill={"LINK_ID": other.link})
     if not others:
-        yield passes(resource, "OursOnly", f"exported through {access} only, by private endpoints of ours", *looks)
+        yield passes(
+            resource, "OursOnly", f"exported through {access} only, by private endpoints of ours", *observations
+        )

@@ -38,7 +38,7 @@ class OwnDomains:
     """Domains that may be allowed, and the observations that this rests on."""
 
     domains: tuple[str, ...]
-    looks: tuple[Observation, ...]
+    observations: tuple[Observation, ...]
 
 
 @check_each("dns-allowed-domains", each_network)
@@ -52,10 +52,10 @@ def _of_network(estate: Estate, policy: Policy, network: str) -> Iterator[Judgem
     names = names_by_default(estate, policy, network)
     if names.verdict is ByDefault.ANSWERED:
         words = f"{names.words}: every name is answered, which dns-security-policy judges"
-        yield does_not_apply(network, names.reason, words, *names.looks)
+        yield does_not_apply(network, names.reason, words, *names.observations)
         return
     if names.verdict is ByDefault.UNCLEAR:
-        yield cannot_say(network, names.reason, names.words, *names.looks, severity=Severity.MEDIUM)
+        yield cannot_say(network, names.reason, names.words, *names.observations, severity=Severity.MEDIUM)
     rules = [rule for one in names.policies for rule in _letting_through(estate, one)]
     said = list(_of_rules(estate, rules, _own(estate, policy, network))) if rules else []
     if names.verdict is ByDefault.UNCLEAR:
@@ -63,7 +63,9 @@ def _of_network(estate: Estate, policy: Policy, network: str) -> Iterator[Judgem
         return
     yield from said
     if not said:
-        yield passes(network, "NothingAllowed", "no domain is allowed above the rule that blocks all", *names.looks)
+        yield passes(
+            network, "NothingAllowed", "no domain is allowed above the rule that blocks all", *names.observations
+        )
 
 
 def _of_rules(estate: Estate, rules: list[DnsSecurityRule], own: OwnDomains) -> Iterator[Judgement]:
@@ -113,13 +115,13 @@ def _judge(rule: DnsSecurityRule, seen: Seen[DomainList], own: OwnDomains) -> Ju
     wide = [one for one in domains if not is_within(one, own.domains)]
     if seen.value is None or seen.value.listed is None:
         return cannot_say(seen.target, "DomainListNotSeen", f"rule {rule.name}: its domains were not seen", seen)
-    if wide and any(look.problem is not None for look in own.looks):
+    if wide and any(look.problem is not None for look in own.observations):
         words = f"rule {rule.name} allows {', '.join(wide)}: whether a private zone answers them was not seen"
-        return cannot_say(seen.target, "ZonesNotSeen", words, *own.looks, seen)
+        return cannot_say(seen.target, "ZonesNotSeen", words, *own.observations, seen)
     if wide:
         words = f"rule {rule.name} lets through {', '.join(wide)} and every name below: none of the cluster's own"
         paths = tuple(path_of(POD, hops.dns("platform dns"), f"servers of {plain(one)}", INTERNET) for one in wide[:3])
         fill = {"DOMAIN_LIST": name_of(seen.target), "OWN_GROUP": name_of(group_of(seen.target))}
-        return fails(seen.target, "AllowsOthersNames", words, seen, rule, *own.looks, paths=paths, fill=fill)
+        return fails(seen.target, "AllowsOthersNames", words, seen, rule, *own.observations, paths=paths, fill=fill)
     words = f"rule {rule.name} allows the cluster's own names only: {', '.join(domains) or 'none'}"
-    return passes(seen.target, "OwnNamesOnly", words, seen, rule, *own.looks)
+    return passes(seen.target, "OwnNamesOnly", words, seen, rule, *own.observations)

@@ -34,7 +34,7 @@ class Deciding:
 
     networks: tuple[str, ...]
     elsewhere: tuple[str, ...]
-    looks: tuple[Observation, ...]
+    observations: tuple[Observation, ...]
 
 
 def deciding_networks(estate: Estate, network: Seen[VirtualNetwork]) -> Deciding:
@@ -91,7 +91,7 @@ def vnet_dns_servers(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 def _of_interfaces(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Findings for interfaces with servers of their own; a Pass of the network covers all others."""
-    nics, looks = interfaces_in_the_networks(estate, policy)
+    nics, observations = interfaces_in_the_networks(estate, policy)
     broken: list[Observation] = []
     for nic, named in readable(nics, _named, broken):
         if named:
@@ -100,9 +100,9 @@ def _of_interfaces(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     for scale_set, named in readable(sets, _of_the_model, broken):
         if named:
             yield from whatever_is_damaged(scale_set.id, _judge(estate, policy, scale_set.id, named, scale_set))
-    looks = (*looks, sets)
+    observations = (*observations, sets)
     every = throughout(estate, policy, NetworkInterface)
-    yield from whole_or_unknown(estate.cluster, "servers of interfaces", *looks, *broken, every)
+    yield from whole_or_unknown(estate.cluster, "servers of interfaces", *observations, *broken, every)
 
 
 def _of_the_model(scale_set: ScaleSet) -> list[str]:
@@ -114,14 +114,16 @@ def _named(nic: NicFields) -> list[str]:
     return nic.dns_settings.dns_servers if nic.dns_settings is not None else []
 
 
-def _judge(estate: Estate, policy: Policy, resource: str, named: list[str], *looks: Observation) -> Iterator[Judgement]:
+def _judge(
+    estate: Estate, policy: Policy, resource: str, named: list[str], *observations: Observation
+) -> Iterator[Judgement]:
     custom = [one for one in named if _same(one) != AZURE_DNS]
     allowed = {_same(one) for one in policy.allowed_dns_servers}
     no_machines: Listing[RelayMachine] = Listing(estate.cluster)
     machines = machines_of(estate, policy) if custom else no_machines
     said = [f"{one} is not on the list" for one in custom if _same(one) not in allowed]
     leading = [(one, machine) for one in custom for machine in machines if _same(one) in map(_same, machine.addresses)]
-    rests: list[Observation] = [*looks, machines]
+    rests: list[Observation] = [*observations, machines]
     for server, machine in leading:
         ways, looked_at = ways_out(estate, policy, machine)
         rests += looked_at
@@ -150,16 +152,16 @@ def dns_security_policy(estate: Estate, policy: Policy, network: Seen[VirtualNet
         yield _said_of(one, names_by_default(estate, policy, one))
     if deciding.elsewhere:
         words = f"{', '.join(deciding.elsewhere)}: in no network in reach; what is blocked there was not seen"
-        yield cannot_say(network.target, "ServerNotInReach", words, *deciding.looks)
+        yield cannot_say(network.target, "ServerNotInReach", words, *deciding.observations)
 
 
 def _said_of(network: str, names: NamePolicy) -> Judgement:
     if names.verdict is ByDefault.BLOCKED:
-        return passes(network, names.reason, names.words, *names.looks)
+        return passes(network, names.reason, names.words, *names.observations)
     if names.verdict is ByDefault.ANSWERED:
         path = path_of(POD, hops.dns(f"dns of vnet {name_of(network)}"), INTERNET)
-        return fails(network, names.reason, names.words, *names.looks, paths=(path,), fill={"VNET_ID": network})
-    return cannot_say(network, names.reason, names.words, *names.looks)
+        return fails(network, names.reason, names.words, *names.observations, paths=(path,), fill={"VNET_ID": network})
+    return cannot_say(network, names.reason, names.words, *names.observations)
 
 
 @check_each("dns-forwarding-ruleset", each_network)

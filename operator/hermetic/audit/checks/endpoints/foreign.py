@@ -49,7 +49,7 @@ def pe_stranger(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 def _is_nothing(said: Judgement) -> bool:
     """Whether it is a Not Applicable that rests on complete observations: a kind that is not used."""
-    return said.verdict is Verdict.NOT_APPLICABLE and not any(look.problem for look in said.looks)
+    return said.verdict is Verdict.NOT_APPLICABLE and not any(look.problem for look in said.observations)
 
 
 def _scopes(estate: Estate, policy: Policy) -> Iterator[Judgement]:

@@ -26,13 +26,13 @@ def svc_endpoint_storage(estate: Estate, policy: Policy, scoped: ScopedSubnet, s
         return
     words = f"{', '.join(reach.services)}: {reach.words}"
     if reach.severity is None:
-        yield cannot_say(scoped.id, "PolicyNotSeen", words, *reach.looks)
+        yield cannot_say(scoped.id, "PolicyNotSeen", words, *reach.observations)
         return
     yield fails(
         scoped.id,
         "StorageEndpoint",
         words,
-        *reach.looks,
+        *reach.observations,
         paths=(path_of(hops.subnet(subnet.name), SERVICE_ENDPOINT, STORAGE),),
         severity=reach.severity,
     )

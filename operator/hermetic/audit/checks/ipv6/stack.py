@@ -63,7 +63,7 @@ def nsg_v6(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         return
     profile = seen.value.network_profile
     engine = (profile.network_policy if profile is not None else None) or ""
-    named, looks = _subnets_with_v6(estate)
+    named, observations = _subnets_with_v6(estate)
     users = [*(["the cluster"] if "ipv6" in _families(seen) else []), *named]
     if engine.lower() in {"", "none"}:
         yield does_not_apply(estate.cluster, "NoEngine", "there is no policy engine: see aks-network-policy", seen)
@@ -77,7 +77,7 @@ def nsg_v6(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     elif _families(seen) != {"ipv4"}:
         yield cannot_say(estate.cluster, "FamiliesUnknown", "ipFamilies does not say IPv4 alone", seen)
     else:
-        yield passes(estate.cluster, "NoIPv6", "networkPolicy is azure, and nothing uses IPv6", seen, *looks)
+        yield passes(estate.cluster, "NoIPv6", "networkPolicy is azure, and nothing uses IPv6", seen, *observations)
 
 
 def _families(seen: Seen[ManagedCluster]) -> set[str]:
@@ -86,7 +86,7 @@ def _families(seen: Seen[ManagedCluster]) -> set[str]:
 
 
 def _subnets_with_v6(estate: Estate) -> tuple[list[str], tuple[Observation, ...]]:
-    subnets, looks = subnets_of(estate)
+    subnets, observations = subnets_of(estate)
     damaged: list[Observation] = []
     values = [one.seen.value for one in subnets if one.seen.value is not None]
     found = [
@@ -94,4 +94,4 @@ def _subnets_with_v6(estate: Estate) -> tuple[list[str], tuple[Observation, ...]
         for subnet, prefixes in readable(values, lambda one: one.prefixes, damaged)
         if any(":" in prefix for prefix in prefixes)
     ]
-    return found, (*looks, *(one.seen for one in subnets), *damaged)
+    return found, (*observations, *(one.seen for one in subnets), *damaged)

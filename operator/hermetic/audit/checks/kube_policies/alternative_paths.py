@@ -187,10 +187,10 @@ def k8s_mesh_egress(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         *judge_settings(estate, maps),
     )
     fine = f"{counted(len(entries), 'ServiceEntry', 'ServiceEntries')}: nothing in the mesh names a destination outside"
-    looks: tuple[Observation, ...] = (entries, workloads, gateways, sidecars, services, tokens, plugins)
+    observations: tuple[Observation, ...] = (entries, workloads, gateways, sidecars, services, tokens, plugins)
     if is_there(estate):  # without Istio there is no mesh that a ConfigMap configures
-        looks = (*looks, maps, estate.every(ServedGroup, SERVED.target))
-    yield from settled(estate, said, "MeshInside", fine, *looks)
+        observations = (*observations, maps, estate.every(ServedGroup, SERVED.target))
+    yield from settled(estate, said, "MeshInside", fine, *observations)
 
 
 def _judge_entry(entry: ServiceEntry) -> Iterator[Judgement]:

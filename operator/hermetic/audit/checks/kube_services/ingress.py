@@ -85,8 +85,8 @@ def k8s_ingress_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
     said = (*objections(ingresses, judge_ingress), *objections(gateways, judge_gateway))
     fine = f"{counted(len(ingresses), 'Ingress', 'Ingresses')} and {counted(len(gateways), 'Gateway')}: none is public"
-    looks = (ingresses, gateways, classes, gateway_classes)
-    yield from settled(estate, said, "NoPublicDoor", fine, *looks)
+    observations = (ingresses, gateways, classes, gateway_classes)
+    yield from settled(estate, said, "NoPublicDoor", fine, *observations)
 
 
 def _controllers(

@@ -42,7 +42,7 @@ def each_surrounded(
 def looks_of(around: SubnetContext, *layers: Layers) -> tuple[Observation, ...]:
     """The observations that a judgement on combinations rests on."""
     groups = {one.target.lower(): one for combination in layers for one in combination.groups}
-    return (around.subnet, *groups.values(), *around.looks)
+    return (around.subnet, *groups.values(), *around.observations)
 
 
 def path(around: SubnetContext, layers: Layers) -> Path:
@@ -64,7 +64,7 @@ def nsg_missing(_estate: Estate, _policy: Policy, around: SubnetContext) -> Iter
         yield fails(around.id, "NoSecurityGroup", words, around.subnet, paths=(path(around, bare),))
     else:
         words = "every interface passes at least one security group"
-        yield passes(around.id, "SecurityGroupPresent", words, around.subnet, *around.looks)
+        yield passes(around.id, "SecurityGroupPresent", words, around.subnet, *around.observations)
 
 
 @check_each("nsg-internet-deny", each_surrounded)
@@ -86,17 +86,19 @@ def _open(around: SubnetContext, layers: Layers) -> Judgement:
     if layers.unseen:
         words = "a security group that decides could not be read"
         return cannot_say(around.id, "SecurityGroupNotSeen", words, *layers.unseen)
-    looks = looks_of(around, layers)
+    observations = looks_of(around, layers)
     if not around.is_open(layers):
         words = "whether the rules let packets out to the internet was not seen whole"
         return cannot_say(around.id, "RulesNotSeen", words, *around.doubts(layers))
     if not layers.groups:
         words = "no security group denies the internet: there is none"
-        return fails(around.id, "NoSecurityGroup", words, *looks, paths=(path(around, layers),), remedy=FIRST_A_GROUP)
+        return fails(
+            around.id, "NoSecurityGroup", words, *observations, paths=(path(around, layers),), remedy=FIRST_A_GROUP
+        )
     words = f"{_groups(layers)} let packets out to the internet: {_first_hole(around, layers)}"
     group = layers.groups[0].target
     fill = {"NSG_GROUP": name_of(group_of(group)), "NSG_NAME": name_of(group)}
-    return fails(around.id, "InternetNotDenied", words, *looks, paths=(path(around, layers),), fill=fill)
+    return fails(around.id, "InternetNotDenied", words, *observations, paths=(path(around, layers),), fill=fill)
 
 
 def _groups(layers: Layers) -> str:

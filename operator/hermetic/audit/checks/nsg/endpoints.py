@@ -26,19 +26,19 @@ def nsg_pe_bypass(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every subnet of the cluster's networks with a private endpoint that is not AKS's own."""
     endpoints = everywhere(estate, policy, PrivateEndpoint)
     networks, group = {one.lower() for one in network_ids_of(estate)}, node_group_of(estate)
-    looks: list[Observation] = [endpoints, *subnets_of(estate)[1]]
+    observations: list[Observation] = [endpoints, *subnets_of(estate)[1]]
     homes: dict[str, str] = {}
-    for _, home in readable(endpoints, lambda one: _home(one, group), looks):
+    for _, home in readable(endpoints, lambda one: _home(one, group), observations):
         if parent_of(home).lower() in networks:
             homes[home.lower()] = home
     for _, home in sorted(homes.items()):
         seen = estate.one(Subnet, home)
         yield from whatever_is_damaged(home, _judged(home, seen))
     if homes:
-        yield from whole_or_unknown(estate.cluster, "private endpoints", *looks)
+        yield from whole_or_unknown(estate.cluster, "private endpoints", *observations)
     else:
         words = "no private endpoint but AKS's own is in the cluster's networks"
-        yield passes(estate.cluster, "NoPrivateEndpoint", words, *looks)
+        yield passes(estate.cluster, "NoPrivateEndpoint", words, *observations)
 
 
 def _home(endpoint: PrivateEndpoint, node_group: str) -> str:

@@ -62,16 +62,16 @@ def nsg_broad_allow(estate: Estate, policy: Policy) -> Iterator[Judgement]:
                     known.by_firewall.append(by_firewall)
         if not any(layers.groups for layers in around.combinations):
             yield does_not_apply(
-                around.id, "NoSecurityGroup", "there is no rule to judge", around.subnet, *around.looks
+                around.id, "NoSecurityGroup", "there is no rule to judge", around.subnet, *around.observations
             )
 
     yield from each_surrounded(estate, policy, gathered)
-    exposed, looks = _exposed_groups(estate, policy)
+    exposed, observations = _exposed_groups(estate, policy)
     for _, group in sorted(used.items()):
-        yield from whatever_is_damaged(group.seen.target, _judged(group, exposed, looks))
+        yield from whatever_is_damaged(group.seen.target, _judged(group, exposed, observations))
 
 
-def _judged(group: Used, exposed: frozenset[str], looks: tuple[Observation, ...]) -> Iterator[Judgement]:
+def _judged(group: Used, exposed: frozenset[str], observations: tuple[Observation, ...]) -> Iterator[Judgement]:
     seen = group.seen
     if seen.value is None:
         yield cannot_say(seen.target, "SecurityGroupNotSeen", "the security group could not be read", seen)
@@ -83,7 +83,7 @@ def _judged(group: Used, exposed: frozenset[str], looks: tuple[Observation, ...]
         for around, layers in group.places:
             yield from _holes(seen, seen.value, around, layers)
         yield from _to_exposed_machines(seen, seen.value, group.places, exposed)
-        needed = looks if _names_application_groups(seen.value) else ()
+        needed = observations if _names_application_groups(seen.value) else ()
         if seen.value.security_rules is None:
             needed = (*needed, missing(f"{seen.target}: the answer has no list of rules"))
         yield passes(seen.target, "NoBroadAllow", "no rule of ours allows the internet before a deny", seen, *needed)
@@ -152,13 +152,13 @@ def _names_application_groups(group: SecurityGroup) -> bool:
 
 def _exposed_groups(estate: Estate, policy: Policy) -> tuple[frozenset[str], tuple[Observation, ...]]:
     """Ids, in lower case, of application security groups with a member that has a public address."""
-    interfaces, looks = interfaces_in_the_networks(estate, policy)
+    interfaces, observations = interfaces_in_the_networks(estate, policy)
     damaged: list[Observation] = []
     found: defaultdict[str, set[str]] = defaultdict(set)
     for nic, groups in readable(interfaces, _groups_if_public, damaged):
         for group in groups:
             found[group].add(nic.id)
-    return frozenset(found), (*looks, *damaged)
+    return frozenset(found), (*observations, *damaged)
 
 
 def _groups_if_public(nic: NicFields) -> set[str]:

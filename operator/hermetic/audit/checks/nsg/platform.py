@@ -31,10 +31,12 @@ def nsg_platform_dns(estate: Estate, policy: Policy, around: SubnetContext) -> I
         words = f"rules deny {DNS_TAG} to every interface"
         yield passes(around.id, "PlatformDnsDenied", words, *looks_of(around, *around.read_combinations))
     elif names.verdict is ByDefault.BLOCKED:
-        yield passes(around.id, names.reason, f"{DNS_TAG} is not denied; {names.words}", around.subnet, *names.looks)
+        yield passes(
+            around.id, names.reason, f"{DNS_TAG} is not denied; {names.words}", around.subnet, *names.observations
+        )
     elif names.verdict is ByDefault.UNCLEAR:
         words = f"{DNS_TAG} is not denied, and {names.words}"
-        yield cannot_say(around.id, names.reason, words, around.subnet, *names.looks)
+        yield cannot_say(around.id, names.reason, words, around.subnet, *names.observations)
     elif unseen := [one for layers in around.combinations for one in layers.unseen]:
         words = "a security group that may deny it could not be read"
         yield cannot_say(around.id, "SecurityGroupNotSeen", words, *unseen)
@@ -44,7 +46,7 @@ def nsg_platform_dns(estate: Estate, policy: Policy, around: SubnetContext) -> I
             "PlatformDnsOpen",
             f"no rule denies {DNS_TAG}, and {names.words}: names can carry data out",
             *looks_of(around, *around.combinations),
-            *names.looks,
+            *names.observations,
             paths=(path_of(hops.subnet(name_of(around.id)), hops.dns("platform dns"), INTERNET),),
             fill=_group_named(around),
         )

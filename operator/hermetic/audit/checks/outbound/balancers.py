@@ -37,16 +37,16 @@ az network nic ip-config update --subscription SUBSCRIPTION_ID --resource-group 
 
 
 def _each(estate: Estate, policy: Policy, judge: Callable[[LoadBalancer], Iterable[Judgement]]) -> Iterator[Judgement]:
-    balancers, looks = balancers_of(estate, policy)
+    balancers, observations = balancers_of(estate, policy)
     for seen in balancers:
         if seen.value is None:
             yield cannot_say(seen.target, "BalancerNotSeen", "nodes are in a pool of it, and it was not seen", seen)
         else:
             yield from whatever_is_damaged(seen.target, judge(seen.value))
     if balancers:
-        yield from whole_or_unknown(estate.cluster, "load balancers", *looks)
+        yield from whole_or_unknown(estate.cluster, "load balancers", *observations)
     else:
-        yield passes(estate.cluster, "NoBalancer", "nodes stand behind no load balancer", *looks)
+        yield passes(estate.cluster, "NoBalancer", "nodes stand behind no load balancer", *observations)
 
 
 @check_each("lb-outbound-rule", _each)
@@ -127,7 +127,7 @@ def lb_gateway_chain(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 def _chained_interfaces(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Chained interfaces are rare among many: only those get a finding of their own."""
-    interfaces, looks = interfaces_in_the_networks(estate, policy)
+    interfaces, observations = interfaces_in_the_networks(estate, policy)
     damaged: list[Observation] = []
     any_chained = False
     for nic, chained in readable(interfaces, _gateways, damaged):
@@ -137,9 +137,9 @@ def _chained_interfaces(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             yield _chained(nic.id, hops.nic(name_of(nic.id)), chained, nic, {"CONFIGURATION_NAME": names}, UNCHAIN)
     if not any_chained:
         words = f"none of {len(interfaces)} network interfaces is chained to a gateway load balancer"
-        yield passes(estate.cluster, "NoInterfaceChained", words, *looks, *damaged)
+        yield passes(estate.cluster, "NoInterfaceChained", words, *observations, *damaged)
     else:
-        yield from whole_or_unknown(estate.cluster, "the network interfaces", *looks, *damaged)
+        yield from whole_or_unknown(estate.cluster, "the network interfaces", *observations, *damaged)
 
 
 def _gateways(nic: NicFields) -> set[str]:
@@ -209,7 +209,7 @@ def _of_the_cluster(
 
 def _with_default_outbound(estate: Estate) -> tuple[dict[str, str], tuple[Observation, ...]]:
     """Names, by id in lower case, of the cluster's subnets that are not private, and the observations they rest on."""
-    subnets, looks = subnets_of(estate)
+    subnets, observations = subnets_of(estate)
     judged = [one for one in subnets if not one.is_for_the_api_server_only]
     damaged: list[Observation] = []
     seen = [one.seen.value for one in judged if one.seen.value is not None]
@@ -218,7 +218,7 @@ def _with_default_outbound(estate: Estate) -> tuple[dict[str, str], tuple[Observ
         for subnet, private in readable(seen, lambda one: one.default_outbound_access is False, damaged)
         if not private
     }
-    return found, (*looks, *(one.seen for one in judged), *damaged)
+    return found, (*observations, *(one.seen for one in judged), *damaged)
 
 
 def _leaks(estate: Estate, resource: str, what: str, subnets: Iterable[str], look: Observation) -> Judgement:

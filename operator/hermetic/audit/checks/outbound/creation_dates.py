@@ -107,24 +107,24 @@ def _by_dates(
             words = f"; {_date(machine)}, and {_why(one, since)}"
             return _unknown(nic, reason, words, STATE_IT, *seen, fill={"SUBNET_ID": one.target})
     sinces = [(one, since) for one, since in known if isinstance(since, Since)]
-    looks = (*seen, *machine.looks, *(look for _, since in sinces for look in since.looks))
+    observations = (*seen, *machine.observations, *(look for _, since in sinces for look in since.observations))
     subnet, latest = max(sinces, key=lambda pair: pair[1].at)
     words = f"; {_date(machine)}, and {_in_words(sinces)}"
     if machine.at is not None and machine.at > latest.at:
         if policy.audited_at is not None and machine.at <= policy.audited_at:
-            return passes(nic.id, "CreatedInPrivateSubnet", words, *looks)
+            return passes(nic.id, "CreatedInPrivateSubnet", words, *observations)
         words += f"; that date is not before this audit, which began at {_moment(policy)}, so it proves nothing"
-        return _unknown(nic, "CreationInFuture", words, IN_FUTURE, *looks)
+        return _unknown(nic, "CreationInFuture", words, IN_FUTURE, *observations)
     reason = "CreationNotSeen" if machine.at is None else "MachineOlder"
     fill = {"SUBNET_ID": subnet.target, **_pool_of(estate, nic)}
     remedy = REPLACE_IT if "POOL_NAME" in {**values_of(nic.id, ""), **fill} else OF_NO_KNOWN_POOL
-    return _unknown(nic, reason, words, remedy, *looks, fill=fill)
+    return _unknown(nic, reason, words, remedy, *observations, fill=fill)
 
 
 def _unknown(
-    nic: NicFields, reason: str, words: str, remedy: str, *looks: Observation, fill: Fill | None = None
+    nic: NicFields, reason: str, words: str, remedy: str, *observations: Observation, fill: Fill | None = None
 ) -> Judgement:
-    return cannot_say(nic.id, reason, words, *looks, severity=Severity.HIGH, remedy=remedy, fill=fill)
+    return cannot_say(nic.id, reason, words, *observations, severity=Severity.HIGH, remedy=remedy, fill=fill)
 
 
 def _is_dropped(estate: Estate, nic: NicFields) -> bool:

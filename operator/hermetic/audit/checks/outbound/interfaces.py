@@ -34,35 +34,35 @@ from hermetic.audit.topology import PlaceKind
 @check("nic-default-outbound")
 def nic_default_outbound(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A hidden address stays with its interface until the machine is deallocated, even if the subnet is now private."""
-    interfaces, looks = interfaces_in_the_networks(estate, policy)
+    interfaces, observations = interfaces_in_the_networks(estate, policy)
     ours = subnets_by_id(estate).keys()
     nodes = {nic.id.lower() for nic in instance_nics_of(estate)}
     for nic in interfaces:
         if nic.id.lower() in nodes or any(one.lower() in ours for one in nic.subnet_ids):
             yield from whatever_is_damaged(nic.id, _default_outbound(estate, policy, nic))
-    yield from whole_or_unknown(estate.cluster, "the network interfaces of the cluster's subnets", *looks)
+    yield from whole_or_unknown(estate.cluster, "the network interfaces of the cluster's subnets", *observations)
     if not interfaces:
-        yield cannot_say(estate.cluster, "NoInterfaceSeen", "no network interface of a node was seen", *looks)
+        yield cannot_say(estate.cluster, "NoInterfaceSeen", "no network interface of a node was seen", *observations)
 
 
 def _default_outbound(estate: Estate, policy: Policy, nic: NicFields) -> Iterator[Judgement]:
-    said, looks = told(estate, nic)
+    said, observations = told(estate, nic)
     if said is None and _has_no_machine(nic):
         yield does_not_apply(nic.id, "NoMachine", "no machine sends from this interface", nic)
     elif said is False:
-        yield passes(nic.id, "NoDefaultOutbound", "defaultOutboundConnectivityEnabled is false", *looks)
+        yield passes(nic.id, "NoDefaultOutbound", "defaultOutboundConnectivityEnabled is false", *observations)
     elif said is True:
         decision = internet_egress(estate, policy, nic, said)
         yield fails(
             nic.id,
             "HiddenAddressKept",
             f"defaultOutboundConnectivityEnabled is true; {in_words(decision.masks)}",
-            *looks,
+            *observations,
             paths=(path_of(hops.nic(name_of(nic.id)), DEFAULT_OUTBOUND, INTERNET),),
             masked=bool(decision.masks),
         )
     else:
-        yield by_time(estate, policy, nic, looks, _mitigation(estate, nic))
+        yield by_time(estate, policy, nic, observations, _mitigation(estate, nic))
 
 
 def _has_no_machine(nic: NicFields) -> bool:
@@ -83,13 +83,13 @@ def _mitigation(estate: Estate, nic: NicFields) -> str:
 @check("nic-public-ip")
 def nic_public_ip(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A public address on any interface in the network: a way out in a cluster subnet, a possible relay elsewhere."""
-    interfaces, looks = interfaces_in_the_networks(estate, policy)
+    interfaces, observations = interfaces_in_the_networks(estate, policy)
     ours = subnets_by_id(estate).keys()
     for nic in interfaces:
         yield from whatever_is_damaged(nic.id, _public_address(estate, nic, ours))
-    yield from whole_or_unknown(estate.cluster, "the network interfaces of the cluster's networks", *looks)
+    yield from whole_or_unknown(estate.cluster, "the network interfaces of the cluster's networks", *observations)
     if not interfaces:
-        yield cannot_say(estate.cluster, "NoInterfaceSeen", "no network interface was seen", *looks)
+        yield cannot_say(estate.cluster, "NoInterfaceSeen", "no network interface was seen", *observations)
 
 
 def _public_address(estate: Estate, nic: NicFields, ours: Collection[str]) -> Iterator[Judgement]:
@@ -116,15 +116,17 @@ def _public_address(estate: Estate, nic: NicFields, ours: Collection[str]) -> It
 @check("nic-ip-forwarding")
 def nic_ip_forwarding(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A machine that forwards packets can route for the nodes. Nodes are exempt: some network plug-ins need it."""
-    interfaces, looks = interfaces_in_the_networks(estate, policy)
+    interfaces, observations = interfaces_in_the_networks(estate, policy)
     nodes = {nic.id.lower() for nic in instance_nics_of(estate)}
     others = [nic for nic in interfaces if nic.id.lower() not in nodes]
     for nic in others:
         yield from whatever_is_damaged(nic.id, _forwarding(nic))
     if others:
-        yield from whole_or_unknown(estate.cluster, "the network interfaces of the cluster's networks", *looks)
+        yield from whole_or_unknown(estate.cluster, "the network interfaces of the cluster's networks", *observations)
     else:
-        yield passes(estate.cluster, "NoOtherInterface", "no interface but those of nodes is in the network", *looks)
+        yield passes(
+            estate.cluster, "NoOtherInterface", "no interface but those of nodes is in the network", *observations
+        )
 
 
 def _forwarding(nic: NicFields) -> Iterator[Judgement]:
@@ -151,21 +153,21 @@ def pip_and_prefix_inventory(estate: Estate, _policy: Policy) -> Iterator[Judgem
     """Every address in the node resource group; in the networks' groups idle addresses and all prefixes."""
     nodes = node_group_of(estate)
     groups = {one.lower(): one for one in (nodes, *(group_of(one) for one in network_ids_of(estate))) if one}
-    looks: list[Observation] = [*subnets_of(estate)[1]]
+    observations: list[Observation] = [*subnets_of(estate)[1]]
     found = 0
     for _, group in sorted(groups.items()):
         addresses, prefixes = estate.every(PublicAddress, group), estate.every(PublicPrefix, group)
-        looks += (addresses, prefixes)
+        observations += (addresses, prefixes)
         for address in addresses:
             yield from whatever_is_damaged(address.id, _address(address, nodes))
         for prefix in prefixes:
             yield from whatever_is_damaged(prefix.id, _prefix(prefix, nodes))
         found += len(addresses) + len(prefixes)
     if found:
-        yield from whole_or_unknown(estate.cluster, "public addresses and prefixes", *looks)
+        yield from whole_or_unknown(estate.cluster, "public addresses and prefixes", *observations)
     else:
         yield passes(
-            estate.cluster, "NoPublicAddress", "no public address or prefix in the groups of the nodes", *looks
+            estate.cluster, "NoPublicAddress", "no public address or prefix in the groups of the nodes", *observations
         )
 
 

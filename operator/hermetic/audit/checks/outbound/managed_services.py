@@ -29,14 +29,14 @@ Door = ApplicationGateway | Bastion | AzureFirewall
 @check("appgw-bastion-other-pip")
 def appgw_bastion_other_pip(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Application gateways, bastions and firewalls in the network that the internet can reach."""
-    doors, looks = _doors(estate, policy)
+    doors, observations = _doors(estate, policy)
     for door in doors:
         yield from whatever_is_damaged(door.id, _public_face(policy, door))
     if doors:
-        yield from whole_or_unknown(estate.cluster, "application gateways, bastions and firewalls", *looks)
+        yield from whole_or_unknown(estate.cluster, "application gateways, bastions and firewalls", *observations)
     else:
         words = "no application gateway, bastion or firewall stands in the network"
-        yield passes(estate.cluster, "NoDoor", words, *looks)
+        yield passes(estate.cluster, "NoDoor", words, *observations)
 
 
 def _public_face(policy: Policy, door: Door) -> Iterator[Judgement]:
@@ -55,14 +55,14 @@ def _public_face(policy: Policy, door: Door) -> Iterator[Judgement]:
 @check("bastion-copy-out")
 def bastion_copy_out(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Features of a bastion that let users copy data out of a session."""
-    doors, looks = _doors(estate, policy)
+    doors, observations = _doors(estate, policy)
     bastions = [door for door in doors if isinstance(door, Bastion)]
     for bastion in bastions:
         yield from whatever_is_damaged(bastion.id, _copying_out(bastion))
     if bastions:
-        yield from whole_or_unknown(estate.cluster, "bastions", *looks)
+        yield from whole_or_unknown(estate.cluster, "bastions", *observations)
     else:
-        yield passes(estate.cluster, "NoBastion", "no bastion stands in the network", *looks)
+        yield passes(estate.cluster, "NoBastion", "no bastion stands in the network", *observations)
 
 
 def _copying_out(bastion: Bastion) -> Iterator[Judgement]:
@@ -83,7 +83,7 @@ def _copying_out(bastion: Bastion) -> Iterator[Judgement]:
 
 def _doors(estate: Estate, policy: Policy) -> tuple[tuple[Door, ...], tuple[Observation, ...]]:
     networks = {one.lower() for one in network_ids_of(estate)}
-    looks: list[Observation] = [*subnets_of(estate)[1]]
+    observations: list[Observation] = [*subnets_of(estate)[1]]
     found: list[Door] = []
     lists: tuple[Listing[Door], ...] = (
         everywhere(estate, policy, ApplicationGateway),
@@ -91,9 +91,9 @@ def _doors(estate: Estate, policy: Policy) -> tuple[tuple[Door, ...], tuple[Obse
         everywhere(estate, policy, AzureFirewall),
     )
     for listed in lists:
-        looks.append(listed)
-        found += [door for door, homes in readable(listed, _networks, looks) if homes & networks]
-    return tuple(sorted(found, key=lambda door: door.id.lower())), tuple(looks)
+        observations.append(listed)
+        found += [door for door, homes in readable(listed, _networks, observations) if homes & networks]
+    return tuple(sorted(found, key=lambda door: door.id.lower())), tuple(observations)
 
 
 def _networks(door: Door) -> set[str]:

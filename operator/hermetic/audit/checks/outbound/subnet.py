@@ -119,12 +119,12 @@ def vnet_nat_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     def judge(seen: Seen[VirtualNetwork]) -> Iterator[Judgement]:
         default = seen.value.default_public_nat_gateway if seen.value is not None else None
         found = [(gateway.id, gateway) for gateway, source in sources if source and same_id(source.id, seen.target)]
-        looks: tuple[Observation, ...] = (seen, gateways, *damaged)
+        observations: tuple[Observation, ...] = (seen, gateways, *damaged)
         ids = sorted(
             {one.lower(): one for one in (*([default.id] if default else []), *(i for i, _ in found))}.values()
         )
         if not ids:
-            yield passes(seen.target, "NoNetworkNatGateway", "no NAT gateway serves the whole network", *looks)
+            yield passes(seen.target, "NoNetworkNatGateway", "no NAT gateway serves the whole network", *observations)
         for gateway in ids:
             served = fails(
                 seen.target,

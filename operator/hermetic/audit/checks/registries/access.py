@@ -126,7 +126,7 @@ def _where_aks_keeps_it(estate: Estate, seen: Seen[Registry], found: Judgement, 
     return replace(
         found,
         message=found.message + HELD_BY_AKS,
-        looks=(*found.looks, *kept),
+        observations=(*found.observations, *kept),
         severity=Severity.MEDIUM,
         remedy=_KEPT_BY_AKS.format(setting=setting, off=off),
     )

@@ -56,7 +56,7 @@ def _judge(estate: Estate, policy: Policy, seen: Seen[Registry]) -> Judgement:
     writing = _writing(assignments)
     others = {one for one in writing if one not in identities.held and not _is_of_people(writing[one])}
     trusted, more_looks = federated(estate, policy, others, identities.control_plane)
-    looks = (seen, *identities.looks, assignments, *more_looks)
+    observations = (seen, *identities.observations, assignments, *more_looks)
     holders = {one: place for one, place in {**identities.held, **trusted}.items() if one in writing}
     if holders:
         path = path_of(POD, "identity", REGISTRY)
@@ -64,14 +64,16 @@ def _judge(estate: Estate, policy: Policy, seen: Seen[Registry]) -> Judgement:
         remedy = "\n".join(dict.fromkeys(_remedies(seen.target, holders, writing)))
         theirs = (one for principal in holders for one in writing[principal])
         fill = {"ASSIGNMENT_ID": [one.id for one in theirs if _is_at(one, seen.target)]}
-        return fails(seen.target, "MoreThanPull", words, *looks, paths=(path,), remedy=remedy, fill=fill)
+        return fails(seen.target, "MoreThanPull", words, *observations, paths=(path,), remedy=remedy, fill=fill)
     if identities.odd:
         words = f"no identity can be read in {', '.join(identities.odd)}"
-        return cannot_say(seen.target, "IdentityNotRead", words, *looks)
+        return cannot_say(seen.target, "IdentityNotRead", words, *observations)
     if not identities.names_the_kubelet:
-        return cannot_say(seen.target, "KubeletNotNamed", "the cluster does not name its kubelet's identity", *looks)
+        return cannot_say(
+            seen.target, "KubeletNotNamed", "the cluster does not name its kubelet's identity", *observations
+        )
     words = "no identity that a node or a pod can hold has a role that writes; roles of Entra groups are not resolved"
-    return passes(seen.target, "PullOnly", words + _of_the_control_plane(identities, writing), *looks)
+    return passes(seen.target, "PullOnly", words + _of_the_control_plane(identities, writing), *observations)
 
 
 def _writing(assignments: Iterable[RoleAssignment]) -> Assigned:

@@ -21,7 +21,7 @@ from hermetic.audit.topology import PlaceKind
 def vnra(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Any in the cluster's networks, or in a network peered with one."""
     networks = reached_network_ids(estate)
-    looks = (peerings_of(estate), *subnets_of(estate)[1])
+    observations = (peerings_of(estate), *subnets_of(estate)[1])
 
     def judge(appliance: VirtualNetworkAppliance) -> Iterator[Judgement]:
         if appliance.subnet is None:
@@ -35,7 +35,7 @@ def vnra(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             )
             yield fails(appliance.id, "RoutingAppliance", words, appliance, paths=(path,))
         else:
-            yield passes(appliance.id, "Elsewhere", "it stands in a network out of reach", appliance, *looks)
+            yield passes(appliance.id, "Elsewhere", "it stands in a network out of reach", appliance, *observations)
 
     listed = throughout(estate, policy, VirtualNetworkAppliance)
-    yield from each_or_none(estate.cluster, listed, judge, "no managed routing appliance is there", *looks)
+    yield from each_or_none(estate.cluster, listed, judge, "no managed routing appliance is there", *observations)

@@ -154,16 +154,16 @@ def _judged(
         elif kind == RouteKind.UNKNOWN:
             yield cannot_say(subnet_id, kind, f"where it leads is not known: {_words(routes)}", seen)
     note = ""
-    looks: tuple[Observation, ...] = (seen,)
+    observations: tuple[Observation, ...] = (seen,)
     if RouteKind.SYSTEM in found:
         note = (
             "; Azure's own 0.0.0.0/0 -> Internet is there, and nothing carries it: private subnet, no outbound method"
         )
-        looks = (*looks, *asked.methods.looks)
+        observations = (*observations, *asked.methods.observations)
     if RouteKind.FIREWALL in found:
         note += "; the default route leads to the declared firewall"
-        looks = (*looks, *asked.firewall_looks)
-    yield passes(subnet_id, "NoEffectiveWayOut", f"no other effective route leads out{note}", *looks)
+        observations = (*observations, *asked.firewall_looks)
+    yield passes(subnet_id, "NoEffectiveWayOut", f"no other effective route leads out{note}", *observations)
 
 
 def _service(
@@ -179,11 +179,13 @@ def _service(
         )
         words = f"service endpoint route, past every route of ours: {_words(routes)}; {told}"
         severity = Severity.HIGH if others else Severity.CRITICAL
-        looks, fill = (seen, asked.around.subnet), {"SENTINEL_NIC_ID": seen.target}
-        return fails(asked.around.id, RouteKind.SERVICE, words, *looks, paths=(path,), severity=severity, fill=fill)
+        observations, fill = (seen, asked.around.subnet), {"SENTINEL_NIC_ID": seen.target}
+        return fails(
+            asked.around.id, RouteKind.SERVICE, words, *observations, paths=(path,), severity=severity, fill=fill
+        )
     words = f"service endpoint route, past every route of ours: {_words(routes)}; {reach.words}"
     if reach.severity is None:
-        return cannot_say(asked.around.id, RouteKind.SERVICE, words, seen, *reach.looks)
+        return cannot_say(asked.around.id, RouteKind.SERVICE, words, seen, *reach.observations)
     fill = {"SENTINEL_NIC_ID": seen.target}
     return fails(asked.around.id, RouteKind.SERVICE, words, seen, paths=(path,), severity=reach.severity, fill=fill)
 

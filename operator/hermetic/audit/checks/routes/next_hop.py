@@ -96,12 +96,12 @@ def _judged(
 
 def _to_appliance(estate: Estate, policy: Policy, around: SubnetContext, words: str, seen: Seen[NextHop]) -> Judgement:
     """Pass for the declared firewall; Unknown where it could not be read."""
-    addresses, looks = declared_addresses(estate, policy)
+    addresses, observations = declared_addresses(estate, policy)
     answer = seen.value
     if answer is not None and answer.next_hop_ip_address in addresses:
-        return passes(around.id, "DeclaredFirewall", f"{words}, the declared firewall", seen, *looks)
-    if answer is None or any(look.problem is not None for look in looks):
-        return cannot_say(around.id, "FirewallNotSeen", f"{words}; is it the declared firewall?", seen, *looks)
+        return passes(around.id, "DeclaredFirewall", f"{words}, the declared firewall", seen, *observations)
+    if answer is None or any(look.problem is not None for look in observations):
+        return cannot_say(around.id, "FirewallNotSeen", f"{words}; is it the declared firewall?", seen, *observations)
     return fails(around.id, "LeadsOut", words, seen, paths=(_path(around, answer),))
 
 
@@ -112,7 +112,7 @@ def _to_internet(around: SubnetContext, methods: Methods, answer: NextHop, words
         return fails(around.id, "LeadsOut", f"{words}, and something carries it", seen, paths=paths)
     if (answer.route_table_id or "").lower() == SYSTEM_ROUTE:
         note = "Azure's own route, and nothing carries it: private subnet, no outbound method"
-        return passes(around.id, "SystemRoute", f"{words}: {note}", seen, *methods.looks)
+        return passes(around.id, "SystemRoute", f"{words}: {note}", seen, *methods.observations)
     severity = Severity.MEDIUM if methods.are_all_seen else None
     return fails(around.id, "IdleRoute", f"{words}, by a route of ours", seen, paths=paths, severity=severity)
 

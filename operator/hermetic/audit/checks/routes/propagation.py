@@ -55,11 +55,11 @@ def _in_reach(
 ) -> Iterator[Judgement]:
     """Fail where a gateway, a route server or a virtual hub can propagate routes to one of these subnets."""
     gateways: list[Hop] = []
-    looks: list[Observation] = [look]
+    observations: list[Observation] = [look]
     for network_id in sorted({parent_of(one).lower(): parent_of(one) for one in subnets}.values()):
         found, rests_on = _gateways(estate, policy, network_id)
         gateways += found
-        looks += rests_on
+        observations += rests_on
     if gateways:
         names = ", ".join(one.label for one in gateways)
         yield fails(
@@ -74,7 +74,9 @@ def _in_reach(
             ),
         )
     else:
-        yield passes(resource, "NothingToLearnFrom", "no gateway, route server or virtual hub is in reach", *looks)
+        yield passes(
+            resource, "NothingToLearnFrom", "no gateway, route server or virtual hub is in reach", *observations
+        )
 
 
 def _gateways(estate: Estate, policy: Policy, network_id: str) -> tuple[list[Hop], tuple[Observation, ...]]:
@@ -106,14 +108,18 @@ def route_table_missing(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             yield fails(scoped.id, "NoRouteTable", words, scoped.seen, paths=(path,))
 
     def judge(served: ServedTable) -> Iterator[Judgement]:
-        addresses, looks = declared_addresses(estate, policy)
+        addresses, observations = declared_addresses(estate, policy)
         missing = sorted({prefix for one in served.subnets for prefix in _unrouted(one, addresses)})
         if missing:
             words = f"no route of ours for {', '.join(missing)} leads to nowhere"
             fill = {"DESTINATION": missing, "NEW_NAME": [f"to-nowhere-{6 if ':' in one else 4}" for one in missing]}
-            yield fails(served.table.id, "NoRouteToNowhere", words, served.seen, *looks, remedy=ADD_ROUTES, fill=fill)
+            yield fails(
+                served.table.id, "NoRouteToNowhere", words, served.seen, *observations, remedy=ADD_ROUTES, fill=fill
+            )
         else:
-            yield passes(served.table.id, "RoutedToNowhere", "the default routes are our own", served.seen, *looks)
+            yield passes(
+                served.table.id, "RoutedToNowhere", "the default routes are our own", served.seen, *observations
+            )
 
     yield from each_subnet(estate, policy, without_table)
     yield from (one for one in each_table(estate, policy, judge) if one.reason != "NoRouteTable")

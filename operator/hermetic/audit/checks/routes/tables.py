@@ -94,12 +94,12 @@ def route_default_internet(estate: Estate, policy: Policy) -> Iterator[Judgement
 def route_default_appliance(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[Judgement]:
     """A default route must have next hop `None`, or the declared firewall in the profile `filtered`."""
     defaults = [way for way in _ways(served) if way.is_default and way.hop is not NextHopKind.INTERNET]
-    addresses, looks = declared_addresses(estate, policy)
-    unseen = [look for look in looks if look.problem is not None]
+    addresses, observations = declared_addresses(estate, policy)
+    unseen = [look for look in observations if look.problem is not None]
     for way in defaults:
         if leads_to_the_firewall(way, addresses):
             words = "the default route leads to the declared firewall"
-            yield passes(served.table.id, "ToTheFirewall", words, served.seen, *looks)
+            yield passes(served.table.id, "ToTheFirewall", words, served.seen, *observations)
         elif unseen and way.hop is NextHopKind.FORWARDED:
             words = "whether the default route leads to the declared firewall could not be seen"
             yield cannot_say(served.table.id, "FirewallNotSeen", words, *unseen)

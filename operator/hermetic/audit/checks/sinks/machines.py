@@ -213,12 +213,12 @@ def _of_machines(estate: Estate) -> Iterator[Judgement]:
     Azure runs one custom script per machine, and AKS needs it to create a node: under any name, it counts as that of
     AKS.
     """
-    looks: list[Observation] = []
-    for machine in standing_machines(estate, looks):
+    observations: list[Observation] = []
+    for machine in standing_machines(estate, observations):
         listed = estate.every(VirtualMachineExtension, machine.id)
         commands = estate.every(VirtualMachineRunCommand, machine.id)
         yield from whatever_is_damaged(machine.id, _of_machine(machine, listed, commands))
-    yield from whole_or_unknown(estate.cluster, "machines that are no instances of a scale set", *looks)
+    yield from whole_or_unknown(estate.cluster, "machines that are no instances of a scale set", *observations)
 
 
 def _of_machine(
@@ -228,15 +228,15 @@ def _of_machine(
     scripts = {one.name.lower() for one in found if _kind_of(one) in STARTS_NODES}
     known = scripts if len(scripts) == 1 else set[str]()
     at = hops.machine(f"machine {name_of(machine.id)}")
-    looks: tuple[Observation, ...] = (listed, commands, machine, *listed.items)
-    yield from _extensions(machine.id, at, found, looks, known)
+    observations: tuple[Observation, ...] = (listed, commands, machine, *listed.items)
+    yield from _extensions(machine.id, at, found, observations, known)
     yield from _applications(machine, at, machine.application_profile)
     yield from kept_at(machine, commands)
     yield from beyond_the_list(machine, found)
 
 
 def _extensions(
-    holder: str, at: Hop, found: Sequence[MachineExtension], looks: tuple[Observation, ...], scripts: set[str]
+    holder: str, at: Hop, found: Sequence[MachineExtension], observations: tuple[Observation, ...], scripts: set[str]
 ) -> Iterator[Judgement]:
     """`scripts`: names, in lower case, of the custom scripts that count as the one of AKS."""
     agents = [_words(one) for one in found if _is_agent(one)]
@@ -244,12 +244,12 @@ def _extensions(
     path = path_of(at, "extension", NODE, "what its code calls")
     if others:
         words = f"extensions that are not those of AKS: {', '.join(others)}"
-        yield fails(holder, "ExtensionOfOthers", words, *looks, paths=(path,))
+        yield fails(holder, "ExtensionOfOthers", words, *observations, paths=(path,))
     if agents:
         words = f"agents of Microsoft beside those of AKS: {', '.join(agents)}"
-        yield fails(holder, "MonitoringAgent", words, *looks, paths=(path,), severity=Severity.MEDIUM)
+        yield fails(holder, "MonitoringAgent", words, *observations, paths=(path,), severity=Severity.MEDIUM)
     if not (others or agents):
-        yield passes(holder, "AksOnly", f"{len(found)} extensions, all of AKS", *looks)
+        yield passes(holder, "AksOnly", f"{len(found)} extensions, all of AKS", *observations)
 
 
 def _kind_of(one: MachineExtension) -> tuple[str, str]:
@@ -308,7 +308,7 @@ def _kept(estate: Estate, policy: Policy, scale_set: ScaleSet, uri: str) -> Judg
 @check("nic-tap")
 def nic_tap(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Virtual network taps send a copy of every packet of an interface to a collector."""
-    nics, looks = interfaces_in_the_networks(estate, policy)
+    nics, observations = interfaces_in_the_networks(estate, policy)
     broken: list[Observation] = []
     tapped = False
     for nic, found in readable(nics, _tapped, broken):
@@ -318,7 +318,7 @@ def nic_tap(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             path = path_of(name_of(nic.id), "virtual network tap", "its collector")
             fill = {"ATTACHED_ID": [one.id for one in nic.tap_configurations if one.id]}
             yield fails(nic.id, "Tapped", words, nic, paths=(path,), fill=fill)
-    every = (*looks, *broken)
+    every = (*observations, *broken)
     if tapped:
         yield from whole_or_unknown(estate.cluster, "interfaces in the networks", *every)
     else:

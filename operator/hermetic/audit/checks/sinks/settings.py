@@ -49,8 +49,8 @@ def diag_foreign_sink(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     for account in accounts:
         yield from whatever_is_damaged(account, _of_account(estate, policy, account))
     yield from _of_flow_logs(estate, policy)
-    looks = (*subnets_of(estate)[1], *of_groups, *of_balancers, registries, accounts)
-    yield from whole_or_unknown(estate.cluster, "what has diagnostic settings", *looks)
+    observations = (*subnets_of(estate)[1], *of_groups, *of_balancers, registries, accounts)
+    yield from whole_or_unknown(estate.cluster, "what has diagnostic settings", *observations)
 
 
 def _security_groups(estate: Estate) -> tuple[tuple[str, ...], tuple[Observation, ...]]:
@@ -59,10 +59,10 @@ def _security_groups(estate: Estate) -> tuple[tuple[str, ...], tuple[Observation
     seen = [one.seen.value for one in subnets if one.seen.value is not None]
     damaged: list[Observation] = []
     named = [one for _, one in readable(seen, lambda subnet: subnet.network_security_group, damaged) if one is not None]
-    by_subnet, looks = attached(estate)
+    by_subnet, observations = attached(estate)
     on_interfaces = (group for one in by_subnet.values() for group in one.groups.values() if group)
     ids = {one.lower(): one for one in (*(reference.id for reference in named), *on_interfaces)}
-    return tuple(ids[key] for key in sorted(ids)), (*looks, *damaged)
+    return tuple(ids[key] for key in sorted(ids)), (*observations, *damaged)
 
 
 def _of_account(estate: Estate, policy: Policy, account: str) -> Iterator[Judgement]:

@@ -50,13 +50,13 @@ class Rules:
 
     wide: tuple[str, ...]
     odd: tuple[str, ...]
-    looks: tuple[Observation, ...]
+    observations: tuple[Observation, ...]
     first: Fill
 
 
 def rules_of(estate: Estate, firewall: AzureFirewall) -> Rules:
     """All rules: classic ones, and those of its policy and the base policies of that."""
-    collections, looks = _from_policies(estate, firewall)
+    collections, observations = _from_policies(estate, firewall)
     for one in (*(firewall.network_rule_collections or ()), *(firewall.application_rule_collections or ())):
         collections.append((one, ""))
     wide: list[str] = []
@@ -74,13 +74,13 @@ def rules_of(estate: Estate, firewall: AzureFirewall) -> Rules:
             continue
         for rule in collection.rules or ():
             name = f"{collection.name}/{rule.name}"
-            found = [f"{name} allows {words}" for words in _wide(estate, rule, looks)]
+            found = [f"{name} allows {words}" for words in _wide(estate, rule, observations)]
             if group:
                 named |= dict.fromkeys(found, _named(group, collection, rule))
             wide.extend(found)
             odd.extend(f"{name}: {words}" for words in _odd(rule, classic=not group))
     first = named[min(named)] if named else {}  # Azure's lists have no guaranteed order
-    return Rules(tuple(sorted(wide)), tuple(sorted(odd)), tuple(looks), first)
+    return Rules(tuple(sorted(wide)), tuple(sorted(odd)), tuple(observations), first)
 
 
 def _named(group: str, collection: RuleCollection, rule: FirewallRule) -> Fill:
@@ -99,36 +99,36 @@ def _from_policies(
     estate: Estate, firewall: AzureFirewall
 ) -> tuple[list[tuple[RuleCollection, str]], list[Observation]]:
     """Each rule collection with the id of its group."""
-    looks: list[Observation] = []
+    observations: list[Observation] = []
     collections: list[tuple[RuleCollection, str]] = []
     reference, known = firewall.firewall_policy, set[str]()
     while reference is not None and reference.id.lower() not in known:
         known.add(reference.id.lower())
         policy = estate.one(FirewallPolicy, reference.id)
         groups = estate.every(RuleCollectionGroup, reference.id)
-        looks.extend((policy, groups))
+        observations.extend((policy, groups))
         for group in groups:
             if group.rule_collections is None:
-                looks.append(missing(f"{group.id}: the answer has no rule collections"))
+                observations.append(missing(f"{group.id}: the answer has no rule collections"))
             collections.extend((one, group.id) for one in group.rule_collections or ())
         reference = policy.value.base_policy if policy.value is not None else None
-    return collections, looks
+    return collections, observations
 
 
 def _is_translation(collection: RuleCollection) -> bool:
     return (collection.rule_collection_type or "").lower() in TRANSLATION
 
 
-def _wide(estate: Estate, rule: FirewallRule, looks: list[Observation]) -> Iterator[str]:
+def _wide(estate: Estate, rule: FirewallRule, observations: list[Observation]) -> Iterator[str]:
     yield from (word for word in rule.destination_addresses or () if _is_wide(word))
     hosts = (*(rule.destination_fqdns or ()), *(rule.target_fqdns or ()), *(rule.target_urls or ()))
     yield from (f"host {word}" for word in hosts if word.strip() == "*")
     yield from (f"web category {word}" for word in rule.web_categories or ())
     for group_id in rule.destination_ip_groups or ():
         group = estate.one(IpGroup, group_id)
-        looks.append(group)
+        observations.append(group)
         if group.value is not None and group.value.ip_addresses is None:
-            looks.append(missing(f"{group_id}: the answer has no addresses"))
+            observations.append(missing(f"{group_id}: the answer has no addresses"))
         said = (group.value.ip_addresses or ()) if group.value is not None else ()
         yield from (f"{word} (IP group)" for word in said if _is_wide(word))
 
@@ -184,11 +184,11 @@ def firewall_in_path(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         yield from _reached(estate, policy, firewall, next_hops)
     if policy.profile == "filtered":
         yield from _declared(estate, policy)
-    looks = (firewalls, peerings_of(estate), *tables)
+    observations = (firewalls, peerings_of(estate), *tables)
     if others.items:
-        yield from whole_or_unknown(estate.cluster, "firewalls in reach", *looks)
+        yield from whole_or_unknown(estate.cluster, "firewalls in reach", *observations)
     else:
-        yield passes(estate.cluster, "NoFirewall", "there is no firewall but a declared one", *looks)
+        yield passes(estate.cluster, "NoFirewall", "there is no firewall but a declared one", *observations)
 
 
 def _is_declared(firewall: str, policy: Policy) -> bool:
@@ -209,7 +209,7 @@ def _next_hops(estate: Estate) -> tuple[frozenset[str], tuple[Observation, ...]]
 
 
 def _reached(estate: Estate, policy: Policy, firewall: AzureFirewall, next_hops: frozenset[str]) -> Iterator[Judgement]:
-    looks: tuple[Observation, ...] = (firewall,)
+    observations: tuple[Observation, ...] = (firewall,)
     own = frozenset(one.lower() for one in network_ids_of(estate))
     way: Path = ()
     if is_in(firewall.subnet_ids, own):
@@ -220,7 +220,7 @@ def _reached(estate: Estate, policy: Policy, firewall: AzureFirewall, next_hops:
         way = path_of(NODE_SUBNETS, Hop(PlaceKind.ROUTE_TABLE, "route table"))
     elif firewall.virtual_hub is not None:
         joined = hub_connections(estate, policy)
-        looks = (firewall, joined)
+        observations = (firewall, joined)
         if any(is_below(f"{one.connection.id}/", firewall.virtual_hub.id) and _is_ours(estate, one) for one in joined):
             way = path_of(NODE_SUBNETS, hops.peer(f"virtual hub {name_of(firewall.virtual_hub.id)}"))
     if way:
@@ -229,11 +229,13 @@ def _reached(estate: Estate, policy: Policy, firewall: AzureFirewall, next_hops:
             firewall.id,
             "FirewallInReach",
             words,
-            *looks,
+            *observations,
             paths=(path_of(*way, hops.firewall(f"firewall {firewall.name}"), INTERNET),),
         )
     else:
-        yield passes(firewall.id, "OutOfReach", "no peering, hub or route leads to it", *looks, peerings_of(estate))
+        yield passes(
+            firewall.id, "OutOfReach", "no peering, hub or route leads to it", *observations, peerings_of(estate)
+        )
 
 
 def _is_ours(estate: Estate, joined: Joined) -> bool:
@@ -248,7 +250,7 @@ def _declared(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         yield cannot_say(policy.firewall, "FirewallNotSeen", words, seen, severity=Severity.CRITICAL)
         return
     rules = rules_of(estate, seen.value)
-    looks = (seen, *rules.looks)
+    observations = (seen, *rules.observations)
     if rules.wide:
         path = path_of(
             NODE_SUBNETS, hops.peer("peering"), hops.firewall(f"firewall {name_of(policy.firewall)}"), INTERNET
@@ -256,11 +258,11 @@ def _declared(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         words = f"rules let anything out: {'; '.join(rules.wide)}"
         critical = Severity.CRITICAL
         yield fails(
-            policy.firewall, "AllowsAnything", words, *looks, paths=(path,), severity=critical, fill=rules.first
+            policy.firewall, "AllowsAnything", words, *observations, paths=(path,), severity=critical, fill=rules.first
         )
     elif rules.odd:
         words = f"rules are not understood: {'; '.join(rules.odd)}"
-        yield cannot_say(policy.firewall, "RuleUnknown", words, *looks, severity=Severity.CRITICAL)
+        yield cannot_say(policy.firewall, "RuleUnknown", words, *observations, severity=Severity.CRITICAL)
     else:
         words = "every rule names what it allows"
-        yield passes(policy.firewall, "NamedOnly", words, *looks, severity=Severity.CRITICAL)
+        yield passes(policy.firewall, "NamedOnly", words, *observations, severity=Severity.CRITICAL)

@@ -46,7 +46,7 @@ class Applied:
     """
 
     configurations: tuple[str, ...]
-    looks: tuple[Observation, ...]
+    observations: tuple[Observation, ...]
     damaged: tuple[Observation, ...]
 
 
@@ -76,7 +76,7 @@ INWARD_TAGS = {NETWORK_TAG, "azureloadbalancer"}
 @check_each("avnm-connectivity", each_network)
 def avnm_connectivity(estate: Estate, _policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
     """A mesh or hub configuration joins networks without a visible peering."""
-    pages, looks = pages_of(estate, EffectiveConnectivity, network.target)
+    pages, observations = pages_of(estate, EffectiveConnectivity, network.target)
     applied = [one for page in pages for one in page.value or ()]
     if applied:
         names = ", ".join(one.id or "not named" for one in applied)
@@ -84,28 +84,28 @@ def avnm_connectivity(estate: Estate, _policy: Policy, network: Seen[VirtualNetw
             network.target,
             "ConnectivityApplied",
             f"Network Manager joins this network with others: {names}",
-            *looks,
+            *observations,
             paths=(path_of(hops.vnet(name_of(network.target)), hops.peer("peer vnet by network manager")),),
             fill=_named(estate, network.target, [one.id for one in applied]),
         )
     else:
-        yield passes(network.target, "NothingApplied", "no connectivity configuration is applied", *looks)
-        if is_locked(looks[0]):
+        yield passes(network.target, "NothingApplied", "no connectivity configuration is applied", *observations)
+        if is_locked(observations[0]):
             yield from _joined_behind_the_lock(estate, network.target)
 
 
 @check_each("avnm-admin-rules", each_network)
 def avnm_admin_rules(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
     """An admin rule that allows is evaluated before every security group."""
-    pages, looks = pages_of(estate, EffectiveAdminRules, network.target)
-    yield passes(network.target, "NoAdminAllow", "no admin rule allows packets to the internet", *looks)
+    pages, observations = pages_of(estate, EffectiveAdminRules, network.target)
+    yield passes(network.target, "NoAdminAllow", "no admin rule allows packets to the internet", *observations)
     rules = [rule for page in pages for rule in page.value or ()]
     for rule in rules:
-        yield from _filled(estate, network.target, rule, _rule(network.target, network.target, rule, looks))
+        yield from _filled(estate, network.target, rule, _rule(network.target, network.target, rule, observations))
     through_the_tag = [rule for rule in rules if _always_allows_the_network_tag(rule)]
     if through_the_tag:
-        yield from _widened(estate, policy, network.target, network.target, through_the_tag, looks)
-    if is_locked(looks[0]):
+        yield from _widened(estate, policy, network.target, network.target, through_the_tag, observations)
+    if is_locked(observations[0]):
         yield from _rules_behind_the_lock(estate, policy, network.target)
 
 
@@ -116,7 +116,7 @@ def _joined_behind_the_lock(estate: Estate, network: str) -> Iterator[Judgement]
         words = f"Network Manager joins {name_of(network)} with others: {name_of(one)}"
         path = path_of(hops.vnet(name_of(network)), hops.peer("peer vnet by network manager"))
         fill = _named(estate, network, [one])
-        yield fails(one, "ConnectivityApplied", words, *applied.looks, paths=(path,), fill=fill)
+        yield fails(one, "ConnectivityApplied", words, *applied.observations, paths=(path,), fill=fill)
 
 
 def _rules_behind_the_lock(estate: Estate, policy: Policy, network: str) -> Iterator[Judgement]:
@@ -124,19 +124,19 @@ def _rules_behind_the_lock(estate: Estate, policy: Policy, network: str) -> Iter
     yield from _damaged(estate, network, applied)
     for one in applied.configurations:
         rules, held = rules_of(estate, one)
-        looks = (*applied.looks, *held)
+        observations = (*applied.observations, *held)
         words = f"{name_of(one)} is applied to {name_of(network)}, and the rules of the deployed snapshot were not seen"
-        yield cannot_say(one, "SnapshotNotSeen", words, *looks)
+        yield cannot_say(one, "SnapshotNotSeen", words, *observations)
         for rule in rules:
-            yield from whatever_is_damaged(rule.id, _held(estate, policy, network, rule, looks))
+            yield from whatever_is_damaged(rule.id, _held(estate, policy, network, rule, observations))
 
 
 def _held(
-    estate: Estate, policy: Policy, network: str, rule: SecurityAdminRule, looks: tuple[Observation, ...]
+    estate: Estate, policy: Policy, network: str, rule: SecurityAdminRule, observations: tuple[Observation, ...]
 ) -> Iterator[Judgement]:
-    yield from _filled(estate, network, rule, _rule(rule.id, network, rule, looks))
+    yield from _filled(estate, network, rule, _rule(rule.id, network, rule, observations))
     if _always_allows_the_network_tag(rule):
-        yield from _widened(estate, policy, rule.id, network, [rule], looks)
+        yield from _widened(estate, policy, rule.id, network, [rule], observations)
 
 
 def _filled(
@@ -161,26 +161,28 @@ def _damaged(estate: Estate, network: str, applied: Applied) -> Iterator[Judgeme
         yield cannot_say(estate.cluster, "RowNotReadable", words, *applied.damaged)
 
 
-def _rule(resource: str, network: str, rule: SecurityAdminRule, looks: tuple[Observation, ...]) -> Iterator[Judgement]:
+def _rule(
+    resource: str, network: str, rule: SecurityAdminRule, observations: tuple[Observation, ...]
+) -> Iterator[Judgement]:
     name, access, direction = rule.id or "not named", (rule.access or "").lower(), (rule.direction or "").lower()
     if direction == "inbound" or access == "deny":
         return
     if not _leads_out(rule):
         if access != "allow" and any(_is_group(one) for one in rule.destinations or ()):
             words = f"admin rule {name}: {rule.access} to a network group, whose prefixes may be public, was not read"
-            yield cannot_say(resource, "NetworkGroupNotRead", words, *looks)
+            yield cannot_say(resource, "NetworkGroupNotRead", words, *observations)
         return
     if direction == "outbound" and access in {"allow", "alwaysallow"}:
         yield fails(
             resource,
             "AdminRuleAllows",
             f"admin rule {name}: {rule.access} outbound to public addresses",
-            *looks,
+            *observations,
             paths=(path_of(hops.vnet(name_of(network)), f"admin rule {name_of(name)}", INTERNET),),
         )
     else:
         message = f"admin rule {name}: access {rule.access!r}, direction {rule.direction!r} are not known"
-        yield cannot_say(resource, "AdminRuleUnknown", message, *looks)
+        yield cannot_say(resource, "AdminRuleUnknown", message, *observations)
 
 
 def _always_allows_the_network_tag(rule: SecurityAdminRule) -> bool:
@@ -196,7 +198,7 @@ def _widened(
     resource: str,
     network: str,
     rules: Sequence[SecurityAdminRule],
-    looks: tuple[Observation, ...],
+    observations: tuple[Observation, ...],
 ) -> Iterator[Judgement]:
     """The tag includes the destinations of user-defined routes, as in a security group."""
     names = ", ".join(name_of(rule.id or "not named") for rule in rules)
@@ -209,12 +211,14 @@ def _widened(
         if firewall_looks(estate, policy, around) is not None:
             continue  # the tag leads to the declared firewall, which decides
         if around.ground.network_tag_leads_out is None:
-            yield cannot_say(resource, "RoutesNotSeen", unseen, *((around.table,) if around.table else ()), *looks)
+            yield cannot_say(
+                resource, "RoutesNotSeen", unseen, *((around.table,) if around.table else ()), *observations
+            )
         elif around.ground.network_tag_leads_out:
             words = f"admin rule {names} always allows VirtualNetwork, which holds the internet for subnet"
             words += f" {name_of(scoped.id)}: a user-defined route to a default or public prefix widens the tag"
             path = path_of(hops.subnet(name_of(scoped.id)), f"admin rule {names}", INTERNET)
-            yield fails(resource, "AdminRuleAllows", words, *looks, paths=(path,))
+            yield fails(resource, "AdminRuleAllows", words, *observations, paths=(path,))
 
 
 def _leads_out(rule: SecurityAdminRule) -> bool:

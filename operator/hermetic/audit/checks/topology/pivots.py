@@ -29,9 +29,9 @@ def vm_pivot(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _judge(estate: Estate, policy: Policy, machine: RelayMachine) -> Iterator[Judgement]:
-    ways, looks = ways_out(estate, policy, machine)
-    if not ways and all(look.problem is None for look in looks):
-        yield passes(machine.id, "NoWayOut", "the machine has no way out of its own", *machine.seen, *looks)
+    ways, observations = ways_out(estate, policy, machine)
+    if not ways and all(look.problem is None for look in observations):
+        yield passes(machine.id, "NoWayOut", "the machine has no way out of its own", *machine.seen, *observations)
         return
     reach, rests_on = reach_of(estate, map(_as_destination, machine.interfaces))
     if reach is Reach.SHUT:
@@ -39,7 +39,7 @@ def _judge(estate: Estate, policy: Policy, machine: RelayMachine) -> Iterator[Ju
         words = f"the machine may have a way out ({way}), and rules stop every packet of the nodes to it"
         yield passes(machine.id, "OutOfReach", words, *machine.seen, *rests_on)
     elif not ways:
-        yield cannot_say(machine.id, "WaysNotSeen", "whether the machine has a way out was not seen", *looks)
+        yield cannot_say(machine.id, "WaysNotSeen", "whether the machine has a way out was not seen", *observations)
     elif reach is Reach.UNSEEN:
         words = f"the machine has a way out ({written(ways[0])}); whether nodes come to it was not seen"
         yield cannot_say(machine.id, "ReachNotSeen", words, *rests_on)
@@ -47,7 +47,7 @@ def _judge(estate: Estate, policy: Policy, machine: RelayMachine) -> Iterator[Ju
         here = hops.machine(f"machine {name_of(machine.id)}")
         paths = [path_of(NODE_SUBNETS, here, *way, INTERNET) for way in ways]
         words = f"nodes come to a machine with a way out of its own: {', '.join(map(written, ways))}"
-        yield fails(machine.id, "PivotInReach", words, *machine.seen, *looks, *rests_on, paths=paths)
+        yield fails(machine.id, "PivotInReach", words, *machine.seen, *observations, *rests_on, paths=paths)
 
 
 def _as_destination(interface: Interface) -> Destination:

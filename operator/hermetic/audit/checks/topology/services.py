@@ -111,60 +111,66 @@ def service_pivot(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
     What a service does with the packets that it is sent is up to its own settings, which are not read.
     """
-    looks, subnets = _subnets(estate)
-    said = [one for subnet in subnets for one in whatever_is_damaged(subnet.id, _judge(estate, policy, subnet, looks))]
+    observations, subnets = _subnets(estate)
+    said = [
+        one
+        for subnet in subnets
+        for one in whatever_is_damaged(subnet.id, _judge(estate, policy, subnet, observations))
+    ]
     gateways = throughout(estate, policy, ApplicationGateway)
     inside = {subnet.id.lower() for subnet in subnets}
     for gateway in gateways:
         said += whatever_is_damaged(gateway.id, _gateway(estate, gateway, inside))
     yield from said
     if said:
-        yield from whole_or_unknown(estate.cluster, "services in reach", *looks, gateways)
+        yield from whole_or_unknown(estate.cluster, "services in reach", *observations, gateways)
     else:
-        yield passes(estate.cluster, "NoService", "no managed service is in reach", *looks, gateways)
+        yield passes(estate.cluster, "NoService", "no managed service is in reach", *observations, gateways)
 
 
 def _subnets(estate: Estate) -> tuple[tuple[Observation, ...], list[InhabitedSubnet]]:
     """The subnets of all networks in reach, after the observations that show whether there may be more."""
-    looks: list[Observation] = [peerings_of(estate), *subnets_of(estate)[1]]
+    observations: list[Observation] = [peerings_of(estate), *subnets_of(estate)[1]]
     found: list[InhabitedSubnet] = []
     for network in reached_networks(estate):
-        looks.append(network)
+        observations.append(network)
         if network.value is not None and network.value.subnets is None:
-            looks.append(missing(f"{network.target}: the answer has no list of subnets"))
+            observations.append(missing(f"{network.target}: the answer has no list of subnets"))
         found += (network.value.subnets or ()) if network.value is not None else ()
-    return tuple(looks), found
+    return tuple(observations), found
 
 
 def _judge(
-    estate: Estate, policy: Policy, subnet: InhabitedSubnet, looks: tuple[Observation, ...]
+    estate: Estate, policy: Policy, subnet: InhabitedSubnet, observations: tuple[Observation, ...]
 ) -> Iterator[Judgement]:
     for occupant in dict.fromkeys(_occupants(estate, policy, subnet)):
         ends = ENDS.get(occupant.kind) or SENDERS.get(occupant.kind)
         if ends:
-            yield passes(subnet.id, "ServiceEnds", f"{occupant.how}: {ends}", *looks)
+            yield passes(subnet.id, "ServiceEnds", f"{occupant.how}: {ends}", *observations)
         else:
-            yield _by_reach(estate, subnet, occupant, looks)
+            yield _by_reach(estate, subnet, occupant, observations)
 
 
-def _by_reach(estate: Estate, subnet: InhabitedSubnet, occupant: Occupant, looks: tuple[Observation, ...]) -> Judgement:
+def _by_reach(
+    estate: Estate, subnet: InhabitedSubnet, occupant: Occupant, observations: tuple[Observation, ...]
+) -> Judgement:
     # Whether a service obeys the security group of its subnet differs from service to service.
     reach, rests_on = reach_of(estate, (Destination((subnet.id,), obeys_its_subnet=False),))
     if reach is Reach.SHUT:
         words = f"{occupant.how}, and rules stop every packet of the nodes to the subnet"
-        return passes(subnet.id, "OutOfReach", words, *looks, *rests_on)
+        return passes(subnet.id, "OutOfReach", words, *observations, *rests_on)
     if occupant.kind == RESOLVERS:
         words = f"{occupant.how}: what names it resolves for all who reach it is not read"
-        return cannot_say(subnet.id, "ResolverInReach", words, *looks, severity=Severity.MEDIUM)
+        return cannot_say(subnet.id, "ResolverInReach", words, *observations, severity=Severity.MEDIUM)
     relays = RELAYS.get(occupant.kind, "")
     if relays and occupant.is_seen:
         path = path_of(NODE_SUBNETS, hops.subnet(name_of(subnet.id)), hops.service(occupant.kind), INTERNET)
-        return fails(subnet.id, "ServiceRelays", f"{occupant.how}: {relays}", *looks, paths=(path,))
+        return fails(subnet.id, "ServiceRelays", f"{occupant.how}: {relays}", *observations, paths=(path,))
     if relays:
         words = f"{occupant.how}: {relays}; whether one is there is not shown"
-        return cannot_say(subnet.id, "ServiceNotShown", words, *looks)
+        return cannot_say(subnet.id, "ServiceNotShown", words, *observations)
     words = f"{occupant.how}: whether it sends on what it is given is not known"
-    return cannot_say(subnet.id, "ServiceUnknown", words, *looks)
+    return cannot_say(subnet.id, "ServiceUnknown", words, *observations)
 
 
 def _occupants(estate: Estate, policy: Policy, subnet: InhabitedSubnet) -> Iterator[Occupant]:

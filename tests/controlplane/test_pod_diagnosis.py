@@ -87,7 +87,7 @@ UNBOUND_CLAIM = {
 
 
 @dataclass(frozen=True)
-class Crowd:
+class FailingPods:
     """Every case in one namespace, and the resourceVersion before the first of them."""
 
     deployments: Deployments
@@ -95,21 +95,21 @@ class Crowd:
 
 
 @pytest.fixture(scope="module")
-def crowd(hermetic: OperatorProcess, api: Api, kubectl: Kubectl, gpu_nodes: None) -> Iterator[Crowd]:  # noqa: ARG001
+def failing_pods(hermetic: OperatorProcess, api: Api, kubectl: Kubectl, gpu_nodes: None) -> Iterator[FailingPods]:  # noqa: ARG001
     """Every case at once, so that their time is spent together."""
     with module_namespace(api, "trouble") as namespace:
         deployments = Deployments(api, kubectl, namespace, hermetic)
         began = newest(api, deployments.collection)
         deployments.apply(UNBOUND_CLAIM, *(case.manifest for case in CASES.values()))
-        yield Crowd(deployments, began)
+        yield FailingPods(deployments, began)
 
 
 # ---------------------------------------------------------------------- one reason each
 
 
 @pytest.mark.parametrize("name", list(CASES))
-def test_trouble_is_told_by_its_reason_in_words_that_name_the_cause(name: str, crowd: Crowd):
-    case, deployments = CASES[name], crowd.deployments
+def test_trouble_is_told_by_its_reason_in_words_that_name_the_cause(name: str, failing_pods: FailingPods):
+    case, deployments = CASES[name], failing_pods.deployments
     ready = deployments.until(name, case.reason)
     assert all(word in ready["message"] for word in case.words), ready["message"]
     assert kstatus(deployments.get(name)) == ("Failed" if case.stuck else "InProgress")
@@ -117,16 +117,16 @@ def test_trouble_is_told_by_its_reason_in_words_that_name_the_cause(name: str, c
     assert (available["reason"], available["message"]) == (case.reason, ready["message"])
 
 
-def test_trouble_costs_a_handful_of_status_writes_and_none_once_it_was_told(crowd: Crowd):
+def test_trouble_costs_a_handful_of_status_writes_and_none_once_it_was_told(failing_pods: FailingPods):
     """Crash loops turn five times meanwhile; nothing of it is news."""
-    deployments = crowd.deployments
+    deployments = failing_pods.deployments
     for name, case in CASES.items():
         deployments.until(name, case.reason)
     before = newest(deployments.api, deployments.collection)
     looping = [name for name, case in CASES.items() if "crash-loop" in name]
     deployments.wait("the last restarts", lambda: all(restarts(deployments, name) == 5 for name in looping))
 
-    seen = history(deployments.api, deployments.collection, crowd.began)
+    seen = history(deployments.api, deployments.collection, failing_pods.began)
 
     assert seen.keys() == CASES.keys()
     assert [line for revisions in seen.values() for one in revisions for line in contradictions(one)] == []

@@ -9,7 +9,7 @@ import pytest
 
 from hermetic.api.reasons import Reason
 from hermetic.objects.names import TEMPLATE_LABEL
-from hermetic.plan.pod_diagnosis import PodDiagnosis, trouble
+from hermetic.plan.pod_diagnosis import PodDiagnosis, diagnose_pods
 from hermetic.plan.snapshot import Warned
 from testbed.fates import CRASHES
 from tests.scenarios import VLLM_IMAGE, a_baked_model
@@ -45,7 +45,7 @@ def found(*pods: dict[str, Any], spec: dict[str, Any] | None = None, **seen: Any
     children = children_of(manifest)
     mark = children["Deployment", "llama"]["spec"]["template"]["metadata"]["labels"][TEMPLATE_LABEL]
     present = tuple(_of_template(pod, mark) for pod in pods)
-    return trouble(spec_of(manifest), a_world(**{"pods": present, "children": children, **seen}), NOW)
+    return diagnose_pods(spec_of(manifest), a_world(**{"pods": present, "children": children, **seen}), NOW)
 
 
 def _of_template(pod: dict[str, Any], mark: str) -> dict[str, Any]:
@@ -250,7 +250,7 @@ def of_deployment(*conditions: dict[str, Any], generation: int = 1) -> PodDiagno
     manifest = a_baked_model("llama")
     fields = {"observedGeneration": generation, "conditions": list(conditions)}
     world = reporting_of(a_world(OWNER, children=children_of(manifest)), "Deployment", fields)
-    return trouble(spec_of(manifest), world, NOW)
+    return diagnose_pods(spec_of(manifest), world, NOW)
 
 
 def replica_failure(message: str) -> dict[str, Any]:

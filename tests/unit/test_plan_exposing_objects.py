@@ -433,7 +433,7 @@ def test_slices_of_very_many_addresses_take_a_bounded_room_and_are_named() -> No
         ways.drop(gone)
     assert not ways.into(OWNER)
     assert not ways._taken
-    assert not ways._crowded
+    assert not ways._over_limit
 
 
 def test_a_slice_of_more_addresses_than_a_controller_writes_is_not_read() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from hermetic.api.configuration import Configuration
 from hermetic.api.modeldeployment import ModelDeployment, ModelDeploymentSpec
 from hermetic.objects.names import Owner
+from hermetic.objects.platform_settings import PlatformSettings
 from hermetic.objects.rendering import render
 from hermetic.objects.weights_verifier import Verifier
 from hermetic.plan.planning import Plan
@@ -83,7 +84,10 @@ def children_of(manifest: Manifest, verifier: Verifier | None = None) -> dict[Ch
     """Every child, alive and as it should be."""
     spec = spec_of(manifest)
     verified = verifier if spec.weights.is_mounted else None
-    return {(c["kind"], c["metadata"]["name"]): living(c) for c in render(owner_of(manifest), spec, verified)}
+    return {
+        (c["kind"], c["metadata"]["name"]): living(c)
+        for c in render(owner_of(manifest), spec, PlatformSettings(verified))
+    }
 
 
 def serving(world: ClusterSnapshot, pods: int, /, **status: Any) -> ClusterSnapshot:

@@ -69,6 +69,7 @@ SYMPTOMS = (
             Reason.REGISTRY_NOT_ALLOWED,
             Reason.SHARE_NOT_ALLOWED,
             Reason.ADDRESS_NOT_ALLOWED,
+            Reason.TOLERATION_NOT_ALLOWED,
             Reason.SPEC_INVALID,
             Reason.ENGINE_VERSION_UNSUPPORTED,
             Reason.ENGINE_FLAG_UNKNOWN,

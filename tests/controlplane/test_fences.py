@@ -11,6 +11,7 @@ import pytest
 from hermetic.collect.probe.job import ProbedNode, ProbePods, probe_job
 from hermetic.kinds import THE_EGRESS_AUDIT
 from hermetic.objects.names import Owner
+from hermetic.objects.platform_settings import PlatformSettings
 from hermetic.objects.rendering import render
 from hermetic.objects.weights_verifier import Signers, Verifier
 from testbed.api import Api
@@ -18,7 +19,7 @@ from testbed.errors import ApiError
 from testbed.installation import operator_kubeconfig, wait_for
 from tests.controlplane.deployments import module_namespace
 from tests.renderings import RENDERINGS, with_tls_and_api_key
-from tests.scenarios import DIGEST, Manifest, an_egress_audit
+from tests.scenarios import DIGEST, Manifest, an_egress_audit, changed
 from tests.worlds import spec_of
 
 PATHS = {
@@ -95,9 +96,22 @@ def test_the_verification_of_weights_is_admitted(stolen: Api, home: str, shape: 
     manifest = RENDERINGS[shape]
     owner = Owner(home, manifest["metadata"]["name"], "7d3f9c52-0f5e-4c0f-9d0a-6f1f3f8f2b11")
     verifier = Verifier(IMAGE, "Warn", Signers(("-----BEGIN PUBLIC KEY-----",)))
-    deployment = next(one for one in render(owner, spec_of(manifest), verifier) if one["kind"] == "Deployment")
+    deployment = next(
+        one for one in render(owner, spec_of(manifest), PlatformSettings(verifier)) if one["kind"] == "Deployment"
+    )
     assert pod(deployment)["initContainers"][0]["name"] == "verify-weights"
     assert refusal(stolen, deployment, home) == ""
+
+
+def test_a_network_policy_without_the_ranges_of_pods_is_admitted(stolen: Api, home: str) -> None:
+    """The API server itself refuses an exception that is not within its range."""
+    manifest = RENDERINGS["share"]
+    owner = Owner(home, manifest["metadata"]["name"], "7d3f9c52-0f5e-4c0f-9d0a-6f1f3f8f2b11")
+    platform = PlatformSettings(pod_ranges=("10.244.0.0/16", "10.0.0.0/8", "192.168.7.0/24", "fd00:10::/64"))
+    children = render(owner, spec_of(changed(manifest, endpoint={"internalLoadBalancer": {}})), platform)
+    policy = next(one for one in children if one["kind"] == "NetworkPolicy")
+    assert policy["spec"]["ingress"][0]["from"][0]["ipBlock"]["cidr"] == "172.16.0.0/12"
+    assert refusal(stolen, policy, home) == ""
 
 
 @pytest.mark.parametrize("host_network", [False, True], ids=["pod", "host"])

@@ -12,6 +12,7 @@ import yaml
 
 from hermetic.cli.images import uses_of
 from hermetic.kinds import DEPLOYMENT
+from hermetic.objects.platform_settings import PlatformSettings
 from hermetic.objects.rendering import render
 from hermetic.objects.weights_verifier import Verifier
 from tests.commandline import Ran, hermetic
@@ -110,5 +111,9 @@ def test_what_verifies_weights_is_in_the_configuration(tmp_path: Path) -> None:
 def test_of_the_deployment_of_a_model_only_what_verifies_its_weights_is_listed() -> None:
     pinned = a_share_model()
     verifier = Verifier(PROBE, "Require")
-    rendered = next(one for one in render(owner_of(pinned), spec_of(pinned), verifier) if one["kind"] == "Deployment")
+    rendered = next(
+        one
+        for one in render(owner_of(pinned), spec_of(pinned), PlatformSettings(verifier))
+        if one["kind"] == "Deployment"
+    )
     assert [(use.image, use.field) for use in uses_of(rendered)] == [(PROBE, "container verify-weights")]

@@ -15,6 +15,7 @@ from hermetic.api.staged_folders import CACHES
 from hermetic.controller.condition_events import announcements
 from hermetic.engines import registry
 from hermetic.engines.compile_caches import COPIED, LINKED
+from hermetic.objects.platform_settings import PlatformSettings
 from hermetic.objects.rendering import render
 from hermetic.plan.planning import plan
 from hermetic.plan.snapshot import ClusterSnapshot
@@ -61,7 +62,7 @@ def conditions(manifest: Manifest, world: ClusterSnapshot | None = None) -> dict
 
 def pod(manifest: Manifest, world: ClusterSnapshot | None = None) -> Manifest:
     spec = spec_of(manifest)
-    found = render(owner_of(manifest), spec, verifier(spec, world or verifying()))
+    found = render(owner_of(manifest), spec, PlatformSettings(verifier(spec, world or verifying())))
     return next(one for one in found if one["kind"] == "Deployment")["spec"]["template"]["spec"]
 
 

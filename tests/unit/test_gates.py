@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.configuration import Configuration
@@ -443,8 +444,6 @@ def test_address_that_an_older_deployment_asks_for_is_not_asked_for_again():
     ids=str,
 )
 def test_addresses_are_allowed_by_namespace(lines, holds):
-    import yaml
-
     model = a_baked_model(endpoint={"internalLoadBalancer": {"address": "10.13.76.40"}})
     found = first_block(spec_of(model), a_world(policy=allowing(addresses=lines)))
     assert (found is None) == holds
@@ -454,6 +453,54 @@ def test_addresses_are_allowed_by_namespace(lines, holds):
         assert first_block(spec_of(model), a_world(policy=allowing(addresses=[*lines, *document]))) is None
     free = a_baked_model(endpoint={"internalLoadBalancer": {}})
     assert first_block(spec_of(free), a_world(policy=allowing(addresses=lines))) is None
+
+
+GPU = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
+TEAM_KEY = {"key": "dedicated"}
+TEAM = {"key": "dedicated", "value": "team-a"}
+ANY_GPU = {"key": "sku", "namespaces": ["*"]}
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "lines", "refused"),
+    [
+        ([{"operator": "Exists"}], [], None),
+        ([GPU], [ANY_GPU], None),
+        ([GPU, TEAM], [ANY_GPU, {"key": "dedicated", "values": ["team-a"], "namespaces": ["inference"]}], None),
+        ([{"key": "sku", "operator": "Exists"}], [ANY_GPU], None),
+        ([{"key": "sku"}], [{"key": "sku", "values": [""], "namespaces": ["*"]}], None),
+        ([GPU, {"operator": "Exists"}], [ANY_GPU], 1),
+        ([{"operator": "Exists", "effect": "NoSchedule"}], [ANY_GPU], 0),
+        ([TEAM], [ANY_GPU], 0),
+        ([GPU], [{**ANY_GPU, "namespaces": ["other"]}], 0),
+        ([TEAM], [{"key": "dedicated", "values": ["team-b"], "namespaces": ["inference"]}], 0),
+        (
+            [{"key": "dedicated", "operator": "Exists"}],
+            [{"key": "dedicated", "values": ["team-a"], "namespaces": ["*"]}],
+            0,
+        ),
+        ([{"key": "sku"}], [{"key": "sku", "values": ["gpu"], "namespaces": ["*"]}], 0),
+    ],
+    ids=str,
+)
+def test_taints_are_accepted_by_namespace(tolerations, lines, refused):
+    model = a_baked_model(accelerator={"tolerations": tolerations})
+    found = first_block(spec_of(model), a_world(policy=allowing(tolerations=lines)))
+    assert (found is None) == (refused is None)
+    if found is None:
+        return
+    assert (found.reason, found.condition) == (Reason.TOLERATION_NOT_ALLOWED, None)
+    assert f"`accelerator.tolerations[{refused}]`" in found.message
+    _, needs_line, line = found.message.partition("`tolerations`: ")
+    assert bool(needs_line) == ("key" in tolerations[refused]), "no line allows every taint"
+    if needs_line:
+        after = allowing(tolerations=[*lines, *yaml.safe_load(line)])
+        assert first_block(spec_of(model), a_world(policy=after)) is None
+
+
+def test_the_default_toleration_must_be_listed_like_every_other():
+    policy = allowing(tolerations=[{"key": "dedicated", "namespaces": ["*"]}])
+    assert blocked(a_baked_model(), policy=policy).reason is Reason.TOLERATION_NOT_ALLOWED
 
 
 def test_every_block_of_a_gate_needs_a_human():
@@ -469,6 +516,7 @@ def test_every_block_of_a_gate_needs_a_human():
         Reason.MEMORY_TOO_SMALL,
         Reason.ENDPOINT_CONFLICT,
         Reason.ADDRESS_NOT_ALLOWED,
+        Reason.TOLERATION_NOT_ALLOWED,
         Reason.ENGINE_SETTING_NOT_ALLOWED,
     }
     assert all(reason.needs_human for reason in found)

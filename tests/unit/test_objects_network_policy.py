@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
+from hermetic.objects.platform_settings import PlatformSettings
+from hermetic.objects.rendering import render
+from hermetic.plan.planning import plan
 from tests.renderings import RENDERINGS
 from tests.scenarios import a_share_model
-from tests.worlds import rendered
+from tests.worlds import NOW, POLICY, a_world, children_of, owner_of, rendered, serving, spec_of
 
 PRIVATE = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"]
 
 
-def policy(endpoint: dict[str, Any]) -> dict[str, Any]:
-    return rendered(a_share_model(endpoint=endpoint))["NetworkPolicy"]["spec"]
+def policy(endpoint: dict[str, Any], pod_ranges: Iterable[str] = ()) -> dict[str, Any]:
+    manifest = a_share_model(endpoint=endpoint)
+    children = render(owner_of(manifest), spec_of(manifest), PlatformSettings(pod_ranges=tuple(pod_ranges)))
+    return next(each["spec"] for each in children if each["kind"] == "NetworkPolicy")
 
 
-def peers(endpoint: dict[str, Any]) -> list[dict[str, Any]]:
-    (rule,) = policy(endpoint)["ingress"]
+def peers(endpoint: dict[str, Any], pod_ranges: Iterable[str] = ()) -> list[dict[str, Any]]:
+    (rule,) = policy(endpoint, pod_ranges)["ingress"]
     return rule["from"]
 
 
@@ -52,6 +58,61 @@ def test_clients_of_the_load_balancer_are_those_that_the_spec_names():
     assert peers({"internalLoadBalancer": {"allowedSourceRanges": ["10.7.0.0/16"]}}) == [
         {"ipBlock": {"cidr": "10.7.0.0/16"}}
     ]
+
+
+@pytest.mark.parametrize(
+    ("clients", "pods", "blocks"),
+    [
+        (
+            [],
+            ["10.244.0.0/16"],
+            [{"cidr": PRIVATE[0], "except": ["10.244.0.0/16"]}, *({"cidr": r} for r in PRIVATE[1:])],
+        ),
+        ([], ["203.0.113.0/24", "fd00:10::/64"], [{"cidr": cidr} for cidr in PRIVATE]),
+        (
+            ["10.7.0.0/16", "fd00::/8"],
+            ["10.7.4.0/22", "10.7.8.0/22", "fd00:10::/64"],
+            [
+                {"cidr": "10.7.0.0/16", "except": ["10.7.4.0/22", "10.7.8.0/22"]},
+                {"cidr": "fd00::/8", "except": ["fd00:10::/64"]},
+            ],
+        ),
+        (["10.244.3.0/24", "10.7.0.0/16"], ["10.244.0.0/16"], [{"cidr": "10.7.0.0/16"}]),
+        (["10.244.0.0/16", "10.7.0.0/16"], ["10.244.0.0/16"], [{"cidr": "10.7.0.0/16"}]),
+    ],
+    ids=["default ranges", "elsewhere", "inside", "around", "equal"],
+)
+def test_pods_are_no_clients_of_the_load_balancer(clients, pods, blocks):
+    """Calico and Azure Network Policy Manager apply an ipBlock to addresses of pods too."""
+    balancer = {"allowedSourceRanges": clients} if clients else {}
+    assert peers({"internalLoadBalancer": balancer}, pods) == [{"ipBlock": block} for block in blocks]
+
+
+def test_without_a_range_that_is_left_no_client_may_connect():
+    assert (
+        policy({"internalLoadBalancer": {"allowedSourceRanges": ["10.244.3.0/24"]}}, ["10.244.0.0/16"])["ingress"] == []
+    )
+
+
+def test_pods_come_in_by_their_labels_although_their_range_is_none_of_a_client():
+    client = {"podSelector": {"matchLabels": {"app": "web"}}}
+    found = peers(
+        {"internalLoadBalancer": {"allowedSourceRanges": ["10.244.3.0/24"]}, "allowedClients": [client]},
+        ["10.244.0.0/16"],
+    )
+    assert found == [{"podSelector": {"matchLabels": {"app": "web"}}}]
+
+
+@pytest.mark.parametrize("registries", [POLICY.registries, []], ids=["going on", "blocked"])
+def test_the_plan_takes_the_ranges_of_pods_from_the_configuration(registries):
+    """Blocked or not: the policy of pods that serve must not change back."""
+    manifest = a_share_model(endpoint={"internalLoadBalancer": {}})
+    world = a_world(policy=POLICY.model_copy(update={"pod_ranges": ["10.244.0.0/16"], "registries": registries}))
+    before = serving(a_world(children=children_of(manifest), policy=world.policy), 1)
+    decided = plan(spec_of(manifest), before, NOW)
+    (applied,) = (each.manifest for each in decided.apply if each.manifest["kind"] == "NetworkPolicy")
+    blocks = [peer["ipBlock"] for peer in applied["spec"]["ingress"][0]["from"]]
+    assert blocks[0] == {"cidr": "10.0.0.0/8", "except": ["10.244.0.0/16"]}
 
 
 def test_allowed_clients_are_selected_by_both_selectors_at_once():

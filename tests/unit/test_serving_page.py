@@ -38,8 +38,19 @@ def model_of(team: str, folder: str, address: str) -> dict[str, Any]:
     ],
 )
 def test_a_team_may_use_what_is_its_own(tmp_path: Path, folder: str, address: str, reason: str) -> None:
+    assert_validated(tmp_path, model_of("team-a", folder, address), reason)
+
+
+@pytest.mark.parametrize(("team", "reason"), [("team-a", "TolerationNotAllowed"), ("team-b", "")])
+def test_the_nodes_of_a_team_are_for_its_models(tmp_path: Path, team: str, reason: str) -> None:
+    model = model_of(team, f"{team}/llama", "10.13.76.33" if team == "team-a" else "10.13.76.41")
+    model["spec"]["accelerator"] = {"tolerations": [{"key": "dedicated", "value": "team-b"}]}
+    assert_validated(tmp_path, model, reason)
+
+
+def assert_validated(tmp_path: Path, model: dict[str, Any], reason: str) -> None:
     (tmp_path / "config.yaml").write_text(documented(PAGE, "Several teams"))
-    manifest = yaml.safe_dump(model_of("team-a", folder, address))
+    manifest = yaml.safe_dump(model)
     ran = hermetic("validate", "-f", "-", "--config", tmp_path / "config.yaml", stdin=manifest)
     assert ran.code == (2 if reason else 0), ran.err
     assert reason in ran.err

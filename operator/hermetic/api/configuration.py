@@ -13,6 +13,8 @@ from hermetic.api.field_types import (
     CertificatePem,
     DnsLabel,
     HostName,
+    LabelKey,
+    LabelValue,
     PinnedImage,
     PublicKeyPem,
     RelativePath,
@@ -21,7 +23,7 @@ from hermetic.api.field_types import (
 )
 from hermetic.api.integrity import INTEGRITY_POLICIES, IntegrityPolicy
 from hermetic.api.ip_ranges import is_address, is_in, parse_address
-from hermetic.api.modeldeployment import Enforcement
+from hermetic.api.modeldeployment import Enforcement, Toleration
 from hermetic.api.node_agents import TrustedNodeAgent
 from hermetic.api.reserved_flags import NO_RESERVED_FLAG, NO_RESERVED_VARIABLE
 from hermetic.api.rules import ApiModel, Rule
@@ -171,6 +173,17 @@ class AllowedAddresses(ApiModel):
     """Namespaces whose deployments may ask for them; '*' allows every namespace."""
 
 
+class AllowedToleration(ApiModel):
+    """A taint that pods of some namespaces may accept."""
+
+    key: LabelKey
+    """Key of the taint, for example 'sku'."""
+    values: Annotated[list[LabelValue], Field(max_length=64)] = []
+    """Values of the taint that may be accepted, each by `operator` 'Equal'. Default: every value, and 'Exists' too."""
+    namespaces: Namespaces
+    """Namespaces whose deployments may accept it; '*' allows every namespace."""
+
+
 class EnforcementOverride(ApiModel):
     """Another least enforcement for some namespaces."""
 
@@ -278,6 +291,10 @@ class Configuration(ApiModel):
     addresses: Annotated[list[AllowedAddresses], Field(max_length=256)] = []
     """Addresses that `endpoint.internalLoadBalancer.address` may ask for, by namespace. With one line, nothing is
     allowed that is not listed. Default: none, and every namespace may ask for every private address that is free."""
+    tolerations: Annotated[list[AllowedToleration], Field(max_length=256)] = []
+    """Taints that `accelerator.tolerations` may accept, by namespace: what keeps a model off the GPU nodes of other
+    teams. With one line, nothing is allowed that is not listed, the default `sku=gpu` included. Default: none, and
+    every namespace may accept every taint, as any pod may."""
     engine_settings: Annotated[list[AllowedEngineSettings], Field(max_length=64)] = []
     """Variables and arguments for engines beside the reviewed lists. What a name does is then yours to know: it may
     load code or call out. Default: none."""
@@ -297,6 +314,10 @@ class Configuration(ApiModel):
     additional_private_ranges: Annotated[list[SourceRange], Field(max_length=32)] = []
     """Address ranges of your virtual networks outside RFC 1918 and 100.64.0.0/10 that are private all the same. A load
     balancer address in none of them is taken for public. Default: none."""
+    pod_ranges: Annotated[list[SourceRange], Field(max_length=32)] = []
+    """Address ranges of the cluster's pods. They are taken out of the ranges from which clients of a load balancer may
+    connect: Calico and Azure Network Policy Manager apply a range to addresses of pods too, and pods come in by
+    `endpoint.allowedClients` alone. Default: none."""
     allowed_dns_servers: Annotated[list[ServerAddress], Field(max_length=32)] = []
     """IP addresses of DNS servers that CoreDNS and the machines may ask beside Azure's own: those of which you know
     that they ask no server outside in turn. The same list is in the file given to `hermetic audit --policy`. Default:
@@ -319,6 +340,14 @@ class Configuration(ApiModel):
     evidence, never for older. Default: 86400 (a day)."""
     http_port: Annotated[int, Field(ge=1024, le=65535)] = 8080
     """Port of /healthz, /readyz and /metrics. Default: 8080."""
+
+    def allows_toleration(self, toleration: Toleration, namespace: str) -> bool:
+        """Whether a deployment of the namespace may accept the taints of this toleration."""
+        named = [one for one in self.tolerations if covers(one.namespaces, namespace) and one.key == toleration.key]
+        by_value = toleration.operator == "Equal"
+        return not self.tolerations or any(
+            not one.values or (by_value and (toleration.value or "") in one.values) for one in named
+        )
 
     def allows_address(self, address: str, namespace: str) -> bool:
         """Whether a deployment of the namespace may ask for this address."""

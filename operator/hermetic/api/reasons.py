@@ -145,6 +145,12 @@ class Reason(ExplainedWord):
         "Leave `address` out, choose another, or have `addresses` changed in the operator's configuration.",
         True,
     )
+    TOLERATION_NOT_ALLOWED = (
+        "TolerationNotAllowed",
+        "A taint that the pods would accept is not one that the operator's configuration allows for this namespace.",
+        "Choose the taint of your own nodes, or have `tolerations` changed in the operator's configuration.",
+        True,
+    )
     CHILD_NOT_OWNED = (
         "ChildNotOwned",
         "An object of the name that Hermetic needs exists already and has another owner.",

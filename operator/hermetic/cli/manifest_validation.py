@@ -32,6 +32,7 @@ from hermetic.plan.gates import (
     model_fits_the_gpus,
     registry_is_allowed,
     share_is_allowed,
+    tolerations_are_allowed,
 )
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.weights_integrity import integrity_is_pinned, integrity_key_is_usable
@@ -50,6 +51,7 @@ GATES_OF_THE_PLATFORM: tuple[Gate, ...] = (
     registry_is_allowed,
     share_is_allowed,
     integrity_is_pinned,
+    tolerations_are_allowed,
     address_is_allowed,
 )
 
@@ -61,6 +63,7 @@ _FIELD_OF = {
     Reason.REGISTRY_NOT_ALLOWED: "spec.engine",
     Reason.SHARE_NOT_ALLOWED: "spec.weights",
     Reason.VOLUME_CREATION_OFF: "spec.weights",
+    Reason.TOLERATION_NOT_ALLOWED: "spec.accelerator.tolerations",
     Reason.ADDRESS_NOT_ALLOWED: "spec.endpoint.internalLoadBalancer.address",
 }
 

@@ -16,10 +16,9 @@ from hermetic.cli.options import common_options, manifest_files
 from hermetic.cli.output import note, write, write_json
 from hermetic.controller.settings import load_configuration
 from hermetic.errors import InputError
-from hermetic.objects.rendering import render
 from hermetic.objects.weights_volume import platform_volumes, share_of
+from hermetic.plan.desired_children import desired_children
 from hermetic.plan.snapshot import ClusterSnapshot
-from hermetic.plan.weights_integrity import verifier
 
 Manifest = Mapping[str, Any]
 
@@ -97,7 +96,7 @@ def _objects(one: AcceptedManifest, policy: Configuration) -> tuple[Manifest, ..
     snapshot = ClusterSnapshot(owner=one.owner, generation=0, policy=policy)
     if one.spec.weights.integrity is not None and not policy.integrity.verifiers:
         note(f"{one.typed.where()}: without --config, or `integrity.verifiers` in it, no weights are verified")
-    return render(one.owner, one.spec, verifier(one.spec, snapshot))
+    return desired_children(one.spec, snapshot)
 
 
 def _volumes(one: AcceptedManifest) -> Iterator[Manifest]:

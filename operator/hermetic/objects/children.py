@@ -25,10 +25,11 @@ from hermetic.kinds import (
 from hermetic.objects.deployment import deployment
 from hermetic.objects.names import Owner
 from hermetic.objects.network_policy import network_policy
+from hermetic.objects.platform_settings import PlatformSettings
 from hermetic.objects.pod_disruption_budget import pod_disruption_budget
 from hermetic.objects.service import cluster_service, load_balancer_service
 from hermetic.objects.service_account import service_account
-from hermetic.objects.weights_verifier import Verifier, verified_first
+from hermetic.objects.weights_verifier import verified_first
 from hermetic.objects.weights_volume import persistent_volume, persistent_volume_claim, share_of
 
 Manifest = dict[str, Any]
@@ -38,7 +39,7 @@ Manifest = dict[str, Any]
 class Child:
     """One kind of child.
 
-    `build`: the manifest for a spec and what verifies its weights, None where the spec does not ask for one. `wave`:
+    `build`: the manifest for a spec and the platform's settings, None where the spec does not ask for one. `wave`:
     children of one wave are written concurrently, the next wave only when all of the earlier ones exist. `keeps_in`:
     isolates or exposes pods, and is built even if the engine cannot be started. `dispensable`: deleted when the spec no
     longer asks for it.
@@ -46,40 +47,40 @@ class Child:
     """
 
     kind: Kind
-    build: Callable[[Owner, ModelDeploymentSpec, Verifier | None], Manifest | None]
+    build: Callable[[Owner, ModelDeploymentSpec, PlatformSettings], Manifest | None]
     wave: int = 0
     keeps_in: bool = False
     dispensable: bool = False
     merge_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def _volume(owner: Owner, spec: ModelDeploymentSpec, _: Verifier | None) -> Manifest | None:
+def _volume(owner: Owner, spec: ModelDeploymentSpec, _: PlatformSettings) -> Manifest | None:
     share = share_of(spec.weights)
     return None if share is None else persistent_volume(owner, engine_of(spec).name, share)
 
 
-def _claim(owner: Owner, spec: ModelDeploymentSpec, _: Verifier | None) -> Manifest | None:
+def _claim(owner: Owner, spec: ModelDeploymentSpec, _: PlatformSettings) -> Manifest | None:
     share = share_of(spec.weights)
     return None if share is None else persistent_volume_claim(owner, engine_of(spec).name, share)
 
 
-def _disruption_budget(owner: Owner, spec: ModelDeploymentSpec, _: Verifier | None) -> Manifest | None:
+def _disruption_budget(owner: Owner, spec: ModelDeploymentSpec, _: PlatformSettings) -> Manifest | None:
     return pod_disruption_budget(owner, engine_of(spec).name) if spec.replicas > 1 else None
 
 
-def _network_policy(owner: Owner, spec: ModelDeploymentSpec, _: Verifier | None) -> Manifest:
-    return network_policy(owner, engine_of(spec).name, spec.endpoint)
+def _network_policy(owner: Owner, spec: ModelDeploymentSpec, platform: PlatformSettings) -> Manifest:
+    return network_policy(owner, engine_of(spec).name, spec.endpoint, platform.pod_ranges)
 
 
-def _service(owner: Owner, spec: ModelDeploymentSpec, _: Verifier | None) -> Manifest:
+def _service(owner: Owner, spec: ModelDeploymentSpec, _: PlatformSettings) -> Manifest:
     engine, balancer = engine_of(spec).name, spec.endpoint.internal_load_balancer
     if balancer is None:
         return cluster_service(owner, engine, spec.endpoint)
     return load_balancer_service(owner, engine, spec.endpoint, balancer, health_path=engine_of(spec).ready_path)
 
 
-def _deployment(owner: Owner, spec: ModelDeploymentSpec, verifier: Verifier | None) -> Manifest:
-    return deployment(owner, spec, verified_first(launch(spec), spec, verifier))
+def _deployment(owner: Owner, spec: ModelDeploymentSpec, platform: PlatformSettings) -> Manifest:
+    return deployment(owner, spec, verified_first(launch(spec), spec, platform.verifier))
 
 
 TABLE: tuple[Child, ...] = (

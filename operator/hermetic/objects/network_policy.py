@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_network
 from typing import Any
 
 from hermetic.api.endpoint import ClientSelector, Endpoint
@@ -9,8 +10,11 @@ from hermetic.api.ip_ranges import PRIVATE_IPV4
 from hermetic.objects.names import Owner, metadata, selector
 
 
-def network_policy(owner: Owner, engine: str, endpoint: Endpoint) -> dict[str, Any]:
-    """Default deny both ways; no rule for NFS, because the node mounts it, not the pod, and none for DNS."""
+def network_policy(owner: Owner, engine: str, endpoint: Endpoint, pod_ranges: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Default deny both ways; no rule for NFS, because the node mounts it, not the pod, and none for DNS.
+
+    `pod_ranges`: CIDRs of the cluster's pods, which are no clients of the load balancer.
+    """
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -18,25 +22,40 @@ def network_policy(owner: Owner, engine: str, endpoint: Endpoint) -> dict[str, A
         "spec": {
             "podSelector": {"matchLabels": selector(owner)},
             "policyTypes": ["Ingress", "Egress"],
-            "ingress": _ingress(endpoint),
+            "ingress": _ingress(endpoint, pod_ranges),
             "egress": [],
         },
     }
 
 
-def _ingress(endpoint: Endpoint) -> list[dict[str, Any]]:
-    peers = [*_load_balancer_clients(endpoint), *(_pods(client) for client in endpoint.allowed_clients)]
+def _ingress(endpoint: Endpoint, pod_ranges: tuple[str, ...]) -> list[dict[str, Any]]:
+    peers = [*_load_balancer_clients(endpoint, pod_ranges), *(_pods(client) for client in endpoint.allowed_clients)]
     if not peers:
         return []
     return [{"from": peers, "ports": [{"protocol": "TCP", "port": endpoint.port}]}]
 
 
-def _load_balancer_clients(endpoint: Endpoint) -> list[dict[str, Any]]:
+def _load_balancer_clients(endpoint: Endpoint, pod_ranges: tuple[str, ...]) -> list[dict[str, Any]]:
     # The Service keeps client addresses (externalTrafficPolicy Local), so the pod sees them and not the node's.
     balancer = endpoint.internal_load_balancer
     if balancer is None:
         return []
-    return [{"ipBlock": {"cidr": cidr}} for cidr in balancer.allowed_source_ranges or PRIVATE_IPV4]
+    ranges = balancer.allowed_source_ranges or PRIVATE_IPV4
+    return [{"ipBlock": block} for cidr in ranges if (block := _without(cidr, pod_ranges)) is not None]
+
+
+def _without(cidr: str, pod_ranges: tuple[str, ...]) -> dict[str, Any] | None:
+    """The block of a range without those of the pods; None where nothing is left of it.
+
+    Calico and Azure Network Policy Manager apply a range to addresses of pods too: without the exception, every pod of
+    the cluster would be a client.
+    """
+    network = ip_network(cidr)
+    overlapping = [(text, each) for text in pod_ranges if (each := ip_network(text)).version == network.version]
+    if any(network.subnet_of(each) for _, each in overlapping):  # type: ignore[arg-type]  # one version, see above
+        return None
+    excepted = [text for text, each in overlapping if each.subnet_of(network)]  # type: ignore[arg-type]
+    return {"cidr": cidr, "except": excepted} if excepted else {"cidr": cidr}
 
 
 def _pods(client: ClientSelector) -> dict[str, Any]:

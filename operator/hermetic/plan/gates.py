@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.configuration import AllowedShare
-from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.modeldeployment import ModelDeploymentSpec, Toleration
 from hermetic.api.quantities import parse_quantity
 from hermetic.api.reasons import Reason
 from hermetic.api.strictness import covers
@@ -214,6 +214,33 @@ def address_is_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> 
     )
 
 
+def tolerations_are_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
+    """Every taint that the pods accept is one that this namespace may accept."""
+    namespace = snapshot.owner.namespace
+    for index, one in enumerate(spec.accelerator.tolerations):
+        if not snapshot.policy.allows_toleration(one, namespace):
+            return Blocks(
+                Reason.TOLERATION_NOT_ALLOWED,
+                f"`accelerator.tolerations[{index}]` accepts {_taint_in_words(one)}, which may not be accepted in "
+                f"namespace '{namespace}'; accept the taint of your own nodes alone{_line_for_taint(one, namespace)}",
+            )
+    return HOLDS
+
+
+def _taint_in_words(one: Toleration) -> str:
+    if one.key is None:
+        return "every taint"
+    return f"taint '{one.key}' of every value" if one.operator == "Exists" else f"taint '{one.key}={one.value or ''}'"
+
+
+def _line_for_taint(one: Toleration, namespace: str) -> str:
+    if one.key is None:
+        return ""  # no line allows every taint
+    values = f", values: ['{one.value or ''}']" if one.operator == "Equal" else ""
+    line = f"- {{key: {one.key}{values}, namespaces: [{namespace}]}}"
+    return f", or the operator's configuration would need, under `tolerations`: {line}"
+
+
 def address_is_free(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
     """The load balancer address belongs to no other ModelDeployment."""
     balancer = spec.endpoint.internal_load_balancer
@@ -239,6 +266,7 @@ GATES: tuple[Gate, ...] = (
     memory_holds_shared_memory,
     gpus_are_the_engine_s,
     model_fits_the_gpus,
+    tolerations_are_allowed,
     address_is_allowed,
     address_is_free,
 )

@@ -21,8 +21,8 @@ from hermetic.kinds import (
 )
 from hermetic.objects.children import CHILDREN
 from hermetic.objects.names import OWNER_UID_LABEL, TEMPLATE_ANNOTATION, Owner, metadata, template_of, with_intent
-from hermetic.objects.rendering import render, render_isolation
 from hermetic.plan.addresses import public_addresses
+from hermetic.plan.desired_children import desired_children, isolating_children
 from hermetic.plan.drift import differences, has_drifted, holds_template, intent, is_of_another_intent
 from hermetic.plan.field_owners import spelled, writers
 from hermetic.plan.foreign_fields import foreign, foreign_to_template, whole
@@ -33,7 +33,6 @@ from hermetic.plan.pods_of_template import not_of_the_changed, were_started_with
 from hermetic.plan.runtime_drift import all_of, has_ended, is_left_over, rolled_out_at
 from hermetic.plan.scheduling import unschedulable_deadline
 from hermetic.plan.snapshot import ChildKey, ClusterSnapshot
-from hermetic.plan.weights_integrity import verifier
 from hermetic.plan.workload import Workload
 
 Manifest = Mapping[str, Any]
@@ -112,7 +111,7 @@ def plan(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, now: datetime) ->
     placement = model_placement(spec, snapshot)
     if (block := first_block(spec, snapshot, placement)) is not None:
         return _while_blocked(spec, snapshot, block, placement)
-    desired = render(snapshot.owner, spec, verifier(spec, snapshot))
+    desired = desired_children(spec, snapshot)
     if (obstacle := _first_obstacle(desired, snapshot)) is not None:
         return _while_blocked(spec, snapshot, obstacle, placement)
     isolation = gate(spec, snapshot, now)
@@ -144,7 +143,7 @@ def _around_what_runs(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> I
     live = snapshot.workload.live
     if live is None or not is_ours(live, snapshot.owner):
         return
-    for manifest in render_isolation(snapshot.owner, spec):
+    for manifest in isolating_children(spec, snapshot):
         standing = snapshot.children.get(_key(manifest))
         if standing is not None and not is_ours(standing, snapshot.owner):
             continue

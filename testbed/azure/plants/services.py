@@ -33,7 +33,7 @@ def gateway(estate: Estate, *backends: Body) -> str:
         "frontendIPConfigurations": [{"name": "private", "properties": private}],
         "backendAddressPools": [{"name": "backends", "properties": {"backendAddresses": list(backends)}}],
     }
-    return estate.add(network(estate, "applicationGateways", "agw-inference"), held, location=LOCATION)
+    return estate.add(network(estate, "applicationGateways", "agw-internal"), held, location=LOCATION)
 
 
 def _in_a_delegated_subnet(name: str, service: str, what: str) -> Change:

@@ -236,11 +236,11 @@ def _replacements(plan: Plan, snapshot: ClusterSnapshot) -> str:
 def _altered(found: Strange | None, plan: Plan) -> ConditionUpdate | None:
     """What others changed and is not corrected: objects that another writer keeps changing back, then pods."""
     if plan.contested:
-        return _not_ready(Reason.DRIFT_CONTESTED, _quarrel(plan.contested[0]))
+        return _not_ready(Reason.DRIFT_CONTESTED, _contested_by(plan.contested[0]))
     return None if found is None else _not_ready(Reason.NOT_AS_RENDERED, found.message)
 
 
-def _quarrel(found: Contested) -> str:
+def _contested_by(found: Contested) -> str:
     kind, name = found.child
     words = f"{kind} '{name}' is changed back as often as it is corrected"
     named = ", ".join(f"'{writer}'" for writer in found.writers)

@@ -69,10 +69,10 @@ def k8s_ingress_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         yield from _judged(gateway, gateway.spec.gateway_class_name or "", gateway.given, {})
 
     def _judged(
-        door: Ingress | Gateway, class_name: str, given: tuple[str, ...], annotations: Mapping[str, str]
+        entry: Ingress | Gateway, class_name: str, given: tuple[str, ...], annotations: Mapping[str, str]
     ) -> Iterator[Judgement]:
         public = tuple(one for one in given if policy.is_public(one))
-        controller = controllers.get((type(door), class_name), class_name if class_name in PUBLIC_CLASSES else "")
+        controller = controllers.get((type(entry), class_name), class_name if class_name in PUBLIC_CLASSES else "")
         if public:
             message = f"was given {', '.join(public[:5])}"
         elif class_is_public(class_name, annotations, controller):
@@ -80,8 +80,8 @@ def k8s_ingress_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         else:
             return
         blames = (annotation(PRIVATE_FRONT), *OF_A_CLASS)
-        path = path_of(INTERNET, hops.kubernetes(door.id))
-        yield fails(door.id, "PublicDoor", message, door, classes, paths=(path,), blames=blames)
+        path = path_of(INTERNET, hops.kubernetes(entry.id))
+        yield fails(entry.id, "PublicDoor", message, entry, classes, paths=(path,), blames=blames)
 
     said = (*objections(ingresses, judge_ingress), *objections(gateways, judge_gateway))
     fine = f"{counted(len(ingresses), 'Ingress', 'Ingresses')} and {counted(len(gateways), 'Gateway')}: none is public"

@@ -23,40 +23,42 @@ from hermetic.audit.hops import INTERNET, Hop, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.topology import PlaceKind
 
-Door = ApplicationGateway | Bastion | AzureFirewall
+ManagedService = ApplicationGateway | Bastion | AzureFirewall
 
 
 @check("appgw-bastion-other-pip")
 def appgw_bastion_other_pip(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Application gateways, bastions and firewalls in the network that the internet can reach."""
-    doors, observations = _doors(estate, policy)
-    for door in doors:
-        yield from whatever_is_damaged(door.id, _public_face(policy, door))
-    if doors:
+    services, observations = _managed_services(estate, policy)
+    for service in services:
+        yield from whatever_is_damaged(service.id, _public_face(policy, service))
+    if services:
         yield from whole_or_unknown(estate.cluster, "application gateways, bastions and firewalls", *observations)
     else:
         words = "no application gateway, bastion or firewall stands in the network"
         yield passes(estate.cluster, "NoDoor", words, *observations)
 
 
-def _public_face(policy: Policy, door: Door) -> Iterator[Judgement]:
-    if policy.profile == "filtered" and same_id(door.id, policy.firewall):
-        yield does_not_apply(door.id, "DeclaredFirewall", "the declared firewall is judged by firewall-in-path", door)
-    elif isinstance(door, Bastion) and door.enable_private_only_bastion is True:
-        yield passes(door.id, "PrivateOnly", "enablePrivateOnlyBastion is true", door)
-    elif _is_public(door):
-        words = f"{_kind(door)} with a public address is in the cluster's network"
-        path = path_of(INTERNET, Hop(_place(door), f"{_kind(door)} {door.name}"), "cluster network")
-        yield fails(door.id, "PublicFace", words, door, paths=(path,))
+def _public_face(policy: Policy, service: ManagedService) -> Iterator[Judgement]:
+    if policy.profile == "filtered" and same_id(service.id, policy.firewall):
+        yield does_not_apply(
+            service.id, "DeclaredFirewall", "the declared firewall is judged by firewall-in-path", service
+        )
+    elif isinstance(service, Bastion) and service.enable_private_only_bastion is True:
+        yield passes(service.id, "PrivateOnly", "enablePrivateOnlyBastion is true", service)
+    elif _is_public(service):
+        words = f"{_kind(service)} with a public address is in the cluster's network"
+        path = path_of(INTERNET, Hop(_place(service), f"{_kind(service)} {service.name}"), "cluster network")
+        yield fails(service.id, "PublicFace", words, service, paths=(path,))
     else:
-        yield passes(door.id, "NoPublicFace", "none of its addresses is public", door)
+        yield passes(service.id, "NoPublicFace", "none of its addresses is public", service)
 
 
 @check("bastion-copy-out")
 def bastion_copy_out(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Features of a bastion that let users copy data out of a session."""
-    doors, observations = _doors(estate, policy)
-    bastions = [door for door in doors if isinstance(door, Bastion)]
+    services, observations = _managed_services(estate, policy)
+    bastions = [service for service in services if isinstance(service, Bastion)]
     for bastion in bastions:
         yield from whatever_is_damaged(bastion.id, _copying_out(bastion))
     if bastions:
@@ -81,45 +83,47 @@ def _copying_out(bastion: Bastion) -> Iterator[Judgement]:
         yield passes(bastion.id, "NoCopyingOut", "it lets no user copy, tunnel or share", bastion)
 
 
-def _doors(estate: Estate, policy: Policy) -> tuple[tuple[Door, ...], tuple[Observation, ...]]:
+def _managed_services(estate: Estate, policy: Policy) -> tuple[tuple[ManagedService, ...], tuple[Observation, ...]]:
     networks = {one.lower() for one in network_ids_of(estate)}
     observations: list[Observation] = [*subnets_of(estate)[1]]
-    found: list[Door] = []
-    lists: tuple[Listing[Door], ...] = (
+    found: list[ManagedService] = []
+    lists: tuple[Listing[ManagedService], ...] = (
         everywhere(estate, policy, ApplicationGateway),
         everywhere(estate, policy, Bastion),
         everywhere(estate, policy, AzureFirewall),
     )
     for listed in lists:
         observations.append(listed)
-        found += [door for door, homes in readable(listed, _networks, observations) if homes & networks]
-    return tuple(sorted(found, key=lambda door: door.id.lower())), tuple(observations)
+        found += [service for service, homes in readable(listed, _networks, observations) if homes & networks]
+    return tuple(sorted(found, key=lambda service: service.id.lower())), tuple(observations)
 
 
-def _networks(door: Door) -> set[str]:
+def _networks(service: ManagedService) -> set[str]:
     """Ids, in lower case, of the networks that it has an address in or names."""
-    found = {parent_of(one.subnet.id).lower() for one in _addresses(door) if one.subnet is not None}
-    if isinstance(door, Bastion) and door.virtual_network is not None:
-        found.add(door.virtual_network.id.lower())
+    found = {parent_of(one.subnet.id).lower() for one in _addresses(service) if one.subnet is not None}
+    if isinstance(service, Bastion) and service.virtual_network is not None:
+        found.add(service.virtual_network.id.lower())
     return found
 
 
-def _addresses(door: Door) -> Iterable[DoorAddress | FirewallAddress]:
-    if isinstance(door, ApplicationGateway):
-        return (*(door.gateway_ip_configurations or ()), *(door.frontend_ip_configurations or ()))
-    return door.ip_configurations or ()
+def _addresses(service: ManagedService) -> Iterable[DoorAddress | FirewallAddress]:
+    if isinstance(service, ApplicationGateway):
+        return (*(service.gateway_ip_configurations or ()), *(service.frontend_ip_configurations or ()))
+    return service.ip_configurations or ()
 
 
-def _is_public(door: Door) -> bool:
+def _is_public(service: ManagedService) -> bool:
     """Whether it has a public address; a bastion of the developer SKU shares a public one."""
-    if any(one.public_ip_address is not None for one in _addresses(door)):
+    if any(one.public_ip_address is not None for one in _addresses(service)):
         return True
-    return isinstance(door, Bastion) and door.virtual_network is not None and not door.ip_configurations
+    return isinstance(service, Bastion) and service.virtual_network is not None and not service.ip_configurations
 
 
-def _place(door: Door) -> PlaceKind:
-    return {ApplicationGateway: PlaceKind.GATEWAY, AzureFirewall: PlaceKind.FIREWALL}.get(type(door), PlaceKind.OTHER)
+def _place(service: ManagedService) -> PlaceKind:
+    return {ApplicationGateway: PlaceKind.GATEWAY, AzureFirewall: PlaceKind.FIREWALL}.get(
+        type(service), PlaceKind.OTHER
+    )
 
 
-def _kind(door: Door) -> str:
-    return {ApplicationGateway: "application gateway", Bastion: "bastion", AzureFirewall: "firewall"}[type(door)]
+def _kind(service: ManagedService) -> str:
+    return {ApplicationGateway: "application gateway", Bastion: "bastion", AzureFirewall: "firewall"}[type(service)]

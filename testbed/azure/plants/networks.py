@@ -220,7 +220,11 @@ def subnet_shared_with_other_subscriptions(estate: Estate) -> Named:
     return estate.site.gpu_subnet
 
 
-@plant("nsg-flowlogs", "low", fits=lambda estate: bool(estate.of_type("Microsoft.Network/networkWatchers/flowLogs")))
+def _has_flow_logs(estate: Estate) -> bool:
+    return bool(estate.of_type("Microsoft.Network/networkWatchers/flowLogs"))
+
+
+@plant("nsg-flowlogs", "low", fits=_has_flow_logs, spot="flow-log")
 def network_without_flow_logs(estate: Estate) -> Named:
     """Nothing records the network's flows."""
     estate.properties(estate.site.vnet)["flowLogs"] = []

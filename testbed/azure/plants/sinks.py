@@ -39,7 +39,11 @@ def network_logs_to_a_partner(estate: Estate) -> Named:
     return _setting(estate, estate.site.vnet, marketplacePartnerId=partner)
 
 
-@plant("diag-foreign-sink", "high", fits=lambda estate: bool(estate.properties(estate.site.vnet).get("flowLogs")))
+def _has_flow_logs(estate: Estate) -> bool:
+    return bool(estate.properties(estate.site.vnet).get("flowLogs"))
+
+
+@plant("diag-foreign-sink", "high", fits=_has_flow_logs, spot="flow-log")
 def flow_log_to_an_account_of_others(estate: Estate) -> Named:
     """The flow log of the network is written into an account of another subscription."""
     log = str(estate.properties(estate.site.vnet)["flowLogs"][0]["id"])

@@ -11,23 +11,17 @@ import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from testbed.images.oci import MANIFEST, Image, as_json, digest_of
+from hermetic.weights.oci import blob_name, layout_documents
+from testbed.images.oci import Image, digest_of
 
 
 def layout_files(image: Image) -> dict[str, bytes]:
     """Every file of the layout by its path."""
-    entry = {
-        "mediaType": MANIFEST,
-        "digest": image.digest,
-        "size": len(image.manifest),
-        "annotations": {"org.opencontainers.image.ref.name": image.tag},
-    }
     blobs = {layer.digest: layer.tar for layer in image.layers}
     blobs |= {digest_of(content): content for content in (image.config, image.manifest)}
     return {
-        "oci-layout": as_json({"imageLayoutVersion": "1.0.0"}),
-        "index.json": as_json({"schemaVersion": 2, "manifests": [entry]}),
-        **{"blobs/" + digest.replace(":", "/"): content for digest, content in blobs.items()},
+        **layout_documents(image.manifest, image.tag),
+        **{blob_name(digest): content for digest, content in blobs.items()},
     }
 
 

@@ -101,7 +101,8 @@ class ImageStaging:
             self._layout.add_file(blob_name(each.digest), self._copied_blob(self._base, each))
         config, manifest = image_documents(self._base, layers, root)
         documents = {blob_name(digest_of(content)): content for content in (config, manifest)}
-        for name, content in {**documents, **layout_documents(manifest, root)}.items():
+        tag = root.removeprefix("sha256:")[:12]
+        for name, content in {**documents, **layout_documents(manifest, tag)}.items():
             self._layout.add_file(name, self._written(content))
         self._layout.finish()
         return digest_of(manifest)

@@ -66,10 +66,10 @@ def image_documents(base: BaseImage, layers: list[ImageLayer], root: str) -> tup
     return written, _as_json(manifest)
 
 
-def layout_documents(manifest: bytes, root: str) -> dict[str, bytes]:
-    """The two files of a layout beside its blobs. The image's name in it is the start of the root digest."""
+def layout_documents(manifest: bytes, name: str) -> dict[str, bytes]:
+    """The two files of a layout beside its blobs. `name`: what it calls the image, a tag."""
     entry = _descriptor(MANIFEST_TYPE, digest_of(manifest), len(manifest))
-    entry["annotations"] = {"org.opencontainers.image.ref.name": root.removeprefix("sha256:")[:12]}
+    entry["annotations"] = {"org.opencontainers.image.ref.name": name}
     return {
         "oci-layout": _as_json({"imageLayoutVersion": "1.0.0"}),
         "index.json": _as_json({"schemaVersion": 2, "manifests": [entry]}),

@@ -215,6 +215,7 @@ def _staged(folder: Path) -> Figures:
             "cp": (whole, lambda: _run("cp", "-r", model, copy)),
             "cp_and_sha256sum": (FILE_SIZE, copied_and_hashed),
             "hermetic": (whole, lambda: _run("hermetic", "stage", model, copy)),
+            "cp_twice": (2 * whole, lambda: _run("cp", "-r", folder / "twice", copy)),
             TWICE: (2 * whole, lambda: _run("hermetic", "stage", folder / "twice", copy)),
             START: (0, lambda: _run("hermetic", "stage", folder / "small", copy)),
         },

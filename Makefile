@@ -102,21 +102,12 @@ generate: $(INSTALLED) ## write what is generated: CRDs, their reference, reason
 	$(BIN)/python -m tools
 	$(BIN)/python -m shipping chart
 
-# Two of these layers compute and two wait for clusters: side by side, one of each kind, they share two cores.
-# Output comes layer by layer, when its layer has ended.
+# The layers one after another, the cheap ones first: a typo should not cost a cluster.
 .PHONY: test
 test: check packages programs azure-cli wheels ## every test layer: pure, real API server, real node
-	$(MAKE) --jobs=2 --output-sync=target test-pure test-node
-	$(MAKE) --jobs=2 --output-sync=target test-commands test-controlplane
-
-.PHONY: test-pure test-commands test-controlplane test-node
-test-pure: $(INSTALLED)
 	$(BIN)/python -m pytest tests/unit tests/property tests/golden tests/controller tests/network tests/browser --numprocesses 2 --dist worksteal
-test-commands: $(INSTALLED)
-	$(BIN)/python -m pytest tests/commands tests/shipping --dist loadfile
-test-controlplane: $(INSTALLED)
-	$(BIN)/python -m pytest tests/controlplane --numprocesses 3 --dist loadfile
-test-node: $(INSTALLED)
+	$(BIN)/python -m pytest tests/commands tests/shipping --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest tests/controlplane --numprocesses 2 --dist loadfile
 	$(BIN)/python -m pytest tests/node
 
 # Opt-in, and no part of `make test`. Needs root and Python 3.11.

@@ -4,6 +4,7 @@
     controlplane   the embedded control plane itself, for tests that read its audit log or stop its parts
     namespace      a fresh namespace per test
     kubectl, api   two ways to talk to the cluster
+    sample         what a run tries of a large enumeration (tests/sampling.py)
 
 Under pytest-xdist every worker has a control plane of its own, so nothing cluster-wide is shared.
 A skip is a failure when CI=true or HERMETIC_REQUIRE_ALL=1: a layer that silently stops running protects nothing.
@@ -19,6 +20,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,6 +35,7 @@ from testbed.fault_proxy import SEED_VARIABLE
 from testbed.kubectl import Kubectl
 from testbed.processes import wait_until
 from testbed.programs import CONTROL_PLANE_FAMILIES, NODE_FAMILIES, programs
+from tests import figures, sampling
 
 PROGRAMS_FOR = {
     "cluster": CONTROL_PLANE_FAMILIES,
@@ -54,8 +57,9 @@ def required() -> bool:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    help_text = "repeat what chance did in an earlier run: a fault test prints its seed"
+    help_text = "repeat what chance did in an earlier run: fault tests and the figures of samples print the seed"
     parser.addoption("--replay", metavar="SEED", help=help_text)
+    sampling.add_option(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -65,6 +69,21 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_logs] = {}
     if seed := config.getoption("--replay"):
         os.environ[SEED_VARIABLE] = seed
+    sampling.configure(config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Gives a worker of pytest-xdist the seed of the samples, else each would draw its own."""
+    node.workerinput[sampling.PROPERTY] = sampling.seed_of(node.config)
+
+
+@pytest.hookimpl(trylast=True)  # what -k leaves out is no part of what there is
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left_out = sampling.left_out(items, sampling.seed_of(config))
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -123,6 +142,16 @@ def _log_sections(item: pytest.Item) -> Iterator[tuple[str, str]]:
 
 def _size(log: Path) -> int:
     return log.stat().st_size if log.is_file() else 0
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    figures.show(terminalreporter)
+
+
+@pytest.fixture
+def sample(pytestconfig: pytest.Config, record_property: Callable[[str, object], None]) -> sampling.Sample:
+    """`sample.of("tamperings", range(100_000), 5_000)`: all of them in CI."""
+    return sampling.Sample(sampling.seed_of(pytestconfig), record_property)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,111 @@
+"""Which cases of a large enumeration a run tries: all of them where CI=true or with --full, elsewhere a sample.
+
+Two ways to say how large the sample is; both are for data that a seed or an enumeration makes, and never for a few
+cases of which each guards a promise of its own.
+
+    @pytest.mark.sampled(4)                             # 4 of the tests that parametrize makes of this one
+    @pytest.mark.parametrize("first", range(0, 2000, 50))
+    def test_topologies(first: int) -> None: ...
+
+    def test_tamperings(sample: Sample) -> None:
+        for number in sample.of("tamperings", range(100_000), 5_000): ...
+
+One seed decides every sample of a run. The figures at the end of the run show it with the size of each sample, and
+`--replay SEED` draws the same again. A test that is named by itself (`test_topologies[50]`) is always run.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import TypeVar
+
+import pytest
+
+MARK = "sampled"
+PROPERTY = "sample"
+T = TypeVar("T")
+Record = Callable[[str, object], None]
+Drawn = tuple[str, int, int]
+"""A name, the number of cases that were drawn, and the number that there are."""
+
+_seed = pytest.StashKey[str | None]()
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Draws by a seed; without one, everything is drawn. `record` takes what was drawn, for the figures."""
+
+    seed: str | None
+    record: Record
+
+    def of(self, name: str, cases: Sequence[T], count: int) -> Sequence[T]:
+        """`count` of these cases in their order; the same for the same seed, name and cases."""
+        if self.seed is None or len(cases) <= count:
+            return cases
+        self.record(PROPERTY, (name, count, len(cases)))
+        return drawn(self.seed, name, cases, count)
+
+
+def drawn(seed: str, name: str, cases: Sequence[T], count: int) -> list[T]:
+    """`count` of these cases in their order."""
+    return [cases[place] for place in sorted(Random(f"{seed} {name}").sample(range(len(cases)), count))]
+
+
+def is_full(config: pytest.Config) -> bool:
+    """Whether nothing may be left out."""
+    return bool(config.getoption("--full")) or os.environ.get("CI", "").lower() in {"1", "true"}
+
+
+def add_option(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="try every case of large enumerations, as CI=true does")
+
+
+def configure(config: pytest.Config) -> None:
+    """Chooses the seed; a worker of pytest-xdist has that of the run that started it."""
+    config.addinivalue_line("markers", f"{MARK}(count): outside CI, run so many of the tests of these parameters")
+    given = getattr(config, "workerinput", {})
+    chosen = None if is_full(config) else config.getoption("--replay") or secrets.token_hex(4)
+    config.stash[_seed] = given.get(PROPERTY, chosen)
+
+
+def seed_of(config: pytest.Config) -> str | None:
+    """The seed of every sample of this run; None where everything is tried."""
+    return config.stash[_seed]
+
+
+def left_out(items: Iterable[pytest.Item], seed: str | None) -> set[pytest.Item]:
+    """The tests that this run does not try; of those of one function that it tries, the first records the sample."""
+    if seed is None:
+        return set()
+    counts: dict[str, int] = {}
+    marked: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if mark := item.get_closest_marker(MARK):
+            name = item.nodeid.partition("[")[0]
+            (counts[name],) = mark.args
+            marked.setdefault(name, []).append(item)
+    found: set[pytest.Item] = set()
+    for name, of_one in marked.items():
+        if len(of_one) > counts[name]:
+            tried = drawn(seed, name, of_one, counts[name])
+            tried[0].user_properties.append((PROPERTY, (name, len(tried), len(of_one))))
+            found.update(of_one)
+            found.difference_update(tried)
+    return found
+
+
+def lines(samples: Iterable[Drawn], seed: str | None) -> list[str]:
+    """What the figures say: parts of one enumeration that several tests share are added up."""
+    tried, there = Counter[str](), Counter[str]()
+    for name, count, size in samples:
+        tried[name] += count
+        there[name] += size
+    if not tried:
+        return []
+    repeated = f"seed {seed}: --replay {seed} tries the same, --full or CI=true everything"
+    return [*(f"{name}: sample of {tried[name]} of {there[name]}" for name in tried), repeated]

@@ -1,0 +1,118 @@
+"""Large enumerations: everything in CI and with --full, elsewhere a sample that its seed draws again."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.sampling import Sample, lines
+
+CONFTEST = Path(__file__).resolve().parents[1] / "conftest.py"
+REPOSITORY = CONFTEST.parents[1]
+CASES = range(1000)
+TESTS = """
+import pytest
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("number", range(20))
+def test_numbers(number): ...
+
+@pytest.mark.parametrize("share", range(2))
+def test_cases(sample, share):
+    print("drawn", share, list(sample.of("cases", range(share, 100, 2), 4)))
+
+def test_other(): ...
+"""
+
+
+def sample(seed: str | None) -> tuple[Sample, list[object]]:
+    recorded: list[object] = []
+    return Sample(seed, lambda _name, value: recorded.append(value)), recorded
+
+
+def test_without_a_seed_nothing_is_left_out_and_no_sample_recorded() -> None:
+    everything, recorded = sample(None)
+    assert everything.of("cases", CASES, 10) == CASES
+    assert recorded == []
+
+
+def test_a_seed_draws_the_same_again_and_other_cases_for_another_name_or_seed() -> None:
+    first, recorded = sample("a")
+    tried = first.of("cases", CASES, 10)
+    assert len(set(tried)) == 10
+    assert list(tried) == sorted(tried)
+    assert recorded == [("cases", 10, 1000)]
+    assert sample("a")[0].of("cases", CASES, 10) == tried
+    assert sample("b")[0].of("cases", CASES, 10) != tried
+    assert first.of("other cases", CASES, 10) != tried
+
+
+def test_over_many_seeds_every_case_is_tried() -> None:
+    tried = {case for seed in range(200) for case in sample(str(seed))[0].of("cases", range(50), 5)}
+    assert tried == set(range(50))
+
+
+def test_few_cases_are_all_tried() -> None:
+    drawing, recorded = sample("a")
+    assert drawing.of("cases", range(10), 10) == range(10)
+    assert recorded == []
+
+
+def test_parts_of_one_enumeration_are_added_up() -> None:
+    told = lines([("plants", 2, 10), ("plants", 3, 11), ("seeds", 1, 5)], "cafe")
+    assert told[:2] == ["plants: sample of 5 of 21", "seeds: sample of 1 of 5"]
+    assert "--replay cafe" in told[2]
+    assert lines([], "cafe") == []
+
+
+def run(folder: Path, *arguments: str, **environment: str) -> str:
+    """What pytest says of these tests."""
+    (folder / "conftest.py").write_text(CONFTEST.read_text())
+    (folder / "test_it.py").write_text(TESTS)
+    plain = {name: value for name, value in os.environ.items() if name != "CI" and not name.startswith("PYTEST_")}
+    command = [sys.executable, "-m", "pytest", "-v", "-rP", "-p", "no:cacheprovider", "-c", "/dev/null"]
+    done = subprocess.run(
+        [*command, "--rootdir", ".", *arguments, "test_it.py"],
+        cwd=folder,
+        env={**plain, "PYTHONPATH": str(REPOSITORY), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def tried_in(output: str) -> list[str]:
+    """Tests that passed, and what was drawn within them; workers of pytest-xdist end in any order."""
+    return sorted(set(re.findall(r"test_\w+\[\d+\]|drawn .*", output)))
+
+
+def test_a_run_elsewhere_tries_a_sample_that_workers_share_and_its_seed_repeats(tmp_path: Path) -> None:
+    output = run(tmp_path, "--numprocesses", "2")
+    assert "6 passed" in output
+    assert "test_it.py::test_numbers: sample of 3 of 20" in output
+    assert "cases: sample of 8 of 100" in output
+    (seed,) = re.findall(r"--replay (\w+)", output)
+    again = run(tmp_path, "--replay", seed)
+    assert "6 passed, 17 deselected" in again
+    assert tried_in(again) == tried_in(output)
+
+
+@pytest.mark.parametrize(("argument", "variable"), [((), {"CI": "true"}), (("--full",), {})], ids=["CI", "--full"])
+def test_in_ci_and_with_full_nothing_is_left_out(
+    argument: tuple[str, ...], variable: dict[str, str], tmp_path: Path
+) -> None:
+    output = run(tmp_path, *argument, **variable)
+    assert "23 passed" in output
+    assert "sample of" not in output
+    assert f"drawn 0 {list(range(0, 100, 2))}" in output
+
+
+def test_one_that_is_named_runs(tmp_path: Path) -> None:
+    assert "1 passed" in run(tmp_path, "-k", "test_numbers and 17")

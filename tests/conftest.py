@@ -149,9 +149,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture
-def sample(pytestconfig: pytest.Config, record_property: Callable[[str, object], None]) -> sampling.Sample:
+def sample(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> sampling.Sample:
     """`sample.of("tamperings", range(100_000), 5_000)`: all of them in CI."""
-    return sampling.Sample(sampling.seed_of(pytestconfig), record_property)
+    return sampling.Sample(sampling.seed_of(request.config), request.node.nodeid, record_property)
 
 
 @pytest.fixture(scope="session")

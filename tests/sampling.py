@@ -38,17 +38,21 @@ _seed = pytest.StashKey[str | None]()
 
 @dataclass(frozen=True)
 class Sample:
-    """Draws by a seed; without one, everything is drawn. `record` takes what was drawn, for the figures."""
+    """Draws by a seed; without one, everything is drawn.
+
+    `test` is the id of the test: parts of one enumeration draw apart. `record` takes what was drawn, for the figures.
+    """
 
     seed: str | None
+    test: str
     record: Record
 
     def of(self, name: str, cases: Sequence[T], count: int) -> Sequence[T]:
-        """`count` of these cases in their order; the same for the same seed, name and cases."""
+        """`count` of these cases in their order; the same for the same seed, test, name and cases."""
         if self.seed is None or len(cases) <= count:
             return cases
         self.record(PROPERTY, (name, count, len(cases)))
-        return drawn(self.seed, name, cases, count)
+        return drawn(self.seed, f"{self.test} {name}", cases, count)
 
 
 def drawn(seed: str, name: str, cases: Sequence[T], count: int) -> list[T]:

@@ -20,10 +20,12 @@ from hermetic.collect.azure.answering import How
 from testbed.azure.baseline import estate_of
 from testbed.azure.generator import Topology, every_plant, topology
 from tests.azure_audits import audited
+from tests.sampling import Sample
 from tests.stand_in_answers import answers_of, judged
 
 SEEDS = 2000
 CHUNK = 50
+SAMPLE = 6  # of each chunk, outside CI
 WHOLE_WAY = 10
 DECIDES = {"critical", "high"}
 
@@ -33,6 +35,7 @@ class Tally:
     """What a run of topologies came to."""
 
     topologies: int = 0
+    sealed: int = 0
     planted: int = 0
     missed: list[str] = field(default_factory=list)
     alarms: list[str] = field(default_factory=list)
@@ -45,6 +48,7 @@ class Tally:
         self.missed += [f"{one.name}: {wanted}" for wanted in one.missed(fails, doubts)]
         self.alarms += [f"{one.name}: {found}" for found in one.false_alarms(fails) if found[2] in DECIDES]
         if one.is_sealed:
+            self.sealed += 1
             undecided = [f for f in findings if f.verdict is Verdict.UNKNOWN and f.severity.decides]
             self.alarms += [f"{one.name}: {f.check} on {f.resource}: {f.message}" for f in undecided]
 
@@ -54,7 +58,7 @@ class Tally:
         record_property("paths planted", self.planted)
         record_property("planted paths missed", len(self.missed))
         record_property("false alarms", len(self.alarms))
-        assert self.planted > 0
+        assert self.planted > 0 or self.sealed == self.topologies
         assert self.missed == []
         assert self.alarms == []
 
@@ -90,9 +94,11 @@ def claims(findings: tuple[Finding, ...]) -> list[tuple[str, ...]]:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
-def test_what_is_planted_is_found_and_nothing_else(first: int, record_property: Callable[[str, object], None]) -> None:
+def test_what_is_planted_is_found_and_nothing_else(
+    first: int, sample: Sample, record_property: Callable[[str, object], None]
+) -> None:
     tally = Tally()
-    for one in map(topology, range(first, first + CHUNK)):
+    for one in map(topology, sample.of("seeds of topologies", range(first, first + CHUNK), SAMPLE)):
         tally.take(one, seen(one))
     tally.hold(record_property)
 

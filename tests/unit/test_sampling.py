@@ -30,9 +30,9 @@ def test_other(): ...
 """
 
 
-def sample(seed: str | None) -> tuple[Sample, list[object]]:
+def sample(seed: str | None, test: str = "test_it.py::test_it") -> tuple[Sample, list[object]]:
     recorded: list[object] = []
-    return Sample(seed, lambda _name, value: recorded.append(value)), recorded
+    return Sample(seed, test, lambda _name, value: recorded.append(value)), recorded
 
 
 def test_without_a_seed_nothing_is_left_out_and_no_sample_recorded() -> None:
@@ -41,7 +41,7 @@ def test_without_a_seed_nothing_is_left_out_and_no_sample_recorded() -> None:
     assert recorded == []
 
 
-def test_a_seed_draws_the_same_again_and_other_cases_for_another_name_or_seed() -> None:
+def test_a_seed_draws_the_same_again_and_other_cases_elsewhere() -> None:
     first, recorded = sample("a")
     tried = first.of("cases", CASES, 10)
     assert len(set(tried)) == 10
@@ -50,6 +50,7 @@ def test_a_seed_draws_the_same_again_and_other_cases_for_another_name_or_seed() 
     assert sample("a")[0].of("cases", CASES, 10) == tried
     assert sample("b")[0].of("cases", CASES, 10) != tried
     assert first.of("other cases", CASES, 10) != tried
+    assert sample("a", "test_it.py::test_other")[0].of("cases", CASES, 10) != tried
 
 
 def test_over_many_seeds_every_case_is_tried() -> None:
@@ -75,11 +76,12 @@ def run(folder: Path, *arguments: str, **environment: str) -> str:
     (folder / "conftest.py").write_text(CONFTEST.read_text())
     (folder / "test_it.py").write_text(TESTS)
     plain = {name: value for name, value in os.environ.items() if name != "CI" and not name.startswith("PYTEST_")}
-    command = [sys.executable, "-m", "pytest", "-v", "-rP", "-p", "no:cacheprovider", "-c", "/dev/null"]
+    plugins = ["-p", "xdist", "-p", "no:cacheprovider"]  # no others: loading them takes longer than these tests
+    command = [sys.executable, "-m", "pytest", "-v", "-rP", *plugins, "-c", "/dev/null"]
     done = subprocess.run(
         [*command, "--rootdir", ".", *arguments, "test_it.py"],
         cwd=folder,
-        env={**plain, "PYTHONPATH": str(REPOSITORY), **environment},
+        env={**plain, "PYTHONPATH": str(REPOSITORY), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **environment},
         capture_output=True,
         text=True,
         check=False,

@@ -50,7 +50,8 @@ def run(folder: Path, test: str, **environment: str) -> subprocess.CompletedProc
     return subprocess.run(
         [*command, "test_it.py"],
         cwd=folder,
-        env={**plain, "PYTHONPATH": str(REPOSITORY), **environment},
+        # no plugins: loading those takes longer than the tests
+        env={**plain, "PYTHONPATH": str(REPOSITORY), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **environment},
         capture_output=True,
         text=True,
         check=False,

@@ -2,17 +2,21 @@
 
 Paths are API paths (`/api/v1/namespaces/default/pods`); objects are plain dicts. Not a product client: it
 understands client certificates and bearer tokens, raises ApiError for every answer that is not 2xx, and OSError
-when there was no whole answer.
+when there was no whole answer. Connections are kept from call to call: a handshake costs both sides more than most
+answers do.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.client
 import json
+import select
 import ssl
 import tempfile
 import urllib.parse
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,11 +64,13 @@ class Access:
 
 
 class Api:
-    """One API server. Every call opens its own connection, so it may be used from any thread."""
+    """One API server. Every call has a connection to itself meanwhile, so it may be used from any thread."""
 
     def __init__(self, kubeconfig: Path, user_agent: str = "hermetic-testbed") -> None:
         self._access = Access.of(kubeconfig)
         self._user_agent = user_agent
+        self._idle: list[http.client.HTTPSConnection] = []
+        weakref.finalize(self, _close_all, self._idle)
 
     def get(self, path: str, **query: str) -> Json:
         return self._call("GET", _with_query(path, query))
@@ -89,13 +95,15 @@ class Api:
 
     def text(self, path: str) -> str:
         """A GET whose answer is not JSON, `/healthz` for one."""
-        with self._open("GET", path) as answer:
-            return answer.read().decode()
+        return self._asked("GET", path).decode()
 
     def watch(self, path: str, resource_version: str, seconds: int = 240) -> Iterator[Json]:
         """Events after `resource_version` until the server ends the watch; an ERROR event raises ApiError."""
         query = {"watch": "true", "resourceVersion": resource_version, "timeoutSeconds": str(seconds)}
-        with self._open("GET", _with_query(path, query), timeout=seconds + 10) as answer:
+        connection = self._connection(seconds + 10)
+        with contextlib.closing(connection), self._answer(connection, "GET", _with_query(path, query)) as answer:
+            if answer.status >= 300:
+                raise _error(answer.status, answer.read())
             for line in _lines(answer):
                 event: Json = json.loads(line)
                 if event["type"] == "ERROR":
@@ -103,32 +111,64 @@ class Api:
                 yield event
 
     def _call(self, method: str, path: str, body: Json | None = None, content: str = "application/json") -> Json:
-        with self._open(method, path, body, content) as answer:
-            decoded: Json = json.loads(b"".join(iter(lambda: _read(answer), b"")))
-            return decoded
+        decoded: Json = json.loads(self._asked(method, path, body, content))
+        return decoded
 
-    def _open(
-        self, method: str, path: str, body: Json | None = None, content: str = "application/json", timeout: float = 30
-    ) -> http.client.HTTPResponse:
+    def _asked(self, method: str, path: str, body: Json | None = None, content: str = "application/json") -> bytes:
+        connection = self._kept() or self._connection()
+        try:
+            with self._answer(connection, method, path, body, content) as answer:
+                text = answer.read()
+        except http.client.HTTPException as error:
+            connection.close()
+            raise ConnectionError(f"the answer was cut off: {error!r}") from error
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.append(connection)
+        if answer.status >= 300:
+            raise _error(answer.status, text)
+        return text
+
+    def _kept(self) -> http.client.HTTPSConnection | None:
+        """A connection that no call has and that the server has not ended."""
+        with contextlib.suppress(IndexError):
+            while connection := self._idle.pop():
+                if connection.sock is not None and not select.select([connection.sock], [], [], 0)[0]:
+                    return connection
+                connection.close()  # between two calls a server has nothing to say but that it ends
+        return None
+
+    def _connection(self, timeout: float = 30) -> http.client.HTTPSConnection:
         address = urllib.parse.urlsplit(self._access.server)
-        connection = http.client.HTTPSConnection(
+        return http.client.HTTPSConnection(
             address.hostname or "", address.port or 443, context=self._access.tls, timeout=timeout
         )
-        headers = {"Accept": "application/json", "User-Agent": self._user_agent, "Connection": "close"}
+
+    def _answer(
+        self,
+        connection: http.client.HTTPSConnection,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        content: str = "application/json",
+    ) -> http.client.HTTPResponse:
+        """The beginning of the answer, whatever its status."""
+        headers = {"Accept": "application/json", "User-Agent": self._user_agent}
         if body is not None:
             headers["Content-Type"] = content
         if self._access.token:
             headers["Authorization"] = f"Bearer {self._access.token}"
-        # with `Connection: close` the answer owns the socket: closing the answer closes everything
         try:
             connection.request(method, path, None if body is None else json.dumps(body), headers)
-            answer = connection.getresponse()
+            return connection.getresponse()
         except http.client.HTTPException as error:
             raise ConnectionError(f"no answer: {error!r}") from error
-        if answer.status >= 300:
-            with answer:
-                raise _error(answer.status, answer.read())
-        return answer
+
+
+def _close_all(connections: list[http.client.HTTPSConnection]) -> None:
+    for connection in connections:
+        connection.close()
 
 
 def _lines(answer: http.client.HTTPResponse) -> Iterator[bytes]:

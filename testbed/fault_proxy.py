@@ -19,6 +19,7 @@ import re
 import secrets
 import ssl
 import tempfile
+import weakref
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
 from http import HTTPStatus
@@ -76,6 +77,7 @@ class FaultProxy(FaultyServer[Fault]):
         self._answered: list[tuple[Request, int]] = []
         self._marks: list[tuple[WriteMark, Callback]] = []
         self._watches: set[_Watch] = set()
+        self._clients: weakref.WeakSet[asyncio.Transport] = weakref.WeakSet()
 
     async def __aenter__(self) -> Self:
         await asyncio.to_thread(self.start)
@@ -150,12 +152,19 @@ class FaultProxy(FaultyServer[Fault]):
             # cancel a handler when its client goes away, or watches of dead operators would stay open upstream
             runner = web.ServerRunner(web.Server(self._handle, handler_cancellation=True), shutdown_timeout=0)
             await runner.setup()
+            stack.push_async_callback(self._drop_clients)
             stack.push_async_callback(runner.cleanup)
             context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
             _load(context, self._plane.server_credential("fault-proxy", "127.0.0.1", "localhost"))
             await web.TCPSite(runner, "127.0.0.1", self._port, ssl_context=context).start()
             self._started.set()
             await self._end.wait()
+
+    async def _drop_clients(self) -> None:
+        """A client that keeps its connection for later would not answer that we close it."""
+        for transport in tuple(self._clients):
+            transport.abort()
+        await asyncio.sleep(0)  # the loop closes them in its next round, and it would have none
 
     def _upstream(self, credential: Credential | None) -> aiohttp.ClientSession:
         context = ssl.create_default_context(cadata=self._plane.authority.decode())
@@ -174,6 +183,8 @@ class FaultProxy(FaultyServer[Fault]):
     async def _handle(self, incoming: web.BaseRequest) -> web.StreamResponse:
         request = Request(incoming.method, incoming.raw_path, incoming.headers.get("User-Agent", ""))
         self.requests.append(request)
+        if incoming.transport is not None:
+            self._clients.add(incoming.transport)
         mark, callback = self._mark_reached(request)
         actions = [fault.action for fault in self._faults if fault.befalls(request, self.seed)]
         if mark is not None and not mark.after:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.azure.baseline.cluster import NODE_RULES, add_balancer
+from testbed.azure.baseline.cluster import NODE_RULES, add_balancer, extensions_of_aks, instance_view
 from testbed.azure.baseline.layout import (
     COMPUTE,
     DATA_GROUP,
@@ -210,6 +210,32 @@ def inbound_translation_alone(estate: Estate) -> None:
     configuration["loadBalancerInboundNatRules"] = [{"id": f"{identifier}/inboundNatRules/ssh"}]
 
 
+def balancer_before(member: dict[str, Any]) -> Change:
+    """An internal load balancer beside the nodes, with one backend; `pool`: the network that its pool names."""
+
+    def change(estate: Estate) -> None:
+        home = subnet(estate, "snet-relay", "10.40.47.0/24")
+        identifier = network(estate, "loadBalancers", "lb-relay")
+        add_balancer(estate, identifier, home, "10.40.47.4", holds_nodes=False)
+        held = {"name": "backend", "properties": {key: one for key, one in member.items() if key != "pool"}}
+        pool = {"backendIPConfigurations": [], "loadBalancerBackendAddresses": [held]}
+        if "pool" in member:
+            pool["virtualNetwork"] = {"id": member["pool"]}
+        estate.properties(identifier)["backendAddressPools"] = [{"name": "beyond", "properties": pool}]
+
+    return change
+
+
+def balancer_before_an_interface_elsewhere(estate: Estate) -> None:
+    """In a network of ours that is not peered."""
+    other = network(estate, "virtualNetworks", "vnet-apart")
+    estate.add(other, {"addressSpace": {"addressPrefixes": ["10.77.0.0/16"]}, "subnets": []}, location=LOCATION)
+    home = estate.add(f"{other}/subnets/snet", {"addressPrefix": "10.77.0.0/24"})
+    nic = network(estate, "networkInterfaces", "nic-apart")
+    add_machine(estate, "vm-apart", nic, home, "10.77.0.4")
+    balancer_before({"networkInterfaceIPConfiguration": {"id": f"{nic}/ipConfigurations/ipconfig1"}})(estate)
+
+
 def hub_connection(*, internet: bool, home: str = "vnet") -> Change:
     """A virtual hub that is connected; with routing intent it announces a default route."""
 
@@ -325,6 +351,22 @@ def capacity(count: int) -> Change:
     return change
 
 
+def without_capacity(estate: Estate) -> None:
+    del estate[estate.site.gpu_scale_set]["sku"]["capacity"]
+
+
+def pool_that_counts(count: int, state: str = "Running", *, tagged: bool = True) -> Change:
+    """The pool of the GPU nodes, of which the scale set has two instances."""
+
+    def change(estate: Estate) -> None:
+        pool = estate.properties(estate.cluster)["agentPoolProfiles"][1]
+        pool |= {"count": count, "powerState": {"code": state}}
+        if not tagged:
+            estate[estate.site.gpu_scale_set]["tags"] = {}
+
+    return change
+
+
 def instance_without_interface(estate: Estate) -> None:
     estate.remove(instance_nics(estate)[0])
 
@@ -354,6 +396,19 @@ def pool_of_machines(estate: Estate) -> None:
     pools.append({**named, "vnetSubnetID": estate.site.gpu_subnet, "enableNodePublicIP": False})
     nic = f"{NODE_GROUP}/{NETWORK}/networkInterfaces/aks-alone-0"
     add_machine(estate, "aks-alone-0", nic, estate.site.gpu_subnet, "10.40.1.210")
+
+
+def pool_of_machines_by_size(count: int | None) -> Change:
+    """The same, with no number of machines of the pool but that of a size, or with none."""
+
+    def change(estate: Estate) -> None:
+        pool_of_machines(estate)
+        pool = estate.properties(estate.cluster)["agentPoolProfiles"][-1]
+        pool |= {"count": None, "virtualMachineNodesStatus": [{"size": "Standard_NC40ads_H100_v5", "count": count}]}
+        machine = estate.properties(f"{NODE_GROUP}/{COMPUTE}/virtualMachines/aks-alone-0")
+        machine["instanceView"] = instance_view(extensions_of_aks("aks-alone"))
+
+    return change
 
 
 def scale_set_of_others(estate: Estate) -> None:

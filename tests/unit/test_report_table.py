@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from hermetic.audit.findings import Finding, Severity, Verdict
 from hermetic.audit.report.table import Tone, as_table, lines
 from tests.audit_reports import (
     CLUSTER,
@@ -128,3 +129,18 @@ def test_lines_say_what_they_mean_without_colour():
 def test_a_check_without_a_page_is_told_all_the_same():
     report = replace(a_failing_report(), findings=a_failing_report().findings[:1])
     assert "expected: subnet-default-outbound" in as_table(report, {})
+
+
+def test_an_answer_that_many_checks_lack_is_explained_once():
+    words, remedy = "capacity 5, and 2 instances are listed", "Audit again when Azure lists every machine of the set."
+    unread = [
+        replace(
+            Finding(check, resource, Verdict.UNKNOWN, Severity.HIGH), reason="Unreadable", message=words, remedy=remedy
+        )
+        for check, resource in (("nic-public-ip", NODES), ("nsg-missing", NODES), ("vm-pivot", CLUSTER))
+    ]
+    other = replace(unread[0], check="vnra", message=f"{words}; and this is of its own")
+    shown = as_table(replace(a_sealed_report(), findings=(*unread, other)), pages(), width=120)
+    assert shown.count(words) == 2
+    assert "and this is of its own" in shown
+    assert shown.count("remedy:") == 1

@@ -6,7 +6,9 @@ from functools import cache
 
 import pytest
 
+from hermetic.audit.checks.registry import PAGES
 from hermetic.audit.findings import Finding, Verdict
+from hermetic.audit.report.causes import causes_of
 from testbed.azure.baseline import estate_of
 from testbed.azure.references import refer_back
 from tests.replanted import Base
@@ -16,6 +18,8 @@ from tests.tried_estates import (
     admin_rule,
     api_server_of_another_cluster,
     backends,
+    balancer_before,
+    balancer_before_an_interface_elsewhere,
     capacity,
     connected_group,
     containers_that_an_admin_rule_opens,
@@ -41,12 +45,15 @@ from tests.tried_estates import (
     older_model_in_an_open_subnet,
     perimeter,
     pool_of_machines,
+    pool_of_machines_by_size,
+    pool_that_counts,
     public_api_server_in_a_perimeter,
     route_server,
     scale_set_of_others,
     service,
     tunnel,
     virtual_nodes,
+    without_capacity,
     without_group,
 )
 
@@ -59,10 +66,22 @@ GROUP = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/networkMa
 ADDRESS = {"id": "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/publicIPAddresses/p"}
 ADMIN, ADMIN_RULES = "avnm-admin-rules", "Security admin rules in Azure Virtual Network Manager"
 PIVOT, GROUPS = "service-pivot", "How network security groups filter network traffic"
+MACHINE_POOLS = "AKS, REST: agentPoolProfiles.virtualMachineNodesStatus"
+AGENT_POOLS = "AKS, REST: agentPoolProfiles.count"
 SCALE_SETS = "Virtual Machine Scale Sets, REST: sku.capacity"
 TO_THE_HUB, TO_OTHERS = admin_rule("AlwaysAllow", "10.10.0.0/16"), admin_rule("AlwaysAllow", "10.77.0.0/16")
 INTO_THE_HUB = admin_rule("AlwaysAllow", HUB_MACHINE, direction="Inbound", home="hub")
 SERVICES = "Deploy dedicated Azure services into virtual networks"
+
+BACKENDS, REGIONS = "Backend pool management: limitations", "Global load balancer: regional frontends as backends"
+OTHER_NETWORK = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/vnet-others"
+OTHER_ADDRESS = {"ipAddress": "10.77.0.4", "virtualNetwork": {"id": OTHER_NETWORK}}
+IN_OTHER_POOL = {"ipAddress": "10.40.12.77", "pool": OTHER_NETWORK}
+IN_OTHER_SUBNET = {"ipAddress": "10.40.12.77", "subnet": {"id": f"{OTHER_NETWORK}/subnets/s"}}
+NIC_OF_OTHERS = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/networkInterfaces/n"
+UNLISTED = {"networkInterfaceIPConfiguration": {"id": f"{NIC_OF_OTHERS}/ipConfigurations/i"}}
+BALANCER_OF_OTHERS = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/loadBalancers/b"
+ANOTHER_BALANCER = {"loadBalancerFrontendIPConfiguration": {"id": f"{BALANCER_OF_OTHERS}/frontendIPConfigurations/f"}}
 
 # (type, group, decision, source): private endpoints to resources of ours
 BEHIND_AN_ENDPOINT = (
@@ -135,11 +154,22 @@ IN_A_SUBNET = (
         "Application gateway components",
     ),
     Tried("gateway to a name", "Unknown", PIVOT, backends({"fqdn": "a.example"}), "Application gateway components"),
+    Tried("balancer before another network", "Fail", PIVOT, balancer_before(OTHER_ADDRESS), BACKENDS),
+    Tried("balancer before a pool of another network", "Fail", PIVOT, balancer_before(IN_OTHER_POOL), BACKENDS),
+    Tried("balancer before a subnet elsewhere", "Fail", PIVOT, balancer_before(IN_OTHER_SUBNET), BACKENDS),
+    Tried("balancer before a public address", "Fail", PIVOT, balancer_before({"ipAddress": "20.91.66.7"}), BACKENDS),
+    Tried("balancer before an interface of others", "Unknown", PIVOT, balancer_before(UNLISTED), BACKENDS),
+    Tried("balancer before a balancer", "Unknown", PIVOT, balancer_before(ANOTHER_BALANCER), REGIONS),
+    Tried("balancer before nothing named", "Unknown", PIVOT, balancer_before({"name": "b"}), BACKENDS),
+    Tried(
+        "balancer before a machine in the network", "Pass", "", balancer_before({"ipAddress": "10.40.12.77"}), BACKENDS
+    ),
+    Tried("balancer before an interface elsewhere", "Fail", PIVOT, balancer_before_an_interface_elsewhere, BACKENDS),
     Tried("managed network", "Fail", "pe-stranger", link_of_a_service(), "Workspace managed network isolation"),
     Tried("origin of Front Door", "Fail", "pls-exposed", offered_to_front_door, "Private Link in Front Door Premium"),
 )
 
-BALANCING, REGIONS = "lb-public-frontend", "Global load balancer: regional frontends as backends"
+BALANCING = "lb-public-frontend"
 IN_FRONT_OF_NODES = (
     Tried("global before a public balancer", "Fail", BALANCING, global_balancer_before_a_public_one, REGIONS),
     Tried("global before the internal balancer", "Fail", BALANCING, global_balancer_before_the_internal_one, REGIONS),
@@ -185,7 +215,13 @@ BEYOND_THE_NETWORK = (
 PUBLIC = "nic-public-ip"
 INSTANCES = (
     Tried("fewer instances than the capacity", "Unknown", PUBLIC, capacity(5), SCALE_SETS),
-    Tried("more instances than the capacity", "Pass", "", capacity(1), SCALE_SETS),
+    Tried("more instances than the capacity", "Unknown", PUBLIC, capacity(1), SCALE_SETS),
+    Tried("no capacity", "Unknown", PUBLIC, without_capacity, SCALE_SETS),
+    Tried("pool of more nodes than the capacity", "Unknown", PUBLIC, pool_that_counts(5), AGENT_POOLS),
+    Tried("the same without tags", "Unknown", PUBLIC, pool_that_counts(5, tagged=False), AGENT_POOLS),
+    Tried("pool of fewer nodes than the capacity", "Pass", "", pool_that_counts(1), "AKS: scaleDownMode Deallocate"),
+    Tried("stopped pool", "Pass", "", pool_that_counts(5, "Stopped"), "Start and stop a node pool"),
+    Tried("pool in another state", "Unknown", PUBLIC, pool_that_counts(5, "Deallocated"), AGENT_POOLS),
     Tried("instance without an interface", "Unknown", PUBLIC, instance_without_interface, "Networking for scale sets"),
     Tried("instance that no list shows", "Unknown", PUBLIC, instance_that_no_list_shows, SCALE_SETS),
     Tried("older model", "Pass", "", instance_of_an_older_model(), "Scale sets: latestModelApplied"),
@@ -194,6 +230,9 @@ INSTANCES = (
         "older model, open", "Fail", "subnet-default-outbound", older_model_in_an_open_subnet, "Default outbound access"
     ),
     Tried("machines that no list shows", "Unknown", PUBLIC, pool_of_machines, "Virtual Machines node pools in AKS"),
+    Tried("machines counted by size", "Unknown", PUBLIC, pool_of_machines_by_size(3), MACHINE_POOLS),
+    Tried("as many machines as counted by size", "Pass", "", pool_of_machines_by_size(1), MACHINE_POOLS),
+    Tried("machines that are not counted", "Unknown", PUBLIC, pool_of_machines_by_size(None), MACHINE_POOLS),
     Tried("scale set of others, not listed", "Unknown", "vm-pivot", scale_set_of_others, SCALE_SETS),
 )
 
@@ -232,6 +271,17 @@ def test_the_decision_is_what_the_documents_of_azure_lead_to(tried: Tried) -> No
     decision, said = decided(tried)
     assert decision == tried.decision, (tried.source, sorted(said))
     assert not tried.check or (tried.decision, tried.check) in said
+
+
+def test_a_pool_that_is_short_of_machines_is_one_cause_that_names_the_scale_set() -> None:
+    estate = estate_of("sealed")
+    capacity(5)(estate)
+    (cause,) = (
+        one for one in causes_of(base("sealed").findings(refer_back(estate)), PAGES) if one.worst.severity.decides
+    )
+    assert "every machine of the scale set aks-gpu-" in cause.title
+    assert cause.unread is not None
+    assert "capacity 5" in cause.unread.message
 
 
 def test_no_estate_is_tried_twice_and_each_names_its_source() -> None:

@@ -29,6 +29,7 @@ from hermetic.audit.estate.observation import Listing, Missing, Observation, See
 from hermetic.audit.estate.questions import Problem, Trouble
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.evaluation import Judgement, cannot_say, unreadable, whatever_is_damaged
+from hermetic.audit.instance_counts import is_made_of_a_scale_set, of_instances, of_machines, of_pools
 from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
 
@@ -91,20 +92,22 @@ def node_group_of(estate: Estate) -> str:
 
 
 def scale_sets_of(estate: Estate) -> Listing[ScaleSet]:
-    """The scale sets in the node resource group. An empty list is a problem where a pool is made of a scale set."""
+    """The scale sets in the node resource group. Fewer, or with less capacity, than pools need are a problem."""
+    return estate.once("scale_sets", lambda: _scale_sets(estate))
+
+
+def _scale_sets(estate: Estate) -> Listing[ScaleSet]:
     group = node_group_of(estate)
     if not group:
         return _not_yet(estate)
-    sets = estate.every(ScaleSet, group)
-    pools = [pool.name for pool in pools_of(estate) if _is_made_of_a_scale_set(pool)]
-    if len(sets.items) >= len(pools) or sets.problem is not None:
+    sets, pools = estate.every(ScaleSet, group), pools_of(estate)
+    if sets.problem is not None:
         return sets
-    detail = f"{group}: {len(sets.items)} scale sets are listed, and each of {len(pools)} pools is made of one"
+    made = [pool.name for pool in pools if is_made_of_a_scale_set(pool)]
+    if len(sets.items) >= len(made):
+        return Listing(sets.target, sets.items, sets.evidence, of_pools(pools, sets))
+    detail = f"{group}: {len(sets.items)} scale sets are listed, and each of {len(made)} pools is made of one"
     return Listing(sets.target, (), sets.evidence, Problem(Trouble.UNREADABLE, detail))
-
-
-def _is_made_of_a_scale_set(pool: AgentPool) -> bool:
-    return (pool.type or "").lower() not in {"virtualmachines", "availabilityset"} and pool.count != 0
 
 
 def instance_nics_of(estate: Estate) -> Listing[NicFields]:
@@ -138,13 +141,9 @@ def _standing_nics_of(estate: Estate, group: str) -> Listing[NetworkInterface]:
     if not group:
         return _not_yet(estate)
     alone = estate.every(NetworkInterface, group).where(_may_be_of_a_machine)
-    counted = [*_machines_that_stand_alone(estate)]
-    machines = sum(count for count, _ in counted)
-    if alone.problem is not None or len(_machines_named_by(alone)) >= machines:
-        return alone
-    found = f"interfaces of {len(_machines_named_by(alone))} machines are listed"
-    detail = f"{group}: {', '.join(words for _, words in counted)}, and {found}"
-    return Listing(alone.target, alone.items, alone.evidence, Problem(Trouble.UNREADABLE, detail))
+    flexible = scale_sets_of(estate).where(is_flexible)
+    problem = alone.problem or of_machines(group, pools_of(estate), flexible, len(_machines_named_by(alone)))
+    return Listing(alone.target, alone.items, alone.evidence, problem)
 
 
 def _machines_named_by(nics: Iterable[NetworkInterface]) -> set[str]:
@@ -157,16 +156,6 @@ def _machines_named_by(nics: Iterable[NetworkInterface]) -> set[str]:
         except FactDamaged:
             found.add(nic.id.lower())
     return found
-
-
-def _machines_that_stand_alone(estate: Estate) -> Iterator[tuple[int, str]]:
-    """Number and text for each pool and flexible scale set that has standalone VMs."""
-    for pool in pools_of(estate):
-        if (pool.type or "").lower() == "virtualmachines" and pool.count:
-            yield pool.count, f"pool {pool.name} has {pool.count} machines"
-    for one in scale_sets_of(estate):
-        if is_flexible(one) and one.sku is not None and one.sku.capacity:
-            yield one.sku.capacity, f"the flexible scale set {one.name} has {one.sku.capacity} machines"
 
 
 def is_flexible(scale_set: ScaleSet) -> bool:
@@ -190,13 +179,13 @@ def _may_be_of_a_machine(nic: NetworkInterface) -> bool:
 
 
 def nics_of_set(estate: Estate, scale_set: ScaleSet) -> Listing[NicFields]:
-    """Interfaces of its instances. Those of fewer instances than its capacity are a problem."""
+    """Interfaces of its instances. Those of more or fewer instances than its capacity are a problem."""
     nics = estate.every(ScaleSetNic, scale_set.id)
     return _of_all(scale_set, nics, len({parent_of(nic.id).lower() for nic in nics}), "a network interface")
 
 
 def instances_of(estate: Estate, scale_set: ScaleSet) -> Listing[ScaleSetInstance]:
-    """Its instances; none for a flexible set (standalone VMs). Fewer than its capacity are a problem."""
+    """Its instances; none for a flexible set (standalone VMs). More or fewer than its capacity are a problem."""
     if is_flexible(scale_set):
         return Listing(scale_set.id)
     instances = estate.every(ScaleSetInstance, scale_set.id)
@@ -204,16 +193,8 @@ def instances_of(estate: Estate, scale_set: ScaleSet) -> Listing[ScaleSetInstanc
 
 
 def _of_all(scale_set: ScaleSet, rows: Listing[T], seen: int, what: str) -> Listing[T]:
-    """The rows, with a problem where instances are missing: one that is not listed may differ from the model.
-
-    An instance keeps the model that it was made of until it is upgraded (VirtualMachineScaleSetVM.latestModelApplied).
-    Azure does not tell one that it is still creating from one that a list leaves out.
-    """
-    problem, capacity = rows.problem, (scale_set.sku.capacity if scale_set.sku is not None else None) or 0
-    if problem is None and seen < capacity:
-        detail = f"{scale_set.id}: capacity {capacity}, and {seen} instances have {what} in the list"
-        problem = Problem(Trouble.UNREADABLE, f"{detail}; where it is scaling, audit again when that is done")
-    return Listing(scale_set.id, rows.items, rows.evidence, problem)
+    """The rows, with a problem where not as many instances were seen as the scale set has."""
+    return Listing(scale_set.id, rows.items, rows.evidence, rows.problem or of_instances(scale_set, seen, what))
 
 
 def subnets_of(estate: Estate) -> tuple[tuple[ScopedSubnet, ...], tuple[Observation, ...]]:

@@ -251,6 +251,8 @@ Until then accept the finding with an exception that says who looked at the sett
 
 
 def _remedy(problem: Problem) -> str:
+    if problem.remedy:
+        return problem.remedy
     if problem.trouble is Trouble.FORBIDDEN and problem.permission:
         return f"Let the auditing identity do {problem.permission} there (the role in docs/audit.md has it)."
     if problem.trouble is Trouble.LOCKED:

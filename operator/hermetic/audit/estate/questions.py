@@ -37,11 +37,16 @@ class Trouble(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why an answer, or a part of it, is missing. `permission` is the action that a role would have to allow."""
+    """Why an answer, or a part of it, is missing.
+
+    `permission` is the action that a role would have to allow; `remedy` is given where the usual one of the trouble
+    does not name the cause.
+    """
 
     trouble: Trouble
     detail: str
     permission: str = ""
+    remedy: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ them and is settled with the last. Pure: equal findings give equal causes in equ
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -25,6 +25,8 @@ from hermetic.audit.report.resources import readable, short_name
 _CHANGE_OF: Mapping[str, CauseOfFindings] = {check: change for change in CHANGES for check in change.checks}
 _OPEN = frozenset({Verdict.FAIL, Verdict.UNKNOWN})
 _TROUBLE = frozenset(trouble.value for trouble in Trouble)
+UNREAD = "unread-"
+"""The begin of the id of a cause that is an answer that could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,17 @@ class Cause:
     def all(self) -> tuple[Finding, ...]:
         """All findings listed under it."""
         return (*self.findings, *self.derived)
+
+    @property
+    def unread(self) -> Finding | None:
+        """Where findings are Unknown for one unread answer: one whose message most of them have; else None.
+
+        All of them have its remedy.
+        """
+        if not self.id.startswith(UNREAD):
+            return None
+        counted = Counter(one.message for one in self.findings)
+        return max(self.findings, key=lambda one: (counted[one.message], one.message))
 
     @property
     def settles(self) -> int:
@@ -112,7 +125,7 @@ def _place(check: str) -> int:
 def _key(finding: Finding) -> tuple[str, str]:
     """Findings with the same key share a cause: the change, and the resource where it is made per resource."""
     if finding.verdict is Verdict.UNKNOWN and finding.reason in _TROUBLE and finding.remedy:
-        return f"unread-{finding.reason.lower()}", finding.remedy
+        return f"{UNREAD}{finding.reason.lower()}", finding.remedy
     change = _CHANGE_OF.get(finding.check)
     if change is None:
         return finding.check, finding.resource.lower()
@@ -121,7 +134,7 @@ def _key(finding: Finding) -> tuple[str, str]:
 
 def _title(key: tuple[str, str], group: list[Finding], pages: Mapping[str, CheckPage]) -> str:
     first = worst_first(group)[0]
-    if key[0].startswith("unread-"):
+    if key[0].startswith(UNREAD):
         return first.remedy.splitlines()[0].rstrip(".")
     change = _CHANGE_OF.get(first.check)
     if change is None:
@@ -164,7 +177,7 @@ def _ids(keys: list[tuple[str, str]]) -> dict[tuple[str, str], str]:
 
 def _id(key: tuple[str, str]) -> str:
     change, resource = key
-    return f"{change}/{short_name(resource)}" if resource and not change.startswith("unread-") else change
+    return f"{change}/{short_name(resource)}" if resource and not change.startswith(UNREAD) else change
 
 
 def severities(findings: Iterable[Finding]) -> str:

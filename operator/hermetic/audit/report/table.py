@@ -149,9 +149,14 @@ class _Shown:
         yield TableLine("")
         rows = self._prose(f"{cause.number}  {cause.title} ({len(cause.all)})", "", Tone.STRONG)
         yield from rows
+        once = (cause.unread.message, cause.unread.remedy) if cause.unread is not None else ()
+        if once:
+            yield from self._prose(once[0], self.indent)
+            yield from self._remedy(once[1])
         for check, findings in cause.by_check():
             for (verdict, severity), group in groupby(findings, key=lambda one: (one.verdict, one.severity)):
-                yield from self._block(severity, check, list(group), "" if verdict is Verdict.FAIL else f"  {verdict}")
+                label = "" if verdict is Verdict.FAIL else f"  {verdict}"
+                yield from self._block(severity, check, list(group), label, once)
             if any(one.check == check for one in cause.derived) and cause.awaits:
                 yield from self._prose(awaiting(cause), self.indent)
 
@@ -180,22 +185,28 @@ class _Shown:
         for source, checks in sorted(report.not_asked.items()):
             yield from self._prose(f"{source}: {', '.join(sorted(checks))}", "  ")
 
-    def _block(self, severity: Severity, check: str, findings: list[Finding], verdict: str = "") -> Iterator[TableLine]:
-        """One check with one or many resources: the title and a shared remedy are printed once."""
+    def _block(
+        self, severity: Severity, check: str, findings: list[Finding], verdict: str = "", once: tuple[str, ...] = ()
+    ) -> Iterator[TableLine]:
+        """One check with one or many resources: the title and a shared remedy are printed once.
+
+        `once` are a message and a remedy that are printed above.
+        """
         yield TableLine(f"{severity:<8}  {check}{verdict}", _tone(findings[0]))
         yield from self._prose(f"expected: {page_of(check, self.pages).title}", self.indent)
         remedies = list(dict.fromkeys(remedy_of(finding, self.pages) for finding in findings))
         for finding in findings:
-            yield from self._finding(finding)
+            yield from self._finding(finding, once)
             if len(remedies) > 1:
                 yield from self._remedy(remedy_of(finding, self.pages))
-        if len(remedies) == 1:
+        if len(remedies) == 1 and remedies[0] not in once:
             yield from self._remedy(remedies[0])
 
-    def _finding(self, finding: Finding) -> Iterator[TableLine]:
+    def _finding(self, finding: Finding, once: tuple[str, ...] = ()) -> Iterator[TableLine]:
         resource = finding.resource if self.wide else readable(finding.resource)
         yield TableLine(f"{self.indent}{printable(resource)}", Tone.STRONG)
-        yield from self._prose(finding.message or finding.reason, self.indent)
+        if finding.message not in once:
+            yield from self._prose(finding.message or finding.reason, self.indent)
         for path in finding.paths:
             yield from self._path(path)
         yield from self._prose(acceptance(finding), self.indent)

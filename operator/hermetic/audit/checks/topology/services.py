@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
+from hermetic.audit.checks.topology.backends import of_balancer, of_gateway
 from hermetic.audit.cluster_scope import (
     MANAGED_CLUSTERS,
     is_of_the_cluster,
     missing,
-    network_ids_of,
     node_group_of,
     peerings_of,
     subnets_of,
     whole_or_unknown,
 )
-from hermetic.audit.egress.address_ranges import Space, space, union, without
-from hermetic.audit.egress.address_ranges import network as prefix_of
 from hermetic.audit.egress.reach import Destination, Reach, reach_of
-from hermetic.audit.egress.subnet_context import network_space
 from hermetic.audit.estate.arm_ids import is_below, name_of, owner_of, type_of
 from hermetic.audit.estate.azure.balancing import LoadBalancer
 from hermetic.audit.estate.azure.managed_services import ApplicationGateway
@@ -89,13 +86,6 @@ JUDGED_ELSEWHERE = {
 LISTED = (LoadBalancer, ScaleSet, ApplicationGateway)
 
 
-GATEWAY_REMEDY = """\
-Take the backends that the message names out of the pools of the gateway, or name them by their private addresses.
-Warning: clients of the gateway lose what these backends serve.
-az network application-gateway address-pool update --subscription SUBSCRIPTION_ID --resource-group RESOURCE_GROUP \\
---gateway-name APPLICATION_GATEWAY_NAME --name RULE_NAME --servers PRIVATE_PREFIX"""
-
-
 @dataclass(frozen=True, slots=True)
 class Occupant:
     """A service in a subnet, by its type in lower case. `is_seen`: the answer shows that it is there."""
@@ -117,15 +107,17 @@ def service_pivot(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         for subnet in subnets
         for one in whatever_is_damaged(subnet.id, _judge(estate, policy, subnet, observations))
     ]
-    gateways = throughout(estate, policy, ApplicationGateway)
+    gateways, balancers = throughout(estate, policy, ApplicationGateway), throughout(estate, policy, LoadBalancer)
     inside = {subnet.id.lower() for subnet in subnets}
     for gateway in gateways:
-        said += whatever_is_damaged(gateway.id, _gateway(estate, gateway, inside))
+        said += whatever_is_damaged(gateway.id, of_gateway(estate, gateway, inside))
+    for balancer in balancers:
+        said += whatever_is_damaged(balancer.id, of_balancer(estate, policy, balancer, inside))
     yield from said
     if said:
-        yield from whole_or_unknown(estate.cluster, "services in reach", *observations, gateways)
+        yield from whole_or_unknown(estate.cluster, "services in reach", *observations, gateways, balancers)
     else:
-        yield passes(estate.cluster, "NoService", "no managed service is in reach", *observations, gateways)
+        yield passes(estate.cluster, "NoService", "no managed service is in reach", *observations, gateways, balancers)
 
 
 def _subnets(estate: Estate) -> tuple[tuple[Observation, ...], list[InhabitedSubnet]]:
@@ -227,33 +219,3 @@ def _listed(estate: Estate, policy: Policy) -> frozenset[str]:
         return frozenset(one.id.lower() for one in (*balancers, *sets, *throughout(estate, policy, ApplicationGateway)))
 
     return estate.once(("listed services", policy), ids)
-
-
-def _gateway(estate: Estate, gateway: ApplicationGateway, inside: Container[str]) -> Iterator[Judgement]:
-    """An application gateway in reach passes requests on to its backends, so each must be an address in reach."""
-    homes = tuple(one.subnet.id for one in gateway.gateway_ip_configurations or () if one.subnet is not None)
-    if homes and not any(one.lower() in inside for one in homes):
-        return
-    if not homes or gateway.backend_address_pools is None:
-        yield cannot_say(gateway.id, "BackendsNotSeen", "the answer does not say where it is or leads", gateway)
-        return
-    local = union(span for one in network_ids_of(estate) for span in network_space(estate, one))
-    backends = [(pool.name, one) for pool in gateway.backend_address_pools for one in pool.backend_addresses or ()]
-    beyond = {one.ip_address: pool for pool, one in backends if one.ip_address and not _is_in(one.ip_address, local)}
-    names = {one.fqdn: pool for pool, one in backends if one.fqdn}
-    fill = {"RULE_NAME": sorted({*beyond.values(), *names.values()})}
-    if beyond:
-        hop = hops.gateway(f"application gateway {gateway.name}")
-        words = f"it passes requests on to {', '.join(sorted(beyond))}, outside the networks in reach"
-        paths = (path_of(NODE_SUBNETS, hop, INTERNET),)
-        yield fails(gateway.id, "GatewayRelays", words, gateway, paths=paths, remedy=GATEWAY_REMEDY, fill=fill)
-    elif names:
-        words = f"it passes requests on to {', '.join(sorted(names))}, and where a name leads is up to DNS"
-        yield cannot_say(gateway.id, "BackendByName", words, gateway, remedy=GATEWAY_REMEDY, fill=fill)
-    else:
-        yield passes(gateway.id, "BackendsInReach", "every backend is an address in the networks in reach", gateway)
-
-
-def _is_in(address: str, local: Space) -> bool:
-    prefix = prefix_of(address)
-    return prefix is not None and not without(space((prefix,)), local)

@@ -183,6 +183,18 @@ class LocalDns(Part):
     state: str | None = None
 
 
+class PowerState(Part):
+    """Running or Stopped; open."""
+
+    code: str | None = None
+
+
+class NodesStatus(Part):
+    """Machines of one size in a pool of virtual machines."""
+
+    count: int | None = None
+
+
 class AgentPool(Part):
     """One pool of nodes, as the cluster lists it."""
 
@@ -196,6 +208,20 @@ class AgentPool(Part):
     local_dns_profile: LocalDns | None = None
     enable_node_public_ip: bool | None = None
     node_public_ip_prefix_id: str | None = None
+    power_state: PowerState | None = None
+    virtual_machine_nodes_status: list[NodesStatus] | None = None
+
+    @property
+    def machine_count(self) -> int | None:
+        """The larger of both numbers of machines in a pool of virtual machines; None where the answer has neither."""
+        by_size = [one.count for one in self.virtual_machine_nodes_status or () if one.count is not None]
+        told = [*((self.count,) if self.count is not None else ()), *((sum(by_size),) if by_size else ())]
+        return max(told, default=None)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether AKS keeps no machine of it running (learn.microsoft.com/azure/aks/start-stop-nodepools)."""
+        return self.power_state is not None and (self.power_state.code or "").lower() == "stopped"
 
 
 @arm("Microsoft.ContainerService/managedClusters", CONTAINER_SERVICE)

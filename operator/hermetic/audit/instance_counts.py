@@ -1,0 +1,96 @@
+"""Whether as many instances are listed as Azure counts: one that no list shows may differ from what is judged.
+
+An instance keeps the model that it was made of until it is upgraded (VirtualMachineScaleSetVM.latestModelApplied).
+Azure counts twice: the pool (AgentPool.count) and its scale set (sku.capacity). Where these or the lists differ, the
+answers describe different moments or leave something out, and neither can be told from the other. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hermetic.audit.estate.azure.aks import AgentPool
+from hermetic.audit.estate.azure.vnet import ScaleSet
+from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.errors import FactDamaged
+
+AGAIN = "; where it is scaling, audit again when that is done"
+
+
+def is_made_of_a_scale_set(pool: AgentPool) -> bool:
+    """Whether a pool has a scale set of its own; one without machines may have lost it."""
+    return (pool.type or "").lower() not in {"virtualmachines", "availabilityset"} and pool.count != 0
+
+
+def of_instances(scale_set: ScaleSet, seen: int, what: str) -> Problem | None:
+    """Why the instances of a scale set that were seen may not be all of them: `seen` have `what` in a list."""
+    capacity = _capacity(scale_set)
+    if capacity is None:
+        return _problem(f"{scale_set.id}: the answer has no sku.capacity, so how many instances it has is not known")
+    if seen == capacity:
+        return None
+    detail = f"{scale_set.id}: capacity {capacity}, and {seen} instances have {what} in the list{AGAIN}"
+    return _problem(detail, f"the scale set {scale_set.name}")
+
+
+def of_pools(pools: Iterable[AgentPool], sets: Iterable[ScaleSet]) -> Problem | None:
+    """Why scale sets may not hold every node that pools count; None where their capacity suffices.
+
+    A pool is compared with the scale sets that AKS tagged with its name, and all pools without one together with all
+    scale sets without one. A stopped pool keeps its count and has no running machine.
+    """
+    counted: dict[str, int] = {}
+    for pool in pools:
+        if is_made_of_a_scale_set(pool) and not pool.is_stopped:
+            counted[pool.name.lower()] = pool.count or 0
+    held = dict.fromkeys((*counted, ""), 0)
+    tagged = set()
+    for one in sets:
+        name = one.pool.lower() if one.pool.lower() in counted else ""
+        tagged.add(name)
+        held[name] += _capacity(one) or 0
+    short = {name: count for name, count in counted.items() if name in tagged and count > held[name]}
+    rest = sum(count for name, count in counted.items() if name not in tagged)
+    if not short and rest <= held[""]:
+        return None
+    name, count, capacity = next(
+        ((one, count, held[one]) for one, count in sorted(short.items())), ("", rest, held[""])
+    )
+    what = f"pool {name} counts {count} nodes" if name else f"pools count {rest} nodes"
+    detail = f"{what}, and the capacity of their scale sets is {capacity}{AGAIN}"
+    return _problem(detail, f"the pool {name}" if name else "the pools")
+
+
+def of_machines(group: str, pools: Iterable[AgentPool], sets: Iterable[ScaleSet], seen: int) -> Problem | None:
+    """Why machines of their own may be missing: `seen` of them have an interface that is listed.
+
+    `sets` are flexible scale sets. A pool or a scale set that does not tell how many machines it has is a problem.
+    """
+    counts = [(f"pool {one.name}", one.machine_count) for one in pools if _is_made_of_machines(one)]
+    counts += [(f"the flexible scale set {one.name}", _capacity(one)) for one in sets]
+    untold = sorted(name for name, count in counts if count is None)
+    if untold:
+        return _problem(f"{group}: the answer does not tell how many machines {untold[0]} has")
+    told = [(name, count) for name, count in counts if count]
+    if sum(count for _, count in told) <= seen:
+        return None
+    words = ", ".join(f"{name} has {count} machines" for name, count in told)
+    return _problem(f"{group}: {words}, and interfaces of {seen} machines are listed")
+
+
+def _is_made_of_machines(pool: AgentPool) -> bool:
+    return (pool.type or "").lower() == "virtualmachines"
+
+
+def _capacity(scale_set: ScaleSet) -> int | None:
+    """Its capacity; None where the answer has none, or none that can be read."""
+    try:
+        return scale_set.sku.capacity if scale_set.sku is not None else None
+    except FactDamaged:
+        return None
+
+
+def _problem(detail: str, whose: str = "") -> Problem:
+    """`whose` machines are counted: the same remedy for all that rests on them makes them one cause in reports."""
+    remedy = f"Audit again when Azure lists every machine of {whose}: one that no list shows may have a way out."
+    return Problem(Trouble.UNREADABLE, detail, remedy=remedy if whose else "")

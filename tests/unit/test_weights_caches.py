@@ -35,6 +35,7 @@ STAGED = {
 }
 LEFT = (
     f"{COMPILED}/inductor_cache/locks/cab.lock",
+    f"{COMPILED}/cache_key_factors.json",
     "vllm/modelinfos/llama.json",
     "deep_gemm/tmp/x/kernel.cu",
     "flashinfer/0.7.2/90/cached_ops/x/x.so",

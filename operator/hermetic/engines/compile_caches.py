@@ -35,6 +35,8 @@ FOLDERS: Mapping[Member, tuple[str, ...]] = MappingProxyType(
     }
 )
 """Folders below `$HOME/.cache` of the engine that may be staged."""
+NOT_STAGED = frozenset({"cache_key_factors.json"})
+"""Files in them that may not: vLLM's list of its environment for people to read, in 0.24 to 0.28 with the API key."""
 LINKED, COPIED = "linked", "copied"
 """The two parts of a staged cache."""
 

@@ -16,7 +16,7 @@ from types import TracebackType
 
 from hermetic.api.engine_caches import EngineCaches
 from hermetic.api.staged_folders import CACHES
-from hermetic.engines.compile_caches import COPIED, FOLDERS, part_of
+from hermetic.engines.compile_caches import COPIED, FOLDERS, NOT_STAGED, part_of
 from hermetic.errors import InputError
 from hermetic.weights.entries import key_of
 from hermetic.weights.tree import EntryKind, Item, Tree
@@ -93,7 +93,8 @@ class WithCaches(Tree):
         for item in self._caches.walk():
             *folders, name = item.path.split("/")
             usable = any(item.path.startswith(f"{folder}/") for folder in FOLDERS[self.key.engine])
-            if usable and not name.endswith(_TEMPORARY) and not _TEMPORARY_FOLDERS & set(folders):
+            left = name in NOT_STAGED or name.endswith(_TEMPORARY) or _TEMPORARY_FOLDERS & set(folders)
+            if usable and not left:
                 yield f"{self._place}{part_of(name)}/{item.path}", item.path
 
 

@@ -28,6 +28,8 @@ STAGED = {
     f"{COMPILED}/inductor_cache/ab/cab.py": "linked",
     f"{COMPILED}/vllm_compile_cache.py": "copied",
     "vllm/torch_compile_cache/torch_aot_compile/3f/rank_0_0/model": "linked",
+    "vllm/modelinfos/vllm-model_executor-models-llama.json": "linked",
+    "vllm/flashinfer_autotune_cache/0.7.0/90a/3f/autotune_configs.json": "linked",
     "triton/ABCDEF/__grp__kernel.json": "linked",
     "triton/ABCDEF/kernel.cubin": "linked",
     "triton/ABCDEF/__triton_launcher.so": "copied",
@@ -36,7 +38,7 @@ STAGED = {
 LEFT = (
     f"{COMPILED}/inductor_cache/locks/cab.lock",
     f"{COMPILED}/cache_key_factors.json",
-    "vllm/modelinfos/llama.json",
+    "vllm/gpu_p2p_access_cache_for_0,1.json",
     "deep_gemm/tmp/x/kernel.cu",
     "flashinfer/0.7.2/90/cached_ops/x/x.so",
     "cuda/0/index",

@@ -4,10 +4,13 @@ The twin that makes them is a pod of the same spec. Files go back to the path wh
 keeps absolute paths. Every engine checks its own, longer key for each entry; the key here keeps caches away that would
 only be searched in vain.
 
-What can be used through links was read in the source of vLLM 0.24 and 0.33, SGLang 0.5.23, Triton (runtime/cache.py)
-and DeepGEMM (csrc/jit/compiler.hpp): they replace files and folders as a whole. FlashInfer's is left out: it calls
-ninja, which writes its log in place and compares times of files that a copy does not keep. vLLM's images contain the
-compiled kernels of FlashInfer. Nothing public describes the caches of a NIM.
+What can be used through links was read in the source of vLLM 0.24 and 0.33, SGLang 0.5.23, Triton (runtime/cache.py),
+DeepGEMM (csrc/jit/compiler.hpp) and FlashInfer 0.7.0 (autotuner): they replace files and folders as a whole.
+
+FlashInfer's kernels are left out (jit/core.py): it calls ninja, which writes its log in place and compares times of
+files that a copy does not keep. It loads kernels without ninja from its packages alone, which vLLM's images contain.
+What vLLM finds out about the machine (`gpu_p2p_access_cache_for_*.json`) is left out: another machine may differ.
+Nothing public describes the caches of a NIM.
 """
 
 from __future__ import annotations
@@ -28,7 +31,13 @@ from hermetic.sizing.serving import Serving
 
 FOLDERS: Mapping[Member, tuple[str, ...]] = MappingProxyType(
     {
-        "vllm": ("vllm/torch_compile_cache", "triton", "deep_gemm"),
+        "vllm": (
+            "vllm/torch_compile_cache",
+            "vllm/modelinfos",
+            "vllm/flashinfer_autotune_cache",
+            "triton",
+            "deep_gemm",
+        ),
         # SGLang below 0.5.23 has DeepGEMM's beside its own folder.
         "sglang": ("triton", "deep_gemm", "sglang/deep_gemm"),
         "nim": (),

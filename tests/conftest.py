@@ -30,12 +30,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from testbed.api import Api
 from testbed.console import say
 from testbed.controlplane import ControlPlane, Settings
-from testbed.errors import ApiError, BedError, CannotRunError
+from testbed.errors import BedError, CannotRunError
 from testbed.fault_proxy import SEED_VARIABLE
 from testbed.kubectl import Kubectl
-from testbed.processes import wait_until
 from testbed.programs import CONTROL_PLANE_FAMILIES, NODE_FAMILIES, programs
-from tests import figures, sampling
+from tests import figures, namespaces, sampling
 
 PROGRAMS_FOR = {
     "cluster": CONTROL_PLANE_FAMILIES,
@@ -66,6 +65,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # a shell starts what runs in the background deaf to it, and the programs of the tests would inherit that
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # where the environment forbids to keep it, hundreds of processes would compile the product, each for itself
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     config.stash[_logs] = {}
     if seed := config.getoption("--replay"):
         os.environ[SEED_VARIABLE] = seed
@@ -204,35 +206,22 @@ def api(cluster: Path) -> Api:
 
 @pytest.fixture
 def make_namespace(request: pytest.FixtureRequest, api: Api) -> Iterator[Callable[[str], str]]:
-    """Makes namespaces named after the test, with an optional suffix (a fate, for one), and deletes them all after."""
+    """Makes namespaces named after the test, with an optional suffix (a fate, for one), and empties them all after."""
     slug = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower()).strip("-")[:24].rstrip("-")
     made: list[str] = []
 
     def make(suffix: str = "") -> str:
         name = f"t-{slug}-{secrets.token_hex(3)}{suffix}"
-        api.create("/api/v1/namespaces", {"metadata": {"name": name, "labels": {"hermetic.test/namespace": "true"}}})
+        namespaces.make_namespace(api, name)
         made.append(name)
-        # pods are refused until the controller-manager has made it
-        wait_until("service account", lambda: _has_account(api, name), ())
         return name
 
     yield make
     for name in made:
-        # deletion goes on by itself; waiting for it would cost every test a second
-        api.delete(f"/api/v1/namespaces/{name}")
+        namespaces.empty_namespace(api, name)
 
 
 @pytest.fixture
 def namespace(make_namespace: Callable[[], str]) -> str:
     """A fresh namespace with its default service account."""
     return make_namespace()
-
-
-def _has_account(api: Api, namespace: str) -> bool:
-    try:
-        api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
-    except ApiError as error:
-        if error.status != 404:
-            raise
-        return False
-    return True

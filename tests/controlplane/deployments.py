@@ -16,6 +16,7 @@ from testbed.errors import ApiError
 from testbed.fleet import Pool, add_nodes, remove_nodes
 from testbed.installation import CONFIGURATION, OperatorProcess, operator_kubeconfig, wait_for
 from testbed.kubectl import Kubectl
+from tests.namespaces import empty_namespace, make_namespace
 from tests.renderings import SHARES
 from tests.scenarios import VLLM_IMAGE, Manifest, changed
 
@@ -98,12 +99,9 @@ class Deployments:
 def module_namespace(api: Api, name: str, **labels: str) -> Iterator[str]:
     """A namespace for all tests of a module; the fixture `namespace` is for one test."""
     full = f"t-{name}-{secrets.token_hex(3)}"
-    metadata = {"name": full, "labels": {"hermetic.test/namespace": "true", **labels}}
-    api.create("/api/v1/namespaces", {"metadata": metadata})
-    account = f"/api/v1/namespaces/{full}/serviceaccounts/default"
-    wait_for("service account", lambda: api.get(account))
+    make_namespace(api, full, **labels)
     yield full
-    api.delete(f"/api/v1/namespaces/{full}")
+    empty_namespace(api, full)
 
 
 def fated(manifest: Manifest, fate: str) -> Manifest:

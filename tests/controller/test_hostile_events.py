@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from typing import Any
 
 from hermetic.api.configuration import Configuration
 from hermetic.kube.pod_warnings import REMEMBERED_WARNINGS
 from hermetic.kube.store import Store
+from tests.traced_memory import traced_memory
 
 EVENTS = 10_000
 # The pod of the operator has 512 MiB; this is what the Events may take of it, other objects aside.
@@ -35,13 +35,10 @@ def an_event(number: int) -> dict[str, Any]:
 
 def test_ten_thousand_events_of_a_megabyte_take_a_bounded_number_of_bytes() -> None:
     store = Store(Configuration())
-    tracemalloc.start()
-    try:
+    with traced_memory() as taken:
         for number in range(EVENTS):
             store.put(an_event(number))
-        kept, highest = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+        kept, highest = taken()
     assert EVENTS > REMEMBERED_WARNINGS
     assert kept < ROOM, f"{kept / 2**20:.1f} MiB are kept"
     assert highest < ROOM + 8 * 2**20, f"{highest / 2**20:.1f} MiB at the highest"
@@ -51,10 +48,7 @@ def test_an_event_about_something_of_an_endless_name_is_not_kept() -> None:
     store = Store(Configuration())
     event = an_event(1)
     event["involvedObject"] |= {"name": "p" * 2**20}
-    tracemalloc.start()
-    try:
+    with traced_memory() as taken:
         assert store.put(event) == frozenset()
-        kept, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+        kept, _ = taken()
     assert kept < 2**16

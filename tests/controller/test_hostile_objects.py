@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +22,7 @@ from tests.fakes.cluster_in_memory import ClusterInMemory
 from tests.fakes.virtual_loop import virtually
 from tests.renderings import OWNER_UID, RENDERINGS
 from tests.scenarios import BAKED_IMAGE
+from tests.traced_memory import traced_memory
 from tests.worlds import spec_of
 
 Manifest = dict[str, Any]
@@ -113,13 +113,10 @@ def test_all_children_of_unknown_owners_together_are_bounded() -> None:
 def kept_of(shape: str, count: int) -> int:
     store = Store(Configuration())
     kinds = list(KINDS)
-    tracemalloc.start()
-    try:
+    with traced_memory() as taken:
         for number in range(count):
             store.put(a_hostile_object(kinds[number % len(kinds)], shape, number))
-        return tracemalloc.get_traced_memory()[0]
-    finally:
-        tracemalloc.stop()
+        return taken()[0]
 
 
 def test_children_of_an_owner_that_comes_later_are_kept_whole() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +15,7 @@ from hermetic.kube.store import Store
 from tests.controller.running import NAMESPACE, RESYNC_SECONDS, a_model, condition, ready, rest, running
 from tests.fakes.cluster_in_memory import ClusterInMemory
 from tests.fakes.virtual_loop import virtually
+from tests.traced_memory import traced_memory
 
 Manifest = dict[str, Any]
 PODS = 10_000
@@ -93,13 +93,10 @@ SHAPES: dict[str, Callable[[int], Manifest]] = {
 def test_ten_thousand_pods_take_a_bounded_number_of_bytes(shape: str) -> None:
     store = Store(Configuration())
     store.put({**a_model(), "metadata": {**a_model()["metadata"], "uid": "uid-m", "resourceVersion": "2"}})
-    tracemalloc.start()
-    try:
+    with traced_memory() as taken:
         for number in range(PODS):
             store.put(SHAPES[shape](number))
-        kept, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+        kept, _ = taken()
     assert kept < OF_ALL, f"{kept / MEBIBYTE:.1f} MiB are kept"
     world = store.snapshot((NAMESPACE, "llama"))
     assert world is not None
@@ -202,7 +199,8 @@ def test_rendered_pods_of_every_namespace_share_the_room_fairly(seed: int, monke
     assert len(world.pods) == 20
     rest = [store.snapshot(("evil", f"m{at}")) for at in range(10)]
     assert any(one is not None and one.pods_truncated for one in rest)
-    assert store._pod_bounds._own._all <= MEBIBYTE
+    kept = (pod for one in (world, *rest) if one is not None for pod in one.pods)
+    assert sum(len(json.dumps(pod)) for pod in kept) <= MEBIBYTE
 
 
 def an_own_pod(namespace: str, number: int, version: str) -> Manifest:
@@ -230,16 +228,19 @@ def test_many_crowded_models_of_one_namespace_crowd_none_of_another() -> None:
 
 def test_a_pod_that_no_longer_fits_is_forgotten_with_what_was_kept_of_it() -> None:
     store = Store(Configuration())
-    for number in range(200):
-        store.put(SHAPES["the label of one model"](number))
-    for number in range(200):
-        gone = SHAPES["the label of one model"](number)
-        gone["metadata"]["resourceVersion"] = "90000"
-        store.drop(gone)
-    bounds = store._pod_bounds
-    assert not bounds._kept
-    for budget in (bounds._own, bounds._strangers):
-        assert (budget._all, budget._taken, budget._in, budget._sizes) == (0, {}, {}, {})
+    with traced_memory() as taken:
+        for turn in range(2):
+            of_each = [SHAPES["the label of another model each"](number) for number in range(200)]
+            for pod in of_each:
+                pod["metadata"]["resourceVersion"] = str(2 * turn + 10)
+                store.put(pod)
+            most, _ = taken()
+            for pod in of_each:
+                pod["metadata"]["resourceVersion"] = str(2 * turn + 11)
+                store.drop(pod)
+            del of_each, pod
+        kept, _ = taken()
+    assert kept < most / 20, f"{kept} bytes are kept of {most}"
 
 
 def test_evicted_pods_by_the_thousand_crowd_nothing() -> None:

@@ -88,8 +88,8 @@ class ClusterInMemory:
             for (name, home, _), manifest in sorted(self.objects.items())
             if name == kind.kind
             and namespace in (None, home)
-            and _selected(manifest, label_selector)
-            and _named(manifest, field_selector)
+            and matches_labels(manifest, label_selector)
+            and matches_fields(manifest, field_selector)
         ]
         yield found, str(next(self._versions))
 
@@ -112,7 +112,7 @@ class ClusterInMemory:
         if where not in self.objects:
             raise NotFound("not found", status=404, reason="NotFound")
         self._demand(where, patch["metadata"])
-        merged = _merge_patched(self.objects[where], patch)
+        merged = merge_patched(self.objects[where], patch)
         self.admit(merged)
         return await self._after("patch", where, merged)
 
@@ -280,13 +280,13 @@ def coordinates(manifest: Manifest) -> Coordinates:
     return (manifest["kind"], "" if is_clusters else metadata.get("namespace", ""), metadata["name"])
 
 
-def _selected(manifest: Manifest, selector: str) -> bool:
+def matches_labels(manifest: Manifest, selector: str) -> bool:
     labels = manifest["metadata"].get("labels") or {}
     terms = (term.partition("=") for term in selector.split(",") if term)
     return all((labels.get(key.rstrip("!")) == value) is not key.endswith("!") for key, _, value in terms)
 
 
-def _named(manifest: Manifest, selector: str) -> bool:
+def matches_fields(manifest: Manifest, selector: str) -> bool:
     """Whether every `path=value` and `path!=value` holds; what is not set is ""."""
     for term in filter(None, selector.split(",")):
         path, _, value = term.partition("=")
@@ -303,7 +303,7 @@ def _as_selected(
 ) -> tuple[str, Manifest] | None:
     """The event that a watch with these selectors brings; `held` is what is selected so far, by coordinates."""
     before = held.pop(coordinates(manifest), None)
-    matches = _selected(manifest, labels) and _named(manifest, fields)
+    matches = matches_labels(manifest, labels) and matches_fields(manifest, fields)
     if matches and what != "DELETED":
         held[coordinates(manifest)] = manifest
         return "MODIFIED" if before else "ADDED", copy.deepcopy(manifest)
@@ -333,13 +333,13 @@ def _merged(live: Any, ours: Any) -> Any:
     return copy.deepcopy(ours)
 
 
-def _merge_patched(live: Any, patch: Any) -> Any:
+def merge_patched(live: Any, patch: Any) -> Any:
     """RFC 7386: null removes a key, a list is replaced."""
     if not isinstance(patch, dict):
         return copy.deepcopy(patch)
     known = live if isinstance(live, dict) else {}
     result = {key: value for key, value in known.items() if key not in patch}
-    return result | {key: _merge_patched(known.get(key), value) for key, value in patch.items() if value is not None}
+    return result | {key: merge_patched(known.get(key), value) for key, value in patch.items() if value is not None}
 
 
 def _without(live: Any, dropped: Any) -> Any:

@@ -131,7 +131,7 @@ def open_network(start_beyond, ask):
     start_beyond()
     known = [["public", "tcp", far_address(family, 1), LISTENS] for family in (4, 6)]
     # neighbours learn of one another at the first packet, and 300 at once are more than wait for that
-    wait_until("open network", lambda: {one.reading for one in ask(targets=known).said.replies} == {Reading.OPEN}, ())
+    wait_until("open network", lambda: {one.reading for one in ask(targets=known).report.replies} == {Reading.OPEN}, ())
 
 
 @pytest.mark.parametrize("family", [4, 6], ids=["IPv4", "IPv6"])
@@ -146,7 +146,7 @@ def test_every_row_is_read_as_what_it_is(rooms, ask, name, family):
     expected = {LISTENS: row.listens, CLOSED: row.closed, NAMES: row.udp}
     wrong = Counter(
         f"{one.target.port} read as {one.reading}: {one.raw.partition('/')[0]}"
-        for one in run.said.replies
+        for one in run.report.replies
         if one.reading is not expected[one.target.port]
     )
     assert not wrong
@@ -166,7 +166,7 @@ def calls(address: str) -> list[list[object]]:
 
 
 def by_address(run: ProbeRun) -> list[Situation]:
-    replies = run.said.replies
+    replies = run.report.replies
     return [situation(replies[start : start + 3]) for start in range(0, len(replies), 3)]
 
 
@@ -175,10 +175,10 @@ def test_a_room_without_ipv6_has_no_way_to_it_and_says_so():
     with bare_room() as room:
         run = ask_in(room, targets=[*calls("2001:db8:ff::1"), *calls("198.51.100.1")])
 
-    readings = [one.reading for one in run.said.replies]
+    readings = [one.reading for one in run.report.replies]
     assert readings == [Reading.NO_FAMILY] * 3 + [Reading.NO_ROUTE] * 3
-    assert run.said.v6_defaults == run.said.v6_addresses == ()
-    assert not run.said.control_answered
+    assert run.report.v6_defaults == run.report.v6_addresses == ()
+    assert not run.report.control_answered
 
 
 def test_without_forwarding_errors_silence_is_silence_and_nothing_else(rooms, ask):
@@ -187,5 +187,5 @@ def test_without_forwarding_errors_silence_is_silence_and_nothing_else(rooms, as
         stack.enter_context(rooms.router.rules("forward", f"{OUTWARDS} limit rate 1/second reject", f"{OUTWARDS} drop"))
         run = ask(targets=[call for number in range(1, 11) for call in calls(far_address(4, number))])
 
-    assert {one.reading for one in run.said.replies} == {Reading.REJECTED, Reading.DROPPED}
+    assert {one.reading for one in run.report.replies} == {Reading.REJECTED, Reading.DROPPED}
     assert set(by_address(run)) == {Situation.REJECTED, Situation.DROPPED}

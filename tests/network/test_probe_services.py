@@ -203,14 +203,14 @@ def test_what_a_resolver_does_with_a_question_is_read_from_its_answer(ask, start
 
     run = ask(resolvers=[AZURE_DNS], limit=2.0)
 
-    assert [one.reading for one in run.said.dns if one.server == AZURE_DNS] == [random, known]
+    assert [one.reading for one in run.report.dns if one.server == AZURE_DNS] == [random, known]
 
 
 def test_a_listener_that_does_not_speak_tls_is_open_and_no_more(ask, start_beyond):
     start_beyond()
     run = ask(targets=[["public", "tls", "198.51.100.1", port] for port in (443, 80, 3128)], limit=1.0)
 
-    assert [one.reading for one in run.said.replies] == [Reading.TLS_ANSWERED, Reading.OPEN, Reading.OPEN]
+    assert [one.reading for one in run.report.replies] == [Reading.TLS_ANSWERED, Reading.OPEN, Reading.OPEN]
 
 
 def test_the_usual_udp_ports_are_asked_what_makes_them_answer(ask, start_beyond):
@@ -222,7 +222,7 @@ def test_the_usual_udp_ports_are_asked_what_makes_them_answer(ask, start_beyond)
         limit=2.0,
     )
 
-    assert [one.reading for one in run.said.replies] == [Reading.ANSWERED] * 4
+    assert [one.reading for one in run.report.replies] == [Reading.ANSWERED] * 4
 
 
 @pytest.mark.usefixtures("sealed_network")
@@ -250,6 +250,6 @@ def test_the_machines_resolvers_and_routes_are_read_from_its_files(rooms, ask):
     run = ask()
     set_resolver(rooms, CLUSTER_DNS)
 
-    assert run.said.nameservers == ("10.0.0.4", "10.0.0.5")
-    assert run.said.v6_defaults == ("2001:db8:1::1 up0",)
-    assert run.said.v6_addresses == ("2001:db8:1::2",)
+    assert run.report.nameservers == ("10.0.0.4", "10.0.0.5")
+    assert run.report.v6_defaults == ("2001:db8:1::1 up0",)
+    assert run.report.v6_addresses == ("2001:db8:1::2",)

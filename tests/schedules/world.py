@@ -15,7 +15,7 @@ from typing import Any
 
 from hermetic.errors import Conflict, Forbidden, Rejected, ServerTrouble, Throttled, Unreachable
 from hermetic.kinds import Kind
-from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest, _named, _selected
+from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest, matches_fields, matches_labels
 
 QUOTA = 'serviceaccounts "llama" is forbidden: exceeded quota: small, requested: count/serviceaccounts=1'
 POLICY = "admission webhook denied the request: not today"
@@ -96,7 +96,10 @@ class World(ClusterInMemory):
         return [
             copy.deepcopy(one)
             for (name, home, _), one in sorted(self.objects.items())
-            if name == kind.kind and namespace in (None, home) and _selected(one, labels) and _named(one, fields)
+            if name == kind.kind
+            and namespace in (None, home)
+            and matches_labels(one, labels)
+            and matches_fields(one, fields)
         ]
 
     async def watch(self, kind: Kind, *, since: str, **how: Any) -> AsyncIterator[tuple[str, Manifest]]:

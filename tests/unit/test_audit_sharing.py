@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import tracemalloc
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from hermetic.audit.estate.observation import Listing
 from hermetic.audit.estate.questions import Answer, Body, PackedBody, Question
 from hermetic.audit.findings import Evidence
 from hermetic.errors import FactDamaged
+from tests.traced_memory import traced_memory
 
 SUBSCRIPTION = "/subscriptions/3c1f6a52-8e0b-4d7a-9b64-2f5c7d10e8a1"
 NETWORK = f"{SUBSCRIPTION}/resourceGroups/rg-inference-network/providers/Microsoft.Network"
@@ -44,15 +44,11 @@ def _listing(rows: list[dict[str, Any]], body: type[Body]) -> Listing[NetworkInt
 def test_an_interface_of_a_long_list_takes_little_memory() -> None:
     rows = [_row(number) for number in range(MANY)]
     _listing(rows[:1], PackedBody)  # what the first model costs, later ones do not
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
+    with traced_memory() as memory:
         asked = Question("azure", "list", NetworkInterface.TYPE, SUBSCRIPTION, NetworkInterface.API_VERSION)
         answer = Answer(tuple(PackedBody(json.loads(json.dumps(row)), SEEN) for row in rows), SEEN)
         found = Estate("/cluster", ("azure",), {asked: answer}).every(NetworkInterface, SUBSCRIPTION)
-        taken = tracemalloc.get_traced_memory()[0] - before
-    finally:
-        tracemalloc.stop()
+        taken, _ = memory()
     assert len(found) == MANY
     assert taken / MANY <= MOST_BYTES
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
 
 import pytest
 import yaml
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from hermetic.api.kubernetes_yaml import Document, NotReadable, YamlPosition, dump, read_documents
 from tests.kubernetes_scalars import SCALARS
+from tests.traced_memory import traced_memory
 
 
 def read(text: str) -> Document:
@@ -121,12 +121,9 @@ NESTED = "".join(f"{' ' * at}{'k' * 900}:\n" for at in range(90))
     ids=["a key above a list", "a key above an object", "a key inside", "keys above keys"],
 )
 def test_what_is_kept_of_places_is_bounded_by_the_text(text: str) -> None:
-    tracemalloc.start()
-    try:
+    with traced_memory() as taken:
         document = read(text)
-        _, highest = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+        _, highest = taken()
     assert highest < 64 * 2**20, f"{highest / 2**20:.0f} MiB"
     assert document.place("no.such.field") == YamlPosition(1, 1)
 

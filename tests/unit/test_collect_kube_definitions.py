@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
@@ -18,6 +17,7 @@ from hermetic.kinds import Kind
 from hermetic.kube.client import SMALL_PAGES
 from tests.fakes.served_cluster import Manifest, Served
 from tests.kubernetes_estates import manifest
+from tests.traced_memory import traced_memory
 
 LOOK = ListRequest(CustomResourceDefinition, "")
 PAGES = 3
@@ -80,13 +80,9 @@ def test_of_a_definition_nothing_is_kept_but_its_name_and_conversion_webhook() -
 @pytest.mark.parametrize("converts", [True, False])
 async def test_definitions_take_little_memory(read: Any, converts: bool) -> None:
     api = Large(converts=converts)
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
+    with traced_memory() as taken:
         found = await read(api, LOOK)
-        kept, peak = (bytes_ - before for bytes_ in tracemalloc.get_traced_memory())
-    finally:
-        tracemalloc.stop()
+        kept, peak = taken()
     assert found.error is None
     assert len(found.items) == (PAGES * A_PAGE if converts else 0)
     assert kept <= MOST_KEPT * len(found.items) + FOR_ALL

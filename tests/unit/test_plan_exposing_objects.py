@@ -13,6 +13,7 @@ from hermetic.objects.names import Owner
 from hermetic.plan.exposing_objects import MOST_ADDRESSES
 from hermetic.plan.snapshot import WayIn
 from tests.scenarios import Manifest
+from tests.traced_memory import traced_memory
 from tests.worlds import POLICY
 
 OWNER = Owner("team-a", "llama", "uid-of-llama")
@@ -414,16 +415,15 @@ def hostile(number: int, addresses: int = MOST_ADDRESSES, service: str = "", **l
     return one
 
 
-def size_of(ways: ExposureIndex) -> int:
-    return sum(known[2].size for of in ways._known.values() for known in of.values())
-
-
 def test_slices_of_very_many_addresses_take_a_bounded_room_and_are_named() -> None:
     ways = ExposureIndex(POLICY)
     ways.put_pod(a_pod(), OWNER.key)
-    seen = [ways.put(hostile(number)) for number in range(20)]
+    seen = [ways.put(hostile(number)) for number in range(18)]
+    more = [hostile(number) for number in (18, 19)]
+    with traced_memory() as taken:
+        seen += [ways.put(one) for one in more]
+        assert taken()[0] <= 8 * SMALL
     assert (seen[0], seen[-1]) == (frozenset(), {OWNER.key})
-    assert size_of(ways) <= ROOM
     words = {way.name: way.why for way in ways.into(OWNER)}
     assert words["hostile-19"] == "belongs to no Service, names more addresses than are looked at"
     assert "hostile-0" not in words
@@ -432,15 +432,16 @@ def test_slices_of_very_many_addresses_take_a_bounded_room_and_are_named() -> No
         gone["metadata"]["resourceVersion"] = "10"
         ways.drop(gone)
     assert not ways.into(OWNER)
-    assert not ways._taken
-    assert not ways._over_limit
+    assert not ways.put(hostile(20)), "there is room again"
 
 
 def test_a_slice_of_more_addresses_than_a_controller_writes_is_not_read() -> None:
     ways = ExposureIndex(POLICY)
     ways.put_pod(a_pod(), OWNER.key)
-    assert ways.put(hostile(1, 100_000)) == {OWNER.key}
-    assert size_of(ways) <= SMALL
+    one = hostile(1, 100_000)
+    with traced_memory() as taken:
+        assert ways.put(one) == {OWNER.key}
+        assert taken()[0] <= 32 * SMALL
     assert [way.name for way in ways.into(OWNER)] == ["hostile-1"]
 
 
@@ -457,22 +458,27 @@ def test_what_the_controller_of_slices_keeps_names_no_manager_however_large() ->
     ways = ExposureIndex(POLICY)
     ways.put_pod(a_pod(), OWNER.key)
     kept = {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}
-    for number in range(20):
+    for number in range(18):
         assert not ways.put(hostile(number, service="chat", **kept))
-    assert size_of(ways) <= ROOM + 20 * SMALL
+    more = [hostile(number, service="chat", **kept) for number in (18, 19)]
+    with traced_memory() as taken:
+        assert not any(ways.put(one) for one in more)
+        assert taken()[0] <= 8 * SMALL
     assert not ways.into(OWNER)
 
 
 def test_services_ingresses_and_routes_of_a_megabyte_take_a_bounded_room_and_are_named() -> None:
     ways = ExposureIndex(POLICY)
     ways.put_pod(a_pod(), OWNER.key)
-    for number in range(10):
-        one = a_route()
+    each = [a_route() for _ in range(10)]
+    for number, one in enumerate(each):
         backends = [{"name": f"{number}-{of}-{'x' * 200}"} for of in range(5_000)]
         one["spec"]["rules"] = [{"backendRefs": [*backends, {"name": "llama"}]}]
         one["metadata"]["name"] = f"hostile-{number}"
-        ways.put(one)
-    assert size_of(ways) <= ROOM + 10 * SMALL
+    with traced_memory() as taken:
+        for one in each:
+            ways.put(one)
+        assert taken()[0] <= 2 * ROOM
     assert "hostile-9" in {way.name for way in ways.into(OWNER)}
 
 

@@ -11,7 +11,7 @@ import pytest
 from hermetic.plan.drift import has_drifted
 from hermetic.plan.field_owners import LARGEST_BOOK, MOST_MANAGERS, FieldStep, kept, spelled, writers
 from hermetic.plan.foreign_fields import foreign, lasting, whole
-from tests.fakes.cluster_in_memory import _merge_patched
+from tests.fakes.cluster_in_memory import merge_patched
 from tests.renderings import RENDERINGS
 from tests.worlds import living, rendered
 
@@ -70,7 +70,7 @@ def test_what_is_added_anywhere_to_any_object_is_seen_and_taken_out(name: str) -
             live = living(desired)
             edit(at(live, path))
             assert foreign(desired, live) or has_drifted(desired, live), (kind, what, path)
-            assert _content(_merge_patched(live, whole(desired, live))) == _content(desired), (kind, what, path)
+            assert _content(merge_patched(live, whole(desired, live))) == _content(desired), (kind, what, path)
 
 
 FOREIGN_FIELDS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -88,16 +88,16 @@ FOREIGN_FIELDS: dict[str, tuple[str, dict[str, Any]]] = {
 def test_fields_that_kubernetes_knows_of_other_kinds_are_foreign_too(what: str) -> None:
     kind, added = FOREIGN_FIELDS[what]
     desired = EVERYTHING[kind]
-    live = _merge_patched(living(desired), added)
+    live = merge_patched(living(desired), added)
     assert foreign(desired, live)
-    assert _content(_merge_patched(live, whole(desired, live))) == _content(desired)
+    assert _content(merge_patched(live, whole(desired, live))) == _content(desired)
 
 
 def test_what_the_binder_writes_into_a_volume_is_not_foreign() -> None:
     desired = EVERYTHING["PersistentVolume"]
-    live = _merge_patched(living(desired), {"spec": {"claimRef": {"uid": "u", "resourceVersion": "7"}}})
+    live = merge_patched(living(desired), {"spec": {"claimRef": {"uid": "u", "resourceVersion": "7"}}})
     assert foreign(desired, live) == ()
-    assert _merge_patched(live, whole(desired, live))["spec"]["claimRef"] == live["spec"]["claimRef"]
+    assert merge_patched(live, whole(desired, live))["spec"]["claimRef"] == live["spec"]["claimRef"]
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ def test_what_the_binder_writes_into_a_volume_is_not_foreign() -> None:
 )
 def test_what_the_api_server_does_not_let_go_is_reported_and_left(kind: str, field: str, value: Any) -> None:
     desired = EVERYTHING[kind]
-    live = _merge_patched(living(desired), {"spec": {field: value}})
+    live = merge_patched(living(desired), {"spec": {field: value}})
     assert foreign(desired, live) == ()
     assert [spelled(steps) for steps in lasting(live)] == [f"spec.{field}"]
-    assert _merge_patched(live, whole(desired, live)) == live
+    assert merge_patched(live, whole(desired, live)) == live
 
 
 STEERING = [
@@ -135,7 +135,7 @@ def test_an_annotation_that_steers_a_service_is_taken_out_and_others_are_not(nam
     assert foreign(desired, live) == ()
     live["metadata"]["annotations"] = {**kept, name: "x"}
     assert [spelled(steps) for steps in foreign(desired, live)] == [f"metadata.annotations.{name}"]
-    assert _merge_patched(live, whole(desired, live))["metadata"]["annotations"] == kept
+    assert merge_patched(live, whole(desired, live))["metadata"]["annotations"] == kept
 
 
 EDITS: dict[str, tuple[Callable[[Any], object], str]] = {
@@ -187,7 +187,7 @@ def test_the_patch_is_of_the_object_that_was_looked_at_and_leaves_metadata_of_ot
     live["metadata"]["labels"]["team"] = "chat"
     live["spec"]["paused"] = True
     patch = whole(desired, live)
-    after = _merge_patched(copy.deepcopy(live), patch)
+    after = merge_patched(copy.deepcopy(live), patch)
     assert after["metadata"] == live["metadata"]
     assert "paused" not in after["spec"]
     assert patch["metadata"]["uid"] == live["metadata"]["uid"]
@@ -202,7 +202,7 @@ def test_the_owner_comes_back_beside_the_others_and_only_onto_what_was_seen() ->
     for changed in ([another], [another, {**ours, "controller": False}]):
         live["metadata"]["ownerReferences"] = changed
         patch = whole(desired, live)
-        assert _merge_patched(live, patch)["metadata"]["ownerReferences"] == [another, ours]
+        assert merge_patched(live, patch)["metadata"]["ownerReferences"] == [another, ours]
         assert patch["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]
 
 

@@ -175,7 +175,7 @@ def test_a_round_with_both_answers_is_whole():
         ("gpu", "nodes", "gpu-0", True),
     ]
     assert {one.problem for one in runs} == {None}
-    assert all(one.said.control_answered and one.evidence[0].sha256 for one in runs)
+    assert all(one.report.control_answered and one.evidence[0].sha256 for one in runs)
 
 
 def test_a_pod_that_still_runs_is_awaited():

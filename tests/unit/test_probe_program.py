@@ -11,11 +11,11 @@ from importlib import resources
 
 import pytest
 
-from hermetic.audit.estate.probe.runs import _object
+from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.collect.probe.embedded_program import LOADER, MODULES, PACKAGE, command
 from hermetic.collect.probe.program import asking, dns, machine, metadata, racing
 from hermetic.collect.probe.targets import MOST_CALLS, Targets
-from tests.probe_runs import sealed
+from tests.probe_runs import run, sealed
 
 SOURCES = {name: resources.files(PACKAGE).joinpath(f"{name}.py").read_text(encoding="utf-8") for name in MODULES}
 
@@ -131,7 +131,12 @@ def test_the_longest_answer_of_all_fits_packed_and_is_read_again(targets, tmp_pa
     line, message = report_of(longest_answer(targets), tmp_path, monkeypatch)
 
     assert len(message.encode()) <= 4096 < len(line)
-    assert _object(message) == json.loads(line)
+    asked = json.loads(targets.questions("x" * 40, host_network=True)) | {"resolvers": json.loads(line)["servers"]}
+    questions = json.dumps(asked)
+    packed, plain = (ProbeRun.read(run(text, host_network=True, questions=questions)) for text in (message, line))
+    assert packed.problem is None
+    assert packed.report == plain.report
+    assert len(packed.report.replies) == len(asked["targets"])
 
 
 def test_an_answer_that_does_not_fit_says_so_instead(tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ from hermetic.audit.findings import CheckPage, Finding, Parts, Severity, Verdict
 from hermetic.audit.hops import Path
 from hermetic.audit.policy import Policy
 from hermetic.audit.remedies.filling import Fill, merged
-from hermetic.audit.remedies.of_finding import RemedyContext, remedy_told, surroundings_of
+from hermetic.audit.remedies.of_finding import RemedyContext, filled_remedy, surroundings_of
 from hermetic.audit.remedies.steps import steps_of, text_of
 from hermetic.audit.writers import writer_of
 from hermetic.errors import FactDamaged
@@ -139,17 +139,17 @@ def findings_of(check: Check, estate: Estate, policy: Policy) -> Iterator[Findin
 
     Derived findings are not settled yet: `hermetic.audit.derived_findings` does that.
     """
-    said: dict[str, list[Finding]] = {}
+    by_resource: dict[str, list[Finding]] = {}
     writers: dict[str, str] = {}
     around = surroundings_of(estate)
     for judgement in _judgements(check, estate, policy):
         finding, resource = _settled(check.page, judgement, around), judgement.resource.lower()
-        said.setdefault(resource, []).append(finding)
+        by_resource.setdefault(resource, []).append(finding)
         if finding.verdict in SIGNED and (
             writer := writer_of(estate, judgement.resource, judgement.observations, judgement.blames)
         ):
             writers[resource] = writer
-    for resource, findings in said.items():
+    for resource, findings in by_resource.items():
         # By message where equally serious: Azure does not guarantee the order of its lists.
         found = reduce(_both, sorted(findings, key=lambda one: (_seriousness(one), one.message)))
         yield _signed(found, writers.get(resource, ""))
@@ -167,31 +167,33 @@ def _judgements(check: Check, estate: Estate, policy: Policy) -> Iterator[Judgem
         yield cannot_say(damage.resource or estate.cluster, "Unreadable", damage.message, unreadable(damage))
 
 
-def _settled(page: CheckPage, said: Judgement, around: RemedyContext) -> Finding:
-    verdict, reason, message, remedy = said.verdict, said.reason, said.message, ""
-    problem = next((look.problem for look in said.observations if look.problem is not None), None)
-    evidence = evidence_of(said.observations, page.reads)
+def _settled(page: CheckPage, judgement: Judgement, around: RemedyContext) -> Finding:
+    verdict, reason, message, remedy = judgement.verdict, judgement.reason, judgement.message, ""
+    problem = next((look.problem for look in judgement.observations if look.problem is not None), None)
+    evidence = evidence_of(judgement.observations, page.reads)
     if verdict in {Verdict.PASS, Verdict.NOT_APPLICABLE, Verdict.UNKNOWN} and problem is not None:
         verdict, reason, message, remedy = Verdict.UNKNOWN, problem.trouble.value, _in_words(problem), _remedy(problem)
     elif verdict is Verdict.PASS and not evidence:
         verdict, reason, message = Verdict.UNKNOWN, "NoEvidence", f"nothing was seen that shows it: {message}"
     if verdict in {Verdict.FAIL, Verdict.UNKNOWN} and not remedy:
-        in_node_group = "" if said.remedy else page.remedy_in_node_group
-        remedy = remedy_told(said.remedy or page.remedy, in_node_group, said.resource, around, said.fill)
-    severity = said.severity or page.severity
-    parts = said.parts if verdict is Verdict.PASS else None
+        in_node_group = "" if judgement.remedy else page.remedy_in_node_group
+        remedy = filled_remedy(
+            judgement.remedy or page.remedy, in_node_group, judgement.resource, around, judgement.fill
+        )
+    severity = judgement.severity or page.severity
+    parts = judgement.parts if verdict is Verdict.PASS else None
     return Finding(
         page.id,
-        said.resource,
+        judgement.resource,
         verdict,
         severity,
         reason,
         message,
         remedy,
-        said.paths,
+        judgement.paths,
         evidence,
         derived_from=parts,
-        masked=said.masked and verdict is Verdict.FAIL,
+        masked=judgement.masked and verdict is Verdict.FAIL,
     )
 
 

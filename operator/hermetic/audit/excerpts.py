@@ -55,8 +55,8 @@ def excerpt(look: Observation, words: Mapping[str, str]) -> str:
     resource: Any = look.value if isinstance(look, Seen) else look
     if not isinstance(resource, Resource) or resource.SOURCE != "azure" or look.problem is not None:
         return ""
-    told = "; ".join(_fields(resource, words))
-    return told if len(told) <= LONGEST else f"{told[: LONGEST - 1]}…"
+    text = "; ".join(_fields(resource, words))
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def _fields(resource: Part, words: Mapping[str, str]) -> Iterator[str]:

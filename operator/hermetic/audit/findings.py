@@ -245,8 +245,8 @@ def urgency(finding: Finding) -> tuple[bool, bool, int]:
 
 def identity(finding: Finding) -> tuple[str, ...]:
     """A sort key that distinguishes almost all findings. ARM ids compare without regard to case."""
-    told = (finding.severity, finding.reason, finding.message, finding.remedy)
-    return (finding.check, finding.resource.lower(), finding.resource, finding.verdict, *told)
+    shown = (finding.severity, finding.reason, finding.message, finding.remedy)
+    return (finding.check, finding.resource.lower(), finding.resource, finding.verdict, *shown)
 
 
 def _in_order(findings: Iterable[Finding], key: Callable[[Finding], tuple[Any, ...]]) -> list[Finding]:

@@ -46,13 +46,13 @@ def objections(listing: Iterable[K], judge: Objections[K]) -> Iterator[Judgement
 
 
 def settled(
-    estate: Estate, said: Iterable[Judgement], reason: str, fine: str, *observations: Observation
+    estate: Estate, judgements: Iterable[Judgement], reason: str, fine: str, *observations: Observation
 ) -> Iterator[Judgement]:
     """The judgements given; where there are none, a Pass about the cluster that rests on all `observations`.
 
     `fine` is the message of that Pass.
     """
-    found = tuple(said)
+    found = tuple(judgements)
     yield from found
     if not found:
         yield passes(estate.cluster, reason, fine, *observations)

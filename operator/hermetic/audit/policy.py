@@ -203,8 +203,8 @@ class Policy(BaseModel):
 def never_met(policy: Policy) -> Iterator[str]:
     """Text for each entry of a policy that can never match: a typing error must not look like a rule."""
     for field, fits, what in _SHAPES:
-        said = getattr(policy, field)
-        for one in said if isinstance(said, tuple) else filter(None, (said,)):
+        accepted = getattr(policy, field)
+        for one in accepted if isinstance(accepted, tuple) else filter(None, (accepted,)):
             if not fits(one):
                 yield f"`{to_camel(field)}`: {one!r} is not {what}"
 

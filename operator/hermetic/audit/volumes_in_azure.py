@@ -41,9 +41,9 @@ class VolumeStorage:
 
         May be empty: the in-tree driver names only a secret that holds the account, and the CSI drivers may do so too.
         """
-        said = {key.lower(): value for key, value in self.attributes.items()}
-        found = _account(self.handle, said) if self.driver in AZURE_DRIVERS else ""
-        hosts = (self.server, said.get("server"), _host_of_share(said.get("source")))
+        attributes = {key.lower(): value for key, value in self.attributes.items()}
+        found = _account(self.handle, attributes) if self.driver in AZURE_DRIVERS else ""
+        hosts = (self.server, attributes.get("server"), _host_of_share(attributes.get("source")))
         return (*filter(None, (found,)), *(first_label(host) for host in hosts if host and _is_azures(host)))
 
 
@@ -81,9 +81,9 @@ def first_label(host: str | None) -> str:
     return (host or "").lower().split(".")[0]
 
 
-def _account(handle: str, said: Mapping[str, str]) -> str:
+def _account(handle: str, attributes: Mapping[str, str]) -> str:
     """The account as the drivers find it: an attribute, or the second field of the handle, group#account#share#…"""
-    named = next((said[key] for key in ACCOUNT_ATTRIBUTES if said.get(key)), "")
+    named = next((attributes[key] for key in ACCOUNT_ATTRIBUTES if attributes.get(key)), "")
     fields = handle.split("#")
     return (named or (fields[1] if len(fields) >= 3 else "")).lower()
 

@@ -79,7 +79,7 @@ class Reconciler:
         if self._terminating.get(key) == snapshot.owner.uid:
             return Outcome()
         outcome = Outcome()
-        spec = self._read_spec(key)
+        spec = self._read_spec(key, snapshot)
         if isinstance(spec, str):
             outcome.refusals = await self._delete_all(key, exposed(snapshot), outcome)
             await self._write_status(key, snapshot, status_unreadable(snapshot, spec, self._clock.now()), outcome)
@@ -94,7 +94,8 @@ class Reconciler:
                 return outcome
             # Report an urgent delete (a public Service) now: the next pass may no longer see the object, and then only
             # creates it again.
-        after = self._snapshot(key)
+        # Without a write nothing was waited for, so nothing was seen meanwhile.
+        after = self._snapshot(key) if outcome.wrote or outcome.refusals else snapshot
         if after is None or after.deleting or not _is_same_generation(snapshot, after):
             return outcome  # the change is queued; write no status for another generation
         computed = status(spec, after, decided, outcome.refusals, self._clock.now())
@@ -114,16 +115,14 @@ class Reconciler:
     def _snapshot(self, key: Key) -> ClusterSnapshot | None:
         return self._store.snapshot(key, backed_off=self._backoff.backed_off(key, self._clock.monotonic()))
 
-    def _read_spec(self, key: Key) -> ModelDeploymentSpec | str:
+    def _read_spec(self, key: Key, snapshot: ClusterSnapshot) -> ModelDeploymentSpec | str:
         """The spec, or a message why this version cannot read it; validated once per generation of an object."""
-        seen = self._store.manifest(key) or {}
-        metadata = seen.get("metadata") or {}
-        version = (str(metadata.get("uid")), int(metadata.get("generation") or 0))
+        version = (snapshot.owner.uid, snapshot.generation)
         known = self._specs.get(key)
         if known is not None and known[0] == version:
             self._specs.move_to_end(key)
             return known[1]
-        read = _read(seen.get("spec") or {})
+        read = _read((self._store.manifest(key) or {}).get("spec") or {})
         self._specs[key] = (version, read)
         while len(self._specs) > REMEMBERED_SPECS:
             self._specs.popitem(last=False)

@@ -81,8 +81,8 @@ def _judged_flag(one: WrittenFlag | _InFull, flags: AllowedNames, weights: tuple
         yield Refused("argument", "name", name, flags.why_not(name), _near(name, flags.allowed))
         return
     if named := _CODE_KEYS.intersection(_keys_of(one)):
-        said = f"sets the key '{min(named)}', which names code to import: code comes in the serving image only"
-        yield Refused("argument", "value", name, said)
+        why = f"sets the key '{min(named)}', which names code to import: code comes in the serving image only"
+        yield Refused("argument", "value", name, why)
         return
     key = _key(one.written)
     for value in (*one.values, *_glued(one)) or (("",) if key else ()):

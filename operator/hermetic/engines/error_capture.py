@@ -6,6 +6,7 @@ only where that file is empty. The file is written only when the engine fails.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import resources
 
 
@@ -14,5 +15,6 @@ def keeping_first_errors(*command: str) -> tuple[str, ...]:
     return ("python3", "-I", "-S", "-B", "-c", _program(), *command)
 
 
+@cache
 def _program() -> str:
     return resources.files("hermetic.in_container").joinpath("error_capture.py").read_text(encoding="utf-8")

@@ -28,6 +28,7 @@ class ExposureIndex:
         self._policy = policy
         self._known: dict[Kind, dict[Name, tuple[str, int, ExposingObject]]] = defaultdict(dict)
         self._services: dict[str, dict[str, ExposingObject]] = defaultdict(dict)
+        self._selecting: dict[tuple[str, tuple[str, str] | None], set[str]] = defaultdict(set)
         self._leading_to: dict[Name, set[tuple[Kind, Name]]] = defaultdict(set)
         self._vague: dict[str, set[tuple[Kind, Name]]] = defaultdict(set)
         self._pods: dict[str, tuple[Key, Mapping[str, str], tuple[str, ...]]] = {}
@@ -126,7 +127,7 @@ class ExposureIndex:
         labels = [*templates, *(self._pods[uid][1] for uid in self._pods_of.get(owner.key, ()))]
         found = {
             (owner.namespace, name): one
-            for name, one in self._services.get(owner.namespace, {}).items()
+            for name, one in self._candidates(owner, labels)
             if _is_own(one, owner) or one.everything or any(_selects(one, some) for some in labels)
         }
         slices = self._slices_with_pods(owner.key) | self._over_limit
@@ -139,6 +140,13 @@ class ExposureIndex:
             if not (names := aliases - found.keys()):
                 break
         return found
+
+    def _candidates(self, owner: Owner, labels: list[Mapping[str, str]]) -> Iterator[tuple[str, ExposingObject]]:
+        """The Services of the namespace that may lead to pods with one of these labels; not all of them do."""
+        services = self._services.get(owner.namespace, {})
+        terms = {None, *(term for some in labels for term in some.items())}
+        names = {owner.name}.union(*(self._selecting.get((owner.namespace, term), ()) for term in terms))
+        yield from ((name, services[name]) for name in names if name in services)
 
     def _slices_of(self, owner: Owner) -> Iterator[ExposingObject]:
         """Unmanaged EndpointSlices with the model's pods that are in its namespace or known to be open."""
@@ -232,6 +240,8 @@ class ExposureIndex:
     def _in(self, kind: Kind, name: Name, one: ExposingObject) -> None:
         if kind is SERVICE:
             self._services[name[0]][name[1]] = one
+            if one.selector or one.everything:
+                self._selecting[name[0], _indexed_term(one)].add(name[1])
         for service in one.services:
             self._leading_to[service].add((kind, name))
         if one.everything and kind is ENDPOINT_SLICE and not one.kept:
@@ -249,6 +259,10 @@ class ExposureIndex:
             return
         if kind is SERVICE:
             self._services[name[0]].pop(name[1], None)
+            term = (name[0], _indexed_term(known[2]))
+            self._selecting[term].discard(name[1])
+            if not self._selecting[term]:
+                del self._selecting[term]
         for service in known[2].services:
             self._leading_to[service].discard((kind, name))
             if not self._leading_to[service]:
@@ -281,6 +295,12 @@ def _kind(manifest: Mapping[str, Any]) -> Kind:
 
 def _large(one: ExposingObject) -> int:
     return one.size if one.size > SMALL else 0
+
+
+def _indexed_term(one: ExposingObject) -> tuple[str, str] | None:
+    """The term of the selector by which a Service is found; None for one whose pods are not known."""
+    terms = one.selector or ()
+    return next((term for term in terms if term[0] == MODEL_LABEL), next(iter(terms), None))
 
 
 def _selects(one: ExposingObject, labels: Mapping[str, str]) -> bool:

@@ -57,20 +57,19 @@ def holds_template(desired: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
 
 
 def _differences(wanted: Any, found: Any, merged: Mapping[str, str], at: Steps) -> Iterator[Steps]:
-    name = _field(at)
-    if isinstance(wanted, Mapping):
+    if wanted == found:  # at rest this holds for nearly everything, and is decided in C
+        return
+    if isinstance(wanted, dict):
         yield from _in_fields(wanted, found, merged, at)
-    elif isinstance(wanted, Sequence) and not isinstance(wanted, str):
+    elif isinstance(wanted, (list, tuple)):
         yield from _in_items(wanted, found, merged, at)
-    elif not (
-        (wanted == "" and found is None) or wanted == found or (name == "sizeLimit" and _same_quantity(wanted, found))
-    ):
+    elif not ((wanted == "" and found is None) or (_field(at) == "sizeLimit" and _same_quantity(wanted, found))):
         yield at
 
 
 def _in_fields(wanted: Mapping[str, Any], found: Any, merged: Mapping[str, str], at: Steps) -> Iterator[Steps]:
     name = _field(at)
-    if not isinstance(found, Mapping):
+    if not isinstance(found, dict):
         if wanted or found is not None:
             yield at
     elif name in WHOLE:
@@ -114,10 +113,10 @@ def _field(at: Steps) -> str:
 
 def _without_empty(value: Any) -> Any:
     """The value without empty fields, equal to absence. An empty selector selects everything: it stays."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         entries = {key: _without_empty(inner) for key, inner in value.items()}
         return {key: inner for key, inner in entries.items() if inner not in (None, "", [])}
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    if isinstance(value, (list, tuple)):
         return [_without_empty(inner) for inner in value]
     return value
 

@@ -124,7 +124,9 @@ def _steering(desired: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[str,
 
 
 def _added(kind: str, wanted: Any, found: Any, at: Steps) -> Iterator[Steps]:
-    if isinstance(wanted, Mapping) and isinstance(found, Mapping):
+    if wanted == found:
+        return
+    if isinstance(wanted, dict) and isinstance(found, dict):
         for key, value in found.items():
             steps = (*at, FieldStep(key))
             if key in wanted:
@@ -132,8 +134,8 @@ def _added(kind: str, wanted: Any, found: Any, at: Steps) -> Iterator[Steps]:
             elif not _is_filled_in(kind, wanted, value, steps):
                 yield steps
     elif (
-        isinstance(wanted, Sequence)
-        and isinstance(found, Sequence)
+        isinstance(wanted, (list, tuple))
+        and isinstance(found, (list, tuple))
         and (by := CHILDREN[kind].merge_keys.get(at[-1].field))
     ):
         yield from _added_items(kind, by, wanted, found, at)
@@ -177,7 +179,7 @@ def _is_filled_in(kind: str, beside: Mapping[str, Any], value: Any, steps: Steps
 
 
 def _patch(kind: str, wanted: Any, found: Any, at: Steps) -> Any:
-    if not isinstance(wanted, Mapping) or not isinstance(found, Mapping):
+    if not isinstance(wanted, dict) or not isinstance(found, dict):
         return wanted
     patch = {key: _patch(kind, value, found.get(key), (*at, FieldStep(key))) for key, value in wanted.items()}
     gone = [

@@ -42,12 +42,12 @@ def termination_message(findings: list[WeightsFinding], summary: dict[str, Any])
 
     Long names and values are truncated in the middle; `omitted` counts the findings that did not fit.
     """
-    told: list[dict[str, Any]] = []
+    documents: list[dict[str, Any]] = []
     written = b""
     for count, finding in enumerate((None, *findings)):
         if finding is not None:
-            told.append({key: _cut(value) for key, value in finding.as_json().items()})
-        form = {**summary, "findings": told, "omitted": len(findings) - count}
+            documents.append({key: _cut(value) for key, value in finding.as_json().items()})
+        form = {**summary, "findings": documents, "omitted": len(findings) - count}
         text = json.dumps(form, ensure_ascii=True, separators=(",", ":")).encode()
         if len(text) > LARGEST_MESSAGE:
             break

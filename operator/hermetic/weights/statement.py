@@ -104,10 +104,10 @@ def read_header(chunks: Iterable[bytes], names_path: str) -> Header:
     header = Header()
     root = hashlib.sha256()
     previous: tuple[tuple[str, ...], int] = ((), -1)
-    said = ""
+    stated_root = ""
     for what, value in _walked(chunks):
         if what == "subject":
-            header.name, said = _subject(value)
+            header.name, stated_root = _subject(value)
         elif what == "serialization":
             header.serialization = _serialization(value)
         else:
@@ -122,8 +122,8 @@ def read_header(chunks: Iterable[bytes], names_path: str) -> Header:
     header.root = f"sha256:{root.hexdigest()}"
     if header.entries == 0:
         raise NotJsonError("it lists no file")
-    if said != header.root:
-        raise NotJsonError(f"its root digest is {said}, and its entries come to {header.root}")
+    if stated_root != header.root:
+        raise NotJsonError(f"its root digest is {stated_root}, and its entries come to {header.root}")
     return header
 
 

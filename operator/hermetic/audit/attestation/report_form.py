@@ -173,8 +173,8 @@ def must_agree_with_itself(report: AuditReport, omitted: Omitted) -> None:
     counted.update({Verdict.NOT_APPLICABLE: sum(omitted.not_applicable.values())})
     for verdict in Verdict:
         if report.summary.get(verdict) != counted[verdict]:
-            said = report.summary.get(verdict)
-            _refuse(f"summary.{verdict.value} is {said}, and there are {counted[verdict]} such findings")
+            in_summary = report.summary.get(verdict)
+            _refuse(f"summary.{verdict.value} is {in_summary}, and there are {counted[verdict]} such findings")
     for finding in report.findings:
         if (finding.verdict is Verdict.EXCEPTED) != (finding.exception is not None):
             _refuse(

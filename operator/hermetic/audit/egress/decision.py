@@ -46,13 +46,13 @@ class Decision:
     masks: tuple[str, ...] = ()
 
 
-def internet_egress(estate: Estate, policy: Policy, nic: NicFields, told: bool | None) -> Decision:
-    """The decision for one interface. `told` is its reported default outbound state, None where it is not reported.
+def internet_egress(estate: Estate, policy: Policy, nic: NicFields, reported: bool | None) -> Decision:
+    """The decision for one interface. `reported` is its reported default outbound state, None where it is not reported.
 
     Raises FactDamaged where a field that decides cannot be read.
     """
     methods = methods_of(estate, policy)
-    found = [_in_subnet(estate, methods, nic, told, around) for around in _around(estate, nic)]
+    found = [_in_subnet(estate, methods, nic, reported, around) for around in _around(estate, nic)]
     if not found:
         return Decision(Egress.UNSURE)
     ways = tuple(dict.fromkeys(way for one in found for way in one.ways))
@@ -71,8 +71,10 @@ def _around(estate: Estate, nic: NicFields) -> Iterator[SubnetContext]:
             yield surroundings(estate, scoped, scoped.seen.value)
 
 
-def _in_subnet(estate: Estate, methods: Methods, nic: NicFields, told: bool | None, around: SubnetContext) -> Decision:
-    by_default = told is True or not around.is_private
+def _in_subnet(
+    estate: Estate, methods: Methods, nic: NicFields, reported: bool | None, around: SubnetContext
+) -> Decision:
+    by_default = reported is True or not around.is_private
     explicit = (*_by_method(methods, around), *_by_route(around))
     ways = (*explicit, *((path_of(hops.subnet(around.subnet.name), DEFAULT_OUTBOUND, INTERNET),) if by_default else ()))
     if ways:
@@ -80,7 +82,7 @@ def _in_subnet(estate: Estate, methods: Methods, nic: NicFields, told: bool | No
         if not explicit and is_behind_internal_balancers_only(estate, nic):
             masks = (*masks, "membership in the pool of an internal load balancer")
         return Decision(Egress.MASKED if masks else Egress.OPEN, ways, masks)
-    is_sure = methods.are_all_seen and told is False and around.are_routes_seen
+    is_sure = methods.are_all_seen and reported is False and around.are_routes_seen
     return Decision(Egress.CLOSED if is_sure else Egress.UNSURE)
 
 

@@ -10,11 +10,11 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation
 
 
-def told(estate: Estate, nic: NicFields) -> tuple[bool | None, tuple[Observation, ...]]:
+def default_outbound_of(estate: Estate, nic: NicFields) -> tuple[bool | None, tuple[Observation, ...]]:
     """ARM's value, or Resource Graph's for a scale set's interface without one; None where neither reports it."""
-    said = nic.default_outbound_connectivity_enabled
-    if said is not None or not isinstance(nic, ScaleSetNic):
-        return said, (nic,)
+    reported = nic.default_outbound_connectivity_enabled
+    if reported is not None or not isinstance(nic, ScaleSetNic):
+        return reported, (nic,)
     row = _graph_rows(estate, nic.id.lower().partition("/virtualmachines/")[0]).get(nic.id.lower())
     if row is None or row.default_outbound_connectivity_enabled is None:
         return None, (nic,)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from hermetic.audit.cluster_scope import is_flexible, is_of_the_cluster, missing, node_group_of, pools_of, subnets_of
-from hermetic.audit.egress.default_outbound import told
+from hermetic.audit.egress.default_outbound import default_outbound_of
 from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
 from hermetic.audit.egress.methods import (
     by_balancer,
@@ -149,7 +149,7 @@ def _of_interface(estate: Estate, nic: NetworkInterface) -> tuple[str, Interface
 
 def _read(estate: Estate, nic: NicFields) -> Interface:
     ways: list[Path] = [(PUBLIC_IP,)] if any(one.public_ip_address is not None for one in nic.ip_configurations) else []
-    by_default, observations = told(estate, nic)
+    by_default, observations = default_outbound_of(estate, nic)
     ways += [(DEFAULT_OUTBOUND,)] if by_default else []
     untold = missing(f"{nic.id}: defaultOutboundConnectivityEnabled of this interface is not reported")
     return Interface(

@@ -71,11 +71,11 @@ def is_deny(rule: SecurityRule) -> bool:
 
 def protocols_of(rule: SecurityRule) -> tuple[str, ...]:
     """The protocols of a rule; for an unknown protocol none of a deny and all of an allow."""
-    said = (rule.protocol or "").lower()
-    if said in {*WILDCARDS, "all"}:
+    protocol = (rule.protocol or "").lower()
+    if protocol in {*WILDCARDS, "all"}:
         return PROTOCOLS
-    if said in PROTOCOLS:
-        return (said,)
+    if protocol in PROTOCOLS:
+        return (protocol,)
     return () if is_deny(rule) else PROTOCOLS
 
 
@@ -92,8 +92,8 @@ def may_match(rule: SecurityRule, ground: Ground) -> bool:
 
 def is_for_every_source(rule: SecurityRule, ground: Ground) -> bool:
     """Whether a deny holds for every source address of the subnet and every source port."""
-    said = {word.lower() for word in rule.sources}
-    if said & {*WILDCARDS, "virtualnetwork"}:
+    sources = {word.lower() for word in rule.sources}
+    if sources & {*WILDCARDS, "virtualnetwork"}:
         return is_from_every_port(rule)
     from_here = bool(ground.sources) and not without(ground.sources, space(networks(rule.sources)))
     return from_here and is_from_every_port(rule)
@@ -111,10 +111,10 @@ def is_for_every_port(rule: SecurityRule, port: int | None = None) -> bool:
 
 def denies_every_machine(rule: SecurityRule, ground: Ground) -> bool:
     """Whether a deny stops every packet from the subnet to every machine in the network."""
-    said = {word.lower() for word in rule.destinations}
+    destinations = {word.lower() for word in rule.destinations}
     is_for_every_protocol = (rule.protocol or "").lower() in {*WILDCARDS, "all"}
     is_whole = is_for_every_protocol and is_for_every_source(rule, ground) and is_for_every_port(rule)
-    return is_whole and bool(said & {*WILDCARDS, "virtualnetwork"})
+    return is_whole and bool(destinations & {*WILDCARDS, "virtualnetwork"})
 
 
 def is_host_local(word: str) -> bool:
@@ -254,12 +254,12 @@ def _destinations(rule: SecurityRule) -> tuple[str, ...]:
 
 def _allowed(word: str, ground: Ground) -> Space:
     """Public addresses that an allow to this word may reach; all of them for a service tag of unknown prefixes."""
-    said = word.lower()
-    if said in ANYWHERE or said == INTERNET:
+    lowered = word.lower()
+    if lowered in ANYWHERE or lowered == INTERNET:
         return ground.internet
-    if said == VIRTUAL_NETWORK:
+    if lowered == VIRTUAL_NETWORK:
         return () if ground.network_tag_leads_out is False else ground.internet
-    if is_host_local(said):
+    if is_host_local(lowered):
         return ()
     prefix = network(word)
     return ground.internet if prefix is None else overlap(space((prefix,)), ground.internet)
@@ -271,18 +271,18 @@ def _taken(rule: SecurityRule, ground: Ground) -> Space:
 
 
 def _taken_by(word: str, ground: Ground) -> Space:
-    said, prefix = word.lower(), network(word)
-    if said in ("*", "any"):
+    lowered, prefix = word.lower(), network(word)
+    if lowered in ("*", "any"):
         return space((ANY_V4, ANY_V6))
-    if said == INTERNET:
+    if lowered == INTERNET:
         return ground.internet
     return space((prefix,)) if prefix is not None else ()
 
 
 def _is_denied_tag(word: str, denied: set[str]) -> bool:
     """Whether the tag, or the tag that contains it, is denied: Storage.WestEurope lies inside Storage."""
-    said = word.lower()
-    return network(word) is None and (said in denied or said.split(".")[0] in denied)
+    tag = word.lower()
+    return network(word) is None and (tag in denied or tag.split(".")[0] in denied)
 
 
 def _is_for_tcp_and_udp(rule: SecurityRule) -> bool:

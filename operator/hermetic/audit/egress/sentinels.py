@@ -81,13 +81,15 @@ def _one_for_each_group(interfaces: list[NetworkInterface], nodes: str) -> Itera
 
 
 def unless_locked(
-    estate: Estate, policy: Policy, nic: NetworkInterface, look: Observation, said: Judgement
+    estate: Estate, policy: Policy, nic: NetworkInterface, look: Observation, judgement: Judgement
 ) -> Judgement:
-    """The judgement for a missing answer: `said`, or not applicable for a locked node that the policy does not name."""
+    """`judgement` of a missing answer, or not applicable for a locked node that the policy does not name."""
     is_named = any(same_id(nic.id, one) for one in policy.sentinel_nics)
     if is_named or not is_locked(look) or not same_id(group_of(nic.id), node_group_of(estate)):
-        return said
-    return does_not_apply(said.resource, "LockedNode", f"{nic.name} {LOCKED}", nic, ObservedDocument(look.evidence))
+        return judgement
+    return does_not_apply(
+        judgement.resource, "LockedNode", f"{nic.name} {LOCKED}", nic, ObservedDocument(look.evidence)
+    )
 
 
 Answered = Callable[[SubnetContext, NetworkInterface], Iterable[Judgement]]

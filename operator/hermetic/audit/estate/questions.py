@@ -70,9 +70,9 @@ class Question:
     @property
     def key(self) -> tuple[str, ...]:
         """The identity of a question: without regard to case, as in ARM."""
-        told = (self.source, self.verb, self.kind, self.target, self.action, self.body)
+        parts = (self.source, self.verb, self.kind, self.target, self.action, self.body)
         preview = (self.api_version,) if self.api_version.lower().endswith(PREVIEW) else ()
-        return tuple(map(str.lower, (*told, *preview)))
+        return tuple(map(str.lower, (*parts, *preview)))
 
     @property
     def permission(self) -> str:

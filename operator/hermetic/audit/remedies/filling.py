@@ -32,15 +32,15 @@ Fill = Mapping[str, str | Sequence[str]]
 
 def values_of(resource: str, cluster: str, node_group: str = "") -> dict[str, str]:
     """The values that a finding's resource and its cluster give, by placeholder. `node_group` is a name, or ""."""
-    told = {**_of_the_cluster(cluster), "NODE_GROUP": node_group}
+    values = {**_of_the_cluster(cluster), "NODE_GROUP": node_group}
     if is_arm_id(resource):
-        told |= _of_a_resource(resource)
+        values |= _of_a_resource(resource)
     elif found := _OBJECT.fullmatch(resource):
         group, kind, namespace, name = found.groups()
-        told |= {"KIND": ".".join(filter(None, (kind.lower(), group))), "NAMESPACE": namespace or "", "NAME": name}
+        values |= {"KIND": ".".join(filter(None, (kind.lower(), group))), "NAMESPACE": namespace or "", "NAME": name}
     elif found := _PROBED.fullmatch(resource):
-        told["POOL_NAME"] = found[1]
-    return {name: value for name, value in told.items() if value}
+        values["POOL_NAME"] = found[1]
+    return {name: value for name, value in values.items() if value}
 
 
 def filled(steps: Iterable[RemedyStep], values: Fill) -> tuple[RemedyStep, ...]:
@@ -103,7 +103,7 @@ def _of_the_cluster(cluster: str) -> dict[str, str]:
 
 
 def _of_a_resource(resource: str) -> dict[str, str]:
-    told = {
+    values = {
         "RESOURCE_ID": resource,
         "RESOURCE_NAME": name_of(resource),
         "RESOURCE_GROUP": name_of(group_of(resource)),
@@ -112,12 +112,12 @@ def _of_a_resource(resource: str) -> dict[str, str]:
     lineage = list(_lineage(resource))
     for one in lineage:
         if stem := _STEM_OF.get(type_of(one).lower()):
-            told |= {f"{stem}_ID": one, f"{stem}_NAME": name_of(one)}
+            values |= {f"{stem}_ID": one, f"{stem}_NAME": name_of(one)}
     if len(lineage) > 1:
-        told |= {"PARENT_ID": lineage[1], "PARENT_NAME": name_of(lineage[1])}
-    if (found := _SCALE_SET_OF_A_POOL.fullmatch(told.get("SCALE_SET_NAME", ""))) is not None:
-        told["POOL_NAME"] = found[1]
-    return told
+        values |= {"PARENT_ID": lineage[1], "PARENT_NAME": name_of(lineage[1])}
+    if (found := _SCALE_SET_OF_A_POOL.fullmatch(values.get("SCALE_SET_NAME", ""))) is not None:
+        values["POOL_NAME"] = found[1]
+    return values
 
 
 def _lineage(resource: str) -> Iterator[str]:

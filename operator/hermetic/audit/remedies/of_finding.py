@@ -39,7 +39,7 @@ def surroundings_of(estate: Estate) -> RemedyContext:
         return RemedyContext(estate.cluster)
 
 
-def remedy_told(text: str, in_node_group: str, resource: str, around: RemedyContext, fill: Fill | None = None) -> str:
+def filled_remedy(text: str, in_node_group: str, resource: str, around: RemedyContext, fill: Fill | None = None) -> str:
     """The remedy's text with its placeholders filled. Where a command would change the node resource group, which AKS
     manages, a note is added, and the steps of `in_node_group`, if any, replace it.
     """

@@ -111,9 +111,9 @@ def causes_of(findings: Iterable[Finding], pages: Mapping[str, CheckPage]) -> tu
 
 def by_cause(findings: Iterable[Finding], pages: Mapping[str, CheckPage]) -> list[tuple[Finding, Cause | None]]:
     """Every finding with its cause: by cause and check; then findings without a cause, worst first."""
-    told = list(findings)
-    under = [(finding, cause) for cause in causes_of(told, pages) for _, group in cause.by_check() for finding in group]
-    return under + [(finding, None) for finding in worst_first(told) if finding.verdict not in _OPEN]
+    kept = list(findings)
+    under = [(finding, cause) for cause in causes_of(kept, pages) for _, group in cause.by_check() for finding in group]
+    return under + [(finding, None) for finding in worst_first(kept) if finding.verdict not in _OPEN]
 
 
 def _place(check: str) -> int:
@@ -182,6 +182,6 @@ def _id(key: tuple[str, str]) -> str:
 
 def severities(findings: Iterable[Finding]) -> str:
     """ "2 critical, 1 high, 3 medium" of some findings."""
-    told = list(findings)
-    counts = ((severity, sum(one.severity is severity for one in told)) for severity in Severity)
+    kept = list(findings)
+    counts = ((severity, sum(one.severity is severity for one in kept)) for severity in Severity)
     return ", ".join(f"{count} {severity}" for severity, count in counts if count)

@@ -17,7 +17,7 @@ from hermetic.audit.findings import CheckPage, Finding, Report, Verdict
 from hermetic.audit.report.causes import Cause, by_cause
 from hermetic.audit.report.sentences import acceptance, evidence_line, facts_of_the_run, page_of, remedy_of
 
-Told = tuple[Finding, Cause | None]
+Shown = tuple[Finding, Cause | None]
 _TAGS = {
     Verdict.FAIL: "failure",
     Verdict.UNKNOWN: "error",
@@ -30,8 +30,8 @@ def as_junit(report: Report, pages: Mapping[str, CheckPage]) -> str:
     """The whole document; characters that XML does not allow are replaced, the rest is escaped."""
     root = Xml.Element("testsuites", {"name": "hermetic audit", **_counts(list(report.findings))})
 
-    def family(told: Told) -> str:
-        return page_of(told[0].check, pages).family
+    def family(shown: Shown) -> str:
+        return page_of(shown[0].check, pages).family
 
     for name, group in groupby(sorted(by_cause(report.findings, pages), key=family), key=family):
         root.append(_suite(name, list(group), report, pages))
@@ -39,16 +39,16 @@ def as_junit(report: Report, pages: Mapping[str, CheckPage]) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, encoding="unicode") + "\n"
 
 
-def _suite(family: str, told: list[Told], report: Report, pages: Mapping[str, CheckPage]) -> Xml.Element:
+def _suite(family: str, shown: list[Shown], report: Report, pages: Mapping[str, CheckPage]) -> Xml.Element:
     # the JUnit schema has no zone in its timestamps: this is UTC
     started = timestamp(report.started_at).removesuffix("Z")
     suite = Xml.Element(
-        "testsuite", {"name": printable(family), "timestamp": started, **_counts([finding for finding, _ in told])}
+        "testsuite", {"name": printable(family), "timestamp": started, **_counts([finding for finding, _ in shown])}
     )
     properties = Xml.SubElement(suite, "properties")
     for name, value in _properties(report):
         Xml.SubElement(properties, "property", {"name": printable(name), "value": printable(value)})
-    suite.extend(_case(finding, cause, pages) for finding, cause in told)
+    suite.extend(_case(finding, cause, pages) for finding, cause in shown)
     return suite
 
 
@@ -84,8 +84,8 @@ def _case(finding: Finding, cause: Cause | None, pages: Mapping[str, CheckPage])
     attributes = {"message": printable(message)}
     if tag != "skipped":
         attributes["type"] = finding.severity.value
-    told = Xml.SubElement(case, tag, attributes)
-    told.text = printable("\n".join(_details(finding, cause, pages))) or None
+    outcome = Xml.SubElement(case, tag, attributes)
+    outcome.text = printable("\n".join(_details(finding, cause, pages))) or None
     return case
 
 

@@ -43,10 +43,10 @@ def cluster_report(report: Report, pages: Mapping[str, CheckPage], *, name: str 
     `configuration.limits.maxResults` says how many.
     """
     finished = int(report.finished_at.timestamp())
-    told = [(one, _result(one, cause, finished, pages)) for one, cause in by_cause(report.findings, pages)]
-    results = {id(finding): result for finding, result in told}
+    with_results = [(one, _result(one, cause, finished, pages)) for one, cause in by_cause(report.findings, pages)]
+    results = {id(finding): result for finding, result in with_results}
     fitting = {id(one) for one in _fitting([results[id(one)] for one in worst_first(report.findings)])}
-    kept = [result for _, result in told if id(result) in fitting]
+    kept = [result for _, result in with_results if id(result) in fitting]
     words = Counter(_word(finding) for finding in report.findings)
     cut = {"configuration": {"limits": {"maxResults": len(kept)}}} if len(kept) < len(results) else {}
     return {
@@ -59,7 +59,7 @@ def cluster_report(report: Report, pages: Mapping[str, CheckPage], *, name: str 
                 "hermetic.dev/cluster": printable(report.cluster),
                 "hermetic.dev/profile": printable(report.profile),
                 "hermetic.dev/verdict": report.verdict.value,
-                **{f"hermetic.dev/{name}": printable(told) for name, told in facts_of_the_run(report).items()},
+                **{f"hermetic.dev/{name}": printable(value) for name, value in facts_of_the_run(report).items()},
             },
         },
         "source": "hermetic",

@@ -105,7 +105,7 @@ def _result(report: Report, pages: Mapping[str, CheckPage], names: _Names, conte
     findings = _one_per_subject(report)
     causes = {id(finding): cause for finding, cause in by_cause(report.findings, pages)}
     risks = [_risk(finding, pages, names) for finding in findings if _is_risk(finding)]
-    told = [found for check, group in _per_check(findings) if (found := _finding(check, group, pages, names))]
+    results = [found for check, group in _per_check(findings) if (found := _finding(check, group, pages, names))]
     result = {
         "uuid": names.uuid("result", content),
         "title": f"Verdict {report.verdict}",
@@ -114,13 +114,13 @@ def _result(report: Report, pages: Mapping[str, CheckPage], names: _Names, conte
         "end": timestamp(report.finished_at),
         "props": [prop("verdict", report.verdict), prop("profile", report.profile)]
         + [prop("source", source) for source in report.sources]
-        + [prop(name, told) for name, told in facts_of_the_run(report).items()],
+        + [prop(name, value) for name, value in facts_of_the_run(report).items()],
         "reviewed-controls": _reviewed(report),
     }
     lists = {
         "observations": [_observation(finding, causes[id(finding)], report, pages, names) for finding in findings],
         "risks": risks,
-        "findings": told,
+        "findings": results,
     }
     inventory = {"local-definitions": {"inventory-items": _inventory(findings, names)}} if findings else {}
     # OSCAL does not allow an empty list
@@ -129,10 +129,10 @@ def _result(report: Report, pages: Mapping[str, CheckPage], names: _Names, conte
 
 def _one_per_subject(report: Report) -> list[Finding]:
     """A UUID is made of (check, resource): of two findings with the same, only the worse one is reported."""
-    told: dict[tuple[str, str], Finding] = {}
+    by_subject: dict[tuple[str, str], Finding] = {}
     for finding in worst_first(report.findings):
-        told.setdefault((finding.check, finding.resource.lower()), finding)
-    return by_check(told.values())
+        by_subject.setdefault((finding.check, finding.resource.lower()), finding)
+    return by_check(by_subject.values())
 
 
 def _per_check(findings: list[Finding]) -> list[tuple[str, list[Finding]]]:
@@ -140,11 +140,11 @@ def _per_check(findings: list[Finding]) -> list[tuple[str, list[Finding]]]:
 
 
 def _reviewed(report: Report) -> dict[str, Any]:
-    told = [
+    controls = [
         f"{source} was not asked: {', '.join(sorted(checks))}." for source, checks in sorted(report.not_asked.items())
     ]
     selection = {"description": "Every check that the sources asked can answer.", "include-all": {}}
-    return {"control-selections": [selection]} | ({"remarks": markup(" ".join(told))} if told else {})
+    return {"control-selections": [selection]} | ({"remarks": markup(" ".join(controls))} if controls else {})
 
 
 def _inventory(findings: list[Finding], names: _Names) -> list[dict[str, Any]]:
@@ -167,12 +167,12 @@ def _observation(
     props += [prop("reason", finding.reason)] if finding.reason else []
     props += [prop("cause", cause.id)] if cause else []
     props += [prop("path", path) for path in finding.path_texts]
-    told = " ".join(text for text in (finding.message or page.title, acceptance(finding)) if text)
+    description = " ".join(text for text in (finding.message or page.title, acceptance(finding)) if text)
     evidence = [_evidence(seen.request, seen.status, seen.sha256) for seen in finding.evidence]
     return {
         "uuid": names.of("observation", finding),
         "title": markup(page.title),
-        "description": markup(told),
+        "description": markup(description),
         "props": props,
         "methods": ["TEST" if "probe" in page.family.lower() else "EXAMINE"],
         "types": ["finding"],

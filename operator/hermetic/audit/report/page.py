@@ -155,8 +155,8 @@ def _content(report: Report, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
     causes = causes_of(report.findings, pages)
     fine = [one for one in by_check(report.findings) if one.verdict not in _FULL]
     excepted = [one for one in by_check(report.findings) if one.verdict is Verdict.EXCEPTED]
-    told = [*(one for cause in causes for _, group in cause.by_check() for one in group), *excepted, *fine]
-    evidence = list(dict.fromkeys(seen for finding in told for seen in finding.evidence))
+    findings = [*(one for cause in causes for _, group in cause.by_check() for one in group), *excepted, *fine]
+    evidence = list(dict.fromkeys(seen for finding in findings for seen in finding.evidence))
     shown = Shown(pages, {seen: number for number, seen in enumerate(evidence, 1)})
     drawing = drawing_of(topology)
     return {
@@ -177,7 +177,7 @@ def _content(report: Report, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
         "families": sorted({page_of(one.check, pages).family for one in report.findings}),
         "resources": sorted({readable(one.resource) for one in report.findings}),
         "evidence": evidence,
-        "values": _values(told),
+        "values": _values(findings),
         "not_asked": [(source, sorted(checks)) for source, checks in sorted(report.not_asked.items())],
         "digest": digest(report),
         "machine": Markup(as_json(report).translate(_ESCAPES)),  # noqa: S704 - escaped: it cannot end the element
@@ -207,8 +207,8 @@ def style_of(link: NetworkLink) -> str:
     return link.state if link.state in {"masked", "accepted"} else "open"
 
 
-def _anchor(sort: str, told: str) -> str:
-    return f"{sort}-{hashlib.sha256(told.encode(errors='backslashreplace')).hexdigest()[:12]}"
+def _anchor(sort: str, text: str) -> str:
+    return f"{sort}-{hashlib.sha256(text.encode(errors='backslashreplace')).hexdigest()[:12]}"
 
 
 def _counts(report: Report) -> Iterator[tuple[Severity, dict[Verdict, int]]]:

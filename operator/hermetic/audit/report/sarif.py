@@ -176,8 +176,8 @@ def _location(resource: str) -> dict[str, Any]:
 
 def _fingerprints(finding: Finding) -> dict[str, str]:
     """The same for the same check and resource in every audit, independent of verdict and message."""
-    told = f"{finding.check}\n{finding.resource.lower()}".encode(errors="backslashreplace")
-    print_of_both = hashlib.sha256(told).hexdigest()
+    identity = f"{finding.check}\n{finding.resource.lower()}".encode(errors="backslashreplace")
+    print_of_both = hashlib.sha256(identity).hexdigest()
     return {"hermeticFinding/v1": print_of_both, "primaryLocationLineHash": f"{print_of_both[:16]}:1"}
 
 

@@ -85,9 +85,9 @@ def headline(report: Report) -> str:
 def settling(cause: Cause) -> str:
     """How many findings a cause settles, their severities, and which derived checks it completes."""
     count = len(cause.findings)
-    told = f"settles {count} {'finding' if count == 1 else 'findings'} ({severities(cause.findings)})"
+    words = f"settles {count} {'finding' if count == 1 else 'findings'} ({severities(cause.findings)})"
     completed = ", ".join(dict.fromkeys(one.check for one in cause.completes))
-    return f"{told} and completes {completed}" if completed else told
+    return f"{words} and completes {completed}" if completed else words
 
 
 def awaiting(cause: Cause) -> str:
@@ -100,13 +100,13 @@ def since(comparison: Comparison) -> str:
     """How many findings were added, removed and changed, and how many checks could not be compared."""
     counts = ", ".join(f"{len(comparison.of(kind))} {kind}" for kind in ("added", "removed", "changed"))
     fine = len(comparison.changes) - len(comparison.that_matter)
-    told = f"Findings: {counts}"
-    told += f" ({fine} of them Pass or NotApplicable throughout)." if fine else "."
+    words = f"Findings: {counts}"
+    words += f" ({fine} of them Pass or NotApplicable throughout)." if fine else "."
     left = len(comparison.not_compared)
     if left:
         checks = f"{left} checks are" if left > 1 else "1 check is"
-        told += f" {checks} not compared: only one of both audits asked."
-    return told
+        words += f" {checks} not compared: only one of both audits asked."
+    return words
 
 
 def transition(change: FindingChange) -> str:
@@ -133,6 +133,6 @@ def _counted(findings: list[Finding]) -> str:
         (severity, sum(finding.severity is severity for finding in findings))
         for severity in (Severity.CRITICAL, Severity.HIGH)
     ]
-    told = [(severity, count) for severity, count in counts if count]
-    noun = "finding" if told[-1][1] == 1 else "findings"
-    return f"{' and '.join(f'{count} {severity}' for severity, count in told)} {noun}"
+    counted = [(severity, count) for severity, count in counts if count]
+    noun = "finding" if counted[-1][1] == 1 else "findings"
+    return f"{' and '.join(f'{count} {severity}' for severity, count in counted)} {noun}"

@@ -116,7 +116,7 @@ class _Shown:
             f"profile {report.profile}; asked {asked}; {timestamp(report.finished_at)} after {seconds:.0f} s", ""
         )
         if run := facts_of_the_run(report):
-            yield from self._prose("; ".join(f"{name.replace('-', ' ')} {told}" for name, told in run.items()), "")
+            yield from self._prose("; ".join(f"{name.replace('-', ' ')} {value}" for name, value in run.items()), "")
         yield TableLine("   ".join(f"{verdict} {count}" for verdict, count in report.summary.items()), Tone.STRONG)
         for note in report.notes:
             yield from self._prose(f"note: {note}", "", Tone.UNSURE)
@@ -175,8 +175,8 @@ class _Shown:
                 yield from self._evidence(finding)
             return
         counted = sorted(Counter(finding.check for finding in findings).items())
-        told = "  ".join(check if count == 1 else f"{check}\N{MULTIPLICATION SIGN}{count}" for check, count in counted)
-        yield from self._prose(told, "  ")
+        line = "  ".join(check if count == 1 else f"{check}\N{MULTIPLICATION SIGN}{count}" for check, count in counted)
+        yield from self._prose(line, "  ")
 
     def tail(self, report: Report) -> Iterator[TableLine]:
         if report.not_asked:

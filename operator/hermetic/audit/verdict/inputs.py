@@ -76,21 +76,21 @@ def probe_ends_at(probe: ProbeRound, spec: EgressAuditSpec) -> datetime | None:
 
 def attested_findings(attestation: Attestation, day: date) -> Iterator[Finding]:
     """The findings of the attestation as of a day; those that were left out of it when signed are not included."""
-    for told, read in zip(attestation.report["findings"], attestation.read_report.findings, strict=True):
+    for document, read in zip(attestation.report["findings"], attestation.read_report.findings, strict=True):
         verdict = read.on(day).verdict
-        accepted = told.get("exception") if verdict is Verdict.EXCEPTED else None
+        accepted = document.get("exception") if verdict is Verdict.EXCEPTED else None
         yield Finding(
             check=read.check,
             resource=read.resource,
             verdict=verdict,
             severity=Severity(read.severity),
-            reason=str(told.get("reason", "")),
-            message=str(told.get("message", "")),
-            remedy=str(told.get("remedy", "")),
-            paths=tuple(read_path(str(path)) for path in told.get("paths") or ()),
+            reason=str(document.get("reason", "")),
+            message=str(document.get("message", "")),
+            remedy=str(document.get("remedy", "")),
+            paths=tuple(read_path(str(path)) for path in document.get("paths") or ()),
             evidence=tuple(
                 Evidence(str(one.get("request")), one.get("status"), one.get("sha256"))
-                for one in told.get("evidence") or ()
+                for one in document.get("evidence") or ()
             ),
             exception=_accepted(accepted) if accepted else None,
             derived_from=read.derived_from.parts if read.derived_from is not None else None,
@@ -99,15 +99,18 @@ def attested_findings(attestation: Attestation, day: date) -> Iterator[Finding]:
 
 def attested_terms(attestation: Attestation) -> Iterator[Term]:
     """The exceptions of the attestation, expired ones included, as named by its findings and its list of ended ones."""
-    for told, read in zip(attestation.report["findings"], attestation.read_report.findings, strict=True):
+    for document, read in zip(attestation.report["findings"], attestation.read_report.findings, strict=True):
         if read.exception is not None and read.derived_from is None:
-            owner = str((told.get("exception") or {}).get("owner", ""))
+            owner = str((document.get("exception") or {}).get("owner", ""))
             yield Term(read.check, read.resource, owner, read.exception.expiry.isoformat())
     for ended in attestation.read_report.ended_exceptions:
         yield Term(ended.check, ended.resource, ended.owner, ended.expiry.isoformat())
 
 
-def _accepted(told: Mapping[str, Any]) -> AcceptedException:
+def _accepted(document: Mapping[str, Any]) -> AcceptedException:
     return AcceptedException(
-        str(told["reason"]), str(told["owner"]), str(told["expiry"]), accepted=Verdict(told.get("accepted", "Fail"))
+        str(document["reason"]),
+        str(document["owner"]),
+        str(document["expiry"]),
+        accepted=Verdict(document.get("accepted", "Fail")),
     )

@@ -46,14 +46,14 @@ class Standing:
 
     verdict: Verdict
     findings: tuple[Finding, ...]
-    said: tuple[ConditionUpdate, ...]
+    conditions: tuple[ConditionUpdate, ...]
     notes: tuple[str, ...] = ()
     exceptions: ConditionUpdate | None = None
 
     @property
     def lacking(self) -> ConditionUpdate | None:
         """The first input that is missing or does not count."""
-        return next((one for one in self.said if one.status != "True"), None)
+        return next((one for one in self.conditions if one.status != "True"), None)
 
 
 def judge_standing(spec: EgressAuditSpec, inputs: VerdictInputs, now: datetime) -> Standing:
@@ -65,12 +65,12 @@ def judge_standing(spec: EgressAuditSpec, inputs: VerdictInputs, now: datetime) 
     exceptions = _exceptions(spec)
     findings, _ = settled((*attested, *inputs.cluster_findings), exceptions, now.date())
     terms = (*exceptions.terms, *(attested_terms(accepted) if accepted is not None else ()))
-    said = (_attestation(spec, inputs), _fresh(spec, inputs, now), _kubernetes(inputs), _probe(spec, inputs, now))
+    conditions = (_attestation(spec, inputs), _fresh(spec, inputs, now), _kubernetes(inputs), _probe(spec, inputs, now))
     verdict = overall(findings)
-    if verdict is Verdict.PASS and any(one.status != "True" for one in said):
+    if verdict is Verdict.PASS and any(one.status != "True" for one in conditions):
         verdict = Verdict.UNKNOWN
     notes = to_tell(terms, now.date())
-    return Standing(verdict, tuple(worst_first(findings)), said, notes, _terms(terms, notes, now.date()))
+    return Standing(verdict, tuple(worst_first(findings)), conditions, notes, _terms(terms, notes, now.date()))
 
 
 def _terms(terms: tuple[Term, ...], notes: tuple[str, ...], today: date) -> ConditionUpdate | None:

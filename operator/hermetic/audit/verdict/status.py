@@ -38,10 +38,10 @@ def status_of(
     """The whole status. `evidence.kubernetes.observedAt` is kept for an hour: equal inputs then give equal status."""
     ready = _ready(standing)
     of_exceptions = (standing.exceptions,) if standing.exceptions is not None else ()
-    said = (ready, *_kstatus(ready), _isolation(standing), *standing.said, *of_exceptions)
+    conditions = (ready, *_kstatus(ready), _isolation(standing), *standing.conditions, *of_exceptions)
     status = {
         "observedGeneration": generation,
-        "conditions": [_dated(one, generation, before, now) for one in said],
+        "conditions": [_dated(one, generation, before, now) for one in conditions],
         "verdict": standing.verdict.value,
         "message": _cut(_message(standing)),
         "counts": _counts(inputs, standing),

@@ -99,8 +99,8 @@ def _tell(destination: Path, staged: Staged, keys: dict[str, Any], throughput: i
     if staged.without_facts:
         advice.append(f"no facts for sizing: {staged.without_facts}")
     if output == "json":
-        told = {"event": "staged", "schema": SCHEMA, **_facts(destination, staged), **keys, "advice": advice}
-        write(json.dumps(told) + "\n")
+        event = {"event": "staged", "schema": SCHEMA, **_facts(destination, staged), **keys, "advice": advice}
+        write(json.dumps(event) + "\n")
         return
     say(f"{destination}: {staged.names.files} files, {staged.names.size} bytes; {staged.kept} were there already")
     say(f"digest: {staged.root}")

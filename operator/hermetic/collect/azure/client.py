@@ -100,12 +100,12 @@ class ArmClient:
 
     async def _attempt(self, ask: Ask, token: str) -> RequestAttempt | None:
         """One attempt; None if the token was refused to another request while this one waited for its turn."""
-        async with self._pacing.turn(ask.lane) as told:
+        async with self._pacing.turn(ask.lane) as reply_headers:
             if self.caller.is_refused:
                 return None
             began = self.clock.monotonic()
             attempt = await self.wire.send(ask, token)
-            told.update({name.lower(): value for name, value in attempt.headers.items()})
+            reply_headers.update({name.lower(): value for name, value in attempt.headers.items()})
         self.progress.answered(ask.words, self.clock.monotonic() - began)
         return attempt
 

@@ -109,11 +109,11 @@ class Discovery:
 
     async def _decide(self, question: Question, found: _Found, ids: Sequence[str]) -> None:
         """Read these rows from ARM: its answers replace them, and rows that it does not have are dropped."""
-        said = await self._listed_in_groups(question, found.rows, ids)
-        alone = [one for one in ids if one not in said]
+        listed = await self._listed_in_groups(question, found.rows, ids)
+        alone = [one for one in ids if one not in listed]
         answers = await side_by_side(self._direct.answer(_get(question, found.rows[one])) for one in alone)
-        said |= dict(zip(alone, answers, strict=True))
-        for one, answer in said.items():
+        listed |= dict(zip(alone, answers, strict=True))
+        for one, answer in listed.items():
             row = found.rows.pop(one)
             found.evidence = tuple(dict.fromkeys((*found.evidence, *answer.evidence)))
             is_gone = answer.problem is not None and answer.problem.trouble is Trouble.NOT_FOUND

@@ -130,20 +130,20 @@ def parsed(content: bytes) -> Any:
 
 def wait_asked(headers: Mapping[str, str], now: datetime) -> float | None:
     """Seconds that the answer asks to wait (Retry-After, or Resource Graph's own header); None without either."""
-    said = headers.get("retry-after", "").strip()
-    if said:
-        return _seconds(said, now)
+    retry_after = headers.get("retry-after", "").strip()
+    if retry_after:
+        return _seconds(retry_after, now)
     resets = re.fullmatch(r"(\d+):(\d\d):(\d\d)", headers.get("x-ms-user-quota-resets-after", "").strip())
     if resets and headers.get("x-ms-user-quota-remaining", "").strip() == "0":
         return float(int(resets[1]) * 3600 + int(resets[2]) * 60 + int(resets[3]))
     return None
 
 
-def _seconds(said: str, now: datetime) -> float | None:
-    if re.fullmatch(r"\d{1,9}", said):
-        return float(said)
+def _seconds(retry_after: str, now: datetime) -> float | None:
+    if re.fullmatch(r"\d{1,9}", retry_after):
+        return float(retry_after)
     try:
-        at = parsedate_to_datetime(said)
+        at = parsedate_to_datetime(retry_after)
     except ValueError:
         return None
     return max(0.0, (at - now).total_seconds()) if at.tzinfo else None

@@ -98,8 +98,8 @@ def probe_job(pods: ProbePods, probed_node: ProbedNode, run: str, *, host_networ
 
 def job_name(probed_node: ProbedNode, run: str, vantage: str) -> str:
     """The same for the same node and round; at most as long as a label value, as the Job controller makes one of it."""
-    told = "\n".join((probed_node.pool, probed_node.subnet, probed_node.node))
-    return f"probe-{run}-{hashlib.sha256(told.encode()).hexdigest()[:10]}-{vantage}"
+    identity = "\n".join((probed_node.pool, probed_node.subnet, probed_node.node))
+    return f"probe-{run}-{hashlib.sha256(identity.encode()).hexdigest()[:10]}-{vantage}"
 
 
 def run_token(job: str, run: str) -> str:

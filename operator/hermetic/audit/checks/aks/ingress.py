@@ -67,8 +67,8 @@ def _default_controller(routing: AppRouting | None) -> str:
     """The type of the add-on's default controller; "" where the add-on is off."""
     if routing is None or not routing.enabled:
         return ""
-    said = routing.nginx.default_ingress_controller_type if routing.nginx is not None else None
-    return said or "AnnotationControlled"
+    controller_type = routing.nginx.default_ingress_controller_type if routing.nginx is not None else None
+    return controller_type or "AnnotationControlled"
 
 
 def _published(profile: IngressProfile, kind: str) -> Iterator[str]:

@@ -31,20 +31,20 @@ NETWORK_WAYS = Parts(
 @check_each("aks-outbound-type", of_cluster)
 def aks_outbound_type(estate: Estate, policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
     """`block` passes; `none` only means that AKS adds nothing and passes where table A does; other types fail."""
-    said = _profile(cluster).outbound_type or ""
-    if said.lower() == "block":
+    outbound_type = _profile(cluster).outbound_type or ""
+    if outbound_type.lower() == "block":
         yield passes(estate.cluster, "Block", "outboundType is block", cluster)
-    elif said.lower() == "none":
+    elif outbound_type.lower() == "none":
         words = "outboundType is none, and no outbound method of the network was found"
         yield passes(estate.cluster, "None", words, cluster, parts=NETWORK_WAYS)
-    elif said.lower() == "userdefinedrouting" and policy.profile == "filtered":
+    elif outbound_type.lower() == "userdefinedrouting" and policy.profile == "filtered":
         words = "outboundType is userDefinedRouting, which the profile filtered allows"
         yield passes(estate.cluster, "UserDefinedRouting", words, cluster)
     else:
         gateway = _profile(cluster).nat_gateway_profile
-        sku = f" ({gateway.sku})" if gateway is not None and gateway.sku and "nat" in said.lower() else ""
-        words = f"outboundType is {said or 'absent, which means loadBalancer'}{sku}"
-        word = said or "loadBalancer"
+        sku = f" ({gateway.sku})" if gateway is not None and gateway.sku and "nat" in outbound_type.lower() else ""
+        words = f"outboundType is {outbound_type or 'absent, which means loadBalancer'}{sku}"
+        word = outbound_type or "loadBalancer"
         path = path_of(NODE_SUBNETS, hops.gateway(word) if "natgateway" in word.lower() else word, INTERNET)
         yield fails(estate.cluster, "OutboundType", words, cluster, paths=(path,))
 

@@ -58,15 +58,15 @@ def disk_export(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 def _export(estate: Estate, policy: Policy, one: Exportable) -> Iterator[Judgement]:
     resource, severity = _named(one)
     remedy, paths = _remedy(one, severity), _paths(one)
-    said = (one.network_access_policy or "AllowAll").lower()
+    access_policy = (one.network_access_policy or "AllowAll").lower()
     if (one.disk_state or "").lower() in ACTIVE_LINK:
         words = f"{one.name}: a link to all that is on it is active (diskState {one.disk_state})"
         yield fails(resource, "LinkActive", words, one, paths=paths, severity=Severity.HIGH, remedy=remedy)
-    if said == DENY_ALL:
+    if access_policy == DENY_ALL:
         yield passes(resource, "NoExport", "it cannot be exported", one)
-    elif said == ALLOW_PRIVATE:
+    elif access_policy == ALLOW_PRIVATE:
         yield from _through_an_access(estate, policy, one, resource)
-    elif said != ALLOW_ALL:
+    elif access_policy != ALLOW_ALL:
         words = f"{one.name}: networkAccessPolicy {one.network_access_policy!r} is not known"
         yield cannot_say(resource, "PolicyUnknown", words, one, remedy=remedy)
     elif (one.public_network_access or "").lower() == "disabled":

@@ -57,12 +57,12 @@ def _of_network(estate: Estate, policy: Policy, network: str) -> Iterator[Judgem
     if names.verdict is ByDefault.UNCLEAR:
         yield cannot_say(network, names.reason, names.words, *names.observations, severity=Severity.MEDIUM)
     rules = [rule for one in names.policies for rule in _letting_through(estate, one)]
-    said = list(_of_rules(estate, rules, _own(estate, policy, network))) if rules else []
+    judgements = list(_of_rules(estate, rules, _own(estate, policy, network))) if rules else []
     if names.verdict is ByDefault.UNCLEAR:
-        yield from (one for one in said if one.verdict is Verdict.FAIL)  # Fails do not depend on the other names
+        yield from (one for one in judgements if one.verdict is Verdict.FAIL)  # Fails do not depend on the other names
         return
-    yield from said
-    if not said:
+    yield from judgements
+    if not judgements:
         yield passes(
             network, "NothingAllowed", "no domain is allowed above the rule that blocks all", *names.observations
         )

@@ -121,17 +121,17 @@ def _judge(
     allowed = {_same(one) for one in policy.allowed_dns_servers}
     no_machines: Listing[RelayMachine] = Listing(estate.cluster)
     machines = machines_of(estate, policy) if custom else no_machines
-    said = [f"{one} is not on the list" for one in custom if _same(one) not in allowed]
+    objections = [f"{one} is not on the list" for one in custom if _same(one) not in allowed]
     leading = [(one, machine) for one in custom for machine in machines if _same(one) in map(_same, machine.addresses)]
     rests: list[Observation] = [*observations, machines]
     for server, machine in leading:
         ways, looked_at = ways_out(estate, policy, machine)
         rests += looked_at
         if ways:
-            said.append(f"{server} is a machine with a way out of its own ({', '.join(map(written, ways))})")
-    if said:
+            objections.append(f"{server} is a machine with a way out of its own ({', '.join(map(written, ways))})")
+    if objections:
         path = path_of(POD, hops.dns(f"dns server {', '.join(custom)}"), INTERNET)
-        yield fails(resource, "DnsServerNotAllowed", "; ".join(said), *rests, paths=(path,))
+        yield fails(resource, "DnsServerNotAllowed", "; ".join(objections), *rests, paths=(path,))
     elif custom:
         yield passes(resource, "DnsServersAllowed", f"{', '.join(custom)}: all on the list", *rests)
     else:

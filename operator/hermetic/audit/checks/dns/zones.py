@@ -53,10 +53,10 @@ def _link(link: ZoneLink) -> Iterator[Judgement]:
     if link.virtual_network is None:
         yield cannot_say(link.id, "NetworkNotNamed", "the link does not name its network", link)
         return
-    said = (link.resolution_policy or "Default").lower()
-    if said == "default":
+    resolution_policy = (link.resolution_policy or "Default").lower()
+    if resolution_policy == "default":
         yield passes(link.id, "StaysPrivate", "a name that the zone does not hold is not found", link)
-    elif said == "nxdomainredirect":
+    elif resolution_policy == "nxdomainredirect":
         words = "a name that the zone does not hold is asked of public DNS"
         yield fails(
             link.id,

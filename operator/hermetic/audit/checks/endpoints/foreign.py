@@ -37,19 +37,19 @@ def pe_stranger(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     def judge(seen: Seen[Registry] | Seen[StorageAccount] | Seen[FileShare]) -> Iterator[Judgement]:
         yield from _store(estate, policy, seen.value, seen)
 
-    said = [
+    judgements = [
         *each_registry(estate, policy, judge),
         *each_account(estate, policy, judge),
         *each_share(estate, policy, judge),
         *_scopes(estate, policy),
     ]
-    found = [one for one in said if not _is_nothing(one)]
-    yield from found or said
+    found = [one for one in judgements if not _is_nothing(one)]
+    yield from found or judgements
 
 
-def _is_nothing(said: Judgement) -> bool:
+def _is_nothing(judgement: Judgement) -> bool:
     """Whether it is a Not Applicable that rests on complete observations: a kind that is not used."""
-    return said.verdict is Verdict.NOT_APPLICABLE and not any(look.problem for look in said.observations)
+    return judgement.verdict is Verdict.NOT_APPLICABLE and not any(look.problem for look in judgement.observations)
 
 
 def _scopes(estate: Estate, policy: Policy) -> Iterator[Judgement]:

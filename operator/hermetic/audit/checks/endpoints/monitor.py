@@ -36,12 +36,12 @@ def _scope(seen: Seen[MonitorScope]) -> Iterator[Judgement]:
     if settings is None:
         yield cannot_say(seen.target, "ModesNotSeen", "the access modes were not seen", seen)
         return
-    said = [(name, mode or "Open by default") for name, mode in _modes(settings)]
+    modes = [(name, mode or "Open by default") for name, mode in _modes(settings)]
     for exclusion in settings.exclusions or ():
         where = exclusion.private_endpoint_connection_name
-        said += [(f"{name} of connection {where}", mode or "not said") for name, mode in _modes(exclusion)]
-    is_open = [f"{name} is {mode}" for name, mode in said if mode.lower().startswith(OPEN)]
-    odd = [f"{name} is {mode}" for name, mode in said if mode.lower() != PRIVATE]
+        modes += [(f"{name} of connection {where}", mode or "not said") for name, mode in _modes(exclusion)]
+    is_open = [f"{name} is {mode}" for name, mode in modes if mode.lower().startswith(OPEN)]
+    odd = [f"{name} is {mode}" for name, mode in modes if mode.lower() != PRIVATE]
     if is_open:
         path = path_of(NODE_SUBNETS, PRIVATE_ENDPOINT, "azure monitor", "other tenant")
         yield fails(seen.target, "OpenMode", "; ".join(is_open), seen, paths=(path,))

@@ -106,8 +106,8 @@ def pls_exposed(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 def _exposure(estate: Estate, policy: Policy, service: PrivateLinkService) -> Iterator[Judgement]:
     ours = (estate.cluster, *network_ids_of(estate))
     foreign = [one for one in _subscriptions(service.visibility) if not policy.owns(one, *ours)]
-    said = [f"visible to {one}" for one in foreign]
-    said += [f"lets {one} in unasked" for one in _subscriptions(service.auto_approval)]
+    exposures = [f"visible to {one}" for one in foreign]
+    exposures += [f"lets {one} in unasked" for one in _subscriptions(service.auto_approval)]
     pending: list[str] = []
     for connection in service.private_endpoint_connections or ():
         consumer = (connection.private_endpoint.id if connection.private_endpoint is not None else None) or ""
@@ -116,12 +116,12 @@ def _exposure(estate: Estate, policy: Policy, service: PrivateLinkService) -> It
         if subscription_of(consumer) and policy.owns(consumer, *ours):
             continue
         if status == "approved":
-            said.append(f"used by {consumer or 'a consumer that is not named'}")
+            exposures.append(f"used by {consumer or 'a consumer that is not named'}")
         elif status not in {"pending", "rejected", "disconnected"}:
             pending.append(f"connection {connection.name}: status {status!r} is not known")
-    if said:
+    if exposures:
         path = path_of(POD, LOAD_BALANCER, hops.service(f"private link service {service.name}"), "other subscription")
-        yield fails(service.id, "OfferedToOthers", "; ".join(said), service, paths=(path,))
+        yield fails(service.id, "OfferedToOthers", "; ".join(exposures), service, paths=(path,))
     elif pending:
         yield cannot_say(service.id, "StatusUnknown", "; ".join(pending), service)
     else:

@@ -45,14 +45,14 @@ def k8s_webhook_external(estate: Estate, _policy: Policy) -> Iterator[Judgement]
         for webhook in configuration.webhooks or ():
             yield from _judge_url(configuration, f"webhook {webhook.name}", webhook.client_config)
 
-    said = (
+    judgements = (
         *objections(validating, judge),
         *objections(mutating, judge),
         *objections(definitions, lambda one: _judge_conversion(one, known)),
     )
     admission = counted(len(validating) + len(mutating), "webhook configuration")
     fine = f"{admission} and {counted(len(definitions), 'conversion webhook')}: none calls anything outside"
-    yield from settled(estate, said, "WebhooksInside", fine, validating, mutating, definitions, services)
+    yield from settled(estate, judgements, "WebhooksInside", fine, validating, mutating, definitions, services)
 
 
 def _judge_conversion(one: CustomResourceDefinition, known: Services) -> Iterator[Judgement]:
@@ -89,12 +89,12 @@ def k8s_apiservice_external(estate: Estate, _policy: Policy) -> Iterator[Judgeme
             message = "a driver that this release does not know: its nodes or controller may call a cloud service"
             yield cannot_say(driver.id, "DriverUnknown", message, driver, remedy="Look whom it calls, and accept it.")
 
-    said = (
+    judgements = (
         *objections(api_services, lambda one: _judge_api(one, known)),
         *objections(drivers, judge_driver),
     )
     fine = f"{counted(len(api_services), 'APIService')} and {counted(len(drivers), 'CSI driver')}: none calls outside"
-    yield from settled(estate, said, "CallsInside", fine, api_services, drivers, services)
+    yield from settled(estate, judgements, "CallsInside", fine, api_services, drivers, services)
 
 
 def _judge_api(one: ApiService, known: Services) -> Iterator[Judgement]:

@@ -205,9 +205,9 @@ def coredns_custom(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             message = f"{key} is kept as binary data, which CoreDNS imports and the audit does not read"
             yield cannot_say(config_map.id, "BinaryNotSeen", message, config_map, remedy="Write it under `data`.")
 
-    said = (*objections(main, judge), *objections(custom, judge), *objections(node_local, judge))
+    judgements = (*objections(main, judge), *objections(custom, judge), *objections(node_local, judge))
     fine = "CoreDNS asks only the node's own resolvers and servers that the policy allows"
-    yield from settled(estate, said, "NoForeignForwarder", fine, _has_a_corefile(main), custom, node_local)
+    yield from settled(estate, judgements, "NoForeignForwarder", fine, _has_a_corefile(main), custom, node_local)
 
 
 def _of_coredns_itself(estate: Estate) -> frozenset[str]:

@@ -116,9 +116,9 @@ def weights_share_writable(estate: Estate, _policy: Policy) -> Iterator[Judgemen
                 blames=(VOLUMES,),
             )
 
-    said = (*objections(volumes, judge_volume), *objections(pods, judge_pod))
+    judgements = (*objections(volumes, judge_volume), *objections(pods, judge_pod))
     fine = f"{counted(len(volumes), 'PersistentVolume')}: every share among them is mounted read-only"
-    yield from settled(estate, said, "SharesReadOnly", fine, volumes, pods)
+    yield from settled(estate, judgements, "SharesReadOnly", fine, volumes, pods)
 
 
 def is_nfs(parameters: dict[str, str]) -> bool:
@@ -158,9 +158,9 @@ def k8s_outside_storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         *objections(classes, lambda one: _judge_class(one, one.provisioner or "", one.mount_options or (), *ours)),
         *objections(snapshots, lambda one: _judge_class(one, one.driver or "", (), *ours)),
     )
-    said = (*makers, *objections(volumes, _judge_volume), *objections(pods, _judge_pod))
+    judgements = (*makers, *objections(volumes, _judge_volume), *objections(pods, _judge_pod))
     fine = f"{counted(len(volumes), 'PersistentVolume')} and their classes: none names a server outside"
-    yield from settled(estate, said, "StorageInside", fine, classes, volumes, snapshots, pods)
+    yield from settled(estate, judgements, "StorageInside", fine, classes, volumes, snapshots, pods)
 
 
 def _judge_class(
@@ -201,9 +201,9 @@ def _fails(
     )
 
 
-def _leads_to(driver: str, said: Mapping[str, str], options: Iterable[str]) -> tuple[str, ...]:
+def _leads_to(driver: str, attributes: Mapping[str, str], options: Iterable[str]) -> tuple[str, ...]:
     found = [f"{driver}, a service on the internet"] if driver in OUTSIDE_DRIVERS else []
-    for key, value in said.items():
+    for key, value in attributes.items():
         found += outside(value)
         name = key.lower()
         if name in _SERVERS and "://" not in value:

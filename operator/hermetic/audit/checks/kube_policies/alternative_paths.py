@@ -147,11 +147,11 @@ WAYS = (
 def k8s_other_ways(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """No object of these kinds exists."""
     listings = tuple(everywhere(estate, way.kind) for way in WAYS)
-    said = tuple(
+    judgements = tuple(
         one for way, listing in zip(WAYS, listings, strict=True) for one in objections(listing, partial(_is, way))
     )
     fine = "no object sends packets of pods by a gateway, a second network or a proxy of its own"
-    yield from settled(estate, said, "NoOtherWay", fine, *listings)
+    yield from settled(estate, judgements, "NoOtherWay", fine, *listings)
 
 
 def _is(way: _Way, one: KubernetesObject) -> Iterator[Judgement]:
@@ -176,7 +176,7 @@ def k8s_mesh_egress(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     gateways, sidecars = everywhere(estate, MeshGateway), everywhere(estate, Sidecar)
     services, maps = everywhere(estate, VirtualService), everywhere(estate, ConfigMap)
     tokens, plugins = everywhere(estate, RequestAuthentication), everywhere(estate, WasmPlugin)
-    said = (
+    judgements = (
         *objections(entries, _judge_entry),
         *objections(workloads, _judge_workload),
         *objections(gateways, _judge_gateway),
@@ -190,7 +190,7 @@ def k8s_mesh_egress(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     observations: tuple[Observation, ...] = (entries, workloads, gateways, sidecars, services, tokens, plugins)
     if is_there(estate):  # without Istio there is no mesh that a ConfigMap configures
         observations = (*observations, maps, estate.every(ServedGroup, SERVED.target))
-    yield from settled(estate, said, "MeshInside", fine, *observations)
+    yield from settled(estate, judgements, "MeshInside", fine, *observations)
 
 
 def _judge_entry(entry: ServiceEntry) -> Iterator[Judgement]:

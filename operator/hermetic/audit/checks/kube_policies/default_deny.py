@@ -71,12 +71,14 @@ def k8s_default_deny_egress(estate: Estate, policy: Policy) -> Iterator[Judgemen
         yield from ()
 
     listings = (policies, cilium, clusterwide)
-    said = [*objections(pods, judge)]
+    judgements = [*objections(pods, judge)]
     for namespace in sorted({*open_pods, *doubtful_pods}):
         some = open_pods.get(namespace, ())
-        said.append(_open(namespace, some, doubtful_pods.get(namespace, ()), *listings, calico, calico_global, *admin))
+        judgements.append(
+            _open(namespace, some, doubtful_pods.get(namespace, ()), *listings, calico, calico_global, *admin)
+        )
     fine = f"every pod in {counted(len(namespaces), 'namespace')} with workloads may go only where a policy lets it"
-    yield from settled(estate, said, "EgressClosed", fine, pods, *listings)
+    yield from settled(estate, judgements, "EgressClosed", fine, pods, *listings)
 
 
 def _is_own(pod: Pod, policy: Policy) -> bool:

@@ -111,9 +111,9 @@ def k8s_static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
                 blames=(ANNOTATIONS,),
             )
 
-    said = (*objections(gateways, judge_gateway), *objections(pods, judge_pod))
+    judgements = (*objections(gateways, judge_gateway), *objections(pods, judge_pod))
     fine = f"no static egress gateway is configured, and none of {counted(len(pods), 'pod')} asks for one"
-    yield from settled(estate, said, "NoStaticEgressGateway", fine, gateways, pods)
+    yield from settled(estate, judgements, "NoStaticEgressGateway", fine, gateways, pods)
 
 
 @check_each("k8s-svc-egress-gateway", each_pod("NoServiceEgressGateway", "none is labelled for the service gateway"))

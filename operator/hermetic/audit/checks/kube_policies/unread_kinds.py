@@ -129,10 +129,10 @@ def k8s_unread_kinds(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     groups = _never_empty(estate.every(ServedGroup, SERVED.target))
     harmless = frozenset(one.lower() for one in policy.harmless_kinds)
     names = frozenset(group.id for group in groups)
-    said = [one for group in groups for one in _judged(group, names, harmless)]
+    judgements = [one for group in groups for one in _judged(group, names, harmless)]
     number = sum(len(group.kinds) for group in groups)
     fine = f"{counted(number, 'kind')} in {counted(len(groups), 'API group')}: each that can let packets out is read"
-    yield from settled(estate, said, "KindsRead", fine, groups)
+    yield from settled(estate, judgements, "KindsRead", fine, groups)
 
 
 def _judged(group: ServedGroup, names: frozenset[str], harmless: frozenset[str]) -> Iterator[Judgement]:

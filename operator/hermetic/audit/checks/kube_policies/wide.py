@@ -81,7 +81,7 @@ def k8s_policy_allow_all(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     def by_calico(policy: CalicoNetworkPolicy | CalicoGlobalNetworkPolicy) -> Iterator[Wide]:
         return _calico(policy, outside)
 
-    said = (
+    judgements = (
         *objections(plain, _judge(_plain, spared)),
         *objections(cilium, _judge(_cilium, spared)),
         *objections(clusterwide, _judge(_cilium, spared)),
@@ -93,7 +93,7 @@ def k8s_policy_allow_all(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     listings = (*policies, sets, global_sets, pods)
     number = sum(len(listing.items) for listing in policies)
     fine = f"{counted(number, 'network policy', 'network policies')}: no egress rule leads to public addresses"
-    yield from settled(estate, said, "NoWideRule", fine, *listings)
+    yield from settled(estate, judgements, "NoWideRule", fine, *listings)
 
 
 def _of_the_platform_alone(pods: Iterable[Pod], trust: PlatformTrust) -> frozenset[str]:

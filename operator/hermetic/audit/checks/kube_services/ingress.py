@@ -50,9 +50,9 @@ def k8s_nodeport(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             path = path_of(INTERNET, public[0], "host port", hops.kubernetes(pod.workload))
             yield fails(pod.workload, "HostPortExposed", message, pod, paths=(path,), blames=CONTAINERS)
 
-    said = (*objections(services, judge), *objections(pods, judge_pod))
+    judgements = (*objections(services, judge), *objections(pods, judge_pod))
     fine = "no node has an external address and no load balancer a public one, so that node ports stay inside"
-    yield from settled(estate, said, "NoPublicSide", fine, services, nodes, pods)
+    yield from settled(estate, judgements, "NoPublicSide", fine, services, nodes, pods)
 
 
 @check("k8s-ingress-gateway")
@@ -83,10 +83,10 @@ def k8s_ingress_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         path = path_of(INTERNET, hops.kubernetes(entry.id))
         yield fails(entry.id, "PublicDoor", message, entry, classes, paths=(path,), blames=blames)
 
-    said = (*objections(ingresses, judge_ingress), *objections(gateways, judge_gateway))
+    judgements = (*objections(ingresses, judge_ingress), *objections(gateways, judge_gateway))
     fine = f"{counted(len(ingresses), 'Ingress', 'Ingresses')} and {counted(len(gateways), 'Gateway')}: none is public"
     observations = (ingresses, gateways, classes, gateway_classes)
-    yield from settled(estate, said, "NoPublicDoor", fine, *observations)
+    yield from settled(estate, judgements, "NoPublicDoor", fine, *observations)
 
 
 def _controllers(

@@ -55,9 +55,9 @@ def k8s_image_origin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         for one in registries.difference(foreign):
             undeclared.setdefault(one, pod)
 
-    said = [*objections(pods, judge)]
+    judgements = [*objections(pods, judge)]
     if undeclared:
-        said.append(
+        judgements.append(
             cannot_say(
                 estate.cluster,
                 "NoRegistryApproved",
@@ -67,7 +67,7 @@ def k8s_image_origin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             )
         )
     fine = f"{counted(len(pods), 'pod')}: every image comes from an approved registry"
-    yield from settled(estate, said, "ImagesApproved", fine, pods)
+    yield from settled(estate, judgements, "ImagesApproved", fine, pods)
 
 
 def _images(pod: Pod) -> Iterator[str]:

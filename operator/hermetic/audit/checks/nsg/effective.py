@@ -27,8 +27,8 @@ def nsg_effective(estate: Estate, policy: Policy, around: SubnetContext, nic: Ne
     seen = estate.asked(EffectiveGroups, nic.id)
     by_firewall = firewall_looks(estate, policy, around)
     if seen.value is None:
-        said = cannot_say(around.id, "RulesNotSeen", f"effective rules of {nic.name} were not answered", seen)
-        yield unless_locked(estate, policy, nic, seen, said)
+        judgement = cannot_say(around.id, "RulesNotSeen", f"effective rules of {nic.name} were not answered", seen)
+        yield unless_locked(estate, policy, nic, seen, judgement)
     elif by_firewall is not None:
         words = "every default route leads to the declared firewall, which decides"
         yield does_not_apply(around.id, "FirewallDecides", words, seen, *by_firewall)

@@ -52,11 +52,11 @@ def _judged(home: str, seen: Seen[Subnet]) -> Iterator[Judgement]:
     if seen.value is None:
         yield cannot_say(home, "SubnetNotSeen", "the subnet could not be read", seen)
         return
-    said = seen.value.private_endpoint_network_policies or ""
-    if said.lower() in APPLIES:
-        yield passes(home, "RulesApply", f"privateEndpointNetworkPolicies is {said}", seen)
-    elif said.lower() in DOES_NOT_APPLY:
-        words = f"privateEndpointNetworkPolicies is {said or 'absent'}: packets to private endpoints pass no rule"
+    policies = seen.value.private_endpoint_network_policies or ""
+    if policies.lower() in APPLIES:
+        yield passes(home, "RulesApply", f"privateEndpointNetworkPolicies is {policies}", seen)
+    elif policies.lower() in DOES_NOT_APPLY:
+        words = f"privateEndpointNetworkPolicies is {policies or 'absent'}: packets to private endpoints pass no rule"
         yield fails(
             home,
             "RulesBypassed",
@@ -65,4 +65,4 @@ def _judged(home: str, seen: Seen[Subnet]) -> Iterator[Judgement]:
             paths=(path_of(NODE, hops.private_endpoint(f"private endpoint in {seen.value.name}")),),
         )
     else:
-        yield cannot_say(home, "PolicyUnknown", f"privateEndpointNetworkPolicies {said!r} is not known", seen)
+        yield cannot_say(home, "PolicyUnknown", f"privateEndpointNetworkPolicies {policies!r} is not known", seen)

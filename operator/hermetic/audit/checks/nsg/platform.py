@@ -83,9 +83,9 @@ def nsg_block_type(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
         return
     profile = seen.value.network_profile
-    said = (profile.outbound_type if profile is not None else None) or ""
-    if said.lower() != "block":
-        words = f"outboundType is {said or 'absent'}: no rules of AKS's are meant to block"
+    outbound_type = (profile.outbound_type if profile is not None else None) or ""
+    if outbound_type.lower() != "block":
+        words = f"outboundType is {outbound_type or 'absent'}: no rules of AKS's are meant to block"
         yield does_not_apply(estate.cluster, "NotBlock", words, seen)
         return
     groups = estate.every(SecurityGroup, node_group_of(estate))

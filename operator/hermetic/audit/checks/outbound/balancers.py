@@ -195,11 +195,11 @@ def _of_the_cluster(
         yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
         return
     profile = seen.value.network_profile.load_balancer_profile if seen.value.network_profile is not None else None
-    said = (profile.backend_pool_type if profile is not None else None) or "nodeIPConfiguration"
-    if said.lower() == "nodeipconfiguration":
+    pool_type = (profile.backend_pool_type if profile is not None else None) or "nodeIPConfiguration"
+    if pool_type.lower() == "nodeipconfiguration":
         yield passes(estate.cluster, "PoolsByInterface", "backend pools hold interfaces, not addresses", seen)
-    elif said.lower() != "nodeip":
-        yield cannot_say(estate.cluster, "PoolTypeUnknown", f"backendPoolType {said!r} is not known", seen)
+    elif pool_type.lower() != "nodeip":
+        yield cannot_say(estate.cluster, "PoolTypeUnknown", f"backendPoolType {pool_type!r} is not known", seen)
     elif open_subnets:
         yield _leaks(estate, estate.cluster, "backendPoolType is nodeIP", sorted(open_subnets.values()), seen)
     else:

@@ -16,7 +16,7 @@ from hermetic.audit.cluster_scope import (
     whole_or_unknown,
 )
 from hermetic.audit.egress.decision import internet_egress
-from hermetic.audit.egress.default_outbound import told
+from hermetic.audit.egress.default_outbound import default_outbound_of
 from hermetic.audit.egress.masks import in_words, masked, masks_of_nodes, with_masks
 from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks
 from hermetic.audit.estate.arm_ids import group_of, is_below, name_of
@@ -46,13 +46,13 @@ def nic_default_outbound(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 def _default_outbound(estate: Estate, policy: Policy, nic: NicFields) -> Iterator[Judgement]:
-    said, observations = told(estate, nic)
-    if said is None and _has_no_machine(nic):
+    reported, observations = default_outbound_of(estate, nic)
+    if reported is None and _has_no_machine(nic):
         yield does_not_apply(nic.id, "NoMachine", "no machine sends from this interface", nic)
-    elif said is False:
+    elif reported is False:
         yield passes(nic.id, "NoDefaultOutbound", "defaultOutboundConnectivityEnabled is false", *observations)
-    elif said is True:
-        decision = internet_egress(estate, policy, nic, said)
+    elif reported is True:
+        decision = internet_egress(estate, policy, nic, reported)
         yield fails(
             nic.id,
             "HiddenAddressKept",

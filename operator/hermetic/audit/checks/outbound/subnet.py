@@ -36,11 +36,11 @@ def subnet_default_outbound(
     elif subnet.default_outbound_access is False:
         yield passes(scoped.id, "PrivateSubnet", "defaultOutboundAccess is false", scoped.seen)
     else:
-        said = _shown(subnet.default_outbound_access)
+        setting = _shown(subnet.default_outbound_access)
         yield fails(
             scoped.id,
             "DefaultOutboundNotDisabled",
-            f"defaultOutboundAccess is {said}: machines get a hidden way out; {masked(estate, scoped, subnet)}",
+            f"defaultOutboundAccess is {setting}: machines get a hidden way out; {masked(estate, scoped, subnet)}",
             scoped.seen,
             paths=(path_of(hops.subnet(subnet.name), DEFAULT_OUTBOUND, INTERNET),),
             masked=is_masked(estate, scoped, subnet),

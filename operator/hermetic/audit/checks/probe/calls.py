@@ -26,11 +26,11 @@ def probe_internet(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """No address, port or protocol on the internet may answer."""
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
-        called = {one.target.address for one in run.said.called("public")}
+        called = {one.target.address for one in run.report.called("public")}
         if sum(":" not in address and is_public(address) for address in called) < NETWORKS:
             message = f"fewer than {NETWORKS} public IPv4 addresses were called"
             yield Doubt("TooFewTargets", message, "Name at least three public IPv4 addresses in different networks.")
-        for name in run.said.names:
+        for name in run.report.names:
             if name.target.what == "public" and name.call is None and name.resolved.found_something:
                 message = f"{name.target.address} was found on {run.node} ({name.resolved.raw}), and was not called"
                 yield Doubt("NameNotCalled", message, "Let the probe run again; look whom the cluster's resolver asks.")
@@ -47,8 +47,8 @@ def probe_storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     )
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
-        names = [one.target.address for one in run.said.names if one.target.what == "storage"]
-        called = [one.target.address for one in run.said.called("storage")]
+        names = [one.target.address for one in run.report.names if one.target.what == "storage"]
+        called = [one.target.address for one in run.report.called("storage")]
         if not names and not called:
             yield Doubt("NoStorageNamed", "no storage account was named to call", remedy)
         elif not any(map(is_public, called)):
@@ -75,7 +75,7 @@ def wireserver(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """The host's wire server is for the node's agent: on a pod's request the host fetches and stores data elsewhere."""
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
-        if not run.said.called("wireserver"):
+        if not run.report.called("wireserver"):
             yield Doubt("NotCalled", "168.63.129.16 was not called", "Keep it among the targets of the probe.")
 
     return each_place(estate, partial(_judged, policy, "wireserver", doubts, vantages=(POD,)))
@@ -83,7 +83,7 @@ def wireserver(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 def on_the_hosts_channel(run: ProbeRun, policy: Policy) -> Iterator[tuple[str, str]]:
     """Targets of the wire server that answered, and how."""
-    called = run.said.called("wireserver")
+    called = run.report.called("wireserver")
     for one in called:
         if why := _open(one, called, policy):
             yield str(one.target), why
@@ -97,7 +97,7 @@ def unclear_on_the_hosts_channel(run: ProbeRun, policy: Policy) -> Iterator[Doub
 def _named(estate: Estate, policy: Policy, what: str) -> Iterator[Judgement]:
     """Judges targets that are optional: without any, no finding is made."""
     runs = estate.every(ProbeRun, estate.cluster)
-    if any(run.said.called(what) or run.problem for run in runs) or runs.problem or not runs.items:
+    if any(run.report.called(what) or run.problem for run in runs) or runs.problem or not runs.items:
         yield from each_place(estate, partial(_judged, policy, what, lambda _run: ()))
 
 
@@ -119,7 +119,7 @@ def _judged(
 
 
 def _ways(run: ProbeRun, what: str, policy: Policy) -> Iterator[OpenPath]:
-    called = run.said.called(what)
+    called = run.report.called(what)
     for one in called:
         if why := _open(one, called, policy):
             yield OpenPath(f"{one.target} {why}", path_of(*start_of(run), str(one.target)))
@@ -152,7 +152,7 @@ def _speaks_for_itself(one: Reply, called: tuple[Reply, ...]) -> bool:
 
 
 def _unclear(run: ProbeRun, what: str, policy: Policy) -> Iterator[Doubt]:
-    called = run.said.called(what)
+    called = run.report.called(what)
     for one in called:
         if one.reading is Reading.UNREADABLE:
             yield Doubt("Unreadable", f"{one.target}: {one.raw!r} is no answer of the probe")
@@ -175,7 +175,7 @@ def _silence(place: ProbePlace, vantages: tuple[bool, ...], what: str) -> str:
     """A summary of how the calls ended, which shows what stops them."""
     by_address: dict[tuple[str, str], list[Reply]] = {}
     for run in place.seen_from(vantages):
-        for one in run.said.called(what):
+        for one in run.report.called(what):
             by_address.setdefault((run.id, one.target.address), []).append(one)
     counted = Counter(situation(replies) for replies in by_address.values())
     calls = sum(len(replies) for replies in by_address.values())

@@ -37,7 +37,7 @@ def host_plugin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         yield from unclear_on_the_hosts_channel(run, policy)
-        called = run.said.called("wireserver")
+        called = run.report.called("wireserver")
         if not called or any(one.target.kind != "http" for one in called):
             message = "168.63.129.16 was not asked over HTTP: this is the answer of an older release of the probe"
             yield Doubt("NotAsked", message, "Let the probe of this release run.")

@@ -106,9 +106,9 @@ def imds_identity(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     def ways(run: ProbeRun) -> Iterator[OpenPath]:
         found = _document(run, "compute").found
         for key, allowed in expected.items():
-            said = str(found.get(key) or "") if isinstance(found, Mapping) else ""
-            if said and said.lower() not in {one.lower() for one in allowed}:
-                yield OpenPath(f"{run.node} says {key} {said}, the cluster has {', '.join(sorted(allowed))}")
+            reported = str(found.get(key) or "") if isinstance(found, Mapping) else ""
+            if reported and reported.lower() not in {one.lower() for one in allowed}:
+                yield OpenPath(f"{run.node} says {key} {reported}, the cluster has {', '.join(sorted(allowed))}")
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         document = _document(run, "compute")
@@ -131,12 +131,12 @@ def _expected(estate: Estate) -> dict[str, frozenset[str]]:
 
 
 def _document(run: ProbeRun, what: str) -> RunMetadata:
-    return run.said.metadata.get(what, RunMetadata())
+    return run.report.metadata.get(what, RunMetadata())
 
 
 def _unread(run: ProbeRun, document: RunMetadata) -> Doubt:
-    said = f"HTTP {document.status}" if document.status else "no answer"
-    return Doubt("MetadataUnread", f"the metadata service told {run.node} nothing that can be read ({said})")
+    outcome = f"HTTP {document.status}" if document.status else "no answer"
+    return Doubt("MetadataUnread", f"the metadata service told {run.node} nothing that can be read ({outcome})")
 
 
 @check("node-routes")
@@ -144,7 +144,7 @@ def node_routes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """Azure gives every machine an IPv4 default route, sealed or not; an IPv6 default route was configured."""
 
     def ways(run: ProbeRun) -> Iterator[OpenPath]:
-        for route in run.said.v6_defaults or ():
+        for route in run.report.v6_defaults or ():
             yield OpenPath(
                 f"{run.node} has an IPv6 default route by {route}",
                 path_of(*start_of(run), route, Hop(PlaceKind.INTERNET, "::/0")),
@@ -158,17 +158,17 @@ def node_v6_default_route(estate: Estate, _policy: Policy) -> Iterator[Judgement
     """An IPv6 default route leads out once the machine has an IPv6 address."""
 
     def ways(run: ProbeRun) -> Iterator[OpenPath]:
-        addresses = run.said.v6_addresses
-        for route in run.said.v6_defaults or ():
+        addresses = run.report.v6_addresses
+        for route in run.report.v6_defaults or ():
             if addresses:
                 message = f"{run.node} has the address {addresses[0]} and an IPv6 default route by {route}"
                 yield OpenPath(message, path_of(*start_of(run), route, Hop(PlaceKind.INTERNET, "::/0")))
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         yield from _routes_unknown(run)
-        if run.said.v6_addresses is None:
+        if run.report.v6_addresses is None:
             yield Doubt("AddressesUnknown", f"the IPv6 addresses of {run.node} could not be read")
-        elif run.said.v6_defaults:
+        elif run.report.v6_defaults:
             message = f"{run.node} has an IPv6 default route, and no address to use it with yet"
             yield Doubt("RouteWithoutAddress", message)
 
@@ -176,5 +176,5 @@ def node_v6_default_route(estate: Estate, _policy: Policy) -> Iterator[Judgement
 
 
 def _routes_unknown(run: ProbeRun) -> Iterator[Doubt]:
-    if run.said.v6_defaults is None:
+    if run.report.v6_defaults is None:
         yield Doubt("RoutesUnknown", f"the IPv6 routes of {run.node} could not be read")

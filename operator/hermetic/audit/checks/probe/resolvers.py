@@ -50,13 +50,13 @@ def dns_recursion(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 
 def _recursions(run: ProbeRun) -> Iterator[OpenPath]:
-    for one in run.said.dns:
+    for one in run.report.dns:
         if one.reading.went_out:
             message = f"{one.server} {one.reading} when asked for a public name"
             yield OpenPath(
                 message, path_of(*start_of(run), hops.dns(f"resolver {one.server}"), hops.dns("public name servers"))
             )
-    for name in run.said.names:
+    for name in run.report.names:
         if name.resolved.reading is DnsReading.PUBLIC_ADDRESS:
             message = f"{name.target.address} resolves to {_shown(name.resolved)}"
             yield OpenPath(message, path_of(*start_of(run), hops.dns("resolver"), hops.dns("public name servers")))
@@ -67,15 +67,15 @@ def _shown(resolved: DnsReply) -> str:
 
 
 def _doubts(run: ProbeRun) -> Iterator[Doubt]:
-    said = run.said
-    for one in (*said.dns, *(name.resolved for name in said.names)):
+    report = run.report
+    for one in (*report.dns, *(name.resolved for name in report.names)):
         if one.reading is DnsReading.UNCLEAR:
             yield Doubt("UnclearAnswer", f"{one.server}: {one.raw!r} does not say where it comes from")
-    if not said.nameservers:
+    if not report.nameservers:
         yield Doubt("ResolversUnknown", f"the resolvers of the pod on {run.node} could not be read")
-    if AZURE_DNS not in {one.server for one in said.dns}:
+    if AZURE_DNS not in {one.server for one in report.dns}:
         yield Doubt("AzureDnsNotAsked", f"{AZURE_DNS} was not asked", "Keep it among the resolvers of the probe.")
-    if not run.host_network and not resolved_within_the_cluster(said):
+    if not run.host_network and not resolved_within_the_cluster(report):
         message = f"on {run.node} no resolver answered the name of a Service either: DNS was down, and nothing follows"
         yield Doubt("ResolverSilent", message)
 
@@ -87,7 +87,7 @@ def node_resolv(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
     def not_allowed(run: ProbeRun) -> Iterator[str]:
         local = LOCAL_DNS if local_dns(estate, run) is not None else frozenset()
-        yield from (server for server in run.said.nameservers or () if server not in allowed | local)
+        yield from (server for server in run.report.nameservers or () if server not in allowed | local)
 
     def ways(run: ProbeRun) -> Iterator[OpenPath]:
         for server in not_allowed(run):
@@ -97,13 +97,13 @@ def node_resolv(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             )
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
-        if not run.said.nameservers:
+        if not run.report.nameservers:
             yield Doubt("ResolversUnknown", f"the resolvers of {run.node} could not be read")
 
     for found in on_each_machine(estate, "ResolverNotAllowed", ways, doubts, "all resolvers are allowed"):
         runs = [look for look in found.observations if isinstance(look, ProbeRun)]
         servers = [server for run in runs for server in not_allowed(run)]
         worse = found.reason == "ResolverNotAllowed" and any(map(is_public, servers))
-        using = (local_dns(estate, run) for run in runs if LOCAL_DNS & set(run.said.nameservers or ()))
+        using = (local_dns(estate, run) for run in runs if LOCAL_DNS & set(run.report.nameservers or ()))
         observations = (*found.observations, *(look for look in using if look is not None))
         yield replace(found, observations=observations, severity=Severity.HIGH if worse else found.severity)

@@ -90,7 +90,7 @@ def weigh(
     if missing := [vantage for vantage in vantages if not place.seen_from((vantage,))]:
         words = " and ".join("host network pod" if vantage is HOST else "pod" for vantage in missing)
         return cannot_say(place.resource, "VantageMissing", f"no {words} of the probe has answered from here", *runs)
-    if mute := [run.node for run in runs if not run.said.control_answered]:
+    if mute := [run.node for run in runs if not run.report.control_answered]:
         message = f"the positive control did not answer on {_joined(mute)}: this silence means nothing"
         return cannot_say(place.resource, "ControlSilent", message, *runs)
     if doubt := next((doubt for run in runs for doubt in doubts(run)), None):

@@ -29,8 +29,8 @@ def acr_cache_wildcard(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Any rule but the required one: the registry passes names that are pulled on to an upstream registry."""
 
     def more(_registry: Registry, rule: CacheRule) -> str:
-        said = ((rule.source_repository or "").lower(), (rule.target_repository or "").lower())
-        if said == REQUIRED and not rule.credential_set_resource_id:
+        repositories = ((rule.source_repository or "").lower(), (rule.target_repository or "").lower())
+        if repositories == REQUIRED and not rule.credential_set_resource_id:
             return ""
         signed = f", signed in by {rule.credential_set_resource_id}" if rule.credential_set_resource_id else ""
         return f"{rule.name} fetches {rule.source_repository or 'from a place not named'}{signed}"
@@ -92,9 +92,9 @@ def _each(  # noqa: PLR0913 - the columns of a table
             yield does_not_apply(seen.target, "NotInTier", f"a registry of tier {tier} can have none", seen)
             return
         children = estate.every(kind, seen.target)
-        said = {one.name: words for one in children if seen.value is not None and (words := more(seen.value, one))}
-        if said:
-            words, fill = "; ".join(said.values()), {"RULE_NAME": list(said)}
+        objecting = {one.name: words for one in children if seen.value is not None and (words := more(seen.value, one))}
+        if objecting:
+            words, fill = "; ".join(objecting.values()), {"RULE_NAME": list(objecting)}
             yield fails(seen.target, reason, words, seen, children, paths=(path,), fill=fill)
         else:
             what = kind.TYPE.rpartition("/")[2]

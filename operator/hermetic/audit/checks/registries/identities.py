@@ -91,8 +91,8 @@ def _is_of_people(assignments: Iterable[RoleAssignment]) -> bool:
 
 def _of_the_control_plane(identities: Identities, writing: Assigned) -> str:
     """A note: AKS needs the control plane's role, and no node or pod gets a token of that identity."""
-    said = [_roles(writing[one], "the control plane's identity") for one in writing if one in identities.control_plane]
-    return f"; {'; '.join(said)}, and is on no node: leave it" if said else ""
+    roles = [_roles(writing[one], "the control plane's identity") for one in writing if one in identities.control_plane]
+    return f"; {'; '.join(roles)}, and is on no node: leave it" if roles else ""
 
 
 def _roles(assignments: Iterable[RoleAssignment], place: str) -> str:

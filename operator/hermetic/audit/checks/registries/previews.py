@@ -32,14 +32,14 @@ IPV4, DUAL_STACK = "ipv4", "ipv4andipv6"
 def acr_writable_cache(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
     """Whether repositories behind cache rules accept pushes."""
     shown = estate.one(RegistryInPreview, seen.target)
-    said = (shown.value.writable_cache_repos if shown.value is not None else None) or ""
-    if said.lower() == ON:
+    repositories = (shown.value.writable_cache_repos if shown.value is not None else None) or ""
+    if repositories.lower() == ON:
         words = "repositories behind cache rules can be written to: a copy of an image can be replaced"
         yield fails(seen.target, "CacheWritable", words, shown, paths=(path_of(POD, REGISTRY, hops.pod("other pod")),))
-    elif said.lower() == OFF:
+    elif repositories.lower() == OFF:
         yield passes(seen.target, "CacheReadOnly", "repositories behind cache rules are read-only", shown)
     else:
-        yield cannot_say(seen.target, "NotSaid", f"writableCacheRepos is {said or 'absent'}", shown)
+        yield cannot_say(seen.target, "NotSaid", f"writableCacheRepos is {repositories or 'absent'}", shown)
 
 
 @check_each("acr-endpoints", each_registry)
@@ -87,14 +87,14 @@ def acr_tasks(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator
     """Tasks run any container, on machines in Microsoft's network or in the subnet of an agent pool."""
     every = estate.every(RegistryTask, seen.target)
     running = [one for one in every if (one.status or "").lower() != OFF]
-    told = [(one.id, f"task {one.name} runs containers") for one in running]
+    tasks = [(one.id, f"task {one.name} runs containers") for one in running]
     pools: Listing[RegistryAgentPool] | None = None
     if not lesser_tier(seen):
         pools = estate.every(RegistryAgentPool, seen.target)
-        told += [(one.id, f"agent pool {one.name} has machines in {_network(one)}") for one in pools]
+        tasks += [(one.id, f"agent pool {one.name} has machines in {_network(one)}") for one in pools]
     asked = (seen, every) if pools is None else (seen, every, pools)
-    if told:
-        fill, words = {"ATTACHED_ID": [one for one, _ in told]}, "; ".join(words for _, words in told)
+    if tasks:
+        fill, words = {"ATTACHED_ID": [one for one, _ in tasks]}, "; ".join(words for _, words in tasks)
         yield fails(seen.target, "Task", words, *asked, paths=(path_of(REGISTRY, "task", INTERNET),), fill=fill)
     else:
         yield passes(seen.target, "NoTask", "the registry runs no task and has no agent pool", *asked)

@@ -72,8 +72,10 @@ def effective_routes(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         seen = estate.asked(EffectiveRoutes, nic.id)
         asked = Asked(around, methods, *declared_addresses(estate, policy))
         if seen.value is None:
-            said = cannot_say(around.id, "RoutesNotSeen", f"effective routes of {nic.name} were not answered", seen)
-            yield unless_locked(estate, policy, nic, seen, said)
+            judgement = cannot_say(
+                around.id, "RoutesNotSeen", f"effective routes of {nic.name} were not answered", seen
+            )
+            yield unless_locked(estate, policy, nic, seen, judgement)
         elif not seen.value.value:
             odd = missing(f"{nic.id}: no effective route, and every running machine has some")
             yield cannot_say(around.id, "NoRoutes", "the list of effective routes is empty", seen, odd)
@@ -174,10 +176,10 @@ def _service(
     path = path_of(hops.subnet(name_of(asked.around.id)), SERVICE_ENDPOINT, "any account it reaches")
     if reach is None:
         others = sorted({one.service for one in asked.around.subnet.service_endpoints if one.service})
-        told = (
+        detail = (
             f"the subnet has endpoints to {', '.join(others)} only" if others else "no policy of the subnet narrows it"
         )
-        words = f"service endpoint route, past every route of ours: {_words(routes)}; {told}"
+        words = f"service endpoint route, past every route of ours: {_words(routes)}; {detail}"
         severity = Severity.HIGH if others else Severity.CRITICAL
         observations, fill = (seen, asked.around.subnet), {"SENTINEL_NIC_ID": seen.target}
         return fails(

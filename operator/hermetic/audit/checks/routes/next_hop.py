@@ -42,8 +42,8 @@ def nexthop_spotcheck(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         for watcher in here[:1]:
             for destination in DESTINATIONS:
                 seen = estate.asked(NextHop, watcher.id, _packet(nic, destination))
-                said = _judged(estate, policy, around, methods, destination, seen)
-                yield replace(said, fill=_named(nic))
+                judgement = _judged(estate, policy, around, methods, destination, seen)
+                yield replace(judgement, fill=_named(nic))
 
     yield from each_sentinel(estate, policy, judge)
 

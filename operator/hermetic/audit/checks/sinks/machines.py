@@ -146,16 +146,16 @@ def _beside(machine: Machine, known: Sequence[MachineExtension]) -> Iterator[_Co
         kind = (handler.type or "").lower()
         if kind not in kinds | named:
             yield _Code(f"handler {handler.type or 'without a type'}", kind)
-    told = {(one.name or "").lower() for one in view.extensions or []}
-    yield from _own(machine.resources or [], known, told - names)
+    listed = {(one.name or "").lower() for one in view.extensions or []}
+    yield from _own(machine.resources or [], known, listed - names)
 
 
-def _own(kept: Sequence[OwnExtension], known: Sequence[MachineExtension], told: set[str]) -> Iterator[_Code]:
+def _own(kept: Sequence[OwnExtension], known: Sequence[MachineExtension], names: set[str]) -> Iterator[_Code]:
     """Extensions stored at the machine that the agent did not report, or that fetch files which the model does not."""
     uris = {one.name.lower(): _uris(one.settings) for one in known}
     for one in kept:
         name, publisher = one.name.rpartition("/")[2], (one.publisher or "").lower()
-        is_known = name.lower() in {*uris, *told, NODE_SCRIPT} or publisher == "microsoft.aks"
+        is_known = name.lower() in {*uris, *names, NODE_SCRIPT} or publisher == "microsoft.aks"
         fetched = sorted(_uris(one.settings) - uris.get(name.lower(), set()))
         if fetched or not is_known:
             words = f"{name or 'without a name'} ({one.publisher or '?'})"
@@ -266,9 +266,9 @@ def _is_agent(one: MachineExtension) -> bool:
 
 
 def _words(one: MachineExtension) -> str:
-    told = f"{one.name or 'without a name'} ({one.publisher or '?'}/{one.type or '?'})"
+    words = f"{one.name or 'without a name'} ({one.publisher or '?'}/{one.type or '?'})"
     uris = one.settings.file_uris if one.settings is not None else []
-    return f"{told} from {', '.join(uris)}" if uris else told
+    return f"{words} from {', '.join(uris)}" if uris else words
 
 
 @check("vmss-boot-diagnostics")
@@ -278,10 +278,10 @@ def vmss_boot_diagnostics(estate: Estate, policy: Policy) -> Iterator[Judgement]
     def judge(scale_set: ScaleSet) -> Iterator[Judgement]:
         profile = scale_set.virtual_machine_profile or MachineProfile()
         diagnostics = profile.diagnostics_profile.boot_diagnostics if profile.diagnostics_profile is not None else None
-        said = diagnostics or BootDiagnostics(enabled=False)
-        if said.storage_uri:
-            yield _kept(estate, policy, scale_set, said.storage_uri)
-        elif said.enabled:
+        settings = diagnostics or BootDiagnostics(enabled=False)
+        if settings.storage_uri:
+            yield _kept(estate, policy, scale_set, settings.storage_uri)
+        elif settings.enabled:
             words = "the serial console is kept in storage that Azure manages, for those who may read the machines"
             yield passes(scale_set.id, "ManagedStorage", words, scale_set)
         else:

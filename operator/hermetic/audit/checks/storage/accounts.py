@@ -69,8 +69,8 @@ def _rules(seen: Seen[StorageAccount], rules: AccountRules, access: str) -> Iter
 
 def _let_in(rules: AccountRules) -> list[str]:
     """Exceptions that apply with public access off; an absent bypass is Azure's default, AzureServices."""
-    said = ["services of Azure pass"] if "azureservices" in _bypasses(rules) else []
-    return said + (
+    admitted = ["services of Azure pass"] if "azureservices" in _bypasses(rules) else []
+    return admitted + (
         [f"{len(rules.resource_access_rules)} resource instance(s) pass"] if rules.resource_access_rules else []
     )
 
@@ -80,14 +80,14 @@ def _bypasses(rules: AccountRules) -> list[str]:
 
 
 def _behind_the_door(rules: AccountRules) -> list[str]:
-    said = []
+    doubts = []
     if (rules.default_action or "").lower() != "deny":
-        said.append(f"the default is {rules.default_action or 'absent, which means Allow'}")
+        doubts.append(f"the default is {rules.default_action or 'absent, which means Allow'}")
     if rules.ip_rules or rules.ipv6_rules:
-        said.append("addresses of the internet are listed")
+        doubts.append("addresses of the internet are listed")
     if rules.virtual_network_rules:
-        said.append(f"subnets are listed: {', '.join(one.id for one in rules.virtual_network_rules)}")
-    return said
+        doubts.append(f"subnets are listed: {', '.join(one.id for one in rules.virtual_network_rules)}")
+    return doubts
 
 
 @check_each("storage-copy-scope", each_account)
@@ -95,14 +95,14 @@ def storage_copy_scope(_estate: Estate, _policy: Policy, seen: Seen[StorageAccou
     """Server-side copies and other ways for data to leave an account without passing the network."""
     value = seen.value
     scope = (value.allowed_copy_scope if value else None) or ""
-    said = [*_switches(value)] if value is not None else []
+    switches = [*_switches(value)] if value is not None else []
     if not scope:
-        said.append("allowedCopyScope is not set: copies may go to any account")
+        switches.append("allowedCopyScope is not set: copies may go to any account")
     if scope.lower() == ANYWHERE:
-        said.append(f"allowedCopyScope is {scope}: copies may go to any account")
-    if said:
+        switches.append(f"allowedCopyScope is {scope}: copies may go to any account")
+    if switches:
         yield fails(
-            seen.target, "CopiesLeave", "; ".join(said), seen, paths=(path_of(STORAGE, "copy", "other account"),)
+            seen.target, "CopiesLeave", "; ".join(switches), seen, paths=(path_of(STORAGE, "copy", "other account"),)
         )
     elif scope.lower() not in COPY_SCOPES:
         yield cannot_say(seen.target, "ScopeUnknown", f"allowedCopyScope {scope!r} is not known", seen)

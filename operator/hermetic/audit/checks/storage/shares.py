@@ -54,13 +54,13 @@ def fileshare_squash(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Absent means that root on a node is root on the share."""
 
     def judge(seen: Seen[FileShare], nfs: NfsProperties) -> Iterator[Judgement]:
-        said = nfs.root_squash or "NoRootSquash"
-        if said.lower() in {"rootsquash", "allsquash"}:
-            yield passes(seen.target, "Squashed", f"rootSquash is {said}", seen)
-        elif said.lower() == "norootsquash":
+        squash = nfs.root_squash or "NoRootSquash"
+        if squash.lower() in {"rootsquash", "allsquash"}:
+            yield passes(seen.target, "Squashed", f"rootSquash is {squash}", seen)
+        elif squash.lower() == "norootsquash":
             yield fails(seen.target, "RootWrites", "root on a node is root on the share", seen)
         else:
-            yield cannot_say(seen.target, "SquashUnknown", f"rootSquash {said!r} is not known", seen)
+            yield cannot_say(seen.target, "SquashUnknown", f"rootSquash {squash!r} is not known", seen)
 
     yield from each_share(estate, policy, _of_nfs(judge))
 

@@ -129,8 +129,8 @@ def _wide(estate: Estate, rule: FirewallRule, observations: list[Observation]) -
         observations.append(group)
         if group.value is not None and group.value.ip_addresses is None:
             observations.append(missing(f"{group_id}: the answer has no addresses"))
-        said = (group.value.ip_addresses or ()) if group.value is not None else ()
-        yield from (f"{word} (IP group)" for word in said if _is_wide(word))
+        addresses = (group.value.ip_addresses or ()) if group.value is not None else ()
+        yield from (f"{word} (IP group)" for word in addresses if _is_wide(word))
 
 
 def _odd(rule: FirewallRule, *, classic: bool) -> Iterator[str]:

@@ -102,7 +102,7 @@ def service_pivot(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     What a service does with the packets that it is sent is up to its own settings, which are not read.
     """
     observations, subnets = _subnets(estate)
-    said = [
+    judgements = [
         one
         for subnet in subnets
         for one in whatever_is_damaged(subnet.id, _judge(estate, policy, subnet, observations))
@@ -110,11 +110,11 @@ def service_pivot(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     gateways, balancers = throughout(estate, policy, ApplicationGateway), throughout(estate, policy, LoadBalancer)
     inside = {subnet.id.lower() for subnet in subnets}
     for gateway in gateways:
-        said += whatever_is_damaged(gateway.id, of_gateway(estate, gateway, inside))
+        judgements += whatever_is_damaged(gateway.id, of_gateway(estate, gateway, inside))
     for balancer in balancers:
-        said += whatever_is_damaged(balancer.id, of_balancer(estate, policy, balancer, inside))
-    yield from said
-    if said:
+        judgements += whatever_is_damaged(balancer.id, of_balancer(estate, policy, balancer, inside))
+    yield from judgements
+    if judgements:
         yield from whole_or_unknown(estate.cluster, "services in reach", *observations, gateways, balancers)
     else:
         yield passes(estate.cluster, "NoService", "no managed service is in reach", *observations, gateways, balancers)

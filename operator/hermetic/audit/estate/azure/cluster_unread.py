@@ -93,14 +93,14 @@ class ClusterUnread(Resource):
 def _unread(value: Mapping[str, Any], path: str, written: str) -> Iterator[str]:
     for key, inner in value.items():
         name = spelling(str(key))
-        below, said = f"{path}.{name}".lstrip("."), f"{written}.{key}".lstrip(".")
+        below, spelled = f"{path}.{name}".lstrip("."), f"{written}.{key}".lstrip(".")
         if name not in KNOWN[path]:
             if not _is_off(inner):
-                yield said
+                yield spelled
         elif below in KNOWN:
             for one in inner if isinstance(inner, list) else [inner]:
                 if isinstance(one, Mapping):
-                    yield from _unread(one, below, said)
+                    yield from _unread(one, below, spelled)
 
 
 def _is_off(value: Any) -> bool:

@@ -80,13 +80,13 @@ class ProbeRun(Resource):
     questions: str = ""
     answer: str = ""
 
-    _said: ProbeReport = PrivateAttr(default=ProbeReport())
+    _report: ProbeReport = PrivateAttr(default=ProbeReport())
     _problem: Problem | None = PrivateAttr(default=None)
 
     @property
-    def said(self) -> ProbeReport:
+    def report(self) -> ProbeReport:
         """Its results; empty when they could not be read."""
-        return self._said
+        return self._report
 
     @property
     def problem(self) -> Problem | None:
@@ -98,7 +98,7 @@ class ProbeRun(Resource):
         """Parse the run. Never raises."""
         run = super().read(body)
         try:
-            run._said = _said(run)  # noqa: SLF001 - its own
+            run._report = _report(run)  # noqa: SLF001 - its own
         except _Unreadable as why:
             run._problem = Problem(Trouble.UNREADABLE, f"{run.id}: {why}")  # noqa: SLF001 - its own
         return run
@@ -108,7 +108,7 @@ class _Unreadable(Exception):
     """The line is not an answer to the questions; the message says why."""
 
 
-def _said(run: ProbeRun) -> ProbeReport:
+def _report(run: ProbeRun) -> ProbeReport:
     if missing := ProbeRun.model_fields.keys() - {"name", MISSHAPEN} - run.model_fields_set:
         raise _Unreadable(f"{', '.join(sorted(missing))}: missing or of the wrong type")
     questions, answer = _object(run.questions), _object(run.answer)
@@ -176,9 +176,9 @@ def _target(row: list[Any]) -> ProbeTarget:
 
 def _name(row: list[Any], raw: Any) -> NameReply:
     what, name, port = row
-    said, _, called = str(raw).partition("|")
+    resolution, _, called = str(raw).partition("|")
     target = ProbeTarget(str(what), "tls", str(name), int(port))
-    resolved = dns_reply("the pod's resolver", str(name), said)
+    resolved = dns_reply("the pod's resolver", str(name), resolution)
     address = next((one for one in resolved.contents if is_address(one)), "")
     call = reply(ProbeTarget(target.what, "tls", address, target.port), called) if called else None
     return NameReply(target, resolved, call)
@@ -210,7 +210,7 @@ def _texts(answer: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
     return tuple(found)
 
 
-def resolved_within_the_cluster(said: ProbeReport) -> bool:
+def resolved_within_the_cluster(report: ProbeReport) -> bool:
     """Whether a resolver of the pod resolved the name of a Service: it was reachable, and could have recursed."""
     positive = {DnsReading.PRIVATE_ADDRESS, DnsReading.PUBLIC_ADDRESS}
-    return any(one.reading in positive for one in said.cluster_name)
+    return any(one.reading in positive for one in report.cluster_name)

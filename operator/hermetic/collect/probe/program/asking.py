@@ -80,8 +80,8 @@ def answers(asked: dict[str, Any]) -> dict[str, Any]:
         "imds": [metadata.document(what, limit, into) for what, into in documents.items()],
     }
     before = race(controls(asked))
-    said = iter(race([steps for group in groups.values() for steps in group]))
-    by_group = {name: [next(said) for _ in group] for name, group in groups.items()}
+    outcomes = iter(race([steps for group in groups.values() for steps in group]))
+    by_group = {name: [next(outcomes) for _ in group] for name, group in groups.items()}
     after = race(controls(asked))
     result = {"v": 1, "run": asked["run"], "controls": [before, after], **by_group}
     return {**result, "servers": servers, "metadata": documents, **facts}

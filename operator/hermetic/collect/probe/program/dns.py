@@ -25,14 +25,14 @@ def resolve(server: str, name: str, kind: int, limit: float) -> Steps:
 
 def named(name: str, port: int, servers: Sequence[str], limit: float) -> Steps:
     """`DNS answer|TLS answer`: asks the pod's resolvers until one finds addresses, then calls at the first."""
-    said = "t"
+    outcome = "t"
     for server, kind in [(server, kind) for server in servers for kind in (A, AAAA)]:
-        said = yield from resolve(server, name, kind, limit)
-        addresses = [found for found in said[3:].split(";")[0].split(",") if is_address(found)]
-        if said.startswith("r0:") and addresses:
+        outcome = yield from resolve(server, name, kind, limit)
+        addresses = [found for found in outcome[3:].split(";")[0].split(",") if is_address(found)]
+        if outcome.startswith("r0:") and addresses:
             called = yield from tls(addresses[0], port, limit, name)
-            return f"{said}|{called}"
-    return said
+            return f"{outcome}|{called}"
+    return outcome
 
 
 def random_label(domain: str) -> str:

@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from hermetic.audit.remedies.of_finding import IN_THE_NODE_GROUP, RemedyContext, remedy_told
+from hermetic.audit.remedies.of_finding import IN_THE_NODE_GROUP, RemedyContext, filled_remedy
 from hermetic.audit.remedies.placeholders import (
     CHOSEN,
     FROM_THE_CHECK,
@@ -83,9 +83,9 @@ def test_the_vocabulary_is_documented() -> None:
 
 def test_what_aks_manages_is_told_so_with_the_way_that_lasts() -> None:
     around, managed = RemedyContext(CLUSTER, "MC_rg"), BALANCER.format("mc_RG")
-    remedy = remedy_told(DELETE, "Ask AKS:\naz aks update --name CLUSTER_NAME", managed, around)
+    remedy = filled_remedy(DELETE, "Ask AKS:\naz aks update --name CLUSTER_NAME", managed, around)
     assert remedy == f"{IN_THE_NODE_GROUP} Ask AKS:\naz aks update --name aks"
-    assert remedy_told(DELETE, "", managed, around) == f"{IN_THE_NODE_GROUP}\naz network lb delete --ids {managed}"
+    assert filled_remedy(DELETE, "", managed, around) == f"{IN_THE_NODE_GROUP}\naz network lb delete --ids {managed}"
 
 
 @pytest.mark.parametrize(
@@ -99,6 +99,6 @@ def test_what_aks_manages_is_told_so_with_the_way_that_lasts() -> None:
     ],
 )
 def test_what_changes_nothing_there_is_told_as_it_is(text: str, group: str, node_group: str) -> None:
-    remedy = remedy_told(text, "Something else.", BALANCER.format(group), RemedyContext(CLUSTER, node_group))
+    remedy = filled_remedy(text, "Something else.", BALANCER.format(group), RemedyContext(CLUSTER, node_group))
     assert IN_THE_NODE_GROUP not in remedy
     assert "Something else." not in remedy

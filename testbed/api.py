@@ -85,9 +85,9 @@ class Api:
         """Merge-patches an object or, with a path that ends in /status, its status."""
         return self._call("PATCH", path, patch, MERGE)
 
-    def apply(self, path: str, manifest: Json, field_manager: str = "testbed") -> Json:
-        """Server-side apply, taking over fields from others."""
-        query = {"fieldManager": field_manager, "force": "true"}
+    def apply(self, path: str, manifest: Json, field_manager: str = "testbed", **query: str) -> Json:
+        """Server-side apply, taking over fields from others unless `force="false"`."""
+        query = {"fieldManager": field_manager, "force": "true", **query}
         return self._call("PATCH", _with_query(path, query), manifest, APPLY)
 
     def delete(self, path: str) -> Json:

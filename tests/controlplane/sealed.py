@@ -35,7 +35,7 @@ from testbed.installation import CONFIGURATION, OperatorProcess, install, operat
 from testbed.kubectl import Kubectl
 from testbed.programs import programs
 from tests.attestations import a_finding, a_report, an_ed25519_key, provenance, public_pem_of, signed
-from tests.controlplane.deployments import Deployments
+from tests.controlplane.deployments import Deployments, applied
 from tests.renderings import SHARES
 from tests.scenarios import Manifest, an_egress_audit
 
@@ -74,6 +74,10 @@ class SealedCluster:
         wanted = {"cluster": CLUSTER, "trustedKeys": keys, "probe": probe, **spec}
         return an_egress_audit(**{key: value for key, value in wanted.items() if value is not None})
 
+    def apply_audit(self, **spec: Any) -> None:
+        """Apply the EgressAudit with these fields."""
+        applied(self.api, AUDITS, self.audit(**spec))
+
     def attestation(
         self, *findings: dict[str, Any], age: timedelta = timedelta(), lasts: timedelta = timedelta(days=1), **how: Any
     ) -> Manifest:
@@ -89,14 +93,14 @@ class SealedCluster:
         others = [one["metadata"]["name"] for one in self.api.get(ATTESTATIONS)["items"]]
         while (manifest := self.attestation(*findings, **how))["metadata"]["name"][:23] in {o[:23] for o in others}:
             time.sleep(0.1)  # of the same second: neither would be the newer one
-        self.kubectl.apply(manifest)
+        applied(self.api, ATTESTATIONS, manifest)
         for name in others:
             self.api.delete(f"{ATTESTATIONS}/{name}")
         return str(manifest["metadata"]["name"])
 
     def open_gate(self) -> None:
         """Everything that it takes, and wait for it."""
-        self.kubectl.apply(self.audit())
+        self.apply_audit()
         self.attest()
         self.until("Pass")
 

@@ -73,7 +73,7 @@ def test_what_blocks_is_told_with_the_commands_that_mend_it(
 
 def test_the_look_that_is_missing_is_named_with_the_command_for_this_cluster(sealed: SealedCluster) -> None:
     home, kubeconfig = sealed.namespace(), sealed.plane.kubeconfig
-    sealed.kubectl.apply(sealed.audit(probe=None))
+    sealed.apply_audit(probe=None)
     home.apply(a_share_model())
     sealed.until("Unknown", "AttestationMissing")
     home.wait("told", lambda: home.condition("llama").get("message", "").startswith("no EgressAttestation"))

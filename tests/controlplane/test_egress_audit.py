@@ -74,7 +74,7 @@ def test_from_nothing_to_serving_each_missing_look_is_named_and_then_brought(sea
     home.apply(a_share_model(endpoint={}))
     assert "no evidence" in home.until("llama", "IsolationEvidenceMissing")["message"]
 
-    sealed.kubectl.apply(sealed.audit(probe=None))
+    sealed.apply_audit(probe=None)
     condition = sealed.until("Unknown", "AttestationMissing")
     assert "hermetic audit --azure /subscriptions/" in condition["message"]
     home.wait("told so", lambda: "hermetic audit --azure" in home.condition("llama")["message"])
@@ -84,7 +84,7 @@ def test_from_nothing_to_serving_each_missing_look_is_named_and_then_brought(sea
     sealed.until("Unknown", "ProbeNotConfigured")
     assert home.workload("llama") is None
 
-    sealed.kubectl.apply(sealed.audit())
+    sealed.apply_audit()
     condition = sealed.until("Pass")
     assert condition["counts"]["unknown"] == condition["counts"]["excepted"] == 0, "no exception is needed"
     home.until("llama", "Serving")
@@ -96,7 +96,7 @@ def test_a_probe_that_meets_an_open_machine_closes_and_a_later_round_opens(seale
     node = f"/api/v1/nodes/{sealed.nodes[0]}"
     sealed.api.merge(node, {"metadata": {"annotations": {EGRESS: "open"}}})
     try:
-        sealed.kubectl.apply(sealed.audit())
+        sealed.apply_audit()
         sealed.attest()
         condition = sealed.until("Fail", "IsolationBroken")
         assert "probe-internet" in condition["message"]
@@ -213,7 +213,7 @@ def test_an_older_attestation_of_this_cluster_is_refused_once_a_newer_one_was_ac
 def test_an_attestation_of_another_cluster_is_refused(
     sealed: SealedCluster, about: dict[str, Any], refusal: str
 ) -> None:
-    sealed.kubectl.apply(sealed.audit())
+    sealed.apply_audit()
     sealed.attest(**about)
     condition = sealed.until("Unknown", "AttestationRefused")
     assert f"is refused: {refusal}:" in condition["message"]
@@ -223,14 +223,14 @@ def test_an_attestation_of_another_cluster_is_refused(
 
 
 def test_evidence_of_the_profile_filtered_counts_only_where_filtered_is_asked_for(sealed: SealedCluster) -> None:
-    sealed.kubectl.apply(sealed.audit())
+    sealed.apply_audit()
     sealed.attest(says={"profile": "filtered"})
     condition = sealed.until("Unknown", "AttestationRefused")
     assert "judged by the profile 'filtered', and 'sealed' is asked for" in condition["message"]
 
-    sealed.kubectl.apply(sealed.audit(profile="Filtered"))
+    sealed.apply_audit(profile="Filtered")
     sealed.until("Pass")
-    sealed.kubectl.apply(sealed.audit())
+    sealed.apply_audit()
     sealed.until("Unknown", "AttestationRefused")
 
 
@@ -270,7 +270,7 @@ def test_what_an_administrator_writes_into_the_status_is_put_right(
 def test_a_verdict_about_an_earlier_generation_does_not_count(sealed: SealedCluster, open_gate: Deployments) -> None:
     """Other trusted keys or exceptions make another question of it."""
     sealed.operator.stop()
-    sealed.kubectl.apply(sealed.audit(trustedKeys=[]))
+    sealed.apply_audit(trustedKeys=[])
     sealed.operator.start()
     condition = sealed.until("Unknown", "AttestationRefused")
     assert "UnknownKey" in condition["message"]
@@ -311,7 +311,7 @@ def test_the_probe_s_namespace_that_is_not_there_is_said(sealed: SealedCluster) 
     whole = sealed.api.get(binding)
     sealed.api.delete(binding)
     try:
-        sealed.kubectl.apply(sealed.audit())
+        sealed.apply_audit()
         sealed.attest()
         condition = sealed.until("Unknown", "ProbeIncomplete")
         assert "the Job was refused: jobs.batch" in json.dumps(condition)

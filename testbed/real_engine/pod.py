@@ -55,24 +55,59 @@ class Machine:
     network: PodNetwork
 
 
+@dataclass(frozen=True)
+class Mounts:
+    """What a container sees. `home` is the emptyDir of its caches: None for an empty one that ends with it."""
+
+    weights: Path
+    tls: Path | None = None
+    home: Path | None = None
+
+
+def emptydir(folder: Path) -> Path:
+    """A new folder that every user may write to, as the kubelet makes an emptyDir."""
+    folder.mkdir()
+    folder.chmod(0o777)
+    return folder
+
+
+def initialize(deployment: Mapping[str, Any], where: Machine, mounts: Mounts) -> list[str]:
+    """Runs the init containers that have a command, one after another as rendered; returns their names.
+
+    The others run an image of the operator's, which is not here. Raises AssertionError with what a failed one printed.
+    """
+    template, ran = deployment["spec"]["template"]["spec"], []
+    for container in template.get("initContainers", ()):
+        if command := container.get("command"):
+            with _started(template, where, mounts, [f"PATH={PATH}", *command]) as started:
+                code = started.ended(within=300)
+                assert code == 0, (container["name"], code, started.log.read_text(errors="replace"))
+            ran.append(container["name"])
+    return ran
+
+
 @contextlib.contextmanager
-def pod(
-    deployment: Mapping[str, Any], where: Machine, weights: Path, *, tls: Path | None = None, more: Sequence[str] = ()
-) -> Iterator[Pod]:
+def pod(deployment: Mapping[str, Any], where: Machine, mounts: Mounts, *, more: Sequence[str] = ()) -> Iterator[Pod]:
     """Runs the container of a rendered Deployment with `more` arguments; it is killed when the context ends."""
     template = deployment["spec"]["template"]["spec"]
-    (container,), user = template["containers"], template["securityContext"]
+    (container,) = template["containers"]
+    environment = [f"{name}={value}" for name, value in variables(container).items()]
+    with _started(template, where, mounts, [*environment, *container["command"], *container["args"], *more]) as started:
+        yield started
+
+
+@contextlib.contextmanager
+def _started(template: Mapping[str, Any], where: Machine, mounts: Mounts, command: Sequence[str]) -> Iterator[Pod]:
+    user = template["securityContext"]
     with tempfile.TemporaryDirectory(prefix="hermetic-pod-") as folder:
         root, log, words = Path(folder) / "root", Path(folder) / "log", Path(folder) / "termination-log"
         root.mkdir()
         words.touch()
         words.chmod(0o666)
-        variables = [f"{name}={value}" for name, value in _variables(container).items()]
-        command = [*container["command"], *container["args"], *more]
         sandbox = [
             "ip", "netns", "exec", where.network.name, "unshare", "--mount", "--pid", "--ipc", "--uts", "--fork",
-            "--kill-child", "sh", str(SANDBOX), str(root), str(where.environment), sys.base_prefix, str(weights),
-            str(words), str(tls or ""), *variables, *command,
+            "--kill-child", "sh", str(SANDBOX), str(root), str(where.environment), sys.base_prefix,
+            str(mounts.weights), str(words), str(mounts.tls or ""), str(mounts.home or ""), *command,
         ]  # fmt: skip
         ids = {"USER_ID": str(user["runAsUser"]), "GROUP_ID": str(user["runAsGroup"])}
         with log.open("wb") as output:
@@ -88,7 +123,7 @@ def pod(
             process.wait()
 
 
-def _variables(container: Mapping[str, Any]) -> dict[str, str]:
+def variables(container: Mapping[str, Any]) -> dict[str, str]:
     """The rendered environment, what the kubelet fills in filled in, and what a CPU needs."""
     filled = {"fieldRef": POD, "secretKeyRef": SECRET}
     named = {

@@ -1,10 +1,10 @@
 #!/bin/sh
-# sandbox.sh ROOT ENVIRONMENT PYTHON WEIGHTS WORDS TLS COMMAND...: runs the command as a restricted pod would be run.
+# sandbox.sh ROOT ENVIRONMENT PYTHON WEIGHTS WORDS TLS HOME COMMAND...: runs the command as a restricted pod would be run.
 # To be started in new mount, process, IPC and host name namespaces, and in a network namespace that leads nowhere.
 # The root file system is read-only, as are the weights; what is writable is what the pod has as emptyDir.
 set -eu
-root=$1 environment=$2 python=$3 weights=$4 words=$5 tls=$6
-shift 6
+root=$1 environment=$2 python=$3 weights=$4 words=$5 tls=$6 home=$7
+shift 7
 
 read_only() {
     mkdir -p "$root$2"
@@ -39,7 +39,11 @@ if __name__ == "__main__":
 PROGRAM
 chmod 755 "$root/opt/bin/vllm"
 mount -t tmpfs -o mode=1777 none "$root/tmp"
-mount -t tmpfs -o mode=777 none "$root/home/hermetic"
+if [ -n "$home" ]; then
+    mount --bind "$home" "$root/home/hermetic"
+else
+    mount -t tmpfs -o mode=777 none "$root/home/hermetic"
+fi
 mount -t proc none "$root/proc"
 mount -t sysfs -o ro none "$root/sys"
 mount -t tmpfs -o mode=755 none "$root/dev"

@@ -14,7 +14,7 @@ from testbed.real_engine.network import POD, PodNetwork
 from testbed.real_engine.pod import Pod
 
 MODEL = "meta/llama-3.1-8b-instruct"
-START_SECONDS = 900
+START_SECONDS = 1200
 
 
 @dataclass(frozen=True)

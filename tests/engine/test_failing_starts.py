@@ -13,7 +13,7 @@ import pytest
 from hermetic.api.reasons import Reason
 from hermetic.engines.failure_signatures import diagnose, telling_line
 from testbed.real_engine.network import PodNetwork
-from testbed.real_engine.pod import Machine, pod
+from testbed.real_engine.pod import Machine, Mounts, pod
 from tests.engine.conftest import dated, keep
 from tests.scenarios import a_share_model
 from tests.termination_messages import message
@@ -88,7 +88,7 @@ def test_a_start_that_fails_says_why_and_sends_no_request(
     folder = shutil.copytree(whole_model, tmp_path / "weights")
     spoil(folder)
     deployment = rendered(a_share_model())["Deployment"]
-    with pod(deployment, machine, folder, more=("--enforce-eager", *arguments)) as started:
+    with pod(deployment, machine, Mounts(folder), more=("--enforce-eager", *arguments)) as started:
         code = started.ended(within=900)
         log, words = started.log.read_bytes(), started.words.read_bytes()
     if kept := os.environ.get("HERMETIC_KEEP_LOGS"):

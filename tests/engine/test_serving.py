@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hermetic.engines.vllm import WITHOUT_A_KEY
 from testbed.real_engine.network import PodNetwork
-from testbed.real_engine.pod import SECRET, Machine, pod
+from testbed.real_engine.pod import SECRET, Machine, Mounts, pod
 from tests.engine.asking import Client, chat, chunks
 from tests.scenarios import a_share_model
 from tests.worlds import rendered
@@ -23,7 +23,7 @@ def test_it_serves_over_tls_with_a_key_and_drains_without_a_packet(
 ) -> None:
     endpoint = {"tls": {"secretName": "tls"}, "apiKey": {"secretName": "key"}}
     deployment = rendered(a_share_model(endpoint=endpoint))["Deployment"]
-    with pod(deployment, machine, whole_model, tls=certificate) as started:
+    with pod(deployment, machine, Mounts(whole_model, certificate)) as started:
         client, stranger = Client(network, https=True, key=SECRET), Client(network, https=True)
         figures["seconds_to_serve"] = round(client.until_ready(started), 1)
 

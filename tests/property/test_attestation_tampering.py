@@ -42,7 +42,7 @@ from tests.sampling import Sample
 from tests.tampering import TAMPERERS, Target, written
 
 TAMPERINGS = 100_000
-SAMPLE = 10_000  # outside CI
+SAMPLE = 5_000  # outside CI
 EXPECTED = Expected(CLUSTER, CA, UID, "sealed", 86_400)
 
 

@@ -26,6 +26,8 @@ from tests.stand_in_answers import answers_of, judged
 SEEDS = 2000
 CHUNK = 50
 SAMPLE = 6  # of each chunk, outside CI
+SHARES = 8
+SAMPLE_OF_PLANTS = 6  # of each share, outside CI; alone and without HTTP each is found by test_checks_against_plants
 WHOLE_WAY = 10
 DECIDES = {"critical", "high"}
 
@@ -104,10 +106,10 @@ def test_what_is_planted_is_found_and_nothing_else(
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("share", range(8))
-def test_every_plant_alone_is_found(share: int, record_property: Callable[[str, object], None]) -> None:
+@pytest.mark.parametrize("share", range(SHARES))
+def test_every_plant_alone_is_found(share: int, sample: Sample, record_property: Callable[[str, object], None]) -> None:
     alone = {one.planted: one for one in every_plant()}  # each in the last layout that it fits
     tally = Tally()
-    for one in list(alone.values())[share::8]:
+    for one in sample.of("plants alone", list(alone.values())[share::SHARES], SAMPLE_OF_PLANTS):
         tally.take(one, collected(one, "list"))
     tally.hold(record_property)

@@ -112,6 +112,7 @@ def test_nodes_that_are_machines_of_their_own_need_one_acceptance_more_in_the_ne
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("share", range(SHARES))
 @pytest.mark.parametrize("name", TEXTBOOK)
 def test_what_is_planted_in_azure_is_found(name: str, share: int, record_property: Recorded) -> None:
@@ -158,6 +159,7 @@ def test_what_lockdown_hides_is_a_doubt_that_no_exception_covers(name: str, plan
     assert (report.verdict is Verdict.PASS) is not bool(decides)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", TEXTBOOK)
 def test_what_is_planted_in_the_cluster_is_found(name: str, record_property: Recorded) -> None:
     estate = TEXTBOOK[name]

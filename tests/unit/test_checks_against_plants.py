@@ -6,17 +6,19 @@ In memory; the same over HTTP, with thousands of topologies, is the business of 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 
 from hermetic.audit.estate.arm_ids import type_of
+from hermetic.audit.estate.questions import Question
 from hermetic.audit.findings import Finding, Verdict
 from hermetic.audit.remedies.placeholders import CHOSEN, KNOWN, STEMS
 from hermetic.audit.remedies.steps import steps_of
 from testbed.azure.baseline import LAYOUTS, estate_of
 from testbed.azure.plants import PLANTS
 from tests.remedy_commands import placeholders_in
-from tests.stand_in_answers import judged
+from tests.stand_in_answers import answers_of, judged
 
 
 def not_passed(findings: tuple[Finding, ...]) -> list[str]:
@@ -56,7 +58,7 @@ def test_every_plant_fits_somewhere() -> None:
 def test_what_is_planted_is_found(name: str, layout: str, record_property: Callable[[str, object], None]) -> None:
     stood_in = estate_of(layout)
     expected = PLANTS[name].into(stood_in)
-    fails = [one for one in judged(stood_in) if one.verdict is Verdict.FAIL]
+    fails = [one for one in judged(stood_in, questions_of(layout)) if one.verdict is Verdict.FAIL]
     for wanted in expected:
         met = [one for one in fails if wanted.is_met_by(one.check, one.resource, one.severity.value)]
         assert met, (wanted, [(one.check, one.resource, one.severity.value) for one in fails])
@@ -65,6 +67,12 @@ def test_what_is_planted_is_found(name: str, layout: str, record_property: Calla
     record_property("remedies of plants without a placeholder", sum(not left_open(one.remedy) for one in fails))
     not_filled = {(one.check, name) for one in fails for name in left_open(one.remedy) if is_known(name, one)}
     assert {(check, name) for check, name in not_filled if name not in CHOSEN} == LEFT_TO_THE_MESSAGE & not_filled
+
+
+@cache
+def questions_of(layout: str) -> tuple[Question, ...]:
+    """What the checks ask about it without plants: asked at once, it saves rounds of judging."""
+    return tuple(answers_of(BARE[layout]))
 
 
 def left_open(remedy: str) -> list[str]:

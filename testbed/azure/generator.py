@@ -3,6 +3,8 @@
     topology(7)                        always the same
     sealed_topology(7)                 the same without plants
     every_plant()                      each plant alone, in every layout that it fits
+    last_layouts()                     by plant, the last layout that it fits
+    alone("no_dns_policy", "sealed")   one plant alone in a layout
 
 The seed decides the layout, the decoys, the plants, the order of lists and who shows the scale set interfaces' hidden
 addresses. Plants that would undo one another are never in one topology.
@@ -91,6 +93,17 @@ def every_plant() -> Iterator[Topology]:
         for plant in PLANTS.values():
             if plant.fits(base):
                 yield _planted(0, layout, base.copy(), [plant], None)
+
+
+def last_layouts() -> dict[str, str]:
+    """By name of a plant, the last layout that has what it changes."""
+    bases = {layout: estate_of(layout) for layout in sorted(LAYOUTS)}
+    return {name: layout for layout, base in bases.items() for name, plant in PLANTS.items() if plant.fits(base)}
+
+
+def alone(name: str, layout: str) -> Topology:
+    """A layout with this plant and without decoys."""
+    return _planted(0, layout, estate_of(layout), [PLANTS[name]], None)
 
 
 def _drawn(chance: random.Random, estate: Estate, count: int) -> list[Plant]:

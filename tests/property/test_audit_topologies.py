@@ -18,7 +18,7 @@ from hermetic.audit.estate.questions import Question
 from hermetic.audit.findings import Finding, Verdict
 from hermetic.collect.azure.answering import How
 from testbed.azure.baseline import estate_of
-from testbed.azure.generator import Topology, every_plant, topology
+from testbed.azure.generator import Topology, alone, last_layouts, topology
 from tests.azure_audits import audited
 from tests.sampling import Sample
 from tests.stand_in_answers import answers_of, judged
@@ -108,8 +108,8 @@ def test_what_is_planted_is_found_and_nothing_else(
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("share", range(SHARES))
 def test_every_plant_alone_is_found(share: int, sample: Sample, record_property: Callable[[str, object], None]) -> None:
-    alone = {one.planted: one for one in every_plant()}  # each in the last layout that it fits
     tally = Tally()
-    for one in sample.of("plants alone", list(alone.values())[share::SHARES], SAMPLE_OF_PLANTS):
+    for name, layout in sample.of("plants alone", list(last_layouts().items())[share::SHARES], SAMPLE_OF_PLANTS):
+        one = alone(name, layout)
         tally.take(one, collected(one, "list"))
     tally.hold(record_property)

@@ -1,19 +1,35 @@
-"""How hard properties are tried."""
+"""How hard properties are tried: fewer examples outside CI, like every large enumeration (tests/sampling.py)."""
 
 from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
-# Enough to find what is wrong, and no clock on a machine that others use as well. CI tries the same examples
-# of the same commit every time; elsewhere each run tries new ones.
-settings.register_profile(
-    "steady",
-    deadline=None,
-    max_examples=60,
-    print_blob=True,
-    derandomize="CI" in os.environ,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("steady")
+from tests.sampling import is_full
+
+EXAMPLES, SAMPLE = 60, 20
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Enough to find what is wrong, and no clock on a machine that others use as well.
+
+    CI tries the same examples of the same commit every time; elsewhere each run tries new ones.
+    """
+    settings.register_profile(
+        "steady",
+        deadline=None,
+        max_examples=EXAMPLES if is_full(config) else SAMPLE,
+        print_blob=True,
+        derandomize="CI" in os.environ,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    settings.load_profile("steady")
+
+
+@pytest.hookimpl(trylast=True)  # below the figures
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if not is_full(terminalreporter.config):
+        told = f"examples of each property: sample of {SAMPLE} of {EXAMPLES}; one that fails prints how to repeat it"
+        terminalreporter.write_line(told)

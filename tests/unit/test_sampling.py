@@ -15,6 +15,12 @@ from tests.sampling import Sample, lines
 CONFTEST = Path(__file__).resolve().parents[1] / "conftest.py"
 REPOSITORY = CONFTEST.parents[1]
 CASES = range(1000)
+PROPERTY = """
+from hypothesis import settings
+
+def test_examples():
+    print("examples", settings.default.max_examples, settings.default.derandomize)
+"""
 TESTS = """
 import pytest
 
@@ -118,3 +124,16 @@ def test_in_ci_and_with_full_nothing_is_left_out(
 
 def test_one_that_is_named_runs(tmp_path: Path) -> None:
     assert "1 passed" in run(tmp_path, "-k", "test_numbers and 17")
+
+
+@pytest.mark.parametrize(
+    ("variable", "examples"), [({}, "examples 20 False"), ({"CI": "true"}, "examples 60 True")], ids=["elsewhere", "CI"]
+)
+def test_properties_try_fewer_examples_outside_ci(variable: dict[str, str], examples: str, tmp_path: Path) -> None:
+    folder = tmp_path / "property"
+    folder.mkdir()
+    (folder / "conftest.py").write_text((CONFTEST.parent / "property" / "conftest.py").read_text())
+    (folder / "test_examples.py").write_text(PROPERTY)
+    output = run(tmp_path, "property", **variable)
+    assert examples in output
+    assert ("examples of each property: sample of 20 of 60" in output) is (not variable)

@@ -24,8 +24,9 @@ Path = tuple[str | int, ...]
 class Part(BaseModel):
     """An object inside a resource, such as a rule of a network security group. Optional is the only union allowed."""
 
+    # Most runs meet few of these models: the validator of one is built when it is first used.
     model_config = ConfigDict(
-        strict=True, frozen=True, extra="ignore", alias_generator=spelling, validate_by_name=False
+        strict=True, frozen=True, extra="ignore", alias_generator=spelling, validate_by_name=False, defer_build=True
     )
 
     misshapen: None = Field(default=None, repr=False)

@@ -19,6 +19,7 @@ from tests.audit_estates import (
     CLUSTER,
     GROUP,
     NETWORK,
+    RULES,
     SUBSCRIPTION,
     VNET,
     World,
@@ -247,7 +248,8 @@ def peer(world: ServedWorld, **rest: Any) -> ServedWorld:
         "peerCompleteVnets": True,
     }
     world.put(HUB, {"addressSpace": {"addressPrefixes": ["10.9.0.0/16"]}})
-    world.put(HUB_SUBNET, {"addressPrefix": "10.9.1.0/24", "defaultOutboundAccess": False})
+    sealed = {"defaultOutboundAccess": False, "networkSecurityGroup": {"id": RULES}}
+    world.put(HUB_SUBNET, {"addressPrefix": "10.9.1.0/24", **sealed})
     world.put(PEERING, {**fields, "remoteVirtualNetwork": {"id": HUB}, **rest})
     world.put(FAR_PEERING, {**fields, "remoteVirtualNetwork": {"id": VNET}})
     return world
@@ -272,10 +274,11 @@ def add_connection(world: World, status: str | None, name: str = "site") -> str:
 
 
 def add_machine(world: World, nic: str = MACHINE, *, subnet: str = "", address: str = "10.0.7.4", **rest: Any) -> str:
-    """A machine beside the nodes, in a subnet of its own without a security group unless `subnet` names another."""
+    """A machine beside the nodes, in a subnet of its own behind the sealed group unless `subnet` names another."""
     home = subnet or f"{VNET}/subnets/tools"
     if not subnet:
-        world.put(home, {"addressPrefix": "10.0.7.0/24", "defaultOutboundAccess": False})
+        sealed = {"defaultOutboundAccess": False, "networkSecurityGroup": {"id": RULES}}
+        world.put(home, {"addressPrefix": "10.0.7.0/24", **sealed})
     group = nic.partition("/providers/")[0]
     machine = f"{group}/providers/Microsoft.Compute/virtualMachines/tools"
     addresses = [ip_configuration(address, home, **rest)]

@@ -342,7 +342,7 @@ class TestForwarding:
     @pytest.mark.parametrize(
         ("addresses", "rest", "verdict"),
         [
-            (("10.1.2.3",), {}, "Pass"),
+            (("10.1.2.3",), {}, "Unknown"),
             (("10.1.2.3", "9.9.9.9"), {}, "Fail"),
             (("9.9.9.9",), {"forwardingRuleState": "Disabled"}, "Pass"),
             (("9.9.9.9",), {"forwardingRuleState": "Odd"}, "Fail"),
@@ -355,6 +355,10 @@ class TestForwarding:
         self, addresses: tuple[str, ...], rest: dict[str, Any], verdict: str
     ) -> None:
         assert verdicts(_forwarding(*addresses, **rest), "dns-forwarding-ruleset") == {RULESET.lower(): verdict}
+
+    def test_a_server_on_the_list_passes(self) -> None:
+        listed = Policy(allowed_dns_servers=("10.1.2.3",))
+        assert verdicts(_forwarding("10.1.2.3"), "dns-forwarding-ruleset", listed) == {RULESET.lower(): "Pass"}
 
     def test_what_cannot_be_read_is_unknown(self) -> None:
         world = _forwarding("10.1.2.3").refuse(RULESET)

@@ -89,7 +89,9 @@ class TestTheDeclaredFirewall:
         [
             ({"destinationAddresses": ["20.1.2.3"]}, "Pass"),
             ({"destinationAddresses": ["20.0.0.0/8"]}, "Pass"),
-            ({"destinationAddresses": ["AzureMonitor"]}, "Pass"),
+            ({"destinationAddresses": ["MicrosoftContainerRegistry"]}, "Pass"),
+            ({"destinationAddresses": ["AzureMonitor"]}, "Fail"),
+            ({"destinationAddresses": ["AzureActiveDirectory"]}, "Unknown"),
             ({"destinationAddresses": ["*"]}, "Fail"),
             ({"destinationAddresses": ["0.0.0.0/0"]}, "Fail"),
             ({"destinationAddresses": ["::/0"]}, "Fail"),

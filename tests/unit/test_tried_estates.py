@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 
 from hermetic.audit.checks.registry import PAGES
-from hermetic.audit.findings import Finding, Verdict
 from hermetic.audit.report.causes import causes_of
 from testbed.azure.baseline import estate_of
 from testbed.azure.references import refer_back
-from tests.replanted import Base
+from tests.tried_decisions import base, decided
 from tests.tried_estates import (
     HUB_MACHINE,
     Tried,
@@ -20,7 +17,6 @@ from tests.tried_estates import (
     backends,
     balancer_before,
     balancer_before_an_interface_elsewhere,
-    capacity,
     connected_group,
     containers_that_an_admin_rule_opens,
     containers_that_nodes_may_not_reach,
@@ -35,26 +31,29 @@ from tests.tried_estates import (
     hub_that_is_not_readable,
     inbound_translation_alone,
     inhabited,
-    instance_of_an_older_model,
-    instance_that_no_list_shows,
-    instance_without_interface,
     link_of_a_service,
     linked,
     node_subnet_delegated_to_containers,
     offered_to_front_door,
-    older_model_in_an_open_subnet,
     perimeter,
-    pool_of_machines,
-    pool_of_machines_by_size,
-    pool_that_counts,
     public_api_server_in_a_perimeter,
     route_server,
-    scale_set_of_others,
     service,
     tunnel,
     virtual_nodes,
-    without_capacity,
     without_group,
+)
+from tests.tried_instances import (
+    capacity,
+    instance_of_an_older_model,
+    instance_that_no_list_shows,
+    instance_without_interface,
+    older_model_in_an_open_subnet,
+    pool_of_machines,
+    pool_of_machines_by_size,
+    pool_that_counts,
+    scale_set_of_others,
+    without_capacity,
 )
 
 ACI, OTHERS = "Microsoft.ContainerInstance/containerGroups", "Microsoft.ContainerService/managedClusters"
@@ -246,24 +245,6 @@ ESTATES = (
     *BEYOND_THE_NETWORK,
     *INSTANCES,
 )
-
-
-@cache
-def base(layout: str) -> Base:
-    return Base(estate_of(layout))
-
-
-def decided(tried: Tried) -> tuple[str, set[tuple[str, str]]]:
-    """The decision about an estate, and what decides: verdict and check."""
-    estate = estate_of(tried.layout)
-    tried.change(estate)
-    found = [one for one in base(tried.layout).findings(refer_back(estate)) if decides(one)]
-    said = {(one.verdict.value, one.check) for one in found}
-    return next((one for one in ("Fail", "Unknown") if one in {verdict for verdict, _ in said}), "Pass"), said
-
-
-def decides(finding: Finding) -> bool:
-    return finding.severity.decides and finding.verdict in {Verdict.FAIL, Verdict.UNKNOWN}
 
 
 @pytest.mark.parametrize("tried", ESTATES, ids=lambda one: one.name)

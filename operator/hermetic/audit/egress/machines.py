@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from hermetic.audit.cluster_scope import is_flexible, is_of_the_cluster, missing, node_group_of, pools_of, subnets_of
@@ -17,6 +17,7 @@ from hermetic.audit.egress.methods import (
     by_service_gateway,
     by_subnet,
 )
+from hermetic.audit.egress.relay_routes import endpoint_ways, learned_ways, storage_ways
 from hermetic.audit.egress.resource_lookup import each_of, instances_of, readable, values_of
 from hermetic.audit.egress.routes import NextHopKind, OutboundRoute, public_ways
 from hermetic.audit.egress.subnet_context import local_space
@@ -34,7 +35,7 @@ from hermetic.audit.estate.azure.vnet import (
     VirtualNetwork,
 )
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Listing, Observation
+from hermetic.audit.estate.observation import Listing, Observation, Seen
 from hermetic.audit.hops import DEFAULT_OUTBOUND, PUBLIC_IP, Path, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import is_in, reached_network_ids, throughout
@@ -144,6 +145,10 @@ def _is_node(estate: Estate, arm_id: str) -> bool:
 
 def _of_interface(estate: Estate, nic: NetworkInterface) -> tuple[str, Interface] | None:
     """The id of the machine and the interface; None where no machine is attached."""
+    if nic.virtual_machine is None and nic.hosted_workloads:
+        untold = missing(f"{nic.id}: it is of {nic.hosted_workloads[0]}, whose other ways out are not read")
+        found = _read(estate, nic)
+        return nic.hosted_workloads[0], replace(found, doubts=(*found.doubts, untold))
     return None if nic.virtual_machine is None else (nic.virtual_machine.id, _read(estate, nic))
 
 
@@ -187,7 +192,8 @@ def ways_out(estate: Estate, policy: Policy, machine: RelayMachine) -> tuple[tup
     ways += _of_balancers(estate, (pool for one in machine.interfaces for pool in one.pool_ids), observations)
     for subnet_id in machine.subnet_ids:
         if not is_of_the_cluster(estate, subnet_id):
-            ways += _of_place(estate, policy, subnet_id, observations)
+            groups = {one.group_id for one in machine.interfaces if subnet_id in one.subnet_ids}
+            ways += _of_place(estate, policy, subnet_id, sorted(groups), observations)
     return tuple(dict.fromkeys(ways)), tuple(observations)
 
 
@@ -202,8 +208,10 @@ def _of_balancers(estate: Estate, pool_ids: Iterable[str], observations: list[Ob
         )
 
 
-def _of_place(estate: Estate, policy: Policy, subnet_id: str, observations: list[Observation]) -> Iterator[Path]:
-    """The ways that a subnet or its network gives to all its machines."""
+def _of_place(
+    estate: Estate, policy: Policy, subnet_id: str, groups: list[str], observations: list[Observation]
+) -> Iterator[Path]:
+    """The ways that a subnet or its network gives to a machine; `groups` are those of its interfaces there."""
     subnet, network = estate.one(Subnet, subnet_id), estate.one(VirtualNetwork, parent_of(subnet_id))
     nat, service = throughout(estate, policy, NatGateway), throughout(estate, policy, ServiceGateway)
     observations += (subnet, network, nat, service)
@@ -218,8 +226,26 @@ def _of_place(estate: Estate, policy: Policy, subnet_id: str, observations: list
             yield (method.hop,)
     yield from each_of(values_of((subnet,)), _by_default, observations)
     yield from each_of(
+        values_of((subnet,)), lambda one: _given(estate, policy, one, network, groups, observations), observations
+    )
+    yield from each_of(
         values_of((subnet,)), lambda one: _routed(estate, policy, subnet_id, one, observations), observations
     )
+
+
+def _given(
+    estate: Estate,
+    policy: Policy,
+    subnet: Subnet,
+    network: Seen[VirtualNetwork],
+    groups: list[str],
+    observations: list[Observation],
+) -> Iterator[Path]:
+    """What needs no address: learned routes, service endpoints, storage of the region past the weakest group."""
+    yield from learned_ways(estate, policy, subnet, network, observations)
+    yield from endpoint_ways(estate, policy, subnet, observations)
+    for group in groups:
+        yield from storage_ways(estate, subnet, (group,), observations)
 
 
 def _by_default(subnet: Subnet) -> Iterator[Path]:

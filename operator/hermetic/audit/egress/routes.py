@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hermetic.api.ip_ranges import Network
-from hermetic.audit.egress.address_ranges import Space, is_default, is_public, network
+from hermetic.audit.egress.address_ranges import Space, is_default, is_public, network, space, without
 from hermetic.audit.estate.arm_fields import folded
 from hermetic.audit.estate.azure.routing import Route
 from hermetic.audit.hops import Hop, Path, path_of, written
@@ -113,6 +113,22 @@ def _public(routes: Iterable[Route], local: Space) -> Iterator[OutboundRoute]:
         prefix = network(route.address_prefix or "")
         if prefix is None or is_default(prefix) or is_public(prefix, local):
             yield OutboundRoute(route, prefix, hop_of(route.next_hop_type))
+
+
+def ways_beyond(routes: Iterable[Route] | None, local: Space, *, with_v6: bool) -> tuple[OutboundRoute, ...]:
+    """Routes for private prefixes that are not wholly local and that the next hop passes on; sorted by their text."""
+    found = (
+        OutboundRoute(route, network(route.address_prefix or ""), hop_of(route.next_hop_type)) for route in routes or ()
+    )
+    beyond = (way for way in found if way.leads_on and _is_beyond(way.prefix, local, with_v6=with_v6))
+    return tuple(sorted(beyond, key=lambda way: (way.words, way.route.name)))
+
+
+def _is_beyond(prefix: Network | None, local: Space, *, with_v6: bool) -> bool:
+    """Whether it is a private prefix, of an IP version in use, with addresses outside of the local ones."""
+    if prefix is None or is_default(prefix) or is_public(prefix, local) or (prefix.version == 6 and not with_v6):
+        return False
+    return bool(without(space((prefix,)), local))
 
 
 def leads_to_appliance(route: Route, addresses: Iterable[str]) -> bool:

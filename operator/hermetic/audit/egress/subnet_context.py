@@ -118,7 +118,7 @@ def _surroundings(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> Subne
         sources=space(prefixes),
         local=union((*space(prefixes), *local)),
         has_v6=has_v6,
-        network_tag_leads_out=_widens_the_network_tag(table, local, has_v6=has_v6),
+        network_tag_leads_out=widens_the_network_tag(table, local, has_v6=has_v6),
         application_groups=frozenset(on_interfaces.application_groups),
     )
     return SubnetContext(
@@ -150,7 +150,7 @@ def _space(holder: VirtualNetwork | Peering) -> Space:
     return space(networks(held.address_prefixes)) if held is not None else ()
 
 
-def _widens_the_network_tag(table: Seen[RouteTable] | None, local: Space, *, has_v6: bool) -> bool | None:
+def widens_the_network_tag(table: Seen[RouteTable] | None, local: Space, *, has_v6: bool) -> bool | None:
     """Whether any default or public user-defined route of an IP version in use exists, one to `None` included.
 
     None where the table was not read completely.

@@ -9,7 +9,7 @@ from hermetic.audit import hops
 from hermetic.audit.checks.dns.servers import deciding_networks
 from hermetic.audit.checks.dns.zones import links_of
 from hermetic.audit.checks.family import check_each
-from hermetic.audit.cluster_scope import cluster_of
+from hermetic.audit.cluster_scope import cluster_of, missing
 from hermetic.audit.egress.dns import (
     EVERY_NAME,
     ByDefault,
@@ -73,6 +73,10 @@ def _of_rules(estate: Estate, rules: list[DnsSecurityRule], own: OwnDomains) -> 
     managed = [rule for rule in rules if rule.managed_domain_lists]
     for rule, seen in found:
         yield _judge(rule, seen, own)
+    for rule in rules:
+        if not rule.dns_resolver_domain_lists and not rule.managed_domain_lists:
+            words = f"rule {rule.name} names no list of what it lets through"
+            yield cannot_say(rule.id, "DomainsNotNamed", words, missing(f"{rule.id}: {words}"), rule)
     for rule in managed:
         words = f"rule {rule.name} lets through lists of Azure's: {', '.join(sorted(rule.managed_domain_lists or ()))}"
         yield fails(

@@ -26,6 +26,11 @@ from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network, throughout
 
 AZURE_DNS = "168.63.129.16"
+LIST_THEM = """\
+Where each of these servers answers private names only, list it under `allowedDnsServers` of the policy file.
+Otherwise take the rule away:
+Warning: names that only these servers know are no longer found.
+az resource delete --ids ATTACHED_ID"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,16 +173,16 @@ def _said_of(network: str, names: NamePolicy) -> Judgement:
 def dns_forwarding_ruleset(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
     """Forwarding rulesets linked to the network, or to the networks of its DNS servers."""
     for one in (network.target, *deciding_networks(estate, network).networks):
-        yield from _rulesets_of(estate, one)
+        yield from _rulesets_of(estate, policy, one)
         for linked, _ in rulesets_behind_the_lock(estate, policy, one):
-            yield _ruleset(one, linked, estate.every(ForwardingRule, linked))
+            yield _ruleset(policy, one, linked, estate.every(ForwardingRule, linked))
 
 
-def _rulesets_of(estate: Estate, network: str) -> Iterator[Judgement]:
+def _rulesets_of(estate: Estate, policy: Policy, network: str) -> Iterator[Judgement]:
     linked = estate.asked(LinkedRulesets, network)
     found = (linked.value.value or ()) if linked.value is not None else ()
     for one in found:
-        yield _ruleset(network, one.id, estate.every(ForwardingRule, one.id))
+        yield _ruleset(policy, network, one.id, estate.every(ForwardingRule, one.id))
     if linked.value is not None and not linked.value.is_whole:
         odd = missing(f"{network}: the answer of {LinkedRulesets.ACTION} is not whole")
         yield cannot_say(network, "RulesetsNotSeen", "linked rulesets were not seen", linked, odd)
@@ -185,7 +190,7 @@ def _rulesets_of(estate: Estate, network: str) -> Iterator[Judgement]:
         yield passes(network, "NoRuleset", "no forwarding ruleset is linked", linked)
 
 
-def _ruleset(network: str, ruleset: str, rules: Listing[ForwardingRule]) -> Judgement:
+def _ruleset(policy: Policy, network: str, ruleset: str, rules: Listing[ForwardingRule]) -> Judgement:
     enabled = [one for one in rules if (one.forwarding_rule_state or "").lower() != "disabled"]
     servers = [(one, server.ip_address) for one in enabled for server in one.target_dns_servers or ()]
     public = [f"{rule.domain_name or 'every name'} to {address}" for rule, address in servers if _is_public(address)]
@@ -199,7 +204,17 @@ def _ruleset(network: str, ruleset: str, rules: Listing[ForwardingRule]) -> Judg
         return fails(ruleset, "ForwardsOutside", words, rules, paths=(path,), fill={"ATTACHED_ID": ids})
     if odd:
         return cannot_say(ruleset, "NoServer", f"rules name no server: {', '.join(odd)}", rules)
-    return passes(ruleset, "ForwardsInside", "names are forwarded to private addresses only", rules)
+    allowed = {_same(one) for one in policy.allowed_dns_servers}
+    others = [
+        f"{rule.domain_name or 'every name'} to {one}" for rule, one in servers if _same(one or "") not in allowed
+    ]
+    if others:
+        words = (
+            f"names are forwarded to servers that are not on the list: {', '.join(others)}; what they ask was not read"
+        )
+        ids = list(dict.fromkeys(rule.id for rule, one in servers if _same(one or "") not in allowed))
+        return cannot_say(ruleset, "ServerNotAllowed", words, rules, remedy=LIST_THEM, fill={"ATTACHED_ID": ids})
+    return passes(ruleset, "ForwardsInside", "names are forwarded to servers on the list only", rules)
 
 
 def _is_public(address: str | None) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
-from hermetic.audit.cluster_scope import subnets_of, whole_or_unknown
+from hermetic.audit.cluster_scope import missing, subnets_of, whole_or_unknown
 from hermetic.audit.egress.balancers import (
     balancers_of,
     node_pools,
@@ -53,6 +53,9 @@ def _each(estate: Estate, policy: Policy, judge: Callable[[LoadBalancer], Iterab
 def lb_outbound_rule(estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Iterator[Judgement]:
     """An outbound rule gives all members of its pool a public source address."""
     nodes, _ = nodes_of(estate)
+    if balancer.outbound_rules is None:
+        yield _without(balancer, "outbound rules")
+        return
     names = sorted(rule.name for rule in translating_outbound_rules(balancer, node_pools(balancer, nodes)))
     if names:
         words = f"outbound rule {', '.join(names)} lends nodes a public address"
@@ -65,12 +68,21 @@ def lb_outbound_rule(estate: Estate, _policy: Policy, balancer: LoadBalancer) ->
 def lb_rule_snat(estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Iterator[Judgement]:
     """A rule on a public frontend also translates outbound connections unless disableOutboundSnat is true."""
     nodes, _ = nodes_of(estate)
+    if balancer.load_balancing_rules is None:
+        yield _without(balancer, "rules")
+        return
     names = sorted(rule.name for rule in translating_rules(balancer, node_pools(balancer, nodes)))
     if names:
         words = f"rule {', '.join(names)} has a public frontend and disableOutboundSnat is not true"
         yield _translates(estate, balancer, "RuleTranslates", words, "rule with SNAT", names)
     else:
         yield passes(balancer.id, "NoTranslation", "no rule lends nodes a public address", balancer)
+
+
+def _without(balancer: LoadBalancer, what: str) -> Judgement:
+    """Azure answers these lists even when they are empty: a missing one was cut off."""
+    words = f"{balancer.id}: the answer has no list of {what}"
+    return cannot_say(balancer.id, "ListNotAnswered", words, missing(words), balancer)
 
 
 def _translates(
@@ -84,7 +96,9 @@ def _translates(
 def lb_public_frontend(_estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Iterator[Judgement]:
     """A public frontend with nodes behind it is reachable from outside, and one outbound rule makes it a way out."""
     names = sorted(one.name for one in public_frontends(balancer))
-    if names:
+    if balancer.frontend_ip_configurations is None:
+        yield _without(balancer, "frontends")
+    elif names:
         words = f"frontend {', '.join(names)} is public, or not known to be private"
         paths, fill = ((INTERNET, *_path(balancer, "in")),), {"RULE_NAME": names}
         yield fails(balancer.id, "PublicFrontend", words, balancer, paths=paths, fill=fill)

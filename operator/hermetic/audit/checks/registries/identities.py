@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from hermetic.audit.checks.family import check_each
+from hermetic.audit.cluster_scope import missing
 from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.registries import Registry, RegistryToken, RoleAssignment, ScopeMap
 from hermetic.audit.estate.estate import Estate
@@ -65,6 +66,10 @@ def _judge(estate: Estate, policy: Policy, seen: Seen[Registry]) -> Judgement:
         theirs = (one for principal in holders for one in writing[principal])
         fill = {"ASSIGNMENT_ID": [one.id for one in theirs if _is_at(one, seen.target)]}
         return fails(seen.target, "MoreThanPull", words, *observations, paths=(path,), remedy=remedy, fill=fill)
+    nameless = [one.id for one in assignments if not one.principal_id and _may_write(one)]
+    if nameless:
+        words = f"{', '.join(nameless)}: the answer does not say who has this role"
+        return cannot_say(seen.target, "PrincipalNotNamed", words, missing(words), *observations)
     if identities.odd:
         words = f"no identity can be read in {', '.join(identities.odd)}"
         return cannot_say(seen.target, "IdentityNotRead", words, *observations)
@@ -80,9 +85,13 @@ def _writing(assignments: Iterable[RoleAssignment]) -> Assigned:
     """Assignments of roles that may write, by principal id in lower case."""
     found: dict[str, list[RoleAssignment]] = {}
     for one in assignments:
-        if one.principal_id and name_of(one.role_definition_id or "").lower() not in HARMLESS_ROLES:
+        if one.principal_id and _may_write(one):
             found.setdefault(one.principal_id.lower(), []).append(one)
     return found
+
+
+def _may_write(one: RoleAssignment) -> bool:
+    return name_of(one.role_definition_id or "").lower() not in HARMLESS_ROLES
 
 
 def _is_of_people(assignments: Iterable[RoleAssignment]) -> bool:

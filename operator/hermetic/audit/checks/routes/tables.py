@@ -8,16 +8,18 @@ from dataclasses import dataclass
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
-from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, missing
-from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
+from hermetic.audit.cluster_scope import ScopedSubnet, cluster_of, each_subnet, instance_nics_of, missing
+from hermetic.audit.egress.address_ranges import networks, space, without
+from hermetic.audit.egress.firewall import declared_addresses, is_to_the_firewall, leads_to_the_firewall
 from hermetic.audit.egress.methods import Methods, methods_of
-from hermetic.audit.egress.routes import NextHopKind, OutboundRoute
+from hermetic.audit.egress.resource_lookup import readable
+from hermetic.audit.egress.routes import NextHopKind, OutboundRoute, ways_beyond
 from hermetic.audit.egress.subnet_context import SubnetContext, surroundings
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.routing import RouteTable
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Seen
+from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, Hop, Path, path_of
@@ -131,11 +133,42 @@ def route_split_default(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         found = [way for way in _ways(served) if not way.is_default]
         for way in found:
             yield _split(served, way, methods)
+        yield from _beyond(estate, policy, served)
         if not found:
             words = "every route but the default one is to private prefixes, or to our own"
             yield passes(served.table.id, "NoPublicPrefix", words, served.seen)
 
     yield from each_table(estate, policy, judge)
+
+
+def _beyond(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[Judgement]:
+    """Private prefixes of no network in reach that are handed to an appliance or gateway: networks not judged here."""
+    addresses, observations = declared_addresses(estate, policy)
+    per_subnet = [
+        ways_beyond(served.table.routes, one.ground.local, with_v6=one.ground.has_v6) for one in served.subnets
+    ]
+    for way in dict.fromkeys(way for ways in per_subnet for way in ways):
+        if not (is_to_the_firewall(way.route, addresses) or _is_to_pods(estate, way)):
+            words = (
+                f"route {way.route.name}: {way.words}; the prefix is in no network in reach: what is there was not read"
+            )
+            fill = {"RULE_NAME": way.route.name}
+            yield cannot_say(served.table.id, "PrefixBeyond", words, served.seen, *observations, fill=fill)
+
+
+def _is_to_pods(estate: Estate, way: OutboundRoute) -> bool:
+    """Whether AKS made it: with kubenet it adds a route to each node for the pods there (configure-kubenet)."""
+    cluster = cluster_of(estate).value
+    profile = cluster.network_profile if cluster is not None else None
+    if profile is None or way.prefix is None:
+        return False
+    pods = space(networks((*((profile.pod_cidr,) if profile.pod_cidr else ()), *(profile.pod_cidrs or ()))))
+    unread: list[Observation] = []  # the route is then judged as any other
+    nics = readable(
+        instance_nics_of(estate), lambda one: [each.private_ip_address for each in one.ip_configurations], unread
+    )
+    nodes = {address for _, held in nics for address in held}
+    return not without(space((way.prefix,)), pods) and way.route.next_hop_ip_address in nodes
 
 
 def _split(served: ServedTable, way: OutboundRoute, methods: Methods) -> Judgement:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
@@ -25,7 +26,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, merged
 from hermetic.audit.estate.questions import Trouble
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
-from hermetic.audit.findings import Severity
+from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.hops import Hop, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_or_none
@@ -36,6 +37,14 @@ BLOBS, FILES = "blobServices/default", "fileServices/default"
 SERVICES = {"filestorage": (FILES,), "blockblobstorage": (BLOBS,), "blobstorage": (BLOBS,)}
 """Services that log, by kind of account; the account itself has metrics only."""
 PARTNER = "partner solution"
+ADD_ONS = """\
+Turn off the feature that names this workspace, and turn it on again with a workspace of yours: Container Insights is
+the add-on monitoring, Defender's sensor is turned off with az aks update --disable-defender.
+Warning: those who read these logs no longer receive them.
+az aks disable-addons --subscription CLUSTER_SUBSCRIPTION --resource-group CLUSTER_GROUP --name CLUSTER_NAME \\
+--addons monitoring
+If the workspace is yours, list its subscription under `ownSubscriptions` of the policy file."""
+"""The remedy for the cluster: the page's remedy deletes a setting."""
 
 
 @check("diag-foreign-sink")
@@ -44,6 +53,7 @@ def diag_foreign_sink(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     registries, accounts = registry_ids(estate, policy), account_ids(estate, policy)
     (groups, of_groups), (balancers, of_balancers) = _security_groups(estate), balancers_of(estate, policy)
     around = (*groups, *(one.target for one in balancers))
+    yield from _of_add_ons(estate, policy)
     for resource in (estate.cluster, *network_ids_of(estate), *around, *registries):
         yield from _of_resource(estate, policy, resource)
     for account in accounts:
@@ -51,6 +61,15 @@ def diag_foreign_sink(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from _of_flow_logs(estate, policy)
     observations = (*subnets_of(estate)[1], *of_groups, *of_balancers, registries, accounts)
     yield from whole_or_unknown(estate.cluster, "what has diagnostic settings", *observations)
+
+
+def _of_add_ons(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Workspaces that Container Insights, Azure Monitor and Defender send logs and measurements to."""
+    cluster = cluster_of(estate)
+    named = cluster.value.workspaces if cluster.value is not None else ()
+    if named:
+        found = _sent(estate, policy, estate.cluster, [("workspace", one) for one in named], cluster)
+        yield replace(found, remedy=ADD_ONS) if found.verdict is Verdict.FAIL else found
 
 
 def _security_groups(estate: Estate) -> tuple[tuple[str, ...], tuple[Observation, ...]]:

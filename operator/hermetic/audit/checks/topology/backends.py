@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 
 from hermetic.audit import hops
-from hermetic.audit.cluster_scope import network_ids_of, node_group_of
+from hermetic.audit.cluster_scope import missing, network_ids_of, node_group_of
 from hermetic.audit.egress.address_ranges import Space, space, union, without
 from hermetic.audit.egress.address_ranges import network as prefix_of
 from hermetic.audit.egress.resource_lookup import readable
@@ -68,7 +68,8 @@ def of_balancer(estate: Estate, policy: Policy, balancer: LoadBalancer, inside: 
     if not any(one.subnet is not None and one.subnet.id.lower() in inside for one in frontends):
         return
     if balancer.backend_address_pools is None:
-        yield cannot_say(balancer.id, "BackendsNotSeen", "the answer has no list of backend pools", balancer)
+        words = f"{balancer.id}: the answer has no list of backend pools"
+        yield cannot_say(balancer.id, "BackendsNotSeen", words, missing(words), balancer)
         return
     beyond: dict[str, str] = {}
     unseen: dict[str, str] = {}

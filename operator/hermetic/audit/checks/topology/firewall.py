@@ -9,6 +9,7 @@ from ipaddress import ip_address, summarize_address_range
 from hermetic.api.ip_ranges import Network
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
+from hermetic.audit.checks.topology.destinations import is_of_many_tenants, is_of_microsoft, is_wildcard_of_many
 from hermetic.audit.cluster_scope import missing, network_ids_of, peerings_of, subnets_of, whole_or_unknown
 from hermetic.audit.egress.address_ranges import is_default, is_public
 from hermetic.audit.egress.address_ranges import network as prefix_of
@@ -120,9 +121,9 @@ def _is_translation(collection: RuleCollection) -> bool:
 
 
 def _wide(estate: Estate, rule: FirewallRule, observations: list[Observation]) -> Iterator[str]:
-    yield from (word for word in rule.destination_addresses or () if _is_wide(word))
+    yield from (word for word in rule.destination_addresses or () if _is_wide(word) or is_of_many_tenants(word))
     hosts = (*(rule.destination_fqdns or ()), *(rule.target_fqdns or ()), *(rule.target_urls or ()))
-    yield from (f"host {word}" for word in hosts if word.strip() == "*")
+    yield from (f"host {word}" for word in hosts if is_wildcard_of_many(word))
     yield from (f"web category {word}" for word in rule.web_categories or ())
     for group_id in rule.destination_ip_groups or ():
         group = estate.one(IpGroup, group_id)
@@ -147,6 +148,12 @@ def _odd(rule: FirewallRule, *, classic: bool) -> Iterator[str]:
     )
     if not any(aims):
         yield "no destination is named"
+    tags = [one for one in rule.destination_addresses or () if not (_prefixes(one) or _is_wide(one))]
+    yield from (
+        f"service tag {one}: whose instances it holds is not known"
+        for one in tags
+        if not (is_of_many_tenants(one) or is_of_microsoft(one))
+    )
 
 
 def _is_wide(word: str) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hermetic.audit.estate.arm_fields import FreeMap
+from hermetic.audit.estate.arm_fields import FreeMap, spelling
 from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE
 from hermetic.audit.estate.resource import Part, Resource, arm
 
@@ -70,7 +71,10 @@ class HttpProxy(Part):
 
 
 class AddOn(Part):
+    """`config` is open; that of Container Insights names the workspace."""
+
     enabled: bool | None = None
+    config: FreeMap[Any] | None = None
 
 
 class NginxIngress(Part):
@@ -132,6 +136,7 @@ class Defender(Part):
     """The sensor of Defender."""
 
     security_monitoring: Enabled | None = None
+    log_analytics_workspace_resource_id: str | None = None
 
 
 class SecurityProfile(Part):
@@ -224,6 +229,17 @@ class AgentPool(Part):
         return self.power_state is not None and (self.power_state.code or "").lower() == "stopped"
 
 
+def _workspaces(value: Any) -> Iterator[str]:
+    """Values of every field `…workspaceResourceId`, at any depth."""
+    inside = enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, Mapping) else ()
+    for key, inner in inside:
+        if isinstance(inner, str):
+            if inner and spelling(str(key)).endswith("workspaceresourceid"):
+                yield inner
+        else:
+            yield from _workspaces(inner)
+
+
 @arm("Microsoft.ContainerService/managedClusters", CONTAINER_SERVICE)
 class ManagedCluster(Resource):
     """Every property that a check reads."""
@@ -247,3 +263,13 @@ class ManagedCluster(Resource):
     service_mesh_profile: MeshProfile | None = None
     auto_upgrade_profile: UpgradeProfile | None = None
     node_resource_group_profile: NodeGroupProfile | None = None
+
+    @property
+    def workspaces(self) -> tuple[str, ...]:
+        """Ids of the workspaces that features which measure send to, each once."""
+        defender = self.security_profile.defender if self.security_profile is not None else None
+        held = [one.config for one in (self.addon_profiles or {}).values() if one.enabled]
+        named = [*_workspaces(held), *_workspaces(self.azure_monitor_profile)]
+        if defender is not None and defender.log_analytics_workspace_resource_id:
+            named.append(defender.log_analytics_workspace_resource_id)
+        return tuple(dict.fromkeys(named))

@@ -128,6 +128,8 @@ class NicFields(Resource):
     virtual_machine: Reference | None = None
     private_endpoint: Reference | None = None
     private_link_service: Reference | None = None
+    hosted_workloads: list[str] | None = None
+    """Machines that are no virtual machines, such as bare metal."""
     dns_settings: NicDns | None = None
     tap_configurations: list[TapConfiguration] = []
 
@@ -173,6 +175,13 @@ class ModelNic(Part):
     network_security_group: Reference | None = None
     enable_ip_forwarding: bool | None = None
     dns_settings: NicDns | None = None
+
+    @property
+    def lacks_addresses(self) -> bool:
+        """Whether what was read of it, without damage, has no address or one without a subnet."""
+        if self.is_damaged or any(one.is_damaged for one in self.ip_configurations):
+            return False
+        return not self.ip_configurations or any(one.subnet is None for one in self.ip_configurations)
 
 
 class ModelNetwork(Part):
@@ -247,12 +256,27 @@ class MachineIdentity(Part):
 
 @arm("Microsoft.Compute/virtualMachineScaleSets", COMPUTE)
 class ScaleSet(Resource):
+    READS_ITS_FIELDS_ONLY: ClassVar[bool] = True
+
     sku: Sku | None = None
     orchestration_mode: str | None = None
     """Uniform or Flexible; in the latter, instances are standalone VMs."""
     tags: FreeMap[str] = {}
     virtual_machine_profile: MachineProfile | None = None
     identity: MachineIdentity | None = None
+
+    @classmethod
+    def read(cls, body: Body) -> Self:
+        """Interfaces of a model always have addresses, and these a subnet: what lacks them is read as damaged."""
+        found = super().read(body)
+        try:
+            nics = found.nics
+        except FactDamaged:
+            return found
+        for nic in (one for one in nics if one.lacks_addresses):
+            words = f"{found.id}: interface {nic.name} of the model: its addresses or their subnets: not in the answer"
+            nic.lose("ip_configurations", FactDamaged(words, resource=found.id, evidence=found.evidence))
+        return found
 
     @property
     def pool(self) -> str:

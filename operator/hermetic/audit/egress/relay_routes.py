@@ -1,0 +1,113 @@
+"""Ways out of a machine beside the nodes that its network gives it: learned routes, service endpoints, storage.
+
+Storage of the same region can be reached from a private subnet without any outbound method (Azure: Default outbound
+access, limitations of private subnets), so a machine there relays to any account unless a rule or a route stops it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from hermetic.audit import hops
+from hermetic.audit.cluster_scope import missing
+from hermetic.audit.egress.address_ranges import Space, is_public, networks, space, union
+from hermetic.audit.egress.address_ranges import network as prefix_of
+from hermetic.audit.egress.nsg_rules import Ground, denies_tag, holes, way_out
+from hermetic.audit.egress.routes import NextHopKind, public_ways
+from hermetic.audit.egress.service_endpoints import is_storage, storage_reach
+from hermetic.audit.egress.subnet_context import network_space, widens_the_network_tag
+from hermetic.audit.estate.arm_ids import name_of, parent_of
+from hermetic.audit.estate.azure.routing import LearnedRoutes, RouteTable, VirtualNetworkGateway
+from hermetic.audit.estate.azure.security_groups import SecurityGroup
+from hermetic.audit.estate.azure.vnet import Subnet, VirtualNetwork
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.observation import Observation, Seen
+from hermetic.audit.findings import Severity
+from hermetic.audit.gateway_finding import distant_networks, gateways_in, hub_connections, joins
+from hermetic.audit.hops import SERVICE_ENDPOINT, Path, path_of
+from hermetic.audit.policy import Policy
+
+ROUTE_SERVER_SUBNET = "routeserversubnet"
+
+
+def learned_ways(
+    estate: Estate, policy: Policy, subnet: Subnet, network: Seen[VirtualNetwork], observations: list[Observation]
+) -> Iterator[Path]:
+    """Default and public routes that gateways and virtual hubs propagate to the subnet, unless its table refuses."""
+    table = _table(estate, subnet)
+    if table is not None and table.value is not None and table.value.disable_bgp_route_propagation is True:
+        return
+    near = [network, *distant_networks(estate, network.target)]
+    for home in near:
+        gateways = gateways_in(estate, home)
+        observations += (home, gateways)
+        for gateway in gateways:
+            yield from _of_gateway(estate, gateway, observations)
+    joined = hub_connections(estate, policy)
+    observations.append(joined)
+    for one in joined:
+        if joins(one, network.target) and one.connection.enable_internet_security is not False:
+            yield path_of(hops.peer(f"virtual hub {one.hub.name}"), "its default route")
+    homes = network.value.subnets if network.value is not None else []
+    if any(name_of(one.id).lower() == ROUTE_SERVER_SUBNET for one in homes):
+        observations.append(missing(f"{network.target}: what its route server has learned is not read"))
+
+
+def _of_gateway(estate: Estate, gateway: VirtualNetworkGateway, observations: list[Observation]) -> Iterator[Path]:
+    learned = estate.asked(LearnedRoutes, gateway.id)
+    observations.append(learned)
+    if learned.value is not None and learned.value.value is None:
+        observations.append(missing(f"{gateway.id}: the answer of {LearnedRoutes.ACTION} has no list"))
+    routes = (learned.value.value or ()) if learned.value is not None else ()
+    here = hops.gateway(f"gateway {gateway.name}")
+    if gateway.gateway_default_site is not None:
+        yield path_of(here, f"default site {name_of(gateway.gateway_default_site.id)}")
+    for route in routes:
+        prefix = prefix_of(route.network or "?")
+        if (route.origin or "").lower() != "network" and (prefix is None or is_public(prefix)):
+            yield path_of(here, f"learned route {route.network}")
+
+
+def endpoint_ways(estate: Estate, policy: Policy, subnet: Subnet, observations: list[Observation]) -> Iterator[Path]:
+    """Service endpoints of the subnet: instances of any tenant, but for storage behind a policy of named accounts."""
+    others = [one.service or "" for one in subnet.service_endpoints if not is_storage(one.service)]
+    yield from (path_of(SERVICE_ENDPOINT, service or "a service without a name") for service in others)
+    reach = storage_reach(estate, policy, subnet)
+    if reach is not None and reach.severity is None:
+        observations += reach.observations
+    elif reach is not None and reach.severity is not Severity.MEDIUM:
+        yield path_of(SERVICE_ENDPOINT, hops.storage(f"storage ({reach.words})"))
+
+
+def storage_ways(
+    estate: Estate, subnet: Subnet, group_ids: Iterable[str], observations: list[Observation]
+) -> Iterator[Path]:
+    """Same-region storage of any account, where neither a security group nor a default route to nowhere stops it."""
+    table = _table(estate, subnet)
+    prefixes = networks(subnet.prefixes)
+    local = union((*space(prefixes), *network_space(estate, parent_of(subnet.id))))
+    if table is not None and _drops_all(table, local):
+        observations.append(table)
+        return
+    own = (subnet.network_security_group.id,) if subnet.network_security_group is not None else ()
+    groups = [estate.one(SecurityGroup, one) for one in dict.fromkeys((*own, *group_ids)) if one]
+    observations += groups
+    has_v6 = any(one.version == 6 for one in prefixes)
+    leads_out = widens_the_network_tag(table, local, has_v6=has_v6)
+    ground = Ground(space(prefixes), local, has_v6=has_v6, network_tag_leads_out=leads_out)
+    read = [one.value.rules for one in groups if one.value is not None]
+    if any(denies_tag(rules, "Storage", ground) for rules in read):
+        return
+    if way_out([holes(rules, ground) for rules in read], ground) and len(read) == len(groups):
+        yield path_of(hops.storage("same-region storage of any account"))
+
+
+def _table(estate: Estate, subnet: Subnet) -> Seen[RouteTable] | None:
+    return estate.one(RouteTable, subnet.route_table.id) if subnet.route_table is not None else None
+
+
+def _drops_all(table: Seen[RouteTable], local: Space) -> bool:
+    """Whether the IPv4 default route leads to nowhere, and no public prefix or service tag has another route."""
+    ways = public_ways(table.value.routes if table.value is not None else None, local)
+    drops = [way.hop is NextHopKind.DROPPED for way in ways]
+    return any(way.is_default and way.prefix is not None and way.prefix.version == 4 for way in ways) and all(drops)

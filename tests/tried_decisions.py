@@ -1,0 +1,29 @@
+"""The decision about an estate that is tried: what its findings of critical and high severity come to."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from hermetic.audit.findings import Finding, Verdict
+from testbed.azure.baseline import estate_of
+from testbed.azure.references import refer_back
+from tests.replanted import Base
+from tests.tried_estates import Tried
+
+
+@cache
+def base(layout: str) -> Base:
+    return Base(estate_of(layout))
+
+
+def decided(tried: Tried) -> tuple[str, set[tuple[str, str]]]:
+    """The decision about an estate, and what decides: verdict and check."""
+    estate = estate_of(tried.layout)
+    tried.change(estate)
+    found = [one for one in base(tried.layout).findings(refer_back(estate)) if decides(one)]
+    said = {(one.verdict.value, one.check) for one in found}
+    return next((one for one in ("Fail", "Unknown") if one in {verdict for verdict, _ in said}), "Pass"), said
+
+
+def decides(finding: Finding) -> bool:
+    return finding.severity.decides and finding.verdict in {Verdict.FAIL, Verdict.UNKNOWN}

@@ -1,0 +1,206 @@
+"""The decision about each estate that leads beyond the networks in reach is the one of Azure's documents."""
+
+from __future__ import annotations
+
+import pytest
+
+from testbed.azure.baseline.layout import NETWORK_GROUP
+from tests.tried_decisions import decided
+from tests.tried_estates import Tried
+from tests.tried_transit import (
+    WORKSPACE,
+    allow_rule_without_lists,
+    allowing_storage,
+    assignment_without_principal,
+    balancer_without,
+    bare_metal,
+    container_insights,
+    defender,
+    denying_storage,
+    endpoints,
+    firewall_rule,
+    forwarding,
+    hub_gateway,
+    hub_of_the_hub,
+    hub_table,
+    insights_of_the_monitor_profile,
+    learned_routes_denied,
+    model_without,
+    private_route,
+    relay,
+    route_server_of_the_hub,
+    to_addresses,
+    to_hosts,
+)
+
+RELAY, TUNNEL, PRIVATE_SUBNETS = "vm-pivot", "About forced tunneling", "Default outbound access: private subnets"
+SITE, ENDPOINTS = "VPN gateway: routes learned by BGP", "Virtual network service endpoints"
+STORAGE, KEYS = endpoints("Microsoft.Storage"), endpoints("Microsoft.KeyVault")
+RELAYS = (
+    Tried("machine without a way", "Pass", "", relay(), PRIVATE_SUBNETS, "peered"),
+    Tried("machine behind a tunnel", "Fail", RELAY, relay(hub_gateway("0.0.0.0/0")), TUNNEL, "peered"),
+    Tried("machine behind public routes", "Fail", RELAY, relay(hub_gateway("52.96.0.0/14")), SITE, "peered"),
+    Tried("machine behind private routes", "Pass", "", relay(hub_gateway("192.168.0.0/16")), SITE, "peered"),
+    Tried(
+        "machine that learns no routes",
+        "Pass",
+        "",
+        relay(hub_gateway("0.0.0.0/0"), hub_table(propagates=False)),
+        "User-defined routes: propagate gateway routes",
+        "peered",
+    ),
+    Tried(
+        "machine behind a gateway that is not read",
+        "Unknown",
+        RELAY,
+        relay(hub_gateway("192.168.0.0/16"), learned_routes_denied),
+        SITE,
+        "peered",
+    ),
+    Tried("machine behind a hub", "Fail", RELAY, relay(hub_of_the_hub(internet=True)), "About Virtual WAN", "peered"),
+    Tried(
+        "machine behind a hub without internet",
+        "Pass",
+        "",
+        relay(hub_of_the_hub(internet=False)),
+        "Virtual WAN: propagate default route",
+        "peered",
+    ),
+    Tried(
+        "machine behind a route server",
+        "Unknown",
+        RELAY,
+        relay(route_server_of_the_hub),
+        "What is Route Server",
+        "peered",
+    ),
+    Tried("machine before storage", "Fail", RELAY, relay(**STORAGE), ENDPOINTS, "peered"),
+    Tried("machine before vaults", "Fail", RELAY, relay(**KEYS), ENDPOINTS, "peered"),
+    Tried("machine without rules", "Fail", RELAY, relay(sealed=False), PRIVATE_SUBNETS, "peered"),
+    Tried("machine that may reach storage", "Fail", RELAY, relay(allowing_storage), PRIVATE_SUBNETS, "peered"),
+    Tried(
+        "machine that may not reach storage",
+        "Pass",
+        "",
+        relay(denying_storage, sealed=False),
+        PRIVATE_SUBNETS,
+        "peered",
+    ),
+    Tried(
+        "machine that is routed to nowhere",
+        "Pass",
+        "",
+        relay(hub_table(propagates=False, hop="None"), sealed=False),
+        "User-defined routes: none",
+        "peered",
+    ),
+    Tried("machine without a group", "Fail", RELAY, relay(networkSecurityGroup=None), PRIVATE_SUBNETS, "peered"),
+    Tried("bare metal", "Unknown", RELAY, bare_metal, "Network Interfaces, REST: hostedWorkloads", "peered"),
+)
+
+SPLIT, ROUTES, SPOKES = "route-split-default", "Virtual network traffic routing", "Hub-spoke: spokes by an appliance"
+TRANSIT = (
+    Tried("spoke behind an appliance", "Unknown", SPLIT, private_route("10.50.0.0/16"), SPOKES, "peered"),
+    Tried("everything private to an appliance", "Unknown", SPLIT, private_route("10.0.0.0/8"), SPOKES, "peered"),
+    Tried("shared space to an appliance", "Unknown", SPLIT, private_route("100.64.0.0/10"), ROUTES, "peered"),
+    Tried("own peer by an appliance", "Pass", "", private_route("10.10.0.0/24"), ROUTES, "peered"),
+    Tried(
+        "private prefix to a gateway",
+        "Unknown",
+        SPLIT,
+        private_route("192.168.0.0/16", "VirtualNetworkGateway"),
+        ROUTES,
+    ),
+    Tried("private prefix to nowhere", "Pass", "", private_route("10.50.0.0/16", "None"), ROUTES),
+    Tried("private prefix to a hop of tomorrow", "Unknown", SPLIT, private_route("10.50.0.0/16", "ContosoHop"), ROUTES),
+    Tried(
+        "private prefix to the firewall",
+        "Pass",
+        "",
+        private_route("10.50.0.0/16", address="10.10.0.4"),
+        ROUTES,
+        "filtered",
+    ),
+    Tried("private prefix past the firewall", "Unknown", SPLIT, private_route("10.50.0.0/16"), ROUTES, "filtered"),
+)
+
+FORWARD, RESOLVER = "dns-forwarding-ruleset", "Azure DNS Private Resolver: endpoints and rulesets"
+NAMES = (
+    Tried("names to a server elsewhere", "Unknown", FORWARD, forwarding("192.168.7.4"), RESOLVER),
+    Tried("names to a server here", "Unknown", FORWARD, forwarding("10.40.12.53"), RESOLVER),
+    Tried("names to a public server", "Fail", FORWARD, forwarding("9.9.9.9"), RESOLVER),
+    Tried("names to no server", "Unknown", FORWARD, forwarding(None), RESOLVER),
+    Tried(
+        "allow rule without lists", "Unknown", "dns-allowed-domains", allow_rule_without_lists, "DNS security policy"
+    ),
+)
+
+FIREWALL, TAGS, WILDCARDS = "firewall-in-path", "Virtual network service tags", "Azure Firewall: FQDN filtering"
+BY_RULE = tuple(
+    Tried(
+        f"firewall to {words[0]}", decision, FIREWALL if decision != "Pass" else "", change(*words), source, "filtered"
+    )
+    for decision, change, source, words in (
+        ("Fail", to_addresses, TAGS, ("AzureCloud",)),
+        ("Fail", to_addresses, TAGS, ("azurecloud.swedencentral",)),
+        ("Fail", to_addresses, TAGS, ("Storage.SwedenCentral",)),
+        ("Fail", to_addresses, TAGS, ("Sql",)),
+        ("Fail", to_addresses, TAGS, ("AzureFrontDoor.Frontend",)),
+        ("Pass", to_addresses, TAGS, ("AzureFrontDoor.FirstParty", "MicrosoftContainerRegistry")),
+        ("Unknown", to_addresses, TAGS, ("ContosoUnheardOf",)),
+        ("Pass", to_addresses, WILDCARDS, ("20.91.66.7",)),
+        ("Pass", to_addresses, WILDCARDS, ("20.91.66.7-20.91.66.9",)),
+        ("Fail", to_hosts, WILDCARDS, ("*.blob.core.windows.net",)),
+        ("Fail", to_hosts, WILDCARDS, ("*.windows.net",)),
+        ("Fail", to_hosts, WILDCARDS, ("*.z13.web.core.windows.net",)),
+        ("Fail", to_hosts, WILDCARDS, ("*.com",)),
+        ("Fail", to_hosts, WILDCARDS, ("*net",)),
+        ("Pass", to_hosts, WILDCARDS, ("*.mirror.contoso.example",)),
+        ("Pass", to_hosts, WILDCARDS, ("weights.blob.core.windows.net",)),
+    )
+)
+THROUGH_THE_FIREWALL = (
+    *BY_RULE,
+    Tried(
+        "firewall to URLs of any account",
+        "Fail",
+        FIREWALL,
+        firewall_rule("ApplicationRule", targetUrls=["https://*.blob.core.windows.net/weights"], terminateTLS=True),
+        "Azure Firewall Premium: URL filtering",
+        "filtered",
+    ),
+)
+
+SINK, OURS = "diag-foreign-sink", f"{NETWORK_GROUP}/providers/Microsoft.OperationalInsights/workspaces/law"
+TELEMETRY = (
+    Tried("insights of others", "Fail", SINK, container_insights(WORKSPACE), "Enable monitoring for AKS clusters"),
+    Tried("insights of ours", "Pass", "", container_insights(OURS), "Enable monitoring for AKS clusters"),
+    Tried("monitor profile of others", "Fail", SINK, insights_of_the_monitor_profile, "AKS, REST: azureMonitorProfile"),
+    Tried("defender of others", "Fail", SINK, defender, "Defender for Containers: workspace of the sensor"),
+)
+
+MODEL = "vmss-public-ip-config"
+CUT_OFF = (
+    Tried(
+        "no list of frontends", "Unknown", "lb-public-frontend", balancer_without("frontendIPConfigurations"), "REST"
+    ),
+    Tried("no list of rules", "Unknown", "lb-rule-snat", balancer_without("loadBalancingRules"), "REST"),
+    Tried("no list of outbound rules", "Unknown", "lb-outbound-rule", balancer_without("outboundRules"), "REST"),
+    Tried("model without addresses", "Unknown", MODEL, model_without("ipConfigurations"), "REST"),
+    Tried("model without subnets", "Unknown", MODEL, model_without("subnet"), "REST"),
+    Tried("role of no principal", "Unknown", "acr-push-identity", assignment_without_principal, "REST"),
+)
+
+ESTATES = (*RELAYS, *TRANSIT, *NAMES, *THROUGH_THE_FIREWALL, *TELEMETRY, *CUT_OFF)
+
+
+@pytest.mark.parametrize("tried", ESTATES, ids=lambda one: one.name)
+def test_the_decision_is_what_the_documents_of_azure_lead_to(tried: Tried) -> None:
+    decision, said = decided(tried)
+    assert decision == tried.decision, (tried.source, sorted(said))
+    assert not tried.check or (tried.decision, tried.check) in said
+
+
+def test_no_estate_is_tried_twice_and_each_names_its_source() -> None:
+    assert len({one.name for one in ESTATES}) == len(ESTATES)
+    assert all(one.source for one in ESTATES)

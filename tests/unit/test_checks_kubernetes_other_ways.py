@@ -12,6 +12,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes import alternative_paths, mesh
 from hermetic.audit.estate.kubernetes.all_kinds import KINDS
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
+from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.policies import (
     AdminNetworkPolicy,
     BaselineAdminNetworkPolicy,
@@ -107,6 +108,19 @@ def test_an_administrators_policy_that_may_not_be_read_leaves_an_open_namespace_
 def test_one_object_of_such_a_kind_is_enough(kind: Any, expected: Verdict) -> None:
     one = manifest(kind, "out", *(("team",) if kind.NAMESPACED else ()))
     assert verdict("k8s-other-ways", one) is expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"labels": {"type": "virtual-kubelet"}}, OPEN),
+        ({"spec": {"providerID": "aws:///eu-north-1a/i-0a1b2c3d"}}, UNSEEN),
+        ({"spec": {"providerID": "azure://"}}, UNSEEN),
+        ({"spec": {"providerID": f"azure://{CLUSTER}/virtualMachines/0"}}, FINE),
+    ],
+)
+def test_a_node_has_a_machine_of_azure(fields: Any, expected: Verdict) -> None:
+    assert verdict("k8s-other-ways", manifest(Node, "joined", **fields)) is expected
 
 
 def test_what_was_made_for_a_gateway_is_judged_there() -> None:

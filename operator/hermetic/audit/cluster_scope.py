@@ -142,11 +142,11 @@ def _standing_nics_of(estate: Estate, group: str) -> Listing[NetworkInterface]:
         return _not_yet(estate)
     alone = estate.every(NetworkInterface, group).where(_may_be_of_a_machine)
     flexible = scale_sets_of(estate).where(is_flexible)
-    problem = alone.problem or of_machines(group, pools_of(estate), flexible, len(_machines_named_by(alone)))
+    problem = alone.problem or of_machines(group, pools_of(estate), flexible, len(machines_named_by(alone)))
     return Listing(alone.target, alone.items, alone.evidence, problem)
 
 
-def _machines_named_by(nics: Iterable[NetworkInterface]) -> set[str]:
+def machines_named_by(nics: Iterable[NicFields]) -> set[str]:
     """The machines of these interfaces, by id in lower case; an interface that cannot be read stands for one."""
     found = set()
     for nic in nics:

@@ -19,6 +19,16 @@ class NodeAddress(Part):
     address: str = ""
 
 
+AZURE = "azure://"
+VIRTUAL_KUBELET = "virtual-kubelet"
+
+
+class NodeSpec(Part):
+    """`providerID` is set by the cloud's controller: azure:// and the ARM id of the machine."""
+
+    provider_id: str | None = None
+
+
 class NodeStatus(Part):
     addresses: list[NodeAddress] | None = None
     capacity: FreeMap[Any] | None = None
@@ -26,7 +36,19 @@ class NodeStatus(Part):
 
 @api_object("v1/nodes", "Node", namespaced=False)
 class Node(KubernetesObject):
+    spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether a virtual kubelet stands in for a machine (learn.microsoft.com/azure/aks/virtual-nodes-cli)."""
+        return self.labels.get("type") == VIRTUAL_KUBELET
+
+    @property
+    def machine(self) -> str:
+        """ARM id of its machine; "" where the node names none of Azure."""
+        named = self.spec.provider_id or ""
+        return named.removeprefix(AZURE) if named.startswith(f"{AZURE}/") else ""
 
     @property
     def external(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from testbed.azure.baseline.firewall import POLICY
 from testbed.azure.baseline.layout import HUB_GROUP, LOCATION, NETWORK
 from testbed.azure.baseline.network import add_machine, rule
 from testbed.azure.estate import Estate
-from testbed.azure.plants.pieces import change_rules, network, set_route
+from testbed.azure.plants.pieces import change_rules, network, outbound_rule, public_balancer, set_route
 from tests.tried_estates import Change, gateway_of_the_hub, hub_connection
 
 OTHERS = "/subscriptions/9b1f0d6e-5a37-4c82-b0e4-1d7c93f5a2e8/resourceGroups/rg-of-others/providers"
@@ -155,6 +155,13 @@ def balancer_without(field: str) -> Change:
         del estate.properties(estate.site.balancer)[field]
 
     return change
+
+
+def balancer_elsewhere_without_pools(estate: Estate) -> None:
+    """A public balancer in another group translates for the nodes, and the answer does not list its pools."""
+    identifier = network(estate, "loadBalancers", "lb-elsewhere")
+    public_balancer(estate, identifier, rules=[], outbound=[outbound_rule(identifier)])
+    del estate.properties(identifier)["backendAddressPools"]
 
 
 def model_without(field: str) -> Change:

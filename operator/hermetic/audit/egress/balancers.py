@@ -156,9 +156,11 @@ def _balancers(estate: Estate, policy: Policy) -> tuple[tuple[Seen[LoadBalancer]
 
 
 def serves_nodes(balancer: LoadBalancer, nodes: Nodes) -> bool:
-    """Whether nodes are in any of its pools; True where its pools cannot be read."""
+    """Whether nodes are in any of its pools; True where its pools cannot be read, or are not in the answer."""
     damaged: list[Observation] = []
     if nodes.group and is_below(balancer.id, nodes.group):
+        return True
+    if not balancer.is_damaged and balancer.backend_address_pools is None:
         return True
     read = readable(
         (balancer,), lambda one: [nodes.are_in(one, pool) for pool in one.backend_address_pools or ()], damaged

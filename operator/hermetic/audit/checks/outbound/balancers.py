@@ -41,6 +41,8 @@ def _each(estate: Estate, policy: Policy, judge: Callable[[LoadBalancer], Iterab
     for seen in balancers:
         if seen.value is None:
             yield cannot_say(seen.target, "BalancerNotSeen", "nodes are in a pool of it, and it was not seen", seen)
+        elif seen.value.backend_address_pools is None:
+            yield _without(seen.value, "backend pools")
         else:
             yield from whatever_is_damaged(seen.target, judge(seen.value))
     if balancers:

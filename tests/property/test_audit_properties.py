@@ -247,8 +247,10 @@ def test_removing_a_method_never_removes_a_pass(seed, pointer):
 
 
 def _without(value: Any, field: str) -> Any:
+    """Without the field, or with an empty list of it: Azure answers a list even where nothing is in it."""
     if isinstance(value, Mapping):
-        return {key: _without(inner, field) for key, inner in value.items() if key != field}
+        kept = {key: inner for key, inner in value.items() if key != field or isinstance(inner, list)}
+        return {key: [] if key == field else _without(inner, field) for key, inner in kept.items()}
     return [_without(one, field) for one in value] if isinstance(value, list) else value
 
 

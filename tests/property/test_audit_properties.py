@@ -23,6 +23,7 @@ from testbed.azure.baseline import sealed_estate
 from testbed.azure.generator import topology
 from tests.audit_estates import rule
 from tests.azure_collecting import policy_of
+from tests.sampling import Sample
 from tests.shuffled_answers import shuffled
 from tests.stand_in_answers import answers_of
 
@@ -187,14 +188,42 @@ ODD = (7, "tomorrow", {"id": 3}, [3], [[]])
 def test_a_field_of_the_wrong_type_makes_nothing_look_cleaner(seed, chance, odd):
     answers, policy, cluster = seen(seed)
     question = chance.choice(sorted((one for one in answers if answers[one].bodies), key=lambda one: one.key))
-    bodies = list(answers[question].bodies)
+    bodies = answers[question].bodies
     number = chance.randrange(len(bodies))
-    value = copy.deepcopy(dict(bodies[number].value))
-    _put(value, chance.choice(list(_fields(value))), odd)
-    bodies[number] = Body(value, bodies[number].evidence)
-    damaged = Answer(tuple(bodies), answers[question].evidence, answers[question].problem)
-    after = judged({**answers, question: damaged}, policy, cluster)
+    path = chance.choice(list(_fields(bodies[number].value)))
+    after = judged({**answers, question: _damaged(answers[question], number, path, odd)}, policy, cluster)
     assert looks_cleaner(whole(seed), after) == []
+
+
+FIELDS = 40  # outside CI, of hundreds
+
+
+@pytest.mark.parametrize(("seed", "named"), [(51, ""), (1, "id")], ids=["every field", "every id"])
+def test_no_field_of_the_wrong_type_makes_anything_look_cleaner(seed: int, named: str, sample: Sample) -> None:
+    """Each field that is answered about an estate in turn; of bodies of the same form, the first that has it."""
+    answers, policy, cluster = seen(seed)
+    fields: dict[tuple[Any, ...], tuple[Question, int, tuple[Any, ...]]] = {}
+    for question in sorted(answers, key=lambda one: one.key):
+        for number, body in enumerate(answers[question].bodies):
+            for path in _fields(body.value):
+                shape = (question.kind, question.verb, *("" if isinstance(step, int) else step for step in path))
+                fields.setdefault(shape, (question, number, path))
+    chosen = [one for one in fields.values() if named in ("", one[2][-1])]
+    cleaner = []
+    for place, (question, number, path) in sample.of("fields", list(enumerate(chosen)), FIELDS):
+        damaged = _damaged(answers[question], number, path, ODD[place % len(ODD)])
+        after = judged({**answers, question: damaged}, policy, cluster)
+        cleaner += [f"{question.kind} {path}: {one}" for one in looks_cleaner(whole(seed), after)]
+    assert cleaner == []
+
+
+def _damaged(answer: Answer, number: int, path: tuple[Any, ...], odd: Any) -> Answer:
+    """With the field of one body replaced."""
+    bodies = list(answer.bodies)
+    value = copy.deepcopy(dict(bodies[number].value))
+    _put(value, path, odd)
+    bodies[number] = Body(value, bodies[number].evidence)
+    return Answer(tuple(bodies), answer.evidence, answer.problem)
 
 
 def _fields(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

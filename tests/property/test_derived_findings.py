@@ -111,6 +111,24 @@ def test_settled_before_exceptions_and_again_after_is_as_settled_once(
     assert settled(derived((*parts, BASE)), no_own, TODAY)[0] == settled((*parts, BASE), no_own, TODAY)[0]
 
 
+NAMED = replace(BASE, derived_from=replace(PARTS, resources=("/s/A/",)))
+
+
+@given(FINDINGS, EXCEPTIONS)
+def test_where_parts_are_named_what_a_check_could_not_name_is_one_too(
+    parts: tuple[Finding, ...], accepted: Exceptions
+) -> None:
+    found, _ = settled((*parts, NAMED), Exceptions(), TODAY)
+    named = {one.check for one in parts if one.resource == "/s/a"}
+    failing = [one for one in open_parts(found, Verdict.FAIL) if one.resource == "/s/a"]
+    unknown = [one for one in open_parts(found, Verdict.UNKNOWN) if one.resource == "/s/a" or one.check not in named]
+    assert of_type(found).verdict is (Verdict.FAIL if failing else Verdict.UNKNOWN if unknown else Verdict.PASS)
+    excepted = settled(found, accepted, TODAY)[0]
+    if of_type(excepted).verdict is Verdict.PASS:
+        assert of_type(found).verdict is Verdict.PASS
+    assert of_type(settled((*parts, NAMED), accepted, TODAY)[0]) == of_type(excepted)
+
+
 @given(FINDINGS, EXCEPTIONS)
 def test_it_stands_after_what_it_follows_from(parts: tuple[Finding, ...], accepted: Exceptions) -> None:
     found, _ = settled((*parts, BASE), accepted, TODAY)

@@ -110,7 +110,12 @@ async def test_a_kind_that_may_not_be_listed_is_unknown_and_names_the_permission
     api = Served(sealed_cluster())
     api.refuse("nodes", forbidden())
     observations, _ = await watching(api)
-    assert unknown(observations) == {"k8s-node-externalip", "k8s-nodeport", "k8s-policy-engine-live"}
+    assert unknown(observations) == {
+        "k8s-node-externalip",
+        "k8s-nodeport",
+        "k8s-other-ways",
+        "k8s-policy-engine-live",
+    }
     problem = observations.answers()[question(Node, "")].problem
     assert problem is not None
     assert problem.permission == "list nodes"

@@ -8,12 +8,13 @@ part's path and remedy. The same function runs in an audit and wherever exceptio
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from hermetic.audit.findings import AcceptedException, Finding, Parts, Severity, Verdict, worst_first
 
 _OPEN = (Verdict.FAIL, Verdict.UNKNOWN)
+_UNSEEN = (Verdict.UNKNOWN, Verdict.EXCEPTED)
 
 
 def derived(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -25,7 +26,7 @@ def derived(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 def _settled(finding: Finding, parts: Parts, every: tuple[Finding, ...]) -> Finding:
     if finding.verdict is Verdict.EXCEPTED:
         return finding
-    deciding = worst_first(one for one in every if _is_part(one, parts))
+    deciding = worst_first(parts_of(parts, every))
     if still_open := [one for one in deciding if one.verdict in _OPEN]:
         return _open(finding, parts, still_open)
     if accepted := [one for one in deciding if one.verdict is Verdict.EXCEPTED and one.exception is not None]:
@@ -33,10 +34,21 @@ def _settled(finding: Finding, parts: Parts, every: tuple[Finding, ...]) -> Find
     return finding
 
 
-def _is_part(finding: Finding, parts: Parts) -> bool:
-    is_named = finding.derived_from is None and finding.severity.decides and finding.check in parts.checks
-    resource = finding.resource.lower().rstrip("/")
-    return is_named and (not parts.resources or resource in {one.lower().rstrip("/") for one in parts.resources})
+def parts_of(parts: Parts, every: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings that a derived one follows from, of all findings: those that decide, about the named resources.
+
+    A check without a finding about any of them may have met them without knowing: of what it could not read, it does
+    not know the id. Then what is Unknown to it about any resource is a part, accepted by an exception or not.
+    """
+    named = {one.lower().rstrip("/") for one in parts.resources}
+    by_check: dict[str, list[Finding]] = {check: [] for check in parts.checks}
+    for one in every:
+        if one.derived_from is None and one.check in by_check:
+            by_check[one.check].append(one)
+    for findings in by_check.values():
+        about = [one for one in findings if not named or one.resource.lower().rstrip("/") in named]
+        found = about or [one for one in findings if one.verdict in _UNSEEN]
+        yield from (one for one in found if one.severity.decides)
 
 
 def _open(finding: Finding, parts: Parts, still_open: list[Finding]) -> Finding:

@@ -10,6 +10,7 @@ from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.templates import CONTROLLERS, CronJob, Resting
 from hermetic.audit.estate.observation import Observation
 from hermetic.audit.estate.resource import Resource
+from hermetic.errors import FactDamaged
 
 _WORKLOADS = tuple(f"{kind.TYPE.rpartition('/')[0]}/{kind.KIND} " for kind in CONTROLLERS)
 
@@ -22,12 +23,19 @@ def writer_of(estate: Estate, resource: str, observations: Iterable[Observation]
     """
     is_workload = resource.startswith(_WORKLOADS)
     places = tuple(_in_template(resource, blames)) if is_workload else tuple(blames)
-    blamed = (look for look in observations if isinstance(look, Resource) and look.id == resource)
+    blamed = (look for look in observations if isinstance(look, Resource) and _is_about(look, resource))
     found = next((one.writer(*places) for one in blamed), "")
     if found or not is_workload:
         return found
     workload = estate.once("workloads by id", lambda: _workloads(estate)).get(resource)
     return "" if workload is None else workload.writer(*places)
+
+
+def _is_about(seen: Resource, resource: str) -> bool:
+    try:
+        return seen.id == resource
+    except FactDamaged:
+        return False
 
 
 def _in_template(resource: str, blames: Iterable[Place]) -> Iterator[Place]:

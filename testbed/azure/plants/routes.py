@@ -112,10 +112,15 @@ def subnet_without_a_route_table(estate: Estate) -> Named:
 
 
 @plant(
-    "effective-routes", "high", also=(*GATEWAYS, "nexthop-spotcheck"), needs=("sentinel",), spot="gateway", depends=True
+    "effective-routes",
+    "high",
+    also=(*GATEWAYS, "nexthop-spotcheck", "vm-pivot", "vnet-dns-servers"),
+    needs=("sentinel",),
+    spot="gateway",
+    depends=True,
 )
 def public_prefix_learned_from_a_gateway(estate: Estate) -> Named:
-    """A site announces a public prefix, longer than the route to nowhere."""
+    """A site announces a public prefix, longer than the route to nowhere; a machine beside the nodes learns it too."""
     identifier = gateway(estate)
     estate.answer(identifier, "getLearnedRoutes", {"value": [{"network": "20.60.0.0/16", "origin": "EBgp"}]})
     estate.properties(estate.site.route_table)["disableBgpRoutePropagation"] = False

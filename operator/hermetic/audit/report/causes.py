@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
+from hermetic.audit.derived_findings import parts_of
 from hermetic.audit.estate.questions import Trouble
 from hermetic.audit.findings import CheckPage, Finding, Severity, Verdict, urgency, worst_first
 from hermetic.audit.report.cause_table import CHANGES, CauseOfFindings
@@ -85,8 +86,9 @@ class Cause:
 
 def causes_of(findings: Iterable[Finding], pages: Mapping[str, CheckPage]) -> tuple[Cause, ...]:
     """Every cause in the order of fixing: those that affect the verdict first, then by number of findings settled."""
-    open_ = [finding for finding in worst_first(findings) if finding.verdict in _OPEN]
-    derived = {id(one): parts for one in open_ if one.derived_from is not None and (parts := _parts(one, open_))}
+    every = worst_first(findings)
+    open_ = [finding for finding in every if finding.verdict in _OPEN]
+    derived = {id(one): parts for one in open_ if (parts := _open_parts(one, every))}
     groups: dict[tuple[str, str], list[Finding]] = defaultdict(list)
     for finding in open_:
         if id(finding) not in derived:
@@ -143,17 +145,11 @@ def _title(key: tuple[str, str], group: list[Finding], pages: Mapping[str, Check
     return f"{change.title} ({readable(first.resource)})" if change.each else change.title
 
 
-def _parts(finding: Finding, others: list[Finding]) -> list[Finding]:
-    """The findings that a derived one follows from and that fail or are unknown."""
-    parts = finding.derived_from
-    if parts is None:
+def _open_parts(finding: Finding, every: Iterable[Finding]) -> list[Finding]:
+    """The findings that a derived one follows from and that fail or are unknown; none for any other finding."""
+    if finding.derived_from is None:
         return []
-    named = {resource.lower() for resource in parts.resources}
-    return [
-        one
-        for one in others
-        if one.derived_from is None and one.check in parts.checks and (not named or one.resource.lower() in named)
-    ]
+    return [one for one in parts_of(finding.derived_from, every) if one.verdict in _OPEN]
 
 
 def _urgency(key: tuple[str, str], group: list[Finding]) -> tuple[object, ...]:

@@ -149,10 +149,11 @@ class _Shown:
         yield TableLine("")
         rows = self._prose(f"{cause.number}  {cause.title} ({len(cause.all)})", "", Tone.STRONG)
         yield from rows
-        once = (cause.unread.message, cause.unread.remedy) if cause.unread is not None else ()
-        if once:
-            yield from self._prose(once[0], self.indent)
-            yield from self._remedy(once[1])
+        once: tuple[str, ...] = ()
+        if cause.unread is not None and len(cause.all) > 1:
+            once = (cause.unread.message, cause.unread.remedy)
+            yield from self._prose(cause.unread.message, self.indent)
+            yield from self._remedy(cause.unread.remedy)
         for check, findings in cause.by_check():
             for (verdict, severity), group in groupby(findings, key=lambda one: (one.verdict, one.severity)):
                 label = "" if verdict is Verdict.FAIL else f"  {verdict}"

@@ -71,10 +71,10 @@ def of_machines(group: str, pools: Iterable[AgentPool], sets: Iterable[ScaleSet]
     untold = sorted(name for name, count in counts if count is None)
     if untold:
         return _problem(f"{group}: the answer does not tell how many machines {untold[0]} has")
-    told = [(name, count) for name, count in counts if count]
-    if sum(count for _, count in told) <= seen:
+    counted = [(name, count) for name, count in counts if count]
+    if sum(count for _, count in counted) <= seen:
         return None
-    words = ", ".join(f"{name} has {count} machines" for name, count in told)
+    words = ", ".join(f"{name} has {count} machines" for name, count in counted)
     return _problem(f"{group}: {words}, and interfaces of {seen} machines are listed")
 
 

@@ -212,13 +212,13 @@ def _read_back(tree: Tree, partial: Path, root: str, options: Options, watched: 
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
             os.close(descriptor)
 
-    def told(reading: Progress) -> None:
+    def report(reading: Progress) -> None:
         progress.steps += reading.steps - seen[0]
         seen[0] = reading.steps
         tell(reading)
 
     seen = [0]
-    found = verify(tree, Trust(digest=root), limits, told)
+    found = verify(tree, Trust(digest=root), limits, report)
     if not found.is_right:
         if any(not finding.reason.is_unknown for finding in found.findings):
             discard(partial, progress)

@@ -44,8 +44,8 @@ def is_of_microsoft(word: str) -> bool:
 
 def is_of_many_tenants(word: str) -> bool:
     """Whether it is a service tag, with or without a region, of a service with instances of any tenant."""
-    said = word.strip().lower()
-    return said.partition(".")[0] in OF_MANY_TENANTS and not is_of_microsoft(said)
+    tag = word.strip().lower()
+    return tag.partition(".")[0] in OF_MANY_TENANTS and not is_of_microsoft(tag)
 
 
 def is_wildcard_of_many(word: str) -> bool:

@@ -220,8 +220,8 @@ class AgentPool(Part):
     def machine_count(self) -> int | None:
         """The larger of both numbers of machines in a pool of virtual machines; None where the answer has neither."""
         by_size = [one.count for one in self.virtual_machine_nodes_status or () if one.count is not None]
-        told = [*((self.count,) if self.count is not None else ()), *((sum(by_size),) if by_size else ())]
-        return max(told, default=None)
+        totals = [*((self.count,) if self.count is not None else ()), *((sum(by_size),) if by_size else ())]
+        return max(totals, default=None)
 
     @property
     def is_stopped(self) -> bool:

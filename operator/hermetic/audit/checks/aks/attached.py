@@ -9,7 +9,7 @@ from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.cluster_scope import cluster_of, network_ids_of, of_cluster, whole_or_unknown
 from hermetic.audit.egress.resource_lookup import in_home_subscriptions
 from hermetic.audit.estate.arm_ids import group_of, name_of, same_id
-from hermetic.audit.estate.azure.aks import AddOn, ManagedCluster
+from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.extensions import (
     ConnectedCluster,
     Extension,
@@ -92,8 +92,8 @@ def aks_trusted_access(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 def aks_virtual_nodes(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
     """Virtual nodes run pods in container instances, in another subnet with its own way out."""
     addons = cluster.addon_profiles or {}
-    addon = next((one for name, one in addons.items() if name.lower() == "aciconnectorlinux"), AddOn())
-    if addon.enabled:
+    addon = next((one for name, one in addons.items() if name.lower() == "aciconnectorlinux"), None)
+    if addon is not None and addon.is_on:
         path = path_of(POD, Hop(PlaceKind.SUBNET, "container instances subnet"), INTERNET)
         words = "virtual nodes are on: pods run outside the node subnets"
         yield fails(estate.cluster, "VirtualNodes", words, cluster, paths=(path,))

@@ -42,7 +42,7 @@ TYPED = {
 @check_each("aks-addons", of_cluster)
 def aks_addons(estate: Estate, policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
     """Every enabled add-on has a private endpoint to its service."""
-    on = [name for name, one in (cluster.addon_profiles or {}).items() if one.enabled]
+    on = [name for name, one in (cluster.addon_profiles or {}).items() if one.is_on]
     backed = {name: targets_of(estate, policy, ADDONS[name.lower()]) for name in on if ADDONS.get(name.lower())}
     bare = [name for name in on if name.lower() in ADDONS and not (name in backed and backed[name].items)]
     odd = [name for name in on if name.lower() not in ADDONS]

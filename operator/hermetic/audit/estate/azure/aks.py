@@ -76,6 +76,11 @@ class AddOn(Part):
     enabled: bool | None = None
     config: FreeMap[Any] | None = None
 
+    @property
+    def is_on(self) -> bool:
+        """Unless Azure says that it is off: `enabled` is a required field."""
+        return self.enabled is not False
+
 
 class NginxIngress(Part):
     """AnnotationControlled, External, Internal or None; absent creates a public load balancer."""
@@ -268,7 +273,7 @@ class ManagedCluster(Resource):
     def workspaces(self) -> tuple[str, ...]:
         """Ids of the workspaces that features which measure send to, each once."""
         defender = self.security_profile.defender if self.security_profile is not None else None
-        held = [one.config for one in (self.addon_profiles or {}).values() if one.enabled]
+        held = [one.config for one in (self.addon_profiles or {}).values() if one.is_on]
         named = [*_workspaces(held), *_workspaces(self.azure_monitor_profile)]
         if defender is not None and defender.log_analytics_workspace_resource_id:
             named.append(defender.log_analytics_workspace_resource_id)

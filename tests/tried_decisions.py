@@ -21,8 +21,15 @@ def decided(tried: Tried) -> tuple[str, set[tuple[str, str]]]:
     estate = estate_of(tried.layout)
     tried.change(estate)
     found = [one for one in base(tried.layout).findings(refer_back(estate)) if decides(one)]
-    said = {(one.verdict.value, one.check) for one in found}
-    return next((one for one in ("Fail", "Unknown") if one in {verdict for verdict, _ in said}), "Pass"), said
+    deciding = {(one.verdict.value, one.check) for one in found}
+    return next((one for one in ("Fail", "Unknown") if one in {verdict for verdict, _ in deciding}), "Pass"), deciding
+
+
+def must_be_decided_as_documented(tried: Tried) -> None:
+    """The decision is the one of the estate, by its check where it names one."""
+    decision, deciding = decided(tried)
+    assert decision == tried.decision, (tried.source, sorted(deciding))
+    assert not tried.check or (tried.decision, tried.check) in deciding, (tried.check, sorted(deciding))
 
 
 def decides(finding: Finding) -> bool:

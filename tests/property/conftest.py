@@ -31,5 +31,5 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)  # below the figures
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if not is_full(terminalreporter.config):
-        told = f"examples of each property: sample of {SAMPLE} of {EXAMPLES}; one that fails prints how to repeat it"
-        terminalreporter.write_line(told)
+        line = f"examples of each property: sample of {SAMPLE} of {EXAMPLES}; one that fails prints how to repeat it"
+        terminalreporter.write_line(line)

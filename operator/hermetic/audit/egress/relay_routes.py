@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 
 from hermetic.audit import hops
 from hermetic.audit.cluster_scope import missing
-from hermetic.audit.egress.address_ranges import Space, is_public, networks, space, union
-from hermetic.audit.egress.address_ranges import network as prefix_of
+from hermetic.audit.egress.address_ranges import Space, networks, space, union
+from hermetic.audit.egress.learned_routes import is_public_route, learned_routes, without_a_list
 from hermetic.audit.egress.nsg_rules import Ground, denies_tag, holes, way_out
 from hermetic.audit.egress.routes import NextHopKind, public_ways
 from hermetic.audit.egress.service_endpoints import is_storage, storage_reach
@@ -56,15 +56,13 @@ def learned_ways(
 def _of_gateway(estate: Estate, gateway: VirtualNetworkGateway, observations: list[Observation]) -> Iterator[Path]:
     learned = estate.asked(LearnedRoutes, gateway.id)
     observations.append(learned)
-    if learned.value is not None and learned.value.value is None:
-        observations.append(missing(f"{gateway.id}: the answer of {LearnedRoutes.ACTION} has no list"))
-    routes = (learned.value.value or ()) if learned.value is not None else ()
+    if (odd := without_a_list(learned)) is not None:
+        observations.append(odd)
     here = hops.gateway(f"gateway {gateway.name}")
     if gateway.gateway_default_site is not None:
         yield path_of(here, f"default site {name_of(gateway.gateway_default_site.id)}")
-    for route in routes:
-        prefix = prefix_of(route.network or "?")
-        if (route.origin or "").lower() != "network" and (prefix is None or is_public(prefix)):
+    for route in learned_routes(learned):
+        if (route.origin or "").lower() != "network" and is_public_route(route):
             yield path_of(here, f"learned route {route.network}")
 
 

@@ -150,10 +150,10 @@ class _Shown:
         rows = self._prose(f"{cause.number}  {cause.title} ({len(cause.all)})", "", Tone.STRONG)
         yield from rows
         once: tuple[str, ...] = ()
-        if cause.unread is not None and len(cause.all) > 1:
-            once = (cause.unread.message, cause.unread.remedy)
-            yield from self._prose(cause.unread.message, self.indent)
-            yield from self._remedy(cause.unread.remedy)
+        if len(cause.all) > 1 and (unread := cause.unread) is not None:
+            once = (unread.message, unread.remedy)
+            yield from self._prose(unread.message, self.indent)
+            yield from self._remedy(unread.remedy)
         for check, findings in cause.by_check():
             for (verdict, severity), group in groupby(findings, key=lambda one: (one.verdict, one.severity)):
                 label = "" if verdict is Verdict.FAIL else f"  {verdict}"

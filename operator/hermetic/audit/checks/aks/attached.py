@@ -92,8 +92,7 @@ def aks_trusted_access(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 def aks_virtual_nodes(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
     """Virtual nodes run pods in container instances, in another subnet with its own way out."""
     addons = cluster.addon_profiles or {}
-    addon = next((one for name, one in addons.items() if name.lower() == "aciconnectorlinux"), None)
-    if addon is not None and addon.is_on:
+    if any(one.is_on for name, one in addons.items() if name.lower() == "aciconnectorlinux"):
         path = path_of(POD, Hop(PlaceKind.SUBNET, "container instances subnet"), INTERNET)
         words = "virtual nodes are on: pods run outside the node subnets"
         yield fails(estate.cluster, "VirtualNodes", words, cluster, paths=(path,))

@@ -205,14 +205,11 @@ def _ruleset(policy: Policy, network: str, ruleset: str, rules: Listing[Forwardi
     if odd:
         return cannot_say(ruleset, "NoServer", f"rules name no server: {', '.join(odd)}", rules)
     allowed = {_same(one) for one in policy.allowed_dns_servers}
-    others = [
-        f"{rule.domain_name or 'every name'} to {one}" for rule, one in servers if _same(one or "") not in allowed
-    ]
+    others = [(rule, one) for rule, one in servers if _same(one or "") not in allowed]
     if others:
-        words = (
-            f"names are forwarded to servers that are not on the list: {', '.join(others)}; what they ask was not read"
-        )
-        ids = list(dict.fromkeys(rule.id for rule, one in servers if _same(one or "") not in allowed))
+        shown = ", ".join(f"{rule.domain_name or 'every name'} to {one}" for rule, one in others)
+        words = f"names are forwarded to servers that are not on the list: {shown}; what they ask was not read"
+        ids = list(dict.fromkeys(rule.id for rule, _ in others))
         return cannot_say(ruleset, "ServerNotAllowed", words, rules, remedy=LIST_THEM, fill={"ATTACHED_ID": ids})
     return passes(ruleset, "ForwardsInside", "names are forwarded to servers on the list only", rules)
 

@@ -175,11 +175,12 @@ def _of_node(estate: Estate, node: Node) -> Iterator[Judgement]:
 
 
 def _among_the_machines(estate: Estate, node: Node) -> Iterator[Judgement]:
-    nics = instance_nics_of(estate)
     if not node.machine:
         words = "it has no spec.providerID, so which machine it is, is not known: where it joined just now, audit again"
         yield cannot_say(node.id, "MachineNotNamed", words, node)
-    elif nics.problem is None and node.machine.lower() not in _machines(estate):
+        return
+    nics = instance_nics_of(estate)
+    if nics.problem is None and node.machine.lower() not in _machines(estate):
         words = f"its machine {node.machine} is in no list of Azure's: where it was added just now, audit again"
         yield cannot_say(node.id, "MachineNotListed", words, node, nics)
 

@@ -163,12 +163,20 @@ def _is_to_pods(estate: Estate, way: OutboundRoute) -> bool:
     if profile is None or way.prefix is None:
         return False
     pods = space(networks((*((profile.pod_cidr,) if profile.pod_cidr else ()), *(profile.pod_cidrs or ()))))
-    unread: list[Observation] = []  # the route is then judged as any other
-    nics = readable(
-        instance_nics_of(estate), lambda one: [each.private_ip_address for each in one.ip_configurations], unread
-    )
-    nodes = {address for _, held in nics for address in held}
-    return not without(space((way.prefix,)), pods) and way.route.next_hop_ip_address in nodes
+    return not without(space((way.prefix,)), pods) and way.route.next_hop_ip_address in _node_addresses(estate)
+
+
+def _node_addresses(estate: Estate) -> frozenset[str | None]:
+    """Private addresses of the nodes: with kubenet there is a route for each."""
+
+    def found() -> frozenset[str | None]:
+        unread: list[Observation] = []  # a route to what cannot be read is judged as any other
+        nics = readable(
+            instance_nics_of(estate), lambda one: [each.private_ip_address for each in one.ip_configurations], unread
+        )
+        return frozenset(address for _, held in nics for address in held)
+
+    return estate.once("private addresses of nodes", found)
 
 
 def _split(served: ServedTable, way: OutboundRoute, methods: Methods) -> Judgement:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
-from hermetic.audit.cluster_scope import missing, network_ids_of, whole_or_unknown
-from hermetic.audit.egress.address_ranges import Space, is_public, space, union, without
+from hermetic.audit.cluster_scope import network_ids_of, whole_or_unknown
+from hermetic.audit.egress.address_ranges import Space, space, union, without
 from hermetic.audit.egress.address_ranges import network as prefix_of
+from hermetic.audit.egress.learned_routes import is_public_route, learned_routes, without_a_list
 from hermetic.audit.egress.subnet_context import network_space
 from hermetic.audit.estate.arm_ids import name_of, parent_of
 from hermetic.audit.estate.azure.routing import (
@@ -129,9 +130,8 @@ def gateway_forced_tunnel(estate: Estate, policy: Policy) -> Iterator[Judgement]
         elif public:
             words = f"the gateway has learned {', '.join(public)}"
             yield fails(gateway.id, "PublicRouteLearned", words, gateway, learned, paths=(path,))
-        elif learned.value is not None and learned.value.value is None:
-            look = missing(f"{gateway.id}: the answer of {LearnedRoutes.ACTION} has no list")
-            yield cannot_say(gateway.id, "RoutesNotSeen", "learned routes were not seen", look, learned)
+        elif (odd := without_a_list(learned)) is not None:
+            yield cannot_say(gateway.id, "RoutesNotSeen", "learned routes were not seen", odd, learned)
         else:
             yield passes(gateway.id, "NoPublicRoute", "no default and no public prefix is learned", gateway, learned)
 
@@ -139,14 +139,9 @@ def gateway_forced_tunnel(estate: Estate, policy: Policy) -> Iterator[Judgement]
 
 
 def _public_prefixes(learned: Seen[LearnedRoutes], own: Space) -> list[str]:
-    """Learned public prefixes; text that is no prefix counts as public, and the networks' own space does not."""
-    routes = (learned.value.value or ()) if learned.value is not None else ()
-    return [one.network or "?" for one in routes if _is_public(one) and not _is_of_the_network(one, own)]
-
-
-def _is_public(route: LearnedRoute) -> bool:
-    prefix = prefix_of(route.network or "?")
-    return prefix is None or is_public(prefix)
+    """Learned public prefixes but for the networks' own space."""
+    public = filter(is_public_route, learned_routes(learned))
+    return [one.network or "?" for one in public if not _is_of_the_network(one, own)]
 
 
 def _is_of_the_network(route: LearnedRoute, own: Space) -> bool:

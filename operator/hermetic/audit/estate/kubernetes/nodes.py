@@ -41,7 +41,7 @@ class Node(KubernetesObject):
 
     @property
     def is_virtual(self) -> bool:
-        """Whether a virtual kubelet stands in for a machine (learn.microsoft.com/azure/aks/virtual-nodes-cli)."""
+        """Whether a virtual kubelet registered it (learn.microsoft.com/azure/aks/virtual-nodes-cli)."""
         return self.labels.get("type") == VIRTUAL_KUBELET
 
     @property

@@ -77,7 +77,7 @@ def test_parts_of_one_enumeration_are_added_up() -> None:
     assert lines([], "cafe") == []
 
 
-def run(folder: Path, *arguments: str, **environment: str) -> str:
+def run(folder: Path, *arguments: str, tests: str = "test_it.py", **environment: str) -> str:
     """What pytest says of these tests."""
     (folder / "conftest.py").write_text(CONFTEST.read_text())
     (folder / "test_it.py").write_text(TESTS)
@@ -85,7 +85,7 @@ def run(folder: Path, *arguments: str, **environment: str) -> str:
     plugins = ["-p", "xdist", "-p", "no:cacheprovider"]  # no others: loading them takes longer than these tests
     command = [sys.executable, "-m", "pytest", "-v", "-rP", *plugins, "-c", "/dev/null"]
     done = subprocess.run(
-        [*command, "--rootdir", ".", *arguments, "test_it.py"],
+        [*command, "--rootdir", ".", *arguments, tests],
         cwd=folder,
         env={**plain, "PYTHONPATH": str(REPOSITORY), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **environment},
         capture_output=True,
@@ -123,7 +123,7 @@ def test_in_ci_and_with_full_nothing_is_left_out(
 
 
 def test_one_that_is_named_runs(tmp_path: Path) -> None:
-    assert "1 passed" in run(tmp_path, "-k", "test_numbers and 17")
+    assert "1 passed" in run(tmp_path, tests="test_it.py::test_numbers[17]")
 
 
 @pytest.mark.parametrize(

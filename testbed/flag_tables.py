@@ -12,7 +12,7 @@ from typing import Any
 
 from testbed.vllm_tables.package_index import (
     Index,
-    IndexTrouble,
+    IndexUnavailable,
     Project,
     SourceDistribution,
     choose,
@@ -53,8 +53,8 @@ class FlagTables:
             for wanted in given.versions or self.committed():
                 release = choose(offered, wanted)
                 differing += self._settle(release, self.derive(index, release), given.output, check=given.check)
-        except (IndexTrouble, NotUnderstood) as trouble:
-            print(f"error: {trouble}", file=sys.stderr)
+        except (IndexUnavailable, NotUnderstood) as error:
+            print(f"error: {error}", file=sys.stderr)
             return 1
         return 1 if differing else 0
 

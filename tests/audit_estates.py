@@ -21,7 +21,7 @@ from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.derived_findings import derived
 from hermetic.audit.estate.arm_ids import is_below, parent_of, same_id, type_of
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Source, Trouble
+from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Source, UnreadReason
 from hermetic.audit.evaluation import Check, findings_of
 from hermetic.audit.findings import Evidence, Finding
 from hermetic.audit.policy import Policy
@@ -63,7 +63,7 @@ class World:
         self.sources = tuple(sources)
         self.bodies: dict[str, dict[str, Any]] = {}
         self.actions: dict[tuple[str, str], Any] = {}
-        self.troubles: list[tuple[str, str, str, Problem]] = []
+        self.refusals: list[tuple[str, str, str, Problem]] = []
 
     def put(self, arm_id: str, properties: dict[str, Any] | None = None, **rest: Any) -> World:
         """A resource, in place of one with the same id."""
@@ -93,9 +93,11 @@ class World:
         self.actions[arm_id.lower(), action.lower()] = value
         return self
 
-    def refuse(self, target: str, trouble: Trouble = Trouble.FORBIDDEN, *, kind: str = "", verb: str = "") -> World:
-        """Questions about exactly this id or scope get this trouble; with TRUNCATED, lists keep what they have."""
-        self.troubles.append((target.lower(), kind.lower(), verb, Problem(trouble, f"{target}: {trouble.value}")))
+    def refuse(
+        self, target: str, reason: UnreadReason = UnreadReason.FORBIDDEN, *, kind: str = "", verb: str = ""
+    ) -> World:
+        """Questions about exactly this id or scope get this reason; with TRUNCATED, lists keep what they have."""
+        self.refusals.append((target.lower(), kind.lower(), verb, Problem(reason, f"{target}: {reason.value}")))
         return self
 
     def copy(self) -> World:
@@ -106,13 +108,13 @@ class World:
         """As a collector would answer it."""
         problem = self._trouble(question)
         evidence = Evidence(f"{question.verb} {question.target}?api-version={question.api_version}", 200)
-        if problem is not None and not (question.verb == "list" and problem.trouble is Trouble.TRUNCATED):
+        if problem is not None and not (question.verb == "list" and problem.reason is UnreadReason.TRUNCATED):
             return Answer((), (evidence,), problem)
         if question.verb == "list":
             return Answer(tuple(_body(one, evidence) for one in self._listed(question)), (evidence,), problem)
         found = self._one(question)
         if found is None:
-            return Answer((), (evidence,), Problem(Trouble.NOT_FOUND, f"{question.target}: not there"))
+            return Answer((), (evidence,), Problem(UnreadReason.NOT_FOUND, f"{question.target}: not there"))
         body = _body(found, evidence)
         return Answer((body,), body.evidence)
 
@@ -169,7 +171,7 @@ class World:
         return next(
             (
                 problem
-                for target, kind, verb, problem in self.troubles
+                for target, kind, verb, problem in self.refusals
                 if target == question.target.lower()
                 and kind in {"", question.kind.lower()}
                 and verb in {"", question.verb}

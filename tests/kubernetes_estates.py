@@ -21,7 +21,7 @@ from hermetic.audit.estate.kubernetes.projection import projected
 from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
 from hermetic.audit.estate.kubernetes.templates import DaemonSet
-from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble, fixed_json
+from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason, fixed_json
 from hermetic.audit.evaluation import findings_of
 from hermetic.audit.findings import Evidence, Finding, Verdict
 from hermetic.audit.policy import Policy
@@ -147,7 +147,7 @@ def answers(
     found = {SERVED: served(listed)}
     for kind, scope in ASKED:
         if kind in refused:
-            problem = Problem(Trouble.FORBIDDEN, f"{kind.TYPE}: forbidden", permission=f"list {kind.TYPE}")
+            problem = Problem(UnreadReason.FORBIDDEN, f"{kind.TYPE}: forbidden", permission=f"list {kind.TYPE}")
             found[question(kind, scope)] = Answer((), (Evidence(_request(kind, scope), 403),), problem)
             continue
         text = texts.get((kind.TYPE.rpartition("/")[0], kind.KIND), "[]")

@@ -25,7 +25,7 @@ TARGETS = Targets(
     public_addresses=("198.51.100.1", "198.51.100.2", "203.0.113.3", "2001:db8::4"),
     storage_names=("stranger.blob.core.windows.net",),
 )
-STRANGER = "198.51.100.30"
+UNEXPECTED_ADDRESS = "198.51.100.30"
 
 
 def sealed(targets: Targets = TARGETS, *, host_network: bool) -> dict[str, Any]:

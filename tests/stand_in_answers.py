@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 
 from hermetic.audit.estate.azure.graph import TABLES, ScaleSetNicInGraph
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
+from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason
 from hermetic.audit.findings import Evidence, Finding
 from hermetic.audit.run import Judging
 from hermetic.collect.azure.arm_reader import GROUP_LISTS_ONLY
@@ -28,7 +28,7 @@ from testbed.azure.refusals import Refusal
 from tests.azure_collecting import policy_of
 
 MOST_ROUNDS = 20
-TROUBLES = {401: Trouble.UNAUTHENTICATED, 403: Trouble.FORBIDDEN, 404: Trouble.NOT_FOUND}
+UNREAD_REASONS = {401: UnreadReason.UNAUTHENTICATED, 403: UnreadReason.FORBIDDEN, 404: UnreadReason.NOT_FOUND}
 
 
 def answers_of(stood_in: StandIn, first: Iterable[Question] = ()) -> dict[Question, Answer]:
@@ -82,9 +82,9 @@ def answered(stood_in: StandIn, question: Question) -> Answer:
         if question.verb == "list" and question.kind.lower() in stood_in.not_offered:
             return Answer((), (Evidence(evidence.request, refusal.status),))  # as the collector weighs it
         is_locked = refusal.code == "DenyAssignmentAuthorizationFailed"
-        trouble = Trouble.LOCKED if is_locked else TROUBLES.get(refusal.status, Trouble.REFUSED)
+        reason = UnreadReason.LOCKED if is_locked else UNREAD_REASONS.get(refusal.status, UnreadReason.REFUSED)
         permission = "" if is_locked else question.permission
-        problem = Problem(trouble, f"{evidence.request}: {refusal.status} {refusal.code} {refusal.message}", permission)
+        problem = Problem(reason, f"{evidence.request}: {refusal.status} {refusal.code} {refusal.message}", permission)
         return Answer((), (Evidence(evidence.request, refusal.status),), problem)
     rows = value["value"] if question.verb == "list" else [value]
     return Answer(tuple(_body(row, evidence) for row in rows), (evidence,))

@@ -49,7 +49,7 @@ _REASONS_TEXT = """
 ## Reasons
 
 One word for programs, in `reason` of a condition and of an Event. Where a person is needed, Stalled is True with that
-reason; everything else is tried again, or is no trouble at all.
+reason; everything else is tried again, or is no problem at all.
 """
 
 _REFUSALS_TEXT = """

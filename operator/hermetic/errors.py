@@ -35,7 +35,7 @@
         │   └── Unauthenticated      HRM-KUB-401  the login has expired, or was never one of this cluster
         ├── Throttled                HRM-KUB-429  the API server asks to retry later; has retry_after in seconds
         ├── Rejected                 HRM-KUB-422  the object is invalid, retrying the same bytes cannot help
-        └── ServerTrouble            HRM-KUB-500  5xx and every other transient error
+        └── ServerError            HRM-KUB-500  5xx and every other transient error
 
 Raise at the edge (kube/, cli/, controller/settings), translate once (plan/api_rejections), never swallow.
 """
@@ -337,7 +337,7 @@ class Rejected(ApiRefused):
     remedy = "Correct the object; check that CRDs and Hermetic are of the same release."
 
 
-class ServerTrouble(ApiRefused):
+class ServerError(ApiRefused):
     """5xx: the server fails or restarts."""
 
     code = "HRM-KUB-500"

@@ -75,7 +75,7 @@ class ClusterReader(Protocol):
     ) -> AsyncGenerator[tuple[str, Manifest], None]:
         """(type, object) of every event after resourceVersion `since`, BOOKMARK included, until it ends.
 
-        Raises ServerTrouble with status 410 when `since` has expired. Close the generator to close the connection.
+        Raises ServerError with status 410 when `since` has expired. Close the generator to close the connection.
         """
         ...
 

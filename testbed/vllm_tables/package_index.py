@@ -23,7 +23,7 @@ ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 CHUNK = 1 << 20
 
 
-class IndexTrouble(Exception):
+class IndexUnavailable(Exception):
     """The package index does not answer, or does not offer what was asked for."""
 
 
@@ -64,13 +64,13 @@ class Index:
 
     def open(self, url: str) -> IO[bytes]:
         if not url.startswith(("https://", "http://")):
-            raise IndexTrouble(f"the package index points to {url}, which is not an HTTP address")
+            raise IndexUnavailable(f"the package index points to {url}, which is not an HTTP address")
         request = urllib.request.Request(url, headers={"Accept": ACCEPT, "User-Agent": "hermetic-vllm-tables"})
         context = ssl.create_default_context(cafile=self.authorities)
         try:
             answer: IO[bytes] = urllib.request.urlopen(request, timeout=60, context=context)
-        except OSError as trouble:
-            raise IndexTrouble(f"the package index does not answer for {url}: {trouble}") from trouble
+        except OSError as error:
+            raise IndexUnavailable(f"the package index does not answer for {url}: {error}") from error
         return answer
 
 
@@ -81,7 +81,7 @@ def configured_index() -> Index:
     except ImportError:
         url = os.environ.get("PIP_INDEX_URL") or os.environ.get("UV_DEFAULT_INDEX")
         if not url:
-            raise IndexTrouble("this Python has no pip to ask for its index: set PIP_INDEX_URL") from None
+            raise IndexUnavailable("this Python has no pip to ask for its index: set PIP_INDEX_URL") from None
         return Index(url, os.environ.get("PIP_CERT"))
     options = create_command("download").parser.get_default_values()
     return Index(str(options.index_url), options.cert or None)
@@ -131,7 +131,7 @@ def choose(offered: list[SourceDistribution], wanted: str) -> SourceDistribution
     matching = [release for release in offered if wanted in {release.name, release.minor}]
     if not matching:
         newest = ", ".join(release.name for release in offered[-5:])
-        raise IndexTrouble(f"the package index has no distribution of {wanted} to read; its newest are {newest}")
+        raise IndexUnavailable(f"the package index has no distribution of {wanted} to read; its newest are {newest}")
     return matching[-1]
 
 
@@ -154,7 +154,9 @@ def fetch(index: Index, release: SourceDistribution) -> Path:
             file.write(chunk)
     if _sha256(partial) != release.sha256:
         partial.unlink()
-        raise IndexTrouble(f"{release.url} is not what the index promised: its SHA-256 differs from {release.sha256}")
+        raise IndexUnavailable(
+            f"{release.url} is not what the index promised: its SHA-256 differs from {release.sha256}"
+        )
     partial.rename(archive)
     return archive
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hermetic.api.egressaudit import EgressAuditStatus
-from hermetic.errors import Forbidden, HermeticError, NotFound, Rejected, ServerTrouble
+from hermetic.errors import Forbidden, HermeticError, NotFound, Rejected, ServerError
 from tests.attestations import a_finding, an_ed25519_key
 from tests.controller.auditing import (
     AUDIT,
@@ -92,7 +92,7 @@ def test_an_api_server_that_is_away_for_the_probe_alone_is_no_reason_to_be_silen
 
         async def trouble(verb: str, where: Coordinates) -> None:
             if (verb, where[:2]) == ("list", ("Job", PROBES)):
-                raise ServerTrouble("etcd cannot list this", status=500)
+                raise ServerError("etcd cannot list this", status=500)
 
         cluster.fault = trouble
         async with running(cluster):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hermetic.api.configuration import Configuration
-from hermetic.errors import HermeticError, ServerTrouble, Throttled, Unreachable
+from hermetic.errors import HermeticError, ServerError, Throttled, Unreachable
 from hermetic.kinds import DEPLOYMENT, NODE, Kind
 from hermetic.kube.owners import Key
 from hermetic.kube.store import Store
@@ -131,7 +131,7 @@ def test_a_broken_watch_goes_on_after_the_last_thing_it_told(last: str) -> None:
 
 
 def test_a_place_that_the_server_forgot_is_found_again_by_a_full_look() -> None:
-    forgotten = ServerTrouble("too old resource version", status=410, reason="Expired")
+    forgotten = ServerError("too old resource version", status=410, reason="Expired")
     found = followed([[an_event(8), forgotten], [an_event(101)]])
     assert found.looked == [DEPLOYMENT.plural]
     assert [since for _, since in found.server.asked] == ["7", "100"]
@@ -139,7 +139,7 @@ def test_a_place_that_the_server_forgot_is_found_again_by_a_full_look() -> None:
 
 
 def test_a_look_that_fails_is_taken_again() -> None:
-    found = followed([[ServerTrouble("gone", status=410)], [an_event(101)]], outages=1)
+    found = followed([[ServerError("gone", status=410)], [an_event(101)]], outages=1)
     assert found.looked == [DEPLOYMENT.plural]
     assert found.seen == [("at-101", False)]
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from hermetic.errors import Forbidden, ServerTrouble
+from hermetic.errors import Forbidden, ServerError
 from tests.controller.auditing import (
     AUDIT,
     PUBLIC,
@@ -118,7 +118,7 @@ def test_what_may_no_longer_be_listed_is_unknown_although_the_probe_is_still_on_
 def test_a_verdict_that_cannot_be_written_closes_all_the_same_and_opens_once_it_can() -> None:
     async def refuse(verb: str, about: Coordinates) -> None:
         if (verb, about) == ("patch status", AUDIT):
-            raise ServerTrouble("a webhook is away", status=500)
+            raise ServerError("a webhook is away", status=500)
 
     def meanwhile(cluster: ClusterInMemory) -> None:
         cluster.put(PUBLIC)

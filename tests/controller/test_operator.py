@@ -12,7 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from hermetic.controller.manager import Manager
-from hermetic.errors import Forbidden, HermeticError, ServerTrouble, Throttled, Unreachable
+from hermetic.errors import Forbidden, HermeticError, ServerError, Throttled, Unreachable
 from hermetic.kinds import DEPLOYMENT, SERVICE, Kind
 from tests.controller.running import RESYNC_SECONDS, a_model, reason, rest, running, where, written
 from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
@@ -28,7 +28,7 @@ def test_one_poisoned_object_among_200_backs_off_and_delays_no_other() -> None:
         async def poisoned(verb: str, place: Coordinates) -> None:
             if (verb, place) == ("patch", where("Deployment", "model-100")):
                 attempts.append(asyncio.get_running_loop().time())
-                raise ServerTrouble("etcd cannot take this one", status=500)
+                raise ServerError("etcd cannot take this one", status=500)
 
         cluster.fault = poisoned
         async with running(cluster):
@@ -139,7 +139,7 @@ def test_answers_of_429_to_two_deployments_hold_up_all_of_them_for_half_a_minute
 
 
 @pytest.mark.parametrize(
-    "outage", [lambda: Unreachable("refused"), lambda: ServerTrouble("no leader", status=503)], ids=["refused", "503"]
+    "outage", [lambda: Unreachable("refused"), lambda: ServerError("no leader", status=503)], ids=["refused", "503"]
 )
 def test_an_outage_of_ten_minutes_is_over_for_every_model_within_half_a_minute(
     outage: Callable[[], HermeticError],
@@ -170,7 +170,7 @@ def test_an_api_server_that_is_away_at_start_is_waited_for() -> None:
 
         async def away(verb: str, _place: Coordinates) -> None:
             if verb == "list" and next(failures, None) is not None:
-                raise ServerTrouble("starting", status=503)
+                raise ServerError("starting", status=503)
 
         cluster.fault = away
         cluster.put(a_model())
@@ -187,7 +187,7 @@ def test_it_asks_to_be_restarted_when_it_can_no_longer_look() -> None:
         cluster = ClusterInMemory()
 
         async def away(_verb: str, _place: Coordinates) -> None:
-            raise ServerTrouble("gone", status=503)
+            raise ServerError("gone", status=503)
 
         async with running(cluster) as operator:
             assert operator.failure() == ""
@@ -251,7 +251,7 @@ def test_what_is_refused_beside_a_fault_is_logged() -> None:
 
         async def broken(verb: str, place: Coordinates) -> None:
             if (verb, place[0]) == ("patch", "Service"):
-                raise ServerTrouble("internal error", status=500)
+                raise ServerError("internal error", status=500)
             if (verb, place[0]) == ("patch", "NetworkPolicy"):
                 raise Forbidden("not for you", status=403, reason="Forbidden")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-from hermetic.errors import Forbidden, ServerTrouble, Unreachable
+from hermetic.errors import Forbidden, ServerError, Unreachable
 from tests.controller.running import a_model, condition, ready, reason, rest, running, where, written
 from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.fakes.virtual_loop import virtually
@@ -174,7 +174,7 @@ def test_a_failed_wall_keeps_the_workload_from_being_created() -> None:
 
         async def no_policies(verb: str, place: Coordinates) -> None:
             if (verb, place[0]) == ("patch", "NetworkPolicy"):
-                raise ServerTrouble("etcd is ill", status=500)
+                raise ServerError("etcd is ill", status=500)
 
         cluster.fault = no_policies
         async with running(cluster):

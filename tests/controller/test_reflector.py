@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.errors import Forbidden, HermeticError, NotFound, ServerTrouble, Throttled, Unreachable
+from hermetic.errors import Forbidden, HermeticError, NotFound, ServerError, Throttled, Unreachable
 from hermetic.kinds import POD
 from hermetic.kube.paging import Selection
 from hermetic.kube.reflector import Reflector
@@ -89,7 +89,7 @@ def test_it_lists_and_watches_from_there() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [ServerTrouble("gone", status=410), NotFound("no kind", status=404), Forbidden("no role", status=403)]
+    "error", [ServerError("gone", status=410), NotFound("no kind", status=404), Forbidden("no role", status=403)]
 )
 def test_what_a_watch_cannot_go_on_after_is_listed_anew(error: Exception) -> None:
     api, target = Api([[at(8), error], []]), Filled(["7", "20"])

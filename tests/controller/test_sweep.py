@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.errors import Conflict, Forbidden, HermeticError, ServerTrouble
+from hermetic.errors import Conflict, Forbidden, HermeticError, ServerError
 from hermetic.kinds import PERSISTENT_VOLUME_CLAIM
 from hermetic.kube.watch_specs import STORE_WATCHES
 from tests.controller.running import NAMESPACE, rest, running
@@ -129,7 +129,7 @@ def all_die(cluster: ClusterInMemory, *names: str) -> None:
     [
         Forbidden("admission webhook denied the request", status=403, reason="Forbidden"),
         Conflict("the object has been modified", status=409, reason="Conflict"),
-        ServerTrouble("a webhook answered 500", status=500),
+        ServerError("a webhook answered 500", status=500),
     ],
     ids=["forbidden", "conflict", "500"],
 )

@@ -22,7 +22,7 @@ from hermetic.audit.policy import Policy
 from hermetic.audit.run import Judging, judge
 from hermetic.collect.collecting import collected
 from hermetic.collect.kube.answering import KubeAnswerer
-from hermetic.collect.kube.cache import LOOKS, ClusterObservations
+from hermetic.collect.kube.cache import LIST_REQUESTS, ClusterObservations
 from hermetic.collect.kube.cache_watches import CacheWatches
 from hermetic.errors import Unreachable
 from hermetic.kube.client import KubernetesApi
@@ -136,7 +136,7 @@ async def test_a_node_without_a_policy_engine_and_with_an_external_address(
 
 def rules(*, without: str = "") -> list[Manifest]:
     """The rights to list and watch what the checks ask for, one kind left out where one is named."""
-    whole = (request for request in LOOKS if not request.scope and request.resource != without)
+    whole = (request for request in LIST_REQUESTS if not request.scope and request.resource != without)
     return [
         {"apiGroups": [request.kind.group], "resources": [request.kind.plural], "verbs": ["list", "watch"]}
         for request in whole
@@ -209,7 +209,7 @@ async def test_a_right_that_is_missing_makes_exactly_its_checks_unknown_and_is_n
 def _resources_of(check: Any) -> set[str]:
     empty = Estate("aks", ("kube",), {})
     list(findings_of(check, empty, POLICY))
-    resources = {request.question.key: request.resource for request in LOOKS}
+    resources = {request.question.key: request.resource for request in LIST_REQUESTS}
     return {resources[key] for key in empty.wanted if key in resources}
 
 

@@ -138,9 +138,9 @@ def test_a_probe_that_has_not_ended_is_waited_for(sealed: SealedCluster, home: D
     try:
         sealed.apply_audit()
         sealed.attest()
+        sealed.until("Unknown", "ProbePending")
         home.apply(a_model())
         home.until("llama", "IsolationEvidencePending")
-        sealed.until("Unknown", "ProbePending")
         assert kstatus(home.get("llama")) == "InProgress", "a verdict may still come by itself"
         assert home.workload("llama") is None
     finally:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hermetic.collect.kube.cache import LOOKS
+from hermetic.collect.kube.cache import LIST_REQUESTS
 from hermetic.kinds import Kind
 from testbed.api import Api
 from testbed.audit import Audited, requests
@@ -80,7 +80,7 @@ def test_no_grant_names_a_secret_a_wildcard_or_a_way_to_more_rights() -> None:
 def optional_kinds() -> list[dict[str, Any]]:
     """Definitions of the kinds of the optional role: nothing of them but that they are served."""
     installed = {rule["apiGroups"][0] for rule in next(_documents("clusterrole-optional.yaml"))["rules"]}
-    kinds = {request.kind for request in LOOKS if request.kind.group in installed}
+    kinds = {request.kind for request in LIST_REQUESTS if request.kind.group in installed}
     return [*map(_definition, sorted(kinds, key=lambda kind: kind.plural + kind.group)), *definitions()]
 
 

@@ -16,7 +16,7 @@ from hermetic.engines.argument_values import refused
 from hermetic.engines.extra_arguments import read
 from hermetic.engines.flag_tables import Flag
 from hermetic.engines.vllm.tables import TABLES
-from testbed.vllm_tables.package_index import IndexTrouble, choose, configured_index, fetch, source_distributions
+from testbed.vllm_tables.package_index import IndexUnavailable, choose, configured_index, fetch, source_distributions
 
 PARSING = Path(__file__).parents[2] / "testbed" / "real_engine" / "parsing.py"
 SAMPLES = {
@@ -45,8 +45,8 @@ def sources(version: str, folder: Path) -> Path:
     try:
         index = configured_index()
         archive = fetch(index, choose(source_distributions(index), version))
-    except IndexTrouble as trouble:
-        pytest.skip(f"no package index to read vLLM {version} from: {trouble}")
+    except IndexUnavailable as error:
+        pytest.skip(f"no package index to read vLLM {version} from: {error}")
     with tarfile.open(archive) as packed:
         for member in packed:
             inside = member.name.partition("/")[2]

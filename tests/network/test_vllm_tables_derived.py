@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.vllm_tables.derive import TABLES
-from testbed.vllm_tables.package_index import IndexTrouble, choose, configured_index, fetch
+from testbed.vllm_tables.package_index import IndexUnavailable, choose, configured_index, fetch
 
 
 def test_the_committed_table_is_what_the_source_distribution_says():
@@ -14,6 +14,6 @@ def test_the_committed_table_is_what_the_source_distribution_says():
         index = configured_index()
         release = choose(TABLES.offered(index), version)
         fetch(index, release)
-    except IndexTrouble as trouble:
-        pytest.skip(f"no package index to derive the table of vLLM {version} from: {trouble}")
+    except IndexUnavailable as error:
+        pytest.skip(f"no package index to derive the table of vLLM {version} from: {error}")
     assert (TABLES.folder / f"{release.minor}.json").read_bytes() == TABLES.derive(index, release)

@@ -15,7 +15,7 @@ from hermetic.audit.egress.address_ranges import networks, overlap, space, union
 from hermetic.audit.egress.nsg_rules import PROTOCOLS, Ground, holes, way_out
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
+from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason
 from hermetic.audit.findings import Finding, Verdict
 from hermetic.audit.policy import Policy
 from hermetic.audit.run import judge
@@ -166,8 +166,8 @@ def looks_cleaner(before: dict[tuple[str, str], Finding], after: dict[tuple[str,
 def test_an_answer_that_never_came_makes_nothing_look_cleaner(seed, data):
     answers, policy, cluster = seen(seed)
     lost = data.draw(st.sets(st.sampled_from(sorted(answers, key=lambda one: one.key)), min_size=1, max_size=3))
-    trouble = data.draw(st.sampled_from([one for one in Trouble if one is not Trouble.NOT_ASKED]))
-    silent = {question: Answer((), answers[question].evidence, Problem(trouble, "lost")) for question in lost}
+    reason = data.draw(st.sampled_from([one for one in UnreadReason if one is not UnreadReason.NOT_ASKED]))
+    silent = {question: Answer((), answers[question].evidence, Problem(reason, "lost")) for question in lost}
     assert looks_cleaner(whole(seed), judged({**answers, **silent}, policy, cluster)) == []
 
 
@@ -177,7 +177,7 @@ def test_a_list_that_was_cut_makes_nothing_look_cleaner(seed, data):
     lists = sorted((one for one in answers if one.verb == "list" and answers[one].bodies), key=lambda one: one.key)
     question = data.draw(st.sampled_from(lists))
     kept = answers[question].bodies[: data.draw(st.integers(0, len(answers[question].bodies)))]
-    cut = Answer(kept, answers[question].evidence, Problem(Trouble.TRUNCATED, "cut"))
+    cut = Answer(kept, answers[question].evidence, Problem(UnreadReason.TRUNCATED, "cut"))
     assert looks_cleaner(whole(seed), judged({**answers, question: cut}, policy, cluster)) == []
 
 

@@ -20,7 +20,7 @@ from hermetic.controller.reconciler import Reconciler
 from hermetic.controller.telemetry import Telemetry
 from hermetic.controller.volume_gc import VolumeCollector
 from hermetic.controller.workqueue import WorkQueue
-from hermetic.errors import HermeticError, ServerTrouble
+from hermetic.errors import HermeticError, ServerError
 from hermetic.kube.owners import Key
 from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.store import Store
@@ -119,7 +119,7 @@ async def _as_kopf(world: World, operator: Manager, watched: WatchSpec) -> None:
                     since = manifest["metadata"]["resourceVersion"]
                     operator.see(manifest, gone=what == "DELETED")
         except HermeticError as error:
-            if isinstance(error, ServerTrouble) and error.status == 410:
+            if isinstance(error, ServerError) and error.status == 410:
                 since = ""
             await asyncio.sleep(1.0)
 

@@ -13,7 +13,7 @@ import random
 from collections.abc import AsyncIterator
 from typing import Any
 
-from hermetic.errors import Conflict, Forbidden, Rejected, ServerTrouble, Throttled, Unreachable
+from hermetic.errors import Conflict, Forbidden, Rejected, ServerError, Throttled, Unreachable
 from hermetic.kinds import Kind
 from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest, matches_fields, matches_labels
 
@@ -106,14 +106,14 @@ class World(ClusterInMemory):
         """Late, silent for a while, cut, or forgotten."""
         if self.chance.random() < self.trouble:
             self._note("watch refused")
-            refused = ServerTrouble("no", status=500), ServerTrouble("gone", status=GONE), Unreachable("no")
+            refused = ServerError("no", status=500), ServerError("gone", status=GONE), Unreachable("no")
             raise self.chance.choice(refused)
         epoch = self.epoch
         async for event in super().watch(kind, since=since, **how):
             await asyncio.sleep(self.chance.uniform(0.0, 0.05))
             await asyncio.sleep(max(0.0, self.silent_until - asyncio.get_running_loop().time()))
             if epoch != self.epoch:
-                raise ServerTrouble("too old", status=GONE) if self.forgets else Unreachable("the watch was cut")
+                raise ServerError("too old", status=GONE) if self.forgets else Unreachable("the watch was cut")
             yield event
 
     def cut_watches(self, *, forgets: bool) -> None:
@@ -183,8 +183,8 @@ _TROUBLES: dict[str, Any] = {
     "lost request": lambda _: Unreachable("no answer"),
     "409": lambda _: Conflict("the object has been modified", status=409, reason="Conflict"),
     "429": lambda chance: Throttled("too many requests", retry_after=chance.choice([1.0, 5.0, 60.0])),
-    "500": lambda _: ServerTrouble("etcdserver: leader changed", status=500),
-    "503": lambda _: ServerTrouble("unavailable", status=503),
+    "500": lambda _: ServerError("etcdserver: leader changed", status=500),
+    "503": lambda _: ServerError("unavailable", status=503),
     "quota": lambda _: Forbidden(QUOTA, status=403, reason="Forbidden"),
     "policy": lambda _: Rejected(POLICY, status=422, reason="Invalid"),
 }

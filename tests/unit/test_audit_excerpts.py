@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 
 from hermetic.audit.estate.observation import Seen
-from hermetic.audit.estate.questions import Body, Problem, Trouble
+from hermetic.audit.estate.questions import Body, Problem, UnreadReason
 from hermetic.audit.estate.resource import Part, Reference, Resource
 from hermetic.audit.excerpts import LONGEST, evidence_of, merged
 from hermetic.audit.findings import Evidence
@@ -69,7 +69,7 @@ def test_a_key_is_never_told_and_a_switch_about_keys_is():
 
 
 def test_what_could_not_be_read_has_no_value():
-    assert value(Seen("/things/a", None, (SEEN,), Problem(Trouble.FORBIDDEN, "no")), "mode") == ""
+    assert value(Seen("/things/a", None, (SEEN,), Problem(UnreadReason.FORBIDDEN, "no")), "mode") == ""
     assert value(thing(mode=7), "mode") == ""
 
 

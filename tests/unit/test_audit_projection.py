@@ -12,7 +12,7 @@ import pytest
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.projection import fields_kept, kept_of
-from hermetic.audit.estate.questions import Answer, Body, Question, Trouble
+from hermetic.audit.estate.questions import Answer, Body, Question, UnreadReason
 from hermetic.audit.estate.resource import Resource, arm
 from hermetic.audit.estate.snapshot import Snapshot, from_json, to_json
 from hermetic.audit.findings import Evidence
@@ -135,7 +135,7 @@ def test_an_answer_that_kept_other_fields_is_none() -> None:
     estate = _nics(row, "another")
     problem = estate.every(NetworkInterface, GROUP).problem
     assert problem is not None
-    assert problem.trouble is Trouble.NOT_ASKED
+    assert problem.reason is UnreadReason.NOT_ASKED
     assert "collect again" in problem.detail
     assert len(estate.wanted) == 1
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.questions import Answer, Problem, Trouble
+from hermetic.audit.estate.questions import Answer, Problem, UnreadReason
 from hermetic.audit.run import judge
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import audited, policy_of
 
 TO_SPARE = 30
-REFUSED = Answer(problem=Problem(Trouble.FORBIDDEN, "not to be read"))
+REFUSED = Answer(problem=Problem(UnreadReason.FORBIDDEN, "not to be read"))
 
 
 async def test_a_plain_audit_asks_little_beyond_what_its_verdicts_rest_on() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hermetic.collect.kube.cache import LOOKS
+from hermetic.collect.kube.cache import LIST_REQUESTS
 from hermetic.collect.kube.list_requests import ListRequest
 
 RBAC = Path(__file__).parents[2] / "manifests" / "rbac"
@@ -32,12 +32,16 @@ def grants(rule: dict[str, Any], listed: ListRequest) -> bool:
     )
 
 
-@pytest.mark.parametrize("listed", [listed for listed in LOOKS if not listed.scope], ids=lambda listed: listed.resource)
+@pytest.mark.parametrize(
+    "listed", [listed for listed in LIST_REQUESTS if not listed.scope], ids=lambda listed: listed.resource
+)
 def test_every_kind_is_granted_in_the_whole_cluster(listed: ListRequest) -> None:
     assert any(grants(rule, listed) for role in roles("ClusterRole") for rule in role["rules"])
 
 
-@pytest.mark.parametrize("listed", [listed for listed in LOOKS if listed.scope], ids=lambda listed: listed.scope)
+@pytest.mark.parametrize(
+    "listed", [listed for listed in LIST_REQUESTS if listed.scope], ids=lambda listed: listed.scope
+)
 def test_one_object_is_granted_by_its_name_in_its_namespace(listed: ListRequest) -> None:
     inside = [role for role in roles("Role") if role["metadata"]["namespace"] == listed.namespace]
     rules = [rule for role in inside for rule in role["rules"] if grants(rule, listed)]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
+from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason
 from hermetic.audit.estate.snapshot import SCHEMA, Snapshot, from_json, to_json
 from hermetic.audit.exceptions import Exceptions
 from hermetic.audit.findings import Evidence, Verdict
@@ -43,11 +43,13 @@ def _answers() -> dict[Question, Answer]:
     shared = {"id": "/a", "properties": {"b": [1, 2.5, None, True, "ü\ud800"], "a": {}}}
     return {
         Question("azure", "list", "X/y", "/s", "1"): Answer(
-            (Body(shared, (page,)), Body({"id": "/b"}, (page,))), (page,), Problem(Trouble.TRUNCATED, "cut", "X/y/read")
+            (Body(shared, (page,)), Body({"id": "/b"}, (page,))),
+            (page,),
+            Problem(UnreadReason.TRUNCATED, "cut", "X/y/read"),
         ),
         Question("azure", "get", "X/y", "/A", "1"): Answer((Body(shared, (page,)),), (page,)),
         Question("azure", "post", "X/y", "/a", "1", "act", '{"b":1}'): Answer(
-            problem=Problem(Trouble.FORBIDDEN, "no", "X/y/act/action"), evidence=(Evidence("POST /a", 403, None),)
+            problem=Problem(UnreadReason.FORBIDDEN, "no", "X/y/act/action"), evidence=(Evidence("POST /a", 403, None),)
         ),
         Question("kube", "list", "v1/services", ""): Answer(evidence=(Evidence("list v1/services", None, None),)),
     }

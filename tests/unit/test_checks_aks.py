@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.policy import Policy
 from tests.audit_estates import CLUSTER, GROUP, NETWORK, NIC, NODES, SUBSCRIPTION, VNET
@@ -358,7 +358,7 @@ class TestWhatSends:
     )
     def test_is_unknown_where_endpoints_cannot_be_listed(self, check: str, properties: dict[str, Any]) -> None:
         world = served_cluster().change(CLUSTER, **properties)
-        world.refuse(SUBSCRIPTION, Trouble.TRUNCATED, kind="Microsoft.Network/privateEndpoints")
+        world.refuse(SUBSCRIPTION, UnreadReason.TRUNCATED, kind="Microsoft.Network/privateEndpoints")
         assert only(world, check).verdict is Verdict.UNKNOWN
 
 

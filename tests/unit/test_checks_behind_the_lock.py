@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.estate.questions import Question, Trouble
+from hermetic.audit.estate.questions import Question, UnreadReason
 from hermetic.audit.exceptions import AcceptedRisk
 from hermetic.audit.findings import Finding, Severity, Verdict
 from testbed.azure.plants import PLANTS
@@ -38,7 +38,7 @@ class Asked(ServedWorld):
 
 def locked(network: str = VNET) -> ServedWorld:
     """Every action on the network is forbidden by a deny assignment."""
-    world = served_cluster().refuse(network, Trouble.LOCKED, verb="post")
+    world = served_cluster().refuse(network, UnreadReason.LOCKED, verb="post")
     assert isinstance(world, ServedWorld)
     return world
 
@@ -168,16 +168,16 @@ class TestPolicies:
 TYPE = "Microsoft.Network/dnsResolverPolicies"
 
 
-@pytest.mark.parametrize("trouble", [None, Trouble.FORBIDDEN, Trouble.UNAVAILABLE])
+@pytest.mark.parametrize("reason", [None, UnreadReason.FORBIDDEN, UnreadReason.UNAVAILABLE])
 @pytest.mark.parametrize("check", [*NAMES, "dns-forwarding-ruleset"])
-def test_nothing_more_is_asked_where_no_lock_refuses(check: str, trouble: Trouble | None) -> None:
+def test_nothing_more_is_asked_where_no_lock_refuses(check: str, reason: UnreadReason | None) -> None:
     world = Asked()
     world.__dict__ |= {**with_ruleset(with_policy(served_cluster())).__dict__, "questions": []}
-    if trouble is not None:
-        world.refuse(VNET, trouble, verb="post")
+    if reason is not None:
+        world.refuse(VNET, reason, verb="post")
     found = world.findings(check)
     assert not [one for one in world.questions if one.kind.endswith("/virtualNetworkLinks") and "/dns" in one.kind]
-    assert trouble is None or found[VNET.lower()].reason == trouble.value
+    assert reason is None or found[VNET.lower()].reason == reason.value
 
 
 MANAGER = f"{NETWORK}/networkManagers/avnm"

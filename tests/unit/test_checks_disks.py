@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.policy import Policy
 from tests.audit_estates import CLUSTER, GROUP, NODE_GROUP, SCALE_SET, SUBSCRIPTION
@@ -27,7 +27,7 @@ DATA_GROUP = f"{SUBSCRIPTION}/resourceGroups/data"
 FAR_DISK = f"{DATA_GROUP}/{COMPUTE}/disks/weights"
 ACCESS = f"{GROUP}/{COMPUTE}/diskAccesses/ours"
 FAR_ACCESS = f"{OTHER_SUBSCRIPTION}/resourceGroups/x/{COMPUTE}/diskAccesses/theirs"
-STRANGER = f"{OTHER_SUBSCRIPTION}/resourceGroups/x/providers/Microsoft.Network/privateEndpoints/pe"
+FOREIGN_ENDPOINT = f"{OTHER_SUBSCRIPTION}/resourceGroups/x/providers/Microsoft.Network/privateEndpoints/pe"
 CLOSED = {"networkAccessPolicy": "DenyAll", "publicNetworkAccess": "Disabled", "diskState": "Attached"}
 OPEN = {"networkAccessPolicy": "AllowAll", "publicNetworkAccess": "Enabled", "diskState": "Attached"}
 BEHIND = {**CLOSED, "networkAccessPolicy": "AllowPrivate", "diskAccessId": ACCESS}
@@ -79,13 +79,13 @@ def test_who_may_have_a_link_decides(arm_id: str, properties: dict[str, Any], ve
         ([consumer(REGISTRY_ENDPOINT)], "Pass", "medium"),
         ([], "Pass", "medium"),
         (None, "Unknown", "medium"),
-        ([consumer(STRANGER)], "Fail", "high"),
+        ([consumer(FOREIGN_ENDPOINT)], "Fail", "high"),
         ([consumer(None)], "Fail", "high"),
-        ([consumer(STRANGER, "Pending")], "Fail", "medium"),
-        ([consumer(STRANGER, "Rejected")], "Pass", "medium"),
-        ([consumer(STRANGER, "Odd")], "Unknown", "medium"),
+        ([consumer(FOREIGN_ENDPOINT, "Pending")], "Fail", "medium"),
+        ([consumer(FOREIGN_ENDPOINT, "Rejected")], "Pass", "medium"),
+        ([consumer(FOREIGN_ENDPOINT, "Odd")], "Unknown", "medium"),
         ([{"name": "odd", "properties": {"privateEndpoint": 7}}], "Unknown", "medium"),
-        ([{"name": "odd", "properties": {"privateEndpoint": 7}}, consumer(STRANGER)], "Fail", "high"),
+        ([{"name": "odd", "properties": {"privateEndpoint": 7}}, consumer(FOREIGN_ENDPOINT)], "Fail", "high"),
     ],
 )
 def test_a_disk_access_is_as_good_as_its_private_endpoints(connections: Any, verdict: str, severity: str) -> None:
@@ -151,14 +151,14 @@ def test_the_remedy_fits_what_is_open(arm_id: str, rest: dict[str, Any], command
 
 def test_a_stranger_at_a_disk_access_is_rejected_by_its_connection() -> None:
     world = _with(**BEHIND)
-    world.put(ACCESS, {"privateEndpointConnections": [consumer(STRANGER)]})
+    world.put(ACCESS, {"privateEndpointConnections": [consumer(FOREIGN_ENDPOINT)]})
     assert "private-endpoint-connection reject --id /c/one" in only(world, CHECK).remedy
 
 
 @pytest.mark.parametrize("kind", ["disks", "snapshots"])
-@pytest.mark.parametrize("trouble", [Trouble.FORBIDDEN, Trouble.TRUNCATED, Trouble.REFUSED])
-def test_a_list_that_is_not_whole_is_unknown(kind: str, trouble: Trouble) -> None:
-    world = _with().refuse(NODE_GROUP, trouble, kind=f"Microsoft.Compute/{kind}")
+@pytest.mark.parametrize("reason", [UnreadReason.FORBIDDEN, UnreadReason.TRUNCATED, UnreadReason.REFUSED])
+def test_a_list_that_is_not_whole_is_unknown(kind: str, reason: UnreadReason) -> None:
+    world = _with().refuse(NODE_GROUP, reason, kind=f"Microsoft.Compute/{kind}")
     assert verdicts(world, CHECK)[CLUSTER.lower()] == "Unknown"  # type: ignore[arg-type]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.policy import Policy
 from tests.audit_estates import NODE_NETWORK, NODES, SENTINEL, World, ip_configuration, small_cluster
 from tests.routes_and_sentinels import effective, line, sentinel, verdict_and_severity
@@ -15,9 +15,9 @@ MACHINE = NODE.replace("Microsoft.Network/networkInterfaces", "Microsoft.Compute
 OUT = line("0.0.0.0/0", "VirtualAppliance", "User", address="10.9.9.9")
 
 
-def locked_node(world: World, trouble: Trouble = Trouble.LOCKED) -> World:
+def locked_node(world: World, reason: UnreadReason = UnreadReason.LOCKED) -> World:
     held = {"virtualMachine": {"id": MACHINE}, "ipConfigurations": [ip_configuration("10.0.1.220", NODES)]}
-    return world.put(NODE, held, location="West Europe").refuse(NODE, trouble, verb="post")
+    return world.put(NODE, held, location="West Europe").refuse(NODE, reason, verb="post")
 
 
 @pytest.mark.parametrize("check", ACTIONS)
@@ -29,7 +29,7 @@ def test_it_is_no_more_doubtful_than_a_node_of_a_scale_set(check: str) -> None:
 
 @pytest.mark.parametrize("check", ACTIONS)
 def test_a_sentinel_that_a_lock_of_others_keeps_silent_stays_unknown(check: str) -> None:
-    world = sentinel(small_cluster()).refuse(SENTINEL, Trouble.LOCKED, verb="post")
+    world = sentinel(small_cluster()).refuse(SENTINEL, UnreadReason.LOCKED, verb="post")
     assert verdict_and_severity(world.findings(check), NODES)[0] == "Unknown"
 
 
@@ -40,9 +40,9 @@ def test_a_node_that_the_policy_names_as_a_sentinel_has_to_answer(check: str) ->
 
 
 @pytest.mark.parametrize("check", ACTIONS)
-@pytest.mark.parametrize("trouble", [Trouble.FORBIDDEN, Trouble.UNAVAILABLE])
-def test_a_node_that_is_silent_for_another_reason_is_unknown(check: str, trouble: Trouble) -> None:
-    found = locked_node(small_cluster(), trouble).findings(check)
+@pytest.mark.parametrize("reason", [UnreadReason.FORBIDDEN, UnreadReason.UNAVAILABLE])
+def test_a_node_that_is_silent_for_another_reason_is_unknown(check: str, reason: UnreadReason) -> None:
+    found = locked_node(small_cluster(), reason).findings(check)
     assert verdict_and_severity(found, NODES)[0] == "Unknown"
 
 

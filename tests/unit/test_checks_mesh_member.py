@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.findings import Verdict
 from hermetic.audit.policy import Policy
 from tests.audit_estates import CLUSTER, GROUP, small_cluster
@@ -51,10 +51,10 @@ def test_a_cluster_in_no_mesh_passes_with_the_list_as_evidence() -> None:
     assert any("2026-06-02-preview" in one.request for one in found.evidence)
 
 
-@pytest.mark.parametrize("trouble", [Trouble.REFUSED, Trouble.FORBIDDEN, Trouble.NOT_FOUND])
-def test_a_cloud_that_does_not_answer_the_list_is_unknown_and_does_not_decide(trouble: Trouble) -> None:
+@pytest.mark.parametrize("reason", [UnreadReason.REFUSED, UnreadReason.FORBIDDEN, UnreadReason.NOT_FOUND])
+def test_a_cloud_that_does_not_answer_the_list_is_unknown_and_does_not_decide(reason: UnreadReason) -> None:
     world = small_cluster().refuse(
-        CLUSTER, trouble, verb="list", kind="Microsoft.ContainerService/managedClusters/meshMemberships"
+        CLUSTER, reason, verb="list", kind="Microsoft.ContainerService/managedClusters/meshMemberships"
     )
     found = world.findings("aks-mesh-member")[CLUSTER.lower()]
     assert (found.verdict, found.severity) == (Verdict.UNKNOWN, "medium")

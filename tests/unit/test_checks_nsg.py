@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hermetic.audit.checks import nsg
-from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.findings import Verdict
 from tests.audit_estates import (
     CLUSTER,
@@ -446,7 +446,7 @@ def test_the_endpoint_that_aks_makes_for_its_api_server_is_left_out() -> None:
 
 
 def test_endpoints_that_cannot_be_listed_are_unknown() -> None:
-    world = small_cluster().refuse(SUBSCRIPTION, Trouble.TRUNCATED, kind="Microsoft.Network/privateEndpoints")
+    world = small_cluster().refuse(SUBSCRIPTION, UnreadReason.TRUNCATED, kind="Microsoft.Network/privateEndpoints")
     assert verdict_and_severity(world.findings("nsg-pe-bypass"), CLUSTER)[0] == "Unknown"
 
 

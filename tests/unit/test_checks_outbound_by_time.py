@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.findings import Finding, Severity, Verdict
 from hermetic.audit.policy import Policy
 from hermetic.audit.remedies.placeholders import CHOSEN
@@ -191,9 +191,9 @@ def test_an_interface_that_says_true_fails_whatever_the_dates() -> None:
     assert judged(world, stated()).verdict is Verdict.FAIL
 
 
-@pytest.mark.parametrize("trouble", [Trouble.FORBIDDEN, Trouble.TRUNCATED, Trouble.UNAVAILABLE])
-def test_instances_that_were_not_listed_leave_it_unknown(trouble: Trouble) -> None:
-    world = silent().drop(INSTANCE).refuse(SCALE_SET, trouble, kind=INSTANCES)
+@pytest.mark.parametrize("reason", [UnreadReason.FORBIDDEN, UnreadReason.TRUNCATED, UnreadReason.UNAVAILABLE])
+def test_instances_that_were_not_listed_leave_it_unknown(reason: UnreadReason) -> None:
+    world = silent().drop(INSTANCE).refuse(SCALE_SET, reason, kind=INSTANCES)
     assert judged(world, stated()).verdict is Verdict.UNKNOWN
 
 

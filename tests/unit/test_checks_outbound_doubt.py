@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.policy import Policy
 from tests.audit_estates import (
@@ -150,7 +150,7 @@ def test_an_interface_without_a_reported_value_is_unknown_at_high() -> None:
 
 
 def test_without_resource_graph_it_stays_unknown() -> None:
-    world = without_the_field().refuse(SCALE_SET, Trouble.NOT_ASKED, kind=GRAPH)
+    world = without_the_field().refuse(SCALE_SET, UnreadReason.NOT_ASKED, kind=GRAPH)
     assert the(world.findings("nic-default-outbound"), NIC).verdict is Verdict.UNKNOWN
 
 
@@ -193,7 +193,7 @@ UNSEEN: list[tuple[str, str, Change]] = [
     ("vnet-nat-gateway", "network", lambda w: w.refuse(VNET)),
     ("subnet-service-gateway", "list", lambda w: w.refuse(SUBSCRIPTION, kind="Microsoft.Network/serviceGateways")),
     ("lb-rule-snat", "list", lambda w: w.refuse(NODE_GROUP, kind="Microsoft.Network/loadBalancers")),
-    ("nic-public-ip", "truncated", lambda w: w.refuse(SUBSCRIPTION, Trouble.TRUNCATED, kind=INTERFACES)),
+    ("nic-public-ip", "truncated", lambda w: w.refuse(SUBSCRIPTION, UnreadReason.TRUNCATED, kind=INTERFACES)),
     ("pip-and-prefix-inventory", "prefixes", lambda w: w.refuse(NODE_GROUP, kind="Microsoft.Network/publicIPPrefixes")),
     ("bastion-copy-out", "list", lambda w: w.refuse(SUBSCRIPTION, kind="Microsoft.Network/bastionHosts")),
     ("nodepool-node-public-ip", "no pools", set_to(CLUSTER, agentPoolProfiles=[])),

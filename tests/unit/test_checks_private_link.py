@@ -25,7 +25,7 @@ from tests.audit_services import (
 )
 
 SCOPE = f"{SUBSCRIPTION}/resourceGroups/ai/providers/Microsoft.Insights/privateLinkScopes/monitor"
-STRANGER = f"{OTHER_SUBSCRIPTION}/resourceGroups/x/providers/Microsoft.Network/privateEndpoints/pe"
+FOREIGN_ENDPOINT = f"{OTHER_SUBSCRIPTION}/resourceGroups/x/providers/Microsoft.Network/privateEndpoints/pe"
 ENDPOINT = f"{NETWORK}/privateEndpoints/extra"
 OURS = f"{NETWORK}/privateEndpoints/registry"
 STORES = (REGISTRY, ACCOUNT, SHARE, SCOPE)
@@ -55,15 +55,15 @@ class TestStrangers:
     @pytest.mark.parametrize(
         ("connection", "verdict", "severity"),
         [
-            (consumer(STRANGER), "Fail", "critical"),
-            (consumer(STRANGER, "APPROVED"), "Fail", "critical"),
+            (consumer(FOREIGN_ENDPOINT), "Fail", "critical"),
+            (consumer(FOREIGN_ENDPOINT, "APPROVED"), "Fail", "critical"),
             (consumer(None), "Fail", "critical"),
             (consumer("not an id"), "Fail", "critical"),
-            (consumer(STRANGER, "Pending"), "Fail", "medium"),
-            (consumer(STRANGER, "Rejected"), "Pass", "critical"),
-            (consumer(STRANGER, "Disconnected"), "Pass", "critical"),
-            (consumer(STRANGER, "Odd"), "Unknown", "critical"),
-            (consumer(STRANGER, None), "Unknown", "critical"),
+            (consumer(FOREIGN_ENDPOINT, "Pending"), "Fail", "medium"),
+            (consumer(FOREIGN_ENDPOINT, "Rejected"), "Pass", "critical"),
+            (consumer(FOREIGN_ENDPOINT, "Disconnected"), "Pass", "critical"),
+            (consumer(FOREIGN_ENDPOINT, "Odd"), "Unknown", "critical"),
+            (consumer(FOREIGN_ENDPOINT, None), "Unknown", "critical"),
             (consumer(OURS.upper(), "Odd"), "Pass", "critical"),
             ({"name": "bare"}, "Unknown", "critical"),
             ({"name": "odd", "properties": {"privateEndpoint": 7}}, "Unknown", "critical"),
@@ -82,7 +82,7 @@ class TestStrangers:
     @pytest.mark.parametrize("store", STORES)
     def test_a_stranger_beside_damage_or_an_odd_state_still_fails(self, store: str) -> None:
         damage = {"name": "odd", "properties": {"privateEndpoint": 7}}
-        world = _connected(store, damage, consumer(STRANGER, "Odd"), consumer(STRANGER))
+        world = _connected(store, damage, consumer(FOREIGN_ENDPOINT, "Odd"), consumer(FOREIGN_ENDPOINT))
         found = world.findings("pe-stranger")[store.lower()]
         assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.CRITICAL)
         assert found.paths
@@ -90,12 +90,14 @@ class TestStrangers:
     @pytest.mark.parametrize("store", STORES)
     def test_a_store_that_waits_for_one_and_shows_damage_of_another_is_unknown(self, store: str) -> None:
         damage = {"name": "odd", "properties": {"privateEndpoint": 7}}
-        found = _connected(store, damage, consumer(STRANGER, "Pending")).findings("pe-stranger")[store.lower()]
+        found = _connected(store, damage, consumer(FOREIGN_ENDPOINT, "Pending")).findings("pe-stranger")[store.lower()]
         assert (found.verdict, found.severity) == (Verdict.UNKNOWN, Severity.CRITICAL)
 
     @pytest.mark.parametrize("store", STORES)
     def test_the_remedy_names_each_connection(self, store: str) -> None:
-        found = _connected(store, consumer(STRANGER, name="a"), consumer(None, name="b")).findings("pe-stranger")
+        found = _connected(store, consumer(FOREIGN_ENDPOINT, name="a"), consumer(None, name="b")).findings(
+            "pe-stranger"
+        )
         remedy = found[store.lower()].remedy
         assert "az network private-endpoint-connection reject --id /c/a" in remedy
         assert "az network private-endpoint-connection reject --id /c/b" in remedy
@@ -113,7 +115,7 @@ class TestStrangers:
         assert verdicts(world, "pe-stranger")[store.lower()] == "Unknown"  # type: ignore[arg-type]
 
     def test_subscriptions_of_the_policy_are_ours(self) -> None:
-        world = _connected(REGISTRY, consumer(STRANGER))
+        world = _connected(REGISTRY, consumer(FOREIGN_ENDPOINT))
         assert world.findings("pe-stranger")[REGISTRY.lower()].verdict is Verdict.FAIL
         own = Policy(own_subscriptions=(OTHER_SUBSCRIPTION,))
         assert world.findings("pe-stranger", own)[REGISTRY.lower()].verdict is Verdict.PASS
@@ -125,12 +127,12 @@ class TestStrangers:
         assert peer(world).findings("pe-stranger", policy)[store.lower()].verdict is Verdict.FAIL  # type: ignore[arg-type]
 
     def test_a_peering_that_cannot_be_read_hides_no_stranger(self) -> None:
-        world = peer(served_cluster()).change(REGISTRY, privateEndpointConnections=[consumer(STRANGER)])
+        world = peer(served_cluster()).change(REGISTRY, privateEndpointConnections=[consumer(FOREIGN_ENDPOINT)])
         world.refuse(VNET, kind="Microsoft.Network/virtualNetworks/virtualNetworkPeerings")
         assert world.findings("pe-stranger")[REGISTRY.lower()].verdict is Verdict.FAIL
 
     def test_where_the_cluster_may_have_more_networks_it_is_not_known_whose_an_endpoint_is(self) -> None:
-        world = served_cluster().change(REGISTRY, privateEndpointConnections=[consumer(STRANGER)])
+        world = served_cluster().change(REGISTRY, privateEndpointConnections=[consumer(FOREIGN_ENDPOINT)])
         world.refuse(NODE_GROUP, kind="Microsoft.Compute/virtualMachineScaleSets")
         assert world.findings("pe-stranger")[REGISTRY.lower()].verdict is Verdict.UNKNOWN
 

@@ -29,7 +29,7 @@ IDS = (
     "acr-cache-wildcard", "acr-connected-registry", "acr-webhooks", "acr-replications", "acr-arm-audience",
 )  # fmt: skip
 OTHER = f"{GROUP}/providers/Microsoft.ContainerRegistry/registries/models"
-STRANGER = "99999999-0000-0000-0000-000000000000"
+FOREIGN_ID = "99999999-0000-0000-0000-000000000000"
 
 
 @pytest.mark.parametrize("check", IDS)
@@ -142,22 +142,26 @@ class TestIdentities:
 
     def test_identities_outside_the_cluster_may_push(self) -> None:
         world = served_cluster()
-        assign(world, STRANGER, ACR_PUSH, name="two")
+        assign(world, FOREIGN_ID, ACR_PUSH, name="two")
         assert only(world, "acr-push-identity").verdict is Verdict.PASS
 
     @pytest.mark.parametrize(
         "body",
         [
-            {"addonProfiles": {"azureKeyvaultSecretsProvider": {"enabled": True, "identity": {"objectId": STRANGER}}}},
-            {"identityProfile": {"kubeletidentity": {"objectId": KUBELET}, "other": {"objectId": STRANGER}}},
-            {"podIdentityProfile": {"userAssignedIdentities": [{"name": "p", "identity": {"objectId": STRANGER}}]}},
-            {"ingressProfile": {"webAppRouting": {"enabled": True, "identity": {"ObjectID": STRANGER.upper()}}}},
-            {"somethingNew": [{"properties": {"identity": {"principalId": STRANGER}}}]},
+            {
+                "addonProfiles": {
+                    "azureKeyvaultSecretsProvider": {"enabled": True, "identity": {"objectId": FOREIGN_ID}}
+                }
+            },
+            {"identityProfile": {"kubeletidentity": {"objectId": KUBELET}, "other": {"objectId": FOREIGN_ID}}},
+            {"podIdentityProfile": {"userAssignedIdentities": [{"name": "p", "identity": {"objectId": FOREIGN_ID}}]}},
+            {"ingressProfile": {"webAppRouting": {"enabled": True, "identity": {"ObjectID": FOREIGN_ID.upper()}}}},
+            {"somethingNew": [{"properties": {"identity": {"principalId": FOREIGN_ID}}}]},
         ],
     )
     def test_every_identity_that_the_cluster_names_counts(self, body: dict[str, Any]) -> None:
         world = served_cluster().change(CLUSTER, **body)
-        assign(world, STRANGER, ACR_PUSH, name="two")  # type: ignore[arg-type]
+        assign(world, FOREIGN_ID, ACR_PUSH, name="two")  # type: ignore[arg-type]
         assert only(world, "acr-push-identity").verdict is Verdict.FAIL  # type: ignore[arg-type]
 
     def test_without_a_kubelets_identity_or_the_assignments_it_is_unknown(self) -> None:
@@ -180,8 +184,8 @@ class TestIdentities:
 
     def test_what_people_write_into_the_cluster_is_no_identity(self) -> None:
         world = served_cluster().change(CLUSTER, agentPoolProfiles=_labelled(served_cluster()))
-        world.bodies[CLUSTER.lower()]["tags"] = {"identity": "ours", "principalId": STRANGER}
-        assign(world, STRANGER, ACR_PUSH, name="two")  # type: ignore[arg-type]
+        world.bodies[CLUSTER.lower()]["tags"] = {"identity": "ours", "principalId": FOREIGN_ID}
+        assign(world, FOREIGN_ID, ACR_PUSH, name="two")  # type: ignore[arg-type]
         assert only(world, "acr-push-identity").verdict is Verdict.PASS  # type: ignore[arg-type]
 
     def test_pull_alone_passes(self) -> None:

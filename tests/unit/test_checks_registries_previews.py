@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.estate.questions import Answer, Problem, Question, Trouble
+from hermetic.audit.estate.questions import Answer, Problem, Question, UnreadReason
 from hermetic.audit.findings import Verdict
 from tests.audit_services import REGISTRY, ServedWorld, only, served_cluster, verdicts
 
@@ -20,7 +20,7 @@ class WithoutPreviews(ServedWorld):
     def answer(self, question: Question) -> Answer:
         if question.api_version.endswith("-preview") and "containerregistry" in question.kind.lower():
             words = f"{question.kind}: 400 NoRegisteredProviderFound"
-            return Answer(problem=Problem(Trouble.REFUSED, words))
+            return Answer(problem=Problem(UnreadReason.REFUSED, words))
         return super().answer(question)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.estate.questions import Answer, Problem, Question, Trouble
+from hermetic.audit.estate.questions import Answer, Problem, Question, UnreadReason
 from hermetic.audit.findings import Severity, Verdict
 from tests.audit_estates import CLUSTER, NODE_GROUP
 from tests.audit_services import REGISTRY, REGISTRY_ENDPOINT, ServedWorld, add_endpoint, served_cluster
@@ -110,7 +110,7 @@ def test_with_pods_that_were_not_all_seen_export_decides() -> None:
 
     def cut(question: Question) -> Answer:
         found = inner(question)
-        problem = Problem(Trouble.TRUNCATED, "the second page never came") if question.kind == "v1/pods" else None
+        problem = Problem(UnreadReason.TRUNCATED, "the second page never came") if question.kind == "v1/pods" else None
         return replace(found, problem=found.problem or problem)
 
     world.answer = cut  # type: ignore[method-assign]

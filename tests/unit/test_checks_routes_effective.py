@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.policy import Policy
 from tests.audit_estates import (
     API_SERVER,
@@ -154,7 +154,7 @@ def test_without_a_watcher_in_the_region_the_next_hop_does_not_apply() -> None:
 
 @pytest.mark.parametrize("check", ["effective-routes", "nexthop-spotcheck", "nsg-effective"])
 def test_a_sentinel_that_is_there_and_does_not_answer_is_unknown(check: str) -> None:
-    world = sentinel(small_cluster()).refuse(SENTINEL, Trouble.REFUSED, verb="post").refuse(WATCHER, verb="post")
+    world = sentinel(small_cluster()).refuse(SENTINEL, UnreadReason.REFUSED, verb="post").refuse(WATCHER, verb="post")
     assert verdict_and_severity(world.findings(check), NODES)[0] == "Unknown"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.policy import Policy
 from tests.audit_estates import (
@@ -140,7 +140,7 @@ class TestDiagnosticSettings:
         assert f"{ACCOUNT}/blobServices/default".lower() not in found
 
     def test_services_are_asked_for_when_the_account_was(self) -> None:
-        found = verdicts(served_cluster().refuse(ACCOUNT, Trouble.NOT_ASKED, verb="get"), "diag-foreign-sink")
+        found = verdicts(served_cluster().refuse(ACCOUNT, UnreadReason.NOT_ASKED, verb="get"), "diag-foreign-sink")
         assert found[ACCOUNT.lower()] == "Unknown"
         assert not [one for one in found if one.startswith(f"{ACCOUNT}/".lower())]
 

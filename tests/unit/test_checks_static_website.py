@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.findings import Verdict
 from tests.audit_services import ACCOUNT, ServedWorld, only, served_cluster
 
@@ -46,9 +46,9 @@ def test_the_address_for_a_website_that_every_account_has_shows_nothing() -> Non
     assert only(world, "storage-static-website").verdict is Verdict.UNKNOWN
 
 
-@pytest.mark.parametrize("trouble", [Trouble.FORBIDDEN, Trouble.REFUSED, Trouble.NOT_FOUND])
-def test_a_service_that_cannot_be_read_is_unknown(trouble: Trouble) -> None:
-    assert only(served_cluster().refuse(SERVICE, trouble), "storage-static-website").verdict is Verdict.UNKNOWN
+@pytest.mark.parametrize("reason", [UnreadReason.FORBIDDEN, UnreadReason.REFUSED, UnreadReason.NOT_FOUND])
+def test_a_service_that_cannot_be_read_is_unknown(reason: UnreadReason) -> None:
+    assert only(served_cluster().refuse(SERVICE, reason), "storage-static-website").verdict is Verdict.UNKNOWN
 
 
 @pytest.mark.parametrize("kind", ["FileStorage", "BlobStorage", "Storage"])

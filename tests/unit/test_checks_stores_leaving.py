@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.findings import Verdict
 from hermetic.audit.policy import Policy
 from tests.audit_estates import CLUSTER, NETWORK, SUBSCRIPTION, World
@@ -51,10 +51,12 @@ def test_what_cannot_be_read_is_unknown(check: str) -> None:
 
 
 @pytest.mark.parametrize("check", sorted(KINDS))
-@pytest.mark.parametrize("trouble", [Trouble.FORBIDDEN, Trouble.TRUNCATED, Trouble.NOT_FOUND, Trouble.REFUSED])
-def test_children_that_cannot_be_listed_are_unknown(check: str, trouble: Trouble) -> None:
+@pytest.mark.parametrize(
+    "reason", [UnreadReason.FORBIDDEN, UnreadReason.TRUNCATED, UnreadReason.NOT_FOUND, UnreadReason.REFUSED]
+)
+def test_children_that_cannot_be_listed_are_unknown(check: str, reason: UnreadReason) -> None:
     target = _target(check)
-    world = served_cluster().change(ACCOUNT, **SFTP).refuse(target, trouble, kind=KINDS[check])
+    world = served_cluster().change(ACCOUNT, **SFTP).refuse(target, reason, kind=KINDS[check])
     assert verdicts(world, check) == {target.lower(): "Unknown"}
 
 
@@ -99,7 +101,7 @@ class TestTiers:
         world = served_cluster()
         world.bodies[REGISTRY.lower()]["sku"] = {"name": tier, "tier": tier}
         for kind in self.KINDS:
-            world.refuse(REGISTRY, Trouble.REFUSED, kind=f"Microsoft.ContainerRegistry/registries/{kind}")
+            world.refuse(REGISTRY, UnreadReason.REFUSED, kind=f"Microsoft.ContainerRegistry/registries/{kind}")
         assert verdicts(world, check) == {REGISTRY.lower(): "NotApplicable"}
 
     @pytest.mark.parametrize("sku", [None, {}, {"name": "Premium"}, {"name": "Odd"}])
@@ -107,7 +109,7 @@ class TestTiers:
         world = served_cluster()
         world.bodies[REGISTRY.lower()]["sku"] = sku
         for kind in self.KINDS:
-            world.refuse(REGISTRY, Trouble.REFUSED, kind=f"Microsoft.ContainerRegistry/registries/{kind}")
+            world.refuse(REGISTRY, UnreadReason.REFUSED, kind=f"Microsoft.ContainerRegistry/registries/{kind}")
         assert verdicts(world, check) == {REGISTRY.lower(): "Unknown"}
 
     def test_a_tier_that_cannot_be_read_is_unknown(self, check: str) -> None:

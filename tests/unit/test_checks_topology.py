@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.policy import Policy
 from hermetic.audit.topology import PlaceKind
@@ -113,7 +113,7 @@ class TestPeerings:
 
     def test_a_list_that_was_cut_keeps_its_fails_and_leaves_the_network_open(self) -> None:
         world = peer(served_cluster()).refuse(
-            VNET, Trouble.TRUNCATED, kind="Microsoft.Network/virtualNetworks/virtualNetworkPeerings"
+            VNET, UnreadReason.TRUNCATED, kind="Microsoft.Network/virtualNetworks/virtualNetworkPeerings"
         )
         assert verdicts(world, "peering-any") == {PEERING.lower(): "Fail", VNET.lower(): "Unknown"}
 

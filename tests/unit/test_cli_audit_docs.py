@@ -13,7 +13,7 @@ import yaml
 from hermetic.api.egressaudit import EgressAudit
 from hermetic.audit.checks.registry import PAGES
 from hermetic.audit.estate.kubernetes.all_kinds import BY_TYPE
-from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.policy import Policy
 from hermetic.cli.audit.command import command
 from hermetic.cli.audit.files import read_exceptions, read_policy
@@ -63,9 +63,9 @@ def test_the_role_of_the_cluster_lists_exactly_what_is_asked() -> None:
     assert not any(rule.get("resourceNames") for rule in role["rules"])
 
 
-@pytest.mark.parametrize("trouble", Trouble)
-def test_every_reason_why_something_was_not_seen_is_answered(trouble: Trouble) -> None:
-    assert f"| `{trouble}` |" in PAGE
+@pytest.mark.parametrize("reason", UnreadReason)
+def test_every_reason_why_something_was_not_seen_is_answered(reason: UnreadReason) -> None:
+    assert f"| `{reason}` |" in PAGE
 
 
 @pytest.mark.parametrize("page", ["audit.md", "cli.md", "checks.md", "first-audit.md"])

@@ -9,7 +9,7 @@ import pytest
 
 from hermetic.audit.estate.azure.activity import ActivityLog
 from hermetic.audit.estate.estate import Estate as Seen
-from hermetic.audit.estate.questions import Answer, Question, Trouble
+from hermetic.audit.estate.questions import Answer, Question, UnreadReason
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.estate import Estate
 from testbed.azure.faults import Action, Edit, EndlessPages, Fault, ForeignNextLink, NotJson
@@ -73,7 +73,7 @@ async def test_a_log_that_is_denied_names_the_permission() -> None:
     estate.deny(f"/subscriptions/{estate.cluster.split('/')[2]}", "Microsoft.Insights/eventtypes/values/read")
     answer, _ = await asked(estate)
     assert answer.problem is not None
-    assert (answer.problem.trouble, answer.bodies) == (Trouble.FORBIDDEN, ())
+    assert (answer.problem.reason, answer.bodies) == (UnreadReason.FORBIDDEN, ())
     assert answer.problem.permission == "Microsoft.Insights/eventtypes/values/read"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hermetic.audit.estate.azure.graph import ScaleSetNicInGraph
-from hermetic.audit.estate.questions import Question, Trouble
+from hermetic.audit.estate.questions import Question, UnreadReason
 from hermetic.audit.findings import Verdict
 from testbed.azure.baseline import LAYOUTS, estate_of, sealed_estate
 from testbed.azure.estate import Estate
@@ -124,7 +124,7 @@ async def test_rows_that_may_not_be_read_are_not_taken_for_rows_that_are_not_the
         async with client_of(arm) as bench:
             answer = await bench.answer(_list(subscription))
     assert answer.problem is not None
-    assert (answer.problem.trouble, answer.problem.permission) == (Trouble.FORBIDDEN, f"{KIND}/read")
+    assert (answer.problem.reason, answer.problem.permission) == (UnreadReason.FORBIDDEN, f"{KIND}/read")
 
 
 async def test_a_subscription_that_is_not_ours_to_read_is_forbidden_not_empty() -> None:
@@ -135,7 +135,7 @@ async def test_a_subscription_that_is_not_ours_to_read_is_forbidden_not_empty() 
             answer = await bench.answer(_list(subscription))
             foreign = await bench.answer(_list("/subscriptions/11111111-2222-3333-4444-555555555555"))
     assert answer.problem is not None
-    assert answer.problem.trouble is Trouble.FORBIDDEN
+    assert answer.problem.reason is UnreadReason.FORBIDDEN
     assert foreign.problem is not None
 
 
@@ -194,7 +194,7 @@ async def test_a_row_that_may_be_seen_in_the_index_but_not_in_arm_is_kept_with_t
             answer = await bench.answer(_list(subscription))
     assert sorted(ids(answer)) == sorted(names)
     assert answer.problem is not None
-    assert answer.problem.trouble is Trouble.FORBIDDEN
+    assert answer.problem.reason is UnreadReason.FORBIDDEN
 
 
 async def test_an_empty_list_of_arm_does_not_hide_what_the_index_has() -> None:
@@ -228,7 +228,7 @@ async def test_under_discovery_list_resource_graph_is_never_asked() -> None:
     assert sorted(ids(answers[_list(subscription)])) == sorted(names)
     problem = answers[below].problem
     assert problem is not None
-    assert problem.trouble is Trouble.NOT_ASKED
+    assert problem.reason is UnreadReason.NOT_ASKED
 
 
 async def test_interfaces_of_scale_sets_come_from_the_table_that_has_them_each_with_its_set() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.estate.questions import Question, Trouble
+from hermetic.audit.estate.questions import Question, UnreadReason
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.faults import Edit, EndsFailed, Fault, NeverEnds, Remove, Reset, Status, Truncate
 from testbed.azure.server import ArmStandIn
@@ -43,21 +43,21 @@ async def test_actions_run_side_by_side() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "path", "trouble"),
+    ("action", "path", "reason"),
     [
-        (NeverEnds(), "effectiveRouteTable", Trouble.UNAVAILABLE),
-        (EndsFailed(), "effectiveRouteTable", Trouble.REFUSED),
-        (Edit("status", "Canceled"), "/operations/", Trouble.REFUSED),
-        (Edit("status", ["Succeeded"]), "/operations/", Trouble.UNAVAILABLE),
-        (Remove("status"), "/operations/", Trouble.UNAVAILABLE),
-        (Status(404), "/operations/", Trouble.NOT_FOUND),
-        (Status(500), "/operationResults/", Trouble.UNAVAILABLE),
-        (Truncate(), "/operationResults/", Trouble.UNAVAILABLE),
-        (Reset(), "/operationResults/", Trouble.UNAVAILABLE),
+        (NeverEnds(), "effectiveRouteTable", UnreadReason.UNAVAILABLE),
+        (EndsFailed(), "effectiveRouteTable", UnreadReason.REFUSED),
+        (Edit("status", "Canceled"), "/operations/", UnreadReason.REFUSED),
+        (Edit("status", ["Succeeded"]), "/operations/", UnreadReason.UNAVAILABLE),
+        (Remove("status"), "/operations/", UnreadReason.UNAVAILABLE),
+        (Status(404), "/operations/", UnreadReason.NOT_FOUND),
+        (Status(500), "/operationResults/", UnreadReason.UNAVAILABLE),
+        (Truncate(), "/operationResults/", UnreadReason.UNAVAILABLE),
+        (Reset(), "/operationResults/", UnreadReason.UNAVAILABLE),
     ],
 )
 async def test_an_action_that_does_not_end_well_ends_within_its_minute(
-    action: Any, path: str, trouble: Trouble
+    action: Any, path: str, reason: UnreadReason
 ) -> None:
     with ArmStandIn(ESTATE, faults=[Fault(action, path=path)]) as arm:
         async with client_of(arm, retry_budget=200) as bench:
@@ -65,7 +65,7 @@ async def test_an_action_that_does_not_end_well_ends_within_its_minute(
             assert bench.clock.passed <= 61
     assert answer.bodies == ()
     assert answer.problem is not None
-    assert answer.problem.trouble is trouble
+    assert answer.problem.reason is reason
     assert answer.problem.permission == f"{NIC}/effectiveRouteTable/action"
     assert len(arm.requests) < 60
 
@@ -77,8 +77,8 @@ async def test_an_action_on_what_may_not_be_asked_names_its_permission() -> None
         async with client_of(arm) as bench:
             answer = await bench.answer(ROUTES)
     assert answer.problem is not None
-    assert (answer.problem.trouble, answer.problem.permission) == (
-        Trouble.FORBIDDEN,
+    assert (answer.problem.reason, answer.problem.permission) == (
+        UnreadReason.FORBIDDEN,
         f"{NIC}/effectiveRouteTable/action",
     )
 
@@ -116,7 +116,7 @@ async def test_pages_that_cannot_be_followed_are_truncated(pages: list[dict[str,
         async with client_of(arm) as bench:
             answer = await bench.answer(RULES)
     assert answer.problem is not None
-    assert answer.problem.trouble is Trouble.TRUNCATED
+    assert answer.problem.reason is UnreadReason.TRUNCATED
 
 
 async def test_a_body_is_sent_where_the_action_has_one() -> None:

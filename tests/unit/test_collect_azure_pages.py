@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.estate.questions import UnreadReason
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.estate import Estate
 from testbed.azure.faults import (
@@ -64,31 +64,31 @@ async def test_evidence_is_the_digest_of_what_was_received() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "trouble", "most_requests"),
+    ("action", "reason", "most_requests"),
     [
-        (EndlessPages(), Trouble.TRUNCATED, 2),
-        (ForeignNextLink(), Trouble.TRUNCATED, 1),
-        (Edit("nextLink", 7), Trouble.TRUNCATED, 1),
-        (Edit("nextLink", {"href": "/x"}), Trouble.TRUNCATED, 1),
-        (Edit("nextLink", "no link at all"), Trouble.TRUNCATED, 1),
-        (Remove("value"), Trouble.UNREADABLE, 1),
-        (Edit("value", None), Trouble.UNREADABLE, 1),
-        (Edit("value", {"0": {}}), Trouble.UNREADABLE, 1),
-        (Edit("value.3", 7), Trouble.UNREADABLE, 3),
-        (Edit("value.3.id", 7), Trouble.UNREADABLE, 3),
-        (Edit("value.3.id", ""), Trouble.UNREADABLE, 3),
-        (Remove("value.3.id"), Trouble.UNREADABLE, 3),
+        (EndlessPages(), UnreadReason.TRUNCATED, 2),
+        (ForeignNextLink(), UnreadReason.TRUNCATED, 1),
+        (Edit("nextLink", 7), UnreadReason.TRUNCATED, 1),
+        (Edit("nextLink", {"href": "/x"}), UnreadReason.TRUNCATED, 1),
+        (Edit("nextLink", "no link at all"), UnreadReason.TRUNCATED, 1),
+        (Remove("value"), UnreadReason.UNREADABLE, 1),
+        (Edit("value", None), UnreadReason.UNREADABLE, 1),
+        (Edit("value", {"0": {}}), UnreadReason.UNREADABLE, 1),
+        (Edit("value.3", 7), UnreadReason.UNREADABLE, 3),
+        (Edit("value.3.id", 7), UnreadReason.UNREADABLE, 3),
+        (Edit("value.3.id", ""), UnreadReason.UNREADABLE, 3),
+        (Remove("value.3.id"), UnreadReason.UNREADABLE, 3),
     ],
 )
 async def test_a_list_whose_pages_are_not_right_is_never_whole(
-    action: Any, trouble: Trouble, most_requests: int
+    action: Any, reason: UnreadReason, most_requests: int
 ) -> None:
     estate, group, _ = _estate()
     with ArmStandIn(estate, page_size=10, faults=[Fault(action, path="publicIPAddresses")]) as arm:
         async with client_of(arm) as bench:
             answer = await bench.answer(question("list", KIND, group))
     assert answer.problem is not None
-    assert answer.problem.trouble is trouble
+    assert answer.problem.reason is reason
     assert answer.problem.permission == f"{KIND}/read"
     assert len(arm.requests) <= most_requests
 
@@ -118,7 +118,7 @@ async def test_pages_that_came_are_kept_beside_the_problem_of_the_one_that_did_n
             answer = await bench.answer(question("list", KIND, group))
     assert ids(answer) == names[:20]
     assert answer.problem is not None
-    assert answer.problem.trouble is Trouble.UNAVAILABLE
+    assert answer.problem.reason is UnreadReason.UNAVAILABLE
 
 
 async def test_a_list_that_goes_on_for_ever_with_nothing_new_ends() -> None:
@@ -131,7 +131,7 @@ async def test_a_list_that_goes_on_for_ever_with_nothing_new_ends() -> None:
         async with client_of(arm) as bench:
             answer = await bench.answer(question("list", KIND, group))
     assert answer.problem is not None
-    assert answer.problem.trouble is Trouble.TRUNCATED
+    assert answer.problem.reason is UnreadReason.TRUNCATED
     assert len(arm.requests) < 40
 
 
@@ -150,4 +150,4 @@ async def test_gateways_are_looked_for_in_every_group_of_a_subscription() -> Non
         async with client_of(arm) as bench:
             answer = await bench.answer(question("list", kind, subscription))
     assert answer.problem is not None
-    assert (answer.problem.trouble, answer.problem.permission) == (Trouble.FORBIDDEN, f"{kind}/read")
+    assert (answer.problem.reason, answer.problem.permission) == (UnreadReason.FORBIDDEN, f"{kind}/read")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermetic.audit.estate.questions import Problem, Trouble, Verb
+from hermetic.audit.estate.questions import Problem, UnreadReason, Verb
 from hermetic.collect.azure.allowed_requests import must_read
 from hermetic.collect.azure.paths import ask_for
 from hermetic.collect.azure.replies import Ask
@@ -91,7 +91,7 @@ def test_an_action_is_posted_to_the_resource_with_its_body() -> None:
 def test_what_is_no_id_is_unreadable_and_never_sent(verb: str, kind: str, target: str) -> None:
     found = ask_for(question(verb, kind, target))
     assert isinstance(found, Problem)
-    assert found.trouble is Trouble.UNREADABLE
+    assert found.reason is UnreadReason.UNREADABLE
 
 
 @given(st.text(max_size=60))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hermetic.audit.estate.estate import Estate as Judged
-from hermetic.audit.estate.questions import Question, Trouble
+from hermetic.audit.estate.questions import Question, UnreadReason
 from hermetic.audit.estate.snapshot import Snapshot, from_json, to_json
 from hermetic.audit.findings import Verdict
 from testbed.azure.baseline import estate_of, sealed_estate
@@ -88,7 +88,7 @@ async def test_a_refusal_in_any_other_state_stays_a_refusal(code: str, state: st
         async with client_of(arm) as bench:
             answer = await bench.answer(_list(subscription))
     assert answer.problem is not None
-    assert answer.problem.trouble is Trouble.REFUSED
+    assert answer.problem.reason is UnreadReason.REFUSED
     assert code in answer.problem.detail
 
 
@@ -113,7 +113,7 @@ async def test_a_registration_that_cannot_be_read_decides_nothing(action: Any) -
         async with client_of(arm, retry_budget=3) as bench:
             answer = await bench.answer(_list(subscription))
     assert answer.problem is not None
-    assert answer.problem.trouble is Trouble.REFUSED
+    assert answer.problem.reason is UnreadReason.REFUSED
 
 
 GATEWAYS = "Microsoft.Network/serviceGateways"
@@ -277,7 +277,7 @@ async def test_a_preview_that_a_cloud_does_not_know_is_unknown_and_touches_nothi
     assert "writableCacheRepos" not in answers[stable].bodies[0].value["properties"]
     problem = answers[preview].problem
     assert problem is not None
-    assert problem.trouble is Trouble.REFUSED
+    assert problem.reason is UnreadReason.REFUSED
 
 
 async def test_a_list_that_is_refused_at_a_later_page_keeps_its_problem() -> None:

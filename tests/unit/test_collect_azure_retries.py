@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermetic.audit.estate.questions import Question, Trouble
+from hermetic.audit.estate.questions import Question, UnreadReason
 from hermetic.collect.azure.rate_limits import RetryBudget
 from hermetic.collect.azure.replies import Ask, RequestAttempt, parsed, reply_of, wait_asked
 from testbed.azure.baseline import sealed_estate
@@ -42,7 +42,7 @@ async def test_what_stays_ill_is_unavailable_when_the_budget_is_spent(action: An
         async with client_of(arm, retry_budget=20) as bench:
             answer = await bench.answer(VNET)
             assert answer.problem is not None
-            assert answer.problem.trouble is Trouble.UNAVAILABLE
+            assert answer.problem.reason is UnreadReason.UNAVAILABLE
             assert answer.bodies == ()
             assert answer.evidence[0].request.startswith(f"GET {ESTATE.site.vnet}?")
             assert 10 <= bench.clock.passed <= 20.5
@@ -61,7 +61,7 @@ async def test_an_answer_that_asks_to_come_back_at_once_does_not_hold_the_audit_
         async with client_of(arm, retry_budget=20) as bench:
             answer = await asyncio.wait_for(bench.answer(VNET), 20)
             assert answer.problem is not None
-            assert answer.problem.trouble is Trouble.UNAVAILABLE
+            assert answer.problem.reason is UnreadReason.UNAVAILABLE
             assert 10 <= bench.clock.passed <= 20.5
     assert len(arm.requests) < 10
 
@@ -115,28 +115,28 @@ async def test_with_no_patience_left_a_throttled_subscription_is_left_alone() ->
             for one in (VNET, TABLE):
                 answer = await bench.answer(one)
                 assert answer.problem is not None
-                assert answer.problem.trouble is Trouble.UNAVAILABLE
+                assert answer.problem.reason is UnreadReason.UNAVAILABLE
     assert len(arm.requests) == 1
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "trouble"),
+    ("status", "code", "reason"),
     [
-        (400, "NoRegisteredProviderFound", Trouble.REFUSED),
-        (404, "ResourceNotFound", Trouble.NOT_FOUND),
-        (404, "InvalidResourceType", Trouble.REFUSED),
-        (403, "AuthorizationFailed", Trouble.FORBIDDEN),
-        (302, "", Trouble.REFUSED),
-        (409, "MissingSubscriptionRegistration", Trouble.REFUSED),
-        (204, "", Trouble.REFUSED),
+        (400, "NoRegisteredProviderFound", UnreadReason.REFUSED),
+        (404, "ResourceNotFound", UnreadReason.NOT_FOUND),
+        (404, "InvalidResourceType", UnreadReason.REFUSED),
+        (403, "AuthorizationFailed", UnreadReason.FORBIDDEN),
+        (302, "", UnreadReason.REFUSED),
+        (409, "MissingSubscriptionRegistration", UnreadReason.REFUSED),
+        (204, "", UnreadReason.REFUSED),
     ],
 )
-async def test_what_does_not_pass_by_itself_is_asked_once(status: int, code: str, trouble: Trouble) -> None:
+async def test_what_does_not_pass_by_itself_is_asked_once(status: int, code: str, reason: UnreadReason) -> None:
     with ArmStandIn(ESTATE, faults=[Fault(Status(status, code=code), path=EXACTLY)]) as arm:
         async with client_of(arm) as bench:
             answer = await bench.answer(VNET)
             assert answer.problem is not None
-            assert answer.problem.trouble is trouble
+            assert answer.problem.reason is reason
             assert bench.clock.passed == 0
     assert len(arm.requests) == 1
 
@@ -159,7 +159,7 @@ async def test_an_old_api_version_is_refused_and_not_a_missing_resource() -> Non
         async with client_of(arm) as bench:
             answer = await bench.answer(old)
     assert answer.problem is not None
-    assert answer.problem.trouble is Trouble.REFUSED
+    assert answer.problem.reason is UnreadReason.REFUSED
 
 
 async def test_one_question_is_asked_once_however_many_want_it() -> None:

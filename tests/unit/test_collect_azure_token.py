@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.estate.snapshot import Snapshot, to_json
 from hermetic.audit.findings import Verdict
 from hermetic.collect.azure.clouds import cloud_of
@@ -86,7 +86,7 @@ async def test_a_dead_token_is_said_to_be_the_reason() -> None:
             for one in (VNET, question("list", "Microsoft.Network/natGateways", ESTATE.site.node_group)):
                 answer = await bench.answer(one)
                 assert answer.problem is not None
-                assert answer.problem.trouble is Trouble.UNAUTHENTICATED
+                assert answer.problem.reason is UnreadReason.UNAUTHENTICATED
 
 
 async def test_a_token_that_can_be_renewed_is_renewed_once_for_all_that_need_it() -> None:
@@ -105,8 +105,8 @@ async def test_a_renewed_token_that_is_refused_too_is_not_renewed_again() -> Non
             await bench.answer(CLUSTER)
             arm.expire_token_after(0)
             answers = await bench.answerer.answers([VNET])
-            assert {answer.problem and answer.problem.trouble for answer in answers.values()} == {
-                Trouble.UNAUTHENTICATED
+            assert {answer.problem and answer.problem.reason for answer in answers.values()} == {
+                UnreadReason.UNAUTHENTICATED
             }
         assert tokens.renewals == 1
         assert len(arm.requests) == 3

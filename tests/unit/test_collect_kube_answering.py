@@ -13,13 +13,13 @@ from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.policies import CiliumNetworkPolicy, NetworkPolicy
 from hermetic.audit.estate.kubernetes.served import SERVED
-from hermetic.audit.estate.questions import Answer, Question, Trouble
+from hermetic.audit.estate.questions import Answer, Question, UnreadReason
 from hermetic.audit.findings import Verdict
 from hermetic.audit.run import Judging
 from hermetic.collect.collecting import collected
 from hermetic.collect.kube.answering import KubeAnswerer
-from hermetic.collect.kube.cache import LOOKS
-from hermetic.errors import ServerTrouble, Throttled, Unreachable
+from hermetic.collect.kube.cache import LIST_REQUESTS
+from hermetic.errors import ServerError, Throttled, Unreachable
 from hermetic.kinds import Kind
 from tests.fakes.progress import NoProgress
 from tests.fakes.served_cluster import Manifest, Served, forbidden
@@ -37,7 +37,9 @@ async def test_every_check_is_answered_in_one_round_from_lists_of_many_pages() -
     _, found = await collected(CLUSTER, {"kube": answerer}, Judging(POLICY).findings, NoProgress())
     assert {one.verdict for one in found} == {Verdict.PASS}
     # A kind of a group that may not be there is listed only where it is served.
-    assert sorted(api.lists.elements()) == sorted(request.kind.plural for request in LOOKS if not request.is_optional)
+    assert sorted(api.lists.elements()) == sorted(
+        request.kind.plural for request in LIST_REQUESTS if not request.is_optional
+    )
     assert api.documents.count("/apis") == 1
 
 
@@ -76,7 +78,7 @@ async def test_a_kind_served_in_another_version_is_not_absent() -> None:
     api.groups = {"cilium.io": {"v3": ["ciliumnetworkpolicies"]}}
     (answer,) = await asked(api, question(CiliumNetworkPolicy, ""))
     assert answer.problem is not None
-    assert answer.problem.trouble is Trouble.NOT_FOUND
+    assert answer.problem.reason is UnreadReason.NOT_FOUND
 
 
 async def test_discovery_that_cannot_be_had_shows_nothing() -> None:
@@ -157,7 +159,7 @@ async def test_discovery_that_fails_in_passing_is_read_again() -> None:
         async def discovered(self, path: str) -> Manifest:
             if self.documents.count("/apis") < 2:
                 self.documents.append("/apis")
-                raise ServerTrouble("x", status=503)
+                raise ServerError("x", status=503)
             return await super().discovered(path)
 
     (served,) = await asked(Hiccup([]), SERVED)
@@ -170,8 +172,8 @@ async def test_a_refused_list_names_the_permission() -> None:
     api.refuse("networkpolicies", forbidden())
     _, answer = await asked(api, question(Pod, ""), question(NetworkPolicy, ""))
     assert answer.problem is not None
-    assert (answer.problem.trouble, answer.problem.permission) == (
-        Trouble.FORBIDDEN, "list networkpolicies.networking.k8s.io",
+    assert (answer.problem.reason, answer.problem.permission) == (
+        UnreadReason.FORBIDDEN, "list networkpolicies.networking.k8s.io",
     )  # fmt: skip
 
 
@@ -180,15 +182,15 @@ async def test_what_came_before_a_page_was_lost_is_kept_and_doubted() -> None:
         async def pages(self, kind: Kind, **how: Any) -> AsyncIterator[tuple[list[Manifest], str]]:
             async for page in super().pages(kind, **how):
                 yield page
-                raise ServerTrouble("etcdserver: request timed out", status=500)
+                raise ServerError("etcdserver: request timed out", status=500)
 
     (answer,) = await asked(Cut([pod(f"p-{n}") for n in range(5)]), question(Pod, ""))
     assert len(answer.bodies) == 3
     assert answer.problem is not None
-    assert answer.problem.trouble is Trouble.UNAVAILABLE
+    assert answer.problem.reason is UnreadReason.UNAVAILABLE
 
 
-@pytest.mark.parametrize("passing", [ServerTrouble("x", status=503), Throttled("x", retry_after=0.0), Unreachable("x")])
+@pytest.mark.parametrize("passing", [ServerError("x", status=503), Throttled("x", retry_after=0.0), Unreachable("x")])
 async def test_what_passes_by_itself_is_asked_again(passing: Exception) -> None:
     api = Served([pod("p")])
     api.refuse("pods", passing, passing, None)
@@ -198,7 +200,7 @@ async def test_what_passes_by_itself_is_asked_again(passing: Exception) -> None:
 
 async def test_what_does_not_pass_is_unknown() -> None:
     api = Served([pod("p")])
-    api.refuse("pods", ServerTrouble("x", status=503))
+    api.refuse("pods", ServerError("x", status=503))
     _, answer = await asked(api, question(Node, ""), question(Pod, ""))
     assert answer.problem is not None
     assert api.lists["pods"] == 3

@@ -18,9 +18,9 @@ from hermetic.audit.estate.kubernetes.templates import Job
 from hermetic.audit.findings import Verdict
 from hermetic.audit.run import judge
 from hermetic.collect.kube.answering import KubeAnswerer
-from hermetic.collect.kube.cache import LOOKS, ClusterObservations
+from hermetic.collect.kube.cache import LIST_REQUESTS, ClusterObservations
 from hermetic.collect.kube.cache_watches import CacheWatches
-from hermetic.errors import ServerTrouble, Unreachable
+from hermetic.errors import ServerError, Unreachable
 from hermetic.kinds import Kind
 from tests.fakes.served_cluster import Manifest, Served, forbidden
 from tests.kubernetes_estates import CLUSTER, POLICY, manifest, pod, sealed_cluster
@@ -72,7 +72,7 @@ def test_before_anything_was_listed_everything_is_unknown() -> None:
 async def test_the_same_cluster_gives_the_same_findings_and_digests_by_watching(watching: Any) -> None:
     api = Served(sealed_cluster())
     observations, _ = await watching(api)
-    looked = await KubeAnswerer(api).answers([SERVED, *(request.question for request in LOOKS)])
+    looked = await KubeAnswerer(api).answers([SERVED, *(request.question for request in LIST_REQUESTS)])
     watched = observations.answers()
     assert watched.keys() == looked.keys()
     for asked_for, answer in watched.items():
@@ -126,7 +126,7 @@ async def test_a_watch_that_lost_its_place_lists_anew_and_misses_nothing(watchin
     observations, _ = await watching(api)
     await until(lambda: api.watching["/api/v1/services"] > 0)
     api.put(manifest(Service, "web", "inference", spec={"type": "LoadBalancer"}), seen=False)
-    api.interrupt("Service", ServerTrouble("too old resource version", status=410))
+    api.interrupt("Service", ServerError("too old resource version", status=410))
     await until(lambda: failing(observations) == {"k8s-public-lb"})
 
 
@@ -185,7 +185,7 @@ async def test_controllers_with_pods_come_and_go_without_a_change(watching: Any)
 async def test_a_kind_that_is_not_installed_is_neither_listed_nor_watched(watching: Any) -> None:
     api = Served(sealed_cluster())
     await watching(api)
-    asked = {request.kind.plural for request in LOOKS if not request.is_optional}
+    asked = {request.kind.plural for request in LIST_REQUESTS if not request.is_optional}
     assert set(api.lists) == asked
     assert not [path for path in api.watching if "cilium.io" in path]
     assert api.documents.count("/apis") == 1
@@ -229,7 +229,7 @@ async def test_a_kind_whose_watch_never_lasts_is_listed_at_a_bounded_rate(broken
         async def watch(self, kind: Kind, **narrowed: Any) -> AsyncGenerator[tuple[str, Any], None]:
             if kind.plural == "pods":
                 if broken == "gone":
-                    raise ServerTrouble("too old", status=410)
+                    raise ServerError("too old", status=410)
                 if broken == "defect":
                     raise ZeroDivisionError
                 yield "ADDED", {"metadata": {"resourceVersion": "9"}}

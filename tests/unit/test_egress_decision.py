@@ -13,7 +13,7 @@ from hermetic.audit.egress.service_endpoints import storage_path
 from hermetic.audit.egress.subnet_context import surroundings
 from hermetic.audit.estate.azure.vnet import ScaleSetNic
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.hops import written
 from hermetic.audit.policy import Policy
 from tests.audit_estates import NETWORK, NODES, ROUTES, RULES, SCALE_SET, SUBSCRIPTION, World, route, small_cluster
@@ -87,7 +87,7 @@ TABLE: list[tuple[str, Callable[[], World], bool | None, Egress]] = [
     ("a subnet that was not seen", lambda: small_cluster().refuse(NODES), False, Egress.UNSURE),
     (
         "an interface that was not seen",
-        lambda: small_cluster().refuse(SCALE_SET, Trouble.REFUSED),
+        lambda: small_cluster().refuse(SCALE_SET, UnreadReason.REFUSED),
         False,
         Egress.UNSURE,
     ),

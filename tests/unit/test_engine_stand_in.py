@@ -92,8 +92,8 @@ class InFlight:
             connection.request("POST", "/v1/chat/completions", self._body, {"Content-Type": "application/json"})
             answer = connection.getresponse()
             self.outcome = (answer.status, answer.read().decode())
-        except (OSError, http.client.HTTPException) as trouble:
-            self.outcome = trouble
+        except (OSError, http.client.HTTPException) as error:
+            self.outcome = error
         finally:
             connection.close()
 

@@ -17,7 +17,7 @@ from bench.crowd import crowd
 from bench.judging import Loop, Played
 from hermetic.audit.estate.kubernetes.all_kinds import question
 from hermetic.audit.estate.kubernetes.pods import Pod
-from hermetic.collect.kube.cache import LOOKS, ClusterObservations
+from hermetic.collect.kube.cache import LIST_REQUESTS, ClusterObservations
 from hermetic.collect.kube.list_requests import ListRequest, identity
 from hermetic.collect.kube.listing import Listed, kept, packed
 from hermetic.controller import framing
@@ -41,7 +41,7 @@ def a_case(pods: int = PODS) -> Case:
     for number, one in enumerate(manifests):
         one["metadata"] |= {"uid": f"u{number}", "resourceVersion": str(number + 1)}
     observations = ClusterObservations()
-    for request in LOOKS:
+    for request in LIST_REQUESTS:
         of_kind = (one for one in manifests if _belongs(one, request))
         observations.take(request, Listed({identity(one): packed(kept(request, one)) for one in of_kind}, "9"))
     return Case(CLUSTER, POLICY, observations.observed(), None)

@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import unused_port
 
 from hermetic.controller.leader_guard import fence
-from hermetic.errors import Conflict, NotFound, NotLeading, ServerTrouble, Throttled, Unreachable
+from hermetic.errors import Conflict, NotFound, NotLeading, ServerError, Throttled, Unreachable
 from hermetic.kinds import NODE, SERVICE
 from hermetic.kube.client import KubernetesApi
 from hermetic.kube.connection import Connection
@@ -60,7 +60,7 @@ async def test_a_refusal_is_raised_at_once_with_all_that_the_server_said(server:
 async def test_a_success_that_is_not_a_json_object_is_no_success(server: LocalServer, body: str) -> None:
     server.answers = [web.Response(text=body)]
     async with client_of(server) as api:
-        with pytest.raises(ServerTrouble, match="not a JSON object"):
+        with pytest.raises(ServerError, match="not a JSON object"):
             await api.apply(A_SERVICE)
 
 
@@ -192,7 +192,7 @@ async def test_the_server_version_is_read_as_providers_write_it(server: LocalSer
 async def test_a_version_without_numbers_is_server_trouble(server: LocalServer) -> None:
     server.answers = [web.json_response({"major": "", "minor": ""})]
     async with client_of(server) as api:
-        with pytest.raises(ServerTrouble, match="no version"):
+        with pytest.raises(ServerError, match="no version"):
             await api.server_version()
 
 

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from hermetic.api.field_managers import last_writer
-from hermetic.errors import ServerTrouble
+from hermetic.errors import ServerError
 from hermetic.kinds import NODE, POD, SERVICE, Kind
 from tests.fakes.local_api_server import WRITER, LocalServer, client_of, listed, page, serving, status_body
 
@@ -53,7 +53,7 @@ async def test_a_list_that_is_forgotten_every_time_is_given_up(server: LocalServ
     for _ in range(4):
         server.answers += [page("a", version="7", carry_on="t"), status_body(410, "Expired")]
     async with client_of(server) as api:
-        with pytest.raises(ServerTrouble) as refused:
+        with pytest.raises(ServerError) as refused:
             await listed(api)
     assert refused.value.status == 410
     assert server.answers == []
@@ -91,7 +91,7 @@ async def test_definitions_of_kinds_are_asked_for_in_small_pages(server: LocalSe
 async def test_an_answer_that_is_no_list_is_trouble_of_the_server(server: LocalServer, body: dict[str, object]) -> None:
     server.answers = [web.json_response(body)]
     async with client_of(server) as api:
-        with pytest.raises(ServerTrouble):
+        with pytest.raises(ServerError):
             await listed(api)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from hermetic.errors import ServerTrouble, Unreachable
+from hermetic.errors import ServerError, Unreachable
 from hermetic.kinds import SERVICE
 from hermetic.kube.client import KubernetesApi
 from hermetic.kube.transport import Timeouts
@@ -86,9 +86,9 @@ async def test_a_forgotten_place_is_said_by_status_or_in_the_stream(server: Loca
     server.answers = [status_body(410, "Expired"), streaming(watch_event("llama"), event)]
     async with client_of(server) as api:
         for _ in range(2):
-            with pytest.raises(ServerTrouble) as trouble:
+            with pytest.raises(ServerError) as error:
                 await watched(api)
-            assert trouble.value.status == 410
+            assert error.value.status == 410
 
 
 async def test_a_watch_that_is_cut_or_falls_silent_says_so(server: LocalServer) -> None:
@@ -124,5 +124,5 @@ async def test_a_line_of_a_watch_that_is_no_event_is_trouble_of_the_server(serve
     server.answers = [web.Response(body=line + b"\n")]
     async with client_of(server) as api:
         events = api.watch(SERVICE, since="1")
-        with pytest.raises(ServerTrouble):
+        with pytest.raises(ServerError):
             await anext(events)

@@ -20,7 +20,7 @@ from tests.scenarios import DIGEST, Manifest, a_baked_model
 from tests.worlds import NOW, a_world, children_of, conditions, owner_of, serving, spec_of
 
 MODEL = a_baked_model("phi")
-STRANGER = {"name": "x", "image": f"contoso.azurecr.io/x@sha256:{DIGEST}"}
+ADDED_CONTAINER = {"name": "x", "image": f"contoso.azurecr.io/x@sha256:{DIGEST}"}
 
 
 def a_pod(template: Manifest, edit: Callable[[Manifest], object] = lambda _: None, **labels: str) -> Manifest:
@@ -54,14 +54,16 @@ def engine(spec: Manifest) -> Manifest:
 
 
 IMAGES: dict[str, Callable[[Manifest], object]] = {
-    "sidecar": lambda spec: spec["containers"].append(STRANGER),
-    "init container": lambda spec: spec.update(initContainers=[STRANGER]),
-    "ephemeral container": lambda spec: spec.update(ephemeralContainers=[STRANGER]),
-    "ephemeral container of our name": lambda spec: spec.update(ephemeralContainers=[{**STRANGER, "name": "engine"}]),
-    "init container of our name": lambda spec: spec.update(initContainers=[{**STRANGER, "name": "engine"}]),
+    "sidecar": lambda spec: spec["containers"].append(ADDED_CONTAINER),
+    "init container": lambda spec: spec.update(initContainers=[ADDED_CONTAINER]),
+    "ephemeral container": lambda spec: spec.update(ephemeralContainers=[ADDED_CONTAINER]),
+    "ephemeral container of our name": lambda spec: spec.update(
+        ephemeralContainers=[{**ADDED_CONTAINER, "name": "engine"}]
+    ),
+    "init container of our name": lambda spec: spec.update(initContainers=[{**ADDED_CONTAINER, "name": "engine"}]),
     "image by tag": lambda spec: engine(spec).update(image="contoso.azurecr.io/x:latest"),
     "image of another registry": lambda spec: engine(spec).update(image=f"evil.example/x@sha256:{DIGEST}"),
-    "image that may be used and is not ours": lambda spec: engine(spec).update(image=STRANGER["image"]),
+    "image that may be used and is not ours": lambda spec: engine(spec).update(image=ADDED_CONTAINER["image"]),
 }
 FIELDS: dict[str, tuple[Callable[[Manifest], object], str]] = {
     "variable": (lambda spec: engine(spec)["env"].append({"name": "HTTPS_PROXY", "value": "x"}), "env"),
@@ -104,7 +106,7 @@ def test_another_field_in_a_pod_ends_ready_and_not_images_pinned(what: str) -> N
 def test_a_sidecar_in_the_live_template_is_named_before_any_pod_has_it() -> None:
     world = a_world_with(a_pod)
     children: Any = copy.deepcopy(dict(world.children))
-    children["Deployment", "phi"]["spec"]["template"]["spec"]["containers"].append(STRANGER)
+    children["Deployment", "phi"]["spec"]["template"]["spec"]["containers"].append(ADDED_CONTAINER)
     found = strange(replace(world, children=children, pods=()), NOW)
     assert found is not None
     assert found.message.startswith("the template of Deployment 'phi' holds container 'x'")

@@ -10,7 +10,7 @@ import pytest
 from hermetic.audit.egress.private_since import Basis, Since, Void, private_since, proven_since, statement
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
-from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.findings import Finding, Severity, Verdict
 from hermetic.audit.policy import AttestedPrivate, DeclaredPrivateSubnet, Policy
 from hermetic.audit.private_subnets import private_subnets, statement_notes
@@ -105,9 +105,11 @@ def test_what_leaves_the_subnet_as_it_is_does_not_count(resource: str, operation
     assert isinstance(known(logged(12, resource=resource, operation=operation), attested(48, 24)), Since)
 
 
-@pytest.mark.parametrize("trouble", [Trouble.FORBIDDEN, Trouble.TRUNCATED, Trouble.UNAVAILABLE, Trouble.UNREADABLE])
-def test_a_log_that_was_not_read_whole_says_nothing(trouble: Trouble) -> None:
-    world = logged(12).refuse(GROUP, trouble)
+@pytest.mark.parametrize(
+    "reason", [UnreadReason.FORBIDDEN, UnreadReason.TRUNCATED, UnreadReason.UNAVAILABLE, UnreadReason.UNREADABLE]
+)
+def test_a_log_that_was_not_read_whole_says_nothing(reason: UnreadReason) -> None:
+    world = logged(12).refuse(GROUP, reason)
     assert known(world, attested(48, 24)) == known(small_cluster(), attested(48, 24))
     assert isinstance(known(world, attested(48, 24)), Since)
     assert isinstance(known(world, stated(48)), Since)

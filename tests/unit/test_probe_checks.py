@@ -8,11 +8,11 @@ import json
 import pytest
 
 from hermetic.audit.checks import probe
-from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.policy import Policy
 from hermetic.collect.probe.targets import ProbeListener, Targets
-from tests.probe_runs import CLUSTER, STRANGER, TARGETS, both, called, changed, finding, findings, run, sealed
+from tests.probe_runs import CLUSTER, TARGETS, UNEXPECTED_ADDRESS, both, called, changed, finding, findings, run, sealed
 
 IDS = [check.page.id for check in probe.CHECKS]
 ALWAYS = [name for name in IDS if name not in {"probe-proxy", "probe-networks"}]
@@ -22,13 +22,13 @@ FROM_THE_HOST = {"node-resolv", "node-routes", "node-v6-default-route", "imds-lb
 ALLOWED = Policy(allowed_dns_servers=("10.0.0.4",))
 FILTERED = Policy(profile="filtered", firewall=f"{CLUSTER}/firewall")
 FIRST = "198.51.100.1"
-REACHED = [f"r0:{STRANGER};|t/1600"]
+REACHED = [f"r0:{UNEXPECTED_ADDRESS};|t/1600"]
 HELD_NAMES = ["r2:;/3"] * 3
 
 
 def sealed_with_storage() -> list:
     """A sealed network, in which storage was called and stayed silent: its name was given with its address."""
-    names = [*HELD_NAMES, f"r0:{STRANGER};|t/1500"]
+    names = [*HELD_NAMES, f"r0:{UNEXPECTED_ADDRESS};|t/1500"]
     return both(changed(names=names), changed(host_network=True, names=names))
 
 
@@ -121,7 +121,7 @@ def test_an_answer_that_cannot_be_read_is_never_a_pass(check, line):
 
 @pytest.mark.parametrize("check", IDS)
 def test_a_pod_that_has_not_answered_makes_the_whole_unknown(check):
-    problem = Problem(Trouble.UNAVAILABLE, "the probe has not answered from pool cpu")
+    problem = Problem(UnreadReason.UNAVAILABLE, "the probe has not answered from pool cpu")
     found = {one.resource: one.verdict for one in findings(check, both(), ALLOWED, problem=problem)}
 
     assert found[CLUSTER] is Verdict.UNKNOWN
@@ -231,7 +231,7 @@ def test_a_private_endpoint_is_no_way_out():
 
 
 def test_storage_of_a_stranger_that_answers_is_a_way_out():
-    names = [*HELD_NAMES, f"r0:{STRANGER};|s/5"]
+    names = [*HELD_NAMES, f"r0:{UNEXPECTED_ADDRESS};|s/5"]
 
     assert finding("probe-storage", both(changed(names=names))).verdict is Verdict.FAIL
 

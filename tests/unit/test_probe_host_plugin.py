@@ -15,7 +15,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.probe.readings import ProbeTarget, Reading, reply
-from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
+from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason
 from hermetic.audit.evaluation import findings_of
 from hermetic.audit.findings import Evidence, Finding, Severity, Verdict
 from hermetic.audit.policy import Policy
@@ -75,7 +75,7 @@ def test_another_pod_on_the_host_makes_it_high() -> None:
     assert "web" in found.message
 
 
-@pytest.mark.parametrize("problem", [None, Problem(Trouble.FORBIDDEN, "no")])
+@pytest.mark.parametrize("problem", [None, Problem(UnreadReason.FORBIDDEN, "no")])
 def test_without_another_pod_on_the_host_it_stays_medium(problem: Problem | None) -> None:
     pod = on_the_host("web", "team")
     pod["spec"]["hostNetwork"] = False

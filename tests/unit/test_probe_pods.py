@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from hermetic.audit.estate.probe.runs import ProbeRun
-from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.estate.questions import UnreadReason
 from hermetic.collect.probe.job import ProbedNode, ProbePods, job_name, probe_job, probed_nodes
 from hermetic.collect.probe.readings import read_round, wanted_pods
 from hermetic.collect.probe.running import IMAGE_POLICY, Probing
-from hermetic.errors import Forbidden, NotFound, Rejected, ServerTrouble
+from hermetic.errors import Forbidden, NotFound, Rejected, ServerError
 from hermetic.kinds import JOB, NODE, POD
 from tests.fakes.clocks import HandClock
 from tests.pod_security import violations
@@ -192,7 +192,7 @@ def test_a_job_that_failed_is_awaited_no_more_and_says_why():
 
     assert found.awaited == ()
     assert found.answer.problem is not None
-    assert found.answer.problem.trouble is Trouble.UNAVAILABLE
+    assert found.answer.problem.reason is UnreadReason.UNAVAILABLE
     assert "DeadlineExceeded: too long" in found.answer.problem.detail
 
 
@@ -225,7 +225,7 @@ def test_a_pod_that_ended_without_an_answer_is_a_run_that_cannot_be_read(message
     (broken,) = [run for body in found.answer.bodies if (run := ProbeRun.read(body)).host_network]
 
     assert broken.problem is not None
-    assert broken.problem.trouble is Trouble.UNREADABLE
+    assert broken.problem.reason is UnreadReason.UNREADABLE
 
 
 def test_what_a_pod_waits_for_is_told():
@@ -331,8 +331,8 @@ async def test_a_job_that_failed_without_a_pod_hints_at_who_kept_it_out():
 
 
 async def test_what_may_pass_by_itself_is_for_the_caller():
-    with pytest.raises(ServerTrouble):
-        await Probing(ClusterWithPods(refuses=ServerTrouble("ill", status=503)), PODS).start(RUN, [PROBED_NODE])
+    with pytest.raises(ServerError):
+        await Probing(ClusterWithPods(refuses=ServerError("ill", status=503)), PODS).start(RUN, [PROBED_NODE])
 
 
 async def test_an_image_that_the_api_server_does_not_know_yet_is_tried_again():

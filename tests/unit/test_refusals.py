@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermetic.api.reasons import Reason
-from hermetic.errors import Conflict, Forbidden, NotFound, Rejected, ServerTrouble, Throttled, Unreachable
+from hermetic.errors import Conflict, Forbidden, NotFound, Rejected, ServerError, Throttled, Unreachable
 from hermetic.plan.api_rejections import refusal, refused_pod
 
 SUBJECT = "Deployment 'llama'"
@@ -36,7 +36,7 @@ POLICY = (
         (Rejected("Deployment.apps is invalid: spec.x: Invalid value", status=422), Reason.OBJECT_REFUSED),
         (Conflict("the object has been modified", status=409), Reason.PROGRESSING_WITH_RETRY),
         (NotFound("the server could not find the requested resource", status=404), Reason.PROGRESSING_WITH_RETRY),
-        (ServerTrouble("etcdserver: request timed out", status=500), Reason.API_SERVER_TROUBLE),
+        (ServerError("etcdserver: request timed out", status=500), Reason.API_SERVER_TROUBLE),
         (Throttled("slow down", retry_after=3), Reason.API_SERVER_TROUBLE),
         (Unreachable("connection refused"), Reason.API_SERVER_TROUBLE),
     ],

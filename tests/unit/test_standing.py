@@ -231,7 +231,7 @@ def test_a_packet_that_found_a_way_out_for_a_jump_box_counts_until_the_attestati
 
 
 def test_what_keeps_the_probe_from_running_is_said() -> None:
-    status = status_with(inputs(probe=None, probe_trouble="jobs.batch is forbidden"))
+    status = status_with(inputs(probe=None, probe_error="jobs.batch is forbidden"))
     assert status["message"] == "no round of the probe has ended yet: jobs.batch is forbidden"
 
 

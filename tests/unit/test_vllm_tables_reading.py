@@ -11,7 +11,7 @@ import pytest
 from testbed.vllm_tables.flags import environment_of, flags_of, shorthands_of
 from testbed.vllm_tables.package_index import (
     Index,
-    IndexTrouble,
+    IndexUnavailable,
     SourceDistribution,
     choose,
     fetch,
@@ -249,13 +249,13 @@ def test_a_minor_version_means_its_newest_patch_release():
     offered = [SourceDistribution((0, minor, patch), "", "") for minor, patch in [(9, 2), (9, 10), (10, 0)]]
     assert choose(offered, "0.9").name == "0.9.10"
     assert choose(offered, "0.9.2").name == "0.9.2"
-    with pytest.raises(IndexTrouble, match=r"no distribution of 0\.11"):
+    with pytest.raises(IndexUnavailable, match=r"no distribution of 0\.11"):
         choose(offered, "0.11")
 
 
 def test_an_archive_that_is_not_what_the_index_promised_is_not_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     other = SourceDistribution((0, 9, 1), "https://index.invalid/simple/vllm/", "0" * 64)
-    with pytest.raises(IndexTrouble, match="its SHA-256 differs"):
+    with pytest.raises(IndexUnavailable, match="its SHA-256 differs"):
         fetch(Pages(b"tampered"), other)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -35,7 +35,7 @@ class Reason(ExplainedWord):
     UNAVAILABLE = (
         "Unavailable",
         "Replicas that served do not serve now.",
-        "Look at the pods' events and logs; the message names the first trouble that was found.",
+        "Look at the pods' events and logs; the message names the first problem that was found.",
     )
     WORKLOAD_NOT_CREATED = (
         "WorkloadNotCreated",

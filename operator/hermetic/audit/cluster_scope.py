@@ -26,7 +26,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import AksNodeClass
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.observation import Listing, Missing, Observation, Seen, merged
-from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.evaluation import Judgement, cannot_say, unreadable, whatever_is_damaged
 from hermetic.audit.instance_counts import is_made_of_a_scale_set, of_instances, of_machines, of_pools
@@ -78,7 +78,7 @@ def pools_of(estate: Estate) -> Listing[AgentPool]:
     problem = cluster.problem
     if problem is None and not profiles:
         problem = Problem(
-            Trouble.UNREADABLE, f"{estate.cluster}: no agent pool in the answer, and every cluster has one"
+            UnreadReason.UNREADABLE, f"{estate.cluster}: no agent pool in the answer, and every cluster has one"
         )
     return Listing(estate.cluster, tuple(profiles or ()), cluster.evidence, problem)
 
@@ -107,7 +107,7 @@ def _scale_sets(estate: Estate) -> Listing[ScaleSet]:
     if len(sets.items) >= len(made):
         return Listing(sets.target, sets.items, sets.evidence, of_pools(pools, sets))
     detail = f"{group}: {len(sets.items)} scale sets are listed, and each of {len(made)} pools is made of one"
-    return Listing(sets.target, (), sets.evidence, Problem(Trouble.UNREADABLE, detail))
+    return Listing(sets.target, (), sets.evidence, Problem(UnreadReason.UNREADABLE, detail))
 
 
 def instance_nics_of(estate: Estate) -> Listing[NicFields]:
@@ -133,7 +133,7 @@ def _nics_of_listed_instances(estate: Estate, scale_set: ScaleSet) -> Listing[Ni
     bare = next((one.id for one in instances if one.id.lower() not in machines), "")
     if not bare or nics.problem is not None:
         return nics
-    problem = Problem(Trouble.UNREADABLE, f"{bare}: no network interface of this instance was listed")
+    problem = Problem(UnreadReason.UNREADABLE, f"{bare}: no network interface of this instance was listed")
     return Listing(nics.target, nics.items, (*nics.evidence, *instances.evidence), problem)
 
 
@@ -302,7 +302,7 @@ def each_subnet(
 
 def whole_or_unknown(resource: str, what: str, *observations: Observation) -> Iterator[Judgement]:
     """One Unknown where a list that a check rests on is incomplete; otherwise nothing."""
-    broken = next((look for look in observations if look.problem is not None), None)
+    broken = next((observation for observation in observations if observation.problem is not None), None)
     if broken is not None:
         yield cannot_say(resource, "ScopeIncomplete", f"{what}: the list is not whole", broken)
 
@@ -355,11 +355,11 @@ def is_of_the_cluster(estate: Estate, subnet_id: str) -> bool:
 def _not_yet(estate: Estate) -> Listing[Any]:
     cluster = cluster_of(estate)
     problem = cluster.problem or Problem(
-        Trouble.UNREADABLE, f"{estate.cluster}: names no node resource group or subnet"
+        UnreadReason.UNREADABLE, f"{estate.cluster}: names no node resource group or subnet"
     )
     return Listing(estate.cluster, (), cluster.evidence, problem)
 
 
 def missing(what: str) -> Missing:
     """An observation for something that cannot be read at all; `what` becomes the detail of its problem."""
-    return Missing(Problem(Trouble.UNREADABLE, what))
+    return Missing(Problem(UnreadReason.UNREADABLE, what))

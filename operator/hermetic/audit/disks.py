@@ -15,7 +15,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.volumes import PersistentVolume
 from hermetic.audit.estate.observation import Listing, merged
-from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.errors import FactDamaged
 
 DISK_DRIVER = "disk.csi.azure.com"
@@ -41,7 +41,7 @@ def _disks(estate: Estate) -> Listing[Disk]:
     lost = sorted(wanted - {one.id.lower() for one in found})
     problem = listed.problem or volumes.problem
     if problem is None and lost:
-        problem = Problem(Trouble.NOT_FOUND, f"{', '.join(lost)}: volumes lead there, and no list shows it")
+        problem = Problem(UnreadReason.NOT_FOUND, f"{', '.join(lost)}: volumes lead there, and no list shows it")
     return Listing(estate.cluster, found, (*listed.evidence, *volumes.evidence), problem)
 
 
@@ -65,7 +65,7 @@ def _listed(estate: Estate, kind: type[R], volumes: Iterable[str]) -> Listing[R]
     if not group:
         cluster = cluster_of(estate)
         words = f"{estate.cluster}: names no node resource group"
-        return Listing(estate.cluster, (), cluster.evidence, cluster.problem or Problem(Trouble.UNREADABLE, words))
+        return Listing(estate.cluster, (), cluster.evidence, cluster.problem or Problem(UnreadReason.UNREADABLE, words))
     groups = {one.lower(): one for one in (group, *(group_of(one) for one in volumes))}
     return merged(estate.cluster, *(estate.every(kind, one) for _, one in sorted(groups.items())))
 
@@ -80,13 +80,13 @@ def _disk_ids_of_volumes(estate: Estate) -> Listing[str]:
         try:
             named = _disk_of(volume)
         except FactDamaged as broken:
-            problem = problem or Problem(Trouble.UNREADABLE, broken.message)
+            problem = problem or Problem(UnreadReason.UNREADABLE, broken.message)
             continue
         if named is not None and is_arm_id(named) and type_of(named).lower() == Disk.TYPE.lower():
             found.setdefault(named.lower(), named)
         elif named is not None:
             words = f"PersistentVolume {volume.metadata.name}: {named!r} is not the id of a disk"
-            problem = problem or Problem(Trouble.UNREADABLE, words)
+            problem = problem or Problem(UnreadReason.UNREADABLE, words)
     return Listing(estate.cluster, tuple(found[one] for one in sorted(found)), volumes.evidence, problem)
 
 

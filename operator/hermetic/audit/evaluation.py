@@ -13,7 +13,7 @@ from functools import reduce
 from hermetic.api.field_managers import Place, written_by
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Missing, Observation
-from hermetic.audit.estate.questions import Problem, Source, Trouble
+from hermetic.audit.estate.questions import Problem, Source, UnreadReason
 from hermetic.audit.excerpts import evidence_of
 from hermetic.audit.excerpts import merged as merged_evidence
 from hermetic.audit.findings import CheckPage, Finding, Parts, Severity, Verdict
@@ -119,7 +119,7 @@ def whatever_is_damaged(resource: str, judgements: Iterable[Judgement]) -> Itera
 
 def unreadable(damage: FactDamaged) -> Missing:
     """Damage as an observation that has no value."""
-    return Missing(Problem(Trouble.UNREADABLE, damage.message), damage.evidence)
+    return Missing(Problem(UnreadReason.UNREADABLE, damage.message), damage.evidence)
 
 
 Judge = Callable[[Estate, Policy], Iterable[Judgement]]
@@ -169,10 +169,12 @@ def _judgements(check: Check, estate: Estate, policy: Policy) -> Iterator[Judgem
 
 def _settled(page: CheckPage, judgement: Judgement, around: RemedyContext) -> Finding:
     verdict, reason, message, remedy = judgement.verdict, judgement.reason, judgement.message, ""
-    problem = next((look.problem for look in judgement.observations if look.problem is not None), None)
+    problem = next(
+        (observation.problem for observation in judgement.observations if observation.problem is not None), None
+    )
     evidence = evidence_of(judgement.observations, page.reads)
     if verdict in {Verdict.PASS, Verdict.NOT_APPLICABLE, Verdict.UNKNOWN} and problem is not None:
-        verdict, reason, message, remedy = Verdict.UNKNOWN, problem.trouble.value, _in_words(problem), _remedy(problem)
+        verdict, reason, message, remedy = Verdict.UNKNOWN, problem.reason.value, _in_words(problem), _remedy(problem)
     elif verdict is Verdict.PASS and not evidence:
         verdict, reason, message = Verdict.UNKNOWN, "NoEvidence", f"nothing was seen that shows it: {message}"
     if verdict in {Verdict.FAIL, Verdict.UNKNOWN} and not remedy:
@@ -255,10 +257,10 @@ Until then accept the finding with an exception that says who looked at the sett
 def _remedy(problem: Problem) -> str:
     if problem.remedy:
         return problem.remedy
-    if problem.trouble is Trouble.FORBIDDEN and problem.permission:
+    if problem.reason is UnreadReason.FORBIDDEN and problem.permission:
         return f"Let the auditing identity do {problem.permission} there (the role in docs/audit.md has it)."
-    if problem.trouble is Trouble.LOCKED:
+    if problem.reason is UnreadReason.LOCKED:
         return LOCKED
-    if problem.trouble is Trouble.UNAVAILABLE:
+    if problem.reason is UnreadReason.UNAVAILABLE:
         return "Audit again; a larger --retry-budget waits longer."
     return "Audit again; when it stays, read the evidence: nothing was decided from what could not be read."

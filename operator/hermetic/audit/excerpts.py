@@ -28,9 +28,9 @@ def evidence_of(observations: Iterable[Observation], reads: Iterable[str]) -> tu
     """The evidence of the observations, each exchange once, with the values of the fields in `reads`."""
     words = _words(tuple(reads))
     found: dict[Evidence, Evidence] = {}
-    for look in observations:
-        value = excerpt(look, words)
-        for one in look.evidence:
+    for observation in observations:
+        value = excerpt(observation, words)
+        for one in observation.evidence:
             if one not in found or (value and not found[one].value):
                 found[one] = one if value in {"", one.value} else replace(one, value=value)
     return tuple(found.values())
@@ -50,10 +50,10 @@ def merged(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
     return tuple(found.values())
 
 
-def excerpt(look: Observation, words: Mapping[str, str]) -> str:
+def excerpt(observation: Observation, words: Mapping[str, str]) -> str:
     """ "defaultOutboundAccess: true" of a subnet; "" where no field of one resource is named, or it was not read."""
-    resource: Any = look.value if isinstance(look, Seen) else look
-    if not isinstance(resource, Resource) or resource.SOURCE != "azure" or look.problem is not None:
+    resource: Any = observation.value if isinstance(observation, Seen) else observation
+    if not isinstance(resource, Resource) or resource.SOURCE != "azure" or observation.problem is not None:
         return ""
     text = "; ".join(_fields(resource, words))
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -17,7 +17,7 @@ from hermetic.audit.estate.azure.routing import (
 from hermetic.audit.estate.azure.vnet import Peering, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Seen, merged
-from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import throughout
 
@@ -39,7 +39,7 @@ def gateways_in(estate: Estate, network: Seen[VirtualNetwork]) -> Listing[Virtua
     found = listed.where(lambda one: home.lower() in {subnet_id.lower() for subnet_id in one.subnet_ids})
     problem = subnet.problem or found.problem
     if problem is None and inside and not found.items:
-        problem = Problem(Trouble.UNREADABLE, f"{home}: something sits in it, and no gateway was listed")
+        problem = Problem(UnreadReason.UNREADABLE, f"{home}: something sits in it, and no gateway was listed")
     return Listing(network.target, found.items, (*subnet.evidence, *found.evidence), problem)
 
 
@@ -50,7 +50,7 @@ def _cut(estate: Estate, network: str, subnet_ids: list[str]) -> Problem | None:
     absent = next((one for one in ours if one.lower() not in listed), None)
     if absent is None:
         return None
-    return Problem(Trouble.UNREADABLE, f"{network}: the answer leaves out its subnet {name_of(absent)}")
+    return Problem(UnreadReason.UNREADABLE, f"{network}: the answer leaves out its subnet {name_of(absent)}")
 
 
 def connections_of(estate: Estate, gateway: VirtualNetworkGateway) -> Listing[Seen[VirtualNetworkGatewayConnection]]:
@@ -97,7 +97,7 @@ def hub_connections(estate: Estate, policy: Policy) -> Listing[Joined]:
     problem = hubs.problem or next((one.problem for _, one in lists if one.problem is not None), None)
     nameless = next((one.connection.id for one in joined if one.connection.remote_virtual_network is None), "")
     if nameless and problem is None:
-        problem = Problem(Trouble.UNREADABLE, f"{nameless}: names no network")
+        problem = Problem(UnreadReason.UNREADABLE, f"{nameless}: names no network")
     return Listing(estate.cluster, joined, evidence, problem)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from hermetic.audit.estate.azure.aks import AgentPool
 from hermetic.audit.estate.azure.vnet import ScaleSet
-from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.errors import FactDamaged
 
 AGAIN = "; where it is scaling, audit again when that is done"
@@ -93,4 +93,4 @@ def _capacity(scale_set: ScaleSet) -> int | None:
 def _problem(detail: str, whose: str = "") -> Problem:
     """`whose` machines are counted: the same remedy for all that rests on them makes them one cause in reports."""
     remedy = f"Audit again when Azure lists every machine of {whose}: one that no list shows may have a way out."
-    return Problem(Trouble.UNREADABLE, detail, remedy=remedy if whose else "")
+    return Problem(UnreadReason.UNREADABLE, detail, remedy=remedy if whose else "")

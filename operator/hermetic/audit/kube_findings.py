@@ -13,7 +13,7 @@ from typing import TypeVar
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE, KubernetesObject
 from hermetic.audit.estate.observation import Listing, Observation
-from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.evaluation import Judgement, cannot_say, passes, unreadable
 from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
@@ -32,7 +32,7 @@ def never_empty(listing: Listing[K], kind: type[K]) -> Listing[K]:
     if listing.problem is not None or listing.items:
         return listing
     detail = f"no {kind.KIND} in the answer, and every cluster has one"
-    return Listing(listing.target, (), listing.evidence, Problem(Trouble.UNREADABLE, detail))
+    return Listing(listing.target, (), listing.evidence, Problem(UnreadReason.UNREADABLE, detail))
 
 
 def objections(listing: Iterable[K], judge: Objections[K]) -> Iterator[Judgement]:
@@ -57,7 +57,7 @@ def settled(
     if not found:
         yield passes(estate.cluster, reason, fine, *observations)
         return
-    broken = next((look for look in observations if look.problem is not None), None)
+    broken = next((observation for observation in observations if observation.problem is not None), None)
     if broken is not None:
         yield cannot_say(estate.cluster, "ListNotWhole", "there may be more than what was found", broken)
 

@@ -10,7 +10,7 @@ from hermetic.audit.estate.arm_ids import is_arm_id, subscription_of, type_of
 from hermetic.audit.estate.azure.private_link import ConsumerConnection, PrivateEndpoint
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Missing, Observation
-from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.evaluation import unreadable
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import is_in, reached_network_ids, throughout
@@ -33,10 +33,10 @@ def _private_endpoints(estate: Estate, policy: Policy) -> Listing[PrivateEndpoin
         try:
             subnet = endpoint.subnet
         except FactDamaged as damage:
-            problem = problem or Problem(Trouble.UNREADABLE, damage.message)
+            problem = problem or Problem(UnreadReason.UNREADABLE, damage.message)
             continue
         if subnet is None:
-            problem = problem or Problem(Trouble.UNREADABLE, f"{endpoint.id}: names no subnet")
+            problem = problem or Problem(UnreadReason.UNREADABLE, f"{endpoint.id}: names no subnet")
         elif is_in((subnet.id,), networks):
             found.append(endpoint)
     peerings = peerings_of(estate)
@@ -52,7 +52,7 @@ def targets_of(estate: Estate, policy: Policy, resource_type: str) -> Listing[st
         try:
             ids = [one.private_link_service_id or "" for one in endpoint.connections]
         except FactDamaged as damage:
-            problem = problem or Problem(Trouble.UNREADABLE, damage.message)
+            problem = problem or Problem(UnreadReason.UNREADABLE, damage.message)
             continue
         for one in ids:
             if is_arm_id(one) and type_of(one).lower() == resource_type.lower():

@@ -73,7 +73,7 @@ def statement_notes(estate: Estate, policy: Policy, findings: Iterable[Finding])
         if rest_on[statement(one)]:
             decisive.setdefault((one.stated_by, one.since), []).append(one)
         elif not any(same_id(one.subnet, scoped.id) for scoped in subnets) and all(
-            look.problem is None for look in observations
+            observation.problem is None for observation in observations
         ):
             yield f"`subnetsPrivateSince` names {one.subnet}, which is no subnet of the cluster: it decides nothing"
     for (author, since), stated in decisive.items():

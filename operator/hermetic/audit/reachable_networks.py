@@ -24,7 +24,7 @@ from hermetic.audit.estate.arm_ids import group_of, parent_of, type_of
 from hermetic.audit.estate.azure.vnet import InhabitedNetwork, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Observation, Seen, merged
-from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.evaluation import Judgement, cannot_say, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
@@ -96,7 +96,9 @@ def _throughout(estate: Estate, policy: Policy, kind: type[R]) -> Listing[R]:
     scopes = {one.lower(): one for one in (*subscriptions_of(estate, policy), *groups_of(estate), *peers.values())}
     found = merged(estate.cluster, *(estate.every(kind, scope) for _, scope in sorted(scopes.items())))
     observations = (pools_of(estate), scale_sets_of(estate), peerings_of(estate))
-    problem = found.problem or next((look.problem for look in observations if look.problem is not None), None)
+    problem = found.problem or next(
+        (observation.problem for observation in observations if observation.problem is not None), None
+    )
     once = {item.id.lower(): item for item in found}
     problem = problem or _unlisted(estate, kind.TYPE, once.keys())
     return Listing(estate.cluster, tuple(once[key] for key in sorted(once)), found.evidence, problem)
@@ -113,7 +115,7 @@ def _unlisted(estate: Estate, kind: str, listed: Container[str]) -> Problem | No
             owner = one.lower() if type_of(one).count("/") == 1 else parent_of(one).lower()
             if type_of(owner) == kind.lower() and owner not in listed:
                 return Problem(
-                    Trouble.FORBIDDEN, f"{owner}: it is in {network.target}, and no list shows it", f"{kind}/read"
+                    UnreadReason.FORBIDDEN, f"{owner}: it is in {network.target}, and no list shows it", f"{kind}/read"
                 )
     return None
 

@@ -20,7 +20,7 @@ from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.volumes import PersistentVolume
 from hermetic.audit.estate.observation import Listing, Observation, Seen
-from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, whatever_is_damaged
 from hermetic.audit.policy import Policy
@@ -166,7 +166,7 @@ def _nameless(volumes: Iterable[VolumeStorage]) -> Problem | None:
     if not names:
         return None
     words = f"{', '.join(sorted(names))}: names no storage account; a secret may, and is not read"
-    return Problem(Trouble.UNREADABLE, words)
+    return Problem(UnreadReason.UNREADABLE, words)
 
 
 def _volumes(estate: Estate) -> Listing[VolumeStorage]:
@@ -183,9 +183,9 @@ def _volumes(estate: Estate) -> Listing[VolumeStorage]:
 
 def _lost(names: Iterable[str], *lists: Observation) -> Problem:
     """Why names were not found: a list is incomplete, or no resource of ours has them."""
-    problem = next((look.problem for look in lists if look.problem is not None), None)
+    problem = next((observation.problem for observation in lists if observation.problem is not None), None)
     words = f"{', '.join(sorted(names))}: in use, and in none of the subscriptions that are looked into"
-    return problem or Problem(Trouble.NOT_FOUND, words)
+    return problem or Problem(UnreadReason.NOT_FOUND, words)
 
 
 def _with(one: Listing[str], other: Listing[str]) -> Listing[str]:

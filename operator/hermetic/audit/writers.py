@@ -23,7 +23,11 @@ def writer_of(estate: Estate, resource: str, observations: Iterable[Observation]
     """
     is_workload = resource.startswith(_WORKLOADS)
     places = tuple(_in_template(resource, blames)) if is_workload else tuple(blames)
-    blamed = (look for look in observations if isinstance(look, Resource) and _is_about(look, resource))
+    blamed = (
+        observation
+        for observation in observations
+        if isinstance(observation, Resource) and _is_about(observation, resource)
+    )
     found = next((one.writer(*places) for one in blamed), "")
     if found or not is_workload:
         return found

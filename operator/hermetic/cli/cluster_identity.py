@@ -12,7 +12,7 @@ from hermetic.audit.attestation.cluster_identity import ca_fingerprint
 from hermetic.audit.estate.arm_ids import same_id
 from hermetic.audit.estate.kubernetes.platform import KUBE_SYSTEM
 from hermetic.cli.output import note
-from hermetic.errors import Forbidden, HermeticError, InputError, NotFound, ServerTrouble, Throttled
+from hermetic.errors import Forbidden, HermeticError, InputError, NotFound, ServerError, Throttled
 from hermetic.kinds import EGRESS_AUDIT, NAMESPACE, THE_EGRESS_AUDIT
 from hermetic.kube.lookup import named
 from hermetic.ports import KubeApi
@@ -55,7 +55,7 @@ async def declared_in(api: KubeApi) -> DeclaredIdentity:
     for pause in PAUSES:
         try:
             return await _declared(api)
-        except (Throttled, ServerTrouble):
+        except (Throttled, ServerError):
             await asyncio.sleep(pause)
     return await _declared(api)
 

@@ -42,7 +42,7 @@ from hermetic.errors import (
     NotFound,
     NotLeading,
     Rejected,
-    ServerTrouble,
+    ServerError,
     Throttled,
     Unreachable,
 )
@@ -163,11 +163,11 @@ class Auditor:
         except (ValidationError, KeyUnusable) as error:
             await self._give_up(live, status_unreadable, _in_words(error), outcome)
             return outcome
-        trouble = await self._judge(live, spec, keys, outcome)
-        if isinstance(trouble, Throttled | Unreachable):
-            raise trouble
-        if trouble is not None:
-            log.warning("probe not run", because=trouble.message, again_in=PROBE_AGAIN_SECONDS)
+        probe_error = await self._judge(live, spec, keys, outcome)
+        if isinstance(probe_error, Throttled | Unreachable):
+            raise probe_error
+        if probe_error is not None:
+            log.warning("probe not run", because=probe_error.message, again_in=PROBE_AGAIN_SECONDS)
             outcome.requeue_after = min(outcome.requeue_after or PROBE_AGAIN_SECONDS, PROBE_AGAIN_SECONDS)
         return outcome
 
@@ -177,17 +177,17 @@ class Auditor:
         """Collect the inputs, evaluate, write the status; returns the error that stopped the probe, if any."""
         began, before = self._clock.now(), live.get("status") or {}
         choice = await self._attestations.choose(keys, await self._expected(spec, before), began)
-        probe_again_in, trouble = await self._probe(spec, choice)
-        inputs = await self._verdict_inputs(spec, choice, trouble)
+        probe_again_in, probe_error = await self._probe(spec, choice)
+        inputs = await self._verdict_inputs(spec, choice, probe_error)
         if not self._is_current(live):
-            return trouble  # changed or deleted meanwhile: its watch event queues the audit again
+            return probe_error  # changed or deleted meanwhile: its watch event queues the audit again
         now = self._clock.now()
         standing = judge_standing(spec, inputs, now)
         stands = self._stands_until_the_probe_is_back(live, spec, inputs, standing)
         self._on_verdict(self._store.judge(confirmed_at=began if stands or standing.verdict is Verdict.PASS else None))
         if stands:
             outcome.requeue_after = probe_again_in
-            return trouble
+            return probe_error
         await self._write_status(
             live, status_of(spec, live["metadata"]["generation"], inputs, standing, before, now), outcome
         )
@@ -200,7 +200,7 @@ class Auditor:
             self._faults.ends_in(),
         ]
         outcome.requeue_after = min(moment for moment in moments if moment is not None)
-        return trouble
+        return probe_error
 
     async def _published(
         self, live: Manifest, spec: EgressAuditSpec, inputs: VerdictInputs, standing: Standing, now: datetime
@@ -238,11 +238,11 @@ class Auditor:
             return await self._prober.advance(spec.probe, f"{await self._cluster_cache.cause()}\n{attested}"), None
         except NotLeading:
             raise
-        except HermeticError as trouble:
-            return None, trouble
+        except HermeticError as probe_error:
+            return None, probe_error
         except Exception as error:  # noqa: BLE001 - the probe is reported as failed, and all else is evaluated
             self._faults.met("probe", error)
-            return None, ServerTrouble(f"the probe failed: {error!r}", status=0)
+            return None, ServerError(f"the probe failed: {error!r}", status=0)
 
     def _is_current(self, live: Manifest) -> bool:
         """Whether uid and generation are still those of `live`: evaluation takes seconds."""
@@ -250,7 +250,7 @@ class Auditor:
         return all(newest.get(key) == live["metadata"].get(key) for key in ("uid", "generation"))
 
     async def _verdict_inputs(
-        self, spec: EgressAuditSpec, choice: ChosenAttestation, trouble: HermeticError | None
+        self, spec: EgressAuditSpec, choice: ChosenAttestation, probe_error: HermeticError | None
     ) -> VerdictInputs:
         newest, seen_at = self._prober.newest, self._cluster_cache.seen_at
         return VerdictInputs(
@@ -258,7 +258,7 @@ class Auditor:
             cluster_findings=await self._found(spec),
             kubernetes_at=seen_at,
             probe=newest.as_evidence() if newest is not None else None,
-            probe_trouble=trouble.message if trouble is not None else "",
+            probe_error=probe_error.message if probe_error is not None else "",
         )
 
     async def _found(self, spec: EgressAuditSpec) -> tuple[Finding, ...]:

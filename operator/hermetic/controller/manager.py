@@ -16,7 +16,7 @@ from hermetic.controller.reconciler import Outcome, Reconciler
 from hermetic.controller.telemetry import Telemetry
 from hermetic.controller.volume_gc import VolumeCollector
 from hermetic.controller.workqueue import LONGEST_DELAY, WorkQueue
-from hermetic.errors import HermeticError, NotLeading, ServerTrouble, Throttled, Unreachable
+from hermetic.errors import HermeticError, NotLeading, ServerError, Throttled, Unreachable
 from hermetic.kinds import (
     BY_KIND,
     CORE_EVENT,
@@ -313,5 +313,5 @@ class Manager:
 
 def _longest_backoff(error: HermeticError) -> float:
     """The longest pause after an error, in seconds: short when the server is down, as no object is at fault then."""
-    away = isinstance(error, Unreachable) or (isinstance(error, ServerTrouble) and error.status in AWAY)
+    away = isinstance(error, Unreachable) or (isinstance(error, ServerError) and error.status in AWAY)
     return OUTAGE_SECONDS if away else LONGEST_DELAY

@@ -17,7 +17,7 @@ from hermetic.api.validation_errors import first_problem
 from hermetic.controller.condition_events import announcements
 from hermetic.controller.drift_backoff import DriftBackoff
 from hermetic.controller.status_writes import write_status
-from hermetic.errors import ApiRefused, Conflict, HermeticError, NotFound, ServerTrouble, Throttled
+from hermetic.errors import ApiRefused, Conflict, HermeticError, NotFound, ServerError, Throttled
 from hermetic.kinds import BY_KIND, MODEL_DEPLOYMENT
 from hermetic.kube.lookup import named
 from hermetic.kube.owners import Key
@@ -293,4 +293,4 @@ def _is_to_be_tried_again(answer: object) -> TypeGuard[BaseException]:
 
 def _is_final(error: HermeticError) -> bool:
     """Whether the refusal goes into the status; every other error is retried first."""
-    return isinstance(error, ApiRefused) and not isinstance(error, (Conflict, Throttled, ServerTrouble))
+    return isinstance(error, ApiRefused) and not isinstance(error, (Conflict, Throttled, ServerError))

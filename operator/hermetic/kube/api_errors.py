@@ -14,7 +14,7 @@ from hermetic.errors import (
     Forbidden,
     NotFound,
     Rejected,
-    ServerTrouble,
+    ServerError,
     Throttled,
     Unauthenticated,
 )
@@ -65,7 +65,7 @@ def refusal(request: str, status: int, headers: Mapping[str, str], body: bytes) 
     reason = str(answer.get("reason") or "")
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return Throttled(message, retry_after=_retry_after(headers, details), reason=reason)
-    leaf = Rejected if _INVALID_UNDER_ANY_STATUS in message else _LEAVES.get(status, ServerTrouble)
+    leaf = Rejected if _INVALID_UNDER_ANY_STATUS in message else _LEAVES.get(status, ServerError)
     return leaf(message, status=status, reason=reason, causes=_causes(details))
 
 

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from types import TracebackType
 from typing import Self
 
-from hermetic.errors import NotFound, ServerTrouble
+from hermetic.errors import NotFound, ServerError
 from hermetic.kinds import BY_KIND, EVENT, LEASE, POD, Kind
 from hermetic.kube.connection import Connection
 from hermetic.kube.metadata import lean_metadata, names_its_writer
@@ -90,8 +90,8 @@ class KubernetesApi:
             except TooLarge:
                 limit = max(1, limit // 8)
                 continue
-            except ServerTrouble as trouble:
-                if trouble.status != 410 or not continuation or restarts == LIST_RESTARTS:
+            except ServerError as error:
+                if error.status != 410 or not continuation or restarts == LIST_RESTARTS:
                     raise
                 continuation, restarts = "", restarts + 1
                 continue
@@ -112,7 +112,7 @@ class KubernetesApi:
     ) -> AsyncGenerator[tuple[str, Manifest], None]:
         """Events after resourceVersion `since` as (type, object), BOOKMARK included; ends after five minutes at most.
 
-        Raises ServerTrouble with status 410 when `since` has expired and the kind must be listed anew.
+        Raises ServerError with status 410 when `since` has expired and the kind must be listed anew.
         """
         query = (
             ("watch", "true"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", str(WATCH_SECONDS)),
@@ -200,7 +200,7 @@ class KubernetesApi:
         version = await self._transport.send(Request("GET", "get", "version", "/version"))
         major, minor = (re.match(r"\d+", str(version.get(part, ""))) for part in ("major", "minor"))
         if not major or not minor:
-            raise ServerTrouble(f"GET /version: no version in the answer: {version}", status=200)
+            raise ServerError(f"GET /version: no version in the answer: {version}", status=200)
         return int(major[0]), int(minor[0])
 
     async def get_lease(self, namespace: str, name: str) -> Manifest:
@@ -249,7 +249,7 @@ def _page(kind: Kind, request: str, page: Manifest) -> tuple[list[Manifest], str
         items = [_as_listed(kind, item) for item in page.get("items") or ()]
         return items, page["metadata"]["resourceVersion"], page["metadata"].get("continue") or ""
     except (AttributeError, KeyError, TypeError) as error:
-        raise ServerTrouble(f"{request}: the answer is not a list of objects: {error!r}", status=200) from error
+        raise ServerError(f"{request}: the answer is not a list of objects: {error!r}", status=200) from error
 
 
 def _as_listed(kind: Kind, item: Manifest) -> Manifest:

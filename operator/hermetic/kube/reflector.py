@@ -16,7 +16,7 @@ from typing import NoReturn, Protocol
 
 import structlog
 
-from hermetic.errors import Forbidden, HermeticError, NotFound, ServerTrouble, Throttled
+from hermetic.errors import Forbidden, HermeticError, NotFound, ServerError, Throttled
 from hermetic.kube.paging import Selection
 from hermetic.ports import ClusterReader, Manifest
 
@@ -72,7 +72,7 @@ class WatchTarget(Protocol):
         ...
 
     def take(self, event: str, manifest: Manifest) -> None:
-        """One event of the watch, BOOKMARK included. ServerTrouble with status 410 asks for a new list."""
+        """One event of the watch, BOOKMARK included. ServerError with status 410 asks for a new list."""
         ...
 
     def failed(self, error: HermeticError, *, watched_for: float, failing_for: float) -> bool:
@@ -124,7 +124,7 @@ class Reflector:
                 # A defect in one kind must not end the reflectors of others.
                 log.exception("following failed", kind=self._target.selection.kind.plural)
                 self._on_fault(error)
-                pause = self._failed(ServerTrouble(f"following it failed: {error!r}", status=GONE), began)
+                pause = self._failed(ServerError(f"following it failed: {error!r}", status=GONE), began)
             await asyncio.sleep(max(pause, began + SECONDS_PER_ATTEMPT - now()))
 
     async def _attempt(self) -> float:
@@ -175,11 +175,11 @@ def _version(manifest: Manifest) -> str:
     try:
         return str(manifest["metadata"]["resourceVersion"])
     except (KeyError, TypeError) as error:
-        raise ServerTrouble(f"not an object: {error!r}", status=GONE) from error
+        raise ServerError(f"not an object: {error!r}", status=GONE) from error
 
 
 def _is_gone(error: HermeticError) -> bool:
-    return isinstance(error, ServerTrouble) and error.status == GONE
+    return isinstance(error, ServerError) and error.status == GONE
 
 
 def _pause(error: HermeticError, failures: int) -> float:

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 import aiohttp
 
 from hermetic import __version__
-from hermetic.errors import HermeticError, ServerTrouble, Unreachable
+from hermetic.errors import HermeticError, ServerError, Unreachable
 from hermetic.kube.api_errors import refusal
 from hermetic.kube.connection import Connection
 from hermetic.kube.list_json import parsed_list
@@ -207,7 +207,7 @@ async def _decoded_list(request: Request, status: int, body: bytes) -> Manifest:
 
 def _object(request: Request, status: int, answer: Any) -> Manifest:
     if not isinstance(answer, dict):
-        raise ServerTrouble(f"{request}: HTTP {status}, but the answer is not a JSON object", status=status)
+        raise ServerError(f"{request}: HTTP {status}, but the answer is not a JSON object", status=status)
     return answer
 
 
@@ -222,13 +222,13 @@ async def _read_at_most(response: aiohttp.ClientResponse, most: int) -> bytes:
 
 
 def _event(request: Request, status: int, line: bytes) -> tuple[str, Manifest]:
-    """Type and object of one line of a watch; ServerTrouble where it is neither an event nor an error."""
+    """Type and object of one line of a watch; ServerError where it is neither an event nor an error."""
     event = _decoded(request, status, line)
     what, manifest = event.get("type"), event.get("object")
     metadata = manifest.get("metadata") if isinstance(manifest, dict) else None
     is_object = isinstance(metadata, dict) and isinstance(metadata.get("resourceVersion"), str)
     if not isinstance(what, str) or not isinstance(manifest, dict) or not (is_object or what == "ERROR"):
-        raise ServerTrouble(f"{request}: a line of the watch is not an event", status=status)
+        raise ServerError(f"{request}: a line of the watch is not an event", status=status)
     return what, manifest
 
 

@@ -15,7 +15,7 @@ from testbed.azure.plants.endpoints import MEASURING, SEEN_BY
 from testbed.azure.plants.pieces import FOREIGN, group, network
 from testbed.azure.plants.plant import Change, Named, plant
 
-STRANGER = f"/subscriptions/{FOREIGN}/resourceGroups/rg-x/{NETWORK}/privateEndpoints/pe-x"
+FOREIGN_ENDPOINT = f"/subscriptions/{FOREIGN}/resourceGroups/rg-x/{NETWORK}/privateEndpoints/pe-x"
 PRIVATE = {"ingestionAccessMode": "PrivateOnly", "queryAccessMode": "PrivateOnly", "exclusions": []}
 
 # (part of the site, what it is called)
@@ -37,7 +37,9 @@ RELAYS = (
 )  # fmt: skip
 
 
-def connect(estate: Estate, target: str, status: str | None = "Approved", consumer: str | None = STRANGER) -> str:
+def connect(
+    estate: Estate, target: str, status: str | None = "Approved", consumer: str | None = FOREIGN_ENDPOINT
+) -> str:
     """A connection as its target shows it; None leaves that out."""
     state = {"description": "", "actionsRequired": "None", **({} if status is None else {"status": status})}
     named = {} if consumer is None else {"id": consumer}

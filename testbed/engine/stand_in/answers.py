@@ -45,8 +45,8 @@ def read_request(body: bytes, *, chat: bool, served: tuple[str, ...], limit: int
     """The request in `body`. Raises Refused with vLLM's status: 400 what is malformed, 404 a model not served here."""
     try:
         given = json.loads(body)
-    except ValueError as trouble:
-        raise Refused(400, "BadRequestError", f"JSON decode error: {trouble}") from trouble
+    except ValueError as error:
+        raise Refused(400, "BadRequestError", f"JSON decode error: {error}") from error
     if not isinstance(given, dict):
         raise Refused(400, "BadRequestError", "Input should be a valid dictionary")
     model = given.get("model") or served[0]

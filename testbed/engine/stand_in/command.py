@@ -67,8 +67,8 @@ def _run(begin: Callable[[], Life], model: str) -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         return live(begin())
-    except StartFailure as trouble:
-        report(trouble.failure, full=read_orders(Path(model)).traceback == "full")
+    except StartFailure as error:
+        report(error.failure, full=read_orders(Path(model)).traceback == "full")
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -142,8 +142,8 @@ def tensor_parallel_mismatch(heads: int, size: int) -> Failure:
     )
 
 
-def cache_unwritable(trouble: OSError) -> Failure:
-    return Failure(f"{type(trouble).__name__}: {trouble}", in_core=True)
+def cache_unwritable(error: OSError) -> Failure:
+    return Failure(f"{type(error).__name__}: {error}", in_core=True)
 
 
 def shm_too_small(needed: int, free: int) -> Failure:

@@ -49,8 +49,8 @@ def _config(settings: Settings) -> dict[str, Any]:
         raise StartFailure(fetch_attempted() if is_repository else path_missing(settings.model))
     try:
         config: dict[str, Any] = json.loads((folder / "config.json").read_text())
-    except OSError as trouble:
-        raise StartFailure(config_missing(settings.model)) from trouble
+    except OSError as error:
+        raise StartFailure(config_missing(settings.model)) from error
     return config
 
 
@@ -99,12 +99,12 @@ def _read_shard(shard: Path) -> None:
         with shard.open("rb") as file:
             length = int.from_bytes(file.read(HEADER_LENGTH), "little")
             header = file.read(min(length, 100 << 20))
-    except OSError as trouble:
-        raise StartFailure(weights_unreadable(str(shard))) from trouble
+    except OSError as error:
+        raise StartFailure(weights_unreadable(str(shard))) from error
     try:
         tensors = [entry for name, entry in json.loads(header).items() if name != "__metadata__"]
-    except ValueError as trouble:
-        raise StartFailure(shard_truncated()) from trouble
+    except ValueError as error:
+        raise StartFailure(shard_truncated()) from error
     end = max((entry["data_offsets"][1] for entry in tensors), default=0)
     if shard.stat().st_size != HEADER_LENGTH + length + end:
         raise StartFailure(shard_truncated())

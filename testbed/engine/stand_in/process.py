@@ -63,8 +63,8 @@ def _bind(life: Life, engine: Engine, context: int) -> Server:
     routes = life.routes(settings, engine, OpenAi(settings, engine, context))
     try:
         return Server(settings, routes, guard_of(settings), engine.metrics)
-    except OSError as trouble:  # a port in use, a certificate that is not there or not readable
-        raise StartFailure(plain(f"{type(trouble).__name__}: {trouble}")) from trouble
+    except OSError as error:  # a port in use, a certificate that is not there or not readable
+        raise StartFailure(plain(f"{type(error).__name__}: {error}")) from error
 
 
 def _load(settings: Settings, orders: Orders) -> None:

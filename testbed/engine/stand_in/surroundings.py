@@ -43,10 +43,10 @@ def check_writable() -> None:
         with tempfile.NamedTemporaryFile(prefix="vllm_dist_"):
             pass
         getpass.getuser()
-    except OSError as trouble:
-        raise StartFailure(plain(f"{type(trouble).__name__}: {trouble}")) from trouble
-    except KeyError as trouble:
-        raise StartFailure(plain(f"KeyError: {trouble}")) from trouble
+    except OSError as error:
+        raise StartFailure(plain(f"{type(error).__name__}: {error}")) from error
+    except KeyError as error:
+        raise StartFailure(plain(f"KeyError: {error}")) from error
     write_below(_cache_root() / "torch_compile_cache")
 
 
@@ -62,9 +62,9 @@ def write_below(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder):
             pass
-    except OSError as trouble:
-        trouble.filename = str(folder)
-        raise StartFailure(cache_unwritable(trouble)) from trouble
+    except OSError as error:
+        error.filename = str(folder)
+        raise StartFailure(cache_unwritable(error)) from error
 
 
 def check_shared_memory(settings: Settings, folder: Path = SHARED_MEMORY) -> None:

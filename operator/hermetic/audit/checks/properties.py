@@ -29,16 +29,18 @@ class PropertyIs:
     unclear: Outcome = ("ValueUnknown", "")
     paths: tuple[Path, ...] = ()
 
-    def judged(self, resource: str, look: Observation, fact: Fact) -> Judgement:
+    def judged(self, resource: str, observation: Observation, fact: Fact) -> Judgement:
         """Pass for the wanted value, Fail for the value of `absent_means`, Unknown for any other string."""
         is_absent = fact is None or fact == ""
         value = _spelt(self.absent_means if fact is None or fact == "" else fact)
         if value.lower() == _spelt(self.wanted).lower():
-            return passes(resource, self.fine[0], self.fine[1] or f"{self.name} is {value}", look)
+            return passes(resource, self.fine[0], self.fine[1] or f"{self.name} is {value}", observation)
         if isinstance(fact, str) and value.lower() != _spelt(self.absent_means).lower():
-            return cannot_say(resource, self.unclear[0], self.unclear[1] or f"{self.name} {value!r} is not known", look)
+            return cannot_say(
+                resource, self.unclear[0], self.unclear[1] or f"{self.name} {value!r} is not known", observation
+            )
         words = f"{self.name} is {'absent, which means ' if is_absent else ''}{value}"
-        return fails(resource, self.wrong[0], self.wrong[1] or words, look, paths=self.paths)
+        return fails(resource, self.wrong[0], self.wrong[1] or words, observation, paths=self.paths)
 
 
 def _spelt(value: str | bool) -> str:

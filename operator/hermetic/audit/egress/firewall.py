@@ -32,7 +32,7 @@ def is_to_the_firewall(route: Route, addresses: tuple[str, ...]) -> bool:
     return leads_to_appliance(route, addresses)
 
 
-def firewall_looks(estate: Estate, policy: Policy, around: SubnetContext) -> tuple[Observation, ...] | None:
+def firewall_observations(estate: Estate, policy: Policy, around: SubnetContext) -> tuple[Observation, ...] | None:
     """Observations that every default route leads to the declared firewall, which then decides in place of the rules.
 
     None where a default route leads elsewhere. Where the firewall was not seen, every route to an appliance counts
@@ -43,7 +43,7 @@ def firewall_looks(estate: Estate, policy: Policy, around: SubnetContext) -> tup
     defaults = [way for way in around.ways if way.is_default and way.hop is not NextHopKind.DROPPED]
     if not observations or around.table is None or not _are_all_routed(around):
         return None
-    if any(look.problem is not None for look in observations):
+    if any(observation.problem is not None for observation in observations):
         may_lead_there = all(way.hop is NextHopKind.FORWARDED for way in defaults)
     else:
         may_lead_there = all(leads_to_the_firewall(way, addresses) for way in defaults)

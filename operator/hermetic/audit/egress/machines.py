@@ -96,7 +96,7 @@ def _machines(estate: Estate, policy: Policy) -> Listing[RelayMachine]:
     damaged: list[Observation] = []
     networks = reached_network_ids(estate)
     found = [*_standing(estate, nics, damaged), *_together(estate, sets, damaged)]
-    problems = (look.problem for look in (nics, sets, *damaged))
+    problems = (observation.problem for observation in (nics, sets, *damaged))
     return Listing(
         estate.cluster,
         tuple(sorted((one for one in found if is_in(one.subnet_ids, networks)), key=lambda one: one.id.lower())),
@@ -187,7 +187,10 @@ def ways_out(estate: Estate, policy: Policy, machine: RelayMachine) -> tuple[tup
 
     Subnets of the cluster and their route tables are skipped: other checks judge them.
     """
-    observations: list[Observation] = [*machine.doubts, *(look for one in machine.interfaces for look in one.doubts)]
+    observations: list[Observation] = [
+        *machine.doubts,
+        *(observation for one in machine.interfaces for observation in one.doubts),
+    ]
     ways = [*machine.own_ways, *(way for one in machine.interfaces for way in one.own_ways)]
     ways += _of_balancers(estate, (pool for one in machine.interfaces for pool in one.pool_ids), observations)
     for subnet_id in machine.subnet_ids:
@@ -265,7 +268,7 @@ def _routed(
     if routes is None:
         observations.append(missing(f"{seen.target}: the answer has no list of routes"))
     # Where the declared firewall was not seen, a default route to an appliance is taken for one that leads to it.
-    unseen = any(look.problem is not None for look in firewall)
+    unseen = any(observation.problem is not None for observation in firewall)
     for way in public_ways(routes, local_space(estate, subnet_id)):
         if way.leads_on and not (_may_lead_to_it(way) if unseen else leads_to_the_firewall(way, addresses)):
             yield path_of(f"route {way.route.address_prefix}", way.next_hop)

@@ -71,7 +71,7 @@ def _masks_of_nodes(estate: Estate) -> tuple[str, ...]:
             found.append(masks_of(surroundings(estate, scoped, scoped.seen.value)))
         except FactDamaged:
             return ()
-    if not all(found) or any(look.problem is not None for look in observations):
+    if not all(found) or any(observation.problem is not None for observation in observations):
         return ()
     return tuple(dict.fromkeys(mask for masks in found for mask in masks))
 

@@ -76,7 +76,7 @@ class Methods:
     @property
     def are_all_seen(self) -> bool:
         """Whether every observation is complete, so that no method can be missing."""
-        return all(look.problem is None for look in self.observations)
+        return all(observation.problem is None for observation in self.observations)
 
     def may_serve(self, subnet_id: str) -> bool:
         """Whether the subnet has a method, or may have one that could not be read."""

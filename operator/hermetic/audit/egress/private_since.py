@@ -116,7 +116,7 @@ class _Log:
     start: datetime
     horizon: datetime
     last_write: datetime | None
-    look: Observation
+    observation: Observation
 
 
 def is_private(subnet: Seen[Subnet]) -> bool:
@@ -167,13 +167,13 @@ def _held_against(log: _Log, attested: AttestedPrivate, as_attested: Since, docu
     if written is not None and (written > attested.seen_from or (written > attested.since and not is_old_enough)):
         return Void(f"the activity log shows a write at {timestamp(written)}, after it was last seen to be private")
     if not is_old_enough or (written is None and attested.since <= log.start):
-        return replace(as_attested, observations=(document, log.look))
+        return replace(as_attested, observations=(document, log.observation))
     at = written if written is not None else log.start
     how = (
         "its last write in the activity log" if written is not None else "the activity log shows no write from there on"
     )
     words = f"since {timestamp(at)} ({how}; seen private at {timestamp(attested.seen_at)})"
-    return Since(at, Basis.ACTIVITY_LOG, words, (document, log.look))
+    return Since(at, Basis.ACTIVITY_LOG, words, (document, log.observation))
 
 
 def statement(stated: DeclaredPrivateSubnet) -> Evidence:
@@ -191,7 +191,7 @@ def _stated(stated: DeclaredPrivateSubnet, log: _Log | None) -> Since | Void:
     words = f"since {at}, stated by {stated.stated_by} in the policy (a statement, not a measurement)"
     observations: tuple[Observation, ...] = (
         ObservedDocument((statement(stated),)),
-        *((log.look,) if log is not None else ()),
+        *((log.observation,) if log is not None else ()),
     )
     return Since(stated.since, Basis.POLICY, words, observations)
 

@@ -52,7 +52,9 @@ class _Layer:
 def reach_of(estate: Estate, destinations: Iterable[Destination]) -> tuple[Reach, tuple[Observation, ...]]:
     """The most open reach from any cluster subnet to any of these: a relay may receive on one and send on another."""
     found = [_reach(estate, one) for one in destinations]
-    return _most_open(reach for reach, _ in found), tuple(look for _, observations in found for look in observations)
+    return _most_open(reach for reach, _ in found), tuple(
+        observation for _, observations in found for observation in observations
+    )
 
 
 def _reach(estate: Estate, to: Destination) -> tuple[Reach, tuple[Observation, ...]]:

@@ -81,14 +81,14 @@ def _one_for_each_group(interfaces: list[NetworkInterface], nodes: str) -> Itera
 
 
 def unless_locked(
-    estate: Estate, policy: Policy, nic: NetworkInterface, look: Observation, judgement: Judgement
+    estate: Estate, policy: Policy, nic: NetworkInterface, observation: Observation, judgement: Judgement
 ) -> Judgement:
     """`judgement` of a missing answer, or not applicable for a locked node that the policy does not name."""
     is_named = any(same_id(nic.id, one) for one in policy.sentinel_nics)
-    if is_named or not is_locked(look) or not same_id(group_of(nic.id), node_group_of(estate)):
+    if is_named or not is_locked(observation) or not same_id(group_of(nic.id), node_group_of(estate)):
         return judgement
     return does_not_apply(
-        judgement.resource, "LockedNode", f"{nic.name} {LOCKED}", nic, ObservedDocument(look.evidence)
+        judgement.resource, "LockedNode", f"{nic.name} {LOCKED}", nic, ObservedDocument(observation.evidence)
     )
 
 
@@ -108,5 +108,7 @@ def each_sentinel(estate: Estate, policy: Policy, judge: Answered) -> Iterator[J
             yield does_not_apply(scoped.id, "NoSentinel", NONE_THERE, scoped.seen, *sentinels.observations)
 
     yield from each_subnet(estate, policy, of_subnet)
-    for arm_id, look in sentinels.unseen:
-        yield cannot_say(arm_id, "SentinelNotSeen", "the policy names it as a sentinel, and it was not seen", look)
+    for arm_id, observation in sentinels.unseen:
+        yield cannot_say(
+            arm_id, "SentinelNotSeen", "the policy names it as a sentinel, and it was not seen", observation
+        )

@@ -13,13 +13,13 @@ from typing import Any, TypeVar, cast
 from hermetic.audit.estate.interning import Sharing
 from hermetic.audit.estate.observation import Listing, Seen
 from hermetic.audit.estate.projection import fields_kept
-from hermetic.audit.estate.questions import Answer, Problem, Question, Source, Trouble, fixed_json
+from hermetic.audit.estate.questions import Answer, Problem, Question, Source, UnreadReason, fixed_json
 from hermetic.audit.estate.resource import Resource
 
 R = TypeVar("R", bound=Resource)
 T = TypeVar("T")
 
-UNASKED = Answer(problem=Problem(Trouble.NOT_ASKED, "it was not queried"))
+UNASKED = Answer(problem=Problem(UnreadReason.NOT_ASKED, "it was not queried"))
 
 
 class Estate:
@@ -120,7 +120,7 @@ class Estate:
 
     def _answer(self, question: Question) -> Answer:
         if question.source not in self.sources:
-            return Answer(problem=Problem(Trouble.NOT_ASKED, f"{question.source} was not asked"))
+            return Answer(problem=Problem(UnreadReason.NOT_ASKED, f"{question.source} was not asked"))
         found = self._answers.get(question.key)
         if found is None:
             self._note(question)
@@ -144,10 +144,10 @@ def _id_of(resource: Resource) -> tuple[str, str]:
 def _of_another_version(version: str, question: Question) -> Problem:
     """The problem of another api-version: a field that it does not have would look like one that is not set."""
     words = f"collected with api-version {version}, and this release asks {question.api_version}: collect again"
-    return Problem(Trouble.NOT_ASKED, f"{question.verb} {question.kind} at {question.target}: {words}")
+    return Problem(UnreadReason.NOT_ASKED, f"{question.verb} {question.kind} at {question.target}: {words}")
 
 
 def _of_other_fields(question: Question) -> Problem:
     """The problem of a projection to other fields: a dropped field would look like one that is not set."""
     words = "collected by a release that kept other fields than this one reads: collect again"
-    return Problem(Trouble.NOT_ASKED, f"{question.verb} {question.kind} at {question.target}: {words}")
+    return Problem(UnreadReason.NOT_ASKED, f"{question.verb} {question.kind} at {question.target}: {words}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.findings import Evidence
 
 T = TypeVar("T")
@@ -71,9 +71,9 @@ class ObservedDocument:
     problem: None = None
 
 
-def is_locked(look: Observation) -> bool:
+def is_locked(observation: Observation) -> bool:
     """Whether a deny assignment forbade the read."""
-    return look.problem is not None and look.problem.trouble is Trouble.LOCKED
+    return observation.problem is not None and observation.problem.reason is UnreadReason.LOCKED
 
 
 def merged(target: str, *listings: Listing[T]) -> Listing[T]:

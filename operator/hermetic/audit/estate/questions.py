@@ -20,7 +20,7 @@ PREVIEW = "-preview"
 """The suffix of a preview api-version."""
 
 
-class Trouble(StrEnum):
+class UnreadReason(StrEnum):
     """Why something could not be read. Each of them makes a finding Unknown, never Pass."""
 
     NOT_ASKED = "NotAsked"
@@ -39,11 +39,11 @@ class Trouble(StrEnum):
 class Problem:
     """Why an answer, or a part of it, is missing.
 
-    `permission` is the action that a role would have to allow; `remedy` is given where the usual one of the trouble
+    `permission` is the action that a role would have to allow; `remedy` is given where the usual one for the reason
     does not name the cause.
     """
 
-    trouble: Trouble
+    reason: UnreadReason
     detail: str
     permission: str = ""
     remedy: str = ""

@@ -22,7 +22,7 @@ from pydantic.alias_generators import to_camel
 from hermetic.api.times import must_be_utc
 from hermetic.audit.estate.depth import DEEPEST, is_too_deep
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Source, Trouble, Verb
+from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Source, UnreadReason, Verb
 from hermetic.audit.findings import Evidence
 from hermetic.errors import SnapshotUnusable
 
@@ -127,7 +127,7 @@ def _answer(question: Question, answer: Answer, exchanges: _Table, bodies: _Tabl
         "evidence": numbers(answer.evidence),
         "problem": None
         if problem is None
-        else {"trouble": problem.trouble.value, "detail": problem.detail, "permission": problem.permission},
+        else {"trouble": problem.reason.value, "detail": problem.detail, "permission": problem.permission},
         **({"kept": answer.kept} if answer.kept else {}),
     }
 
@@ -150,11 +150,12 @@ class _Read(BaseModel):
 
 class _Problem(_Read):
     trouble: str
+    """The reason; the name is that of the file format."""
     detail: str
     permission: str
 
     def problem(self) -> Problem:
-        return Problem(Trouble(self.trouble), self.detail, self.permission)
+        return Problem(UnreadReason(self.trouble), self.detail, self.permission)
 
 
 class _Answer(_Read):

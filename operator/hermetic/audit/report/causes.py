@@ -18,14 +18,14 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from hermetic.audit.derived_findings import parts_of
-from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.findings import CheckPage, Finding, Severity, Verdict, urgency, worst_first
 from hermetic.audit.report.cause_table import CHANGES, CauseOfFindings
 from hermetic.audit.report.resources import readable, short_name
 
 _CHANGE_OF: Mapping[str, CauseOfFindings] = {check: change for change in CHANGES for check in change.checks}
 _OPEN = frozenset({Verdict.FAIL, Verdict.UNKNOWN})
-_TROUBLE = frozenset(trouble.value for trouble in Trouble)
+_TROUBLE = frozenset(trouble.value for trouble in UnreadReason)
 UNREAD = "unread-"
 """The begin of the id of a cause that is an answer that could not be read."""
 

@@ -33,7 +33,7 @@ class ProbeRound:
 class VerdictInputs:
     """All inputs at one moment. `cluster_findings` are those of the kube and probe checks, before exceptions.
 
-    `kubernetes_at` is None until every list was read once, `probe` until a round has ended; `probe_trouble` is why the
+    `kubernetes_at` is None until every list was read once, `probe` until a round has ended; `probe_error` is why the
     next one cannot run.
     """
 
@@ -41,7 +41,7 @@ class VerdictInputs:
     cluster_findings: tuple[Finding, ...] = ()
     kubernetes_at: datetime | None = None
     probe: ProbeRound | None = None
-    probe_trouble: str = ""
+    probe_error: str = ""
 
 
 @dataclass(frozen=True, slots=True)

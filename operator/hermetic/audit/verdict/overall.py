@@ -177,7 +177,7 @@ def _kubernetes(inputs: VerdictInputs) -> ConditionUpdate:
 
 def _probe(spec: EgressAuditSpec, inputs: VerdictInputs, now: datetime) -> ConditionUpdate:
     kind, probe = ConditionType.PROBE_CURRENT, inputs.probe
-    why = f": {inputs.probe_trouble}" if inputs.probe_trouble else ""
+    why = f": {inputs.probe_error}" if inputs.probe_error else ""
     if spec.probe is None:
         return ConditionUpdate(
             kind, "False", Reason.PROBE_NOT_CONFIGURED, "`spec.probe` is not set: no packet was ever tried"

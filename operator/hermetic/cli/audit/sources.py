@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from hermetic.audit.estate.arm_ids import same_id
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.questions import Source, Trouble
+from hermetic.audit.estate.questions import Source, UnreadReason
 from hermetic.audit.estate.snapshot import Snapshot, from_json, to_json
 from hermetic.audit.findings import Finding
 from hermetic.audit.policy import Policy
@@ -109,7 +109,7 @@ def _sentinels_must_be_there(estate: Estate, policy: Policy) -> None:
     """Refuses a sentinel that does not exist: a typing error in the policy, which would leave routes unread."""
     for nic in policy.sentinel_nics:
         problem = estate.one(NetworkInterface, nic).problem
-        if problem is not None and problem.trouble is Trouble.NOT_FOUND:
+        if problem is not None and problem.reason is UnreadReason.NOT_FOUND:
             raise InputError(
                 f"`sentinelNics` of the policy: {nic} is not there",
                 fix="name an interface that exists, or none: then machines in the subnets are looked for",

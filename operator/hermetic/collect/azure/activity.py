@@ -14,7 +14,7 @@ from urllib.parse import quote
 from hermetic.api.times import timestamp
 from hermetic.audit.estate.arm_ids import group_of, name_of, subscription_of
 from hermetic.audit.estate.azure.activity import ActivityLog
-from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
+from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason
 from hermetic.collect.azure.client import ArmClient
 from hermetic.collect.azure.pages import all_pages
 from hermetic.collect.azure.replies import Ask
@@ -34,7 +34,7 @@ async def activity(client: ArmClient, question: Question) -> Answer:
     """The events of the last days in a group, or why they could not be read."""
     group = question.target.rstrip("/")
     if group_of(group) != group:
-        return Answer(problem=Problem(Trouble.UNREADABLE, f"{group!r} is not the id of a resource group"))
+        return Answer(problem=Problem(UnreadReason.UNREADABLE, f"{group!r} is not the id of a resource group"))
     until = client.clock.now()
     since = until - KEPT
     listed = await all_pages(client, _ask(question, group, since, until))
@@ -43,7 +43,7 @@ async def activity(client: ArmClient, question: Question) -> Answer:
     events = [_event(body.value) for body in listed.bodies]
     if any(one is None for one in events):
         words = f"{group}: an event of the activity log without its time, operation or resource"
-        return Answer((), listed.evidence, Problem(Trouble.UNREADABLE, words))
+        return Answer((), listed.evidence, Problem(UnreadReason.UNREADABLE, words))
     about = [one for one in events if one is not None and _NETWORKS in one["resource"].lower()]
     held = {"since": timestamp(since), "until": timestamp(until), "count": len(events), "events": about}
     body = Body({"id": group, "name": name_of(group), "properties": held}, listed.evidence)

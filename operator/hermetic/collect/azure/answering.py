@@ -9,7 +9,7 @@ from typing import Literal
 from hermetic.audit.access import Access
 from hermetic.audit.estate.arm_ids import same_id, subscription_of, type_of
 from hermetic.audit.estate.azure.graph import TABLES
-from hermetic.audit.estate.questions import Answer, Problem, Question, Trouble
+from hermetic.audit.estate.questions import Answer, Problem, Question, UnreadReason
 from hermetic.collect.azure.access import access_at
 from hermetic.collect.azure.arm_reader import ArmReader
 from hermetic.collect.azure.client import ArmClient
@@ -64,7 +64,7 @@ class AzureAnswerer:
         if question is None:
             return {}
         answer = await self._direct.answer(question)
-        if answer.problem is not None and answer.problem.trouble is Trouble.NOT_FOUND:
+        if answer.problem is not None and answer.problem.reason is UnreadReason.NOT_FOUND:
             raise InputError(
                 f"there is no cluster {self._cluster}: {answer.problem.detail}",
                 fix="Check --azure: 'az aks show --resource-group GROUP --name NAME --query id' prints an id.",
@@ -75,7 +75,7 @@ class AzureAnswerer:
 
     async def _only_in_graph(self, questions: Sequence[Question]) -> dict[Question, Answer]:
         if self._how == "list":
-            problem = Problem(Trouble.NOT_ASKED, "Resource Graph is not asked under --discovery list")
+            problem = Problem(UnreadReason.NOT_ASKED, "Resource Graph is not asked under --discovery list")
             return dict.fromkeys(questions, Answer(problem=problem))
         kinds = {kind: [one for one in questions if one.kind.lower() == kind] for kind in TABLES}
         found = await side_by_side(

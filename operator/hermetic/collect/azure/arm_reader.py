@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from hermetic.audit.estate.questions import Answer, PackedBody, Problem, Question, Trouble
+from hermetic.audit.estate.questions import Answer, PackedBody, Problem, Question, UnreadReason
 from hermetic.collect.azure.activity import activity, is_of_the_log
 from hermetic.collect.azure.client import ArmClient
 from hermetic.collect.azure.operations import act
@@ -65,13 +65,13 @@ class ArmReader:
         again.evidence = (*found.evidence, *again.evidence)
         if _is_not_found(again):
             words = "its instances may be changing: audit again when no pool scales or upgrades"
-            again.problem = Problem(Trouble.NOT_FOUND, f"{question.target}: not found twice; {words}")
+            again.problem = Problem(UnreadReason.NOT_FOUND, f"{question.target}: not found twice; {words}")
         return again
 
     async def _got(self, ask: Ask) -> Answer:
         reply = await self._client.ask(ask)
         if reply.problem is None and not isinstance(reply.value, Mapping):
-            reply = reply.but(Trouble.UNREADABLE, f"{reply.status} without a body")
+            reply = reply.but(UnreadReason.UNREADABLE, f"{reply.status} without a body")
         if reply.problem is not None:
             return Answer((), reply.evidence, reply.problem)
         self._client.progress.saw(1)
@@ -85,7 +85,7 @@ class ArmReader:
         answers = await side_by_side(self.answer(one) for one in asked)
         problem = groups.problem or next((one.problem for one in answers if one.problem is not None), None)
         if problem is None and len(asked) < len(ids):
-            problem = Problem(Trouble.UNREADABLE, f"{question.target}: a resource group without an id")
+            problem = Problem(UnreadReason.UNREADABLE, f"{question.target}: a resource group without an id")
         return Answer(
             tuple(body for one in answers for body in one.bodies),
             (*groups.evidence, *(each for one in answers for each in one.evidence)),
@@ -95,7 +95,7 @@ class ArmReader:
 
 
 def _is_not_found(answer: PagedList) -> bool:
-    return answer.problem is not None and answer.problem.trouble is Trouble.NOT_FOUND
+    return answer.problem is not None and answer.problem.reason is UnreadReason.NOT_FOUND
 
 
 def _at(question: Question, scope: str) -> Question:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.collect.azure.credentials import Tokens
 from hermetic.collect.azure.rate_limits import Pacing, RetryBudget, Sleep
 from hermetic.collect.azure.replies import ArmReply, Ask, RequestAttempt, may_pass, reply_of, wait_asked
@@ -79,7 +79,7 @@ class ArmClient:
             if self.caller.is_refused:
                 return self._without_a_token(ask)
             if self._pacing.is_barred(ask.lane):
-                return ArmReply(ask).but(Trouble.UNAVAILABLE, "asked too often, and the retry budget is spent")
+                return ArmReply(ask).but(UnreadReason.UNAVAILABLE, "asked too often, and the retry budget is spent")
             token = await self.caller.token()
             attempt = await self._attempt(ask, token) if token else None
             if attempt is None:
@@ -149,4 +149,4 @@ class ArmClient:
     @staticmethod
     def _without_a_token(ask: Ask) -> ArmReply:
         detail = f"{ask.words}: not sent, the token has expired or was revoked during the audit"
-        return ArmReply(ask, problem=Problem(Trouble.UNAUTHENTICATED, detail, ""))
+        return ArmReply(ask, problem=Problem(UnreadReason.UNAUTHENTICATED, detail, ""))

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hermetic.audit.estate.arm_ids import group_of, subscription_of
-from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
+from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason
 from hermetic.audit.findings import Evidence
 from hermetic.collect.azure.arm_reader import GROUP_LISTS_ONLY, ArmReader
 from hermetic.collect.azure.client import ArmClient
@@ -116,7 +116,7 @@ class Discovery:
         for one, answer in listed.items():
             row = found.rows.pop(one)
             found.evidence = tuple(dict.fromkeys((*found.evidence, *answer.evidence)))
-            is_gone = answer.problem is not None and answer.problem.trouble is Trouble.NOT_FOUND
+            is_gone = answer.problem is not None and answer.problem.reason is UnreadReason.NOT_FOUND
             found.decided.extend(answer.bodies or (() if is_gone else (row,)))
             if not is_gone:
                 found.problem = found.problem or answer.problem

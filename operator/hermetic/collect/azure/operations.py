@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hermetic.audit.estate.questions import Answer, Body, Problem, Trouble
+from hermetic.audit.estate.questions import Answer, Body, Problem, UnreadReason
 from hermetic.audit.findings import Evidence
 from hermetic.collect.azure.client import ArmClient
 from hermetic.collect.azure.replies import ArmReply, Ask, wait_asked
@@ -35,7 +35,7 @@ async def act(client: ArmClient, ask: Ask) -> Answer:
             return _answer(whole, evidence, _unread(reply))
         if not isinstance(token, str) or token in tokens or len(tokens) >= MOST_PAGES:
             why = "the pages lead back to themselves, or have no end"
-            return _answer(whole, evidence, reply.but(Trouble.TRUNCATED, why).problem)
+            return _answer(whole, evidence, reply.but(UnreadReason.TRUNCATED, why).problem)
         tokens.add(token)
         ask = ask.to(ask.target, {**(ask.body or {}), "skipToken": token})
 
@@ -43,7 +43,7 @@ async def act(client: ArmClient, ask: Ask) -> Answer:
 def _unread(reply: ArmReply) -> Problem | None:
     """The reply as a problem: how the next page of this POST is requested is not documented."""
     if reply.value.get("nextLink"):
-        return reply.but(Trouble.TRUNCATED, "there are further pages, and no documented way to read them").problem
+        return reply.but(UnreadReason.TRUNCATED, "there are further pages, and no documented way to read them").problem
     return None
 
 
@@ -72,14 +72,14 @@ async def _polled(client: ArmClient, accepted: ArmReply, until: float) -> ArmRep
     """Poll the state of the action until it ends, then read its result."""
     state, place = (_link(client, accepted, name) for name in ("azure-asyncoperation", "location"))
     if not state and not place:
-        return accepted.but(Trouble.UNREADABLE, "accepted, but without a place on this host to ask for the result")
+        return accepted.but(UnreadReason.UNREADABLE, "accepted, but without a place on this host to ask for the result")
     if not state:
         return await _asked_while(client, accepted, place, until, _is_accepted)
     reply = await _asked_while(client, accepted, state, until, _is_running)
     if reply.problem is not None:
         return reply
     if _state(reply) != _SUCCEEDED:
-        return reply.but(Trouble.REFUSED, f"the action ended as {_state(reply)}")
+        return reply.but(UnreadReason.REFUSED, f"the action ended as {_state(reply)}")
     if not place:
         return _within(reply)
     return await _asked_while(client, reply, place, until, _is_accepted)
@@ -95,7 +95,7 @@ async def _asked_while(
         pause = max(asked if asked is not None else 0.0, shortest)
         shortest = min(shortest * 2, LONGEST_POLL_SECONDS)
         if client.clock.monotonic() + pause > until:
-            return reply.but(Trouble.UNAVAILABLE, f"has not ended within {LONGEST_ACTION_SECONDS:.0f} s")
+            return reply.but(UnreadReason.UNAVAILABLE, f"has not ended within {LONGEST_ACTION_SECONDS:.0f} s")
         await client.sleep(pause)
         reply = await client.ask(last.ask.to(place), until=until)
         if reply.problem is not None or not is_pending(reply):
@@ -118,7 +118,7 @@ def _within(reply: ArmReply) -> ArmReply:
     """The result, where it comes with the state."""
     result = reply.value.get("properties")
     if not isinstance(result, Mapping):
-        return reply.but(Trouble.UNREADABLE, "the action succeeded, but its result is not in the answer")
+        return reply.but(UnreadReason.UNREADABLE, "the action succeeded, but its result is not in the answer")
     return ArmReply(reply.ask, reply.status, reply.headers, dict(result), reply.sha256)
 
 

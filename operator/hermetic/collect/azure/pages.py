@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from hermetic.audit.estate.projection import fields_kept, kept_of
-from hermetic.audit.estate.questions import Answer, Body, PackedBody, Problem, Trouble
+from hermetic.audit.estate.questions import Answer, Body, PackedBody, Problem, UnreadReason
 from hermetic.audit.findings import Evidence
 from hermetic.collect.azure.client import ArmClient
 from hermetic.collect.azure.replies import ArmReply, Ask
@@ -48,7 +48,7 @@ class PagedList:
         for row in rows:
             if not isinstance(row, Mapping) or not isinstance(row.get("id"), str) or not row["id"]:
                 why = "a row that is no object, or has no id"
-                self.problem = self.problem or reply.but(Trouble.UNREADABLE, why).problem
+                self.problem = self.problem or reply.but(UnreadReason.UNREADABLE, why).problem
             else:
                 self._take(row["id"].lower(), self.reduce(row), evidence)
         self._barren = 0 if len(self.bodies) > before else self._barren + 1
@@ -89,7 +89,7 @@ async def _next_page(client: ArmClient, listed: PagedList) -> None:
     reply = await client.ask(ask)
     rows = reply.value.get("value") if isinstance(reply.value, Mapping) else None
     if reply.problem is None and not isinstance(rows, list):
-        reply = reply.but(Trouble.UNREADABLE, "the answer has no list `value`")
+        reply = reply.but(UnreadReason.UNREADABLE, "the answer has no list `value`")
     if reply.problem is not None or not isinstance(rows, list):
         listed.evidence += reply.evidence
         listed.problem, listed.refusal = listed.problem or reply.problem, reply.code
@@ -110,7 +110,7 @@ def _follow(client: ArmClient, listed: PagedList, reply: ArmReply, link: Any) ->
     else:
         listed.more = reply.ask.to(target)
         return
-    listed.problem = listed.problem or reply.but(Trouble.TRUNCATED, why).problem
+    listed.problem = listed.problem or reply.but(UnreadReason.TRUNCATED, why).problem
 
 
 def _field(value: Mapping[str, Any], name: str) -> Any:

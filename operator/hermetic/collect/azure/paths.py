@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from hermetic.audit.estate.arm_ids import group_of, is_arm_id, type_of
-from hermetic.audit.estate.questions import Problem, Question, Trouble
+from hermetic.audit.estate.questions import Problem, Question, UnreadReason
 from hermetic.collect.azure.replies import Ask
 
 RESOURCE_GROUPS = "Microsoft.Resources/subscriptions/resourceGroups"
@@ -100,4 +100,4 @@ def _empty_body(action: str) -> dict[str, Any] | None:
 
 
 def _unreadable(question: Question, why: str) -> Problem:
-    return Problem(Trouble.UNREADABLE, f"{question.verb} {question.kind} at {question.target!r}: {why}")
+    return Problem(UnreadReason.UNREADABLE, f"{question.verb} {question.kind} at {question.target!r}: {why}")

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hermetic.audit.estate.arm_ids import subscription_of
-from hermetic.audit.estate.questions import Answer, Question, Trouble
+from hermetic.audit.estate.questions import Answer, Question, UnreadReason
 from hermetic.collect.azure.client import ArmClient
 from hermetic.collect.azure.pages import PagedList
 from hermetic.collect.azure.paths import provider_in
@@ -66,7 +66,7 @@ def _asks_for_registration(question: Question, listed: PagedList) -> bool:
     A parent resource proves that its provider is in use, but the child's type may be one that is not offered.
     """
     refusals = _NOT_REGISTERED | _NOT_OFFERED if question.kind.count("/") == 1 else _NOT_OFFERED
-    is_refused = listed.problem is not None and listed.problem.trouble is Trouble.REFUSED and not listed.bodies
+    is_refused = listed.problem is not None and listed.problem.reason is UnreadReason.REFUSED and not listed.bodies
     return bool(subscription_of(question.target)) and is_refused and listed.refusal.lower() in refusals
 
 

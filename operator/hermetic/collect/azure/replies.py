@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from hermetic.audit.estate.arm_ids import subscription_of
 from hermetic.audit.estate.depth import is_too_deep
-from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.findings import Evidence
 from hermetic.collect.azure.allowed_requests import RESOURCE_GRAPH
 
@@ -83,9 +83,9 @@ class ArmReply:
         """The request and its status as evidence."""
         return (Evidence(self.ask.words, self.status, self.sha256),)
 
-    def but(self, trouble: Trouble, detail: str) -> ArmReply:
+    def but(self, reason: UnreadReason, detail: str) -> ArmReply:
         """The same reply with a problem instead of its content."""
-        return replace(self, value=None, problem=Problem(trouble, f"{self.ask.words}: {detail}", self.ask.permission))
+        return replace(self, value=None, problem=Problem(reason, f"{self.ask.words}: {detail}", self.ask.permission))
 
 
 LONGEST_MESSAGE = 300
@@ -101,13 +101,13 @@ def reply_of(ask: Ask, attempt: RequestAttempt) -> ArmReply:
     value = parsed(attempt.content)
     status = attempt.status
     if status is None:
-        problem: Problem | None = _problem(ask, Trouble.UNAVAILABLE, attempt.error)
+        problem: Problem | None = _problem(ask, UnreadReason.UNAVAILABLE, attempt.error)
     elif status == 202 or (status == 200 and isinstance(value, Mapping)):
         problem = None
     elif status == 200 and value is not None:
-        problem = _problem(ask, Trouble.UNREADABLE, "the answer is JSON, but no object")
+        problem = _problem(ask, UnreadReason.UNREADABLE, "the answer is JSON, but no object")
     elif status == 200:
-        problem = _problem(ask, Trouble.UNAVAILABLE, "200, but the body is not JSON or was cut short")
+        problem = _problem(ask, UnreadReason.UNAVAILABLE, "200, but the body is not JSON or was cut short")
     else:
         problem = _refused(ask, status, value)
     code = _error(value)[0] if problem else ""
@@ -116,7 +116,7 @@ def reply_of(ask: Ask, attempt: RequestAttempt) -> ArmReply:
 
 def may_pass(reply: ArmReply) -> bool:
     """Whether to retry: no answer, 408, 429, 5xx, or a success whose body was cut short."""
-    return reply.problem is not None and reply.problem.trouble is Trouble.UNAVAILABLE
+    return reply.problem is not None and reply.problem.reason is UnreadReason.UNAVAILABLE
 
 
 def parsed(content: bytes) -> Any:
@@ -155,25 +155,25 @@ def _refused(ask: Ask, status: int, value: Any) -> Problem:
     if status == 403:
         return _forbidden(ask, words, code, message)
     if status == 404 and code.lower() not in _UNKNOWN_TYPES:
-        return _problem(ask, Trouble.NOT_FOUND, words)
+        return _problem(ask, UnreadReason.NOT_FOUND, words)
     if status == 401:
-        return _problem(ask, Trouble.UNAUTHENTICATED, words)
+        return _problem(ask, UnreadReason.UNAUTHENTICATED, words)
     if status in {408, 429} or status >= 500:
-        return _problem(ask, Trouble.UNAVAILABLE, words)
+        return _problem(ask, UnreadReason.UNAVAILABLE, words)
     if 300 <= status < 400:
-        return _problem(ask, Trouble.REFUSED, f"{status}: it leads elsewhere, and redirects are not followed")
-    return _problem(ask, Trouble.REFUSED, words)
+        return _problem(ask, UnreadReason.REFUSED, f"{status}: it leads elsewhere, and redirects are not followed")
+    return _problem(ask, UnreadReason.REFUSED, words)
 
 
 def _forbidden(ask: Ask, words: str, code: str, message: str) -> Problem:
     if code.lower() == _DENY_ASSIGNMENT:
-        return Problem(Trouble.LOCKED, f"{ask.words}: {words}")  # no permission is missing
+        return Problem(UnreadReason.LOCKED, f"{ask.words}: {words}")  # no permission is missing
     found = _ACTION.search(message)
-    return Problem(Trouble.FORBIDDEN, f"{ask.words}: {words}", found[1] if found else ask.permission)
+    return Problem(UnreadReason.FORBIDDEN, f"{ask.words}: {words}", found[1] if found else ask.permission)
 
 
-def _problem(ask: Ask, trouble: Trouble, words: str) -> Problem:
-    return Problem(trouble, f"{ask.words}: {words}", ask.permission)
+def _problem(ask: Ask, reason: UnreadReason, words: str) -> Problem:
+    return Problem(reason, f"{ask.words}: {words}", ask.permission)
 
 
 def _error(value: Any) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from hermetic.audit.estate.azure.graph import TABLES
 from hermetic.audit.estate.azure.versions import RESOURCE_GRAPH as VERSION
-from hermetic.audit.estate.questions import PackedBody, Problem, Trouble
+from hermetic.audit.estate.questions import PackedBody, Problem, UnreadReason
 from hermetic.audit.findings import Evidence
 from hermetic.collect.azure.allowed_requests import RESOURCE_GRAPH as PATH
 from hermetic.collect.azure.client import ArmClient
@@ -100,7 +100,7 @@ def _not_whole(reply: ArmReply) -> Problem | None:
     """Why a page cannot be used; None when it can."""
     value, data = reply.value, reply.value.get("data") if isinstance(reply.value, Mapping) else None
     if not isinstance(data, list) or not all(_is_row(row) for row in data):
-        return reply.but(Trouble.UNREADABLE, "the answer has no list `data` of rows with an id").problem
+        return reply.but(UnreadReason.UNREADABLE, "the answer has no list `data` of rows with an id").problem
     if not _is_number(value.get("totalRecords")) or value.get("count", len(data)) != len(data):
         return _cut(reply, f"{len(data)} rows, and another count")
     if str(value.get("resultTruncated", "false")).lower() != "false":
@@ -125,7 +125,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _cut(reply: ArmReply, why: str) -> Problem:
-    return Problem(Trouble.TRUNCATED, f"{reply.ask.words}: {why}", _PERMISSION)
+    return Problem(UnreadReason.TRUNCATED, f"{reply.ask.words}: {why}", _PERMISSION)
 
 
 def _listed(words: Iterable[str]) -> str:

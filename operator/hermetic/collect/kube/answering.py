@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from hermetic.audit.estate.kubernetes.served import SERVED
-from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
+from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason
 from hermetic.audit.findings import Evidence
 from hermetic.collect.concurrency import side_by_side
 from hermetic.collect.kube.discovery import ServedKinds
@@ -47,37 +47,39 @@ class KubeAnswerer:
     async def _answer(self, question: Question) -> Answer:
         if question.key == SERVED.key:
             return await self._served.answer()
-        look = look_of(question)
-        if look is None:
-            problem = Problem(Trouble.UNREADABLE, f"{question.verb} {question.kind}: no way to ask the cluster for it")
+        request = look_of(question)
+        if request is None:
+            problem = Problem(
+                UnreadReason.UNREADABLE, f"{question.verb} {question.kind}: no way to ask the cluster for it"
+            )
             return Answer(problem=problem)
-        if look.is_optional and (shown := await self._served.shows_absence(look)):
+        if request.is_optional and (shown := await self._served.shows_absence(request)):
             return Answer(evidence=shown)
-        look = await self._served.as_served(look)
-        seen = await self._listed(look)
+        request = await self._served.as_served(request)
+        seen = await self._listed(request)
         self._note(seen.error)
         if isinstance(seen.error, NotFound | Forbidden) and not seen.items:
-            shown = await self._served.shows_absence(look)
+            shown = await self._served.shows_absence(request)
             if shown:
-                return Answer(evidence=(evidence_of(look, seen.error), *shown))
-        return _answer_of(look, seen)
+                return Answer(evidence=(evidence_of(request, seen.error), *shown))
+        return _answer_of(request, seen)
 
-    async def _listed(self, look: ListRequest) -> Listed[Kept]:
+    async def _listed(self, request: ListRequest) -> Listed[Kept]:
         began = asyncio.get_running_loop().time()
-        seen = await self._listed_at_last(look)
+        seen = await self._listed_at_last(request)
         if self._progress is not None:
-            self._progress.answered(f"GET {look.path}", asyncio.get_running_loop().time() - began)
+            self._progress.answered(f"GET {request.path}", asyncio.get_running_loop().time() - began)
             self._progress.saw(len(seen.items))
         return seen
 
-    async def _listed_at_last(self, look: ListRequest) -> Listed[Kept]:
-        seen = await listed(self._api, look)
+    async def _listed_at_last(self, request: ListRequest) -> Listed[Kept]:
+        seen = await listed(self._api, request)
         for pause in self._pauses:
             if not isinstance(seen.error, PASSING):
                 break
             wished = seen.error.retry_after if isinstance(seen.error, Throttled) else 0.0
             await asyncio.sleep(min(max(pause, wished), LONGEST_PAUSE))
-            seen = await listed(self._api, look)
+            seen = await listed(self._api, request)
         return seen
 
     def _note(self, error: HermeticError | None) -> None:
@@ -88,13 +90,13 @@ class KubeAnswerer:
         self._was_reached = True
 
 
-def _answer_of(look: ListRequest, seen: Listed[Kept]) -> Answer:
+def _answer_of(request: ListRequest, seen: Listed[Kept]) -> Answer:
     bodies = [kept.body for _, kept in sorted(seen.items.items())]
     if seen.error is not None and not bodies:
-        return Answer((), (evidence_of(look, seen.error),), problem_of(look, seen.error))
-    evidence: tuple[Evidence, ...] = (Evidence(f"GET {look.path}", 200, digest_of(bodies)),)
+        return Answer((), (evidence_of(request, seen.error),), problem_of(request, seen.error))
+    evidence: tuple[Evidence, ...] = (Evidence(f"GET {request.path}", 200, digest_of(bodies)),)
     problem = None
     if seen.error is not None:
-        evidence = (*evidence, evidence_of(look, seen.error))
-        problem = problem_of(look, seen.error)
+        evidence = (*evidence, evidence_of(request, seen.error))
+        problem = problem_of(request, seen.error)
     return Answer(tuple(Body(body, evidence) for body in bodies), evidence, problem)

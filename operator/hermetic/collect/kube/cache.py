@@ -14,7 +14,7 @@ from typing import Any
 
 from hermetic.audit.estate.kubernetes.all_kinds import ASKED
 from hermetic.audit.estate.kubernetes.served import SERVED
-from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
+from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason
 from hermetic.audit.findings import Evidence
 from hermetic.collect.kube.list_requests import ListRequest, identity
 from hermetic.collect.kube.listing import Listed, Name, Packed, kept, number, packed
@@ -41,13 +41,13 @@ class CacheSnapshot:
 
     def answers(self) -> Mapping[Question, Answer]:
         """The snapshot as answers of an estate with the source "kube". Time grows with the cluster."""
-        served = self.served or Answer(problem=Problem(Trouble.NOT_ASKED, "GET /apis: not read yet"))
-        return {SERVED: served, **{look.question: _answer(look, seen) for look, seen in self.lists.items()}}
+        served = self.served or Answer(problem=Problem(UnreadReason.NOT_ASKED, "GET /apis: not read yet"))
+        return {SERVED: served, **{request.question: _answer(request, seen) for request, seen in self.lists.items()}}
 
 
-def _answer(look: ListRequest, seen: ObservedList) -> Answer:
+def _answer(request: ListRequest, seen: ObservedList) -> Answer:
     if not seen.was_settled:
-        return Answer(problem=Problem(Trouble.NOT_ASKED, f"{look.path}: not listed yet"))
+        return Answer(problem=Problem(UnreadReason.NOT_ASKED, f"{request.path}: not listed yet"))
     if seen.shown_absent and seen.problem is None:
         return Answer(evidence=seen.shown_absent)
     digest = sha256()
@@ -55,12 +55,12 @@ def _answer(look: ListRequest, seen: ObservedList) -> Answer:
     for _, body in sorted(seen.bodies.items()):
         digest.update(body + b"\n")
         bodies.append(json.loads(body))
-    request = f"WATCH {look.path}{'&' if '?' in look.path else '?'}resourceVersion={seen.version}"
-    evidence = (Evidence(request, 200, digest.hexdigest()),)
+    watch = f"WATCH {request.path}{'&' if '?' in request.path else '?'}resourceVersion={seen.version}"
+    evidence = (Evidence(watch, 200, digest.hexdigest()),)
     return Answer(tuple(Body(body, evidence) for body in bodies), evidence, seen.problem)
 
 
-LOOKS: tuple[ListRequest, ...] = tuple(ListRequest(model, scope) for model, scope in ASKED)
+LIST_REQUESTS: tuple[ListRequest, ...] = tuple(ListRequest(model, scope) for model, scope in ASKED)
 """Everything that is listed and watched; the rights to list and watch these suffice."""
 
 
@@ -79,7 +79,7 @@ class ClusterObservations:
     """The cache; `CacheWatches` fills it. Not thread-safe; no I/O."""
 
     def __init__(self) -> None:
-        self._seen: dict[ListRequest, _Seen] = {look: _Seen() for look in LOOKS}
+        self._seen: dict[ListRequest, _Seen] = {request: _Seen() for request in LIST_REQUESTS}
         self._served: Answer | None = None
         self._revision = 0
 
@@ -97,9 +97,9 @@ class ClusterObservations:
         """Whether another evaluation could give another result."""
         return self._revision != revision
 
-    def take(self, look: ListRequest, listed: Listed[Packed]) -> None:
-        """Replace the known objects by a complete list; a list that broke off only records its `trouble`."""
-        seen = self._seen[look]
+    def take(self, request: ListRequest, listed: Listed[Packed]) -> None:
+        """Replace the known objects by a complete list; a list that broke off only records its `problem`."""
+        seen = self._seen[request]
         entries = dict(listed.items)
         same = entries.keys() == seen.entries.keys() and all(
             entry.body == seen.entries[name].body for name, entry in entries.items()
@@ -111,16 +111,16 @@ class ClusterObservations:
 
     def see(self, manifest: Manifest, *, gone: bool = False) -> bool:
         """Store one object, or remove a deleted one; returns whether that changed anything."""
-        changed = [self._see(look, manifest, gone=gone) for look in _looks_at(manifest)]
+        changed = [self._see(request, manifest, gone=gone) for request in _requests_for(manifest)]
         return any(changed)
 
-    def _see(self, look: ListRequest, manifest: Manifest, *, gone: bool) -> bool:
-        seen, name, version = self._seen[look], identity(manifest), number(manifest["metadata"]["resourceVersion"])
+    def _see(self, request: ListRequest, manifest: Manifest, *, gone: bool) -> bool:
+        seen, name, version = self._seen[request], identity(manifest), number(manifest["metadata"]["resourceVersion"])
         known = seen.entries.get(name)
         if known is not None and known.version > version:
             return False
-        fresh = kept(look, manifest)
-        if gone or not look.model.tells(fresh.body):
+        fresh = kept(request, manifest)
+        if gone or not request.model.tells(fresh.body):
             return known is not None and self._forget(seen, name, manifest, version)
         seen.entries[name] = packed(fresh)
         if known is not None and known.body == seen.entries[name].body:
@@ -128,24 +128,24 @@ class ClusterObservations:
         self._change(seen, version)
         return True
 
-    def trouble(self, look: ListRequest, problem: Problem) -> None:
+    def failed(self, request: ListRequest, problem: Problem) -> None:
         """Record that this list cannot be read or watched: its checks are Unknown until it can."""
-        seen = self._seen[look]
+        seen = self._seen[request]
         if seen.problem == problem:
             return
         seen.problem, seen.was_settled = problem, True
         self._revision += 1
 
-    def well(self, look: ListRequest) -> None:
-        """Clear the trouble of a list whose watch goes on without a gap."""
-        seen = self._seen[look]
+    def recovered(self, request: ListRequest) -> None:
+        """Clear the problem of a list whose watch goes on without a gap."""
+        seen = self._seen[request]
         if seen.problem is not None:
             seen.problem = None
             self._revision += 1
 
-    def absent(self, look: ListRequest, shown: tuple[Evidence, ...]) -> None:
+    def absent(self, request: ListRequest, shown: tuple[Evidence, ...]) -> None:
         """Record that the kind is not served at all, with the evidence."""
-        seen = self._seen[look]
+        seen = self._seen[request]
         changed = not seen.shown_absent or seen.problem is not None
         seen.entries, seen.was_settled, seen.problem, seen.shown_absent = {}, True, None, shown
         if changed:
@@ -160,7 +160,7 @@ class ClusterObservations:
 
     def observed(self) -> CacheSnapshot:
         """A snapshot for another process. Takes milliseconds for tens of thousands of objects."""
-        return CacheSnapshot(self._served, {look: self._list(seen) for look, seen in self._seen.items()})
+        return CacheSnapshot(self._served, {request: self._list(seen) for request, seen in self._seen.items()})
 
     def answers(self) -> Mapping[Question, Answer]:
         """The snapshot as answers of an estate."""
@@ -187,15 +187,15 @@ def _said(answer: Answer) -> tuple[list[Mapping[str, Any]], Problem | None]:
     return [body.value for body in answer.bodies], answer.problem
 
 
-def _looks_at(manifest: Manifest) -> Iterator[ListRequest]:
+def _requests_for(manifest: Manifest) -> Iterator[ListRequest]:
     namespace, name = identity(manifest)
-    for look in _BY_KIND.get((manifest.get("apiVersion", ""), manifest.get("kind", "")), ()):
-        if not look.scope or look.scope == f"{namespace}/{name}":
-            yield look
+    for request in _BY_KIND.get((manifest.get("apiVersion", ""), manifest.get("kind", "")), ()):
+        if not request.scope or request.scope == f"{namespace}/{name}":
+            yield request
 
 
 _BY_KIND: dict[tuple[str, str], list[ListRequest]] = {}
-for _look in LOOKS:
-    for _version in (_look.kind.version, *_look.model.ALSO_SERVED_AS):
-        _group = f"{_look.kind.group}/" if _look.kind.group else ""
-        _BY_KIND.setdefault((f"{_group}{_version}", _look.kind.kind), []).append(_look)
+for _request in LIST_REQUESTS:
+    for _version in (_request.kind.version, *_request.model.ALSO_SERVED_AS):
+        _group = f"{_request.kind.group}/" if _request.kind.group else ""
+        _BY_KIND.setdefault((f"{_group}{_version}", _request.kind.kind), []).append(_request)

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
-from hermetic.audit.estate.questions import Problem, Trouble
-from hermetic.collect.kube.cache import LOOKS, ClusterObservations
+from hermetic.audit.estate.questions import Problem, UnreadReason
+from hermetic.collect.kube.cache import LIST_REQUESTS, ClusterObservations
 from hermetic.collect.kube.discovery import ServedKinds
 from hermetic.collect.kube.list_errors import evidence_of, problem_of
 from hermetic.collect.kube.list_requests import ListRequest
 from hermetic.collect.kube.listing import listed_packed
-from hermetic.errors import Forbidden, HermeticError, NotFound, ServerTrouble
+from hermetic.errors import Forbidden, HermeticError, NotFound, ServerError
 from hermetic.kinds import Kind
 from hermetic.kube.paging import Selection
 from hermetic.kube.reflector import BACKOFF, GONE, UNAVAILABLE_SECONDS, Feed, Reflector
@@ -55,11 +55,11 @@ class CacheWatches:
         """List and watch everything, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._discover())
-            for look in LOOKS:
-                group.create_task(self._follow(look))
+            for request in LIST_REQUESTS:
+                group.create_task(self._follow(request))
 
-    async def _follow(self, look: ListRequest) -> NoReturn:
-        target = _CacheTarget(look, self._api, self._observations, self._served, self._announce, self._feeds)
+    async def _follow(self, request: ListRequest) -> NoReturn:
+        target = _CacheTarget(request, self._api, self._observations, self._served, self._announce, self._feeds)
         try:
             await Reflector(self._api, target, relist_seconds=RELIST_SECONDS, on_fault=self._on_fault).run()
         finally:
@@ -71,7 +71,7 @@ class CacheWatches:
         began, failures = now(), 0
         while True:
             served = await self._served.answer()
-            passes = served.problem is not None and served.problem.trouble is Trouble.UNAVAILABLE
+            passes = served.problem is not None and served.problem.reason is UnreadReason.UNAVAILABLE
             if not passes or now() - began >= GRACE_SECONDS:
                 self._observations.serves(served)
                 self._announce()
@@ -90,14 +90,14 @@ class _CacheTarget:
 
     def __init__(
         self,
-        look: ListRequest,
+        request: ListRequest,
         api: ClusterReader,
         observations: ClusterObservations,
         served: ServedKinds,
         announce: Callable[[], None],
         feeds: Callable[[Kind], Feed | None],
     ) -> None:
-        self._look = look
+        self._request = request
         self._feeds = feeds
         self._feed: Feed | None = None
         self._api = api
@@ -107,7 +107,7 @@ class _CacheTarget:
 
     @property
     def selection(self) -> Selection:
-        return self._look.selection
+        return self._request.selection
 
     def lost(self) -> None:
         """Until a list is complete again, what is fed must read by itself."""
@@ -116,20 +116,20 @@ class _CacheTarget:
 
     async def list(self) -> str:
         self.lost()
-        self._look = look = await self._served.as_served(self._look)
-        self._feed = self._feeds(look.kind) if look.scope == EVERYWHERE else None
-        shown = await self._served.shows_absence(look) if look.is_optional else ()
+        self._request = request = await self._served.as_served(self._request)
+        self._feed = self._feeds(request.kind) if request.scope == EVERYWHERE else None
+        shown = await self._served.shows_absence(request) if request.is_optional else ()
         if shown:
-            self._observations.absent(look, shown)
+            self._observations.absent(request, shown)
             self._announce()
             return ""
-        seen = await listed_packed(self._api, look, self._feed)
+        seen = await listed_packed(self._api, request, self._feed)
         if isinstance(seen.error, NotFound | Forbidden):
             await self._settle(seen.error)
             return ""
         if seen.error is not None:
             raise seen.error
-        self._observations.take(look, seen)
+        self._observations.take(request, seen)
         self._announce()
         if self._feed is not None:
             self._feed.complete()
@@ -138,13 +138,13 @@ class _CacheTarget:
     def take(self, event: str, manifest: Manifest) -> None:
         if self._feed is not None:
             self._feed.take(event, manifest)
-        self._observations.well(self._look)
+        self._observations.recovered(self._request)
         if event != "BOOKMARK":
             try:
                 self._observations.see(manifest, gone=event == "DELETED")
             except (KeyError, TypeError, AttributeError) as error:
                 # A malformed object is not in the cache: list again, which records the error.
-                raise ServerTrouble(f"not an object: {error!r}", status=GONE) from error
+                raise ServerError(f"not an object: {error!r}", status=GONE) from error
         self._announce()
 
     def failed(self, error: HermeticError, *, watched_for: float, failing_for: float) -> bool:
@@ -156,17 +156,17 @@ class _CacheTarget:
         return True  # a watch does not report what has not changed; a list does
 
     async def _settle(self, refused: HermeticError) -> None:
-        shown = await self._served.shows_absence(self._look, anew=True)
+        shown = await self._served.shows_absence(self._request, anew=True)
         if shown:
-            self._observations.absent(self._look, (evidence_of(self._look, refused), *shown))
+            self._observations.absent(self._request, (evidence_of(self._request, refused), *shown))
             self._announce()
         else:
             self._lose(refused)
 
     def _lose(self, error: HermeticError) -> None:
-        problem = problem_of(self._look, error)
-        if problem.trouble is Trouble.UNAVAILABLE:  # the text differs each time with the same meaning
-            words = f"{self._look.path}: not seen for more than {GRACE_SECONDS:.0f} seconds"
-            problem = Problem(Trouble.UNAVAILABLE, words)
-        self._observations.trouble(self._look, problem)
+        problem = problem_of(self._request, error)
+        if problem.reason is UnreadReason.UNAVAILABLE:  # the text differs each time with the same meaning
+            words = f"{self._request.path}: not seen for more than {GRACE_SECONDS:.0f} seconds"
+            problem = Problem(UnreadReason.UNAVAILABLE, words)
+        self._observations.failed(self._request, problem)
         self._announce()

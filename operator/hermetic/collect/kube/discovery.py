@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hermetic.audit.estate.questions import Answer, Body, Problem, Trouble
+from hermetic.audit.estate.questions import Answer, Body, Problem, UnreadReason
 from hermetic.audit.findings import Evidence
 from hermetic.collect.kube.list_errors import PASSING
 from hermetic.collect.kube.list_requests import ListRequest, digest_of
-from hermetic.errors import ApiRefused, Forbidden, HermeticError, ServerTrouble
+from hermetic.errors import ApiRefused, Forbidden, HermeticError, ServerError
 from hermetic.ports import ClusterReader
 
 ALL_GROUPS = "/apis"
@@ -75,7 +75,7 @@ class Catalogue:
 
 
 async def catalogue(api: ClusterReader) -> Catalogue:
-    """What is served now. Raises the leaves of `errors`; a document of another shape is a ServerTrouble."""
+    """What is served now. Raises the leaves of `errors`; a document of another shape is a ServerError."""
     whole = await api.discovered(ALL_GROUPS)
     try:
         if whole.get("kind") == AGGREGATED:
@@ -83,7 +83,7 @@ async def catalogue(api: ClusterReader) -> Catalogue:
         else:
             groups = {one["name"]: await _by_version(api, one) for one in whole["groups"]}
     except (KeyError, TypeError, AttributeError) as error:
-        raise ServerTrouble(f"not a discovery document: {error!r}", status=200) from error
+        raise ServerError(f"not a discovery document: {error!r}", status=200) from error
     return Catalogue(groups, Evidence(f"GET {ALL_GROUPS}", 200, digest_of((whole,))))
 
 
@@ -130,23 +130,23 @@ class ServedKinds:
         self._read_at = 0.0
         self._one_at_a_time = asyncio.Lock()
 
-    async def shows_absence(self, look: ListRequest, *, anew: bool = False) -> tuple[Evidence, ...]:
+    async def shows_absence(self, request: ListRequest, *, anew: bool = False) -> tuple[Evidence, ...]:
         """The documents which together show that no version of the kind is served; none when they do not show it."""
-        if not look.kind.group:  # the core group is served everywhere
+        if not request.kind.group:  # the core group is served everywhere
             return ()
         known = await self._read(anew=anew)
-        return known.shows_absence(look.kind.group, look.kind.plural) if isinstance(known, Catalogue) else ()
+        return known.shows_absence(request.kind.group, request.kind.plural) if isinstance(known, Catalogue) else ()
 
-    async def as_served(self, look: ListRequest) -> ListRequest:
+    async def as_served(self, request: ListRequest) -> ListRequest:
         """The list request in a version that is served, where the model has more than one."""
-        others = look.model.ALSO_SERVED_AS
+        others = request.model.ALSO_SERVED_AS
         if not others:
-            return look
+            return request
         known = await self._read(anew=False)
         if not isinstance(known, Catalogue):
-            return look
-        own = replace(look, served_as="").kind
-        return replace(look, served_as=known.version_of(own.group, own.plural, (own.version, *others)))
+            return request
+        own = replace(request, served_as="").kind
+        return replace(request, served_as=known.version_of(own.group, own.plural, (own.version, *others)))
 
     async def answer(self) -> Answer:
         """The served kinds, by group."""
@@ -185,11 +185,11 @@ def answer_of(known: Catalogue | HermeticError) -> Answer:
         return Answer(bodies, known.documents)
     evidence = Evidence(f"GET {ALL_GROUPS}", known.status if isinstance(known, ApiRefused) else None)
     words = f"GET {ALL_GROUPS}: {known.message}"
-    problem = Problem(Trouble.UNAVAILABLE, words) if isinstance(known, PASSING) else _refused(known, words)
+    problem = Problem(UnreadReason.UNAVAILABLE, words) if isinstance(known, PASSING) else _refused(known, words)
     return Answer((), (evidence,), problem)
 
 
 def _refused(error: HermeticError, words: str) -> Problem:
     if isinstance(error, Forbidden):
-        return Problem(Trouble.FORBIDDEN, words, permission="get /apis")
-    return Problem(Trouble.UNREADABLE, words)
+        return Problem(UnreadReason.FORBIDDEN, words, permission="get /apis")
+    return Problem(UnreadReason.UNREADABLE, words)

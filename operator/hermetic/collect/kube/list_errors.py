@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.findings import Evidence
 from hermetic.collect.kube.list_requests import ListRequest
 from hermetic.errors import (
@@ -11,33 +11,33 @@ from hermetic.errors import (
     HermeticError,
     NotFound,
     Rejected,
-    ServerTrouble,
+    ServerError,
     Throttled,
     Unreachable,
 )
 
 UNAUTHENTICATED = 401
-PASSING = (Throttled, ServerTrouble, Unreachable)
+PASSING = (Throttled, ServerError, Unreachable)
 """Errors that are retried."""
 
 
-def problem_of(look: ListRequest, error: HermeticError) -> Problem:
+def problem_of(request: ListRequest, error: HermeticError) -> Problem:
     """Why the list is missing or incomplete."""
-    words = f"{look.path}: {error.message}"
+    words = f"{request.path}: {error.message}"
     match error:
         case Forbidden() if error.status == UNAUTHENTICATED:
-            return Problem(Trouble.UNAUTHENTICATED, words)
+            return Problem(UnreadReason.UNAUTHENTICATED, words)
         case Forbidden():
-            return Problem(Trouble.FORBIDDEN, words, permission=f"list {look.resource}")
+            return Problem(UnreadReason.FORBIDDEN, words, permission=f"list {request.resource}")
         case NotFound():
-            return Problem(Trouble.NOT_FOUND, words)
+            return Problem(UnreadReason.NOT_FOUND, words)
         case Rejected():
-            return Problem(Trouble.REFUSED, words)
-        case Throttled() | ServerTrouble() | Unreachable():
-            return Problem(Trouble.UNAVAILABLE, words)
-    return Problem(Trouble.UNREADABLE, words)
+            return Problem(UnreadReason.REFUSED, words)
+        case Throttled() | ServerError() | Unreachable():
+            return Problem(UnreadReason.UNAVAILABLE, words)
+    return Problem(UnreadReason.UNREADABLE, words)
 
 
-def evidence_of(look: ListRequest, error: HermeticError) -> Evidence:
+def evidence_of(request: ListRequest, error: HermeticError) -> Evidence:
     """The refusal as evidence."""
-    return Evidence(f"GET {look.path}", error.status if isinstance(error, ApiRefused) else None)
+    return Evidence(f"GET {request.path}", error.status if isinstance(error, ApiRefused) else None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from hermetic.audit.estate.kubernetes.projection import projected
 from hermetic.audit.estate.questions import fixed_json
 from hermetic.collect.kube.list_requests import ListRequest, identity
-from hermetic.errors import HermeticError, ServerTrouble
+from hermetic.errors import HermeticError, ServerError
 from hermetic.kube.paging import list_each
 from hermetic.ports import ClusterReader, Manifest
 
@@ -47,18 +47,18 @@ class Listed(Generic[K]):
     error: HermeticError | None = None
 
 
-async def listed(api: ClusterReader, look: ListRequest) -> Listed[Kept]:
+async def listed(api: ClusterReader, request: ListRequest) -> Listed[Kept]:
     """All objects of a list. An error of the API server is returned, with the objects that came before it."""
-    return await _gathered(api, look, lambda one: one)
+    return await _gathered(api, request, lambda one: one)
 
 
-async def listed_packed(api: ClusterReader, look: ListRequest, feed: Feed | None) -> Listed[Packed]:
+async def listed_packed(api: ClusterReader, request: ListRequest, feed: Feed | None) -> Listed[Packed]:
     """The same, packed page by page; `feed` gets every object as well."""
-    return await _gathered(api, look, packed, feed)
+    return await _gathered(api, request, packed, feed)
 
 
 async def _gathered(
-    api: ClusterReader, look: ListRequest, pack: Callable[[Kept], K], feed: Feed | None = None
+    api: ClusterReader, request: ListRequest, pack: Callable[[Kept], K], feed: Feed | None = None
 ) -> Listed[K]:
     found: dict[Name, K] = {}
     as_of = ""
@@ -73,24 +73,24 @@ async def _gathered(
     def add(item: Manifest) -> None:
         if feed is not None:
             feed.add(item)
-        name, one = identity(item), kept(look, item)
-        if look.model.tells(one.body):
+        name, one = identity(item), kept(request, item)
+        if request.model.tells(one.body):
             found[name] = pack(one)
 
     try:
-        await list_each(api, look.selection, begin=begin, add=add)
+        await list_each(api, request.selection, begin=begin, add=add)
     except HermeticError as error:
         return Listed(found, as_of, error)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         # An aggregated API server may answer anything.
-        return Listed(found, as_of, ServerTrouble(f"not a list of objects: {error!r}", status=200))
+        return Listed(found, as_of, ServerError(f"not a list of objects: {error!r}", status=200))
     return Listed(found, as_of)
 
 
-def kept(look: ListRequest, manifest: Manifest) -> Kept:
+def kept(request: ListRequest, manifest: Manifest) -> Kept:
     """The projection of one object."""
     metadata = manifest["metadata"]
-    body = projected(look.model, manifest)
+    body = projected(request.model, manifest)
     return Kept(str(metadata.get("uid", "")), str(metadata.get("resourceVersion", "")), body)
 
 

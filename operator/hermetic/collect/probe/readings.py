@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hermetic.audit.estate.probe.runs import ProbeRun
-from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Trouble
+from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason
 from hermetic.audit.findings import Evidence
 from hermetic.collect.probe.job import CONTAINER, ProbedNode, ProbePods, job_name, probe_job
 from hermetic.collect.probe.program.asking import QUESTIONS
@@ -62,9 +62,9 @@ def read_round(
     run: str,
     probed_nodes: Sequence[ProbedNode],
     found: Iterable[Manifest],
-    troubles: Mapping[str, str],
+    failures: Mapping[str, str],
 ) -> Round:
-    """The state of a round. `found` are its pods; `troubles` has by Job name why no answer of it can come any more.
+    """The state of a round. `found` are its pods; `failures` has by Job name why no answer of it can come any more.
 
     While an answer is missing, the round has a problem, so that no check of the probe passes on the others alone.
     """
@@ -78,10 +78,12 @@ def read_round(
         if pod is not None and _ran_what_we_asked(pods, wanted, run, pod) and (ended := _ended(pod)) is not None:
             bodies.append(_body(wanted, pod, ended))
         else:
-            missing.append(f"{wanted}: {troubles.get(job) or _why(pod)}")
-            if job not in troubles:
+            missing.append(f"{wanted}: {failures.get(job) or _why(pod)}")
+            if job not in failures:
                 awaited.append(wanted)
-    problem = Problem(Trouble.UNAVAILABLE, f"the probe has not answered from {'; '.join(missing)}") if missing else None
+    problem = (
+        Problem(UnreadReason.UNAVAILABLE, f"the probe has not answered from {'; '.join(missing)}") if missing else None
+    )
     return Round(Answer(tuple(bodies), (), problem), tuple(awaited))
 
 

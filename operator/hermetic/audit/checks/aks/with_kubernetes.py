@@ -73,7 +73,9 @@ def _node_class(estate: Estate, one: AksNodeClass) -> Iterator[Judgement]:
         yield passes(one.id, "PoolSubnet", "new nodes go where the first pool is", one, *observations)
     elif named.lower() in known:
         yield passes(one.id, "SubnetChecked", f"new nodes go to {named}, which is judged", one, *observations)
-    elif (gap := next((look for look in observations if look.problem is not None), None)) is not None:
+    elif (
+        gap := next((observation for observation in observations if observation.problem is not None), None)
+    ) is not None:
         yield cannot_say(one.id, "SubnetsNotSeen", f"new nodes go to {named}; subnets were not seen whole", gap)
     else:
         words = f"new nodes go to {named}, which no pool and no interface of the cluster names"

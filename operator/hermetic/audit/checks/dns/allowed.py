@@ -119,7 +119,7 @@ def _judge(rule: DnsSecurityRule, seen: Seen[DomainList], own: OwnDomains) -> Ju
     wide = [one for one in domains if not is_within(one, own.domains)]
     if seen.value is None or seen.value.listed is None:
         return cannot_say(seen.target, "DomainListNotSeen", f"rule {rule.name}: its domains were not seen", seen)
-    if wide and any(look.problem is not None for look in own.observations):
+    if wide and any(observation.problem is not None for observation in own.observations):
         words = f"rule {rule.name} allows {', '.join(wide)}: whether a private zone answers them was not seen"
         return cannot_say(seen.target, "ZonesNotSeen", words, *own.observations, seen)
     if wide:

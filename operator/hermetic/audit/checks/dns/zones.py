@@ -11,7 +11,7 @@ from hermetic.audit.estate.azure.dns import PrivateZone, ZoneLink
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Seen, merged
-from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.hops import INTERNET, POD, path_of
 from hermetic.audit.policy import Policy
@@ -44,7 +44,7 @@ def _of_zone(estate: Estate, zone: PrivateZone) -> Listing[ZoneLink]:
     counted = zone.number_of_virtual_network_links or 0
     if links.problem is not None or len(links) >= counted:
         return links
-    problem = Problem(Trouble.UNREADABLE, f"{zone.id}: counts {counted} links, and the list has {len(links)}")
+    problem = Problem(UnreadReason.UNREADABLE, f"{zone.id}: counts {counted} links, and the list has {len(links)}")
     return Listing(links.target, links.items, links.evidence, problem)
 
 

@@ -49,7 +49,9 @@ def pe_stranger(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 def _is_nothing(judgement: Judgement) -> bool:
     """Whether it is a Not Applicable that rests on complete observations: a kind that is not used."""
-    return judgement.verdict is Verdict.NOT_APPLICABLE and not any(look.problem for look in judgement.observations)
+    return judgement.verdict is Verdict.NOT_APPLICABLE and not any(
+        observation.problem for observation in judgement.observations
+    )
 
 
 def _scopes(estate: Estate, policy: Policy) -> Iterator[Judgement]:

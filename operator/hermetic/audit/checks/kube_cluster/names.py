@@ -25,7 +25,7 @@ from hermetic.audit.estate.kubernetes.corefile import (
 from hermetic.audit.estate.kubernetes.names import is_inside, is_outside
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.estate.observation import Listing
-from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import POD, path_of
@@ -268,6 +268,6 @@ def _has_a_corefile(main: Listing[ConfigMap]) -> Listing[ConfigMap]:
     if main.problem is not None or any((one.data or {}).get("Corefile") for one in main):
         return main
     problem = Problem(
-        Trouble.UNREADABLE, f"no Corefile in ConfigMap {main.target}: where CoreDNS forwards to is unknown"
+        UnreadReason.UNREADABLE, f"no Corefile in ConfigMap {main.target}: where CoreDNS forwards to is unknown"
     )
     return Listing(main.target, main.items, main.evidence, problem)

@@ -193,11 +193,16 @@ def _judge_pod(pod: Pod) -> Iterator[Judgement]:
 
 
 def _fails(
-    resource: str, found: tuple[str, ...], look: StorageClass | VolumeSnapshotClass | PersistentVolume | Pod
+    resource: str, found: tuple[str, ...], observation: StorageClass | VolumeSnapshotClass | PersistentVolume | Pod
 ) -> Judgement:
     message = f"its data lies at {', '.join(found[:3])}"
     return fails(
-        resource, "StorageOutside", message, look, paths=(path_of(POD, "volume", found[0]),), blames=(VOLUMES, SPEC)
+        resource,
+        "StorageOutside",
+        message,
+        observation,
+        paths=(path_of(POD, "volume", found[0]),),
+        blames=(VOLUMES, SPEC),
     )
 
 

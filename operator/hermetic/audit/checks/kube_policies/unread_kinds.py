@@ -14,7 +14,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.all_kinds import KINDS
 from hermetic.audit.estate.kubernetes.served import SERVED, ServedGroup, ServedKind
 from hermetic.audit.estate.observation import Listing
-from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.evaluation import Judgement, cannot_say, unreadable
 from hermetic.audit.findings import Severity
 from hermetic.audit.kube_findings import counted, settled
@@ -182,5 +182,5 @@ def _unknown(group: ServedGroup, unread: list[ServedKind]) -> Judgement:
 def _never_empty(groups: Listing[ServedGroup]) -> Listing[ServedGroup]:
     if groups.problem is not None or groups.items:
         return groups
-    problem = Problem(Trouble.UNREADABLE, "no API group in the answer, and every API server has some")
+    problem = Problem(UnreadReason.UNREADABLE, "no API group in the answer, and every API server has some")
     return Listing(groups.target, (), groups.evidence, problem)

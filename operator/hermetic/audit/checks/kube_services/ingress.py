@@ -81,12 +81,12 @@ def k8s_ingress_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             return
         blames = (annotation(PRIVATE_FRONT), *OF_A_CLASS)
         path = path_of(INTERNET, hops.kubernetes(entry.id))
-        yield fails(entry.id, "PublicDoor", message, entry, classes, paths=(path,), blames=blames)
+        yield fails(entry.id, "PublicIngress", message, entry, classes, paths=(path,), blames=blames)
 
     judgements = (*objections(ingresses, judge_ingress), *objections(gateways, judge_gateway))
     fine = f"{counted(len(ingresses), 'Ingress', 'Ingresses')} and {counted(len(gateways), 'Gateway')}: none is public"
     observations = (ingresses, gateways, classes, gateway_classes)
-    yield from settled(estate, judgements, "NoPublicDoor", fine, *observations)
+    yield from settled(estate, judgements, "NoPublicIngress", fine, *observations)
 
 
 def _controllers(

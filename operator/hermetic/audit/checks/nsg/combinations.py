@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check_each
 from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, subnets_of
-from hermetic.audit.egress.firewall import firewall_looks
+from hermetic.audit.egress.firewall import firewall_observations
 from hermetic.audit.egress.nsg_rules import Hole, passes_all, sure
 from hermetic.audit.egress.service_endpoints import storage_path
 from hermetic.audit.egress.subnet_context import Layers, SubnetContext, surroundings
@@ -70,7 +70,7 @@ def nsg_missing(_estate: Estate, _policy: Policy, around: SubnetContext) -> Iter
 @check_each("nsg-internet-deny", each_surrounded)
 def nsg_internet_deny(estate: Estate, policy: Policy, around: SubnetContext) -> Iterator[Judgement]:
     """Some group must deny the internet before it allows it; one such group on the way is enough."""
-    by_firewall = firewall_looks(estate, policy, around)
+    by_firewall = firewall_observations(estate, policy, around)
     if by_firewall is not None:
         words = "every default route leads to the declared firewall, which decides"
         yield does_not_apply(around.id, "FirewallDecides", words, around.subnet, *by_firewall)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from hermetic.audit.checks.family import check_each
 from hermetic.audit.checks.nsg.combinations import in_words, path
 from hermetic.audit.cluster_scope import missing
-from hermetic.audit.egress.firewall import firewall_looks
+from hermetic.audit.egress.firewall import firewall_observations
 from hermetic.audit.egress.nsg_rules import Hole, holes, sure, way_out
 from hermetic.audit.egress.sentinels import each_sentinel, unless_locked
 from hermetic.audit.egress.subnet_context import Layers, SubnetContext
@@ -25,7 +25,7 @@ Rules = tuple[Hole, ...]
 def nsg_effective(estate: Estate, policy: Policy, around: SubnetContext, nic: NetworkInterface) -> Iterator[Judgement]:
     """All groups on a sentinel's way: if its packets get out, those of the nodes in its subnet can."""
     seen = estate.asked(EffectiveGroups, nic.id)
-    by_firewall = firewall_looks(estate, policy, around)
+    by_firewall = firewall_observations(estate, policy, around)
     if seen.value is None:
         judgement = cannot_say(around.id, "RulesNotSeen", f"effective rules of {nic.name} were not answered", seen)
         yield unless_locked(estate, policy, nic, seen, judgement)

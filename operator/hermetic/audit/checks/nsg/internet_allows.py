@@ -10,7 +10,7 @@ from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.checks.nsg.combinations import each_surrounded, in_words, path
 from hermetic.audit.cluster_scope import missing
-from hermetic.audit.egress.firewall import firewall_looks
+from hermetic.audit.egress.firewall import firewall_observations
 from hermetic.audit.egress.nsg_rules import (
     NOT_ANSWERED,
     Hole,
@@ -52,7 +52,7 @@ def nsg_broad_allow(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     used: dict[str, Used] = {}
 
     def gathered(around: SubnetContext) -> Iterator[Judgement]:
-        by_firewall = firewall_looks(estate, policy, around)
+        by_firewall = firewall_observations(estate, policy, around)
         for layers in around.combinations:
             for seen in layers.groups:
                 known = used.setdefault(seen.target.lower(), Used(seen))
@@ -76,7 +76,7 @@ def _judged(group: Used, exposed: frozenset[str], observations: tuple[Observatio
     if seen.value is None:
         yield cannot_say(seen.target, "SecurityGroupNotSeen", "the security group could not be read", seen)
     elif not group.places:
-        rests_on = (look for one in group.by_firewall for look in one)
+        rests_on = (observation for one in group.by_firewall for observation in one)
         words = "every default route behind it leads to the declared firewall, which decides"
         yield does_not_apply(seen.target, "FirewallDecides", words, seen, *rests_on)
     else:

@@ -103,8 +103,8 @@ def nsg_block_type(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 def _judged(group: SecurityGroup) -> Iterator[Judgement]:
     found = holes(group.rules, Ground())
     if found and not any(hole.is_sure for hole in found):
-        look = missing(f"{group.id}: answered without the rules that every group ends in")
-        yield cannot_say(group.id, "RulesNotSeen", "its rules were not seen whole", look, group)
+        observation = missing(f"{group.id}: answered without the rules that every group ends in")
+        yield cannot_say(group.id, "RulesNotSeen", "its rules were not seen whole", observation, group)
     elif found:
         words = f"outboundType is block, and rule {found[0].rule.name} ({found[0].rule.priority}) lets packets out"
         path = path_of(NODE, f"rules of {group.name}", INTERNET)

@@ -163,11 +163,11 @@ def _gateways(nic: NicFields) -> set[str]:
 
 
 def _chained(
-    resource: str, what: Hop, gateways: set[str], look: Observation, fill: Fill, remedy: str = ""
+    resource: str, what: Hop, gateways: set[str], observation: Observation, fill: Fill, remedy: str = ""
 ) -> Judgement:
     words = f"chained to {', '.join(sorted(gateways))}: packets pass an appliance that another team may run"
     paths = (path_of(what, hops.gateway("gateway load balancer"), hops.firewall("appliance")),)
-    return fails(resource, "Chained", words, look, paths=paths, remedy=remedy, fill=fill)
+    return fails(resource, "Chained", words, observation, paths=paths, remedy=remedy, fill=fill)
 
 
 @check("lb-ip-based-pool")
@@ -237,11 +237,11 @@ def _with_default_outbound(estate: Estate) -> tuple[dict[str, str], tuple[Observ
     return found, (*observations, *(one.seen for one in judged), *damaged)
 
 
-def _leaks(estate: Estate, resource: str, what: str, subnets: Iterable[str], look: Observation) -> Judgement:
+def _leaks(estate: Estate, resource: str, what: str, subnets: Iterable[str], observation: Observation) -> Judgement:
     names = list(subnets)
     words = f"{what}, and default outbound access is not off in {', '.join(names)}: no balancer masks it there"
     paths = (path_of(hops.subnet(name), DEFAULT_OUTBOUND, INTERNET) for name in names)
-    return with_masks(fails(resource, "PoolByAddress", words, look, paths=paths), masks_of_nodes(estate))
+    return with_masks(fails(resource, "PoolByAddress", words, observation, paths=paths), masks_of_nodes(estate))
 
 
 def _path(balancer: LoadBalancer, by: str) -> Path:

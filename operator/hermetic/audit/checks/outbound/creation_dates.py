@@ -107,7 +107,11 @@ def _by_dates(
             words = f"; {_date(machine)}, and {_why(one, since)}"
             return _unknown(nic, reason, words, STATE_IT, *seen, fill={"SUBNET_ID": one.target})
     sinces = [(one, since) for one, since in known if isinstance(since, Since)]
-    observations = (*seen, *machine.observations, *(look for _, since in sinces for look in since.observations))
+    observations = (
+        *seen,
+        *machine.observations,
+        *(observation for _, since in sinces for observation in since.observations),
+    )
     subnet, latest = max(sinces, key=lambda pair: pair[1].at)
     words = f"; {_date(machine)}, and {_in_words(sinces)}"
     if machine.at is not None and machine.at > latest.at:

@@ -13,8 +13,8 @@ from hermetic.audit.estate.azure.managed_services import (
     ApplicationGateway,
     AzureFirewall,
     Bastion,
-    DoorAddress,
     FirewallAddress,
+    ServiceIpConfiguration,
 )
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Observation
@@ -106,7 +106,7 @@ def _networks(service: ManagedService) -> set[str]:
     return found
 
 
-def _addresses(service: ManagedService) -> Iterable[DoorAddress | FirewallAddress]:
+def _addresses(service: ManagedService) -> Iterable[ServiceIpConfiguration | FirewallAddress]:
     if isinstance(service, ApplicationGateway):
         return (*(service.gateway_ip_configurations or ()), *(service.frontend_ip_configurations or ()))
     return service.ip_configurations or ()

@@ -101,9 +101,9 @@ def node_resolv(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             yield Doubt("ResolversUnknown", f"the resolvers of {run.node} could not be read")
 
     for found in on_each_machine(estate, "ResolverNotAllowed", ways, doubts, "all resolvers are allowed"):
-        runs = [look for look in found.observations if isinstance(look, ProbeRun)]
+        runs = [observation for observation in found.observations if isinstance(observation, ProbeRun)]
         servers = [server for run in runs for server in not_allowed(run)]
         worse = found.reason == "ResolverNotAllowed" and any(map(is_public, servers))
         using = (local_dns(estate, run) for run in runs if LOCAL_DNS & set(run.report.nameservers or ()))
-        observations = (*found.observations, *(look for look in using if look is not None))
+        observations = (*found.observations, *(observation for observation in using if observation is not None))
         yield replace(found, observations=observations, severity=Severity.HIGH if worse else found.severity)

@@ -56,8 +56,8 @@ def _judge(estate: Estate, policy: Policy, seen: Seen[Registry]) -> Judgement:
     assignments = estate.every(RoleAssignment, seen.target)
     writing = _writing(assignments)
     others = {one for one in writing if one not in identities.held and not _is_of_people(writing[one])}
-    trusted, more_looks = federated(estate, policy, others, identities.control_plane)
-    observations = (seen, *identities.observations, assignments, *more_looks)
+    trusted, more_observations = federated(estate, policy, others, identities.control_plane)
+    observations = (seen, *identities.observations, assignments, *more_observations)
     holders = {one: place for one, place in {**identities.held, **trusted}.items() if one in writing}
     if holders:
         path = path_of(POD, "identity", REGISTRY)

@@ -36,7 +36,7 @@ class Asked:
     around: SubnetContext
     methods: Methods
     firewall: tuple[str, ...]
-    firewall_looks: tuple[Observation, ...]
+    firewall_observations: tuple[Observation, ...]
 
     @property
     def carries(self) -> bool:
@@ -46,7 +46,7 @@ class Asked:
     @property
     def firewall_is_unseen(self) -> bool:
         """Whether the declared firewall could not be read, so that an appliance may be the declared one."""
-        return any(look.problem is not None for look in self.firewall_looks)
+        return any(observation.problem is not None for observation in self.firewall_observations)
 
 
 class RouteKind:
@@ -152,7 +152,7 @@ def _judged(
             yield _service(estate, policy, asked, routes, seen)
         elif kind == RouteKind.UNSEEN_FIREWALL:
             words = "whether the appliance is the declared firewall could not be seen"
-            yield cannot_say(subnet_id, kind, words, seen, *asked.firewall_looks)
+            yield cannot_say(subnet_id, kind, words, seen, *asked.firewall_observations)
         elif kind == RouteKind.UNKNOWN:
             yield cannot_say(subnet_id, kind, f"where it leads is not known: {_words(routes)}", seen)
     note = ""
@@ -164,7 +164,7 @@ def _judged(
         observations = (*observations, *asked.methods.observations)
     if RouteKind.FIREWALL in found:
         note += "; the default route leads to the declared firewall"
-        observations = (*observations, *asked.firewall_looks)
+        observations = (*observations, *asked.firewall_observations)
     yield passes(subnet_id, "NoEffectiveWayOut", f"no other effective route leads out{note}", *observations)
 
 

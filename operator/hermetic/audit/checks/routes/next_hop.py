@@ -100,7 +100,7 @@ def _to_appliance(estate: Estate, policy: Policy, around: SubnetContext, words: 
     answer = seen.value
     if answer is not None and answer.next_hop_ip_address in addresses:
         return passes(around.id, "DeclaredFirewall", f"{words}, the declared firewall", seen, *observations)
-    if answer is None or any(look.problem is not None for look in observations):
+    if answer is None or any(observation.problem is not None for observation in observations):
         return cannot_say(around.id, "FirewallNotSeen", f"{words}; is it the declared firewall?", seen, *observations)
     return fails(around.id, "LeadsOut", words, seen, paths=(_path(around, answer),))
 

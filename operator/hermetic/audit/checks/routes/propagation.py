@@ -51,11 +51,11 @@ def route_bgp_propagation(estate: Estate, policy: Policy) -> Iterator[Judgement]
 
 
 def _in_reach(
-    estate: Estate, policy: Policy, resource: str, subnets: tuple[str, ...], look: Observation
+    estate: Estate, policy: Policy, resource: str, subnets: tuple[str, ...], observation: Observation
 ) -> Iterator[Judgement]:
     """Fail where a gateway, a route server or a virtual hub can propagate routes to one of these subnets."""
     gateways: list[Hop] = []
-    observations: list[Observation] = [look]
+    observations: list[Observation] = [observation]
     for network_id in sorted({parent_of(one).lower(): parent_of(one) for one in subnets}.values()):
         found, rests_on = _gateways(estate, policy, network_id)
         gateways += found
@@ -66,7 +66,7 @@ def _in_reach(
             resource,
             "LearnsRoutes",
             f"disableBgpRoutePropagation is not true, and routes may be learned from {names}",
-            look,
+            observation,
             paths=(
                 path_of(hops.subnet(name_of(one)), gateway, "learned default route")
                 for one in subnets

@@ -97,7 +97,7 @@ def route_default_appliance(estate: Estate, policy: Policy, served: ServedTable)
     """A default route must have next hop `None`, or the declared firewall in the profile `filtered`."""
     defaults = [way for way in _ways(served) if way.is_default and way.hop is not NextHopKind.INTERNET]
     addresses, observations = declared_addresses(estate, policy)
-    unseen = [look for look in observations if look.problem is not None]
+    unseen = [observation for observation in observations if observation.problem is not None]
     for way in defaults:
         if leads_to_the_firewall(way, addresses):
             words = "the default route leads to the declared firewall"

@@ -24,7 +24,7 @@ from hermetic.audit.estate.azure.effective import NetworkWatcher
 from hermetic.audit.estate.azure.storage import StorageAccount
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, merged
-from hermetic.audit.estate.questions import Trouble
+from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.hops import Hop, path_of
@@ -87,7 +87,7 @@ def _security_groups(estate: Estate) -> tuple[tuple[str, ...], tuple[Observation
 def _of_account(estate: Estate, policy: Policy, account: str) -> Iterator[Judgement]:
     """The settings of the account's services, by its kind; of all services where the kind is not known."""
     seen = estate.one(StorageAccount, account)
-    if seen.problem is not None and seen.problem.trouble is Trouble.NOT_ASKED:
+    if seen.problem is not None and seen.problem.reason is UnreadReason.NOT_ASKED:
         yield cannot_say(account, "NotSeen", "which services it has was not asked", seen)
         return
     kind = seen.value.kind if seen.value is not None else None
@@ -135,15 +135,17 @@ def _flow_log(estate: Estate, policy: Policy, log: FlowLog) -> Iterator[Judgemen
         yield _sent(estate, policy, log.id, sinks, log)
 
 
-def _sent(estate: Estate, policy: Policy, resource: str, sinks: list[tuple[str, str]], look: Observation) -> Judgement:
+def _sent(
+    estate: Estate, policy: Policy, resource: str, sinks: list[tuple[str, str]], observation: Observation
+) -> Judgement:
     ours = (estate.cluster, *network_ids_of(estate))
     others = [(word, one) for word, one in sinks if word == PARTNER or not policy.owns(one, *ours)]
     if not others:
         words = f"logs go to {', '.join(f'{word} {name_of(one)}' for word, one in sinks)}, in subscriptions of ours"
-        return passes(resource, "OurSink", words, look)
+        return passes(resource, "OurSink", words, observation)
     words = f"logs are sent to what is not ours: {', '.join(f'{word} {one}' for word, one in others)}"
     paths = tuple(path_of("cluster", "azure monitor", _sink(word)) for word, _ in others)
-    return fails(resource, "ForeignSink", words, look, paths=paths)
+    return fails(resource, "ForeignSink", words, observation, paths=paths)
 
 
 def _sink(word: str) -> Hop:

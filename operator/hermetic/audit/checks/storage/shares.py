@@ -25,7 +25,11 @@ def fileshare_public(estate: Estate, _policy: Policy, seen: Seen[FileShare]) -> 
     if access.lower() != "disabled":
         words = f"publicNetworkAccess is {access or 'absent'}"
         yield fails(seen.target, "PublicAccess", words, seen, paths=(path_of(INTERNET, STORAGE),))
-    elif strange and (gap := next((look for look in subnets_of(estate)[1] if look.problem), None)) is not None:
+    elif (
+        strange
+        and (gap := next((observation for observation in subnets_of(estate)[1] if observation.problem), None))
+        is not None
+    ):
         yield cannot_say(seen.target, "SubnetsNotSeen", "whose subnets it lets in was not seen whole", gap)
     elif strange:
         words = f"subnets that are not the cluster's are let in: {', '.join(strange)}"

@@ -11,7 +11,7 @@ from hermetic.audit.checks.family import check_each
 from hermetic.audit.cluster_scope import subnets_of
 from hermetic.audit.egress.address_ranges import is_public
 from hermetic.audit.egress.address_ranges import network as prefix_of
-from hermetic.audit.egress.firewall import firewall_looks
+from hermetic.audit.egress.firewall import firewall_observations
 from hermetic.audit.egress.network_manager import pages_of
 from hermetic.audit.egress.resource_lookup import readable
 from hermetic.audit.egress.subnet_context import surroundings
@@ -208,7 +208,7 @@ def _widened(
             yield cannot_say(resource, "SubnetNotSeen", unseen, scoped.seen)
             continue
         around = surroundings(estate, scoped, scoped.seen.value)
-        if firewall_looks(estate, policy, around) is not None:
+        if firewall_observations(estate, policy, around) is not None:
             continue  # the tag leads to the declared firewall, which decides
         if around.ground.network_tag_leads_out is None:
             yield cannot_say(

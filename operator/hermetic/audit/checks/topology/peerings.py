@@ -12,7 +12,7 @@ from hermetic.audit.estate.azure.diagnostics import FlowLog
 from hermetic.audit.estate.azure.vnet import InhabitedNetwork, Peering, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Seen
-from hermetic.audit.estate.questions import Problem, Trouble
+from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.hops import GATEWAY, ON_PREMISES, Hop, Path, path_of
 from hermetic.audit.policy import Policy
@@ -122,7 +122,7 @@ def _listed(estate: Estate, network: str) -> Listing[Peering]:
     lost = next((one.id for one in named if one.id.lower() not in known), None)
     if lost is None or listing.problem is not None:
         return listing
-    problem = Problem(Trouble.FORBIDDEN, f"{lost}: the network names it, the list leaves it out", PERMISSION)
+    problem = Problem(UnreadReason.FORBIDDEN, f"{lost}: the network names it, the list leaves it out", PERMISSION)
     return Listing(listing.target, listing.items, listing.evidence, problem)
 
 

@@ -30,7 +30,7 @@ def vm_pivot(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 def _judge(estate: Estate, policy: Policy, machine: RelayMachine) -> Iterator[Judgement]:
     ways, observations = ways_out(estate, policy, machine)
-    if not ways and all(look.problem is None for look in observations):
+    if not ways and all(observation.problem is None for observation in observations):
         yield passes(machine.id, "NoWayOut", "the machine has no way out of its own", *machine.seen, *observations)
         return
     reach, rests_on = reach_of(estate, map(_as_destination, machine.interfaces))

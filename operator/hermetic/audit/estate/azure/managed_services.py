@@ -7,7 +7,7 @@ from hermetic.audit.estate.azure.vnet import Sku
 from hermetic.audit.estate.resource import Part, Reference, Resource, arm
 
 
-class DoorAddress(Part):
+class ServiceIpConfiguration(Part):
     """An address of such a service: in a subnet, public, or both."""
 
     name: str = ""
@@ -31,8 +31,8 @@ class GatewayPool(Part):
 @arm("Microsoft.Network/applicationGateways", NETWORK)
 class ApplicationGateway(Resource):
     backend_address_pools: list[GatewayPool] | None = None
-    gateway_ip_configurations: list[DoorAddress] | None = None
-    frontend_ip_configurations: list[DoorAddress] | None = None
+    gateway_ip_configurations: list[ServiceIpConfiguration] | None = None
+    frontend_ip_configurations: list[ServiceIpConfiguration] | None = None
 
 
 @arm("Microsoft.Network/bastionHosts", NETWORK)
@@ -40,7 +40,7 @@ class Bastion(Resource):
     """An absent switch has Azure's default: copying is on, the rest off."""
 
     sku: Sku | None = None
-    ip_configurations: list[DoorAddress] | None = None
+    ip_configurations: list[ServiceIpConfiguration] | None = None
     virtual_network: Reference | None = None
     enable_private_only_bastion: bool | None = None
     disable_copy_paste: bool | None = None

@@ -15,7 +15,7 @@ from hermetic.api.ip_ranges import is_address, is_public
 from hermetic.audit.estate.arm_fields import MISSHAPEN
 from hermetic.audit.estate.probe.dns import DnsReading, DnsReply, dns_reply
 from hermetic.audit.estate.probe.readings import ProbeTarget, Reading, Reply, reply
-from hermetic.audit.estate.questions import Body, Problem, Source, Trouble
+from hermetic.audit.estate.questions import Body, Problem, Source, UnreadReason
 from hermetic.audit.estate.resource import Resource
 
 LARGEST_ANSWER = 65536
@@ -100,7 +100,7 @@ class ProbeRun(Resource):
         try:
             run._report = _report(run)  # noqa: SLF001 - its own
         except _Unreadable as why:
-            run._problem = Problem(Trouble.UNREADABLE, f"{run.id}: {why}")  # noqa: SLF001 - its own
+            run._problem = Problem(UnreadReason.UNREADABLE, f"{run.id}: {why}")  # noqa: SLF001 - its own
         return run
 
 

@@ -43,16 +43,21 @@ def hub_table(*, propagates: bool, hop: str = "") -> Change:
     return change
 
 
-def hub_gateway(*learned: str) -> Change:
-    """A gateway in the hub, which the cluster's network does not use."""
+def hub_gateway(*learned: str, origin: str = "EBgp") -> Change:
+    """A gateway in the hub, which the cluster's network does not use; static routes and own prefixes are of Network."""
 
     def change(estate: Estate) -> None:
         gateway_of_the_hub(used=False)(estate)
-        routes = [{"network": one, "origin": "EBgp"} for one in learned]
+        routes = [{"network": one, "origin": origin} for one in learned]
         identifier = f"{HUB_GROUP}/{NETWORK}/virtualNetworkGateways/vgw-hub"
         estate.answer(identifier, "getLearnedRoutes", {"value": routes})
 
     return change
+
+
+def with_public_space(prefix: str) -> Change:
+    """The hub has a public prefix in its own address space."""
+    return lambda estate: estate.properties(estate.site.hub)["addressSpace"]["addressPrefixes"].append(prefix)
 
 
 def learned_routes_denied(estate: Estate) -> None:

@@ -32,15 +32,33 @@ from tests.tried_transit import (
     route_server_of_the_hub,
     to_addresses,
     to_hosts,
+    with_public_space,
 )
 
 RELAY, TUNNEL, PRIVATE_SUBNETS = "vm-pivot", "About forced tunneling", "Default outbound access: private subnets"
+STATIC = "Azure PowerShell: Get-AzVirtualNetworkGatewayLearnedRoute"
 SITE, ENDPOINTS = "VPN gateway: routes learned by BGP", "Virtual network service endpoints"
 STORAGE, KEYS = endpoints("Microsoft.Storage"), endpoints("Microsoft.KeyVault")
 RELAYS = (
     Tried("machine without a way", "Pass", "", relay(), PRIVATE_SUBNETS, "peered"),
     Tried("machine behind a tunnel", "Fail", RELAY, relay(hub_gateway("0.0.0.0/0")), TUNNEL, "peered"),
     Tried("machine behind public routes", "Fail", RELAY, relay(hub_gateway("52.96.0.0/14")), SITE, "peered"),
+    Tried(
+        "machine behind public routes of a local network gateway",
+        "Fail",
+        RELAY,
+        relay(hub_gateway("52.96.0.0/14", origin="Network")),
+        STATIC,
+        "peered",
+    ),
+    Tried(
+        "machine behind the public space of its own network",
+        "Pass",
+        "",
+        relay(hub_gateway("52.96.0.0/14", origin="Network"), with_public_space("52.96.0.0/14")),
+        STATIC,
+        "peered",
+    ),
     Tried("machine behind private routes", "Pass", "", relay(hub_gateway("192.168.0.0/16")), SITE, "peered"),
     Tried(
         "machine that learns no routes",

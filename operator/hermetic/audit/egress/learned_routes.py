@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermetic.audit.cluster_scope import missing
-from hermetic.audit.egress.address_ranges import is_public
+from hermetic.audit.egress.address_ranges import Space, is_public, space, without
 from hermetic.audit.egress.address_ranges import network as prefix_of
 from hermetic.audit.estate.azure.routing import LearnedRoute, LearnedRoutes
 from hermetic.audit.estate.observation import Missing, Seen
@@ -21,7 +21,18 @@ def without_a_list(learned: Seen[LearnedRoutes]) -> Missing | None:
     return missing(f"{learned.target}: the answer of {LearnedRoutes.ACTION} has no list")
 
 
-def is_public_route(route: LearnedRoute) -> bool:
-    """Whether its prefix is public; text that is no prefix counts as public."""
+def public_prefixes(learned: Seen[LearnedRoutes], own: Space) -> list[str]:
+    """Public prefixes that were learned, but for the networks' `own` space; text that is no prefix counts as public.
+
+    Networks may use public prefixes, and a gateway lists those of its own with the origin Network. It lists static
+    routes so too (Azure PowerShell, Get-AzVirtualNetworkGatewayLearnedRoute), so the origin alone excuses none.
+    """
+    return [route.network or "?" for route in learned_routes(learned) if not _is_private(route, own)]
+
+
+def _is_private(route: LearnedRoute, own: Space) -> bool:
     prefix = prefix_of(route.network or "?")
-    return prefix is None or is_public(prefix)
+    if prefix is None:
+        return False
+    is_own = (route.origin or "").lower() == "network" and not without(space((prefix,)), own)
+    return is_own or not is_public(prefix)

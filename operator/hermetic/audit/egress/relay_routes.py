@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from hermetic.audit import hops
 from hermetic.audit.cluster_scope import missing
 from hermetic.audit.egress.address_ranges import Space, networks, space, union
-from hermetic.audit.egress.learned_routes import is_public_route, learned_routes, without_a_list
+from hermetic.audit.egress.learned_routes import public_prefixes, without_a_list
 from hermetic.audit.egress.nsg_rules import Ground, denies_tag, holes, way_out
 from hermetic.audit.egress.routes import NextHopKind, public_ways
 from hermetic.audit.egress.service_endpoints import is_storage, storage_reach
@@ -42,7 +42,8 @@ def learned_ways(
         gateways = gateways_in(estate, home)
         observations += (home, gateways)
         for gateway in gateways:
-            yield from _of_gateway(estate, gateway, observations)
+            own = union((*network_space(estate, network.target), *network_space(estate, home.target)))
+            yield from _of_gateway(estate, gateway, own, observations)
     joined = hub_connections(estate, policy)
     observations.append(joined)
     for one in joined:
@@ -53,7 +54,9 @@ def learned_ways(
         observations.append(missing(f"{network.target}: what its route server has learned is not read"))
 
 
-def _of_gateway(estate: Estate, gateway: VirtualNetworkGateway, observations: list[Observation]) -> Iterator[Path]:
+def _of_gateway(
+    estate: Estate, gateway: VirtualNetworkGateway, own: Space, observations: list[Observation]
+) -> Iterator[Path]:
     learned = estate.asked(LearnedRoutes, gateway.id)
     observations.append(learned)
     if (odd := without_a_list(learned)) is not None:
@@ -61,9 +64,7 @@ def _of_gateway(estate: Estate, gateway: VirtualNetworkGateway, observations: li
     here = hops.gateway(f"gateway {gateway.name}")
     if gateway.gateway_default_site is not None:
         yield path_of(here, f"default site {name_of(gateway.gateway_default_site.id)}")
-    for route in learned_routes(learned):
-        if (route.origin or "").lower() != "network" and is_public_route(route):
-            yield path_of(here, f"learned route {route.network}")
+    yield from (path_of(here, f"learned route {prefix}") for prefix in public_prefixes(learned, own))
 
 
 def endpoint_ways(estate: Estate, policy: Policy, subnet: Subnet, observations: list[Observation]) -> Iterator[Path]:

@@ -7,13 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.cluster_scope import network_ids_of, whole_or_unknown
-from hermetic.audit.egress.address_ranges import Space, space, union, without
-from hermetic.audit.egress.address_ranges import network as prefix_of
-from hermetic.audit.egress.learned_routes import is_public_route, learned_routes, without_a_list
+from hermetic.audit.egress.address_ranges import Space, union
+from hermetic.audit.egress.learned_routes import public_prefixes, without_a_list
 from hermetic.audit.egress.subnet_context import network_space
 from hermetic.audit.estate.arm_ids import name_of, parent_of
 from hermetic.audit.estate.azure.routing import (
-    LearnedRoute,
     LearnedRoutes,
     VirtualNetworkGateway,
     VirtualNetworkGatewayConnection,
@@ -124,7 +122,7 @@ def gateway_forced_tunnel(estate: Estate, policy: Policy) -> Iterator[Judgement]
         learned = estate.asked(LearnedRoutes, gateway.id)
         path = path_of(hops.vnet("of the cluster"), hops.gateway(f"gateway {gateway.name}"), ON_PREMISES, INTERNET)
         site = gateway.gateway_default_site
-        public = _public_prefixes(learned, _own_space(estate, gateway))
+        public = public_prefixes(learned, _own_space(estate, gateway))
         if site is not None:
             yield fails(gateway.id, "DefaultSite", f"gatewayDefaultSite is {site.id}", gateway, learned, paths=(path,))
         elif public:
@@ -136,18 +134,6 @@ def gateway_forced_tunnel(estate: Estate, policy: Policy) -> Iterator[Judgement]
             yield passes(gateway.id, "NoPublicRoute", "no default and no public prefix is learned", gateway, learned)
 
     yield from _each_gateway(estate, policy, judge, with_peers=True)
-
-
-def _public_prefixes(learned: Seen[LearnedRoutes], own: Space) -> list[str]:
-    """Learned public prefixes but for the networks' own space."""
-    public = filter(is_public_route, learned_routes(learned))
-    return [one.network or "?" for one in public if not _is_of_the_network(one, own)]
-
-
-def _is_of_the_network(route: LearnedRoute, own: Space) -> bool:
-    """Whether a prefix is the network's own: networks may use public prefixes, and learned routes include them."""
-    prefix = prefix_of(route.network or "?")
-    return (route.origin or "").lower() == "network" and prefix is not None and not without(space((prefix,)), own)
 
 
 def _own_space(estate: Estate, gateway: VirtualNetworkGateway) -> Space:

@@ -32,7 +32,8 @@ _OFFERED = {
     "microsoft.managedidentity": "identities userassignedidentities",
     "microsoft.kubernetesconfiguration": "extensions fluxconfigurations privatelinkscopes",
     "microsoft.kubernetes": "connectedclusters",
-    "microsoft.insights": "activitylogalerts components datacollectionrules diagnosticsettings privatelinkscopes",
+    "microsoft.insights": """activitylogalerts components datacollectionruleassociations datacollectionrules
+        diagnosticsettings privatelinkscopes""",
     "microsoft.keyvault": "managedhsms vaults",
     "microsoft.operationalinsights": "clusters workspaces",
 }

@@ -43,6 +43,8 @@ BY_NAMESPACE = {
     "microsoft.keyvault": ("2022-07-01", "2023-07-01", "2024-11-01"),
     "microsoft.operationalinsights": ("2022-10-01", "2023-09-01", "2025-02-01"),
 }
+# specification/monitor/resource-manager/Microsoft.Insights/stable
+COLLECTION = ("2021-04-01", "2022-06-01", "2023-03-11", "2024-03-11")
 DISKS = ("2022-07-02", "2023-10-02", "2024-03-02", "2025-01-02")
 PRIVATE_DNS = ("2018-09-01", "2020-06-01", "2024-06-01")
 RESOLVERS = ("2022-07-01", "2023-07-01-preview", "2025-05-01", "2025-07-01")
@@ -72,6 +74,8 @@ BY_TYPE = {
     "microsoft.fileshares/fileshares": BY_NAMESPACE["microsoft.fileshares"],
     # asked by the Azure CLI; specification/monitor has no stable version for all kinds of resources
     "microsoft.insights/diagnosticsettings": ("2017-05-01-preview", "2021-05-01-preview"),
+    "microsoft.insights/datacollectionruleassociations": COLLECTION,
+    "microsoft.insights/datacollectionrules": COLLECTION,
     # specification/containerservice/.../fleet/stable
     "microsoft.containerservice/fleets": ("2023-10-15", "2024-04-01", "2025-03-01"),
     "microsoft.containerservice/fleets/members": ("2023-10-15", "2024-04-01", "2025-03-01"),
@@ -97,6 +101,11 @@ GRAPH = ("2019-04-01", "2020-04-01-preview", "2021-03-01", "2022-10-01", "2024-0
 
 # folded type -> dotted field below `properties` (`*` for each of a list) -> first version that shows it
 SINCE: dict[str, dict[str, str]] = {
+    "microsoft.insights/datacollectionrules": {
+        "destinations.monitoringAccounts": "2022-06-01",
+        "destinations.azureDataExplorer": "2024-03-11",
+        "destinations.microsoftFabric": "2024-03-11",
+    },
     "microsoft.network/virtualnetworks": {
         "subnets.*.properties.defaultOutboundAccess": "2023-09-01",
         "subnets.*.properties.sharingScope": "2023-09-01",

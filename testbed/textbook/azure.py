@@ -50,6 +50,7 @@ from testbed.azure.references import refer_back
 Body = dict[str, Any]
 
 CONTRIBUTOR = "b24988ac-6180-42a0-ab88-20f7382dd24c"
+ASSOCIATIONS = "Microsoft.Insights/dataCollectionRuleAssociations"
 NETWORK_CONTRIBUTOR = "4d97b98b-1d4f-4787-a291-c67834d212e7"
 MANAGED_SPACE = "10.224.0.0/12"  # what AKS gives its own network (learn.microsoft.com/azure/aks/concepts-network)
 MANAGED_REGISTRY = f"{NODE_GROUP}/providers/Microsoft.ContainerRegistry/registries/akscacr31862004"
@@ -251,6 +252,22 @@ def with_monitoring(estate: Estate) -> None:
         "enabled": True,
         "config": {"useAADAuth": "true", "logAnalyticsWorkspaceResourceID": workspace(estate)},
     }
+    account = f"{DATA_GROUP}/providers/Microsoft.Monitor/accounts/amw-inference"
+    logs = {"logAnalytics": [{"workspaceResourceId": workspace(estate), "name": "ciworkspace"}]}
+    metrics = {"monitoringAccounts": [{"accountResourceId": account, "name": "MonitoringAccount1"}]}
+    _collect(estate, "ContainerInsightsExtension", "MSCI-westeurope-aks-inference", logs)
+    _collect(estate, "ContainerInsightsMetricsExtension", "MSProm-westeurope-aks-inference", metrics)
+    held = {
+        "dataCollectionEndpointId": f"{DATA_GROUP}/providers/Microsoft.Insights/dataCollectionEndpoints/dce-inference"
+    }
+    estate.add(f"{estate.cluster}/providers/{ASSOCIATIONS}/configurationAccessEndpoint", held)
+
+
+def _collect(estate: Estate, association: str, rule: str, destinations: dict[str, Any]) -> None:
+    """A data collection rule of the agents, associated with the cluster."""
+    identifier = f"{DATA_GROUP}/providers/Microsoft.Insights/dataCollectionRules/{rule}"
+    estate.add(identifier, {"destinations": destinations, "dataSources": {}, "dataFlows": []}, location=LOCATION)
+    estate.add(f"{estate.cluster}/providers/{ASSOCIATIONS}/{association}", {"dataCollectionRuleId": identifier})
 
 
 def workspace(estate: Estate) -> str:

@@ -26,6 +26,36 @@ def cluster_logs_to_a_workspace_of_others(estate: Estate) -> Named:
 
 
 @plant("diag-foreign-sink", "high")
+def collected_logs_to_a_workspace_of_others(estate: Estate) -> Named:
+    """A data collection rule of ours sends what the agents collect to a workspace of another subscription."""
+    return _collected(estate, logAnalytics=[{"workspaceResourceId": WORKSPACE, "name": "soc"}])
+
+
+@plant("diag-foreign-sink", "high")
+def collected_metrics_to_an_account_of_others(estate: Estate) -> Named:
+    """Managed Prometheus sends to an Azure Monitor workspace of another subscription."""
+    account = f"{STRANGERS}/Microsoft.Monitor/accounts/metrics"
+    return _collected(estate, monitoringAccounts=[{"accountResourceId": account, "name": "MonitoringAccount1"}])
+
+
+@plant("diag-foreign-sink", "high")
+def collected_logs_to_fabric(estate: Estate) -> Named:
+    """Logs are sent to a database of Microsoft Fabric, which is in no subscription."""
+    uri = "https://abc.z1.kusto.fabric.microsoft.com"
+    held = {"ingestionUri": uri, "databaseName": "logs", "artifactId": FOREIGN, "tenantId": FOREIGN, "name": "fabric"}
+    return _collected(estate, microsoftFabric=[held])
+
+
+def _collected(estate: Estate, **destinations: list[dict[str, str]]) -> str:
+    """Azure/azure-rest-api-specs, Insights 2024-03-11, examples DataCollectionRuleAssociationsListByResource."""
+    insights, (kind,) = "providers/Microsoft.Insights", destinations
+    rule = f"{estate.cluster.partition('/providers/')[0]}/{insights}/dataCollectionRules/{kind}"
+    estate.add(rule, {"destinations": destinations, "dataFlows": []}, location="westeurope")
+    association = f"{estate.cluster}/{insights}/dataCollectionRuleAssociations/{kind}"
+    return estate.add(association, {"dataCollectionRuleId": rule})
+
+
+@plant("diag-foreign-sink", "high")
 def registry_logs_to_an_event_hub_of_others(estate: Estate) -> Named:
     """The registry's logs are sent to an event hub of another subscription."""
     rule = f"{STRANGERS}/Microsoft.EventHub/namespaces/hub/authorizationrules/RootManageSharedAccessKey"

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
+from hermetic.audit.checks.sinks.collection_rules import of_collection_rules
+from hermetic.audit.checks.sinks.destinations import sent
 from hermetic.audit.cluster_scope import (
     cluster_of,
     network_ids_of,
@@ -27,16 +29,14 @@ from hermetic.audit.estate.observation import Observation, merged
 from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity, Verdict
-from hermetic.audit.hops import Hop, path_of
+from hermetic.audit.hops import path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_or_none
 from hermetic.audit.registry_storage_scope import account_ids, registry_ids
-from hermetic.audit.topology import PlaceKind
 
 BLOBS, FILES = "blobServices/default", "fileServices/default"
 SERVICES = {"filestorage": (FILES,), "blockblobstorage": (BLOBS,), "blobstorage": (BLOBS,)}
 """Services that log, by kind of account; the account itself has metrics only."""
-PARTNER = "partner solution"
 ADD_ONS = """\
 Turn off the feature that names this workspace, and turn it on again with a workspace of yours: Container Insights is
 the add-on monitoring, Defender's sensor is turned off with az aks update --disable-defender.
@@ -54,6 +54,7 @@ def diag_foreign_sink(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     (groups, of_groups), (balancers, of_balancers) = _security_groups(estate), balancers_of(estate, policy)
     around = (*groups, *(one.target for one in balancers))
     yield from _of_add_ons(estate, policy)
+    yield from of_collection_rules(estate, policy)
     for resource in (estate.cluster, *network_ids_of(estate), *around, *registries):
         yield from _of_resource(estate, policy, resource)
     for account in accounts:
@@ -68,7 +69,7 @@ def _of_add_ons(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     cluster = cluster_of(estate)
     named = cluster.value.workspaces if cluster.value is not None else ()
     if named:
-        found = _sent(estate, policy, estate.cluster, [("workspace", one) for one in named], cluster)
+        found = sent(estate, policy, estate.cluster, [("workspace", one) for one in named], cluster)
         yield replace(found, remedy=ADD_ONS) if found.verdict is Verdict.FAIL else found
 
 
@@ -111,7 +112,7 @@ def _judge(estate: Estate, policy: Policy, setting: DiagnosticSetting) -> Iterat
         words = "the setting names no workspace, account, event hub or partner"
         yield cannot_say(setting.id, "SinkNotNamed", words, setting)
     else:
-        yield _sent(estate, policy, setting.id, sinks, setting)
+        yield sent(estate, policy, setting.id, sinks, setting)
 
 
 def _of_flow_logs(estate: Estate, policy: Policy) -> Iterator[Judgement]:
@@ -132,25 +133,7 @@ def _flow_log(estate: Estate, policy: Policy, log: FlowLog) -> Iterator[Judgemen
     named = {"storage account": log.storage_id, "workspace": watcher.workspace_resource_id if watcher else None}
     sinks = [(word, one) for word, one in named.items() if one]
     if sinks:
-        yield _sent(estate, policy, log.id, sinks, log)
-
-
-def _sent(
-    estate: Estate, policy: Policy, resource: str, sinks: list[tuple[str, str]], observation: Observation
-) -> Judgement:
-    ours = (estate.cluster, *network_ids_of(estate))
-    others = [(word, one) for word, one in sinks if word == PARTNER or not policy.owns(one, *ours)]
-    if not others:
-        words = f"logs go to {', '.join(f'{word} {name_of(one)}' for word, one in sinks)}, in subscriptions of ours"
-        return passes(resource, "OurSink", words, observation)
-    words = f"logs are sent to what is not ours: {', '.join(f'{word} {one}' for word, one in others)}"
-    paths = tuple(path_of("cluster", "azure monitor", _sink(word)) for word, _ in others)
-    return fails(resource, "ForeignSink", words, observation, paths=paths)
-
-
-def _sink(word: str) -> Hop:
-    kind = PlaceKind.STORAGE if word == "storage account" else PlaceKind.OTHER
-    return Hop(kind, f"{word} of another subscription")
+        yield sent(estate, policy, log.id, sinks, log)
 
 
 @check("packet-capture")

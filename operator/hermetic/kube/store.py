@@ -1,6 +1,6 @@
 """Store of the objects last seen of the cluster, by kind and name; fed by lists, watches and answers to writes.
 
-Objects are kept as compact JSON: a thousand deployments with their children fit in a few tens of megabytes, and a
+Objects are kept as compressed JSON: a thousand deployments with their children fit in some ten megabytes, and a
 reconcile parses only its own. An object is stored only if its resourceVersion is newer than the known one of its
 name, and not older than its deletion.
 """
@@ -8,6 +8,7 @@ name, and not older than its deletion.
 from __future__ import annotations
 
 import json
+import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -39,13 +40,27 @@ from hermetic.objects.names import Owner
 from hermetic.plan.address_claims import Claim, addresses_of, holder, requested_address
 from hermetic.plan.snapshot import ChildKey, ClusterSnapshot, IsolationEvidence, NodeFacts
 
+FASTEST = 1
+"""The level of zlib; higher ones save little of so small texts."""
+
 
 @dataclass(slots=True)
 class _Entry:
     uid: str
     version: int
-    body: bytes
+    packed: bytes
     owners: tuple[Key, ...]
+
+    @classmethod
+    def of(cls, manifest: Manifest, version: int, body: bytes, owners: tuple[Key, ...]) -> _Entry:
+        """`body`: what is kept of the object, as JSON."""
+        return cls(manifest["metadata"]["uid"], version, zlib.compress(body, FASTEST), owners)
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What is kept of the object; a new one at each access."""
+        parsed: dict[str, Any] = json.loads(zlib.decompress(self.packed))
+        return parsed
 
     @property
     def owner(self) -> Key | None:
@@ -189,12 +204,12 @@ class Store:
     def object(self, kind: Kind, name: str) -> dict[str, Any] | None:
         """A cluster-scoped object as last seen."""
         entry = self._entries[kind].get(("", name))
-        return None if entry is None else json.loads(entry.body)
+        return None if entry is None else entry.manifest
 
     def manifest(self, key: Key) -> dict[str, Any] | None:
         """The ModelDeployment as last seen."""
         entry = self._entries[MODEL_DEPLOYMENT].get(key)
-        return None if entry is None else json.loads(entry.body)
+        return None if entry is None else entry.manifest
 
     def snapshot(
         self, key: Key, *, backed_off: Mapping[ChildKey, frozenset[str]] | None = None
@@ -204,7 +219,7 @@ class Store:
         if seen is None:
             return None
         metadata = seen["metadata"]
-        owned = [(kind, json.loads(self._entries[kind][name].body)) for kind, name in self._owned_by(key)]
+        owned = [(kind, self._entries[kind][name].manifest) for kind, name in self._owned_by(key)]
         pods = tuple(body for kind, body in owned if kind in PODS)
         owner = Owner(key[0], key[1], metadata["uid"])
         templates = (body.get("spec", {}).get("template", {}) for of, body in owned if of is DEPLOYMENT)
@@ -233,12 +248,12 @@ class Store:
         watched = self._policy.watch_namespaces
         for entry in self._entries[PERSISTENT_VOLUME].values():
             if entry.owner is not None and (not watched or entry.owner[0] in watched):
-                yield json.loads(entry.body)
+                yield entry.manifest
 
     def claim(self, namespace: str, name: str) -> dict[str, Any] | None:
         """One claim of ours."""
         entry = self._entries[PERSISTENT_VOLUME_CLAIM].get((namespace, name))
-        return None if entry is None else json.loads(entry.body)
+        return None if entry is None else entry.manifest
 
     def count(self, kind: Kind) -> int:
         """How many objects of a kind are known."""
@@ -275,7 +290,7 @@ class Store:
         if before is not None and before.owners != owners:
             self._disown(before, kind, name)
         body = self._unclaimed.kept(kind, manifest, owner, owner in self._entries[MODEL_DEPLOYMENT])
-        self._entries[kind][name] = _Entry(manifest["metadata"]["uid"], version, body, owners)
+        self._entries[kind][name] = _Entry.of(manifest, version, body, owners)
         if kind is MODEL_DEPLOYMENT:
             self._deployments.put(name, manifest)
         if kind is EGRESS_AUDIT:
@@ -297,7 +312,7 @@ class Store:
         concerned |= frozenset(owners if before is None else (*before.owners, *owners))
         if before is not None and before.owners != owners:
             self._disown(before, kind, name)
-        self._entries[kind][name] = _Entry(manifest["metadata"]["uid"], version, admission.body, owners)
+        self._entries[kind][name] = _Entry.of(manifest, version, admission.body, owners)
         for one in owners:
             self._owned[one].add((kind, name))
         self._warnings.put_pod(manifest, owners[0])
@@ -374,8 +389,8 @@ class Store:
         if not entry.owners:
             return frozenset()
         if kind is MODEL_DEPLOYMENT:
-            return frozenset({*entry.owners, *self._rivals(json.loads(entry.body))})
-        waiting = addresses_of(json.loads(entry.body)) if kind is SERVICE else ()
+            return frozenset({*entry.owners, *self._rivals(entry.manifest)})
+        waiting = addresses_of(entry.manifest) if kind is SERVICE else ()
         return frozenset(
             {*entry.owners, *(key for address in waiting for key in self._deployments.asking_for(address))}
         )
@@ -395,5 +410,5 @@ class Store:
         return holder(asking, rivals, address) if address else ""
 
     def _claim(self, address: str, key: Key) -> Claim:
-        services = (json.loads(self._entries[kind][name].body) for kind, name in self._owned_by(key) if kind is SERVICE)
+        services = (self._entries[kind][name].manifest for kind, name in self._owned_by(key) if kind is SERVICE)
         return Claim(self.manifest(key) or {}, tuple(services), self._policy.allows_address(address, key[0]))

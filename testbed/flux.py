@@ -103,7 +103,7 @@ def components(kubectl: Kubectl, registry: str) -> str:
     itself, v2.9.5, on 2026-11-23: every object was equal. It cannot be built from its module alone, which lacks the
     manifests that it embeds.
     """
-    parts = module_folder("flux-manifests", "github.com/fluxcd/flux2/v2") / "manifests"
+    parts = module_folder("github.com/fluxcd/flux2/v2", "flux-manifests") / "manifests"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         for controller in CONTROLLERS:
@@ -191,4 +191,4 @@ def _from(folder: Path, target: Path) -> str:
 
 def module(name: str) -> Path:
     """The folder of a controller's Go module."""
-    return module_folder("flux", f"github.com/fluxcd/{name}")
+    return module_folder(f"github.com/fluxcd/{name}")

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
 import yaml
 
-from testbed.errors import BuildError
 from testbed.fates import own_stages, unless_fated
-from testbed.programs import MODULES, cache_folder, go_environment, require_go
+from testbed.programs import PROGRAMS, cache_folder, module_folder
 
 MODULE = "sigs.k8s.io/kwok"
 FAKE = {"kwok.x-k8s.io/node": "fake"}
@@ -45,7 +42,7 @@ def write_stages(path: Path) -> Path:
 
 def stock_stages() -> Path:
     """The stages of kwok's module, kept beside the built programs: Go is needed only until they are."""
-    sources = "\0".join(STOCK_STAGES).encode() + (MODULES / "kwok" / "go.sum").read_bytes()
+    sources = "\0".join(STOCK_STAGES).encode() + (PROGRAMS / "go.sum").read_bytes()
     pinned = hashlib.sha256(sources).hexdigest()[:16]
     folder = cache_folder() / f"kwok-stages-{pinned}"
     if not folder.is_dir():
@@ -53,21 +50,10 @@ def stock_stages() -> Path:
         partial = Path(tempfile.mkdtemp(prefix=".kwok-stages-", dir=cache_folder()))
         for name in STOCK_STAGES:
             (partial / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(_module_folder() / "kustomize" / "stage" / name, partial / name)
+            shutil.copyfile(module_folder(MODULE) / "kustomize" / "stage" / name, partial / name)
         partial.chmod(0o755)  # as the folders of the programs: a cache may be shared
         try:
             partial.rename(folder)
         except OSError:  # another process was first
             shutil.rmtree(partial)
     return folder
-
-
-def _module_folder() -> Path:
-    """Where Go keeps kwok's sources; fetches them when only the built program came out of a cache."""
-    require_go()
-    command = ["go", "mod", "download", "-C", str(MODULES / "kwok"), "-json", MODULE]
-    answer = subprocess.run(command, env=go_environment(), capture_output=True, text=True, check=False)
-    module = json.loads(answer.stdout or "{}")
-    if "Dir" not in module:
-        raise BuildError(f"no sources of {MODULE}: {module.get('Error') or answer.stderr.strip()}")
-    return Path(module["Dir"])

@@ -17,5 +17,5 @@ KINDS = ("clusterreports", "reports")
 
 def definitions() -> list[dict[str, Any]]:
     """The CustomResourceDefinitions of ClusterReport and Report. Raises CannotRunError without Go."""
-    folder = module_folder("openreports", MODULE) / "config" / "crd"
+    folder = module_folder(MODULE, "openreports") / "config" / "crd"
     return [yaml.safe_load((folder / f"openreports.io_{kind}.yaml").read_text()) for kind in KINDS]

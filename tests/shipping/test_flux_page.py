@@ -8,7 +8,7 @@ import yaml
 
 from testbed.flux import CONTROLLERS
 from testbed.installation import REPOSITORY
-from testbed.programs import MODULES
+from testbed.programs import PROGRAMS
 
 PAGE = (REPOSITORY / "docs" / "flux.md").read_text(encoding="utf-8")
 RECIPE = REPOSITORY / "manifests" / "flux"
@@ -17,7 +17,7 @@ OF_AZURE = {"AZURE_CLIENT_ID"}
 
 
 def test_the_page_names_the_versions_that_the_tests_run():
-    pinned = (MODULES / "flux" / "go.mod").read_text()
+    pinned = (PROGRAMS / "go.mod").read_text()
     for name in CONTROLLERS:
         version = re.search(rf"github\.com/fluxcd/{name} (v\S+)", pinned)[1]
         assert f"{name} {version}" in PAGE

@@ -23,9 +23,10 @@ while [ $# -gt 2 ]; do
     [ "$1" = -o ] && output=$2
     shift
 done
-if grep -q nonsense "$sources/main.go"; then echo "undefined: nonsense" >&2; exit 1; fi
+main="$sources/$2/main.go"
+if grep -q nonsense "$main"; then echo "undefined: nonsense" >&2; exit 1; fi
 sleep 0.3
-cp "$sources/main.go" "$output" && chmod +x "$output"
+cp "$main" "$output" && chmod +x "$output"
 """
 
 
@@ -48,13 +49,18 @@ def little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, install_go: Callable
     """A family of one program, with a cache, a module folder and a Go of its own."""
     install_go("go1.26.8")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(builds, "MODULES", tmp_path / "modules")
-    family = Family("little", ("little",), package=".")
+    monkeypatch.setattr(builds, "PROGRAMS", tmp_path / "modules")
+    family = Family("little", {"little": "./little"})
     monkeypatch.setitem(FAMILIES, "little", family)
-    family.sources.mkdir(parents=True)
-    (family.sources / "go.mod").write_text("module testbed/little\n")
-    (family.sources / "main.go").write_text("package main\n")
+    source(family).parent.mkdir(parents=True)
+    for pins in ("go.mod", "go.sum"):
+        (builds.PROGRAMS / pins).touch()
+    source(family).write_text("package main\n")
     return family
+
+
+def source(family: Family) -> Path:
+    return builds.PROGRAMS / family.name / "main.go"
 
 
 @pytest.mark.parametrize("version", ["go1.25.9", "go1.19.8"])
@@ -107,7 +113,7 @@ def test_long_build_shows_that_it_is_alive(
 def test_changed_source_is_built_beside_the_old_one(little: Family) -> None:
     before = programs(little.name)["little"]
 
-    (little.sources / "main.go").write_text("package main // new\n")
+    source(little).write_text("package main // new\n")
     after = programs(little.name)["little"]
 
     assert before.is_file()
@@ -116,7 +122,7 @@ def test_changed_source_is_built_beside_the_old_one(little: Family) -> None:
 
 
 def test_compiler_error_is_shown_and_leaves_nothing_half_built(little: Family) -> None:
-    (little.sources / "main.go").write_text("nonsense\n")
+    source(little).write_text("nonsense\n")
 
     with pytest.raises(BuildError, match="undefined: nonsense"):
         programs(little.name)

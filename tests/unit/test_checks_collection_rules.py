@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.audit_estates import CLUSTER, GROUP
+from tests.audit_estates import CLUSTER, GROUP, SCALE_SET
 from tests.audit_services import OTHER_SUBSCRIPTION, ServedWorld, served_cluster, verdicts
 
 ASSOCIATIONS = "microsoft.insights/datacollectionruleassociations"
@@ -18,12 +18,12 @@ FOREIGN_ACCOUNT = f"{FOREIGN}/Microsoft.Storage/storageAccounts/a"
 HUB = f"{FOREIGN}/Microsoft.EventHub/namespaces/n/eventhubs/h"
 
 
-def _collected(rule: dict[str, Any] | None, **held: Any) -> tuple[ServedWorld, str]:
-    """With a data collection rule (None: one that is not there) that is associated with the cluster."""
-    association = f"{CLUSTER}/providers/Microsoft.Insights/dataCollectionRuleAssociations/a"
+def _collected(rule: dict[str, Any] | None, target: str = CLUSTER, **held: Any) -> tuple[ServedWorld, str]:
+    """With a data collection rule (None: one that is not there) that is associated with the cluster or the target."""
+    association = f"{target}/providers/Microsoft.Insights/dataCollectionRuleAssociations/a"
     world = served_cluster()
     world.put(association, held or {"dataCollectionRuleId": COLLECTION_RULE})
-    world.lists[CLUSTER.lower(), ASSOCIATIONS] = [world.bodies[association.lower()]]
+    world.lists[target.lower(), ASSOCIATIONS] = [world.bodies[association.lower()]]
     if rule is not None:
         world.put(COLLECTION_RULE, rule)
     return world, association
@@ -84,6 +84,12 @@ def test_an_endpoint_for_configuration_is_no_sink() -> None:
     assert association.lower() not in verdicts(world, "diag-foreign-sink")
 
 
-def test_associations_that_cannot_be_listed_are_unknown() -> None:
-    world = served_cluster().refuse(CLUSTER, kind="Microsoft.Insights/dataCollectionRuleAssociations", verb="list")
+def test_rules_of_the_nodes_count() -> None:
+    world, association = _collected({"destinations": _to("eventHubs", "eventHubResourceId", HUB)}, SCALE_SET)
+    assert verdicts(world, "diag-foreign-sink")[association.lower()] == "Fail"
+
+
+@pytest.mark.parametrize("target", [CLUSTER, SCALE_SET])
+def test_associations_that_cannot_be_listed_are_unknown(target: str) -> None:
+    world = served_cluster().refuse(target, kind="Microsoft.Insights/dataCollectionRuleAssociations", verb="list")
     assert verdicts(world, "diag-foreign-sink")[CLUSTER.lower()] == "Unknown"

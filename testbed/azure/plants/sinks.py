@@ -28,14 +28,23 @@ def cluster_logs_to_a_workspace_of_others(estate: Estate) -> Named:
 @plant("diag-foreign-sink", "high")
 def collected_logs_to_a_workspace_of_others(estate: Estate) -> Named:
     """A data collection rule of ours sends what the agents collect to a workspace of another subscription."""
-    return _collected(estate, logAnalytics=[{"workspaceResourceId": WORKSPACE, "name": "soc"}])
+    return _collected(estate, estate.cluster, logAnalytics=[{"workspaceResourceId": WORKSPACE, "name": "soc"}])
+
+
+@plant("diag-foreign-sink", "high")
+def logs_of_nodes_to_an_event_hub_of_others(estate: Estate) -> Named:
+    """What an agent on the nodes collects is sent to an event hub of another subscription."""
+    hub = f"{STRANGERS}/Microsoft.EventHub/namespaces/hub/eventhubs/logs"
+    return _collected(estate, estate.site.gpu_scale_set, eventHubs=[{"eventHubResourceId": hub, "name": "soc"}])
 
 
 @plant("diag-foreign-sink", "high")
 def collected_metrics_to_an_account_of_others(estate: Estate) -> Named:
     """Managed Prometheus sends to an Azure Monitor workspace of another subscription."""
     account = f"{STRANGERS}/Microsoft.Monitor/accounts/metrics"
-    return _collected(estate, monitoringAccounts=[{"accountResourceId": account, "name": "MonitoringAccount1"}])
+    return _collected(
+        estate, estate.cluster, monitoringAccounts=[{"accountResourceId": account, "name": "MonitoringAccount1"}]
+    )
 
 
 @plant("diag-foreign-sink", "high")
@@ -43,15 +52,15 @@ def collected_logs_to_fabric(estate: Estate) -> Named:
     """Logs are sent to a database of Microsoft Fabric, which is in no subscription."""
     uri = "https://abc.z1.kusto.fabric.microsoft.com"
     held = {"ingestionUri": uri, "databaseName": "logs", "artifactId": FOREIGN, "tenantId": FOREIGN, "name": "fabric"}
-    return _collected(estate, microsoftFabric=[held])
+    return _collected(estate, estate.cluster, microsoftFabric=[held])
 
 
-def _collected(estate: Estate, **destinations: list[dict[str, str]]) -> str:
+def _collected(estate: Estate, target: str, **destinations: list[dict[str, str]]) -> str:
     """Azure/azure-rest-api-specs, Insights 2024-03-11, examples DataCollectionRuleAssociationsListByResource."""
     insights, (kind,) = "providers/Microsoft.Insights", destinations
     rule = f"{estate.cluster.partition('/providers/')[0]}/{insights}/dataCollectionRules/{kind}"
     estate.add(rule, {"destinations": destinations, "dataFlows": []}, location="westeurope")
-    association = f"{estate.cluster}/{insights}/dataCollectionRuleAssociations/{kind}"
+    association = f"{target}/{insights}/dataCollectionRuleAssociations/{kind}"
     return estate.add(association, {"dataCollectionRuleId": rule})
 
 

@@ -1,7 +1,8 @@
-"""Destinations of the data collection rules that are associated with the cluster.
+"""Destinations of the data collection rules that are associated with the cluster and with its nodes.
 
-Container Insights with a managed identity and managed Prometheus send to what their rules say: the workspace that the
-add-on names is that of the older way to sign in.
+Container Insights with a managed identity and managed Prometheus send to what the rules of the cluster say: the
+workspace that the add-on names is that of the older way to sign in. An agent of Azure Monitor on the nodes sends to
+what the rules of its machine or scale set say.
 """
 
 from __future__ import annotations
@@ -9,20 +10,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit.checks.sinks.destinations import sent
-from hermetic.audit.cluster_scope import whole_or_unknown
+from hermetic.audit.cluster_scope import scale_sets_of, whole_or_unknown
 from hermetic.audit.estate.azure.data_collection import DataCollectionRule, DataCollectionRuleAssociation
 from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation import Judgement, cannot_say, passes, whatever_is_damaged
 from hermetic.audit.findings import Verdict
+from hermetic.audit.held_identities import standing_machines
 from hermetic.audit.policy import Policy
 
 
 def of_collection_rules(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """A finding for each association, whose removal mends it and leaves the rule to others."""
-    associations = estate.every(DataCollectionRuleAssociation, estate.cluster)
-    for one in associations:
-        yield from whatever_is_damaged(one.id or estate.cluster, _association(estate, policy, one))
-    yield from whole_or_unknown(estate.cluster, "its data collection rules", associations)
+    scale_sets, observations = scale_sets_of(estate), list[Observation]()
+    machines = [one.id for one in standing_machines(estate, observations)]
+    for target in (estate.cluster, *(one.id for one in scale_sets), *machines):
+        associations = estate.every(DataCollectionRuleAssociation, target)
+        observations.append(associations)
+        for one in associations:
+            yield from whatever_is_damaged(one.id or target, _association(estate, policy, one))
+    yield from whole_or_unknown(estate.cluster, "what has data collection rules", scale_sets, *observations)
 
 
 def _association(estate: Estate, policy: Policy, association: DataCollectionRuleAssociation) -> Iterator[Judgement]:

@@ -20,12 +20,15 @@ help: ## show this list
 .PHONY: install
 install: $(INSTALLED) ## create .venv with the locked dependencies; the CLI is .venv/bin/hermetic
 
+# The lock names every package, so pip resolves nothing: a requirement with an extra (pydantic[email]) has no pin of its
+# own, and the next release of its package would be refused for want of a hash.
 $(INSTALLED): requirements-dev.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python %d.%d is too old: 3.11 or newer is needed" % sys.version_info[:2])'
 	$(PYTHON) -c 'import ensurepip, venv' || { echo 'Python cannot make virtual environments: apt-get install python3-venv' >&2; exit 1; }
 	echo 'installing the locked dependencies into $(VENV)' >&2
 	$(PYTHON) -m venv $(VENV) >&2
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock >&2
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.lock >&2
+	$(BIN)/python -m pip check --quiet --disable-pip-version-check >&2
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . >&2
 	touch $@
 

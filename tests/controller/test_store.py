@@ -315,7 +315,7 @@ def test_a_change_of_a_node_reads_no_deployment_that_waits(store: Store, monkeyp
     def read(_: object) -> None:
         raise AssertionError("a ModelDeployment was read")
 
-    monkeypatch.setattr("hermetic.kube.store.json.loads", read)
+    monkeypatch.setattr("hermetic.kube.store_entry.json.loads", read)
     node = {"kind": "Node", "metadata": {"name": "n", "uid": "n", "resourceVersion": "200"}, "status": {}}
     waiting = store.put(node)
     assert waiting == {LLAMA, *(("team-a", f"m{number}") for number in range(50))}

@@ -240,7 +240,8 @@ def test_a_pod_that_no_longer_fits_is_forgotten_with_what_was_kept_of_it() -> No
                 store.drop(pod)
             del of_each, pod
         kept, _ = taken()
-    assert kept < most / 20, f"{kept} bytes are kept of {most}"
+    # what stays are the versions at which they were deleted
+    assert kept < most / 4, f"{kept} bytes are kept of {most}"
 
 
 def test_evicted_pods_by_the_thousand_crowd_nothing() -> None:

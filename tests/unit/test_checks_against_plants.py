@@ -6,6 +6,7 @@ In memory; the same over HTTP, with thousands of topologies, is the business of 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -63,7 +64,7 @@ def test_what_is_planted_is_found(name: str, layout: str, record_property: Calla
     stood_in = estate_of(layout)
     expected = PLANTS[name].into(stood_in)
     findings = base_of(layout).findings(stood_in)
-    assert (name, layout) not in ANEW or findings == judged(stood_in)
+    assert (name, layout) not in ANEW or in_lower_case(findings) == in_lower_case(judged(stood_in))
     fails = [one for one in findings if one.verdict is Verdict.FAIL]
     for wanted in expected:
         met = [one for one in fails if wanted.is_met_by(one.check, one.resource, one.severity.value)]
@@ -73,6 +74,15 @@ def test_what_is_planted_is_found(name: str, layout: str, record_property: Calla
     record_property("remedies of plants without a placeholder", sum(not left_open(one.remedy) for one in fails))
     not_filled = {(one.check, name) for one in fails for name in left_open(one.remedy) if is_known(name, one)}
     assert {(check, name) for check, name in not_filled if name not in CHOSEN} == LEFT_TO_THE_MESSAGE & not_filled
+
+
+def in_lower_case(findings: tuple[Finding, ...]) -> list[Finding]:
+    """Azure spells ids in several ways; whose spelling a shared request has depends on the check that came first."""
+
+    def of(one: Finding) -> Finding:
+        return replace(one, evidence=tuple(replace(each, request=each.request.lower()) for each in one.evidence))
+
+    return [of(one) for one in findings]
 
 
 @cache

@@ -144,7 +144,7 @@ def second_custom_script(estate: Estate) -> Named:
     return _extension(estate, "Microsoft.Azure.Extensions", "CustomScript", fileUris=["https://x.example/a.sh"])
 
 
-@plant("vmss-extensions", "medium", spot="extension")
+@plant("vmss-extensions", "medium", spot="extension agent")
 def monitoring_agent_on_nodes(estate: Estate) -> Named:
     """A policy of the tenant has put the agent of Azure Monitor onto the nodes."""
     return _extension(estate, "Microsoft.Azure.Monitor", "AzureMonitorLinuxAgent")
@@ -179,7 +179,7 @@ def extension_of_one_node(estate: Estate) -> Named:
     return node
 
 
-@plant("vmss-extensions", "medium", spot="instance")
+@plant("vmss-extensions", "medium", spot="instance agent")
 def monitoring_agent_on_one_node(estate: Estate) -> Named:
     """The agent of Azure Monitor was put onto one node."""
     return _on_one_node(estate, "Microsoft.Azure.Monitor.AzureMonitorLinuxAgent")

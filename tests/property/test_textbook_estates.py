@@ -93,7 +93,7 @@ def test_a_node_whose_machine_no_list_of_azure_shows_is_a_doubt(change: Callable
     joined["metadata"]["name"] = "joined"
     joined["spec"]["providerID"] = change(joined["spec"])
     report = audited(estate, manifests=[*estate.manifests, joined])
-    assert "Unknown k8s-other-ways v1/Node joined" in [one.split(":")[0] for one in wrong(report)], name
+    assert "Unknown k8s-node-machine v1/Node joined" in [one.split(":")[0] for one in wrong(report)], name
 
 
 EVERY_DECISION = [(name, number) for name, one in TEXTBOOK.items() for number in range(len(decisions(one)))]

@@ -224,6 +224,13 @@ def test_what_was_attested_of_the_cluster_s_own_objects_counts_only_until_they_a
     assert status_with(inputs(choice=choice, kubernetes_at=None))["verdict"] == verdict
 
 
+def test_a_node_whose_machine_no_list_of_azure_shows_stays_unknown_where_azure_is_not_read() -> None:
+    message = "its machine is in no list of Azure's"
+    found = a_finding("Unknown", "k8s-node-machine", resource="v1/Node joined", message=message)
+    choice = chosen(a_report(found, a_finding(), verdict="Unknown", sources=["azure", "kube"], notAsked={}))
+    assert status_with(inputs(choice=choice))["verdict"] == "Unknown"
+
+
 def test_a_packet_that_found_a_way_out_for_a_jump_box_counts_until_the_attestation_is_replaced() -> None:
     found = a_finding("Fail", "probe-internet", resource="agentPools/gpu/subnets/nodes", message="it was open")
     choice = chosen(a_report(found, a_finding(), verdict="Fail", sources=["azure", "probe"], notAsked={}))

@@ -13,7 +13,7 @@ from hermetic.errors import ConfigurationInvalid
 async def serve_health(
     port: int, *, failure: Callable[[], str], ready: Callable[[], bool], metrics: Callable[[], bytes]
 ) -> web.AppRunner:
-    """Serve on every address until the runner is cleaned up. `trouble` is why to restart the process, "" if healthy."""
+    """Serve on every address until the runner is cleaned up. `failure` is why to restart the process, "" if healthy."""
 
     async def healthz(_: web.Request) -> web.Response:
         wrong = failure()

@@ -268,7 +268,7 @@ class Manager:
     async def _resync(self) -> None:
         while True:
             await asyncio.sleep(self._resync_seconds)
-            with contextlib.suppress(HermeticError):  # logged and tried again; `trouble` reports it when it lasts
+            with contextlib.suppress(HermeticError):  # logged and tried again; `failure` reports it when it lasts
                 await self._relist_all()
             self._enqueue_everything()
 

@@ -1,4 +1,4 @@
-"""What nodes report in their status."""
+"""What nodes report in their status, and the machines that they run on."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
+from hermetic.audit.cluster_scope import instance_nics_of, machines_named_by
+from hermetic.audit.estate.arm_ids import parent_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Node
-from hermetic.audit.evaluation import Judgement, fails
+from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
 from hermetic.audit.policy import Policy
@@ -31,3 +33,26 @@ def k8s_node_externalip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
     fine = f"{counted(len(nodes), 'node')}: none has an external address"
     yield from settled(estate, objections(nodes, judge), "NoExternalAddress", fine, nodes)
+
+
+@check("k8s-node-machine")
+def k8s_node_machine(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+    """The network of a machine in no list of Azure's was not judged.
+
+    A check of both sources: the operator, which reads no Azure, cannot evaluate it anew, so what was attested stands.
+    """
+    nodes, nics = never_empty(everywhere(estate, Node), Node), instance_nics_of(estate)
+    known = frozenset({parent_of(one.id).lower() for one in nics} | machines_named_by(nics))
+
+    def judge(node: Node) -> Iterator[Judgement]:
+        if not node.spec.provider_id:
+            words = (
+                "it has no spec.providerID, so which machine it is, is not known: where it joined just now, audit again"
+            )
+            yield cannot_say(node.id, "MachineNotNamed", words, node)
+        elif node.machine and nics.problem is None and node.machine.lower() not in known:
+            words = f"its machine {node.machine} is in no list of Azure's: where it was added just now, audit again"
+            yield cannot_say(node.id, "MachineNotListed", words, node, nics)
+
+    fine = f"{counted(len(nodes), 'node')}: the machine of each is listed by Azure"
+    yield from settled(estate, objections(nodes, judge), "MachinesListed", fine, nodes, nics)

@@ -10,9 +10,7 @@ from hermetic.api.field_managers import DATA, SPEC
 from hermetic.api.ip_ranges import is_address
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
-from hermetic.audit.cluster_scope import instance_nics_of, machines_named_by
 from hermetic.audit.egress.address_ranges import is_public, network
-from hermetic.audit.estate.arm_ids import parent_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes import alternative_paths as kinds
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
@@ -154,13 +152,13 @@ def k8s_other_ways(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         one for way, listing in zip(WAYS, listings, strict=True) for one in objections(listing, partial(_is, way))
     )
     nodes = everywhere(estate, Node)
-    of_nodes = tuple(objections(nodes, partial(_of_node, estate)))
+    of_nodes = tuple(objections(nodes, _of_node))
     fine = "no object sends packets of pods by a gateway, a second network or a proxy of its own"
     yield from settled(estate, (*judgements, *of_nodes), "NoOtherWay", fine, *listings, nodes)
 
 
-def _of_node(estate: Estate, node: Node) -> Iterator[Judgement]:
-    """A node of which no machine is among those whose network is judged."""
+def _of_node(node: Node) -> Iterator[Judgement]:
+    """A node that is no machine of Azure."""
     if node.is_virtual:
         words = "it is a virtual kubelet: its pods run in container instances, outside of the node subnets"
         path = path_of(POD, hops.kubernetes(node.id), "container instances", hops.INTERNET)
@@ -170,19 +168,6 @@ def _of_node(estate: Estate, node: Node) -> Iterator[Judgement]:
             f"its machine is {node.spec.provider_id}, which is none of Azure's: what its network lets out is not read"
         )
         yield cannot_say(node.id, "MachineElsewhere", words, node)
-    elif "azure" in estate.sources:
-        yield from _among_the_machines(estate, node)
-
-
-def _among_the_machines(estate: Estate, node: Node) -> Iterator[Judgement]:
-    if not node.machine:
-        words = "it has no spec.providerID, so which machine it is, is not known: where it joined just now, audit again"
-        yield cannot_say(node.id, "MachineNotNamed", words, node)
-        return
-    nics = instance_nics_of(estate)
-    if nics.problem is None and node.machine.lower() not in _machines(estate):
-        words = f"its machine {node.machine} is in no list of Azure's: where it was added just now, audit again"
-        yield cannot_say(node.id, "MachineNotListed", words, node, nics)
 
 
 def _is(way: _Way, one: KubernetesObject) -> Iterator[Judgement]:
@@ -195,16 +180,6 @@ def _is(way: _Way, one: KubernetesObject) -> Iterator[Judgement]:
     else:
         message = f"{way.does}: where that leads is not read"
         yield cannot_say(one.id, "OtherWayNotRead", message, one, severity=way.severity)
-
-
-def _machines(estate: Estate) -> frozenset[str]:
-    """Ids, in lower case, of the machines that the interfaces of nodes belong to."""
-
-    def found() -> frozenset[str]:
-        nics = instance_nics_of(estate)
-        return frozenset({parent_of(one.id).lower() for one in nics} | machines_named_by(nics))
-
-    return estate.once("machines of nodes", found)
 
 
 # ------------------------------------------------------------------ Istio

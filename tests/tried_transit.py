@@ -137,6 +137,20 @@ def to_hosts(*hosts: str) -> Change:
     return firewall_rule("ApplicationRule", targetFqdns=list(hosts), protocols=[{"protocolType": "Https", "port": 443}])
 
 
+def to_fqdn_tags(*tags: str) -> Change:
+    return firewall_rule("ApplicationRule", fqdnTags=list(tags), protocols=[{"protocolType": "Https", "port": 443}])
+
+
+def own_hosts(domain: str) -> Change:
+    """A rule for every host of a domain that the policy file lists."""
+
+    def change(estate: Estate) -> None:
+        to_hosts(f"*.{domain}")(estate)
+        estate.policy["allowedDnsDomains"] = [domain]
+
+    return change
+
+
 def container_insights(workspace: str) -> Change:
     def change(estate: Estate) -> None:
         config = {"logAnalyticsWorkspaceResourceID": workspace, "useAADAuth": "true"}

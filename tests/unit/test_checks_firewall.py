@@ -11,21 +11,14 @@ from hermetic.audit.policy import Policy
 from tests.audit_estates import CLUSTER, NETWORK, SUBSCRIPTION, VNET, route
 from tests.audit_services import (
     HUB,
-    ServedWorld,
     add_hub,
     peer,
     served_cluster,
     verdicts,
 )
+from tests.firewall_worlds import BASE, FILTERED, FIREWALL, IP_GROUP, POLICY_ID, filtered, put_firewall
 
 ALLOWED = Policy(allowed_peerings=(HUB,))
-FIREWALL = f"{NETWORK}/azureFirewalls/wall"
-
-
-def _firewall(world: ServedWorld, subnet: str, firewall: str = FIREWALL, **rest: Any) -> str:
-    address = {"name": "a", "properties": {"subnet": {"id": subnet}, "privateIPAddress": "10.9.0.4"}}
-    world.put(firewall, {"ipConfigurations": [address], **rest})
-    return firewall
 
 
 class TestFirewalls:
@@ -39,12 +32,12 @@ class TestFirewalls:
     )
     def test_a_firewall_fails_when_packets_can_come_to_it(self, home: str, verdict: str) -> None:
         world = peer(served_cluster())
-        _firewall(world, home)
+        put_firewall(world, home)
         assert verdicts(world, "firewall-in-path", ALLOWED) == {FIREWALL.lower(): verdict}
 
     def test_a_route_leads_to_a_firewall_anywhere(self) -> None:
         world = served_cluster()
-        _firewall(world, f"{NETWORK}/virtualNetworks/x/subnets/w")
+        put_firewall(world, f"{NETWORK}/virtualNetworks/x/subnets/w")
         world.change(
             f"{NETWORK}/routeTables/sealed", routes=[route("x", "10.99.0.0/16", "VirtualAppliance", "10.9.0.4")]
         )
@@ -59,28 +52,6 @@ class TestFirewalls:
     def test_an_unread_subscription_is_unknown(self) -> None:
         world = served_cluster().refuse(SUBSCRIPTION, kind="Microsoft.Network/azureFirewalls")
         assert verdicts(world, "firewall-in-path") == {CLUSTER.lower(): "Unknown"}
-
-
-FILTERED = Policy(profile="filtered", firewall=FIREWALL)
-POLICY_ID, BASE, IP_GROUP = (
-    f"{NETWORK}/{one}" for one in ("firewallPolicies/p", "firewallPolicies/base", "ipGroups/g")
-)
-
-
-def _filtered(rule_fields: dict[str, Any], policy: str = POLICY_ID, **collection: Any) -> ServedWorld:
-    world = served_cluster()
-    _firewall(world, f"{VNET}/subnets/wall", firewallPolicy={"id": POLICY_ID})
-    world.put(POLICY_ID, {"basePolicy": {"id": BASE}})
-    world.put(BASE, {})
-    held = {
-        "ruleCollectionType": "FirewallPolicyFilterRuleCollection",
-        "name": "c",
-        "action": {"type": "Allow"},
-        "rules": [{"ruleType": "NetworkRule", "name": "r", **rule_fields}],
-        **collection,
-    }
-    world.put(f"{policy}/ruleCollectionGroups/one", {"ruleCollections": [held]})
-    return world
 
 
 class TestTheDeclaredFirewall:
@@ -102,36 +73,36 @@ class TestTheDeclaredFirewall:
             ({"ruleType": "ApplicationRule", "targetFqdns": ["*"]}, "Fail"),
             ({"ruleType": "ApplicationRule", "targetFqdns": ["mirror.example"]}, "Pass"),
             ({"ruleType": "ApplicationRule", "webCategories": ["News"]}, "Fail"),
-            ({"ruleType": "ApplicationRule", "fqdnTags": ["AzureKubernetesService"]}, "Pass"),
+            ({"ruleType": "ApplicationRule", "fqdnTags": ["WindowsUpdate"]}, "Pass"),
             ({"ruleType": "OddRule", "destinationAddresses": ["20.1.2.3"]}, "Unknown"),
             ({}, "Unknown"),
         ],
     )
     def test_fails_for_a_rule_that_allows_anything(self, fields: dict[str, Any], verdict: str) -> None:
-        found = _filtered(fields).findings("firewall-in-path", FILTERED)[FIREWALL.lower()]
+        found = filtered(fields).findings("firewall-in-path", FILTERED)[FIREWALL.lower()]
         assert (found.verdict, found.severity) == (verdict, Severity.CRITICAL)
 
     @pytest.mark.parametrize(
         ("prefix", "verdict"), [("20.0.0.0/6", "Fail"), ("20.0.0.0/8", "Pass"), ("10.0.0.0/7", "Fail")]
     )
     def test_looks_into_ip_groups(self, prefix: str, verdict: str) -> None:
-        world = _filtered({"destinationIpGroups": [IP_GROUP]}).put(IP_GROUP, {"ipAddresses": [prefix]})
+        world = filtered({"destinationIpGroups": [IP_GROUP]}).put(IP_GROUP, {"ipAddresses": [prefix]})
         assert verdicts(world, "firewall-in-path", FILTERED)[FIREWALL.lower()] == verdict
 
     def test_an_ip_group_that_cannot_be_read_is_unknown(self) -> None:
-        world = _filtered({"destinationIpGroups": [IP_GROUP]})
+        world = filtered({"destinationIpGroups": [IP_GROUP]})
         assert verdicts(world, "firewall-in-path", FILTERED)[FIREWALL.lower()] == "Unknown"
 
     def test_the_remedy_names_the_rule_where_it_stands(self) -> None:
-        world = _filtered({"destinationAddresses": ["*"]}, policy=BASE)
+        world = filtered({"destinationAddresses": ["*"]}, policy=BASE)
         remedy = " ".join(world.findings("firewall-in-path", FILTERED)[FIREWALL.lower()].remedy.split())
         wanted = "--policy-name base --rule-collection-group-name one --collection-name c --name r"
         assert f"--resource-group {BASE.split('/')[4]} {wanted}" in remedy
 
     def test_base_policies_and_classic_rules_count(self) -> None:
-        world = _filtered({"destinationAddresses": ["*"]}, policy=BASE)
+        world = filtered({"destinationAddresses": ["*"]}, policy=BASE)
         assert verdicts(world, "firewall-in-path", FILTERED)[FIREWALL.lower()] == "Fail"
-        world = _filtered({"destinationAddresses": ["20.1.2.3"]})
+        world = filtered({"destinationAddresses": ["20.1.2.3"]})
         classic = {
             "name": "old",
             "properties": {"action": {"type": "Allow"}, "rules": [{"destinationAddresses": ["*"]}]},
@@ -149,16 +120,16 @@ class TestTheDeclaredFirewall:
         ],
     )
     def test_denies_and_translation_let_nothing_out(self, collection: dict[str, Any], verdict: str) -> None:
-        world = _filtered({"destinationAddresses": ["*"]}, **collection)
+        world = filtered({"destinationAddresses": ["*"]}, **collection)
         assert verdicts(world, "firewall-in-path", FILTERED)[FIREWALL.lower()] == verdict
 
     @pytest.mark.parametrize("target", [FIREWALL, POLICY_ID, BASE])
     def test_what_cannot_be_read_of_it_is_unknown_and_critical(self, target: str) -> None:
-        world = _filtered({"destinationAddresses": ["20.1.2.3"]}).refuse(target)
+        world = filtered({"destinationAddresses": ["20.1.2.3"]}).refuse(target)
         found = world.findings("firewall-in-path", FILTERED)[FIREWALL.lower()]
         assert (found.verdict, found.severity) == (Verdict.UNKNOWN, Severity.CRITICAL)
 
     def test_any_other_firewall_still_fails(self) -> None:
-        world = _filtered({"destinationAddresses": ["20.1.2.3"]})
-        other = _firewall(world, f"{VNET}/subnets/wall", f"{NETWORK}/azureFirewalls/other")
+        world = filtered({"destinationAddresses": ["20.1.2.3"]})
+        other = put_firewall(world, f"{VNET}/subnets/wall", f"{NETWORK}/azureFirewalls/other")
         assert verdicts(world, "firewall-in-path", FILTERED)[other.lower()] == "Fail"

@@ -27,10 +27,12 @@ from tests.tried_transit import (
     insights_of_the_monitor_profile,
     learned_routes_denied,
     model_without,
+    own_hosts,
     private_route,
     relay,
     route_server_of_the_hub,
     to_addresses,
+    to_fqdn_tags,
     to_hosts,
     with_public_space,
 )
@@ -155,9 +157,16 @@ NAMES = (
 )
 
 FIREWALL, TAGS, WILDCARDS = "firewall-in-path", "Virtual network service tags", "Azure Firewall: FQDN filtering"
+FQDN_TAGS, EGRESS_OF_AKS = "Azure Firewall: FQDN tags", "AKS: outbound network and FQDN rules"
+ZONES = "Azure Private Endpoint: public DNS zones"
 BY_RULE = tuple(
     Tried(
-        f"firewall to {words[0]}", decision, FIREWALL if decision != "Pass" else "", change(*words), source, "filtered"
+        f"firewall to {' and '.join(words)}",
+        decision,
+        FIREWALL if decision != "Pass" else "",
+        change(*words),
+        source,
+        "filtered",
     )
     for decision, change, source, words in (
         ("Fail", to_addresses, TAGS, ("AzureCloud",)),
@@ -174,7 +183,15 @@ BY_RULE = tuple(
         ("Fail", to_hosts, WILDCARDS, ("*.z13.web.core.windows.net",)),
         ("Fail", to_hosts, WILDCARDS, ("*.com",)),
         ("Fail", to_hosts, WILDCARDS, ("*net",)),
-        ("Pass", to_hosts, WILDCARDS, ("*.mirror.contoso.example",)),
+        ("Unknown", to_hosts, WILDCARDS, ("*.mirror.contoso.example",)),
+        ("Pass", to_hosts, WILDCARDS, ("*.data.mcr.microsoft.com", "mcr.microsoft.com")),
+        ("Fail", to_hosts, ZONES, ("*.azuredatabricks.net",)),
+        ("Fail", to_hosts, ZONES, ("*.hcp.swedencentral.azmk8s.io",)),
+        ("Fail", to_fqdn_tags, FQDN_TAGS, ("Office365.SharePoint.Optimize",)),
+        ("Fail", to_fqdn_tags, EGRESS_OF_AKS, ("AzureKubernetesService",)),
+        ("Unknown", to_fqdn_tags, FQDN_TAGS, ("ContosoTomorrow",)),
+        ("Pass", to_fqdn_tags, FQDN_TAGS, ("WindowsUpdate",)),
+        ("Fail", to_addresses, WILDCARDS, ("20.0.0.0/9", "40.0.0.0/9", "60.0.0.0/9")),
         ("Pass", to_hosts, WILDCARDS, ("weights.blob.core.windows.net",)),
     )
 )
@@ -188,6 +205,7 @@ THROUGH_THE_FIREWALL = (
         "Azure Firewall Premium: URL filtering",
         "filtered",
     ),
+    Tried("firewall to a declared domain", "Pass", "", own_hosts("mirror.contoso.example"), WILDCARDS, "filtered"),
 )
 
 SINK, OURS = "diag-foreign-sink", f"{NETWORK_GROUP}/providers/Microsoft.OperationalInsights/workspaces/law"

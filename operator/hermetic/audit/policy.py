@@ -123,7 +123,8 @@ class Policy(BaseModel):
     allowed_dns_servers: tuple[str, ...] = ()
     """IP addresses of DNS servers that a virtual network may name."""
     allowed_dns_domains: tuple[str, ...] = ()
-    """Domains that a DNS security policy may let through, with every name below them, beside the cluster's own."""
+    """Domains that a DNS security policy may let through, with every name below them, beside the cluster's own. Also
+    those that wildcards in the rules of the declared firewall may name, unless anyone may create a name below them."""
     allowed_private_link_services: tuple[str, ...] = ()
     """ARM ids of resources that a private endpoint may lead to although they are not ours, or relay what they get."""
     allowed_registries: tuple[str, ...] = ()

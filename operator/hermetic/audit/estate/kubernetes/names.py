@@ -60,6 +60,9 @@ cx.prod.service.azk8s.cn kusto.windows.cn
 
 _ZONES = frozenset(f"{_PUBLIC} {_US_GOVERNMENT} {_CHINA}".split())
 _REGIONAL_ZONES = frozenset(_BY_REGION.split())
+# Without azure.com, whose zone is the one of the resource manager alone.
+INSTANCE_DOMAINS = (_ZONES | _REGIONAL_ZONES) - {"azure.com"}
+"""Domains of Azure's services: below them, or below a label of a region, are instances of any tenant."""
 # Names of Azure outside the private link zones: of services that have such a zone, or of their sign-in.
 _BESIDE = """
 login.microsoftonline.com login.microsoftonline.us login.partner.microsoftonline.cn login.chinacloudapi.cn

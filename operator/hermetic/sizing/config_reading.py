@@ -39,6 +39,23 @@ class Config:
         self.problems.append(f"config.json: {what} is no whole number from {least} to {most}")
         return None
 
+    def largest(self, *keys: str, least: int = 1, most: int) -> int | None:
+        """Like `whole`, where the value may be a list with one number for each layer: then the largest of them.
+
+        HunYuan's MoE writes `moe_topk` and `moe_intermediate_size` so. vLLM takes the largest of the first
+        (`get_num_experts_per_token` in vllm/transformers_utils/model_arch_config_convertor.py), and of the second that
+        of each layer (vllm/model_executor/models/hunyuan_v1.py).
+        """
+        for key in keys:
+            value = self.values.get(key)
+            if value is None:
+                continue
+            each = value if isinstance(value, list) and 0 < len(value) <= MOST_LAYERS else [value]
+            found = [self.bounded(key, one, least=least, most=most) for one in each]
+            known = [one for one in found if one is not None]
+            return max(known) if len(known) == len(found) else None
+        return None
+
     def word(self, *keys: str) -> str | None:
         """The first value that is a text of at most 64 characters; others are skipped."""
         for key in keys:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hermetic.api.model_facts import ModelFacts
-from hermetic.sizing.catalogue import Gpu, Value
+from hermetic.sizing.catalogue import Gpu, Value, sizes
 from hermetic.sizing.facts import TensorSums, facts_of
 from hermetic.sizing.kv_cache import kv_cache
 from hermetic.sizing.memory import FitAnswer, fit
@@ -99,3 +99,8 @@ def test_weights_alone_that_are_too_large_only_in_float32_are_not_refused():
     other = Serving(not_computed=("what SGLang takes beside the weights is not computed",))
     assert fit(facts, other, gpu(22.5)).answer is FitAnswer.UNKNOWN
     assert fit(facts, other, gpu(12.0)).answer is FitAnswer.DOES_NOT_FIT
+
+
+def test_every_gpu_of_the_catalogue_has_bfloat16():
+    """On one without, vLLM holds the families that do not work in float16, such as gemma3, in float32."""
+    assert [one.name for one in sizes().values() if one.gpu.capability is not None and one.gpu.capability < 8.0] == []

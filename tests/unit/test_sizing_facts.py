@@ -47,3 +47,25 @@ def test_a_number_format_that_is_not_known_is_not_computed(dtype: object) -> Non
 def test_a_quantization_that_is_no_object_is_not_taken_for_none(value: object) -> None:
     facts = facts_of(CONFIG | {"quantization_config": value}, TENSORS)
     assert "config.json: quantization_config is no object" in facts.not_computed
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [
+        # Hunyuan-A13B says them for each layer.
+        ({"num_experts": 64, "moe_topk": [8] * 32, "moe_intermediate_size": [3072] * 32}, (64, 8, 3072)),
+        ({"num_experts": [4, 16, 8], "moe_topk": [2, 4], "moe_intermediate_size": [128, 512]}, (16, 4, 512)),
+        ({"num_experts": 8, "num_experts_per_tok": 2}, (8, 2, 14336)),
+    ],
+)
+def test_of_a_list_for_each_layer_the_largest_counts(stated: dict[str, Any], expected: tuple[int, int, int]) -> None:
+    facts = facts_of(CONFIG | {"model_type": "hunyuan_v1_moe"} | stated, TENSORS)
+    assert facts.experts is not None
+    assert (facts.experts.count, facts.experts.per_token, facts.experts.intermediate_size) == expected
+    assert not facts.not_computed
+
+
+@pytest.mark.parametrize("value", [[], [8, "8"], [8, None], [8, 0], [8] * 10_001, [10**9], [[8]]])
+def test_a_list_that_is_not_usable_is_a_problem(value: object) -> None:
+    facts = facts_of(CONFIG | {"num_experts": 8, "moe_topk": value}, TENSORS)
+    assert any("moe_topk" in clause for clause in facts.not_computed)

@@ -37,7 +37,7 @@ def gpu(gib: float) -> Gpu:
 
 
 def per_token(model, **settings) -> float:
-    return kv_cache(model, model.attention, Serving(**settings)).token_bytes
+    return kv_cache(model.attention, Serving(**settings)).token_bytes
 
 
 PER_TOKEN = (
@@ -61,11 +61,11 @@ def test_bytes_of_one_token_on_one_gpu(what, found, published):
 
 
 def test_a_context_of_8192_tokens_of_llama_8b_takes_one_gib():
-    assert kv_cache(L8, L8.attention, Serving()).request_bytes(8192) == GIB
+    assert kv_cache(L8.attention, Serving()).request_bytes(8192) == GIB
 
 
 def test_half_of_the_layers_of_gpt_oss_hold_their_window_only():
-    cache = kv_cache(OSS, OSS.attention, Serving(batched_tokens=8192))
+    cache = kv_cache(OSS.attention, Serving(batched_tokens=8192))
     assert (cache.whole_layers, cache.windowed_layers) == (18, 18)
     # 18 layers of 2048 bytes for each token, and 18 that hold 128 - 1 + 8192 tokens: blocks of 16, and one more.
     assert cache.request_bytes(131_072) == 18 * 2048 * 131_072 + 18 * 2048 * (8320 + 16)

@@ -20,6 +20,9 @@ SCHEMA = "hermetic.dev/model-facts/v1"
 
 MOST_BYTES = 2**50
 MOST_TOKENS = 2**31 - 1
+MOST_LAYERS = 10_000
+MOST_HEADS = 100_000
+MOST_COUNT = 1_000_000
 
 Word = Annotated[
     str,
@@ -27,7 +30,7 @@ Word = Annotated[
     matches(r"^[A-Za-z0-9][A-Za-z0-9._-]*$", "must be one word: letters, digits, '.', '_' and '-'"),
 ]
 Bytes = Annotated[int, Field(ge=0, le=MOST_BYTES)]
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Count = Annotated[int, Field(ge=1, le=MOST_COUNT)]
 Clause = Annotated[
     str,
     StringConstraints(min_length=1, max_length=256),
@@ -67,7 +70,7 @@ class LatentAttention(ApiModel):
 
     key_value_rank: Count
     """Length of the compressed vector, `kv_lora_rank` of config.json, 1 to 1000000."""
-    rope_head_dimension: Annotated[int, Field(ge=0, le=1_000_000)]
+    rope_head_dimension: Annotated[int, Field(ge=0, le=MOST_COUNT)]
     """Length of its part with positions, `qk_rope_head_dim` of config.json, 0 to 1000000."""
 
 
@@ -103,13 +106,13 @@ class Attention(ApiModel):
         ),
     )
 
-    layers: Annotated[int, Field(ge=1, le=10_000)]
+    layers: Annotated[int, Field(ge=1, le=MOST_LAYERS)]
     """Layers of the model, 1 to 10,000."""
-    heads: Annotated[int, Field(ge=1, le=100_000)]
+    heads: Annotated[int, Field(ge=1, le=MOST_HEADS)]
     """Attention heads of each layer, 1 to 100000."""
-    key_value_heads: Annotated[int, Field(ge=1, le=100_000)]
+    key_value_heads: Annotated[int, Field(ge=1, le=MOST_HEADS)]
     """Key-value heads of each layer; fewer than `heads` with grouped queries, 1 to 100000."""
-    head_dimension: Annotated[int, Field(ge=1, le=100_000)]
+    head_dimension: Annotated[int, Field(ge=1, le=MOST_HEADS)]
     """Length of the vector of one head, 1 to 100000."""
     hidden_size: Count
     """Length of the vector of one token between layers, 1 to 1000000."""

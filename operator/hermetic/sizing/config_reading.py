@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-MOST_LAYERS = 10_000
+from hermetic.api.model_facts import MOST_LAYERS
+
 NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
 
 
@@ -26,13 +27,33 @@ class Config:
         for key in keys:
             if self.values.get(key) is None:
                 continue
-            value = self.values[key]
-            if isinstance(value, float) and value.is_integer():
-                value = int(value)
-            if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
-                return value
-            self.problems.append(f"config.json: {key} is no whole number from {least} to {most}")
-            return None
+            return self.bounded(key, self.values[key], least=least, most=most)
+        return None
+
+    def bounded(self, what: str, value: object, *, least: int = 1, most: int) -> int | None:
+        """A value that was read from the object, or derived from it, as an integer in the range."""
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+            return value
+        self.problems.append(f"config.json: {what} is no whole number from {least} to {most}")
+        return None
+
+    def largest(self, *keys: str, least: int = 1, most: int) -> int | None:
+        """Like `whole`, where the value may be a list with one number for each layer: then the largest of them.
+
+        HunYuan's MoE writes `moe_topk` and `moe_intermediate_size` so. vLLM takes the largest of the first
+        (`get_num_experts_per_token` in vllm/transformers_utils/model_arch_config_convertor.py), and of the second that
+        of each layer (vllm/model_executor/models/hunyuan_v1.py).
+        """
+        for key in keys:
+            value = self.values.get(key)
+            if value is None:
+                continue
+            each = value if isinstance(value, list) and 0 < len(value) <= MOST_LAYERS else [value]
+            found = [self.bounded(key, one, least=least, most=most) for one in each]
+            known = [one for one in found if one is not None]
+            return max(known) if len(known) == len(found) else None
         return None
 
     def word(self, *keys: str) -> str | None:

@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 
 from hermetic.api.model_facts import (
     MOST_BYTES,
+    MOST_COUNT,
+    MOST_HEADS,
+    MOST_LAYERS,
     MOST_TOKENS,
     Attention,
     Experts,
@@ -23,7 +26,7 @@ from hermetic.api.model_facts import (
 )
 from hermetic.api.text import one_line
 from hermetic.sizing.architectures import architectures, why_not_computed
-from hermetic.sizing.config_reading import MOST_LAYERS, Config, text_part
+from hermetic.sizing.config_reading import Config, text_part
 from hermetic.sizing.context import context_length
 from hermetic.sizing.quantization import quantization
 
@@ -66,7 +69,7 @@ def facts_of(config: object, tensors: TensorSums, quantization_file: object = No
     family = _word(text.word("model_type") or top.word("model_type"))
     problems = [*_other_inputs(top), *filter(None, [why_not_computed(family)])]
     attention = _attention(text, family, problems)
-    window = context_length(text)
+    window = context_length(text, family)
     experts, stored = _experts(text), quantization(top, text, quantization_file)
     architecture, parameter_bytes = _architecture(top), _bounded(tensors.total, top)
     dtype = _dtype(top, text)
@@ -115,7 +118,7 @@ def _by_format(tensors: TensorSums) -> list[TensorBytes]:
 
 
 def _shards(tensors: TensorSums) -> Shards | None:
-    if not 1 <= tensors.shards <= 1_000_000:
+    if not 1 <= tensors.shards <= MOST_COUNT:
         return None
     return Shards(count=tensors.shards, largest_bytes=min(max(tensors.largest_shard, 0), MOST_BYTES))
 
@@ -136,14 +139,15 @@ def _dtype(top: Config, text: Config) -> str:
 
 def _attention(text: Config, family: str, problems: list[str]) -> Attention | None:
     layers = text.whole("num_hidden_layers", "n_layer", "num_layers", most=MOST_LAYERS)
-    heads = text.whole("num_attention_heads", "n_head", most=100_000)
-    hidden = text.whole("hidden_size", "n_embd", "d_model", most=1_000_000)
+    heads = text.whole("num_attention_heads", "n_head", most=MOST_HEADS)
+    hidden = text.whole("hidden_size", "n_embd", "d_model", most=MOST_COUNT)
     if layers is None or heads is None or hidden is None:
         problems.append("config.json does not say layers, attention heads and hidden size")
         return None
-    dimension = text.whole("head_dim", least=0, most=100_000) or hidden // heads
-    if dimension < 1:
-        problems.append("config.json: hidden_size is less than the number of attention heads")
+    dimension = text.whole("head_dim", least=0, most=MOST_HEADS) or text.bounded(
+        "hidden_size / num_attention_heads", hidden // heads, most=MOST_HEADS
+    )
+    if dimension is None:
         return None
     return Attention(
         layers=layers,
@@ -151,7 +155,7 @@ def _attention(text: Config, family: str, problems: list[str]) -> Attention | No
         key_value_heads=_key_value_heads(text, family, heads),
         head_dimension=dimension,
         hidden_size=hidden,
-        intermediate_size=text.whole("intermediate_size", "ffn_dim", "n_inner", most=1_000_000),
+        intermediate_size=text.whole("intermediate_size", "ffn_dim", "n_inner", most=MOST_COUNT),
         latent=_latent(text, family),
         sliding_window=_sliding_window(text, family, layers),
     )
@@ -160,7 +164,7 @@ def _attention(text: Config, family: str, problems: list[str]) -> Attention | No
 def _key_value_heads(text: Config, family: str, heads: int) -> int:
     if family in {"gpt_bigcode", "falcon"} and text.values.get("multi_query") is True:
         # Falcon's new decoder architecture has groups, under another key of config.json.
-        grouped = text.whole("num_kv_heads", "n_head_kv", most=100_000)
+        grouped = text.whole("num_kv_heads", "n_head_kv", most=MOST_HEADS)
         return grouped if grouped and text.values.get("new_decoder_architecture") is True else 1
     stated = text.whole(
         "n_head_kv",
@@ -168,19 +172,19 @@ def _key_value_heads(text: Config, family: str, heads: int) -> int:
         "num_key_value_heads",
         "multi_query_group_num",
         "num_attention_groups",
-        most=100_000,
+        most=MOST_HEADS,
     )
     return stated or heads
 
 
 def _latent(text: Config, family: str) -> LatentAttention | None:
-    rank = text.whole("kv_lora_rank", most=1_000_000)
+    rank = text.whole("kv_lora_rank", most=MOST_COUNT)
     if rank is None:
         return None
     if family not in architectures().latent:
         text.problems.append(f"config.json says kv_lora_rank, and the cache of model type '{family}' is not known")
         return None
-    rope = text.whole("qk_rope_head_dim", least=0, most=1_000_000)
+    rope = text.whole("qk_rope_head_dim", least=0, most=MOST_COUNT)
     return LatentAttention(key_value_rank=rank, rope_head_dimension=rope or 0)
 
 
@@ -202,11 +206,11 @@ def _sliding_window(text: Config, family: str, layers: int) -> SlidingWindow | N
 
 
 def _experts(text: Config) -> Experts | None:
-    count = text.whole(
-        "num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts", least=0, most=1_000_000
+    count = text.largest(
+        "num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts", least=0, most=MOST_COUNT
     )
     if not count:
         return None
-    width = text.whole("moe_intermediate_size", most=1_000_000) or text.whole("intermediate_size", most=1_000_000)
-    used = text.whole("num_experts_per_tok", "moe_k", "experts_per_token", "moe_topk", most=1_000_000)
+    width = text.largest("moe_intermediate_size", most=MOST_COUNT) or text.largest("intermediate_size", most=MOST_COUNT)
+    used = text.largest("num_experts_per_tok", "moe_k", "experts_per_token", "moe_topk", most=MOST_COUNT)
     return Experts(count=count, per_token=used, intermediate_size=width)

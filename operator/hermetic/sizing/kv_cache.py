@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hermetic.api.model_facts import MOST_TOKENS, Attention, ModelFacts
+from hermetic.api.model_facts import MOST_TOKENS, Attention
 from hermetic.sizing.serving import BLOCK, Serving, kv_bytes
 
 # Up to this ratio vLLM pads the smaller kind of layers; above it, it splits the larger kind into several groups.
@@ -50,9 +50,9 @@ class KvCache:
         return least
 
 
-def kv_cache(facts: ModelFacts, attention: Attention, serving: Serving) -> KvCache:
+def kv_cache(attention: Attention, serving: Serving) -> KvCache:
     """The key-value cache on each GPU of the replica; with several pipeline stages, that of the largest stage."""
-    size, _ = kv_bytes(serving.kv_cache_dtype, facts)
+    size, _ = kv_bytes(serving.kv_cache_dtype)
     if attention.latent is not None:
         layer = (attention.latent.key_value_rank + attention.latent.rope_head_dimension) * size
     else:

@@ -2,7 +2,7 @@
 
 For each GPU::
 
-    weights     1.02 x parameter bytes / (tensor parallel x pipeline stages), plus what is replicated
+    weights     1.02 x bytes of the weights / (tensor parallel x pipeline stages), plus what is replicated
     overhead    2.3 GiB + 5 % of the weights (+ 1 GiB with several GPUs, + LoRA adapters)
     KV cache    of `requests` requests of the longest context
     allowed     utilization x memory of the GPU
@@ -22,6 +22,7 @@ from hermetic.sizing.architectures import why_not_computed
 from hermetic.sizing.catalogue import GIB, Gpu, Value
 from hermetic.sizing.kv_cache import KvCache, kv_cache
 from hermetic.sizing.serving import Lora, Serving, kv_bytes
+from hermetic.sizing.weights import Weights, weights_of
 
 EXPANSION = 1.02
 """Factor on the weights for norms, small embeddings and the like, which every GPU holds whole."""
@@ -85,15 +86,17 @@ def fit(facts: ModelFacts, serving: Serving, gpu: Gpu, *, confirmed: bool = True
     """The answer for GPUs of this kind; `confirmed` False: another value of the VM size is not confirmed."""
     memory: Value[int] = gpu.memory
     allowed = memory.value * serving.utilization_percent // 100
-    weights = weights_per_gpu(facts, serving)
+    held = weights_of(facts)
+    weights, fewest = weights_per_gpu(facts, serving, held.most), weights_per_gpu(facts, serving, held.least)
     overhead = overhead_per_gpu(facts, serving, weights)
-    cache = kv_cache(facts, facts.attention, serving) if facts.attention is not None else None
+    cache = kv_cache(facts.attention, serving) if facts.attention is not None else None
     context = serving.context(facts)
     requested = cache.request_bytes(context) * serving.requests if cache is not None and context is not None else None
     room = allowed - weights - overhead
-    unknown = tuple(_unknown(facts, serving, gpu, confirmed))
+    least = fewest + overhead_per_gpu(facts, serving, fewest) + (requested or 0)
+    unknown = (*_unknown(facts, serving, gpu, confirmed), *_undecided(least, requested, allowed, room))
     return Fit(
-        answer=_answer(facts, serving, (weights + overhead, requested, allowed), unknown, confirmed),
+        answer=_answer(held, serving, (weights + overhead, requested, allowed), unknown, confirmed),
         gpu=gpu,
         serving=serving,
         memory=memory.value,
@@ -110,10 +113,9 @@ def fit(facts: ModelFacts, serving: Serving, gpu: Gpu, *, confirmed: bool = True
     )
 
 
-def weights_per_gpu(facts: ModelFacts, serving: Serving) -> int:
-    """Bytes of the weights on the GPU with the most."""
-    stages, total = serving.pipeline_parallel, facts.parameter_bytes
-    attention = facts.attention
+def weights_per_gpu(facts: ModelFacts, serving: Serving, total: int) -> int:
+    """Bytes of the weights on the GPU with the most, where all of them together take `total` bytes."""
+    stages, attention = serving.pipeline_parallel, facts.attention
     share = 1 / stages if attention is None else -(-attention.layers // stages) / attention.layers
     divided = EXPANSION * total * min(1.0, share) / serving.tensor_parallel
     return round(divided + (_replicated(facts, attention, serving) if attention is not None else 0))
@@ -147,7 +149,7 @@ def _adapters(facts: ModelFacts, lora: Lora | None) -> float:
 
 
 def _answer(
-    facts: ModelFacts,
+    weights: Weights,
     serving: Serving,
     sizes: tuple[int, int | None, int],
     unknown: tuple[str, ...],
@@ -155,7 +157,7 @@ def _answer(
 ) -> FitAnswer:
     held, requested, allowed = sizes
     too_much = allowed * (1 + TOLERANCE)
-    if confirmed and not serving.may_shrink_weights and facts.parameter_bytes / serving.gpus > too_much:
+    if confirmed and not serving.may_shrink_weights and weights.least / serving.gpus > too_much:
         return FitAnswer.DOES_NOT_FIT  # the weights alone are too large
     if unknown or requested is None:
         return FitAnswer.UNKNOWN
@@ -174,13 +176,23 @@ def _unknown(facts: ModelFacts, serving: Serving, gpu: Gpu, confirmed: bool) -> 
         yield "layers and heads of the model are not known"
     if serving.context(facts) is None:
         yield "the longest context is not known: neither the deployment nor config.json says it"
-    if kv_bytes(serving.kv_cache_dtype, facts)[1] != "exact":
+    if kv_bytes(serving.kv_cache_dtype)[1] != "exact":
         yield f"the size of the key-value format '{serving.kv_cache_dtype}' is not known"
     if serving.lora is not None and facts.experts is not None:
         yield "adapters of the experts are not computed"
     yield from serving.not_computed
     if not confirmed or not gpu.memory.confirmed:
         yield f"the memory of {gpu.name} in this VM size is not confirmed"
+
+
+def _undecided(least: int, requested: int | None, allowed: int, room: int) -> Iterator[str]:
+    """A clause where the answer depends on which weights stay in float32.
+
+    `least` is what is needed if as few as possible do, `room` what is left beside the weights if all of them do.
+    """
+    too_much = allowed * (1 + TOLERANCE)
+    if requested is not None and least <= too_much < allowed - room + requested:
+        yield "which of the weights the engine keeps in float32 is not known"
 
 
 def _none_or_zero(cache: KvCache | None) -> int | None:

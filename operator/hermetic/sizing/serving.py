@@ -56,11 +56,14 @@ class Serving:
 KvBytes = tuple[float, Literal["exact", "at most"]]
 
 
-def kv_bytes(kv_cache_dtype: str, facts: ModelFacts) -> KvBytes:
-    """Bytes of one value in the key-value cache; an upper bound where the format is not known."""
-    own: float = {"float32": 4}.get(facts.dtype, 2)
-    known: dict[str, float] = {"auto": own, "bfloat16": 2, "float16": 2, "float32": 4}
+def kv_bytes(kv_cache_dtype: str) -> KvBytes:
+    """Bytes of one value in the key-value cache; an upper bound where the format is not known.
+
+    `auto` is the number format of the model, which vLLM resolves to 16 bits for a checkpoint in float32 too: see
+    `weights`.
+    """
+    known: dict[str, float] = {"auto": 2, "bfloat16": 2, "float16": 2, "float32": 4}
     known |= {"fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1}
     if kv_cache_dtype in known:
         return known[kv_cache_dtype], "exact"
-    return max(own, 2), "at most"
+    return 2, "at most"

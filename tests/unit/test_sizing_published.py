@@ -1,0 +1,186 @@
+"""Popular models by the keys of their published config.json: bytes of one token, and the context.
+
+The products are written out: layers x (key and value) x key-value heads x length of a head x 2 bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from hermetic.api.model_facts import ModelFacts
+from hermetic.sizing.facts import TensorSums, facts_of
+from hermetic.sizing.kv_cache import kv_cache
+from hermetic.sizing.parallelism import possible
+from hermetic.sizing.serving import Serving
+from tests.model_configs import DEEPSEEK_V3
+
+FP8 = {"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 128]}
+
+
+def shape(layers: int, heads: int, key_value_heads: int, hidden: int, **others: Any) -> dict[str, Any]:
+    return {
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": key_value_heads,
+        "hidden_size": hidden,
+    } | others
+
+
+@dataclass(frozen=True)
+class Published:
+    """The config of one model, and what follows from it by hand; `windowed` of its layers keep a window only."""
+
+    config: dict[str, Any]
+    token_bytes: int
+    context: int
+    windowed: int = 0
+    images: bool = False
+
+    @property
+    def facts(self) -> ModelFacts:
+        return facts_of(self.config | {"torch_dtype": "bfloat16"}, TensorSums({"BF16": 2**34}, 4, 2**32))
+
+
+QWEN3_30B = shape(48, 32, 4, 2048, head_dim=128, num_experts=128, num_experts_per_tok=8, moe_intermediate_size=768)
+GLM_AIR = shape(46, 96, 8, 4096, head_dim=128, n_routed_experts=128, num_experts_per_tok=8, moe_intermediate_size=1408)
+KIMI = DEEPSEEK_V3 | shape(61, 64, 64, 7168, n_routed_experts=384, max_position_embeddings=131_072)
+SMALL = shape(40, 32, 8, 5120, head_dim=128, model_type="mistral", max_position_embeddings=131_072, sliding_window=None)
+OSS = shape(24, 64, 8, 2880, head_dim=64, num_local_experts=32, num_experts_per_tok=4, sliding_window=128)
+GEMMA = shape(62, 32, 16, 5376, head_dim=128, model_type="gemma3_text", sliding_window=1024)
+HUNYUAN = shape(32, 32, 8, 4096, head_dim=128, num_experts=64, intermediate_size=3072, max_position_embeddings=32_768)
+QWEN_VL = shape(28, 28, 4, 3584, max_position_embeddings=128_000, use_sliding_window=False, sliding_window=32_768)
+YARN = {"type": "yarn", "original_max_position_embeddings": 4096}
+LINEAR = {"rope_type": "linear", "factor": 8.0}
+DYNAMIC = {"type": "dynamic", "alpha": 1000.0, "factor": 1.0, "beta_fast": 32}
+
+MODELS = {
+    "Qwen3-30B-A3B": Published(
+        QWEN3_30B | {"model_type": "qwen3_moe", "max_position_embeddings": 40_960, "sliding_window": None},
+        48 * 2 * 4 * 128 * 2,
+        40_960,
+    ),
+    "GLM-4.5-Air": Published(
+        GLM_AIR | {"model_type": "glm4_moe", "max_position_embeddings": 131_072, "rope_scaling": None},
+        46 * 2 * 8 * 128 * 2,
+        131_072,
+    ),
+    "Kimi-K2": Published(
+        KIMI | {"model_type": "kimi_k2", "rope_scaling": YARN | {"factor": 32.0}}, 61 * (512 + 64) * 2, 131_072
+    ),
+    "DeepSeek-V3.1": Published(
+        DEEPSEEK_V3 | {"quantization_config": FP8 | {"scale_fmt": "ue8m0"}}, 61 * (512 + 64) * 2, 163_840
+    ),
+    "Mistral-Small-3.2": Published(
+        {"model_type": "mistral3", "text_config": SMALL, "vision_config": {"model_type": "pixtral"}},
+        40 * 2 * 8 * 128 * 2,
+        131_072,
+        images=True,
+    ),
+    "Phi-4": Published(
+        shape(40, 40, 10, 5120)
+        | {"model_type": "phi3", "max_position_embeddings": 16_384, "original_max_position_embeddings": 16_384},
+        40 * 2 * 10 * 128 * 2,
+        16_384,
+    ),
+    "gpt-oss-20b": Published(
+        OSS
+        | {
+            "model_type": "gpt_oss",
+            "layer_types": ["sliding_attention", "full_attention"] * 12,
+            "max_position_embeddings": 131_072,
+            "rope_scaling": YARN | {"factor": 32.0},
+            "quantization_config": {"quant_method": "mxfp4"},
+        },
+        24 * 2 * 8 * 64 * 2,
+        131_072,
+        windowed=12,
+    ),
+    # Its config.json says no length; of every six layers, five have a window.
+    "gemma-3-27b": Published(
+        {
+            "model_type": "gemma3",
+            "text_config": GEMMA | {"rope_scaling": LINEAR},
+            "vision_config": {"hidden_size": 1152},
+        },
+        # 10 whole layers and 52 with a window are put into groups of ten, the last padded.
+        (10 + 60) * 2 * 16 * 128 * 2,
+        131_072,
+        windowed=60,
+        images=True,
+    ),
+    "Qwen2.5-VL-7B": Published(
+        QWEN_VL | {"model_type": "qwen2_5_vl", "rope_scaling": {"type": "mrope"}, "vision_config": {"depth": 32}},
+        28 * 2 * 4 * 128 * 2,
+        128_000,
+        images=True,
+    ),
+    "Hunyuan-A13B": Published(
+        HUNYUAN
+        | {
+            "model_type": "hunyuan_v1_moe",
+            "moe_topk": [8] * 32,
+            "moe_intermediate_size": [3072] * 32,
+            "rope_scaling": DYNAMIC,
+        },
+        32 * 2 * 8 * 128 * 2,
+        32_768,
+    ),
+    "Command-R": Published(
+        shape(40, 64, 64, 8192, model_type="cohere", max_position_embeddings=8192, model_max_length=131_072),
+        40 * 2 * 64 * 128 * 2,
+        131_072,
+    ),
+    "Command-R+": Published(
+        shape(64, 96, 8, 12_288, model_type="cohere", max_position_embeddings=8192, model_max_length=131_072),
+        64 * 2 * 8 * 128 * 2,
+        131_072,
+    ),
+    "Falcon-7B": Published(
+        {
+            "model_type": "falcon",
+            "num_hidden_layers": 32,
+            "num_attention_heads": 71,
+            "hidden_size": 4544,
+            "multi_query": True,
+            "new_decoder_architecture": False,
+        },
+        32 * 2 * 1 * 64 * 2,
+        2048,
+    ),
+    "Falcon-40B": Published(
+        {
+            "model_type": "falcon",
+            "num_hidden_layers": 60,
+            "num_attention_heads": 128,
+            "num_kv_heads": 8,
+            "hidden_size": 8192,
+            "multi_query": True,
+            "new_decoder_architecture": True,
+        },
+        60 * 2 * 8 * 64 * 2,
+        2048,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_bytes_of_a_token_and_the_context_follow_from_the_published_config(name):
+    published, facts = MODELS[name], MODELS[name].facts
+    cache = kv_cache(facts.attention, Serving())
+    assert (cache.token_bytes, cache.windowed_layers) == (published.token_bytes, published.windowed)
+    assert facts.max_model_length == published.context
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_not_computed_of_them_is_said(name):
+    assert bool(MODELS[name].facts.not_computed) is MODELS[name].images
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"), [("Phi-4", (1, 2, 5, 10)), ("GLM-4.5-Air", (1, 2, 4, 8, 16)), ("Falcon-7B", (1,))]
+)
+def test_the_numbers_of_gpus_that_work(name, sizes):
+    assert possible(MODELS[name].facts, 16) == sizes

@@ -324,7 +324,7 @@ def test_the_commands_of_the_page_apply_the_recipe(serving: Fluxed, tmp_path: Pa
 
 def test_everything_goes_by_the_commands_of_the_page_but_namespaces_and_crds(serving: Fluxed) -> None:
     """The last test of the file: nothing of Hermetic is left for others."""
-    for command in commands("Taking it away", PAGE):
+    for command in commands("Uninstall", PAGE):
         program, *arguments = shlex.split(command)
         assert program == "kubectl"
         serving.sealed.kubectl(*arguments)

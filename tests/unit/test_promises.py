@@ -1,4 +1,4 @@
-"""Every promise names the test that shows it, and every test that is named exists."""
+"""Every guarantee names the test that verifies it, and every test that is named exists."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 ROWS = [
     line
     for line in PROMISES.read_text().splitlines()
-    if line.startswith("| ") and not line.startswith(("| promise |", "|---"))
+    if line.startswith("| ") and not line.startswith(("| guarantee |", "|---"))
 ]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.split("|")[1].strip()[:60])
 def test_every_promise_is_shown_by_tests_that_exist(row):
     named = NAMED.findall(row)
-    assert named, "a promise that nothing shows"
+    assert named, "a guarantee that nothing verifies"
     for file, function in named:
         assert function in _tests_of(REPOSITORY / file), f"{file} has no {function}"
 

@@ -94,6 +94,13 @@ def calico_rule_of_the_whole_cluster(manifests: Manifests) -> str:
     return put(manifests, manifest("crd.projectcalico.org/v1", "GlobalNetworkPolicy", "default.out", spec=spec))
 
 
+@plant("k8s-policy-allow-all", "high", "Calico: Tier")
+def calico_rule_that_goes_past_the_policies_of_kubernetes(manifests: Manifests) -> str:
+    """A policy of Calico in the default tier passes everything on to the profile of the namespace."""
+    spec = {"tier": "default", "order": 1, "selector": "all()", "types": ["Egress"], "egress": [{"action": "Pass"}]}
+    return put(manifests, manifest("crd.projectcalico.org/v1", "GlobalNetworkPolicy", "default.pass", spec=spec))
+
+
 @plant("k8s-static-egress", "critical", "AKS: Configure Static Egress Gateway")
 def static_gateway_configured(manifests: Manifests) -> str:
     """A static egress gateway is configured."""

@@ -233,6 +233,11 @@ def calico(**rule: Any) -> Any:
     return manifest(CalicoNetworkPolicy, "p", "team", spec={"egress": [rule]})
 
 
+def in_tier(tier: str, **rule: Any) -> Any:
+    """A Calico policy of the whole cluster, of one egress rule, in a tier; its name has the tier as prefix."""
+    return manifest(CalicoGlobalNetworkPolicy, f"{tier}.p", spec={"tier": tier, "egress": [rule]})
+
+
 WIDE = [
     policy(**EVERYTHING, egress=[{}]),
     policy(**EVERYTHING, egress=[{"to": []}]),
@@ -261,6 +266,9 @@ WIDE = [
     calico(action="Allow", destination={"domains": ["*.example.com"]}),
     calico(action="Allow", destination={"notNets": ["10.0.0.0/8"]}),
     manifest(CalicoGlobalNetworkPolicy, "p", spec={"egress": [{"action": "Allow"}]}),
+    calico(action="Pass"),
+    calico(action="Pass", destination={"nets": ["20.0.0.0/8"]}),
+    in_tier("default", action="Pass"),
 ]
 NARROW = [
     policy(**EVERYTHING, egress=[{"to": [{"namespaceSelector": {}, "podSelector": {"matchLabels": {"k": "dns"}}}]}]),
@@ -280,6 +288,8 @@ NARROW = [
     calico(action="Deny"),
     calico(action="Allow", destination={"nets": ["10.0.0.0/8"]}),
     calico(action="Allow", destination={"selector": "app == 'db'"}),
+    calico(action="Pass", destination={"nets": ["10.0.0.0/8"]}),
+    in_tier("platform", action="Pass", destination={"nets": ["10.0.0.0/8"]}),
 ]
 UNCLEAR = [
     policy(**EVERYTHING, egress=[{"to": [{"somethingNew": {}}]}]),
@@ -293,6 +303,8 @@ UNCLEAR = [
     cilium_rule(toEndpoints=[without("io.kubernetes.pod.namespace", "NotIn", "kube-system")]),
     cilium_rule(toEndpoints=[without("io.cilium.k8s.namespace.labels.team", "NotIn", "red")]),
     calico(action="Maybe"),
+    in_tier("platform", action="Pass"),
+    in_tier("platform", action="Pass", destination={"nets": ["20.0.0.0/8"]}),
 ]
 
 

@@ -24,6 +24,7 @@ from hermetic.audit.estate.kubernetes.platform import PLATFORM_NAMESPACES, Platf
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.policies import (
     ADMIN_KINDS,
+    CALICO_DEFAULT_TIER,
     AdminPeer,
     AdminPolicy,
     CalicoGlobalNetworkPolicy,
@@ -31,6 +32,7 @@ from hermetic.audit.estate.kubernetes.policies import (
     CalicoNetworkPolicy,
     CalicoNetworkSet,
     CalicoRule,
+    CalicoSpec,
     CiliumClusterwideNetworkPolicy,
     CiliumEgressRule,
     CiliumNetworkPolicy,
@@ -220,8 +222,26 @@ def _calico(policy: CalicoNetworkPolicy | CalicoGlobalNetworkPolicy, outside: tu
     for rule in policy.spec.egress or ():
         if rule.action == "Allow":
             yield from _calico_rule(rule, outside)
-        elif rule.action not in {"Deny", "Log", "Pass"}:
+        elif rule.action == "Pass":
+            yield from _calico_pass(rule, policy.spec, outside)
+        elif rule.action not in {"Deny", "Log"}:
             yield None, f"action {rule.action}, which this release does not know"
+
+
+def _calico_pass(rule: CalicoRule, spec: CalicoSpec, outside: tuple[CalicoSet, ...]) -> Iterator[Wide]:
+    """What a rule passes on leaves its tier, and no later policy of the tier sees it.
+
+    Policies of Kubernetes stand in the default tier, at order 1000 (projectcalico/calico,
+    libcalico-go/lib/backend/k8s/conversion/conversion.go). What passes the last tier meets the profile of the
+    namespace, which allows everything (ibid., NamespaceToProfile; tigera/docs, calico/reference/resources/tier.mdx).
+    """
+    for wide, why in _calico_rule(rule, outside):
+        if wide is False:
+            continue
+        if wide and spec.is_in_the_default_tier:
+            yield True, f"Pass in the default tier goes past the policies of Kubernetes: {why}"
+        else:
+            yield None, f"Pass in tier {spec.tier or CALICO_DEFAULT_TIER}, and what follows is not judged: {why}"
 
 
 def _calico_rule(rule: CalicoRule, outside: tuple[CalicoSet, ...]) -> Iterator[Wide]:
@@ -237,7 +257,7 @@ def _calico_rule(rule: CalicoRule, outside: tuple[CalicoSet, ...]) -> Iterator[W
     elif to is not None and to.not_nets:
         yield _range("0.0.0.0/0", to.not_nets)
     else:
-        yield True, "an Allow rule without a destination lets traffic go everywhere"
+        yield True, f"{rule.action}: a rule without a destination lets traffic go everywhere"
 
 
 def _leads_outside(one: CalicoSet) -> bool:

@@ -180,9 +180,13 @@ class CalicoRule(Part):
     destination: CalicoDestination | None = None
 
 
-class CalicoSpec(Part):
-    """Rules in order. `types` absent: Egress exactly where there are egress rules."""
+CALICO_DEFAULT_TIER = "default"
 
+
+class CalicoSpec(Part):
+    """Rules in order. `types` absent: Egress exactly where there are egress rules; `tier` absent: the default tier."""
+
+    tier: str | None = None
     types: list[str] | None = None
     egress: list[CalicoRule] | None = None
 
@@ -190,6 +194,14 @@ class CalicoSpec(Part):
     def closes_egress(self) -> bool:
         """Whether what it selects may connect only where some policy allows it."""
         return bool(self.egress) if self.types is None else "Egress" in self.types
+
+    @property
+    def is_in_the_default_tier(self) -> bool:
+        """Whether its tier is the one that holds the policies of Kubernetes.
+
+        By the field alone, as Calico reads it: a name may have the tier as its prefix (`default.x`) or not.
+        """
+        return (self.tier or CALICO_DEFAULT_TIER) == CALICO_DEFAULT_TIER
 
 
 @api_object("crd.projectcalico.org/v1/networkpolicies", "NetworkPolicy")

@@ -36,6 +36,15 @@ def namespace_without_a_policy(manifests: Manifests) -> str:
     return "v1/Namespace planted"
 
 
+@plant("k8s-default-deny-egress", "high", CILIUM)
+def default_deny_without_a_section_egress(manifests: Manifests) -> str:
+    """The only policy of a namespace denies egress by default and has no section egress, so it changes nothing."""
+    namespace_without_a_policy(manifests)
+    spec = {"endpointSelector": {}, "ingress": [{}], "enableDefaultDeny": {"egress": True}}
+    put(manifests, manifest("cilium.io/v2", "CiliumNetworkPolicy", "deny", "planted", spec=spec))
+    return "v1/Namespace planted"
+
+
 @plant("k8s-policy-allow-all", "high", KUBERNETES)
 def rule_without_a_destination(manifests: Manifests) -> str:
     """An egress rule names ports and no destination."""
@@ -70,6 +79,12 @@ def cilium_rule_for_names(manifests: Manifests) -> str:
 def cilium_rule_for_a_set_of_ranges(manifests: Manifests) -> str:
     """A policy of the whole cluster lets pods go to a public range."""
     return cilium_policy(manifests, {"toCIDRSet": [{"cidr": "198.51.100.0/24"}]}, everywhere=True)
+
+
+@plant("k8s-policy-allow-all", "high", CILIUM)
+def cilium_rule_for_an_empty_list_of_names(manifests: Manifests) -> str:
+    """A policy of Cilium lets ports go to an empty list of names, which restricts nothing."""
+    return cilium_policy(manifests, {"toFQDNs": [], "toPorts": [{"ports": [{"port": "443"}]}]})
 
 
 @plant("k8s-policy-allow-all", "high", CILIUM, verdict="Unknown")

@@ -77,7 +77,7 @@ CLOSES = {
     "cilium, empty rule": cilium(spec={"endpointSelector": {}, "egress": [{}]}),
     "cilium, in specs": cilium(specs=[{"endpointSelector": {"matchLabels": {"k8s:app": "web"}}, "egress": [{}]}]),
     "cilium, said outright": clusterwide(
-        spec={"endpointSelector": {}, "ingress": [{}], "enableDefaultDeny": {"egress": True}}
+        spec={"endpointSelector": {}, "egress": [{}], "enableDefaultDeny": {"egress": True}}
     ),
     "cilium, deny rule": cilium(spec={"endpointSelector": {}, "egressDeny": [{"toEntities": ["world"]}]}),
     "cilium, whole cluster": clusterwide(
@@ -97,6 +97,12 @@ LEAVES_OPEN = {
     "another label": policy(podSelector={"matchLabels": {"app": "api"}}, policyTypes=["Egress"]),
     "another namespace": policy(namespace="elsewhere", **EVERYTHING),
     "cilium, empty list": cilium(spec={"endpointSelector": {}, "egress": []}),
+    "cilium, default deny without a section egress": clusterwide(
+        spec={"endpointSelector": {}, "ingress": [{}], "enableDefaultDeny": {"egress": True}}
+    ),
+    "cilium, default deny and empty lists": cilium(
+        spec={"endpointSelector": {}, "egress": [], "egressDeny": [], "enableDefaultDeny": {"egress": True}}
+    ),
     "cilium, default deny off": cilium(
         spec={"endpointSelector": {}, "egress": [{}], "enableDefaultDeny": {"egress": False}}
     ),
@@ -238,6 +244,7 @@ def in_tier(tier: str, **rule: Any) -> Any:
     return manifest(CalicoGlobalNetworkPolicy, f"{tier}.p", spec={"tier": tier, "egress": [rule]})
 
 
+PORTS = [{"ports": [{"port": "53"}]}]
 WIDE = [
     policy(**EVERYTHING, egress=[{}]),
     policy(**EVERYTHING, egress=[{"to": []}]),
@@ -254,7 +261,11 @@ WIDE = [
     cilium_rule(toCIDR=["0.0.0.0/0"]),
     cilium_rule(toCIDRSet=[{"cidr": "0.0.0.0/0", "except": ["10.0.0.0/8"]}]),
     cilium_rule(toFQDNs=[{"matchName": "huggingface.co"}]),
-    cilium_rule(toPorts=[{"ports": [{"port": "53"}]}]),
+    cilium_rule(toPorts=PORTS),
+    cilium_rule(toFQDNs=[], toPorts=PORTS),
+    cilium_rule(toGroups=[], toPorts=PORTS),
+    cilium_rule(toServices=[], toPorts=PORTS),
+    cilium_rule(toServices=[], icmps=[{"fields": [{"type": 8}]}]),
     cilium_rule(toEndpoints=[{"matchLabels": {"reserved:world": ""}}]),
     cilium_rule(toEndpoints=[{"matchLabels": {"reserved.world": ""}}]),
     cilium_rule(toEndpoints=[{"matchLabels": {"app": "db"}}, {"matchLabels": {"reserved:world-ipv6": ""}}]),
@@ -283,6 +294,8 @@ NARROW = [
     cilium_rule(toCIDR=["10.1.0.0/16"], toPorts=[{"ports": [{"port": "2049"}]}]),
     cilium_rule(toEndpoints=[{"matchLabels": {"k8s-app": "kube-dns"}}], toPorts=[{"ports": [{"port": "53"}]}]),
     cilium_rule(toEndpoints=[{}]),
+    cilium_rule(toCIDR=["10.1.0.0/16"], toFQDNs=[], toPorts=PORTS),
+    cilium_rule(toFQDNs=[]),
     cilium_rule(toEndpoints=[{"matchLabels": {"k8s:io.kubernetes.pod.namespace": "kube-system"}}]),
     cilium_rule(toEndpoints=[{"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}]),
     calico(action="Deny"),
@@ -302,6 +315,11 @@ UNCLEAR = [
     cilium_rule(toEndpoints=[without("k8s:io.kubernetes.pod.namespace", "DoesNotExist")]),
     cilium_rule(toEndpoints=[without("io.kubernetes.pod.namespace", "NotIn", "kube-system")]),
     cilium_rule(toEndpoints=[without("io.cilium.k8s.namespace.labels.team", "NotIn", "red")]),
+    *(
+        cilium_rule(**{field: [], "toPorts": PORTS})
+        for field in ("toEndpoints", "toCIDR", "toCIDRSet", "toEntities", "toNodes")
+    ),
+    cilium_rule(toFQDNs=[], toCIDR=[], toPorts=PORTS),
     calico(action="Maybe"),
     in_tier("platform", action="Pass"),
     in_tier("platform", action="Pass", destination={"nets": ["20.0.0.0/8"]}),

@@ -182,8 +182,8 @@ def _cilium(policy: CiliumNetworkPolicy | CiliumClusterwideNetworkPolicy) -> Ite
 
 def _cilium_rule(rule: CiliumEgressRule) -> Iterator[Wide]:
     # A rule without any field allows nothing: Cilium's form of a default deny.
-    if not rule.names_a_destination and (rule.to_ports is not None or rule.icmps is not None):
-        yield True, "an egress rule with ports and no destination lets them go everywhere"
+    if rule.names_a_destination is not True and (rule.to_ports is not None or rule.icmps is not None):
+        yield _without_a_destination(rule)
     for entity in rule.to_entities or ():
         if entity in WORLD:
             yield True, f"toEntities: {entity}"
@@ -199,6 +199,12 @@ def _cilium_rule(rule: CiliumEgressRule) -> Iterator[Wide]:
         yield True, "toFQDNs: names outside are let through"
     if rule.to_groups:
         yield None, "toGroups names addresses that only a cloud knows"
+
+
+def _without_a_destination(rule: CiliumEgressRule) -> Wide:
+    if rule.names_a_destination is None:
+        return None, "an egress rule with ports has an empty list as its destination: everywhere in some versions"
+    return True, "an egress rule with ports and no destination lets them go everywhere"
 
 
 def _endpoints(selector: LabelSelector) -> Iterator[Wide]:

@@ -108,13 +108,25 @@ class CiliumEgressRule(Part):
     icmps: list[FreeMap[Any]] | None = None
 
     @property
-    def names_a_destination(self) -> bool:
-        """Whether it has a destination field."""
-        some = (
+    def destinations(self) -> tuple[list[Any] | None, ...]:
+        """All its destination fields; None for one that is not there."""
+        return (
             self.to_entities, self.to_cidr, self.to_cidr_set, self.to_fqdns, self.to_endpoints, self.to_services,
             self.to_nodes, self.to_groups,
         )  # fmt: skip
-        return any(one is not None for one in some)
+
+    @property
+    def names_a_destination(self) -> bool | None:
+        """Whether a destination restricts it; None where its only ones are empty lists that versions read differently.
+
+        An empty list of toEndpoints, toCIDR, toCIDRSet or toEntities selects nothing since
+        github.com/cilium/cilium/pull/29608, and restricts nothing before; of toNodes it is not documented. Empty
+        lists of the others restrict nothing.
+        """
+        if any(self.destinations):
+            return True
+        since = (self.to_endpoints, self.to_cidr, self.to_cidr_set, self.to_entities, self.to_nodes)
+        return None if any(one is not None for one in since) else False
 
 
 class DefaultDeny(Part):
@@ -131,9 +143,13 @@ class CiliumSpec(Part):
 
     @property
     def closes_egress(self) -> bool:
-        """Whether what it selects may connect only where some policy allows it. An empty list has no effect."""
+        """Whether what it selects may connect only where some policy allows it. An empty list has no effect.
+
+        `enableDefaultDeny.egress` can only take the effect away: the agent looks at it where the rule has a section
+        egress or egressDeny (cilium/cilium, pkg/policy/repository.go, computePolicyEnforcementAndRules).
+        """
         default = self.enable_default_deny.egress if self.enable_default_deny is not None else None
-        return bool(self.egress or self.egress_deny) if default is None else default
+        return bool(self.egress or self.egress_deny) and default is not False
 
 
 class CiliumPolicy(KubernetesObject):

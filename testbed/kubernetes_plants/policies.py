@@ -39,10 +39,24 @@ def namespace_without_a_policy(manifests: Manifests) -> str:
 @plant("k8s-default-deny-egress", "high", CILIUM)
 def default_deny_without_a_section_egress(manifests: Manifests) -> str:
     """The only policy of a namespace denies egress by default and has no section egress, so it changes nothing."""
-    namespace_without_a_policy(manifests)
     spec = {"endpointSelector": {}, "ingress": [{}], "enableDefaultDeny": {"egress": True}}
-    put(manifests, manifest("cilium.io/v2", "CiliumNetworkPolicy", "deny", "planted", spec=spec))
+    return closed_by(manifests, manifest("cilium.io/v2", "CiliumNetworkPolicy", "deny", "planted", spec=spec))
+
+
+def closed_by(manifests: Manifests, policy: Manifest) -> str:
+    """Pods run in a namespace whose only policy is this one."""
+    namespace_without_a_policy(manifests)
+    put(manifests, policy)
     return "v1/Namespace planted"
+
+
+@plant("k8s-default-deny-egress", "high", CILIUM, verdict="Unknown")
+def policy_that_cilium_rejects(manifests: Manifests) -> str:
+    """The only policy of a namespace has two kinds of destinations in one rule, which Cilium's agent rejects."""
+    rule = {"toEndpoints": [{}], "toCIDR": ["10.1.0.0/16"]}
+    spec, status = {"endpointSelector": {}, "egress": [rule]}, {"conditions": [{"type": "Valid", "status": "False"}]}
+    policy = manifest("cilium.io/v2", "CiliumNetworkPolicy", "deny", "planted", spec=spec, status=status)
+    return closed_by(manifests, policy)
 
 
 @plant("k8s-policy-allow-all", "high", KUBERNETES)

@@ -128,6 +128,38 @@ class CiliumEgressRule(Part):
         since = (self.to_endpoints, self.to_cidr, self.to_cidr_set, self.to_entities, self.to_nodes)
         return None if any(one is not None for one in since) else False
 
+    @property
+    def is_unsupported(self) -> bool:
+        """Whether versions of the agent reject a policy with this rule, with all its other rules.
+
+        cilium/cilium, pkg/policy/api/rule_validation.go: "Combining ToEndpoints and ToCIDR is not supported yet", for
+        each two destination fields; ICMPs only without toPorts; toServices with toPorts in some versions.
+        """
+        services_with_ports = bool(self.to_services and self.to_ports)
+        return sum(map(bool, self.destinations)) > 1 or services_with_ports or bool(self.to_ports and self.icmps)
+
+
+class CiliumIngressRule(Part):
+    """Ingress that Cilium allows; read only to see whether the agent takes the whole policy."""
+
+    from_entities: list[str] | None = None
+    from_cidr: list[str] | None = None
+    from_cidr_set: list[CidrRule] | None = None
+    from_endpoints: list[LabelSelector] | None = None
+    from_nodes: list[FreeMap[Any]] | None = None
+    from_groups: list[FreeMap[Any]] | None = None
+    to_ports: list[FreeMap[Any]] | None = None
+    icmps: list[FreeMap[Any]] | None = None
+
+    @property
+    def is_unsupported(self) -> bool:
+        """As `CiliumEgressRule.is_unsupported`."""
+        some = (
+            self.from_entities, self.from_cidr, self.from_cidr_set, self.from_endpoints, self.from_nodes,
+            self.from_groups,
+        )  # fmt: skip
+        return sum(map(bool, some)) > 1 or bool(self.to_ports and self.icmps)
+
 
 class DefaultDeny(Part):
     """Whether a policy denies a direction by default; absent: where it has rules."""
@@ -137,9 +169,20 @@ class DefaultDeny(Part):
 
 class CiliumSpec(Part):
     endpoint_selector: LabelSelector | None = None
+    node_selector: LabelSelector | None = None
     enable_default_deny: DefaultDeny | None = None
+    ingress: list[CiliumIngressRule] | None = None
+    ingress_deny: list[CiliumIngressRule] | None = None
     egress: list[CiliumEgressRule] | None = None
-    egress_deny: list[FreeMap[Any]] | None = None
+    egress_deny: list[CiliumEgressRule] | None = None
+
+    @property
+    def is_unsupported(self) -> bool:
+        """Whether versions of the agent reject it (cilium/cilium, pkg/policy/api/rule_validation.go)."""
+        both = self.endpoint_selector is not None and self.node_selector is not None
+        outward = any(rule.is_unsupported for rules in (self.egress, self.egress_deny) for rule in rules or ())
+        inward = any(rule.is_unsupported for rules in (self.ingress, self.ingress_deny) for rule in rules or ())
+        return both or outward or inward
 
     @property
     def closes_egress(self) -> bool:
@@ -152,11 +195,32 @@ class CiliumSpec(Part):
         return bool(self.egress or self.egress_deny) and default is not False
 
 
+class CiliumCondition(Part):
+    type: str | None = None
+    status: str | None = None
+
+
+class CiliumStatus(Part):
+    conditions: list[CiliumCondition] | None = None
+
+
 class CiliumPolicy(KubernetesObject):
     """The common fields of both kinds of Cilium policies: one rule in `spec`, or several in `specs`."""
 
     spec: CiliumSpec | None = None
     specs: list[CiliumSpec] | None = None
+    status: CiliumStatus | None = None
+
+    @property
+    def may_be_rejected(self) -> bool:
+        """Whether Cilium says that it is not valid, or a rule shows it: the agent takes a policy whole or not at all.
+
+        Cilium's operator sets the condition Valid (cilium/cilium, operator/pkg/ciliumpolicyvalidator); versions that
+        do not set it leave the rules.
+        """
+        conditions = (self.status.conditions if self.status is not None else None) or ()
+        is_invalid = any(one.type == "Valid" and one.status == "False" for one in conditions)
+        return is_invalid or any(rule.is_unsupported for rule in self.rules)
 
     @property
     def rules(self) -> Iterator[CiliumSpec]:

@@ -50,15 +50,6 @@ def closed_by(manifests: Manifests, policy: Manifest) -> str:
     return "v1/Namespace planted"
 
 
-@plant("k8s-default-deny-egress", "high", CILIUM, verdict="Unknown")
-def policy_that_cilium_rejects(manifests: Manifests) -> str:
-    """The only policy of a namespace has two kinds of destinations in one rule, which Cilium's agent rejects."""
-    rule = {"toEndpoints": [{}], "toCIDR": ["10.1.0.0/16"]}
-    spec, status = {"endpointSelector": {}, "egress": [rule]}, {"conditions": [{"type": "Valid", "status": "False"}]}
-    policy = manifest("cilium.io/v2", "CiliumNetworkPolicy", "deny", "planted", spec=spec, status=status)
-    return closed_by(manifests, policy)
-
-
 @plant("k8s-policy-allow-all", "high", KUBERNETES)
 def rule_without_a_destination(manifests: Manifests) -> str:
     """An egress rule names ports and no destination."""
@@ -69,6 +60,12 @@ def rule_without_a_destination(manifests: Manifests) -> str:
 def rule_for_every_address(manifests: Manifests) -> str:
     """An egress rule for every address but the private ones."""
     return network_policy(manifests, {"to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": ["10.0.0.0/8"]}}]})
+
+
+@plant("k8s-policy-allow-all", "high", "RFC 4291, IPv4-Mapped IPv6 Address")
+def rule_for_every_address_written_as_ipv6(manifests: Manifests) -> str:
+    """An egress rule for every address of IPv4, written as a range of IPv6."""
+    return network_policy(manifests, {"to": [{"ipBlock": {"cidr": "::ffff:0.0.0.0/96"}}]})
 
 
 @plant("k8s-policy-allow-all", "high", KUBERNETES)

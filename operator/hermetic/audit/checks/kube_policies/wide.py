@@ -6,9 +6,12 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import TypeVar
 
+from hermetic.api.ip_ranges import IPV4_MAPPED, unmapped
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.egress.address_ranges import (
+    ANY_V4,
+    ANY_V6,
     internet,
     is_public,
     network,
@@ -261,7 +264,9 @@ def _calico_rule(rule: CalicoRule, outside: tuple[CalicoSet, ...]) -> Iterator[W
         for net in to.nets:
             yield _range(net, to.not_nets or ())
     elif to is not None and to.not_nets:
-        yield _range("0.0.0.0/0", to.not_nets)
+        # Without nets and ipVersion, a rule is for both families.
+        some = tuple(_range(str(every), to.not_nets) for every in (ANY_V4, ANY_V6))
+        yield next((one for one in some if one[0]), None) or next((one for one in some if one[0] is None), some[0])
     else:
         yield True, f"{rule.action}: a rule without a destination lets traffic go everywhere"
 
@@ -276,8 +281,11 @@ def _range(cidr: str | None, excepted: Iterable[str]) -> Wide:
     whole = network(cidr or "")
     if whole is None:
         return None, f"{cidr!r} is not a range of addresses"
+    whole = unmapped(whole)
     left = without(space((whole,)), space(networks(excepted)))
     public = next(prefixes(overlap(left, internet())), None)
+    if public is None and overlap(left, space((IPV4_MAPPED,))):
+        return None, f"{cidr} holds IPv4 addresses written as IPv6, which engines read differently"
     if public is None:
         return False, ""
     return True, f"lets traffic go to {cidr}" + (f", which still holds {public}" if str(public) != cidr else "")

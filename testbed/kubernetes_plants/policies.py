@@ -127,6 +127,37 @@ def calico_rule_that_goes_past_the_policies_of_kubernetes(manifests: Manifests) 
     return put(manifests, manifest("crd.projectcalico.org/v1", "GlobalNetworkPolicy", "default.pass", spec=spec))
 
 
+def of_engine(manifests: Manifests, name: str, namespace: str) -> None:
+    """The DaemonSet of a policy engine, where the cluster has none of this name."""
+    there = {(one["kind"], one["metadata"]["name"]) for one in manifests}
+    if ("DaemonSet", name) not in there:
+        put(manifests, manifest("apps/v1", "DaemonSet", name, namespace))
+
+
+@plant("k8s-policy-engine-live", "high", "Cilium: Policy enforcement modes")
+def cilium_that_enforces_nothing(manifests: Manifests) -> str:
+    """The settings of Cilium switch the enforcement of policies off."""
+    of_engine(manifests, "cilium", "kube-system")
+    data = {"enable-policy": "never"}
+    return put(manifests, manifest("v1", "ConfigMap", "cilium-config", "kube-system", data=data))
+
+
+@plant("k8s-policy-engine-live", "high", "Cilium: Per-node configuration")
+def cilium_that_only_reports_on_some_nodes(manifests: Manifests) -> str:
+    """On nodes with a label, Cilium reports what a policy denies and lets it through."""
+    of_engine(manifests, "cilium", "kube-system")
+    spec = {"nodeSelector": {"matchLabels": {"team": "a"}}, "defaults": {"policy-audit-mode": "true"}}
+    return put(manifests, manifest("cilium.io/v2", "CiliumNodeConfig", "audit", "kube-system", spec=spec))
+
+
+@plant("k8s-policy-engine-live", "high", "Calico: Felix configuration", verdict="Unknown")
+def calico_for_some_interfaces(manifests: Manifests) -> str:
+    """Calico applies policies to interfaces with a prefix of somebody's choice."""
+    of_engine(manifests, "calico-node", "calico-system")
+    spec = {"interfacePrefix": "eth"}
+    return put(manifests, manifest("crd.projectcalico.org/v1", "FelixConfiguration", "default", spec=spec))
+
+
 @plant("k8s-static-egress", "critical", "AKS: Configure Static Egress Gateway")
 def static_gateway_configured(manifests: Manifests) -> str:
     """A static egress gateway is configured."""

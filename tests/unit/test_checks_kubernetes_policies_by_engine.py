@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from hermetic.audit.estate.kubernetes.calls import ConfigMap
+from hermetic.audit.estate.kubernetes.engine_settings import CiliumNodeConfig
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.policies import (
     CiliumClusterwideNetworkPolicy,
@@ -170,3 +172,14 @@ def test_what_excludes_by_a_label_that_is_not_seen_selects_more() -> None:
     assert verdict_on_team(selecting(key, "NotIn", "a"), under_cilium, **{key: "b"}) is FINE
     assert verdict_on_team(selecting(key, "NotIn", "a"), under_cilium, **{key: "a"}) is UNSEEN
     assert verdict_on_team(selecting(key, "DoesNotExist"), under_cilium, app="web") is FINE
+
+
+@pytest.mark.parametrize("setting", ["labels", "label-prefix-file"])
+def test_a_filter_of_its_own_leaves_every_label_in_doubt(setting: str) -> None:
+    one = manifest(ConfigMap, "cilium-config", "kube-system", data={setting: "k8s:team"})
+    for_some = manifest(CiliumNodeConfig, "some", "kube-system", spec={"defaults": {setting: "k8s:team"}})
+    everything = manifest(NetworkPolicy, "p", "team", spec={"podSelector": {}, "policyTypes": ["Egress"]})
+    for filtered in (one, for_some):
+        assert verdict_on_team(by_label("app"), [*cluster(*engine("cilium")), filtered], app="a") is UNSEEN
+        assert verdict_on_team(everything, [*cluster(*engine("cilium")), filtered], app="a") is FINE
+        assert verdict_on_team(by_label("app"), [*cluster(*engine("azure-npm")), filtered], app="a") is FINE

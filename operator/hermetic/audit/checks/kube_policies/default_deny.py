@@ -10,6 +10,7 @@ from typing import TypeVar
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.checks.kube_policies.enforcement import CILIUM, enforces, seen_by_cilium
+from hermetic.audit.checks.kube_policies.settings import has_a_label_filter
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Namespace
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject, reference_to
@@ -63,6 +64,7 @@ def k8s_default_deny_egress(estate: Estate, policy: Policy) -> Iterator[Judgemen
         (*calico, *calico_global),
         tuple(one for some in admin for one in some),
         by_cilium=by_cilium,
+        sees=_seen(estate, by_cilium=by_cilium),
     )
     open_pods: dict[str, list[Pod]] = defaultdict(list)
     doubtful_pods: dict[str, list[Pod]] = defaultdict(list)
@@ -117,6 +119,18 @@ def _shown(pods: Sequence[Pod]) -> str:
     return f"{counted(len(pods), 'pod')}: {', '.join(workloads[:3])}{more}"
 
 
+def _nothing(_labels: Mapping[str, str]) -> dict[str, str]:
+    return {}
+
+
+def _seen(estate: Estate, *, by_cilium: bool | None) -> Callable[[Mapping[str, str]], dict[str, str]]:
+    """What the engine is known to see of a pod's labels."""
+    if by_cilium is False:
+        return dict
+    # A filter of its own may leave out any label: which ones, only Cilium can tell.
+    return _nothing if has_a_label_filter(estate) else seen_by_cilium
+
+
 class _Closing:
     """Selectors of the policies that close egress, by namespace; those of the whole cluster under ""."""
 
@@ -128,8 +142,9 @@ class _Closing:
         admin: Iterable[AdminPolicy],
         *,
         by_cilium: bool | None,
+        sees: Callable[[Mapping[str, str]], dict[str, str]],
     ) -> None:
-        self._identity = seen_by_cilium if by_cilium is not False else dict[str, str]
+        self._identity = sees
         self._plain: _Selections = defaultdict(list)
         self._others: _Selections = defaultdict(list)
         _take(self._plain, plain, _of_plain)

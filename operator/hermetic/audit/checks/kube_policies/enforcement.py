@@ -11,7 +11,8 @@ from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.kube_findings import everywhere
 from hermetic.errors import FactDamaged
 
-CILIUM = "cilium"
+CILIUM, CALICO = "cilium", "calico-node"
+"""Names of the engines' DaemonSets."""
 
 # Cilium's default filter of labels (docs.cilium.io, "Limiting Identity-Relevant Labels"; cilium/cilium,
 # pkg/labelsfilter/filter.go): patterns match from the start of a key, and the longer match decides.

@@ -70,7 +70,7 @@ HARMLESS_KINDS: Mapping[str, frozenset[str]] = {
     ),
     "gateway.networking.x-k8s.io": frozenset({"XBackendTrafficPolicy", "XListenerSet"}),
     "cilium.io": frozenset(
-        {"CiliumEndpoint", "CiliumEndpointSlice", "CiliumIdentity", "CiliumNode", "CiliumNodeConfig", "CiliumPodIPPool",
+        {"CiliumEndpoint", "CiliumEndpointSlice", "CiliumIdentity", "CiliumNode", "CiliumPodIPPool",
          "CiliumL2AnnouncementPolicy", "CiliumLoadBalancerIPPool", "CiliumGatewayClassConfig", "CiliumCIDRGroup",
          "CiliumBGPAdvertisement", "CiliumBGPClusterConfig", "CiliumBGPNodeConfig", "CiliumBGPNodeConfigOverride",
          "CiliumBGPPeerConfig", "CiliumBGPPeeringPolicy"}
@@ -78,7 +78,7 @@ HARMLESS_KINDS: Mapping[str, frozenset[str]] = {
     "crd.projectcalico.org": frozenset(
         {"BlockAffinity", "CalicoNodeStatus", "ClusterInformation", "IPAMBlock", "IPAMConfig", "IPAMHandle",
          "IPReservation", "KubeControllersConfiguration", "StagedGlobalNetworkPolicy",
-         "StagedKubernetesNetworkPolicy", "StagedNetworkPolicy", "Tier", "FelixConfiguration", "BGPConfiguration",
+         "StagedKubernetesNetworkPolicy", "StagedNetworkPolicy", "Tier", "BGPConfiguration",
          "BGPFilter", "IPPool", "HostEndpoint"}
     ),
     "operator.tigera.io": frozenset(

@@ -101,7 +101,7 @@ def _open(namespace: str, pods: Sequence[Pod], doubtful: Sequence[Pod], *policie
     if unread is not None:  # the policy that closes the pods may be in a list that could not be read
         return cannot_say(resource, "PoliciesNotSeen", "not every policy could be read", unread)
     if not pods:
-        message = f"a policy may close egress of {_shown(doubtful)}; whom it selects is not for the audit to see"
+        message = f"a policy may close egress of {_shown(doubtful)}; whether it does is not for the audit to see"
         return cannot_say(resource, "SelectionUnknown", message, *doubtful[:1], *policies, remedy=_PLAINLY)
     return fails(
         resource,

@@ -36,6 +36,20 @@ def namespace_without_a_policy(manifests: Manifests) -> str:
     return "v1/Namespace planted"
 
 
+@plant("k8s-default-deny-egress", "high", CILIUM)
+def default_deny_without_a_section_egress(manifests: Manifests) -> str:
+    """The only policy of a namespace denies egress by default and has no section egress, so it changes nothing."""
+    spec = {"endpointSelector": {}, "ingress": [{}], "enableDefaultDeny": {"egress": True}}
+    return closed_by(manifests, manifest("cilium.io/v2", "CiliumNetworkPolicy", "deny", "planted", spec=spec))
+
+
+def closed_by(manifests: Manifests, policy: Manifest) -> str:
+    """Pods run in a namespace whose only policy is this one."""
+    namespace_without_a_policy(manifests)
+    put(manifests, policy)
+    return "v1/Namespace planted"
+
+
 @plant("k8s-policy-allow-all", "high", KUBERNETES)
 def rule_without_a_destination(manifests: Manifests) -> str:
     """An egress rule names ports and no destination."""
@@ -46,6 +60,12 @@ def rule_without_a_destination(manifests: Manifests) -> str:
 def rule_for_every_address(manifests: Manifests) -> str:
     """An egress rule for every address but the private ones."""
     return network_policy(manifests, {"to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": ["10.0.0.0/8"]}}]})
+
+
+@plant("k8s-policy-allow-all", "high", "RFC 4291, IPv4-Mapped IPv6 Address")
+def rule_for_every_address_written_as_ipv6(manifests: Manifests) -> str:
+    """An egress rule for every address of IPv4, written as a range of IPv6."""
+    return network_policy(manifests, {"to": [{"ipBlock": {"cidr": "::ffff:0.0.0.0/96"}}]})
 
 
 @plant("k8s-policy-allow-all", "high", KUBERNETES)
@@ -72,6 +92,12 @@ def cilium_rule_for_a_set_of_ranges(manifests: Manifests) -> str:
     return cilium_policy(manifests, {"toCIDRSet": [{"cidr": "198.51.100.0/24"}]}, everywhere=True)
 
 
+@plant("k8s-policy-allow-all", "high", CILIUM)
+def cilium_rule_for_an_empty_list_of_names(manifests: Manifests) -> str:
+    """A policy of Cilium lets ports go to an empty list of names, which restricts nothing."""
+    return cilium_policy(manifests, {"toFQDNs": [], "toPorts": [{"ports": [{"port": "443"}]}]})
+
+
 @plant("k8s-policy-allow-all", "high", CILIUM, verdict="Unknown")
 def cilium_rule_for_a_clouds_groups(manifests: Manifests) -> str:
     """A policy of Cilium names addresses that only a cloud knows."""
@@ -92,6 +118,44 @@ def calico_rule_of_the_whole_cluster(manifests: Manifests) -> str:
     rule = {"action": "Allow", "destination": {"nets": ["203.0.113.0/24"]}}
     spec = {"selector": "all()", "types": ["Egress"], "egress": [rule]}
     return put(manifests, manifest("crd.projectcalico.org/v1", "GlobalNetworkPolicy", "default.out", spec=spec))
+
+
+@plant("k8s-policy-allow-all", "high", "Calico: Tier")
+def calico_rule_that_goes_past_the_policies_of_kubernetes(manifests: Manifests) -> str:
+    """A policy of Calico in the default tier passes everything on to the profile of the namespace."""
+    spec = {"tier": "default", "order": 1, "selector": "all()", "types": ["Egress"], "egress": [{"action": "Pass"}]}
+    return put(manifests, manifest("crd.projectcalico.org/v1", "GlobalNetworkPolicy", "default.pass", spec=spec))
+
+
+def of_engine(manifests: Manifests, name: str, namespace: str) -> None:
+    """The DaemonSet of a policy engine, where the cluster has none of this name."""
+    there = {(one["kind"], one["metadata"]["name"]) for one in manifests}
+    if ("DaemonSet", name) not in there:
+        put(manifests, manifest("apps/v1", "DaemonSet", name, namespace))
+
+
+@plant("k8s-policy-engine-live", "high", "Cilium: Policy enforcement modes")
+def cilium_that_enforces_nothing(manifests: Manifests) -> str:
+    """The settings of Cilium switch the enforcement of policies off."""
+    of_engine(manifests, "cilium", "kube-system")
+    data = {"enable-policy": "never"}
+    return put(manifests, manifest("v1", "ConfigMap", "cilium-config", "kube-system", data=data))
+
+
+@plant("k8s-policy-engine-live", "high", "Cilium: Per-node configuration")
+def cilium_that_only_reports_on_some_nodes(manifests: Manifests) -> str:
+    """On nodes with a label, Cilium reports what a policy denies and lets it through."""
+    of_engine(manifests, "cilium", "kube-system")
+    spec = {"nodeSelector": {"matchLabels": {"team": "a"}}, "defaults": {"policy-audit-mode": "true"}}
+    return put(manifests, manifest("cilium.io/v2", "CiliumNodeConfig", "audit", "kube-system", spec=spec))
+
+
+@plant("k8s-policy-engine-live", "high", "Calico: Felix configuration", verdict="Unknown")
+def calico_for_some_interfaces(manifests: Manifests) -> str:
+    """Calico applies policies to interfaces with a prefix of somebody's choice."""
+    of_engine(manifests, "calico-node", "calico-system")
+    spec = {"interfacePrefix": "eth"}
+    return put(manifests, manifest("crd.projectcalico.org/v1", "FelixConfiguration", "default", spec=spec))
 
 
 @plant("k8s-static-egress", "critical", "AKS: Configure Static Egress Gateway")

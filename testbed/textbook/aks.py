@@ -146,7 +146,26 @@ def _agents(plane: Plane) -> list[Manifest]:
         found += agent(name, "kube-system", part, plane.machines)
     if plane.plugin == "calico":
         found += _calico(plane)
+    if plane.plugin == "cilium":
+        found.append(an_object("v1", "ConfigMap", "cilium-config", "kube-system", data=_CILIUM_CONFIG))
     return found
+
+
+# Azure/azure-container-networking, test/integration/manifests/cilium/v1.17/cilium-config/cilium-config.yaml, in parts.
+# There is no CiliumNodeConfig beside it.
+_CILIUM_CONFIG = {
+    "cluster-name": "default",
+    "disable-cnp-status-updates": "true",
+    "enable-k8s-networkpolicy": "true",
+    "enable-l7-proxy": "false",
+    "enable-non-default-deny-policies": "true",
+    "enable-policy": "default",
+    "enable-well-known-identities": "false",
+    "identity-allocation-mode": "crd",
+    "ipam": "delegated-plugin",
+    "kube-proxy-replacement": "true",
+    "routing-mode": "native",
+}
 
 
 def _on_host(image: str, account: str, name: str, **rights: Any) -> Part:

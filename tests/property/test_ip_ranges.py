@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
+from ipaddress import IPv4Network, ip_address, ip_network
 
 import pytest
 from hypothesis import given
-from hypothesis.strategies import ip_addresses
+from hypothesis.strategies import DrawFn, composite, integers, ip_addresses
 
-from hermetic.api.ip_ranges import AZURE_HOST, NEVER_FORWARDED_IPV4, PUBLIC_IPV6, is_in, is_private, is_public
+from hermetic.api.ip_ranges import AZURE_HOST, NEVER_FORWARDED_IPV4, PUBLIC_IPV6, is_in, is_private, is_public, unmapped
+from hermetic.audit.egress import address_ranges as ranges
+from hermetic.audit.policy import Policy, never_met
+
+
+@composite
+def ranges_of_ipv4(draw: DrawFn) -> IPv4Network:
+    """Any range of IPv4, of any length."""
+    return IPv4Network((int(draw(ip_addresses(v=4))), draw(integers(0, 32))), strict=False)
 
 
 @given(ip_addresses())
@@ -49,6 +57,24 @@ def test_what_is_not_known_to_be_private_is_public(outside: str) -> None:
 def test_an_ipv4_address_written_as_ipv6_is_that_address() -> None:
     assert is_private("::ffff:10.0.0.1")
     assert is_public("::ffff:8.8.8.8")
+
+
+@given(ranges_of_ipv4())
+def test_a_range_of_ipv4_written_as_ipv6_is_that_range(network: IPv4Network) -> None:
+    written = ip_network(f"::ffff:{network.network_address}/{96 + network.prefixlen}")
+    assert unmapped(written) == network
+    assert ranges.is_public(written) is ranges.is_public(network)
+
+
+@pytest.mark.parametrize("text", ["::/0", "::/80", "::fffe:0:0/95", "2001:db8::/32", "::808:808/128", "10.0.0.0/8"])
+def test_no_other_range_is_one_of_ipv4(text: str) -> None:
+    assert unmapped(ip_network(text)) == ip_network(text)
+
+
+@pytest.mark.parametrize("text", ["::ffff:0.0.0.0/96", "::ffff:8.8.8.0/120", "0.0.0.0/0"])
+def test_no_configured_range_is_private_that_is_ipv4_written_as_ipv6(text: str) -> None:
+    assert list(never_met(Policy.model_validate({"additionalPrivateRanges": (text,)})))
+    assert not list(never_met(Policy.model_validate({"additionalPrivateRanges": ("203.0.113.0/24",)})))
 
 
 def test_additional_ranges_count_for_their_own_ip_version_only() -> None:

@@ -8,6 +8,7 @@ from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.all_kinds import ASKED, BY_TYPE, question
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
+from hermetic.audit.estate.kubernetes.engine_settings import CiliumNodeConfig, FelixConfiguration
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
 from hermetic.audit.estate.kubernetes.pods import Pod
@@ -48,6 +49,10 @@ ONLY_EXCUSES = {
     ("k8s-default-deny-egress", CalicoNetworkPolicy),
     ("k8s-default-deny-egress", CalicoGlobalNetworkPolicy),
     *(("k8s-default-deny-egress", kind) for kind in ADMIN_KINDS),
+    # Settings that are not read make k8s-policy-engine-live unknown, where the engine that has them runs.
+    ("k8s-default-deny-egress", ConfigMap),
+    ("k8s-default-deny-egress", CiliumNodeConfig),
+    ("k8s-policy-engine-live", FelixConfiguration),
 }
 
 

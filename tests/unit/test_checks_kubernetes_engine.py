@@ -6,13 +6,18 @@ from typing import Any
 
 import pytest
 
+from hermetic.audit.estate.kubernetes.calls import ConfigMap
+from hermetic.audit.estate.kubernetes.engine_settings import CiliumNodeConfig, FelixConfiguration
+from hermetic.audit.estate.kubernetes.environment import NOT_KEPT
 from hermetic.audit.estate.kubernetes.nodes import Node, StaticGatewayConfiguration
 from hermetic.audit.estate.kubernetes.pods import Pod
+from hermetic.audit.estate.kubernetes.projection import projected
 from hermetic.audit.estate.kubernetes.templates import DaemonSet
 from hermetic.audit.findings import Severity, Verdict
 from tests.kubernetes_estates import (
     CLUSTER,
     NODE,
+    Manifest,
     container,
     findings,
     manifest,
@@ -23,7 +28,8 @@ from tests.kubernetes_estates import (
     with_one,
 )
 
-FINE, OPEN = Verdict.PASS, Verdict.FAIL
+FINE, OPEN, UNSEEN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
+CALICO = "calico-system"
 
 
 # ------------------------------------------------------------------ engine
@@ -69,6 +75,95 @@ def test_the_other_engines_count_in_their_own_namespace(engine: str, namespace: 
     assert verdicts("k8s-policy-engine-live", [*rest, *there]) == {CLUSTER: FINE}
     elsewhere = [manifest(DaemonSet, engine, "default"), agent(NODE, engine=engine, namespace="default")]
     assert set(verdicts("k8s-policy-engine-live", [*rest, *elsewhere]).values()) == {OPEN}
+
+
+def cilium_config(**data: Any) -> Manifest:
+    """Cilium's ConfigMap; keywords are spelt with underscores."""
+    settings = {key.replace("_", "-"): value for key, value in data.items()}
+    return manifest(ConfigMap, "cilium-config", "kube-system", data=settings)
+
+
+def node_config(**defaults: Any) -> Manifest:
+    settings = {key.replace("_", "-"): value for key, value in defaults.items()}
+    return manifest(CiliumNodeConfig, "some", "kube-system", spec={"nodeSelector": {}, "defaults": settings})
+
+
+SETTINGS: list[tuple[dict[str, Any], Verdict]] = [
+    ({}, FINE),
+    ({"enable_policy": "default"}, FINE),
+    ({"enable_policy": "Always", "policy_audit_mode": "false"}, FINE),
+    ({"enable_k8s_networkpolicy": "true", "enable_cilium_network_policy": "true"}, FINE),
+    ({"labels": "k8s:app", "static_cnp_path": ""}, FINE),
+    ({"enable_policy": "never"}, OPEN),
+    ({"enable_policy": " NEVER\n"}, OPEN),
+    ({"policy_audit_mode": "true"}, OPEN),
+    ({"policy_audit_mode": "T"}, OPEN),
+    ({"policy_audit_mode": "1"}, OPEN),
+    ({"enable_k8s_networkpolicy": "false"}, OPEN),
+    ({"enable_policy": "sometimes"}, UNSEEN),
+    ({"policy_audit_mode": "on"}, UNSEEN),
+    ({"enable_cilium_network_policy": "false"}, UNSEEN),
+    ({"enable_cilium_clusterwide_network_policy": "false"}, UNSEEN),
+    ({"static_cnp_path": "/policies"}, UNSEEN),
+    ({"policy_audit_mode": True}, UNSEEN),
+    ({"enable_policy": "n" * 300}, UNSEEN),
+]
+
+
+@pytest.mark.parametrize(("settings", "expected"), SETTINGS)
+@pytest.mark.parametrize("written", [cilium_config, node_config])
+def test_settings_of_cilium_may_switch_enforcement_off(written: Any, settings: Any, expected: Verdict) -> None:
+    assert set(verdicts("k8s-policy-engine-live", with_one(written(**settings))).values()) == {expected}
+
+
+def test_settings_of_cilium_count_where_cilium_runs() -> None:
+    rest = [one for one in sealed_cluster() if "cilium" not in one["metadata"]["name"]]
+    npm = [manifest(DaemonSet, "azure-npm", "kube-system"), agent(NODE, engine="azure-npm")]
+    left_over = [cilium_config(enable_policy="never"), node_config(enable_policy="never")]
+    assert verdicts("k8s-policy-engine-live", [*rest, *npm, *left_over]) == {CLUSTER: FINE}
+
+
+def test_a_config_map_of_another_name_or_namespace_is_none_of_ciliums() -> None:
+    for name, namespace in (("cilium-config", "team"), ("cilium", "kube-system")):
+        one = manifest(ConfigMap, name, namespace, data={"enable-policy": "never"})
+        assert verdicts("k8s-policy-engine-live", with_one(one)) == {CLUSTER: FINE}
+
+
+def test_settings_that_are_not_known_are_unknown_at_medium_where_they_hold_for_some_nodes() -> None:
+    (found,) = findings("k8s-policy-engine-live", with_one(node_config(bpf_lb_acceleration="native")))
+    assert (found.verdict, found.severity, found.reason) == (UNSEEN, Severity.MEDIUM, "NodeSettingsNotKnown")
+    assert verdicts("k8s-policy-engine-live", with_one(cilium_config(bpf_lb_acceleration="native"))) == {CLUSTER: FINE}
+
+
+def test_of_settings_that_no_check_reads_the_value_is_not_kept() -> None:
+    kept = projected(CiliumNodeConfig, node_config(hubble_token="secret", enable_policy="never"))
+    assert kept["spec"] == {"defaults": {"hubble-token": NOT_KEPT, "enable-policy": "never"}}
+    assert projected(ConfigMap, cilium_config(bpf_x="y", labels="a"))["engineSettings"] == {"labels": "a"}
+
+
+@pytest.mark.parametrize("kind", [ConfigMap, CiliumNodeConfig])
+def test_settings_of_cilium_that_may_not_be_read_are_unknown(kind: Any) -> None:
+    assert verdicts("k8s-policy-engine-live", sealed_cluster(), forbidden=[kind]) == {CLUSTER: UNSEEN}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, FINE),
+        ({"bpfEnabled": False, "chainInsertMode": "Insert", "dropActionOverride": "LogAndDrop"}, FINE),
+        ({"dropActionOverride": "Accept"}, OPEN),
+        ({"dropActionOverride": "LogAndAccept"}, OPEN),
+        ({"interfacePrefix": "eth"}, UNSEEN),
+        ({"chainInsertMode": "Append"}, UNSEEN),
+    ],
+)
+def test_settings_of_calico_may_switch_enforcement_off(spec: Any, expected: Verdict) -> None:
+    rest = [one for one in sealed_cluster() if "cilium" not in one["metadata"]["name"]]
+    there = [manifest(DaemonSet, "calico-node", CALICO), agent(NODE, engine="calico-node", namespace=CALICO)]
+    felix = manifest(FelixConfiguration, "default", spec=spec)
+    found = verdicts("k8s-policy-engine-live", [*rest, *there, felix])
+    assert set(found.values()) == {expected}
+    assert verdicts("k8s-policy-engine-live", with_one(felix)) == {CLUSTER: FINE}
 
 
 def test_without_an_engine_every_policy_is_without_effect() -> None:

@@ -11,7 +11,7 @@ from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes import alternative_paths, mesh
 from hermetic.audit.estate.kubernetes.all_kinds import KINDS
-from hermetic.audit.estate.kubernetes.calls import ConfigMap
+from hermetic.audit.estate.kubernetes.calls import ApiService, ConfigMap
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.policies import (
     AdminNetworkPolicy,
@@ -32,6 +32,8 @@ from tests.kubernetes_estates import (
     manifest,
     owned,
     pod,
+    sealed_cluster,
+    served_group,
     verdicts,
     with_one,
 )
@@ -283,9 +285,45 @@ def test_the_policy_names_kinds_as_harmless() -> None:
     assert of_a_cluster_that_serves(groups, all_of_them) == READ
 
 
+def of_calico(*services: Manifest, serves: tuple[str, ...] = ("crd.projectcalico.org", "projectcalico.org")) -> Any:
+    """The verdict by resource where Calico's policies are served in these groups, with these APIServices."""
+    definitions = [served_group(group, kind) for group in serves for kind in ("NetworkPolicy", "Tier")]
+    return verdicts("k8s-unread-kinds", [*sealed_cluster(), *definitions, *services])
+
+
+def of_group(group: str, service: bool) -> Manifest:
+    spec = {"service": {"name": "calico-api", "namespace": "calico-system"}} if service else {}
+    return manifest(ApiService, f"v3.{group}", spec=spec)
+
+
+UNREAD_POLICY = {f"{DEFINITION} networkpolicys.projectcalico.org": UNSEEN}
+
+
 def test_calicos_own_server_shows_what_its_definitions_hold() -> None:
-    both = {"crd.projectcalico.org": ["NetworkPolicy"], "projectcalico.org": ["NetworkPolicy", "Profile"]}
-    assert of_a_cluster_that_serves(both) == READ
+    assert of_calico(of_group("projectcalico.org", service=True)) == {CLUSTER: FINE}
+
+
+@pytest.mark.parametrize(
+    "services",
+    [
+        (),
+        (of_group("projectcalico.org", service=False),),
+        (of_group("crd.projectcalico.org", service=True),),
+        (of_group("a.projectcalico.org", service=True),),
+    ],
+)
+def test_definitions_of_calicos_own_group_are_objects_of_their_own(services: tuple[Manifest, ...]) -> None:
+    assert of_calico(*services) == UNREAD_POLICY
+
+
+def test_calicos_server_alone_shows_what_is_not_read() -> None:
+    assert of_calico(of_group("projectcalico.org", service=True), serves=("projectcalico.org",)) == UNREAD_POLICY
+
+
+def test_apiservices_that_may_not_be_read_do_not_show_calicos_server() -> None:
+    definitions = [served_group(group, "NetworkPolicy") for group in ("crd.projectcalico.org", "projectcalico.org")]
+    found = verdicts("k8s-unread-kinds", [*sealed_cluster(), *definitions], forbidden=[ApiService])
+    assert found == UNREAD_POLICY
 
 
 def test_a_group_whose_server_did_not_answer_is_unknown_where_it_decides_about_packets() -> None:

@@ -77,7 +77,7 @@ CLOSES = {
     "cilium, empty rule": cilium(spec={"endpointSelector": {}, "egress": [{}]}),
     "cilium, in specs": cilium(specs=[{"endpointSelector": {"matchLabels": {"k8s:app": "web"}}, "egress": [{}]}]),
     "cilium, said outright": clusterwide(
-        spec={"endpointSelector": {}, "ingress": [{}], "enableDefaultDeny": {"egress": True}}
+        spec={"endpointSelector": {}, "egress": [{}], "enableDefaultDeny": {"egress": True}}
     ),
     "cilium, deny rule": cilium(spec={"endpointSelector": {}, "egressDeny": [{"toEntities": ["world"]}]}),
     "cilium, whole cluster": clusterwide(
@@ -97,6 +97,12 @@ LEAVES_OPEN = {
     "another label": policy(podSelector={"matchLabels": {"app": "api"}}, policyTypes=["Egress"]),
     "another namespace": policy(namespace="elsewhere", **EVERYTHING),
     "cilium, empty list": cilium(spec={"endpointSelector": {}, "egress": []}),
+    "cilium, default deny without a section egress": clusterwide(
+        spec={"endpointSelector": {}, "ingress": [{}], "enableDefaultDeny": {"egress": True}}
+    ),
+    "cilium, default deny and empty lists": cilium(
+        spec={"endpointSelector": {}, "egress": [], "egressDeny": [], "enableDefaultDeny": {"egress": True}}
+    ),
     "cilium, default deny off": cilium(
         spec={"endpointSelector": {}, "egress": [{}], "enableDefaultDeny": {"egress": False}}
     ),
@@ -233,6 +239,12 @@ def calico(**rule: Any) -> Any:
     return manifest(CalicoNetworkPolicy, "p", "team", spec={"egress": [rule]})
 
 
+def in_tier(tier: str, **rule: Any) -> Any:
+    """A Calico policy of the whole cluster, of one egress rule, in a tier; its name has the tier as prefix."""
+    return manifest(CalicoGlobalNetworkPolicy, f"{tier}.p", spec={"tier": tier, "egress": [rule]})
+
+
+PORTS = [{"ports": [{"port": "53"}]}]
 WIDE = [
     policy(**EVERYTHING, egress=[{}]),
     policy(**EVERYTHING, egress=[{"to": []}]),
@@ -243,13 +255,21 @@ WIDE = [
     block("::/0"),
     block("20.0.0.0/8"),
     block("1.1.1.1/32"),
+    block("::ffff:0.0.0.0/96"),
+    block("::ffff:8.8.8.0/120"),
+    block("0.0.0.0/0", "::ffff:0.0.0.0/96"),
     cilium_rule(toEntities=["world"]),
     cilium_rule(toEntities=["cluster", "all"]),
     cilium_rule(toEntities=["world-ipv4"]),
     cilium_rule(toCIDR=["0.0.0.0/0"]),
+    cilium_rule(toCIDR=["::ffff:8.8.8.8"]),
     cilium_rule(toCIDRSet=[{"cidr": "0.0.0.0/0", "except": ["10.0.0.0/8"]}]),
     cilium_rule(toFQDNs=[{"matchName": "huggingface.co"}]),
-    cilium_rule(toPorts=[{"ports": [{"port": "53"}]}]),
+    cilium_rule(toPorts=PORTS),
+    cilium_rule(toFQDNs=[], toPorts=PORTS),
+    cilium_rule(toGroups=[], toPorts=PORTS),
+    cilium_rule(toServices=[], toPorts=PORTS),
+    cilium_rule(toServices=[], icmps=[{"fields": [{"type": 8}]}]),
     cilium_rule(toEndpoints=[{"matchLabels": {"reserved:world": ""}}]),
     cilium_rule(toEndpoints=[{"matchLabels": {"reserved.world": ""}}]),
     cilium_rule(toEndpoints=[{"matchLabels": {"app": "db"}}, {"matchLabels": {"reserved:world-ipv6": ""}}]),
@@ -260,7 +280,13 @@ WIDE = [
     calico(action="Allow", destination={"nets": ["0.0.0.0/0"]}),
     calico(action="Allow", destination={"domains": ["*.example.com"]}),
     calico(action="Allow", destination={"notNets": ["10.0.0.0/8"]}),
+    calico(action="Allow", destination={"notNets": ["0.0.0.0/0"]}),
+    calico(action="Allow", destination={"notNets": ["::/0"]}),
+    calico(action="Allow", destination={"nets": ["::/0"], "notNets": ["0.0.0.0/0"]}),
     manifest(CalicoGlobalNetworkPolicy, "p", spec={"egress": [{"action": "Allow"}]}),
+    calico(action="Pass"),
+    calico(action="Pass", destination={"nets": ["20.0.0.0/8"]}),
+    in_tier("default", action="Pass"),
 ]
 NARROW = [
     policy(**EVERYTHING, egress=[{"to": [{"namespaceSelector": {}, "podSelector": {"matchLabels": {"k": "dns"}}}]}]),
@@ -269,21 +295,28 @@ NARROW = [
     block("10.0.0.0/8"),
     block("169.254.169.254/32"),
     block("fd00::/8"),
+    block("::ffff:10.0.0.0/104"),
     block("20.0.0.0/8", "20.0.0.0/8"),
     cilium_rule(),
     cilium_rule(toEntities=["cluster", "kube-apiserver"]),
     cilium_rule(toCIDR=["10.1.0.0/16"], toPorts=[{"ports": [{"port": "2049"}]}]),
     cilium_rule(toEndpoints=[{"matchLabels": {"k8s-app": "kube-dns"}}], toPorts=[{"ports": [{"port": "53"}]}]),
     cilium_rule(toEndpoints=[{}]),
+    cilium_rule(toCIDR=["10.1.0.0/16"], toFQDNs=[], toPorts=PORTS),
+    cilium_rule(toFQDNs=[]),
     cilium_rule(toEndpoints=[{"matchLabels": {"k8s:io.kubernetes.pod.namespace": "kube-system"}}]),
     cilium_rule(toEndpoints=[{"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}]),
     calico(action="Deny"),
     calico(action="Allow", destination={"nets": ["10.0.0.0/8"]}),
+    calico(action="Allow", destination={"notNets": ["0.0.0.0/0", "::/0"]}),
     calico(action="Allow", destination={"selector": "app == 'db'"}),
+    calico(action="Pass", destination={"nets": ["10.0.0.0/8"]}),
+    in_tier("platform", action="Pass", destination={"nets": ["10.0.0.0/8"]}),
 ]
 UNCLEAR = [
     policy(**EVERYTHING, egress=[{"to": [{"somethingNew": {}}]}]),
     block("ten"),
+    block("::/80"),
     cilium_rule(toEntities=["galaxy"]),
     cilium_rule(toGroups=[{"aws": {}}]),
     cilium_rule(toCIDRSet=[{"cidrGroupRef": "partners"}]),
@@ -292,7 +325,14 @@ UNCLEAR = [
     cilium_rule(toEndpoints=[without("k8s:io.kubernetes.pod.namespace", "DoesNotExist")]),
     cilium_rule(toEndpoints=[without("io.kubernetes.pod.namespace", "NotIn", "kube-system")]),
     cilium_rule(toEndpoints=[without("io.cilium.k8s.namespace.labels.team", "NotIn", "red")]),
+    *(
+        cilium_rule(**{field: [], "toPorts": PORTS})
+        for field in ("toEndpoints", "toCIDR", "toCIDRSet", "toEntities", "toNodes")
+    ),
+    cilium_rule(toFQDNs=[], toCIDR=[], toPorts=PORTS),
     calico(action="Maybe"),
+    in_tier("platform", action="Pass"),
+    in_tier("platform", action="Pass", destination={"nets": ["20.0.0.0/8"]}),
 ]
 
 

@@ -40,6 +40,13 @@ def names(*rules: dict[str, Any], ground: Ground = NODES) -> list[str]:
         ("172.32.0.0/16", True),
         ("2001:4860::/32", True),
         ("64:ff9b::808:808/128", True),
+        ("2002::/16", True),
+        ("2001::/32", True),
+        ("::ffff:0.0.0.0/96", True),
+        ("::ffff:8.8.8.0/120", True),
+        ("::ffff:808:808", True),
+        ("::ffff:10.0.0.0/104", False),
+        ("::ffff:10.1.2.3", False),
         ("10.1.2.3", False),
         ("172.16.0.0/12", False),
         ("192.168.0.0/16", False),
@@ -56,6 +63,25 @@ def test_public_is_what_is_neither_private_nor_reserved(text: str, public: bool)
     found = network(text)
     assert found is not None
     assert is_public(found) is public
+
+
+MAPPED = "::ffff:0.0.0.0/96"
+AS_SOURCE = {"sourceAddressPrefix": MAPPED}
+
+
+@pytest.mark.parametrize(
+    "out", [rule("out", 100, "Allow", MAPPED), rule("out", 100, "Allow", sourceAddressPrefix=MAPPED)]
+)
+def test_an_allow_for_ipv4_written_as_ipv6_counts_as_one_for_ipv4(out: dict[str, Any]) -> None:
+    assert names(out, SHUT) == ["out"]
+
+
+@pytest.mark.parametrize(
+    "deny", [rule("deny", 100, "Deny", MAPPED), rule("deny", 100, "Deny", sourceAddressPrefix=MAPPED)]
+)
+def test_a_deny_for_ipv4_written_as_ipv6_stops_nothing_of_ipv4(deny: dict[str, Any]) -> None:
+    """Whether Azure reads such a prefix as IPv4 is not documented."""
+    assert names(deny) == names()
 
 
 @pytest.mark.parametrize("text", ["Internet", "Storage.WestEurope", "*", "", "10.0.0.0/33", "10.0.0", "::/129"])

@@ -31,6 +31,9 @@ NEVER_FORWARDED_IPV4 = tuple(IPv4Network(one) for one in (*PRIVATE_IPV4, *_LOCAL
 PUBLIC_IPV6 = (IPv6Network("2000::/3"), IPv6Network("64:ff9b::/96"))
 """The only part of IPv6 that is assigned for the internet (RFC 4291); 64:ff9b::/96 is translated to IPv4 (RFC 6052)."""
 
+IPV4_MAPPED = IPv6Network("::ffff:0:0/96")
+"""IPv4 written as IPv6 (RFC 4291, section 2.5.5.2). Programs in Go read a prefix inside it as one of IPv4."""
+
 _INSIDE: tuple[Network, ...] = tuple(
     ip_network(one) for one in (*PRIVATE_IPV4, *_LOCAL_IPV4, PRIVATE_IPV6, *_LOCAL_IPV6)
 )
@@ -45,6 +48,16 @@ def parse_address(text: str) -> Address | None:
         return None
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return mapped or address
+
+
+def unmapped(prefix: Network) -> Network:
+    """The same prefix, with a part of IPv4 written as IPv6 (::ffff:10.0.0.0/104) as IPv4.
+
+    For what a prefix may open. Not every program reads it so: for what a prefix takes away, it stands as it is written.
+    """
+    if not isinstance(prefix, IPv6Network) or not prefix.subnet_of(IPV4_MAPPED):
+        return prefix
+    return IPv4Network((int(prefix.network_address) & 0xFFFF_FFFF, prefix.prefixlen - IPV4_MAPPED.prefixlen))
 
 
 def is_address(text: str) -> bool:

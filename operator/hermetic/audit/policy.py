@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
-from hermetic.api.ip_ranges import is_address, is_in, parse_address
+from hermetic.api.ip_ranges import is_address, is_in, parse_address, unmapped
 from hermetic.api.node_agents import TrustedNodeAgent
 from hermetic.api.times import zoned
 from hermetic.audit.estate.arm_ids import is_arm_id, same_id, subscription_of, type_of
@@ -211,11 +211,12 @@ def never_met(policy: Policy) -> Iterator[str]:
 
 
 def _is_range(text: str) -> bool:
-    """A CIDR without host bits that is not the whole address space."""
+    """A CIDR without host bits that is not the whole address space, and not of IPv4 written as IPv6."""
     try:
-        return "/" in text and ip_network(text).prefixlen > 0
+        network = ip_network(text)
     except ValueError:
         return False
+    return "/" in text and network.prefixlen > 0 and unmapped(network) == network
 
 
 def _is_of(text: str, *types: str) -> bool:

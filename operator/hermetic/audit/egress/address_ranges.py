@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network, summarize_address_range
 
-from hermetic.api.ip_ranges import NEVER_FORWARDED_IPV4, PUBLIC_IPV6, Network
+from hermetic.api.ip_ranges import NEVER_FORWARDED_IPV4, PUBLIC_IPV6, Network, unmapped
 
 ANY_V4, ANY_V6 = IPv4Network("0.0.0.0/0"), IPv6Network("::/0")
 
@@ -105,7 +105,7 @@ def internet(local: Space = (), *, with_v6: bool = True) -> Space:
 
 def is_public(prefix: Network, local: Space = ()) -> bool:
     """Whether a prefix contains a public address outside `local`."""
-    return bool(overlap(space((prefix,)), internet(local)))
+    return bool(overlap(space((unmapped(prefix),)), internet(local)))
 
 
 _PUBLIC: Space = (*without(space((ANY_V4,)), space(NEVER_FORWARDED_IPV4)), *space(PUBLIC_IPV6))

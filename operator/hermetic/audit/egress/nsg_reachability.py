@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from hermetic.api.ip_ranges import Network
+from hermetic.api.ip_ranges import Network, unmapped
 from hermetic.audit.cluster_scope import instance_nics_of, scale_sets_of
 from hermetic.audit.egress.address_ranges import networks, overlap, space, without
 from hermetic.audit.egress.nsg_rules import (
@@ -84,7 +84,7 @@ def _meets(words: tuple[str, ...], groups: list[Reference] | None, some_of: tupl
     """Whether an allow may apply to one of these addresses; service tags contain no private address."""
     if groups or not words or any(word.lower() in BOTH_ENDS for word in words):
         return True
-    return bool(overlap(space(networks(words)), space(some_of)))
+    return bool(overlap(space(map(unmapped, networks(words))), space(some_of)))
 
 
 @dataclass(slots=True)

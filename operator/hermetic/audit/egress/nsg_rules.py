@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from hermetic.api.ip_ranges import unmapped
 from hermetic.audit.egress.address_ranges import (
     ANY_V4,
     ANY_V6,
@@ -87,7 +88,7 @@ def may_match(rule: SecurityRule, ground: Ground) -> bool:
     prefixes = networks(rule.sources)
     if len(prefixes) < len(rule.sources) or not rule.sources or not ground.sources:
         return True
-    return bool(overlap(space(prefixes), ground.sources))
+    return bool(overlap(space(map(unmapped, prefixes)), ground.sources))
 
 
 def is_for_every_source(rule: SecurityRule, ground: Ground) -> bool:
@@ -262,7 +263,7 @@ def _allowed(word: str, ground: Ground) -> Space:
     if is_host_local(lowered):
         return ()
     prefix = network(word)
-    return ground.internet if prefix is None else overlap(space((prefix,)), ground.internet)
+    return ground.internet if prefix is None else overlap(space((unmapped(prefix),)), ground.internet)
 
 
 def _taken(rule: SecurityRule, ground: Ground) -> Space:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
+from hermetic.audit.checks.kube_policies.enforcement import CILIUM, enforces, seen_by_cilium
+from hermetic.audit.checks.kube_policies.settings import has_a_label_filter
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Namespace
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject, reference_to
@@ -54,8 +57,14 @@ def k8s_default_deny_egress(estate: Estate, policy: Policy) -> Iterator[Judgemen
     clusterwide = everywhere(estate, CiliumClusterwideNetworkPolicy)
     calico, calico_global = everywhere(estate, CalicoNetworkPolicy), everywhere(estate, CalicoGlobalNetworkPolicy)
     admin = tuple(everywhere(estate, kind) for kind in ADMIN_KINDS)
+    by_cilium = enforces(estate, CILIUM)
     closing = _Closing(
-        policies, (*cilium, *clusterwide), (*calico, *calico_global), tuple(one for some in admin for one in some)
+        policies,
+        (*cilium, *clusterwide),
+        (*calico, *calico_global),
+        tuple(one for some in admin for one in some),
+        by_cilium=by_cilium,
+        sees=_seen(estate, by_cilium=by_cilium),
     )
     open_pods: dict[str, list[Pod]] = defaultdict(list)
     doubtful_pods: dict[str, list[Pod]] = defaultdict(list)
@@ -92,7 +101,7 @@ def _open(namespace: str, pods: Sequence[Pod], doubtful: Sequence[Pod], *policie
     if unread is not None:  # the policy that closes the pods may be in a list that could not be read
         return cannot_say(resource, "PoliciesNotSeen", "not every policy could be read", unread)
     if not pods:
-        message = f"a policy may close egress of {_shown(doubtful)}; whom it selects is not for the audit to see"
+        message = f"a policy may close egress of {_shown(doubtful)}; whether it does is not for the audit to see"
         return cannot_say(resource, "SelectionUnknown", message, *doubtful[:1], *policies, remedy=_PLAINLY)
     return fails(
         resource,
@@ -110,6 +119,18 @@ def _shown(pods: Sequence[Pod]) -> str:
     return f"{counted(len(pods), 'pod')}: {', '.join(workloads[:3])}{more}"
 
 
+def _nothing(_labels: Mapping[str, str]) -> dict[str, str]:
+    return {}
+
+
+def _seen(estate: Estate, *, by_cilium: bool | None) -> Callable[[Mapping[str, str]], dict[str, str]]:
+    """What the engine is known to see of a pod's labels."""
+    if by_cilium is False:
+        return dict
+    # A filter of its own may leave out any label: which ones, only Cilium can tell.
+    return _nothing if has_a_label_filter(estate) else seen_by_cilium
+
+
 class _Closing:
     """Selectors of the policies that close egress, by namespace; those of the whole cluster under ""."""
 
@@ -119,21 +140,27 @@ class _Closing:
         cilium: Iterable[_Cilium],
         calico: Iterable[_Calico],
         admin: Iterable[AdminPolicy],
+        *,
+        by_cilium: bool | None,
+        sees: Callable[[Mapping[str, str]], dict[str, str]],
     ) -> None:
+        self._identity = sees
         self._plain: _Selections = defaultdict(list)
         self._others: _Selections = defaultdict(list)
         _take(self._plain, plain, _of_plain)
-        _take(self._others, cilium, _of_cilium)
+        if by_cilium is not False:  # no other engine reads Cilium's kinds
+            _take(self._others, cilium, partial(_of_cilium, is_sure=by_cilium is True))
         _take(self._others, calico, _of_calico)
         _take(self._others, admin, _of_administrators)
 
     def closes(self, pod: Pod) -> bool | None:
         """Whether some policy selects the pod; None where that cannot be evaluated."""
-        found = {_selects(one, pod.labels) for one in self._plain.get(pod.namespace, ())}
+        identity = self._identity(pod.labels)
+        found = {_selects(one, pod.labels, identity) for one in self._plain.get(pod.namespace, ())}
         if True not in found:
-            labels = {**pod.labels, NAMESPACE_OF_POD: pod.namespace}
+            added = {NAMESPACE_OF_POD: pod.namespace}
             others = (*self._others.get(pod.namespace, ()), *self._others.get("", ()))
-            found |= {_selects(one, labels) for one in others}
+            found |= {_selects(one, {**pod.labels, **added}, {**identity, **added}) for one in others}
         return True if True in found else None if None in found else False
 
 
@@ -150,10 +177,11 @@ def _of_plain(policy: NetworkPolicy) -> Iterator[_Selection]:
         yield policy.spec.pod_selector.requirements
 
 
-def _of_cilium(policy: _Cilium) -> Iterator[_Selection]:
+def _of_cilium(policy: _Cilium, *, is_sure: bool) -> Iterator[_Selection]:
+    doubt = () if is_sure and not policy.may_be_rejected else _NOT_KNOWN
     for rule in policy.rules:
         if rule.closes_egress and rule.endpoint_selector is not None:
-            yield tuple(map(_spelt, rule.endpoint_selector.requirements))
+            yield (*map(_spelt, rule.endpoint_selector.requirements), *doubt)
 
 
 def _of_calico(policy: _Calico) -> Iterator[_Selection]:
@@ -168,10 +196,18 @@ def _of_administrators(policy: AdminPolicy) -> Iterator[_Selection]:
         yield _NOT_KNOWN
 
 
-def _selects(selection: _Selection, labels: Mapping[str, str]) -> bool | None:
-    """False if any requirement fails, None if any is unknown, else True."""
-    truths = {None if one is None else one.holds(labels) for one in selection}
+def _selects(selection: _Selection, labels: Mapping[str, str], identity: Mapping[str, str]) -> bool | None:
+    """False if any requirement fails, None if any is unknown, else True.
+
+    `identity` are the labels that the engine is known to see. A requirement is unknown where the others decide it.
+    """
+    truths = {_holds(one, labels, identity) for one in selection}
     return False if False in truths else None if None in truths else True
+
+
+def _holds(one: Requirement | None, labels: Mapping[str, str], identity: Mapping[str, str]) -> bool | None:
+    truth = None if one is None else one.holds(labels)
+    return truth if one is None or truth == one.holds(identity) else None
 
 
 def _spelt(one: Requirement) -> Requirement | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 from hermetic.api.field_managers import ANNOTATIONS, LABELS, SPEC
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
+from hermetic.audit.checks.kube_policies.settings import judge_settings
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Node, StaticGatewayConfiguration
 from hermetic.audit.estate.kubernetes.platform import is_policy_engine
@@ -28,7 +30,7 @@ SERVICE_GATEWAY = "kubernetes.azure.com/service-egress-gateway"
 def k8s_policy_engine_live(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """An engine's agent is ready on every GPU node (on every node, where none has a GPU).
 
-    That denied packets are dropped is tested by the probe: this check shows only that an enforcing agent exists.
+    The settings of the engine must not switch enforcement off.
     """
     nodes, pods = never_empty(everywhere(estate, Node), Node), everywhere(estate, Pod)
     daemon_sets = everywhere(estate, DaemonSet)
@@ -37,28 +39,33 @@ def k8s_policy_engine_live(estate: Estate, _policy: Policy) -> Iterator[Judgemen
         yield _no_engine(estate, daemon_sets)
         return
     where = _machines(nodes)
-    held = _held_nodes(pods)
-
-    def judge(node: Node) -> Iterator[Judgement]:
-        if node.metadata.name in held:
-            return
-        if pods.problem is not None:  # its agent may be among the pods that could not be read
-            yield cannot_say(node.id, "AgentsNotSeen", "not every pod could be read", pods)
-        else:
-            yield fails(
-                node.id,
-                "PolicyEngineNotReady",
-                "no agent of a policy engine is ready on it: policies are without effect for its pods",
-                node,
-                pods,
-                *engines,
-                paths=(path_of(hops.pod(f"pod on {node.metadata.name} (no policy is enforced)"), ANYWHERE),),
-            )
-
+    agents = objections(where, partial(_judge_node, engines, pods, _held_nodes(pods)))
+    known = frozenset(one.metadata.name for one in engines) if daemon_sets.problem is None else None
+    of_settings, settings = judge_settings(estate, known)
     names = ", ".join(sorted({one.metadata.name for one in engines})) or "the engine"
     what = "GPU node" if any(node.has_gpu for node in where) else "node"
     fine = f"{names} is ready on {counted(len(where), what)}; that a denied packet is dropped is the probe's to show"
-    yield from settled(estate, objections(where, judge), "PolicyEngineReady", fine, daemon_sets, pods, nodes)
+    judgements = (*agents, *of_settings)
+    yield from settled(estate, judgements, "PolicyEngineReady", fine, daemon_sets, pods, nodes, *settings)
+
+
+def _judge_node(
+    engines: Sequence[DaemonSet], pods: Listing[Pod], held: frozenset[str], node: Node
+) -> Iterator[Judgement]:
+    if node.metadata.name in held:
+        return
+    if pods.problem is not None:  # its agent may be among the pods that could not be read
+        yield cannot_say(node.id, "AgentsNotSeen", "not every pod could be read", pods)
+        return
+    yield fails(
+        node.id,
+        "PolicyEngineNotReady",
+        "no agent of a policy engine is ready on it: policies are without effect for its pods",
+        node,
+        pods,
+        *engines,
+        paths=(path_of(hops.pod(f"pod on {node.metadata.name} (no policy is enforced)"), ANYWHERE),),
+    )
 
 
 def _no_engine(estate: Estate, daemon_sets: Listing[DaemonSet]) -> Judgement:

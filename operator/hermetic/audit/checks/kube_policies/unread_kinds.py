@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping
 from hermetic.audit.checks.family import check
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.all_kinds import KINDS
+from hermetic.audit.estate.kubernetes.calls import ApiService
 from hermetic.audit.estate.kubernetes.served import SERVED, ServedGroup, ServedKind
 from hermetic.audit.estate.observation import Listing
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.evaluation import Judgement, cannot_say, unreadable
 from hermetic.audit.findings import Severity
-from hermetic.audit.kube_findings import counted, settled
+from hermetic.audit.kube_findings import counted, everywhere, settled
 from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
 
@@ -69,7 +70,7 @@ HARMLESS_KINDS: Mapping[str, frozenset[str]] = {
     ),
     "gateway.networking.x-k8s.io": frozenset({"XBackendTrafficPolicy", "XListenerSet"}),
     "cilium.io": frozenset(
-        {"CiliumEndpoint", "CiliumEndpointSlice", "CiliumIdentity", "CiliumNode", "CiliumNodeConfig", "CiliumPodIPPool",
+        {"CiliumEndpoint", "CiliumEndpointSlice", "CiliumIdentity", "CiliumNode", "CiliumPodIPPool",
          "CiliumL2AnnouncementPolicy", "CiliumLoadBalancerIPPool", "CiliumGatewayClassConfig", "CiliumCIDRGroup",
          "CiliumBGPAdvertisement", "CiliumBGPClusterConfig", "CiliumBGPNodeConfig", "CiliumBGPNodeConfigOverride",
          "CiliumBGPPeerConfig", "CiliumBGPPeeringPolicy"}
@@ -77,7 +78,7 @@ HARMLESS_KINDS: Mapping[str, frozenset[str]] = {
     "crd.projectcalico.org": frozenset(
         {"BlockAffinity", "CalicoNodeStatus", "ClusterInformation", "IPAMBlock", "IPAMConfig", "IPAMHandle",
          "IPReservation", "KubeControllersConfiguration", "StagedGlobalNetworkPolicy",
-         "StagedKubernetesNetworkPolicy", "StagedNetworkPolicy", "Tier", "FelixConfiguration", "BGPConfiguration",
+         "StagedKubernetesNetworkPolicy", "StagedNetworkPolicy", "Tier", "BGPConfiguration",
          "BGPFilter", "IPPool", "HostEndpoint"}
     ),
     "operator.tigera.io": frozenset(
@@ -117,7 +118,8 @@ EGRESS_GROUPS = frozenset(
 )  # fmt: skip
 
 
-# The aggregated API group in which Calico's server shows the objects of crd.projectcalico.org.
+# The API group in which Calico's aggregated server shows the objects of crd.projectcalico.org. Without that server, it
+# has objects of its own, from CustomResourceDefinitions: tigera/docs, calico/operations/crd-migration.mdx.
 _SHOWN_TWICE = {"projectcalico.org": "crd.projectcalico.org"}
 _READ = frozenset((kind.TYPE.split("/")[0], kind.KIND) for kind in KINDS if kind.TYPE.count("/") == 2)
 SHOWN = 6
@@ -128,16 +130,31 @@ def k8s_unread_kinds(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every kind is read, is known to let no packet out, or is listed in the policy."""
     groups = _never_empty(estate.every(ServedGroup, SERVED.target))
     harmless = frozenset(one.lower() for one in policy.harmless_kinds)
-    names = frozenset(group.id for group in groups)
-    judgements = [one for group in groups for one in _judged(group, names, harmless)]
+    again = _shown_again(estate, frozenset(group.id for group in groups))
+    judgements = [one for group in groups if group.id not in again for one in _judged(group, harmless)]
     number = sum(len(group.kinds) for group in groups)
     fine = f"{counted(number, 'kind')} in {counted(len(groups), 'API group')}: each that can let packets out is read"
     yield from settled(estate, judgements, "KindsRead", fine, groups)
 
 
-def _judged(group: ServedGroup, names: frozenset[str], harmless: frozenset[str]) -> Iterator[Judgement]:
+def _shown_again(estate: Estate, names: frozenset[str]) -> frozenset[str]:
+    """The groups that an aggregated server serves out of another group, which is served too."""
+    return frozenset(name for name, of in _SHOWN_TWICE.items() if {name, of} <= names and _is_aggregated(estate, name))
+
+
+def _is_aggregated(estate: Estate, group: str) -> bool:
+    """Whether a Service of the cluster serves every version of a group; an APIService is named VERSION.GROUP."""
+    listing = everywhere(estate, ApiService)
+    of_group = [one for one in listing if one.metadata.name.partition(".")[2] == group]
+    try:
+        return bool(of_group) and all(one.spec.service is not None for one in of_group)
+    except FactDamaged:
+        return False
+
+
+def _judged(group: ServedGroup, harmless: frozenset[str]) -> Iterator[Judgement]:
     name = group.id
-    if name in HARMLESS_GROUPS or f"{name}/*".lower() in harmless or _SHOWN_TWICE.get(name) in names:
+    if name in HARMLESS_GROUPS or f"{name}/*".lower() in harmless:
         return
     try:
         unread = [one for one in group.kinds if not _is_settled(name, one, harmless)]
@@ -155,7 +172,7 @@ def _judged(group: ServedGroup, names: frozenset[str], harmless: frozenset[str])
 
 
 def _is_settled(group: str, one: ServedKind, harmless: frozenset[str]) -> bool:
-    is_known = (group, one.kind) in _READ or one.kind in HARMLESS_KINDS.get(group, ())
+    is_known = (group, one.kind) in _READ or one.kind in HARMLESS_KINDS.get(_SHOWN_TWICE.get(group, group), ())
     return is_known or f"{group}/{one.kind}".lower() in harmless
 
 

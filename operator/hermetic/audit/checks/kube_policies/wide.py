@@ -6,9 +6,12 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import TypeVar
 
+from hermetic.api.ip_ranges import IPV4_MAPPED, unmapped
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.egress.address_ranges import (
+    ANY_V4,
+    ANY_V6,
     internet,
     is_public,
     network,
@@ -24,6 +27,7 @@ from hermetic.audit.estate.kubernetes.platform import PLATFORM_NAMESPACES, Platf
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.policies import (
     ADMIN_KINDS,
+    CALICO_DEFAULT_TIER,
     AdminPeer,
     AdminPolicy,
     CalicoGlobalNetworkPolicy,
@@ -31,6 +35,7 @@ from hermetic.audit.estate.kubernetes.policies import (
     CalicoNetworkPolicy,
     CalicoNetworkSet,
     CalicoRule,
+    CalicoSpec,
     CiliumClusterwideNetworkPolicy,
     CiliumEgressRule,
     CiliumNetworkPolicy,
@@ -180,8 +185,8 @@ def _cilium(policy: CiliumNetworkPolicy | CiliumClusterwideNetworkPolicy) -> Ite
 
 def _cilium_rule(rule: CiliumEgressRule) -> Iterator[Wide]:
     # A rule without any field allows nothing: Cilium's form of a default deny.
-    if not rule.names_a_destination and (rule.to_ports is not None or rule.icmps is not None):
-        yield True, "an egress rule with ports and no destination lets them go everywhere"
+    if rule.names_a_destination is not True and (rule.to_ports is not None or rule.icmps is not None):
+        yield _without_a_destination(rule)
     for entity in rule.to_entities or ():
         if entity in WORLD:
             yield True, f"toEntities: {entity}"
@@ -197,6 +202,12 @@ def _cilium_rule(rule: CiliumEgressRule) -> Iterator[Wide]:
         yield True, "toFQDNs: names outside are let through"
     if rule.to_groups:
         yield None, "toGroups names addresses that only a cloud knows"
+
+
+def _without_a_destination(rule: CiliumEgressRule) -> Wide:
+    if rule.names_a_destination is None:
+        return None, "an egress rule with ports has an empty list as its destination: everywhere in some versions"
+    return True, "an egress rule with ports and no destination lets them go everywhere"
 
 
 def _endpoints(selector: LabelSelector) -> Iterator[Wide]:
@@ -220,8 +231,26 @@ def _calico(policy: CalicoNetworkPolicy | CalicoGlobalNetworkPolicy, outside: tu
     for rule in policy.spec.egress or ():
         if rule.action == "Allow":
             yield from _calico_rule(rule, outside)
-        elif rule.action not in {"Deny", "Log", "Pass"}:
+        elif rule.action == "Pass":
+            yield from _calico_pass(rule, policy.spec, outside)
+        elif rule.action not in {"Deny", "Log"}:
             yield None, f"action {rule.action}, which this release does not know"
+
+
+def _calico_pass(rule: CalicoRule, spec: CalicoSpec, outside: tuple[CalicoSet, ...]) -> Iterator[Wide]:
+    """What a rule passes on leaves its tier, and no later policy of the tier sees it.
+
+    Policies of Kubernetes stand in the default tier, at order 1000 (projectcalico/calico,
+    libcalico-go/lib/backend/k8s/conversion/conversion.go). What passes the last tier meets the profile of the
+    namespace, which allows everything (ibid., NamespaceToProfile; tigera/docs, calico/reference/resources/tier.mdx).
+    """
+    for wide, why in _calico_rule(rule, outside):
+        if wide is False:
+            continue
+        if wide and spec.is_in_the_default_tier:
+            yield True, f"Pass in the default tier goes past the policies of Kubernetes: {why}"
+        else:
+            yield None, f"Pass in tier {spec.tier or CALICO_DEFAULT_TIER}, and what follows is not judged: {why}"
 
 
 def _calico_rule(rule: CalicoRule, outside: tuple[CalicoSet, ...]) -> Iterator[Wide]:
@@ -235,9 +264,11 @@ def _calico_rule(rule: CalicoRule, outside: tuple[CalicoSet, ...]) -> Iterator[W
         for net in to.nets:
             yield _range(net, to.not_nets or ())
     elif to is not None and to.not_nets:
-        yield _range("0.0.0.0/0", to.not_nets)
+        # Without nets and ipVersion, a rule is for both families.
+        some = tuple(_range(str(every), to.not_nets) for every in (ANY_V4, ANY_V6))
+        yield next((one for one in some if one[0]), None) or next((one for one in some if one[0] is None), some[0])
     else:
-        yield True, "an Allow rule without a destination lets traffic go everywhere"
+        yield True, f"{rule.action}: a rule without a destination lets traffic go everywhere"
 
 
 def _leads_outside(one: CalicoSet) -> bool:
@@ -250,8 +281,11 @@ def _range(cidr: str | None, excepted: Iterable[str]) -> Wide:
     whole = network(cidr or "")
     if whole is None:
         return None, f"{cidr!r} is not a range of addresses"
+    whole = unmapped(whole)
     left = without(space((whole,)), space(networks(excepted)))
     public = next(prefixes(overlap(left, internet())), None)
+    if public is None and overlap(left, space((IPV4_MAPPED,))):
+        return None, f"{cidr} holds IPv4 addresses written as IPv6, which engines read differently"
     if public is None:
         return False, ""
     return True, f"lets traffic go to {cidr}" + (f", which still holds {public}" if str(public) != cidr else "")

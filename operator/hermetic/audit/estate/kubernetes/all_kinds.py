@@ -6,6 +6,7 @@ from __future__ import annotations
 from hermetic.audit.estate.kubernetes import (  # noqa: F401
     alternative_paths,
     calls,
+    engine_settings,
     mesh,
     nodes,
     pods,

@@ -7,6 +7,7 @@ from typing import Any
 
 from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.kubernetes.config_values import kept_variables
+from hermetic.audit.estate.kubernetes.engine_settings import CILIUM_CONFIG, kept_settings
 from hermetic.audit.estate.kubernetes.environment import NOT_KEPT
 from hermetic.audit.estate.kubernetes.mesh import MeshConfig, mesh_summary
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed, api_object
@@ -120,6 +121,8 @@ class ConfigMap(Trimmed, KubernetesObject):
     variables: FreeMap[str] | None = None
     """What is kept of each value, see `config_values`."""
     mesh: MeshConfig | None = None
+    engine_settings: FreeMap[str] | None = None
+    """Of Cilium's own ConfigMap, see `engine_settings`."""
 
     @classmethod
     def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
@@ -138,17 +141,22 @@ class ConfigMap(Trimmed, KubernetesObject):
             "binaryData": names,
             "variables": kept_variables({key: value for key, value in data.items() if key not in files}),
             "mesh": mesh_summary(_name(metadata), data),
+            "engineSettings": kept_settings(data) if _is_of_cilium(metadata) else {},
         }
         return {**named, **{key: value for key, value in made.items() if value}}
 
     @classmethod
     def tells(cls, kept: Mapping[str, Any]) -> bool:
         """False where nothing was kept, as for most of them."""
-        return any(kept.get(key) for key in ("data", "binaryData", "variables", "mesh"))
+        return any(kept.get(key) for key in ("data", "binaryData", "variables", "mesh", "engineSettings"))
 
 
 def _name(metadata: Any) -> str:
     return str(metadata.get("name", "")) if isinstance(metadata, Mapping) else ""
+
+
+def _is_of_cilium(metadata: Any) -> bool:
+    return isinstance(metadata, Mapping) and (metadata.get("namespace"), metadata.get("name")) == CILIUM_CONFIG
 
 
 def _is_imported(key: str) -> bool:

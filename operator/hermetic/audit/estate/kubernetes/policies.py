@@ -108,13 +108,57 @@ class CiliumEgressRule(Part):
     icmps: list[FreeMap[Any]] | None = None
 
     @property
-    def names_a_destination(self) -> bool:
-        """Whether it has a destination field."""
-        some = (
+    def destinations(self) -> tuple[list[Any] | None, ...]:
+        """All its destination fields; None for one that is not there."""
+        return (
             self.to_entities, self.to_cidr, self.to_cidr_set, self.to_fqdns, self.to_endpoints, self.to_services,
             self.to_nodes, self.to_groups,
         )  # fmt: skip
-        return any(one is not None for one in some)
+
+    @property
+    def names_a_destination(self) -> bool | None:
+        """Whether a destination restricts it; None where its only ones are empty lists that versions read differently.
+
+        An empty list of toEndpoints, toCIDR, toCIDRSet or toEntities selects nothing since
+        github.com/cilium/cilium/pull/29608, and restricts nothing before; of toNodes it is not documented. Empty
+        lists of the others restrict nothing.
+        """
+        if any(self.destinations):
+            return True
+        since = (self.to_endpoints, self.to_cidr, self.to_cidr_set, self.to_entities, self.to_nodes)
+        return None if any(one is not None for one in since) else False
+
+    @property
+    def is_unsupported(self) -> bool:
+        """Whether versions of the agent reject a policy with this rule, with all its other rules.
+
+        cilium/cilium, pkg/policy/api/rule_validation.go: "Combining ToEndpoints and ToCIDR is not supported yet", for
+        each two destination fields; ICMPs only without toPorts; toServices with toPorts in some versions.
+        """
+        services_with_ports = bool(self.to_services and self.to_ports)
+        return sum(map(bool, self.destinations)) > 1 or services_with_ports or bool(self.to_ports and self.icmps)
+
+
+class CiliumIngressRule(Part):
+    """Ingress that Cilium allows; read only to see whether the agent takes the whole policy."""
+
+    from_entities: list[str] | None = None
+    from_cidr: list[str] | None = None
+    from_cidr_set: list[CidrRule] | None = None
+    from_endpoints: list[LabelSelector] | None = None
+    from_nodes: list[FreeMap[Any]] | None = None
+    from_groups: list[FreeMap[Any]] | None = None
+    to_ports: list[FreeMap[Any]] | None = None
+    icmps: list[FreeMap[Any]] | None = None
+
+    @property
+    def is_unsupported(self) -> bool:
+        """As `CiliumEgressRule.is_unsupported`."""
+        some = (
+            self.from_entities, self.from_cidr, self.from_cidr_set, self.from_endpoints, self.from_nodes,
+            self.from_groups,
+        )  # fmt: skip
+        return sum(map(bool, some)) > 1 or bool(self.to_ports and self.icmps)
 
 
 class DefaultDeny(Part):
@@ -125,15 +169,39 @@ class DefaultDeny(Part):
 
 class CiliumSpec(Part):
     endpoint_selector: LabelSelector | None = None
+    node_selector: LabelSelector | None = None
     enable_default_deny: DefaultDeny | None = None
+    ingress: list[CiliumIngressRule] | None = None
+    ingress_deny: list[CiliumIngressRule] | None = None
     egress: list[CiliumEgressRule] | None = None
-    egress_deny: list[FreeMap[Any]] | None = None
+    egress_deny: list[CiliumEgressRule] | None = None
+
+    @property
+    def is_unsupported(self) -> bool:
+        """Whether versions of the agent reject it (cilium/cilium, pkg/policy/api/rule_validation.go)."""
+        both = self.endpoint_selector is not None and self.node_selector is not None
+        outward = any(rule.is_unsupported for rules in (self.egress, self.egress_deny) for rule in rules or ())
+        inward = any(rule.is_unsupported for rules in (self.ingress, self.ingress_deny) for rule in rules or ())
+        return both or outward or inward
 
     @property
     def closes_egress(self) -> bool:
-        """Whether what it selects may connect only where some policy allows it. An empty list has no effect."""
+        """Whether what it selects may connect only where some policy allows it. An empty list has no effect.
+
+        `enableDefaultDeny.egress` can only take the effect away: the agent looks at it where the rule has a section
+        egress or egressDeny (cilium/cilium, pkg/policy/repository.go, computePolicyEnforcementAndRules).
+        """
         default = self.enable_default_deny.egress if self.enable_default_deny is not None else None
-        return bool(self.egress or self.egress_deny) if default is None else default
+        return bool(self.egress or self.egress_deny) and default is not False
+
+
+class CiliumCondition(Part):
+    type: str | None = None
+    status: str | None = None
+
+
+class CiliumStatus(Part):
+    conditions: list[CiliumCondition] | None = None
 
 
 class CiliumPolicy(KubernetesObject):
@@ -141,6 +209,18 @@ class CiliumPolicy(KubernetesObject):
 
     spec: CiliumSpec | None = None
     specs: list[CiliumSpec] | None = None
+    status: CiliumStatus | None = None
+
+    @property
+    def may_be_rejected(self) -> bool:
+        """Whether Cilium says that it is not valid, or a rule shows it: the agent takes a policy whole or not at all.
+
+        Cilium's operator sets the condition Valid (cilium/cilium, operator/pkg/ciliumpolicyvalidator); versions that
+        do not set it leave the rules.
+        """
+        conditions = (self.status.conditions if self.status is not None else None) or ()
+        is_invalid = any(one.type == "Valid" and one.status == "False" for one in conditions)
+        return is_invalid or any(rule.is_unsupported for rule in self.rules)
 
     @property
     def rules(self) -> Iterator[CiliumSpec]:
@@ -180,9 +260,13 @@ class CalicoRule(Part):
     destination: CalicoDestination | None = None
 
 
-class CalicoSpec(Part):
-    """Rules in order. `types` absent: Egress exactly where there are egress rules."""
+CALICO_DEFAULT_TIER = "default"
 
+
+class CalicoSpec(Part):
+    """Rules in order. `types` absent: Egress exactly where there are egress rules; `tier` absent: the default tier."""
+
+    tier: str | None = None
     types: list[str] | None = None
     egress: list[CalicoRule] | None = None
 
@@ -190,6 +274,14 @@ class CalicoSpec(Part):
     def closes_egress(self) -> bool:
         """Whether what it selects may connect only where some policy allows it."""
         return bool(self.egress) if self.types is None else "Egress" in self.types
+
+    @property
+    def is_in_the_default_tier(self) -> bool:
+        """Whether its tier is the one that holds the policies of Kubernetes.
+
+        By the field alone, as Calico reads it: a name may have the tier as its prefix (`default.x`) or not.
+        """
+        return (self.tier or CALICO_DEFAULT_TIER) == CALICO_DEFAULT_TIER
 
 
 @api_object("crd.projectcalico.org/v1/networkpolicies", "NetworkPolicy")

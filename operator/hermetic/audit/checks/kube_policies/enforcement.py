@@ -1,0 +1,60 @@
+"""Which engine enforces policies, and which labels of a pod it sees."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.platform import is_policy_engine
+from hermetic.audit.estate.kubernetes.pods import Pod
+from hermetic.audit.kube_findings import everywhere
+from hermetic.errors import FactDamaged
+
+CILIUM, CALICO = "cilium", "calico-node"
+"""Names of the engines' DaemonSets."""
+
+# Cilium's default filter of labels (docs.cilium.io, "Limiting Identity-Relevant Labels"; cilium/cilium,
+# pkg/labelsfilter/filter.go): patterns match from the start of a key, and the longer match decides.
+_SEEN = tuple(map(re.compile, (
+    r"io\.kubernetes\.pod\.namespace", r"io\.cilium\.k8s\.namespace\.labels", r"app\.kubernetes\.io",
+    r"io\.cilium\.k8s\.policy\.cluster", r"io\.cilium\.k8s\.policy\.serviceaccount",
+)))  # fmt: skip
+_IGNORED = tuple(map(re.compile, (
+    r"io\.kubernetes", r"kubernetes\.io", r".*beta\.kubernetes\.io", r"k8s\.io", r"topology\.kubernetes\.io",
+    r"statefulset\.kubernetes\.io/pod-name", r"apps\.kubernetes\.io/pod-index",
+    r"batch\.kubernetes\.io/job-completion-index", r"batch\.kubernetes\.io/controller-uid", r"controller-uid",
+    r"pod-template-generation", r"pod-template-hash", r"controller-revision-hash", r"annotation", r"etcd_node",
+)))  # fmt: skip
+
+
+def enforces(estate: Estate, engine: str) -> bool | None:
+    """Whether this engine, and no other, has ready agents; None where that cannot be said.
+
+    It cannot where pods are not readable, where two engines run (each has its own nodes), and where none does: another
+    installation of the engine, in a namespace of its own, is not known as one.
+    """
+    pods = everywhere(estate, Pod)
+    if pods.problem is not None:
+        return None
+    ready = {_engine_of(pod) for pod in pods} - {""}
+    if not ready or (engine in ready and len(ready) > 1):
+        return None
+    return engine in ready
+
+
+def _engine_of(pod: Pod) -> str:
+    try:
+        return is_policy_engine(pod) if pod.is_ready else ""
+    except FactDamaged:
+        return ""
+
+
+def seen_by_cilium(labels: Mapping[str, str]) -> dict[str, str]:
+    """The labels that are part of a pod's identity by default: a selector that needs any other selects no pod."""
+    return {key: value for key, value in labels.items() if _is_seen(key)}
+
+
+def _is_seen(key: str) -> bool:
+    ignored = min((found.end() for one in _IGNORED if (found := one.match(key))), default=0)
+    return not ignored or max((found.end() for one in _SEEN if (found := one.match(key))), default=0) > ignored

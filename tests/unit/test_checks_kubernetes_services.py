@@ -133,6 +133,9 @@ def test_external_ips_are_open_even_when_private() -> None:
         ("privatelink.a.b.azmk8s.io", OPEN),
         ("db.corp.internal", FINE),
         ("10.4.4.4", FINE),
+        ("134744072", OPEN),
+        ("0x8080808", OPEN),
+        ("167772161", FINE),
     ],
 )
 def test_an_external_name_is_open_where_it_leaves_the_cluster_and_private_zones(target: str, expected: Verdict) -> None:

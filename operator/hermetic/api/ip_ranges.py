@@ -6,6 +6,7 @@ without Hermetic in a pod and reports addresses unchanged.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
@@ -34,6 +35,7 @@ PUBLIC_IPV6 = (IPv6Network("2000::/3"), IPv6Network("64:ff9b::/96"))
 _INSIDE: tuple[Network, ...] = tuple(
     ip_network(one) for one in (*PRIVATE_IPV4, *_LOCAL_IPV4, PRIVATE_IPV6, *_LOCAL_IPV6)
 )
+_LONGEST_NUMBER = 64
 _PRIVATE: tuple[Network, ...] = tuple(ip_network(one) for one in (*PRIVATE_IPV4, PRIVATE_IPV6))
 
 
@@ -45,6 +47,30 @@ def parse_address(text: str) -> Address | None:
         return None
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return mapped or address
+
+
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*", re.ASCII)
+
+
+def parse_numbers(text: str) -> IPv4Address | None:
+    """The IPv4 address that a resolver reads in one to four numbers, as in 134744072, 0x08080808, 8.8 and 010.8.8.8.
+
+    Source: inet_aton(3), whose rules getaddrinfo(3) applies to a host name. A number is decimal, octal after 0, or
+    hexadecimal after 0x; the last one fills the bytes that the others leave. None for any other text.
+    """
+    parts = text.split(".")
+    if len(parts) > 4 or not all(_NUMBER.fullmatch(one) and len(one) <= _LONGEST_NUMBER for one in parts):
+        return None
+    *first, last = [_number(one) for one in parts]
+    if any(one > 255 for one in first) or last >= 256 ** (4 - len(first)):
+        return None
+    return IPv4Address(sum(one << (24 - 8 * at) for at, one in enumerate(first)) + last)
+
+
+def _number(text: str) -> int:
+    if text[:2].lower() == "0x":
+        return int(text[2:], 16)
+    return int(text, 8 if text.startswith("0") else 10)
 
 
 def is_address(text: str) -> bool:

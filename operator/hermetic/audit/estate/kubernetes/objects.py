@@ -22,6 +22,7 @@ ANNOTATIONS_READ = (
     "service.cilium.io/",
     "io.cilium/global-service",
     "appgw.ingress.kubernetes.io/",
+    "volume.beta.kubernetes.io/mount-options",
 )
 
 

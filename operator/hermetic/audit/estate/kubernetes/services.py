@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.api.public_services import given, ingress_class, is_internal
+from hermetic.api.public_services import given, ingress_classes, is_internal
 from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject, api_object
 from hermetic.audit.estate.resource import Part
@@ -145,9 +145,9 @@ class Ingress(KubernetesObject):
     status: IngressStatus = IngressStatus()
 
     @property
-    def class_name(self) -> str:
-        """The class by field, or by the older annotation."""
-        return ingress_class(self.spec.ingress_class_name, self.annotations)
+    def class_names(self) -> tuple[str, ...]:
+        """The classes by field and by the older annotation."""
+        return ingress_classes(self.spec.ingress_class_name, self.annotations)
 
     @property
     def backends(self) -> Iterator[IngressBackend]:

@@ -185,7 +185,7 @@ def _judge_class(
 
 
 def _judge_volume(one: PersistentVolume) -> Iterator[Judgement]:
-    if found := tuple(_volume_leads_to(one)):
+    if found := tuple(dict.fromkeys(_volume_leads_to(one))):
         yield _fails(one.id, found, one)
     for folder in (one.spec.host_path, one.spec.local):
         if folder is not None and gives_the_node_away(folder.path):
@@ -196,7 +196,7 @@ def _judge_volume(one: PersistentVolume) -> Iterator[Judgement]:
 
 
 def _judge_pod(pod: Pod) -> Iterator[Judgement]:
-    found = tuple(where for one in pod.spec.volumes or () for where in _inline_leads_to(one))
+    found = tuple(dict.fromkeys(where for one in pod.spec.volumes or () for where in _inline_leads_to(one)))
     if found and not pod.has_ended:
         yield _fails(pod.workload, found, pod)
 

@@ -143,6 +143,21 @@ def code_of_proxies_fetched_outside(manifests: Manifests) -> str:
     return put(manifests, manifest("extensions.istio.io/v1alpha1", "WasmPlugin", "out", namespace, spec=spec))
 
 
+@plant("k8s-mesh-egress", "high", "Istio: tunnel to a name outside")
+def tunnel_to_a_name_outside(manifests: Manifests) -> str:
+    """Proxies wrap connections to a host inside, for a name outside."""
+    policy = {"tunnel": {"protocol": "CONNECT", "targetHost": OUTSIDE, "targetPort": 443}}
+    namespace, spec = closed_namespace(manifests), {"host": "proxy.team.svc.cluster.local", "trafficPolicy": policy}
+    return put(manifests, manifest("networking.istio.io/v1", "DestinationRule", "out", namespace, spec=spec))
+
+
+@plant("k8s-mesh-egress", "high", "Istio: proxies configured with a server outside")
+def server_of_proxies_outside(manifests: Manifests) -> str:
+    """A variable of the proxies names their certificate authority, outside."""
+    namespace, spec = closed_namespace(manifests), {"environmentVariables": {"CA_ADDR": f"{OUTSIDE}:443"}}
+    return put(manifests, manifest("networking.istio.io/v1beta1", "ProxyConfig", "out", namespace, spec=spec))
+
+
 def definition(manifests: Manifests, group: str, plural: str, kind: str) -> str:
     """A CustomResourceDefinition."""
     versions = [{"name": "v1", "served": True, "storage": True}]

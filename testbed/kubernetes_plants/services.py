@@ -195,6 +195,26 @@ def route_to_a_public_address(manifests: Manifests) -> str:
     return route(manifests, "TCPRoute", "v1alpha2", {"backendRefs": [{"name": "far", "port": 443}]})
 
 
+@plant("k8s-gateway-routes", "high", "Kubernetes: Ingress")
+def ingress_to_a_name_outside(manifests: Manifests) -> str:
+    """A controller sends requests to a Service that stands for a name outside."""
+    backend = {"service": {"name": relay(manifests)["name"], "port": {"number": 443}}}
+    return put(manifests, manifest("networking.k8s.io/v1", "Ingress", "out", closed_namespace(manifests), spec={
+        "ingressClassName": "nginx", "defaultBackend": backend,
+    }))  # fmt: skip
+
+
+@plant("k8s-gateway-routes", "high", "ingress-nginx: Annotations")
+def ingress_that_copies_outside(manifests: Manifests) -> str:
+    """A controller sends a copy of each request to a URL outside."""
+    backend = {"service": {"name": "inside", "port": {"number": 80}}}
+    copies = {"nginx.ingress.kubernetes.io/mirror-target": f"https://{OUTSIDE}$request_uri"}
+    return put(manifests, manifest(
+        "networking.k8s.io/v1", "Ingress", "copies", closed_namespace(manifests), annotations=copies,
+        spec={"ingressClassName": "nginx", "defaultBackend": backend},
+    ))  # fmt: skip
+
+
 @plant("k8s-gateway-routes", "high", "Istio: Kubernetes Gateway API", verdict="Unknown")
 def route_to_a_backend_of_a_project(manifests: Manifests) -> str:
     """A gateway sends requests to a backend of a kind that is not read."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -27,6 +27,7 @@ from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.fakes.virtual_loop import START, virtually
 
 HOUR = 3600.0
+MINUTE = timedelta(minutes=1)
 INTERNAL = {**PUBLIC, "metadata": {"name": "inner", "namespace": "inference"}, "status": {}}
 
 
@@ -166,6 +167,45 @@ def test_a_restart_in_the_middle_of_a_round_goes_on_with_it() -> None:
             assert status(cluster)["verdict"] == "Fail"
 
     virtually(scenario)
+
+
+@pytest.mark.parametrize("ahead", [timedelta(days=30), timedelta(hours=2, minutes=30)])
+def test_a_nodes_clock_does_not_make_a_round_newer_than_it_is(ahead: timedelta) -> None:
+    async def scenario() -> None:
+        cluster = a_cluster()
+        set_ahead(cluster, ahead)
+        cluster.put(an_attestation())
+        cluster.put(an_audit())
+        async with running(cluster):
+            await rest(60)
+            assert len(rounds(cluster)) == 1
+            assert datetime.fromisoformat(status(cluster)["evidence"]["probe"]["observedAt"]) <= START + MINUTE
+            await rest(HOUR)
+            assert len(rounds(cluster)) == 2
+            silent(cluster)
+        await rest(2 * HOUR)
+        async with running(cluster):
+            await rest(60)
+            assert len(rounds(cluster)) == 3, "the round of the earlier process is two hours old, whatever it says"
+
+    virtually(scenario)
+
+
+def set_ahead(cluster: ClusterInMemory, ahead: timedelta) -> None:
+    """The clocks of the nodes are ahead."""
+    answered = cluster.done
+
+    async def kubelet(verb: str, where: Coordinates) -> None:
+        await answered(verb, where)
+        for pod in cluster.of_kind("Pod"):
+            for one in pod.get("status", {}).get("containerStatuses", ()):
+                ended = one["state"]["terminated"]
+                if "ahead" not in ended:
+                    ended["finishedAt"] = f"{datetime.fromisoformat(ended['finishedAt']) + ahead:%Y-%m-%dT%H:%M:%SZ}"
+                    ended["ahead"] = True
+                    cluster.put(pod)
+
+    cluster.done = kubelet
 
 
 def test_a_round_that_was_begun_on_fewer_places_than_there_are_is_no_round() -> None:

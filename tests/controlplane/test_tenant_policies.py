@@ -110,6 +110,7 @@ PRIVATE = {"appgw.ingress.kubernetes.io/use-private-ip": "true"}
 REFUSED_INGRESSES = {
     "of the Application Gateway": an_ingress("azure-application-gateway"),
     "of the gateway for containers": an_ingress("azure-alb-external"),
+    "of the gateway for containers, which does not read the annotation": an_ingress("azure-alb-external", PRIVATE),
     "of a class by annotation": an_ingress("", {CLASS: "azure/application-gateway"}),
     "said to be private": an_ingress(
         "azure-application-gateway", {"appgw.ingress.kubernetes.io/use-private-ip": "True"}

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Network, ip_address, ip_network
+import socket
+from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network
 
 import pytest
-from hypothesis import given
-from hypothesis.strategies import DrawFn, composite, integers, ip_addresses
+from hypothesis import example, given
+from hypothesis.strategies import DrawFn, composite, integers, ip_addresses, lists, sampled_from, tuples
 
-from hermetic.api.ip_ranges import AZURE_HOST, NEVER_FORWARDED_IPV4, PUBLIC_IPV6, is_in, is_private, is_public, unmapped
+from hermetic.api.ip_ranges import (
+    AZURE_HOST,
+    NEVER_FORWARDED_IPV4,
+    PUBLIC_IPV6,
+    is_in,
+    is_private,
+    is_public,
+    parse_numbers,
+    unmapped,
+)
 from hermetic.audit.egress import address_ranges as ranges
 from hermetic.audit.policy import Policy, never_met
+
+FORMS = ("{}", "{:#x}", "0{:o}", "0X{:X}", "{:09d}", "x{}", "0x", "")
+NUMBERS = lists(tuples(sampled_from(FORMS), integers(0, 2**33) | integers(0, 300)), min_size=1, max_size=5)
 
 
 @composite
@@ -81,3 +94,19 @@ def test_additional_ranges_count_for_their_own_ip_version_only() -> None:
     assert is_private("203.0.113.7", ["203.0.113.0/24"])
     assert not is_private("203.0.113.7", ["2001:db8::/32"])
     assert not is_private("name.example", ["0.0.0.0/1"])
+
+
+def of_the_resolver(text: str) -> IPv4Address | None:
+    """What the C library of this machine reads."""
+    try:
+        return IPv4Address(socket.inet_aton(text))
+    except OSError:
+        return None
+
+
+@given(NUMBERS)
+@example([("{}", 134744072)])
+@example([("{}", 8), ("{}", 2056)])
+def test_numbers_are_read_as_the_resolver_reads_them(numbers: list[tuple[str, int]]) -> None:
+    text = ".".join(form.format(number) for form, number in numbers)
+    assert parse_numbers(text) == of_the_resolver(text)

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from hermetic.api.times import CLOCK_SKEW
 from hermetic.audit.attestation.refusals import Refusal
-from hermetic.audit.attestation.verification import CLOCK_SKEW, Expected, Newest, authenticate, verify
+from hermetic.audit.attestation.verification import Expected, Newest, authenticate, verify
 from hermetic.signing.faults import EnvelopeFault
 from tests.attestations import (
     CA,

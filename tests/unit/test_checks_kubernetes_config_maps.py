@@ -56,6 +56,11 @@ def found(check: str, *some: Manifest, **how: Any) -> Finding:
         ({"ENDPOINT": "hub.example.com"}, {"envFrom": [whole(prefix="HF_")]}, OPEN),
         ({"k": "hub.example.com:8443"}, {"env": [key("HF_ENDPOINT")]}, OPEN),
         ({"k": "http://hub.team.svc"}, {"env": [key("HF_ENDPOINT")]}, FINE),
+        ({"HF_ENDPOINT": "134744072"}, {"envFrom": [whole()]}, OPEN),
+        ({"HF_ENDPOINT": "0x08080808:8443"}, {"envFrom": [whole()]}, OPEN),
+        ({"HF_ENDPOINT": "http://134744072/"}, {"envFrom": [whole()]}, OPEN),
+        ({"HF_ENDPOINT": "167772161"}, {"envFrom": [whole()]}, FINE),
+        ({"BATCH": "16777216"}, {"envFrom": [whole()], **GPU}, FINE),
         ({"k": "hub"}, {"env": [key("HF_ENDPOINT")]}, FINE),
         ({"k": "https://hub.example.com"}, {"env": [key("ANYTHING")]}, FINE),
         ({"k": "https://hub.example.com"}, {"env": [key("ANYTHING")], **GPU}, OPEN),
@@ -192,6 +197,7 @@ def test_a_text_of_one_endless_word_is_read() -> None:
 REGISTRY_ONLY = "outboundTrafficPolicy: {mode: REGISTRY_ONLY}\n"
 ZIPKIN = "defaultConfig: {tracing: {zipkin: {address: '%s'}}}\n"
 PROVIDER = "extensionProviders: [{name: x, opentelemetry: {service: '%s', port: 4317}}]\n"
+VARIABLE = "defaultConfig: {proxyMetadata: {%s: '%s'}}\n"
 ZIPKINS = manifest(Service, "zipkin", "istio-system", spec={"type": "ClusterIP"})
 ENTRY = manifest(ServiceEntry, "inside", "team", spec={"hosts": ["x.team.svc"], "resolution": "DNS"})
 
@@ -211,6 +217,24 @@ def mesh(text: str, name: str = "istio", **more: str) -> Manifest:
         (REGISTRY_ONLY + ZIPKIN % "zipkin.app:9411", {}, (OPEN, Severity.HIGH)),
         (REGISTRY_ONLY + ZIPKIN % "collector.example.com:9411", {}, (OPEN, Severity.HIGH)),
         (REGISTRY_ONLY + ZIPKIN % "203.0.113.7:9411", {}, (OPEN, Severity.HIGH)),
+        (REGISTRY_ONLY + "defaultConfig: {statsdUdpAddress: '198.51.100.7:8125'}", {}, (OPEN, Severity.HIGH)),
+        (REGISTRY_ONLY + "defaultConfig: {statsd_udp_address: '198.51.100.7:8125'}", {}, (OPEN, Severity.HIGH)),
+        (REGISTRY_ONLY + "defaultConfig: {zipkinAddress: 'zipkin.example.com:9411'}", {}, (OPEN, Severity.HIGH)),
+        (REGISTRY_ONLY + "defaultConfig: {zipkinAddress: 'zipkin.istio-system:9411'}", {}, None),
+        (REGISTRY_ONLY + "defaultConfig: {envoyMetricsServiceAddress: 'm.example.com:1'}", {}, (OPEN, Severity.HIGH)),
+        (REGISTRY_ONLY + "caCertificates: [{spiffeBundleUrl: 'https://b.example.com/x'}]", {}, (OPEN, Severity.HIGH)),
+        (REGISTRY_ONLY + "ingressService: istio-ingressgateway", {}, None),
+        (REGISTRY_ONLY + VARIABLE % ("CA_ADDR", "ca.example.com:443"), {}, (OPEN, Severity.HIGH)),
+        (REGISTRY_ONLY + VARIABLE % ("ca_addr", "134744072:443"), {}, (OPEN, Severity.HIGH)),
+        (REGISTRY_ONLY + VARIABLE % ("ANY", "198.51.100.7"), {}, (OPEN, Severity.HIGH)),
+        (REGISTRY_ONLY + VARIABLE % ("ANY", "https://x.example.com/y"), {}, (OPEN, Severity.HIGH)),
+        (REGISTRY_ONLY + VARIABLE % ("ANY", "ca.example.com"), {}, (OPEN, Severity.HIGH)),
+        (REGISTRY_ONLY + VARIABLE % ("ISTIO_META_DNS_CAPTURE", "true"), {}, None),
+        (REGISTRY_ONLY + VARIABLE % ("ISTIO_META_ISTIO_VERSION", "1.26.2"), {}, None),
+        (REGISTRY_ONLY + VARIABLE % ("CA_ADDR", "istiod.istio-system.svc:15012"), {}, None),
+        (REGISTRY_ONLY + VARIABLE % ("TRUST_DOMAIN", "corp.example.com"), {}, None),
+        (REGISTRY_ONLY + VARIABLE % ("MINIMUM_DRAIN_DURATION", "5s"), {}, None),
+        (REGISTRY_ONLY + VARIABLE % ("PROV_CERT", "/etc/certs/cert.pem"), {}, None),
         (REGISTRY_ONLY + PROVIDER % "otel.team.svc.cluster.local", {}, None),
         (REGISTRY_ONLY + PROVIDER % "team/otel.example.com", {}, (OPEN, Severity.HIGH)),
         (REGISTRY_ONLY + "extensionProviders: [{name: x, stackdriver: {}}]", {}, (OPEN, Severity.HIGH)),

@@ -141,6 +141,10 @@ def of_the_mesh(kind: Any, **spec: Any) -> Manifest:
     return manifest(kind, "out", "team", spec=spec)
 
 
+def tunnel(host: str) -> Manifest:
+    return {"tunnel": {"protocol": "CONNECT", "targetHost": host, "targetPort": 443}}
+
+
 def tokens_of(**rule: str) -> Manifest:
     return of_the_mesh(mesh.RequestAuthentication, jwtRules=[rule])
 
@@ -157,6 +161,26 @@ OF_THE_MESH = manifest(ConfigMap, "istio", "istio-system", data=REGISTRY_ONLY)
         (of_the_mesh(mesh.ServiceEntry, hosts=["db.team.svc"], endpoints=[{"address": "20.1.2.3"}]), OPEN),
         (of_the_mesh(mesh.ServiceEntry, hosts=["db"], addresses=["20.0.0.0/8"]), OPEN),
         (of_the_mesh(mesh.ServiceEntry), UNSEEN),
+        (of_the_mesh(mesh.DestinationRule, trafficPolicy=tunnel("api.example.com")), OPEN),
+        (of_the_mesh(mesh.DestinationRule, trafficPolicy=tunnel("134744072")), OPEN),
+        (of_the_mesh(mesh.DestinationRule, subsets=[{"name": "a"}, {"trafficPolicy": tunnel("20.1.2.3")}]), OPEN),
+        (of_the_mesh(mesh.DestinationRule, trafficPolicy={"portLevelSettings": [tunnel("api.example.com")]}), OPEN),
+        (
+            of_the_mesh(
+                mesh.DestinationRule,
+                subsets=[
+                    {"trafficPolicy": {"portLevelSettings": [{"port": {"number": 1}}, tunnel("api.example.com")]}}
+                ],
+            ),
+            OPEN,
+        ),
+        (of_the_mesh(mesh.DestinationRule, trafficPolicy={"tunnel": "x"}), UNSEEN),
+        (of_the_mesh(mesh.DestinationRule, trafficPolicy=tunnel("db.team.svc.cluster.local")), FINE),
+        (of_the_mesh(mesh.DestinationRule, host="api.example.com", trafficPolicy={"tls": {"mode": "SIMPLE"}}), FINE),
+        (of_the_mesh(mesh.ProxyConfig, environmentVariables={"CA_ADDR": "ca.example.com:443"}), OPEN),
+        (of_the_mesh(mesh.ProxyConfig, environmentVariables={"ANY": "https://ca.example.com/x"}), OPEN),
+        (of_the_mesh(mesh.ProxyConfig, environmentVariables={"CA_ADDR": "istiod.istio-system.svc:15012"}), FINE),
+        (of_the_mesh(mesh.ProxyConfig, concurrency=2, image={"imageType": "distroless"}), FINE),
         (of_the_mesh(mesh.ServiceEntry, hosts=["api.example.com"], endpoints=[{"address": "10.1.2.3"}]), FINE),
         (of_the_mesh(mesh.ServiceEntry, hosts=["db.team.svc.cluster.local"], addresses=["10.9.0.0/16"]), FINE),
         (of_the_mesh(mesh.ServiceEntry, hosts=["db"], endpoints=[{"address": "unix:///var/run/db.sock"}]), FINE),

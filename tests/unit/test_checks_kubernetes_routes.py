@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from hermetic.audit.estate.kubernetes.all_kinds import question
+from hermetic.audit.estate.kubernetes.projection import projected
 from hermetic.audit.estate.kubernetes.routes import ROUTES, HttpRoute, TlsRoute
-from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
-from hermetic.audit.findings import Verdict
+from hermetic.audit.estate.kubernetes.services import EndpointSlice, Ingress, Service
+from hermetic.audit.findings import Severity, Verdict
 from hermetic.collect.kube.answering import KubeAnswerer
 from hermetic.collect.kube.cache import ClusterObservations
 from hermetic.collect.kube.cache_watches import CacheWatches
 from tests.fakes.served_cluster import Served
-from tests.kubernetes_estates import CLUSTER, Manifest, manifest, sealed_cluster, verdicts
+from tests.kubernetes_estates import CLUSTER, Manifest, findings, manifest, sealed_cluster, verdicts
 
 FINE, OPEN, UNSEEN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
 CHECK = "k8s-gateway-routes"
@@ -79,9 +80,109 @@ def test_a_service_with_an_address_outside_is_one() -> None:
     assert verdicts(CHECK, [*sealed_cluster(), WEB, FAR, route(**to("web"))]) == about(HttpRoute, OPEN)
 
 
-@pytest.mark.parametrize("kind", [*ROUTES, Service, EndpointSlice])
+@pytest.mark.parametrize("kind", [*ROUTES, Ingress, Service, EndpointSlice])
 def test_what_may_not_be_listed_leaves_it_unknown(kind: Any) -> None:
     assert verdicts(CHECK, [*sealed_cluster(), WEB], forbidden=[kind]) == {CLUSTER: UNSEEN}
+
+
+def ingress(*backends: Manifest, annotation: tuple[str, str] = ("", ""), host: str = "a.corp", **spec: Any) -> Manifest:
+    """team/x of one rule."""
+    paths = [{"path": "/", "backend": one} for one in backends]
+    whole = {"rules": [{"host": host, "http": {"paths": paths}}], **spec}
+    return manifest(Ingress, "x", "team", annotations=dict([annotation]), spec=whole)
+
+
+def service(name: str) -> Manifest:
+    return {"service": {"name": name, "port": {"number": 443}}}
+
+
+def nginx(name: str, value: str) -> tuple[str, str]:
+    return (f"nginx.ingress.kubernetes.io/{name}", value)
+
+
+@pytest.mark.parametrize(
+    ("one", "verdict"),
+    [
+        (ingress(service("out")), OPEN),
+        (ingress(service("web"), service("out")), OPEN),
+        (ingress(defaultBackend=service("out")), OPEN),
+        (ingress(service("web")), FINE),
+        (ingress(service("near")), FINE),
+        (ingress(rules=None), FINE),
+        (ingress(rules=[{"host": "a"}]), FINE),
+        (ingress(rules="x"), UNSEEN),
+        (ingress({"resource": {"apiGroup": "k8s.example.com", "kind": "StorageBucket", "name": "b"}}), UNSEEN),
+        (ingress(annotation=nginx("default-backend", "out")), OPEN),
+        (ingress(annotation=nginx("default-backend", "web")), FINE),
+        (ingress(annotation=nginx("auth-url", "https://api.example.com/a")), OPEN),
+        (ingress(annotation=nginx("auth-url", "https://user@api.example.com/a")), OPEN),
+        (ingress(annotation=nginx("auth-url", "http://134744072/a")), OPEN),
+        (ingress(annotation=nginx("auth-url", "http://proxy.auth.svc.cluster.local:4180/oauth2/auth")), FINE),
+        (ingress(annotation=nginx("auth-url", "http://10.1.2.3")), FINE),
+        (ingress(annotation=nginx("auth-url", "https://$host/oauth2/auth")), UNSEEN),
+        (ingress(annotation=nginx("auth-url", "https://$arg_x/auth")), UNSEEN),
+        (ingress(annotation=nginx("auth-url", "https://db.svc$arg_x/auth")), UNSEEN),
+        (ingress(annotation=("haproxy-ingress.github.io/auth-url", "http://api.example.com")), OPEN),
+        (ingress(annotation=nginx("mirror-target", "https://api.example.com$request_uri")), OPEN),
+        (ingress(annotation=nginx("mirror-target", "https://test.team.svc.cluster.local$request_uri")), FINE),
+        (ingress(annotation=nginx("auth-signin", "https://login.example.com/start")), FINE),
+        (ingress(annotation=nginx("upstream-vhost", "api.example.com")), FINE),
+        (ingress(annotation=nginx("configuration-snippet", "proxy_pass https://api.example.com;")), UNSEEN),
+        (ingress(annotation=nginx("server-snippet", "location /x { proxy_pass http://8.8.8.8; }")), UNSEEN),
+        (ingress(annotation=nginx("stream-snippet", "server { listen 1; proxy_pass x:1; }")), UNSEEN),
+        (ingress(annotation=nginx("auth-snippet", "set $target https://api.example.com;")), UNSEEN),
+        (
+            ingress(annotation=nginx("configuration-snippet", "add_header X a'b; proxy_pass http://e; set $c d'e;")),
+            UNSEEN,
+        ),
+        (ingress(annotation=nginx("configuration-snippet", "# x\naccess_log syslog:server=8.8.8.8;")), UNSEEN),
+        (ingress(annotation=("nginx.org/location-snippets", "resolver 8.8.8.8;")), UNSEEN),
+        (
+            ingress(annotation=nginx("configuration-snippet", 'more_set_headers "A: b; proxy_pass c";\n# proxy_pass')),
+            FINE,
+        ),
+        (
+            ingress(
+                annotation=nginx(
+                    "server-snippet",
+                    "set $a ${host};\nif ($a ~* 'x') {\n  return 302 https://x.example.com;\n}\naccess_log off;",
+                )
+            ),
+            FINE,
+        ),
+        (ingress(annotation=nginx("configuration-snippet", "")), FINE),
+    ],
+)
+def test_an_ingress_is_open_where_it_leads_outside(one: Manifest, verdict: Verdict) -> None:
+    assert verdicts(CHECK, [*sealed_cluster(), OUT, NEAR, WEB, one]) == about(Ingress, verdict)
+
+
+@pytest.mark.parametrize(
+    ("one", "severity"),
+    [
+        (ingress(annotation=nginx("auth-url", "https://$host/oauth2/auth")), Severity.MEDIUM),
+        (ingress(annotation=nginx("auth-url", "https://$host/oauth2/auth"), host="*.corp"), Severity.HIGH),
+        (
+            ingress(annotation=nginx("auth-url", "https://$host/oauth2/auth"), defaultBackend=service("web")),
+            Severity.HIGH,
+        ),
+        (ingress(annotation=nginx("auth-url", "https://$arg_x/auth")), Severity.HIGH),
+        (ingress(service("out")), Severity.HIGH),
+    ],
+)
+def test_how_much_a_relay_by_an_ingress_weighs(one: Manifest, severity: Severity) -> None:
+    (found,) = findings(CHECK, [*sealed_cluster(), OUT, WEB, one])
+    assert found.severity is severity
+
+
+def test_an_ingress_to_a_service_with_an_address_outside_is_open() -> None:
+    assert verdicts(CHECK, [*sealed_cluster(), WEB, FAR, ingress(service("web"))]) == about(Ingress, OPEN)
+
+
+def test_of_a_snippet_and_of_a_url_no_secret_is_kept() -> None:
+    some = [nginx("auth-url", "https://u:secret@api.team.svc/x?token=secret"), nginx("server-snippet", "a secret;")]
+    for one in some:
+        assert "secret" not in str(projected(Ingress, ingress(annotation=one)))
 
 
 def as_v1() -> Served:

@@ -133,6 +133,9 @@ def test_external_ips_are_open_even_when_private() -> None:
         ("privatelink.a.b.azmk8s.io", OPEN),
         ("db.corp.internal", FINE),
         ("10.4.4.4", FINE),
+        ("134744072", OPEN),
+        ("0x8080808", OPEN),
+        ("167772161", FINE),
     ],
 )
 def test_an_external_name_is_open_where_it_leaves_the_cluster_and_private_zones(target: str, expected: Verdict) -> None:
@@ -252,6 +255,10 @@ def ingress_class(name: str, controller: str) -> Any:
     return manifest(IngressClass, name, spec={"controller": controller})
 
 
+PRIVATE = {"appgw.ingress.kubernetes.io/use-private-ip": "true"}
+BY_ANNOTATION = {"kubernetes.io/ingress.class": "azure/application-gateway"}
+
+
 def address(one: dict[str, str]) -> Any:
     """A status with this address."""
     return {"loadBalancer": {"ingress": [one]}}
@@ -271,6 +278,19 @@ def address(one: dict[str, str]) -> Any:
             ),
             FINE,
         ),
+        ((ingress("azure-application-gateway", annotations=PRIVATE),), FINE),
+        ((ingress("azure-alb-external", annotations=PRIVATE),), OPEN),
+        ((ingress("", annotations={**PRIVATE, **BY_ANNOTATION}),), FINE),
+        ((ingress("agc", annotations=PRIVATE), ingress_class("agc", "alb.networking.azure.io/alb-controller")), OPEN),
+        (
+            (
+                ingress("azure-application-gateway", annotations=PRIVATE),
+                ingress_class("azure-application-gateway", "alb.networking.azure.io/alb-controller"),
+            ),
+            OPEN,
+        ),
+        ((ingress("nginx", annotations=BY_ANNOTATION), ingress_class("nginx", "k8s.io/ingress-nginx")), OPEN),
+        ((ingress("azure-alb-external", annotations={**PRIVATE, **BY_ANNOTATION}),), OPEN),
         ((ingress(status=address({"ip": "10.1.0.9"})), ingress_class("nginx", "k8s.io/ingress-nginx")), FINE),
         ((ingress(), ingress_class("nginx", "k8s.io/ingress-nginx")), FINE),
         ((ingress_class("agic", "azure/application-gateway"),), FINE),

@@ -78,6 +78,71 @@ def test_storage_is_open_where_its_server_lies_outside(one: Manifest, expected: 
 
 
 @pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (of_class("smb.csi.k8s.io", source="\\\\files.example.com\\x"), OPEN),
+        (of_class("smb.csi.k8s.io", source="\\\\acct.file.core.windows.net\\x"), FINE),
+        (of_class("x.csi.internal", source="nfs.example.com:/exports"), OPEN),
+        (of_class("x.csi.internal", source="nfs.corp.internal:/exports/data"), FINE),
+        (of_class("x.csi.internal", source="user@files.example.com:/exports"), OPEN),
+        (of_class("x.csi.internal", source="2001:4860:4860::8888"), OPEN),
+        (volume(nfs={"server": "134744072", "path": "/"}), OPEN),
+        (volume(nfs={"server": "167772161", "path": "/"}), FINE),
+        (volume(nfs={"server": "0x08080808", "path": "/"}), OPEN),
+        (volume(iscsi={"targetPortal": "010.8.8.8:3260"}), OPEN),
+        (volume(cephfs={"monitors": ["8.8.2056:6789"]}), OPEN),
+        (volume(cephfs={"monitors": ["mon-a:6789", "mon-b"]}), FINE),
+    ],
+)
+def test_a_server_is_read_in_every_form(one: Manifest, expected: Verdict) -> None:
+    assert verdict(one) is expected
+
+
+AZURE_FILES = {"driver": "file.csi.azure.com", "volumeAttributes": {"server": "acct.file.core.windows.net"}}
+INSIDE = {"server": "nas.corp.internal", "share": "/x"}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["ro", "ip=198.51.100.9"], OPEN),
+        (["ro,ip=198.51.100.9"], OPEN),
+        (["addr=files.example.com"], OPEN),
+        (["IP=198.51.100.9"], OPEN),
+        (["addr=2001:4860:4860::8888"], OPEN),
+        (["mountaddr=198.51.100.9"], OPEN),
+        (["mounthost=nfs.example.com"], OPEN),
+        (["clientaddr=198.51.100.9"], OPEN),
+        (["unc=\\\\files.example.com\\share"], OPEN),
+        (["source=//files.example.com/share"], OPEN),
+        (["ip=134744072"], OPEN),
+        (["mon_addr=10.0.0.1:6789/198.51.100.9:6789"], OPEN),
+        (["anything=198.51.100.9"], OPEN),
+        (["ip=10.0.0.9", "mounthost=nas", "addr=fd00::1"], FINE),
+        (["vers=4.1", "sec=krb5", "domain=corp.example.com", "rsize=1048576", "actimeo=30", "nosharesock"], FINE),
+        (["dir_mode=0777", "file_mode=0777", "uid=0", "mfsymlinks", "cache=strict", "nconnect=4"], FINE),
+        (["-o allow_other", "--file-cache-timeout-in-seconds=120", "--use-attr-cache=true"], FINE),
+    ],
+)
+def test_a_mount_option_may_name_the_server(options: list[str], expected: Verdict) -> None:
+    joined = ",".join(options)
+    inline = {"name": "v", "csi": {**AZURE_FILES, "volumeAttributes": {"shareName": "x", "mountOptions": joined}}}
+    legacy = {"volume.beta.kubernetes.io/mount-options": joined}
+    found = [
+        verdict(one)
+        for one in (
+            of_class("nfs.csi.k8s.io", mount_options=options, **INSIDE),
+            of_class("nfs.csi.k8s.io", mountOptions=joined, **INSIDE),
+            volume(csi=AZURE_FILES, mountOptions=options),
+            volume(azureFile={"shareName": "x"}, mountOptions=options),
+            manifest(PersistentVolume, "weights", annotations=legacy, spec={"csi": AZURE_FILES}),
+            pod("web", spec={"volumes": [inline], "containers": [container()]}),
+        )
+    ]
+    assert found == [expected] * len(found)
+
+
+@pytest.mark.parametrize(
     ("source", "expected"),
     [
         ({"nfs": {"server": "203.0.113.7"}}, OPEN),

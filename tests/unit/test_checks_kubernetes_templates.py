@@ -195,6 +195,13 @@ def test_of_a_text_the_hosts_outside_are_kept_and_nothing_else(text: str, hosts:
         ("10.0.0.1:4317", ""),
         ("true", ""),
         ("two words.com", ""),
+        ("134744072", "134744072"),
+        ("0x08080808:4317", "0x08080808"),
+        ("8.8.2056", "8.8.2056"),
+        ("010.8.8.8", "010.8.8.8"),
+        ("167772161", ""),
+        ("4294967296", ""),
+        ("4317", ""),
     ],
 )
 def test_a_host_without_a_scheme_is_seen_too(text: str, host: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hermetic.api.conditions import ConditionType
 from hermetic.api.configuration import Configuration
 from hermetic.api.reasons import Reason
+from hermetic.api.times import CLOCK_SKEW
 from hermetic.plan.gates import HOLDS, Blocks
 from hermetic.plan.isolation import CONFIRMED_FOR, allowed_age, closes_at, enforcement, gate, isolation_is_proven
 from tests.scenarios import a_share_model
@@ -104,7 +105,15 @@ def test_message_of_stale_evidence_names_a_moment_so_that_it_does_not_change_eve
 
 @pytest.mark.parametrize(
     ("confirmed", "open_"),
-    [(NOW, True), (NOW - CONFIRMED_FOR + SECOND, True), (NOW - CONFIRMED_FOR, False), (None, False)],
+    [
+        (NOW, True),
+        (NOW - CONFIRMED_FOR + SECOND, True),
+        (NOW - CONFIRMED_FOR, False),
+        (None, False),
+        (NOW + CLOCK_SKEW, True),
+        (NOW + CLOCK_SKEW + SECOND, False),
+        (NOW + timedelta(hours=6), False),
+    ],
 )
 def test_a_pass_counts_only_while_this_process_comes_to_it_again(confirmed, open_):
     verdict = judged(evidence(confirmed_at=confirmed))

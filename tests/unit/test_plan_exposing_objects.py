@@ -301,7 +301,15 @@ def test_an_ingress_of_a_class_that_makes_public_addresses_is_found_whatever_add
         ingress["metadata"]["annotations"] = {"kubernetes.io/ingress.class": name}
     assert named(own_service(), ingress) == ["Ingress team-a/chat"]
     ingress["metadata"].setdefault("annotations", {})["appgw.ingress.kubernetes.io/use-private-ip"] = "true"
-    assert not named(own_service(), ingress)
+    # Application Gateway for Containers does not read it.
+    assert named(own_service(), ingress) == (["Ingress team-a/chat"] if name == "azure-alb-external" else [])
+
+
+def test_an_ingress_with_two_classes_is_of_both() -> None:
+    ingress = an_ingress("llama", "10.0.0.4")
+    ingress["spec"]["ingressClassName"] = "nginx"
+    ingress["metadata"]["annotations"] = {"kubernetes.io/ingress.class": "azure/application-gateway"}
+    assert named(own_service(), ingress) == ["Ingress team-a/chat"]
 
 
 def test_an_ingress_to_a_service_of_others_before_our_pods_is_found() -> None:

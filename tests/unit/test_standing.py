@@ -89,6 +89,7 @@ def test_three_fresh_looks_that_find_nothing_pass() -> None:
         ({"kubernetes_at": None}, "ClusterNotSeen"),
         ({"probe": None}, "ProbePending"),
         ({"probe": ProbeRound(NOW - timedelta(hours=2), 4)}, "ProbeStale"),
+        ({"probe": ProbeRound(NOW + timedelta(hours=6), 4)}, "ProbeStale"),
         ({"probe": ProbeRound(NOW, 3, silent=("gpu in nodes",))}, "ProbeIncomplete"),
     ],
 )

@@ -6,6 +6,7 @@ without Hermetic in a pod and reports addresses unchanged.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
@@ -37,6 +38,7 @@ IPV4_MAPPED = IPv6Network("::ffff:0:0/96")
 _INSIDE: tuple[Network, ...] = tuple(
     ip_network(one) for one in (*PRIVATE_IPV4, *_LOCAL_IPV4, PRIVATE_IPV6, *_LOCAL_IPV6)
 )
+_LONGEST_NUMBER = 64
 _PRIVATE: tuple[Network, ...] = tuple(ip_network(one) for one in (*PRIVATE_IPV4, PRIVATE_IPV6))
 
 
@@ -58,6 +60,30 @@ def unmapped(prefix: Network) -> Network:
     if not isinstance(prefix, IPv6Network) or not prefix.subnet_of(IPV4_MAPPED):
         return prefix
     return IPv4Network((int(prefix.network_address) & 0xFFFF_FFFF, prefix.prefixlen - IPV4_MAPPED.prefixlen))
+
+
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*", re.ASCII)
+
+
+def parse_numbers(text: str) -> IPv4Address | None:
+    """The IPv4 address that a resolver reads in one to four numbers, as in 134744072, 0x08080808, 8.8 and 010.8.8.8.
+
+    Source: inet_aton(3), whose rules getaddrinfo(3) applies to a host name. A number is decimal, octal after 0, or
+    hexadecimal after 0x; the last one fills the bytes that the others leave. None for any other text.
+    """
+    parts = text.split(".")
+    if len(parts) > 4 or not all(_NUMBER.fullmatch(one) and len(one) <= _LONGEST_NUMBER for one in parts):
+        return None
+    *first, last = [_number(one) for one in parts]
+    if any(one > 255 for one in first) or last >= 256 ** (4 - len(first)):
+        return None
+    return IPv4Address(sum(one << (24 - 8 * at) for at, one in enumerate(first)) + last)
+
+
+def _number(text: str) -> int:
+    if text[:2].lower() == "0x":
+        return int(text[2:], 16)
+    return int(text, 8 if text.startswith("0") else 10)
 
 
 def is_address(text: str) -> bool:

@@ -49,13 +49,19 @@ PUBLISHES = (
 )
 """These open or publish a Service of any type: names outside, other networks, other clusters of a mesh."""
 
-PUBLIC_CONTROLLERS = ("azure/application-gateway", "alb.networking.azure.io/")
-"""Controllers of Ingresses and Gateways whose gateway has a public address unless the object says otherwise."""
+_AGIC = "azure/application-gateway"
+_FOR_CONTAINERS = "alb.networking.azure.io/"
+_AGIC_CLASSES = frozenset({_AGIC, "azure-application-gateway"})
+_FOR_CONTAINERS_CLASSES = frozenset({"azure-alb-external"})
 
-PUBLIC_CLASSES = frozenset({"azure/application-gateway", "azure-application-gateway", "azure-alb-external"})
-"""The classes of those controllers, for objects whose class is not known or is gone."""
+PUBLIC_CLASSES = _AGIC_CLASSES | _FOR_CONTAINERS_CLASSES
+"""Classes of controllers whose gateway has a public address, for objects whose class is not known or is gone."""
 
 PRIVATE_FRONT = "appgw.ingress.kubernetes.io/use-private-ip"
+"""Only the Application Gateway Ingress Controller reads it, not Application Gateway for Containers.
+
+Source: Azure/application-gateway-kubernetes-ingress, docs/features/private-ip.md.
+"""
 CLASS = "kubernetes.io/ingress.class"
 
 SENDING_FILTERS = ("requestMirror", "externalAuth")
@@ -67,10 +73,20 @@ def ingress_class(of_spec: str | None, annotations: Mapping[str, Any]) -> str:
     return of_spec or str(annotations.get(CLASS) or "")
 
 
+def ingress_classes(of_spec: str | None, annotations: Mapping[str, Any]) -> tuple[str, ...]:
+    """The classes by the field and by the annotation: with both, AGIC reads the annotation, and others the field.
+
+    Source: Azure/application-gateway-kubernetes-ingress, IsIngressClass in pkg/k8scontext/context.go.
+    """
+    return tuple(dict.fromkeys((of_spec or "", str(annotations.get(CLASS) or ""))))
+
+
 def class_is_public(class_name: str, annotations: Mapping[str, Any], controller: str = "") -> bool:
     """Whether the controller of this class creates public addresses; `controller` is "" where it is not known."""
-    public = controller.startswith(PUBLIC_CONTROLLERS) or class_name in PUBLIC_CLASSES
-    return public and annotations.get(PRIVATE_FRONT) != "true"
+    if controller.startswith(_FOR_CONTAINERS) or class_name in _FOR_CONTAINERS_CLASSES:
+        return True
+    is_agic = controller.startswith(_AGIC) or class_name in _AGIC_CLASSES
+    return is_agic and annotations.get(PRIVATE_FRONT) != "true"
 
 
 def is_internal(annotations: Mapping[str, Any]) -> bool:

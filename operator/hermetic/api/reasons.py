@@ -332,7 +332,7 @@ class Reason(ExplainedWord):
     )
     PROBE_STALE = (
         "ProbeStale",
-        "The last round of the probe ended more than two intervals ago.",
+        "The last round of the probe ended more than two intervals ago, or is dated in the future.",
         "Look at the Jobs with the label app.kubernetes.io/component=egress-probe, and at the operator's log.",
         True,
     )

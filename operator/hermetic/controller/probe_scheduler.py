@@ -7,14 +7,15 @@ repeats no round.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import structlog
 
 from hermetic.api.egressaudit import Probe
+from hermetic.api.times import CLOCK_SKEW
 from hermetic.audit.estate.questions import Answer
 from hermetic.audit.verdict.inputs import PROBE_ROUNDS_LEFT_OUT, ProbeRound
 from hermetic.collect.probe.job import (
@@ -37,6 +38,7 @@ RETRY_SECONDS = 300
 """Seconds after which a round without an answer from every node is repeated, however long the interval is."""
 AT_LEAST_BETWEEN_SECONDS = 30
 """Least seconds between rounds, however often the cause changes: nodes come one by one, load balancers in steps."""
+_BEGAN = "%Y%m%dt%H%M%S"
 KEPT_LONGER_SECONDS = 600
 """Seconds that the Jobs of a round are kept beyond the time for which the round counts."""
 
@@ -138,10 +140,13 @@ class Prober:
             interval = min(wanted.interval_seconds, RETRY_SECONDS)
         else:
             interval = wanted.interval_seconds
-        return (ended.at + timedelta(seconds=interval) - self._clock.now()).total_seconds()
+        now = self._clock.now()
+        if ended.at > now + CLOCK_SKEW:  # this clock was set back: how old the round is, is not known
+            return 0.0
+        return (ended.at + timedelta(seconds=interval) - now).total_seconds()
 
     def _next(self, chosen: tuple[ProbedNode, ...], cause: str) -> Going:
-        run = f"{self._clock.now():%Y%m%dt%H%M%S}-{_mark(cause)}"
+        run = f"{self._clock.now():{_BEGAN}}-{_mark(cause)}"
         return Going(run, chosen, self._clock.monotonic() + PATIENCE_SECONDS)
 
     async def _go_on(self, probing: Probing, going: Going) -> None:
@@ -152,7 +157,7 @@ class Prober:
         found = await probing.look(going.run, going.probed_nodes, going.refused)
         if found.awaited and self._clock.monotonic() < going.until:
             return
-        self._ended = Ended(going.run, self._when(found), going.probed_nodes, found.answer)
+        self._ended = Ended(going.run, self._when(going.run, found), going.probed_nodes, found.answer)
         self._going = None
         problem = found.answer.problem
         log.info("probe ended", run=going.run, answers=len(found.answer.bodies), problem=problem and problem.detail)
@@ -170,19 +175,32 @@ class Prober:
             return
         found = await probing.look(run, chosen)
         if not found.awaited:
-            self._ended = Ended(run, self._when(found), chosen, found.answer)
+            self._ended = Ended(run, self._when(run, found), chosen, found.answer)
         elif not all(_is_over(job) for job in by_run[run]):
             self._going = Going(run, chosen, self._clock.monotonic() + PATIENCE_SECONDS, was_started=True)
 
-    def _when(self, found: Round) -> datetime:
-        """Time of the oldest answer: its observations may be outdated first."""
+    def _when(self, run: str, found: Round) -> datetime:
+        """Time of the oldest answer: its observations may be outdated first.
+
+        Answers have the times of their nodes' clocks, which may be ahead. By this operator's clock a round ends at most
+        so long after it began, and not after now.
+        """
         as_evidence = [str(body.value["observedAt"]) for body in found.answer.bodies if body.value["observedAt"]]
-        return min((datetime.fromisoformat(one) for one in as_evidence), default=self._clock.now())
+        latest = (self._clock.now(), *(began + timedelta(seconds=PATIENCE_SECONDS) for began in _began(run)))
+        return min((*latest, *map(datetime.fromisoformat, as_evidence)))
 
 
 def targets_of(wanted: Probe) -> Targets:
     """The targets of a spec. Raises pydantic's ValidationError for values that the CRD admits and no probe can call."""
     return Targets.model_validate(wanted.targets.model_dump(exclude_unset=True))
+
+
+def _began(run: str) -> Iterator[datetime]:
+    """When the round began, by its name; nothing where another program gave it."""
+    try:
+        yield datetime.strptime(run.partition("-")[0], _BEGAN).replace(tzinfo=UTC)
+    except ValueError:
+        return
 
 
 def _mark(cause: str) -> str:

@@ -19,7 +19,7 @@ from hermetic.api.public_services import (
     PUBLISHES,
     SENDING_FILTERS,
     class_is_public,
-    ingress_class,
+    ingress_classes,
     is_internal,
     names_a_service,
     set_among,
@@ -201,9 +201,9 @@ def _ingress(one: Mapping[str, Any], policy: Configuration) -> dict[str, Any]:
     backends = [spec.get("defaultBackend"), *(path.get("backend") for path in paths)]
     services = [backend["service"]["name"] for backend in backends if backend and backend.get("service")]
     annotations = one["metadata"].get("annotations") or {}
-    class_name = ingress_class(spec.get("ingressClassName"), annotations)
-    public = class_is_public(class_name, annotations)
-    by_class = f"is of class {_shown([class_name])}, whose controller makes public addresses" if public else ""
+    classes = ingress_classes(spec.get("ingressClassName"), annotations)
+    public = [one for one in classes if class_is_public(one, annotations)]
+    by_class = f"is of class {_shown(public)}, whose controller makes public addresses" if public else ""
     return {
         "services": frozenset((namespace, name) for name in services),
         "opens": _unproven(load_balancer_addresses(one), policy) or by_class,

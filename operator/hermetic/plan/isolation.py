@@ -10,7 +10,7 @@ from hermetic.api.conditions import ConditionType
 from hermetic.api.configuration import ENFORCEMENTS
 from hermetic.api.modeldeployment import Enforcement, ModelDeploymentSpec
 from hermetic.api.reasons import Reason
-from hermetic.api.times import timestamp
+from hermetic.api.times import CLOCK_SKEW, timestamp
 from hermetic.plan.gates import HOLDS, Blocks, Holds
 from hermetic.plan.snapshot import ClusterSnapshot, IsolationEvidence
 
@@ -111,7 +111,7 @@ def _fresh(evidence: IsolationEvidence, allowed: timedelta, now: datetime) -> Ho
 def _confirmed(evidence: IsolationEvidence, now: datetime) -> Holds | Blocks:
     """A status may be of an earlier process or another writer: a Pass counts only if this process confirmed it."""
     at = evidence.confirmed_at
-    if at is not None and now < at + CONFIRMED_FOR:
+    if at is not None and at - CLOCK_SKEW <= now < at + CONFIRMED_FOR:  # earlier: the clock was set back since
         return HOLDS
     since = "it started" if at is None else timestamp(at)
     return _unknown(

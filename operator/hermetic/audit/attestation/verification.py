@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any, Literal
 
-from hermetic.api.times import timestamp
+from hermetic.api.times import CLOCK_SKEW, timestamp
 from hermetic.audit.attestation.refusals import Refusal, as_attestation, refused
 from hermetic.audit.attestation.report_form import (
     AuditReport,
@@ -30,8 +30,6 @@ from hermetic.signing.keys import PublicKey, TrustedKeys
 from hermetic.signing.verification import is_signed_by, key_named_by
 
 LONGEST_VALIDITY = timedelta(days=7)
-CLOCK_SKEW = timedelta(seconds=120)
-"""Tolerated difference between the clocks of the jump box and of the verifier."""
 
 
 @dataclass(frozen=True, slots=True)

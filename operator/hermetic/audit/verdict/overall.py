@@ -9,7 +9,7 @@ from hermetic.api.condition_updates import ConditionUpdate
 from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditSpec
 from hermetic.api.reasons import Reason
-from hermetic.api.times import timestamp
+from hermetic.api.times import CLOCK_SKEW, timestamp
 from hermetic.audit.attestation.choosing import ChosenAttestation
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.verification import Attestation
@@ -184,6 +184,11 @@ def _probe(spec: EgressAuditSpec, inputs: VerdictInputs, now: datetime) -> Condi
         )
     if probe is None:
         return ConditionUpdate(kind, "Unknown", Reason.PROBE_PENDING, f"no round of the probe has ended yet{why}")
+    if probe.observed_at > now + CLOCK_SKEW:
+        at = timestamp(probe.observed_at)
+        return ConditionUpdate(
+            kind, "False", Reason.PROBE_STALE, f"the last round is dated {at}, which is still to come{why}"
+        )
     ends_at = probe_ends_at(probe, spec)
     if ends_at is not None and now >= ends_at:
         at = timestamp(probe.observed_at)

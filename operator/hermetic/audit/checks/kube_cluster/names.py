@@ -110,7 +110,7 @@ def _secondary(one: Directive, allowed: frozenset[str]) -> Iterator[_Objection]:
 
 
 def _endpoints(one: Directive, _allowed: frozenset[str]) -> Iterator[_Objection]:
-    """etcd, kubernetes, nomad: servers that are asked for each name."""
+    """etcd, nomad, kubernetes: servers that are asked for each name."""
     for option in ("endpoint", "address"):
         for target in (word for words in one.options(option) for word in words):
             host = bare_host(target)
@@ -118,6 +118,41 @@ def _endpoints(one: Directive, _allowed: frozenset[str]) -> Iterator[_Objection]
                 yield _Objection(f"{one.name} asks what its environment says", is_open=False)
             elif is_outside(host):
                 yield _Objection(f"{one.name} asks {host}")
+
+
+def _kubernetes(one: Directive, allowed: frozenset[str]) -> Iterator[_Objection]:
+    yield from _endpoints(one, allowed)
+    if any(True for _ in one.options("kubeconfig")):
+        yield _Objection("kubernetes asks what a kubeconfig says, which the audit does not read", is_open=False)
+
+
+def _tls(one: Directive, allowed: frozenset[str]) -> Iterator[_Objection]:
+    """Certificates by ACME: of Let's Encrypt unless the block names another server (coredns.io/plugins/tls)."""
+    if not any(True for _ in one.options("acme")):
+        return
+    servers = [word for words in one.options("ca") for word in words]
+    for server in servers or ("https://acme-v02.api.letsencrypt.org",):
+        host = bare_host(server)
+        if "{" in server or not host:
+            yield _Objection("tls gets certificates from what its environment says", is_open=False)
+        elif not is_inside(host):
+            yield _Objection(f"tls gets certificates from {host}")
+    yield from _resolvers(one, allowed)
+
+
+def _resolvers(one: Directive, allowed: frozenset[str]) -> Iterator[_Objection]:
+    """forward and tls: the resolver of the names of their own servers."""
+    for target in (word for words in one.options("resolver") for word in words):
+        host = bare_host(target)
+        if host not in allowed and host != HOST_RESOLVER:
+            is_open = bool(host) and not is_inside(host) and "{" not in target
+            yield _Objection(f"{one.name} resolves names of its servers at {host or target}", is_open=is_open)
+
+
+def _program(one: Directive, _allowed: frozenset[str]) -> Iterator[_Objection]:
+    """Source: coredns.io/explugins/on: a command is executed at an event of the server."""
+    event = next(iter(one.arguments), "some event")
+    yield _Objection(f"on {event} runs a program in CoreDNS's container, which the audit does not read", is_open=False)
 
 
 def _cloud(one: Directive, _allowed: frozenset[str]) -> Iterator[_Objection]:
@@ -164,13 +199,16 @@ _HANDLERS: Mapping[str, Callable[[Directive, frozenset[str]], Iterator[_Objectio
     "dnstap": _sends,
     "etcd": _endpoints,
     "file": _file,
+    "forward": _resolvers,
     "hosts": _hosts,
-    "kubernetes": _endpoints,
+    "kubernetes": _kubernetes,
     "nomad": _endpoints,
+    "on": _program,
     "rewrite": _rewrite,
     "route53": _cloud,
     "secondary": _secondary,
     "template": _template,
+    "tls": _tls,
     "trace": _sends,
     "transfer": _transfer,
 }

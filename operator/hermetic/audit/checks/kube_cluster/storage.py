@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from hermetic.api.field_managers import SPEC, VOLUMES
+from hermetic.api.ip_ranges import is_address, is_public
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.estate.arm_ids import subscription_of
@@ -52,6 +54,13 @@ OUTSIDE_DRIVERS = frozenset(
 _SERVERS = frozenset(
     {"server", "share", "source", "storageendpoint", "endpoint", "monitors", "host", "address", "addresses", "portal"}
 )
+# Mount options with a host or an address: `ip`, `addr`, `unc`, `source` (mount.cifs(8), fs/smb/client/fs_context.c of
+# Linux), `clientaddr`, `mountaddr`, `mounthost` (nfs(5), fs/nfs/fs_context.c), `mon_addr` (mount.ceph(8)).
+_OF_A_SERVER = re.compile(r"(^ip|addr|address|host|servers?|unc|source|ur[il]|endpoint|monitors)$")
+_BETWEEN = re.compile(r"[,;|\s]+")
+_MOUNT_OPTIONS = "mountoptions"
+# Kubernetes still reads it, before spec.mountOptions: MountOptionFromSpec in pkg/volume/util/util.go.
+MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
 _SUFFIX = "storageendpointsuffix"
 _SUBSCRIPTION = "subscriptionid"
 
@@ -176,7 +185,7 @@ def _judge_class(
 
 
 def _judge_volume(one: PersistentVolume) -> Iterator[Judgement]:
-    if found := tuple(_volume_leads_to(one)):
+    if found := tuple(dict.fromkeys(_volume_leads_to(one))):
         yield _fails(one.id, found, one)
     for folder in (one.spec.host_path, one.spec.local):
         if folder is not None and gives_the_node_away(folder.path):
@@ -187,7 +196,7 @@ def _judge_volume(one: PersistentVolume) -> Iterator[Judgement]:
 
 
 def _judge_pod(pod: Pod) -> Iterator[Judgement]:
-    found = tuple(where for one in pod.spec.volumes or () for where in _inline_leads_to(one))
+    found = tuple(dict.fromkeys(where for one in pod.spec.volumes or () for where in _inline_leads_to(one)))
     if found and not pod.has_ended:
         yield _fails(pod.workload, found, pod)
 
@@ -212,22 +221,44 @@ def _leads_to(driver: str, attributes: Mapping[str, str], options: Iterable[str]
         found += outside(value)
         name = key.lower()
         if name in _SERVERS and "://" not in value:
-            hosts = (host_outside(one.strip().removeprefix("//").removeprefix("\\\\")) for one in value.split(","))
-            found += [host for host in hosts if host]
+            found += _servers(value)
+        elif name.endswith(_MOUNT_OPTIONS):
+            found += _servers_of_options((value,))
         elif name == _SUFFIX and is_outside(f"account.file.{value}") and is_outside(f"account.blob.{value}"):
             found.append(value)
-    for option in options:
-        found += outside(option)
+    found += _servers_of_options(options)
     return tuple(dict.fromkeys(found))
+
+
+def _servers_of_options(options: Iterable[str]) -> Iterator[str]:
+    """Servers outside among mount options: the client connects to these, whatever the source of the volume says."""
+    for option in (one for text in options for one in _BETWEEN.split(text)):
+        yield from outside(option)
+        key, _, value = option.partition("=")
+        value = value.strip("'\"")
+        if "://" not in value and _OF_A_SERVER.search(key.strip("-").lower()):
+            yield from _servers(value.replace("/", ",") if key.startswith("mon") else value)
+        elif is_public(value):
+            yield value
+
+
+def _servers(value: str) -> Iterator[str]:
+    """Servers outside in a list of hosts, of shares (//host/share, \\\\host\\share) or of exports (host:/path)."""
+    for one in _BETWEEN.split(value.replace("\\", "/")):
+        host = one.removeprefix("//").partition("/")[0].rpartition("@")[2].removesuffix(":")
+        if is_address(host):
+            yield from (host,) if is_outside(host) else ()
+        elif found := host_outside(host.partition(":")[0] if host.count(":") == 1 else host):
+            yield found
 
 
 def _volume_leads_to(one: PersistentVolume) -> Iterator[str]:
     spec = one.spec
-    options = spec.mount_options or ()
+    yield from _servers_of_options((*(spec.mount_options or ()), one.annotations.get(MOUNT_OPTIONS, "")))
     if spec.csi is not None:
-        yield from _leads_to(spec.csi.driver or "", spec.csi.volume_attributes or {}, options)
+        yield from _leads_to(spec.csi.driver or "", spec.csi.volume_attributes or {}, ())
     elif spec.nfs is not None:
-        yield from _leads_to("", {"server": spec.nfs.server or ""}, options)
+        yield from _leads_to("", {"server": spec.nfs.server or ""}, ())
     yield from _disks(spec.iscsi, spec.cephfs, spec.rbd)
 
 
@@ -247,4 +278,4 @@ def _disks(*disks: NetworkDisk | None) -> Iterator[str]:
     for disk in disks:
         if disk is not None:
             some = (disk.target_portal or "", *(disk.portals or ()), *(disk.monitors or ()))
-            yield from (host for one in some if (host := host_outside(one)))
+            yield from (host for one in some for host in _servers(one))

@@ -17,8 +17,10 @@ from hermetic.audit.estate.kubernetes.calls import ConfigMap
 from hermetic.audit.estate.kubernetes.corefile import bare_host
 from hermetic.audit.estate.kubernetes.mesh import (
     SHARED,
+    DestinationRule,
     MeshConfig,
     MeshGateway,
+    ProxyConfig,
     RequestAuthentication,
     ServiceEntry,
     Sidecar,
@@ -192,6 +194,7 @@ def k8s_mesh_egress(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     gateways, sidecars = everywhere(estate, MeshGateway), everywhere(estate, Sidecar)
     services, maps = everywhere(estate, VirtualService), everywhere(estate, ConfigMap)
     tokens, plugins = everywhere(estate, RequestAuthentication), everywhere(estate, WasmPlugin)
+    rules, proxies = everywhere(estate, DestinationRule), everywhere(estate, ProxyConfig)
     judgements = (
         *objections(entries, _judge_entry),
         *objections(workloads, _judge_workload),
@@ -200,10 +203,15 @@ def k8s_mesh_egress(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         *objections(services, _judge_service),
         *objections(tokens, _judge_tokens),
         *objections(plugins, partial(_judge_plugin, policy)),
+        *objections(rules, _judge_rule),
+        *objections(proxies, _judge_proxies),
         *judge_settings(estate, maps),
     )
     fine = f"{counted(len(entries), 'ServiceEntry', 'ServiceEntries')}: nothing in the mesh names a destination outside"
-    observations: tuple[Observation, ...] = (entries, workloads, gateways, sidecars, services, tokens, plugins)
+    observations: tuple[Observation, ...] = (
+        *(entries, workloads, gateways, sidecars, services),
+        *(tokens, plugins, rules, proxies),
+    )
     if is_there(estate):  # without Istio there is no mesh that a ConfigMap configures
         observations = (*observations, maps, estate.every(ServedGroup, SERVED.target))
     yield from settled(estate, judgements, "MeshInside", fine, *observations)
@@ -261,6 +269,17 @@ def _judge_plugin(policy: Policy, plugin: WasmPlugin) -> Iterator[Judgement]:
     approved = frozenset(one.lower() for one in policy.allowed_registries)
     if host and host not in approved and (is_outside(host) or (approved and not is_inside(host))):
         yield _leads_out(plugin, f"runs code in proxies that they fetch from {host}", host)
+
+
+def _judge_rule(rule: DestinationRule) -> Iterator[Judgement]:
+    outside = [one for one in rule.tunnels_to if _is_outside(one)]
+    if outside:
+        yield _leads_out(rule, f"makes proxies open tunnels to {', '.join(outside[:3])}", outside[0])
+
+
+def _judge_proxies(config: ProxyConfig) -> Iterator[Judgement]:
+    if config.hosts:
+        yield _leads_out(config, f"configures proxies to call {', '.join(config.hosts[:3])}", config.hosts[0])
 
 
 def _leads_out(one: KubernetesObject, message: str, target: str) -> Judgement:

@@ -90,7 +90,7 @@ HARMLESS_KINDS: Mapping[str, frozenset[str]] = {
     ),
     "acn.azure.com": frozenset({"ClusterSubnetState", "NodeNetworkConfig", "NodeInfo", "OverlayExtensionConfig"}),
     "multitenancy.acn.azure.com": frozenset({"NodeInfo", "MultitenantPodNetworkConfig", "PodNetworkInstance"}),
-    "networking.istio.io": frozenset({"DestinationRule", "ProxyConfig", "WorkloadGroup"}),
+    "networking.istio.io": frozenset({"WorkloadGroup"}),
     "security.istio.io": frozenset({"AuthorizationPolicy", "PeerAuthentication"}),
     "telemetry.istio.io": frozenset({"Telemetry"}),
     "extensions.istio.io": frozenset(),

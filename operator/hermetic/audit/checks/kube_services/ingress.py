@@ -63,20 +63,21 @@ def k8s_ingress_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     controllers = _controllers(classes, gateway_classes)
 
     def judge_ingress(ingress: Ingress) -> Iterator[Judgement]:
-        yield from _judged(ingress, ingress.class_name, ingress.given, ingress.annotations)
+        yield from _judged(ingress, ingress.class_names, ingress.given, ingress.annotations)
 
     def judge_gateway(gateway: Gateway) -> Iterator[Judgement]:
-        yield from _judged(gateway, gateway.spec.gateway_class_name or "", gateway.given, {})
+        yield from _judged(gateway, (gateway.spec.gateway_class_name or "",), gateway.given, {})
 
     def _judged(
-        entry: Ingress | Gateway, class_name: str, given: tuple[str, ...], annotations: Mapping[str, str]
+        entry: Ingress | Gateway, names: tuple[str, ...], given: tuple[str, ...], annotations: Mapping[str, str]
     ) -> Iterator[Judgement]:
         public = tuple(one for one in given if policy.is_public(one))
-        controller = controllers.get((type(entry), class_name), class_name if class_name in PUBLIC_CLASSES else "")
+        served = {name: controllers.get((type(entry), name), name if name in PUBLIC_CLASSES else "") for name in names}
+        by_class = next((name for name in names if class_is_public(name, annotations, served[name])), None)
         if public:
             message = f"was given {', '.join(public[:5])}"
-        elif class_is_public(class_name, annotations, controller):
-            message = f"its class {class_name} is served by {controller}, which makes public addresses"
+        elif by_class is not None:
+            message = f"its class {by_class} is served by {served[by_class]}, which makes public addresses"
         else:
             return
         blames = (annotation(PRIVATE_FRONT), *OF_A_CLASS)

@@ -1,4 +1,4 @@
-"""Destinations of Gateway API routes: a gateway inside can relay requests to the outside."""
+"""Destinations of Gateway API routes and of Ingresses: a gateway inside can relay requests to the outside."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.checks.kube_services.targets import addresses_of, outside
 from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.kept_annotations import BACKEND, CALLED, REQUESTED, SNIPPETS
 from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.routes import ROUTES, GatewayApiRoute, ObjectReference
-from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
+from hermetic.audit.estate.kubernetes.services import EndpointSlice, Ingress, Service
 from hermetic.audit.estate.observation import merged
 from hermetic.audit.evaluation import Judgement, cannot_say, fails
 from hermetic.audit.findings import Severity
@@ -23,6 +24,7 @@ from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
 
 _Name = tuple[str, str]
+_NOT_READ = "which the audit does not read"
 # API groups whose kind InferencePool selects pods of the cluster.
 _POOLS = frozenset({"inference.networking.k8s.io", "inference.networking.x-k8s.io"})
 
@@ -30,7 +32,7 @@ _POOLS = frozenset({"inference.networking.k8s.io", "inference.networking.x-k8s.i
 @check("k8s-gateway-routes")
 def k8s_gateway_routes(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Every backend, mirror and filter of every route leads to a Service whose endpoints are in the cluster."""
-    listings = tuple(everywhere(estate, kind) for kind in ROUTES)
+    listings, ingresses = tuple(everywhere(estate, kind) for kind in ROUTES), everywhere(estate, Ingress)
     services = never_empty(everywhere(estate, Service), Service)
     slices = never_empty(everywhere(estate, EndpointSlice), EndpointSlice)
     targets = {**_by_address(estate, policy), **_by_name(estate)}
@@ -43,8 +45,38 @@ def k8s_gateway_routes(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             yield cannot_say(route.id, "FilterNotRead", message, route, severity=Severity.MEDIUM)
 
     every = merged("", *listings)
-    fine = f"{counted(len(every), 'route')} of the Gateway API: none leads outside"
-    yield from settled(estate, objections(every, judge), "RoutesInside", fine, *listings, services, slices)
+    judgements = (*objections(every, judge), *objections(ingresses, lambda one: _judge_ingress(one, targets)))
+    routes, others = counted(len(every), "route"), counted(len(ingresses), "Ingress", "Ingresses")
+    fine = f"{routes} of the Gateway API and {others}: none leads outside"
+    yield from settled(estate, judgements, "RoutesInside", fine, *listings, ingresses, services, slices)
+
+
+def _judge_ingress(one: Ingress, targets: Mapping[_Name, str]) -> Iterator[Judgement]:
+    services = [backend.service.name for backend in one.backends if backend.service is not None]
+    services += [value for key, value in one.annotations.items() if key.endswith(BACKEND)]
+    for name in dict.fromkeys(services):
+        if target := targets.get((one.namespace, name)):
+            yield _leads_out(one, f"v1/Service {one.namespace}/{name}", target)
+    for backend in one.backends:
+        if (resource := backend.resource) is not None:
+            message = f"leads to {resource.kind} {resource.name} of {resource.api_group or 'v1'}, {_NOT_READ}"
+            yield cannot_say(one.id, "BackendNotRead", message, one)
+    for key, value in one.annotations.items():
+        if key.endswith(CALLED):
+            yield from _called(one, key, value)
+        elif key.endswith(SNIPPETS) and value:
+            message = f"its annotation {key} has directives of the proxy that may lead elsewhere, {_NOT_READ}"
+            yield cannot_say(one.id, "FilterNotRead", message, one)
+
+
+def _called(one: Ingress, key: str, host: str) -> Iterator[Judgement]:
+    """A URL that the controller calls with each request. A host that the request names is one of the Ingress's own."""
+    if "$" in host:
+        is_own = host == REQUESTED and one.names_its_hosts
+        message = f"its annotation {key} calls a host that the request names"
+        yield cannot_say(one.id, "FilterNotRead", message, one, severity=Severity.MEDIUM if is_own else None)
+    elif host and not is_inside(host):
+        yield _leads_out(one, f"annotation {key}", host)
 
 
 def _judge(route: GatewayApiRoute, one: ObjectReference, targets: Mapping[_Name, str]) -> Iterator[Judgement]:
@@ -57,11 +89,11 @@ def _judge(route: GatewayApiRoute, one: ObjectReference, targets: Mapping[_Name,
         if not is_inside(one.name.removeprefix("*.")):
             yield _leads_out(route, "Hostname", one.name)
     elif not (group in _POOLS and kind == "InferencePool"):
-        message = f"leads to {kind} {one.name} of {group or 'v1'}, which the audit does not read"
+        message = f"leads to {kind} {one.name} of {group or 'v1'}, {_NOT_READ}"
         yield cannot_say(route.id, "BackendNotRead", message, route)
 
 
-def _leads_out(route: GatewayApiRoute, by: str, target: str) -> Judgement:
+def _leads_out(route: GatewayApiRoute | Ingress, by: str, target: str) -> Judgement:
     path = path_of(POD, GATEWAY, hops.kubernetes(route.id), by, target)
     return fails(
         route.id,
@@ -69,7 +101,7 @@ def _leads_out(route: GatewayApiRoute, by: str, target: str) -> Judgement:
         f"sends requests to {target} by {by}",
         route,
         paths=(path,),
-        blames=(("spec", "rules"),),
+        blames=(("spec", "rules"), ("spec", "defaultBackend")),
     )
 
 

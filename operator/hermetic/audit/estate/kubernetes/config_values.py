@@ -30,8 +30,10 @@ _SWITCHES = frozenset({"0", "1", "ON", "OFF", "YES", "NO", "TRUE", "FALSE"})
 _ADDRESS = re.compile(r"://|^[^\s:]+:\d+/?$")
 # A host name: labels, the last one of letters only, which excludes most tokens.
 _HOST_AND_PORT = re.compile(
-    r"([A-Za-z0-9_-]{1,40}\.){1,8}[A-Za-z]{2,18}\.?(:\d{1,5})?(/\S{0,256})?|[0-9.]{7,15}(:\d{1,5})?"
+    r"([A-Za-z0-9_-]{1,40}\.){1,8}[A-Za-z]{2,18}\.?(:\d{1,5})?(/\S{0,256})?|(?=\d+\.)[0-9.]{7,15}(:\d{1,5})?"
 )
+# An address as numbers, see `parse_numbers`. Most numbers are none, so these count under a name of an address only.
+_NUMBERS = re.compile(r"[0-9a-fA-FxX.]{1,48}(:\d{1,5})?(/\S{0,256})?")
 _NAMES = PROXIES | HUB_KEYS | ENDPOINTS | VALUES_READ
 
 
@@ -52,7 +54,8 @@ def _kept(key: str, value: Any) -> str:
     if value.upper() in _SWITCHES:
         return value
     bare = value.strip()
-    if len(bare) < 512 and _HOST_AND_PORT.fullmatch(bare) and (host := host_outside(bare)):
+    form = _NUMBERS if any(name.endswith(key.upper()) for name in ENDPOINTS) else _HOST_AND_PORT
+    if len(bare) < 512 and (form.fullmatch(bare) or _HOST_AND_PORT.fullmatch(bare)) and (host := host_outside(bare)):
         # A token in three parts has the form of a name, but in mixed case.
         return host if host in {host.lower(), host.upper()} else HOST_NOT_KEPT
     if _ADDRESS.search(value):

@@ -21,7 +21,7 @@ _PLUGINS = """
 acl any auto autopath azure bind bufsize cache cancel chaos clouddns debug dns64 dnssec dnstap doh3 erratic errors
 etcd file forward geoip grpc grpc_server header health hosts https https3 import k8s_external kubernetes loadbalance
 local log loop metadata minimal multisocket nomad nsid on pprof prometheus proxy proxyproto quic ready reload rewrite
-root route53 secondary sign template timeouts tls trace transfer tsig view whoami
+root route53 secondary shed sign template timeouts tls trace transfer tsig view whoami
 """
 PLUGINS = frozenset(_PLUGINS.split())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,7 +12,8 @@ from hermetic.api.kubernetes_yaml import LOADER
 from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.kubernetes.corefile import bare_host
 from hermetic.audit.estate.kubernetes.images import registry_of
-from hermetic.audit.estate.kubernetes.objects import KubernetesObject, api_object
+from hermetic.audit.estate.kubernetes.names import host_outside, outside
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed, api_object
 from hermetic.audit.estate.resource import Part
 
 MESH, NETWORKS = "mesh", "meshNetworks"
@@ -20,7 +22,14 @@ SHARED = "istio-shared-configmap-"
 LONGEST = 262_144
 MOST_PARTS = 20_000
 MOST_ADDRESSES = 100
-_ADDRESSES = frozenset({"address", "service", "host", "hostname", "url", "uri", "discoveryaddress", "jwksuri"})
+# The last word of every key of a MeshConfig or ProxyConfig with a destination: address, statsdUdpAddress,
+# spiffeBundleUrl, service of an extension provider. Keys may be written in snake case too.
+_OF_AN_ADDRESS = ("address", "service", "host", "hostname", "url", "uri")
+_VARIABLES = "proxymetadata"
+# Of the variables that an agent has (istio.io/latest/docs/reference/commands/pilot-agent), names that are not called.
+_NAMES = ("TRUST_DOMAIN", "_DOMAIN", "MESH_ID", "CLUSTER_ID", "NO_PROXY")
+_OF_A_VARIABLE = re.compile(r"(ADDR|ADDRESS|HOST|SERVER|SERVICE|UR[IL]|ENDPOINT|PROXY)$")
+_NAME_OR_ADDRESS = re.compile(r"[^/]*\.[A-Za-z][A-Za-z0-9-]*\.?(:\d+)?|\d+(\.\d+){3}(:\d+)?|\[.*\](:\d+)?")
 # Providers without an address: they send to their vendor's service.
 _SERVICES_OUTSIDE = {"stackdriver": "monitoring.googleapis.com"}
 
@@ -82,12 +91,31 @@ class _Walk:
             for name, one in value.items():
                 if str(name) in _SERVICES_OUTSIDE:
                     yield _SERVICES_OUTSIDE[str(name)]
+                if _plain(str(name)) == _VARIABLES and isinstance(one, Mapping):
+                    yield from hosts_outside_of(one)
                 yield from self.addresses(one, str(name))
         elif isinstance(value, list):
             for one in value:
                 yield from self.addresses(one, key)
-        elif isinstance(value, str) and key.lower() in _ADDRESSES and value:
+        elif isinstance(value, str) and value and _plain(key).endswith(_OF_AN_ADDRESS):
             yield _host(value)
+
+
+def _plain(key: str) -> str:
+    return key.replace("_", "").lower()
+
+
+def hosts_outside_of(variables: Mapping[Any, Any]) -> Iterator[str]:
+    """Hosts outside among the values of a proxy's environment variables."""
+    for name, value in variables.items():
+        key = str(name).upper()
+        if not isinstance(value, str) or key.endswith(_NAMES):
+            continue
+        yield from (url.partition("://")[2] for url in outside(value))
+        for word in value.replace(",", " ").split():
+            is_called = _OF_A_VARIABLE.search(key) or _NAME_OR_ADDRESS.fullmatch(word)
+            if "://" not in word and is_called and (host := host_outside(word)):
+                yield host
 
 
 def _host(value: str) -> str:
@@ -203,6 +231,69 @@ class VirtualService(KubernetesObject):
                 yield from (one.destination.host for one in rule.route or ())
                 yield from (one.host for one in (rule.mirror,) if one is not None)
                 yield from (one.destination.host for one in rule.mirrors or () if one.destination is not None)
+
+
+class Tunnel(Part):
+    """The destination that proxies wrap a connection for, whatever host the rule is for."""
+
+    target_host: str = ""
+
+
+class PortTrafficPolicy(Part):
+    tunnel: Tunnel | None = None
+
+
+class TrafficPolicy(PortTrafficPolicy):
+    """Of a destination or a subset of it, and of single ports."""
+
+    port_level_settings: list[PortTrafficPolicy] | None = None
+
+
+class MeshSubset(Part):
+    traffic_policy: TrafficPolicy | None = None
+
+
+class DestinationRuleSpec(Part):
+    traffic_policy: TrafficPolicy | None = None
+    subsets: list[MeshSubset] | None = None
+
+
+@api_object("networking.istio.io/v1/destinationrules", "DestinationRule")
+class DestinationRule(KubernetesObject):
+    spec: DestinationRuleSpec = DestinationRuleSpec()
+
+    @property
+    def tunnels_to(self) -> Iterator[str]:
+        """Every destination of a tunnel. Source: istio.io/docs/reference/config/networking/destination-rule."""
+        for policy in (self.spec.traffic_policy, *(one.traffic_policy for one in self.spec.subsets or ())):
+            if policy is not None:
+                every = (policy, *(policy.port_level_settings or ()))
+                yield from (one.tunnel.target_host for one in every if one.tunnel is not None)
+
+
+class ProxyConfigSpec(Trimmed):
+    """Environment variables of proxies; kept are the hosts outside among their values, which may be secret."""
+
+    environment_variables: FreeMap[str] | None = None
+
+    @classmethod
+    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
+        """Reduce each value to the hosts outside that it names."""
+        variables = kept.get("environmentVariables")
+        if not isinstance(variables, Mapping):
+            return kept
+        named = {name: " ".join(hosts_outside_of({name: value})) for name, value in variables.items()}
+        return {**kept, "environmentVariables": {name: hosts for name, hosts in named.items() if hosts}}
+
+
+@api_object("networking.istio.io/v1beta1/proxyconfigs", "ProxyConfig")
+class ProxyConfig(KubernetesObject):
+    spec: ProxyConfigSpec = ProxyConfigSpec()
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts outside that its variables name."""
+        return tuple(host for hosts in (self.spec.environment_variables or {}).values() for host in hosts.split())
 
 
 class JwtRule(Part):

@@ -117,7 +117,9 @@ def is_inside(host: str) -> bool:
     name = host.strip().strip("[]").rstrip(".").lower()
     if ip_ranges.is_address(name):
         return not ip_ranges.is_public(name)
-    if not name:
+    # Resolvers read numbers as an address, and do not ask DNS for them: 134744072 is 8.8.8.8.
+    number = ip_ranges.parse_numbers(name)
+    if not name or (number is not None and ip_ranges.is_public(str(number))):
         return False
     # A single-label name is completed by the cluster's search list; the internet has no such names.
     if "." not in name:
@@ -152,9 +154,7 @@ def _urls(text: str) -> Iterator[tuple[str, str]]:
 def host_outside(text: str) -> str:
     """The host of "host", "host:port" or "host/path" without a scheme, where it is external; else ""."""
     found = _HOST.match(text.strip())
-    if found is None or ("." not in found["host"] and ":" not in found["host"]):
-        return ""
-    return found["host"] if is_outside(found["host"]) else ""
+    return found["host"] if found is not None and is_outside(found["host"]) else ""
 
 
 def is_outside(host: str) -> bool:

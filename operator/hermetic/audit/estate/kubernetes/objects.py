@@ -7,22 +7,13 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from hermetic.api.field_managers import Place, last_writer, record
 from hermetic.audit.estate.arm_fields import FreeMap
+from hermetic.audit.estate.kubernetes.kept_annotations import kept as kept_annotations
 from hermetic.audit.estate.questions import Body, Source
 from hermetic.audit.estate.resource import Part, Resource
 from hermetic.errors import FactDamaged
 
 EVERYWHERE = ""
 """The scope of a list across all namespaces; "inference" is one namespace, "kube-system/coredns" one object of it."""
-
-# Annotations can contain whole manifests with user input: only these prefixes are kept.
-ANNOTATIONS_READ = (
-    "service.beta.kubernetes.io/",
-    "kubernetes.azure.com/",
-    "kubernetes.io/ingress.class",
-    "service.cilium.io/",
-    "io.cilium/global-service",
-    "appgw.ingress.kubernetes.io/",
-)
 
 
 class Trimmed(Part):
@@ -71,8 +62,7 @@ class Metadata(Trimmed):
         annotations = kept.get("annotations")
         if not isinstance(annotations, Mapping):
             return kept
-        read = {key: value for key, value in annotations.items() if str(key).startswith(ANNOTATIONS_READ)}
-        return {**kept, "annotations": read}
+        return {**kept, "annotations": kept_annotations(annotations)}
 
     @property
     def controller(self) -> OwnerReference | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hermetic.api.public_services import given, ingress_class, is_internal
+from collections.abc import Iterator
+
+from hermetic.api.public_services import given, ingress_classes, is_internal
 from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject, api_object
 from hermetic.audit.estate.resource import Part
@@ -97,8 +99,40 @@ class EndpointSlice(KubernetesObject):
         return self.labels.get("kubernetes.io/service-name", "")
 
 
+class IngressService(Part):
+    name: str = ""
+
+
+class IngressResource(Part):
+    """An object of the Ingress's namespace, of a kind of the controller's own."""
+
+    api_group: str | None = None
+    kind: str = ""
+    name: str = ""
+
+
+class IngressBackend(Part):
+    service: IngressService | None = None
+    resource: IngressResource | None = None
+
+
+class IngressPath(Part):
+    backend: IngressBackend = IngressBackend()
+
+
+class IngressPaths(Part):
+    paths: list[IngressPath] | None = None
+
+
+class IngressRule(Part):
+    host: str | None = None
+    http: IngressPaths | None = None
+
+
 class IngressSpec(Part):
     ingress_class_name: str | None = None
+    default_backend: IngressBackend | None = None
+    rules: list[IngressRule] | None = None
 
 
 class IngressStatus(Part):
@@ -111,9 +145,23 @@ class Ingress(KubernetesObject):
     status: IngressStatus = IngressStatus()
 
     @property
-    def class_name(self) -> str:
-        """The class by field, or by the older annotation."""
-        return ingress_class(self.spec.ingress_class_name, self.annotations)
+    def class_names(self) -> tuple[str, ...]:
+        """The classes by field and by the older annotation."""
+        return ingress_classes(self.spec.ingress_class_name, self.annotations)
+
+    @property
+    def backends(self) -> Iterator[IngressBackend]:
+        """Every backend of its rules, and that of all other requests."""
+        if self.spec.default_backend is not None:
+            yield self.spec.default_backend
+        for rule in self.spec.rules or ():
+            yield from (one.backend for one in (rule.http.paths or () if rule.http is not None else ()))
+
+    @property
+    def names_its_hosts(self) -> bool:
+        """Whether each rule is for one host, so that the host of a request is one of these."""
+        hosts = [rule.host or "" for rule in self.spec.rules or ()]
+        return bool(hosts) and self.spec.default_backend is None and all(one and "*" not in one for one in hosts)
 
     @property
     def given(self) -> tuple[str, ...]:

@@ -1,0 +1,114 @@
+"""Estates with a machine beside the nodes that is entered or left by what holds it by its address."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from testbed.azure.baseline.layout import COMPUTE, HUB_GROUP, LOCATION, NETWORK, NETWORK_GROUP
+from testbed.azure.estate import Estate
+from testbed.azure.plants.pieces import STANDARD, first_configuration, public_address
+from tests.tried_estates import Change
+
+NIC = f"{HUB_GROUP}/{NETWORK}/networkInterfaces/nic-relay"
+ADDRESS = "10.10.1.20"
+BESIDE, ACROSS = f"{HUB_GROUP}/{NETWORK}/loadBalancers/lb-out", f"{NETWORK_GROUP}/{NETWORK}/loadBalancers/lb-out"
+BY_INTERFACE = {"networkInterfaceIPConfiguration": {"id": f"{NIC}/ipConfigurations/ipconfig1"}}
+
+
+def frontend(estate: Estate, balancer: str, *, public: bool) -> dict[str, Any]:
+    held: dict[str, Any] = {"subnet": {"id": f"{estate.site.hub}/subnets/snet-shared"}, "privateIPAddress": "10.10.1.9"}
+    if public:
+        address = f"{HUB_GROUP}/{NETWORK}/publicIPAddresses/pip-of-{balancer.rpartition('/')[2]}"
+        held = {"publicIPAddress": {"id": public_address(estate, address, "20.91.201.55")}}
+    return {"id": f"{balancer}/frontendIPConfigurations/f", "name": "f", "properties": held}
+
+
+def balancer(estate: Estate, identifier: str, pool: dict[str, Any], *, public: bool = True, **lists: Any) -> None:
+    """A balancer with one frontend and one pool; an outbound rule, where `lists` has no rules of its own."""
+    pools = [{"id": f"{identifier}/backendAddressPools/p", "name": "p", "properties": pool}]
+    source = {"id": f"{identifier}/frontendIPConfigurations/f"}
+    out = {"frontendIPConfigurations": [source], "backendAddressPool": {"id": pools[0]["id"]}, "protocol": "All"}
+    held = {
+        "frontendIPConfigurations": [frontend(estate, identifier, public=public)],
+        "backendAddressPools": pools,
+        "loadBalancingRules": [],
+        "inboundNatRules": [],
+        "outboundRules": [] if lists else [{"name": "out", "properties": out}],
+        "probes": [],
+    }
+    estate.add(identifier, {**held, **lists}, location=LOCATION, sku=STANDARD)
+
+
+def by_address(
+    address: str = ADDRESS, *, at: str = BESIDE, named_by: str = "member", home: str = "hub", public: bool = True
+) -> Change:
+    """A balancer that holds the address in a network, which the member names, or its subnet, or its pool."""
+
+    def change(estate: Estate) -> None:
+        network = getattr(estate.site, home, home)
+        places = {
+            "member": {"virtualNetwork": {"id": network}},
+            "subnet": {"subnet": {"id": f"{network}/subnets/snet-shared"}},
+        }
+        member = {"name": "a", "properties": {"ipAddress": address, **places.get(named_by, {})}}
+        pool = {"syncMode": "Manual", "loadBalancerBackendAddresses": [member]}
+        if named_by == "pool":
+            pool["virtualNetwork"] = {"id": network}
+        balancer(estate, at, pool, public=public)
+
+    return change
+
+
+def by_rule(*, translates: bool) -> Change:
+    """The same with a balancing rule and no outbound rule."""
+
+    def change(estate: Estate) -> None:
+        by_address()(estate)
+        held = estate.properties(BESIDE)
+        held["outboundRules"] = []
+        rule = {
+            "frontendIPConfiguration": {"id": f"{BESIDE}/frontendIPConfigurations/f"},
+            "backendAddressPool": {"id": f"{BESIDE}/backendAddressPools/p"},
+            "disableOutboundSnat": not translates,
+        }
+        held["loadBalancingRules"] = [{"name": "web", "properties": rule}]
+
+    return change
+
+
+def by_interface(estate: Estate) -> None:
+    """The pool names the interface of the machine, which names no pool."""
+    balancer(estate, BESIDE, {"loadBalancerBackendAddresses": [{"name": "a", "properties": BY_INTERFACE}]})
+
+
+def inbound_translation(*, public: bool) -> Change:
+    """The interface of the machine names an inbound NAT rule."""
+
+    def change(estate: Estate) -> None:
+        balancer(estate, BESIDE, {}, public=public, outboundRules=[])
+        first_configuration(estate, NIC)["loadBalancerInboundNatRules"] = [{"id": f"{BESIDE}/inboundNatRules/ssh"}]
+
+    return change
+
+
+def without_list(name: str) -> Change:
+    def change(estate: Estate) -> None:
+        by_address()(estate)
+        estate.properties(BESIDE)["outboundRules"] = []
+        del estate.properties(BESIDE)[name]
+
+    return change
+
+
+def balancers_not_listed(estate: Estate) -> None:
+    estate.deny(HUB_GROUP, "Microsoft.Network/loadBalancers/read")
+
+
+def scale_set_in_the_hub(estate: Estate) -> None:
+    """A scale set of others without instances now; those to come have any address of its subnet."""
+    home = {"subnet": {"id": f"{estate.site.hub}/subnets/snet-shared"}}
+    interface = {"name": "n", "properties": {"ipConfigurations": [{"name": "ip", "properties": home}]}}
+    model = {"networkProfile": {"networkInterfaceConfigurations": [interface]}}
+    identifier = f"{HUB_GROUP}/{COMPUTE}/virtualMachineScaleSets/vmss-others"
+    held = {"orchestrationMode": "Uniform", "virtualMachineProfile": model}
+    estate.add(identifier, held, location=LOCATION, sku={"name": "Standard_D2s_v5", "capacity": 0})

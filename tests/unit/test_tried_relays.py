@@ -1,0 +1,70 @@
+"""The decision about each estate with a machine that something holds by its address is the one of Azure's documents."""
+
+from __future__ import annotations
+
+import pytest
+
+from testbed.azure.baseline.layout import NETWORK_GROUP
+from tests.tried_decisions import must_be_decided_as_documented
+from tests.tried_estates import Tried
+from tests.tried_relays import (
+    ACROSS,
+    balancers_not_listed,
+    by_address,
+    by_interface,
+    by_rule,
+    inbound_translation,
+    scale_set_in_the_hub,
+    without_list,
+)
+from tests.tried_transit import relay
+
+RELAY, BACKENDS = "vm-pivot", "Load Balancer: backend pool management"
+ACROSS_SUBSCRIPTIONS = "Load Balancer: cross-subscription overview"
+APART = f"{NETWORK_GROUP}/providers/Microsoft.Network/virtualNetworks/vnet-apart"
+HELD_BY_A_BALANCER = tuple(
+    Tried(name, decision, "" if decision == "Pass" else RELAY, relay(*around), source, "peered")
+    for name, decision, source, around in (
+        ("address, network of the member", "Fail", BACKENDS, (by_address(),)),
+        ("address, network of the pool", "Fail", BACKENDS, (by_address(named_by="pool"),)),
+        ("address, subnet of the member", "Fail", BACKENDS, (by_address(named_by="subnet"),)),
+        ("address, no network named", "Fail", BACKENDS, (by_address(named_by=""),)),
+        ("address, balancer of another subscription", "Fail", ACROSS_SUBSCRIPTIONS, (by_address(at=ACROSS),)),
+        ("address of another machine", "Pass", BACKENDS, (by_address("10.10.1.21"),)),
+        ("same address, another network", "Pass", BACKENDS, (by_address(home=APART),)),
+        ("same address, pool of another network", "Pass", BACKENDS, (by_address(home=APART, named_by="pool"),)),
+        ("address, internal balancer", "Pass", BACKENDS, (by_address(public=False),)),
+        ("interface, named by the pool alone", "Fail", BACKENDS, (by_interface,)),
+        ("rule that translates", "Fail", "Outbound rules", (by_rule(translates=True),)),
+        ("rule that only lets in", "Fail", "Load balancing rules", (by_rule(translates=False),)),
+        ("inbound NAT rule", "Fail", "Inbound NAT rules", (inbound_translation(public=True),)),
+        ("inbound NAT rule, internal", "Pass", "Inbound NAT rules", (inbound_translation(public=False),)),
+        ("no list of pools", "Unknown", "REST", (without_list("backendAddressPools"),)),
+        ("no list of frontends", "Unknown", "REST", (without_list("frontendIPConfigurations"),)),
+        ("balancers that no list shows", "Unknown", "REST", (balancers_not_listed,)),
+    )
+)
+HELD = (
+    *HELD_BY_A_BALANCER,
+    Tried(
+        "address of a scale set to come",
+        "Fail",
+        RELAY,
+        relay(scale_set_in_the_hub, by_address("10.10.1.33")),
+        BACKENDS,
+        "peered",
+    ),
+    Tried("scale set to come", "Pass", "", relay(scale_set_in_the_hub), BACKENDS, "peered"),
+)
+
+ESTATES = HELD
+
+
+@pytest.mark.parametrize("tried", ESTATES, ids=lambda one: one.name)
+def test_the_decision_is_what_the_documents_of_azure_lead_to(tried: Tried) -> None:
+    must_be_decided_as_documented(tried)
+
+
+def test_no_estate_is_tried_twice_and_each_names_its_source() -> None:
+    assert len({one.name for one in ESTATES}) == len(ESTATES)
+    assert all(one.source for one in ESTATES)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from testbed.azure.baseline.layout import COMPUTE, HUB_GROUP, LOCATION, NETWORK, NETWORK_GROUP
+from testbed.azure.baseline.network import rule
 from testbed.azure.estate import Estate
-from testbed.azure.plants.pieces import STANDARD, first_configuration, public_address
+from testbed.azure.plants.pieces import STANDARD, change_rules, first_configuration, public_address
 from tests.tried_estates import Change
+from tests.tried_transit import HUB_RULES
 
 NIC = f"{HUB_GROUP}/{NETWORK}/networkInterfaces/nic-relay"
 ADDRESS = "10.10.1.20"
@@ -112,3 +114,33 @@ def scale_set_in_the_hub(estate: Estate) -> None:
     identifier = f"{HUB_GROUP}/{COMPUTE}/virtualMachineScaleSets/vmss-others"
     held = {"orchestrationMode": "Uniform", "virtualMachineProfile": model}
     estate.add(identifier, held, location=LOCATION, sku={"name": "Standard_D2s_v5", "capacity": 0})
+
+
+def public(estate: Estate) -> None:
+    """The machine has a public address."""
+    address = public_address(estate, f"{HUB_GROUP}/{NETWORK}/publicIPAddresses/pip-relay", "20.91.201.57")
+    first_configuration(estate, NIC)["publicIPAddress"] = {"id": address}
+
+
+def denied(direction: str, word: str = "VirtualNetwork", *, by: str = "far") -> Change:
+    """A group denies everything from the nodes to the hub: theirs, or the hub's, by one end, near or far."""
+
+    def change(estate: Estate) -> None:
+        ends = ("destinationAddressPrefix", "sourceAddressPrefix")
+        far, near = ends if direction == "Outbound" else ends[::-1]
+        deny = rule("DenyPeers", 90, "Deny", "*", direction=direction, **{far if by == "far" else near: word})
+        change_rules(estate, estate.site.node_rules if direction == "Outbound" else HUB_RULES, plus=deny)
+        nodes = rule("AllowNodes", 100, "Allow", "*", direction="Inbound", sourceAddressPrefix="10.40.0.0/16")
+        change_rules(estate, HUB_RULES, plus=nodes)
+
+    return change
+
+
+def peering_says(side: str, **held: Any) -> Change:
+    """One side of the peering, of the nodes ("ours") or of the hub."""
+
+    def change(estate: Estate) -> None:
+        far = f"{estate.site.hub}/virtualNetworkPeerings/to-inference"
+        estate.properties(estate.site.peering if side == "ours" else far).update(held)
+
+    return change

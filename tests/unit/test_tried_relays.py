@@ -13,7 +13,10 @@ from tests.tried_relays import (
     by_address,
     by_interface,
     by_rule,
+    denied,
     inbound_translation,
+    peering_says,
+    public,
     scale_set_in_the_hub,
     without_list,
 )
@@ -57,7 +60,36 @@ HELD = (
     Tried("scale set to come", "Pass", "", relay(scale_set_in_the_hub), BACKENDS, "peered"),
 )
 
-ESTATES = HELD
+OFF, NOT_SAID = {"allowVirtualNetworkAccess": False}, {"allowVirtualNetworkAccess": None}
+PARTIAL = {"peerCompleteVnets": False}
+PEERINGS = "Create, change, or delete a virtual network peering"
+BEHIND_A_DENIED_TAG = tuple(
+    Tried(name, decision, "" if decision == "Pass" else RELAY, relay(public, *around), PEERINGS, "peered")
+    for name, decision, around in (
+        ("tag denied to us", "Pass", (denied("Outbound"),)),
+        ("tag denied to us, no access", "Fail", (denied("Outbound"), peering_says("ours", **OFF))),
+        ("tag denied to us, access not said", "Unknown", (denied("Outbound"), peering_says("ours", **NOT_SAID))),
+        ("tag denied to us, single subnets", "Unknown", (denied("Outbound"), peering_says("ours", **PARTIAL))),
+        ("tag denied to us, no access from there", "Pass", (denied("Outbound"), peering_says("theirs", **OFF))),
+        ("tag denied there", "Pass", (denied("Inbound"),)),
+        ("tag denied there, no access", "Fail", (denied("Inbound"), peering_says("theirs", **OFF))),
+        ("tag denied there, access not said", "Unknown", (denied("Inbound"), peering_says("theirs", **NOT_SAID))),
+        ("tag denied there, no access from us", "Pass", (denied("Inbound"), peering_says("ours", **OFF))),
+        (
+            "tag denied as our own end",
+            "Pass",
+            (denied("Outbound", by="near"), peering_says("ours", **OFF)),
+        ),
+        (
+            "addresses denied to us, no access",
+            "Pass",
+            (denied("Outbound", "10.10.0.0/22"), peering_says("ours", **OFF)),
+        ),
+        ("everything denied to us, no access", "Pass", (denied("Outbound", "*"), peering_says("ours", **OFF))),
+    )
+)
+
+ESTATES = (*HELD, *BEHIND_A_DENIED_TAG)
 
 
 @pytest.mark.parametrize("tried", ESTATES, ids=lambda one: one.name)

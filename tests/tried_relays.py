@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from testbed.azure.baseline.layout import COMPUTE, HUB_GROUP, LOCATION, NETWORK, NETWORK_GROUP
-from testbed.azure.baseline.network import rule
+from testbed.azure.baseline.network import peering, rule
 from testbed.azure.estate import Estate
 from testbed.azure.plants.pieces import STANDARD, change_rules, first_configuration, public_address
 from tests.tried_estates import Change
@@ -144,3 +144,24 @@ def peering_says(side: str, **held: Any) -> Change:
         estate.properties(estate.site.peering if side == "ours" else far).update(held)
 
     return change
+
+
+def distant_network(*, route_server: bool, used: bool = True) -> Change:
+    """A network that the hub is peered with, and whose gateways or route server it uses."""
+
+    def change(estate: Estate) -> None:
+        far = f"{HUB_GROUP}/{NETWORK}/virtualNetworks/vnet-routes"
+        estate.add(far, {"addressSpace": {"addressPrefixes": ["10.90.0.0/16"]}, "subnets": []}, location=LOCATION)
+        estate.add(
+            f"{far}/subnets/{'RouteServerSubnet' if route_server else 'snet'}", {"addressPrefix": "10.90.0.0/26"}
+        )
+        here = {**peering(far, "10.90.0.0/16"), "useRemoteGateways": used}
+        estate.add(f"{estate.site.hub}/virtualNetworkPeerings/to-routes", here)
+        back = {**peering(estate.site.hub, "10.10.0.0/22"), "allowGatewayTransit": True}
+        estate.add(f"{far}/virtualNetworkPeerings/to-hub", back)
+
+    return change
+
+
+def admin_rules_denied(estate: Estate) -> None:
+    estate.deny(HUB_GROUP, "*/listNetworkManagerEffectiveSecurityAdminRules/action")

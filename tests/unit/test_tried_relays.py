@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from testbed.azure.baseline.layout import NETWORK_GROUP
 from tests.tried_decisions import must_be_decided_as_documented
-from tests.tried_estates import Tried
+from tests.tried_estates import Tried, admin_rule
 from tests.tried_relays import (
     ACROSS,
+    admin_rules_denied,
     balancers_not_listed,
     by_address,
     by_interface,
     by_rule,
     denied,
+    distant_network,
     inbound_translation,
     peering_says,
     public,
     scale_set_in_the_hub,
     without_list,
 )
-from tests.tried_transit import relay
+from tests.tried_transit import denying_storage, hub_table, relay
 
+of_the_hub = partial(admin_rule, home="hub")
 RELAY, BACKENDS = "vm-pivot", "Load Balancer: backend pool management"
 ACROSS_SUBSCRIPTIONS = "Load Balancer: cross-subscription overview"
 APART = f"{NETWORK_GROUP}/providers/Microsoft.Network/virtualNetworks/vnet-apart"
@@ -89,7 +94,54 @@ BEHIND_A_DENIED_TAG = tuple(
     )
 )
 
-ESTATES = (*HELD, *BEHIND_A_DENIED_TAG)
+SERVERS, ADMIN_RULES = "Route Server FAQ: peered networks", "Security admin rules"
+GROUP = f"{NETWORK_GROUP}/providers/Microsoft.Network/networkManagers/avnm/networkGroups/g"
+OF_ITS_NETWORK = tuple(
+    Tried(name, decision, "" if decision == "Pass" else RELAY, relay(*around), source, "peered")
+    for name, decision, source, around in (
+        ("route server of a peer", "Unknown", SERVERS, (distant_network(route_server=True),)),
+        ("route server that is not used", "Pass", SERVERS, (distant_network(route_server=True, used=False),)),
+        ("peer without a route server", "Pass", SERVERS, (distant_network(route_server=False),)),
+        ("storage always allowed", "Fail", ADMIN_RULES, (of_the_hub("AlwaysAllow", "Storage", "ServiceTag"),)),
+        (
+            "storage denied and always allowed",
+            "Fail",
+            ADMIN_RULES,
+            (denying_storage, of_the_hub("AlwaysAllow", "Storage", "ServiceTag")),
+        ),
+        ("public prefix always allowed", "Fail", ADMIN_RULES, (of_the_hub("AlwaysAllow", "20.60.0.0/16"),)),
+        ("everything always allowed", "Fail", ADMIN_RULES, (of_the_hub("AlwaysAllow", "*"),)),
+        ("access of tomorrow", "Fail", ADMIN_RULES, (of_the_hub("ContosoAllow", "Storage", "ServiceTag"),)),
+        ("group always allowed", "Unknown", ADMIN_RULES, (of_the_hub("AlwaysAllow", GROUP, "NetworkGroup"),)),
+        ("private prefix always allowed", "Pass", ADMIN_RULES, (of_the_hub("AlwaysAllow", "10.0.0.0/8"),)),
+        ("network always allowed", "Pass", ADMIN_RULES, (of_the_hub("AlwaysAllow", "VirtualNetwork", "ServiceTag"),)),
+        ("storage left to groups", "Pass", ADMIN_RULES, (of_the_hub("Allow", "Storage", "ServiceTag"),)),
+        (
+            "always allowed inwards",
+            "Pass",
+            ADMIN_RULES,
+            (of_the_hub("AlwaysAllow", "*", direction="Inbound"),),
+        ),
+        (
+            "always allowed and routed to nowhere",
+            "Pass",
+            ADMIN_RULES,
+            (of_the_hub("AlwaysAllow", "*"), hub_table(propagates=False, hop="None")),
+        ),
+        (
+            "network always allowed, widened by a route",
+            "Fail",
+            ADMIN_RULES,
+            (
+                of_the_hub("AlwaysAllow", "VirtualNetwork", "ServiceTag"),
+                hub_table(propagates=False, hop="Internet"),
+            ),
+        ),
+        ("admin rules not read", "Unknown", ADMIN_RULES, (admin_rules_denied,)),
+    )
+)
+
+ESTATES = (*HELD, *BEHIND_A_DENIED_TAG, *OF_ITS_NETWORK)
 
 
 @pytest.mark.parametrize("tried", ESTATES, ids=lambda one: one.name)

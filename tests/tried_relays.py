@@ -7,8 +7,8 @@ from typing import Any
 from testbed.azure.baseline.layout import COMPUTE, HUB_GROUP, LOCATION, NETWORK, NETWORK_GROUP
 from testbed.azure.baseline.network import peering, rule
 from testbed.azure.estate import Estate
-from testbed.azure.plants.pieces import STANDARD, change_rules, first_configuration, public_address
-from tests.tried_estates import Change
+from testbed.azure.plants.pieces import STANDARD, change_rules, delegated, first_configuration, public_address
+from tests.tried_estates import SERVICE, Change, backends
 from tests.tried_transit import HUB_RULES
 
 NIC = f"{HUB_GROUP}/{NETWORK}/networkInterfaces/nic-relay"
@@ -102,10 +102,6 @@ def without_list(name: str) -> Change:
     return change
 
 
-def balancers_not_listed(estate: Estate) -> None:
-    estate.deny(HUB_GROUP, "Microsoft.Network/loadBalancers/read")
-
-
 def scale_set_in_the_hub(estate: Estate) -> None:
     """A scale set of others without instances now; those to come have any address of its subnet."""
     home = {"subnet": {"id": f"{estate.site.hub}/subnets/snet-shared"}}
@@ -165,3 +161,61 @@ def distant_network(*, route_server: bool, used: bool = True) -> Change:
 
 def admin_rules_denied(estate: Estate) -> None:
     estate.deny(HUB_GROUP, "*/listNetworkManagerEffectiveSecurityAdminRules/action")
+
+
+GATEWAY, BEFORE = f"{HUB_GROUP}/{NETWORK}/applicationGateways/agw", "10.10.1.9"
+GATEWAY_PREFIX = "10.10.2.0/24"
+
+
+def application_gateway(*addresses: str, home: str = "hub", by_interface: bool = False) -> Change:
+    """An application gateway in a subnet of its own, before these addresses, or before the interface."""
+
+    def change(estate: Estate) -> None:
+        network = getattr(estate.site, home, home)
+        if network == home:
+            estate.add(network, {"addressSpace": {"addressPrefixes": ["10.77.0.0/16"]}, "subnets": []})
+        place = estate.add(f"{network}/subnets/snet-agw", {"addressPrefix": GATEWAY_PREFIX})
+        frontend = {"subnet": {"id": place}, "privateIPAddress": "10.10.2.10"}
+        pool = f"{GATEWAY}/backendAddressPools/b"
+        backends = {"backendAddresses": [{"ipAddress": one} for one in addresses]}
+        held = {
+            "gatewayIPConfigurations": [{"name": "g", "properties": {"subnet": {"id": place}}}],
+            "frontendIPConfigurations": [{"name": "f", "properties": frontend}],
+            "backendAddressPools": [{"id": pool, "name": "b", "properties": backends}],
+        }
+        estate.add(GATEWAY, held, location=LOCATION)
+        if by_interface:
+            first_configuration(estate, NIC)["applicationGatewayBackendAddressPools"] = [{"id": pool}]
+
+    return change
+
+
+def internal_balancer(address: str = ADDRESS) -> Change:
+    """An internal balancer before an address of the hub."""
+    return by_address(address, public=False)
+
+
+def kind_denied(kind: str) -> Change:
+    return lambda estate: estate.deny(HUB_GROUP, f"Microsoft.Network/{kind}/read")
+
+
+def denied_containers(*around: Change) -> Change:
+    """A subnet of containers beside the nodes, which the group of the nodes denies."""
+
+    def change(estate: Estate) -> None:
+        delegated(estate, "Microsoft.ContainerInstance/containerGroups", name="snet-containers", prefix="10.40.45.0/24")
+        change_rules(estate, estate.site.node_rules, plus=rule("DenyContainers", 90, "Deny", "10.40.45.0/24"))
+        for one in around:
+            one(estate)
+
+    return change
+
+
+def gateway_without_group(address: str) -> Change:
+    """A gateway beside the nodes before this address; in the tried estates its subnet has the group of the nodes."""
+
+    def change(estate: Estate) -> None:
+        backends({"ipAddress": address})(estate)
+        estate.properties(f"{estate.site.vnet}/subnets/{SERVICE}")["networkSecurityGroup"] = None
+
+    return change

@@ -8,17 +8,24 @@ import pytest
 
 from testbed.azure.baseline.layout import NETWORK_GROUP
 from tests.tried_decisions import must_be_decided_as_documented
-from tests.tried_estates import Tried, admin_rule
+from tests.tried_estates import Tried, admin_rule, backends, balancer_before
 from tests.tried_relays import (
     ACROSS,
+    ADDRESS,
+    BEFORE,
+    GATEWAY_PREFIX,
     admin_rules_denied,
-    balancers_not_listed,
+    application_gateway,
     by_address,
     by_interface,
     by_rule,
     denied,
+    denied_containers,
     distant_network,
+    gateway_without_group,
     inbound_translation,
+    internal_balancer,
+    kind_denied,
     peering_says,
     public,
     scale_set_in_the_hub,
@@ -49,7 +56,7 @@ HELD_BY_A_BALANCER = tuple(
         ("inbound NAT rule, internal", "Pass", "Inbound NAT rules", (inbound_translation(public=False),)),
         ("no list of pools", "Unknown", "REST", (without_list("backendAddressPools"),)),
         ("no list of frontends", "Unknown", "REST", (without_list("frontendIPConfigurations"),)),
-        ("balancers that no list shows", "Unknown", "REST", (balancers_not_listed,)),
+        ("balancers that no list shows", "Unknown", "REST", (kind_denied("loadBalancers"),)),
     )
 )
 HELD = (
@@ -141,7 +148,52 @@ OF_ITS_NETWORK = tuple(
     )
 )
 
-ESTATES = (*HELD, *BEHIND_A_DENIED_TAG, *OF_ITS_NETWORK)
+SESSIONS, POOLS = "How an application gateway works", "Network security groups: virtual machines in load-balanced pools"
+TO_IT, FROM_NODES = denied("Outbound", ADDRESS), denied("Inbound", "10.40.0.0/16")
+TO_THE_FRONTEND, TO_THE_HUB = denied("Outbound", BEFORE), denied("Outbound", "10.10.0.0/22")
+ELSEWHERE = f"{NETWORK_GROUP}/providers/Microsoft.Network/virtualNetworks/vnet-agw"
+SHUT_OUT = tuple(
+    Tried(name, decision, "" if decision == "Pass" else RELAY, relay(public, *around), source, "peered")
+    for name, decision, source, around in (
+        ("denied", "Pass", SESSIONS, (TO_IT,)),
+        ("denied, gateway", "Fail", SESSIONS, (TO_IT, application_gateway(ADDRESS))),
+        ("denied, gateway by interface", "Fail", SESSIONS, (TO_IT, application_gateway(by_interface=True))),
+        ("denied, gateway of another machine", "Pass", SESSIONS, (TO_IT, application_gateway("10.10.1.21"))),
+        ("denied with the gateway", "Pass", SESSIONS, (TO_THE_HUB, application_gateway(ADDRESS))),
+        ("denied, gateway in another network", "Pass", SESSIONS, (TO_IT, application_gateway(ADDRESS, home=ELSEWHERE))),
+        ("denied there, gateway", "Fail", SESSIONS, (FROM_NODES, application_gateway(ADDRESS))),
+        (
+            "gateway denied there",
+            "Pass",
+            SESSIONS,
+            (FROM_NODES, denied("Inbound", GATEWAY_PREFIX), application_gateway(ADDRESS)),
+        ),
+        ("everything denied there, gateway", "Pass", SESSIONS, (denied("Inbound", "*"), application_gateway(ADDRESS))),
+        ("denied, gateways not listed", "Unknown", SESSIONS, (TO_IT, kind_denied("applicationGateways"))),
+        ("denied, balancer", "Unknown", POOLS, (TO_IT, internal_balancer())),
+        ("denied, balancer of another machine", "Pass", POOLS, (TO_IT, internal_balancer("10.10.1.21"))),
+        ("denied with the frontend", "Pass", POOLS, (TO_IT, TO_THE_FRONTEND, internal_balancer())),
+        ("denied there, balancer", "Pass", POOLS, (FROM_NODES, internal_balancer())),
+        (
+            "denied with the frontend, gateway before it",
+            "Unknown",
+            POOLS,
+            (TO_IT, TO_THE_FRONTEND, internal_balancer(), application_gateway(BEFORE)),
+        ),
+    )
+)
+CONTAINERS = "service-pivot"
+SHUT_OUT_SERVICES = tuple(
+    Tried(name, decision, "" if decision == "Pass" else CONTAINERS, denied_containers(*around), source)
+    for name, decision, source, around in (
+        ("containers denied, gateway", "Fail", SESSIONS, (gateway_without_group("10.40.45.5"),)),
+        ("containers denied to the gateway too", "Pass", SESSIONS, (backends({"ipAddress": "10.40.45.5"}),)),
+        ("containers denied, gateway of others", "Pass", SESSIONS, (gateway_without_group("10.40.12.10"),)),
+        ("containers denied, balancer", "Unknown", POOLS, (balancer_before({"ipAddress": "10.40.45.5"}),)),
+    )
+)
+
+ESTATES = (*HELD, *BEHIND_A_DENIED_TAG, *OF_ITS_NETWORK, *SHUT_OUT, *SHUT_OUT_SERVICES)
 
 
 @pytest.mark.parametrize("tried", ESTATES, ids=lambda one: one.name)

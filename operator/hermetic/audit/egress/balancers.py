@@ -57,8 +57,12 @@ class Members:
         inside = address.subnet or address.virtual_network or pool.virtual_network
         if inside is not None and not any(same_id(inside.id, one) or is_below(inside.id, one) for one in self.networks):
             return ()
+        return self.subnets_with(address.ip_address or "")
+
+    def subnets_with(self, address: str) -> tuple[str, ...]:
+        """Ids of the subnets whose prefixes contain an address, in whichever network that is."""
         try:
-            found = ip_address(address.ip_address or "")
+            found = ip_address(address)
         except ValueError:
             return ()
         return tuple(subnet for subnet, prefix in self.prefixes if found in prefix)

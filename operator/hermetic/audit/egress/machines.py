@@ -19,6 +19,7 @@ from hermetic.audit.egress.methods import (
     by_service_gateway,
     by_subnet,
 )
+from hermetic.audit.egress.reach import Destination
 from hermetic.audit.egress.relay_balancers import ways_by_balancers
 from hermetic.audit.egress.relay_routes import endpoint_ways, learned_ways, storage_ways
 from hermetic.audit.egress.resource_lookup import each_of, instances_of, readable, values_of
@@ -51,8 +52,8 @@ class Interface:
 
     `addresses` are private and empty for a scale set's model, whose machines may have any address of its subnets.
     `own_ways` are the ways out of the interface itself, `doubts` are observations that may hide more of them.
-    `pool_ids` are what it names of load balancers, in lower case: backend pools, and inbound NAT rules or pools.
-    `id` is "" for a scale set's model.
+    `pool_ids` are what it names of load balancers, in lower case: backend pools, and inbound NAT rules or pools;
+    `gateway_pool_ids` are backend pools of application gateways. `id` is "" for a scale set's model.
     """
 
     id: str
@@ -60,6 +61,7 @@ class Interface:
     addresses: tuple[str, ...]
     group_id: str
     pool_ids: tuple[str, ...]
+    gateway_pool_ids: tuple[str, ...]
     own_ways: tuple[Path, ...]
     doubts: tuple[Observation, ...] = ()
 
@@ -82,6 +84,11 @@ class RelayMachine:
     def addresses(self) -> tuple[str, ...]:
         """Private addresses of all interfaces."""
         return tuple(address for one in self.interfaces for address in one.addresses)
+
+    @property
+    def destinations(self) -> tuple[Destination, ...]:
+        """Where packets to the machine go: to any of its interfaces."""
+        return tuple(Destination(one.subnet_ids, one.addresses, one.group_id) for one in self.interfaces)
 
     @property
     def subnet_ids(self) -> tuple[str, ...]:
@@ -166,6 +173,7 @@ def _read(estate: Estate, nic: NicFields) -> Interface:
         tuple(one.private_ip_address for one in nic.ip_configurations if one.private_ip_address),
         nic.network_security_group.id if nic.network_security_group else "",
         tuple(pools_named_by(nic)),
+        _gateway_pools(nic),
         tuple(ways),
         (*observations, *((untold,) if by_default is None else ())),
     )
@@ -179,8 +187,13 @@ def _of_model(nic: ModelNic) -> Interface:
         (),
         nic.network_security_group.id if nic.network_security_group else "",
         tuple(pools_named_by(nic)),
+        _gateway_pools(nic),
         ((PUBLIC_IP,),) if public else (),
     )
+
+
+def _gateway_pools(nic: NicFields | ModelNic) -> tuple[str, ...]:
+    return tuple(pool.id for one in nic.ip_configurations for pool in one.application_gateway_backend_address_pools)
 
 
 def ways_out(estate: Estate, policy: Policy, machine: RelayMachine) -> tuple[tuple[Path, ...], tuple[Observation, ...]]:
@@ -193,7 +206,7 @@ def ways_out(estate: Estate, policy: Policy, machine: RelayMachine) -> tuple[tup
         *(observation for one in machine.interfaces for observation in one.doubts),
     ]
     ways = [*machine.own_ways, *(way for one in machine.interfaces for way in one.own_ways)]
-    ways += ways_by_balancers(estate, policy, _as_members(estate, machine, observations), observations)
+    ways += ways_by_balancers(estate, policy, members_of(estate, machine, observations), observations)
     for subnet_id in machine.subnet_ids:
         if not is_of_the_cluster(estate, subnet_id):
             groups = {one.group_id for one in machine.interfaces if subnet_id in one.subnet_ids}
@@ -201,7 +214,7 @@ def ways_out(estate: Estate, policy: Policy, machine: RelayMachine) -> tuple[tup
     return tuple(dict.fromkeys(ways)), tuple(observations)
 
 
-def _as_members(estate: Estate, machine: RelayMachine, observations: list[Observation]) -> Members:
+def members_of(estate: Estate, machine: RelayMachine, observations: list[Observation]) -> Members:
     """What identifies the machine in pools of load balancers."""
     return Members(
         group="",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from hermetic.audit.cluster_scope import ScopedSubnet, missing, peerings_of, subnets_of
+from hermetic.audit.cluster_scope import missing, peerings_of, subnets_of
 from hermetic.audit.egress.address_ranges import networks
 from hermetic.audit.egress.network_manager import overrides_groups
 from hermetic.audit.egress.nsg_reachability import Trip, stops_all
@@ -20,7 +20,7 @@ from hermetic.audit.estate.observation import Observation, Seen
 
 
 class Reach(Enum):
-    """Whether packets of the nodes reach a place."""
+    """Whether packets reach a place."""
 
     OPEN = "open"
     SHUT = "shut"
@@ -50,26 +50,45 @@ class _Layer:
     network: str
 
 
-def reach_of(estate: Estate, destinations: Iterable[Destination]) -> tuple[Reach, tuple[Observation, ...]]:
-    """The most open reach from any cluster subnet to any of these: a relay may receive on one and send on another."""
-    found = [_reach(estate, one) for one in destinations]
-    return _most_open(reach for reach, _ in found), tuple(
+@dataclass(frozen=True, slots=True)
+class Senders:
+    """Subnets that packets come from. `by_their_rules`: whether the security groups there are known to see `to`."""
+
+    subnets: tuple[tuple[str, Seen[Subnet]], ...]
+    by_their_rules: bool = True
+
+
+def nodes_as_senders(estate: Estate, *, by_their_rules: bool = True) -> Senders:
+    """The subnets of the cluster."""
+    ours = [one for one in subnets_of(estate)[0] if not one.is_for_the_api_server_only]
+    return Senders(tuple((one.id, one.seen) for one in ours), by_their_rules)
+
+
+def reach_of(
+    estate: Estate, destinations: Iterable[Destination], senders: Senders | None = None
+) -> tuple[Reach, tuple[Observation, ...]]:
+    """The most open reach to any of these: a relay may receive on one and send on another.
+
+    From any of the senders; without them, from any subnet of the cluster.
+    """
+    source = nodes_as_senders(estate) if senders is None else senders
+    found = [_reach(estate, one, source) for one in destinations]
+    return most_open(reach for reach, _ in found), tuple(
         observation for _, observations in found for observation in observations
     )
 
 
-def _reach(estate: Estate, to: Destination) -> tuple[Reach, tuple[Observation, ...]]:
+def _reach(estate: Estate, to: Destination, senders: Senders) -> tuple[Reach, tuple[Observation, ...]]:
     homes = [estate.one(Subnet, one) for one in to.subnet_ids]
     theirs = _layers_of(estate, to, homes)
-    ours = [one for one in subnets_of(estate)[0] if not one.is_for_the_api_server_only]
     observations: list[Observation] = [*(one.group for one in theirs), *homes, peerings_of(estate)]
     found: set[Reach] = set()
-    for subnet in ours:
-        own = _own_layers(estate, subnet)
-        observations += [subnet.seen, *(one.group for one in own)]
-        trip, ends = _trip(subnet, to, homes), (parent_of(subnet.id), _network_of(to))
-        found.add(_between(estate, trip, ends, (*own, *theirs), observations, unseen=subnet.seen.value is None))
-    return _most_open(found), tuple(observations)
+    for subnet_id, seen in senders.subnets:
+        own = _own_layers(estate, subnet_id, seen) if senders.by_their_rules else []
+        observations += [seen, *(one.group for one in own)]
+        trip, ends = _trip(seen, to, homes), (parent_of(subnet_id), _network_of(to))
+        found.add(_between(estate, trip, ends, (*own, *theirs), observations, unseen=seen.value is None))
+    return most_open(found), tuple(observations)
 
 
 def _layers_of(estate: Estate, to: Destination, homes: list[Seen[Subnet]]) -> list[_Layer]:
@@ -80,12 +99,17 @@ def _layers_of(estate: Estate, to: Destination, homes: list[Seen[Subnet]]) -> li
     return [_Layer("inbound", estate.one(SecurityGroup, one), network) for one in groups]
 
 
-def _own_layers(estate: Estate, subnet: ScopedSubnet) -> list[_Layer]:
-    group = _group_of(subnet.seen)
-    return [_Layer("outbound", estate.one(SecurityGroup, group), parent_of(subnet.id))] if group else []
+def _own_layers(estate: Estate, subnet_id: str, seen: Seen[Subnet]) -> list[_Layer]:
+    group = _group_of(seen)
+    return [_Layer("outbound", estate.one(SecurityGroup, group), parent_of(subnet_id))] if group else []
 
 
-def _most_open(found: Iterable[Reach]) -> Reach:
+def weakest(*links: Reach) -> Reach:
+    """The reach of a way that has all these links."""
+    return next((one for one in (Reach.SHUT, Reach.UNSEEN) if one in links), Reach.OPEN)
+
+
+def most_open(found: Iterable[Reach]) -> Reach:
     """The most open of these; UNSEEN without any."""
     every = set(found)
     return next((one for one in (Reach.OPEN, Reach.UNSEEN) if one in every), Reach.SHUT if every else Reach.UNSEEN)
@@ -157,9 +181,9 @@ def _network_of(to: Destination) -> str:
     return parent_of(to.subnet_ids[0]) if to.subnet_ids else ""
 
 
-def _trip(subnet: ScopedSubnet, to: Destination, homes: list[Seen[Subnet]]) -> Trip:
+def _trip(seen: Seen[Subnet], to: Destination, homes: list[Seen[Subnet]]) -> Trip:
     home = [prefix for one in homes if one.value is not None for prefix in one.value.prefixes]
-    sources = networks(subnet.seen.value.prefixes) if subnet.seen.value is not None else ()
+    sources = networks(seen.value.prefixes) if seen.value is not None else ()
     return Trip(sources, networks(to.addresses or home), tag_covers_far_end=False)
 
 

@@ -120,8 +120,10 @@ def _standing(estate: Estate, nics: Iterable[NetworkInterface], damaged: list[Ob
     nodes_alone = any((pool.type or "").lower() == "virtualmachines" for pool in pools_of(estate))
     parts: defaultdict[str, list[tuple[NetworkInterface, str, Interface]]] = defaultdict(list)
     for nic, found in readable(nics, lambda one: _of_interface(estate, one), damaged):
-        if found is not None and not (nodes_alone and _is_node(estate, nic.id)):
-            machine, interface = found
+        if found is None:
+            continue
+        machine, interface = found
+        if not (nodes_alone and _is_node(estate, machine)):
             parts[machine.lower()].append((nic, machine, interface))
     for several in parts.values():
         (first, machine, _), *others = several

@@ -193,7 +193,34 @@ SHUT_OUT_SERVICES = tuple(
     )
 )
 
-ESTATES = (*HELD, *BEHIND_A_DENIED_TAG, *OF_ITS_NETWORK, *SHUT_OUT, *SHUT_OUT_SERVICES)
+HELD_NODES = (
+    Tried(
+        "node by its address, balancer of another subscription",
+        "Fail",
+        "lb-outbound-rule",
+        by_address("10.40.1.4", home="vnet"),
+        ACROSS_SUBSCRIPTIONS,
+        "peered",
+    ),
+    Tried(
+        "address of a node in another network",
+        "Pass",
+        "",
+        by_address("10.40.1.4", home=APART),
+        ACROSS_SUBSCRIPTIONS,
+        "peered",
+    ),
+    Tried(
+        "address of a node, pool of another network",
+        "Pass",
+        "",
+        by_address("10.40.1.4", home=APART, named_by="pool"),
+        ACROSS_SUBSCRIPTIONS,
+        "peered",
+    ),
+)
+
+ESTATES = (*HELD, *HELD_NODES, *BEHIND_A_DENIED_TAG, *OF_ITS_NETWORK, *SHUT_OUT, *SHUT_OUT_SERVICES)
 
 
 @pytest.mark.parametrize("tried", ESTATES, ids=lambda one: one.name)

@@ -16,7 +16,7 @@ from hermetic.audit.cluster_scope import (
     subnets_of,
 )
 from hermetic.audit.egress.address_ranges import networks
-from hermetic.audit.egress.resource_lookup import everywhere, readable
+from hermetic.audit.egress.resource_lookup import readable
 from hermetic.audit.estate.arm_ids import is_below, owner_of, parent_of, same_id
 from hermetic.audit.estate.azure.balancing import (
     BackendAddress,
@@ -31,6 +31,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.estate.resource import Reference
 from hermetic.audit.policy import Policy
+from hermetic.audit.reachable_networks import throughout
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,7 @@ def balancers_of(estate: Estate, policy: Policy) -> tuple[tuple[Seen[LoadBalance
 
 def _balancers(estate: Estate, policy: Policy) -> tuple[tuple[Seen[LoadBalancer], ...], tuple[Observation, ...]]:
     nodes, observations = nodes_of(estate)
-    listed = everywhere(estate, policy, LoadBalancer)
+    listed = throughout(estate, policy, LoadBalancer)
     found: dict[str, Seen[LoadBalancer]] = {}
     for one in listed:
         if serves_nodes(one, nodes):

@@ -238,6 +238,7 @@ def hub_connection(*, internet: bool, home: str = "vnet") -> Change:
     """A virtual hub that is connected; with routing intent it announces a default route."""
 
     def change(estate: Estate) -> None:
+        peered_with_a_hub(estate, home)
         hub = network(estate, "virtualHubs", "hub-of-wan")
         estate.add(hub, {"addressPrefix": "10.88.0.0/24"}, location=LOCATION)
         held = {"remoteVirtualNetwork": {"id": getattr(estate.site, home)}, "enableInternetSecurity": internet}
@@ -247,9 +248,14 @@ def hub_connection(*, internet: bool, home: str = "vnet") -> Change:
 
 
 def hub_that_is_not_readable(estate: Estate) -> None:
+    peered_with_a_hub(estate, "vnet")
+
+
+def peered_with_a_hub(estate: Estate, home: str) -> None:
+    """What a connected network shows of a hub: a peering with a network in a subscription of Microsoft's."""
     remote = f"{IN_MICROSOFT}/Microsoft.Network/virtualNetworks/HV_hub_7c1e"
     held = {**peering(remote, "10.88.0.0/24"), "useRemoteGateways": True}
-    estate.add(f"{estate.site.vnet}/virtualNetworkPeerings/RemoteVnetToHubPeering_1", held)
+    estate.add(f"{getattr(estate.site, home)}/virtualNetworkPeerings/RemoteVnetToHubPeering_1", held)
 
 
 def tunnel(*learned: str, propagates: bool = False, connected: bool = True, **rest: Any) -> Change:

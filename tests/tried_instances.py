@@ -6,9 +6,9 @@ from typing import Any
 
 from testbed.azure.baseline.cluster import extensions_of_aks, instance_view
 from testbed.azure.baseline.layout import COMPUTE, LOCATION, NETWORK, NETWORK_GROUP, NODE_GROUP
-from testbed.azure.baseline.network import add_machine
+from testbed.azure.baseline.network import add_machine, rule
 from testbed.azure.estate import Estate
-from testbed.azure.plants.pieces import first_configuration, instance_nics, subnet
+from testbed.azure.plants.pieces import first_configuration, instance_nics, nat_gateway, network, subnet
 from tests.tried_estates import Change
 
 
@@ -87,3 +87,27 @@ def scale_set_of_others(estate: Estate) -> None:
     identifier = f"{NETWORK_GROUP}/{COMPUTE}/virtualMachineScaleSets/vmss-others"
     held = {"orchestrationMode": "Uniform", "virtualMachineProfile": {"networkProfile": model}}
     estate.add(identifier, held, location=LOCATION, sku={"name": "Standard_D2s_v5", "capacity": 3})
+
+
+def second_interface(*, in_the_node_group: bool = False, of_others: bool = False) -> Change:
+    """The one machine of a pool has a second interface, in a subnet with a NAT gateway that lets nothing in.
+
+    `of_others`: the interface is of a machine of others.
+    """
+
+    def change(estate: Estate) -> None:
+        pool_of_machines_by_size(1)(estate)
+        home = subnet(estate, "snet-second", "10.40.60.0/24", networkSecurityGroup=None)
+        gateway = nat_gateway(estate, "nat-second", subnets=[{"id": home}])
+        rules = network(estate, "networkSecurityGroups", "nsg-second")
+        estate.add(rules, {"securityRules": [rule("DenyIn", 100, "Deny", "*", direction="Inbound")]}, location=LOCATION)
+        estate.properties(home).update(natGateway={"id": gateway}, networkSecurityGroup={"id": rules})
+        group = NODE_GROUP if in_the_node_group else NETWORK_GROUP
+        nic = f"{group}/{NETWORK}/networkInterfaces/nic-second"
+        machine = add_machine(estate, "vm-second", nic, home, "10.40.60.4")
+        if not of_others:
+            estate.remove(machine)
+            held = estate.properties(nic)
+            held["virtualMachine"] = {"id": f"{NODE_GROUP}/{COMPUTE}/virtualMachines/aks-alone-0"}
+
+    return change

@@ -45,11 +45,15 @@ PACKETS = st.fixed_dictionaries(
 )
 
 
-def is_about(one: dict[str, Any], source: str, destination: str, packet: dict[str, Any]) -> bool:
-    """As Azure documents it: every part of a rule must match."""
+def is_about(
+    one: dict[str, Any], source: str, destination: str, packet: dict[str, Any], *, in_the_tag: tuple[bool, bool]
+) -> bool:
+    """As Azure documents it: every part of a rule must match. `in_the_tag`: whether source and destination are."""
 
-    def holds(word: str, address: str) -> bool:
-        return word in {"*", "VirtualNetwork"} or ip_address(address) in ip_network(word)
+    def holds(word: str, address: str, *, tagged: bool) -> bool:
+        if word == "VirtualNetwork":
+            return tagged
+        return word == "*" or ip_address(address) in ip_network(word)
 
     def spans(text: str, port: int) -> bool:
         low, _, high = ("0-65535" if text == "*" else text).partition("-")
@@ -59,14 +63,19 @@ def is_about(one: dict[str, Any], source: str, destination: str, packet: dict[st
         one["protocol"] in {"*", packet["protocol"]}
         and spans(one["destinationPortRange"], packet["port"])
         and spans(one["sourcePortRange"], packet["source port"])
-        and holds(one["sourceAddressPrefix"], source)
-        and holds(one["to"], destination)
+        and holds(one["sourceAddressPrefix"], source, tagged=in_the_tag[0])
+        and holds(one["to"], destination, tagged=in_the_tag[1])
     )
 
 
-@given(RULES, ADDRESSES, ADDRESSES, PACKETS, st.sampled_from(["inbound", "outbound"]))
+@given(RULES, ADDRESSES, ADDRESSES, PACKETS, st.sampled_from(["inbound", "outbound"]), st.booleans())
 def test_a_packet_of_a_trip_that_is_stopped_meets_a_deny_first(
-    chosen: list[dict[str, Any]], sources: str, destinations: str, packet: dict[str, Any], direction: Direction
+    chosen: list[dict[str, Any]],
+    sources: str,
+    destinations: str,
+    packet: dict[str, Any],
+    direction: Direction,
+    peer_is_tagged: bool,
 ) -> None:
     bodies = [
         rule(f"r{one['number']}", one["number"], one["access"], one["to"], **{
@@ -77,13 +86,14 @@ def test_a_packet_of_a_trip_that_is_stopped_meets_a_deny_first(
     ]  # fmt: skip
     group = SecurityGroup.read(Body({"id": "g", "properties": {"securityRules": bodies}}, ()))
     here, there = ip_network(sources), ip_network(destinations)
-    if stops_all(group.rules, direction, Trip((here,), (there,))):
+    if stops_all(group.rules, direction, Trip((here,), (there,), peer_is_tagged)):
         source = str(here[packet["from"] % here.num_addresses])
         destination = str(there[packet["to"] % there.num_addresses])
+        tagged = (direction == "outbound" or peer_is_tagged, direction == "inbound" or peer_is_tagged)
         met = [
             one
             for one in sorted(chosen, key=lambda one: one["number"])
-            if one["direction"].lower() == direction and is_about(one, source, destination, packet)
+            if one["direction"].lower() == direction and is_about(one, source, destination, packet, in_the_tag=tagged)
         ]
         assert met[0]["access"] == "Deny"
 
@@ -108,7 +118,7 @@ def test_a_deny_that_is_narrower_in_one_field_stops_no_trip(field: str | None) -
         deny[field] = NARROWER[field]
     body = rule("r", 100, deny.pop("access"), deny.pop("to"), **deny)
     group = SecurityGroup.read(Body({"id": "g", "properties": {"securityRules": [body]}}, ()))
-    trip = Trip((ip_network("10.0.1.0/24"),), (ip_network("10.1.0.0/16"),))
+    trip = Trip((ip_network("10.0.1.0/24"),), (ip_network("10.1.0.0/16"),), tag_covers_far_end=False)
     assert stops_all(group.rules, "outbound", trip) is (field is None)
 
 

@@ -53,6 +53,7 @@ from tests.tried_instances import (
     pool_of_machines_by_size,
     pool_that_counts,
     scale_set_of_others,
+    second_interface,
     without_capacity,
 )
 
@@ -211,7 +212,7 @@ BEYOND_THE_NETWORK = (
     Tried("others opened by us", "Pass", "", hub_machine("Outbound", TO_OTHERS), ADMIN_RULES, "peered"),
 )
 
-PUBLIC = "nic-public-ip"
+PUBLIC, NETWORK_OVERVIEW = "nic-public-ip", "Virtual machines: virtual networks and network interfaces"
 INSTANCES = (
     Tried("fewer instances than the capacity", "Unknown", PUBLIC, capacity(5), SCALE_SETS),
     Tried("more instances than the capacity", "Unknown", PUBLIC, capacity(1), SCALE_SETS),
@@ -232,6 +233,15 @@ INSTANCES = (
     Tried("machines counted by size", "Unknown", PUBLIC, pool_of_machines_by_size(3), MACHINE_POOLS),
     Tried("as many machines as counted by size", "Pass", "", pool_of_machines_by_size(1), MACHINE_POOLS),
     Tried("machines that are not counted", "Unknown", PUBLIC, pool_of_machines_by_size(None), MACHINE_POOLS),
+    Tried("second interface", "Fail", "subnet-nat-gateway", second_interface(), NETWORK_OVERVIEW),
+    Tried(
+        "second interface in the node group",
+        "Fail",
+        "subnet-nat-gateway",
+        second_interface(in_the_node_group=True),
+        NETWORK_OVERVIEW,
+    ),
+    Tried("interface of a machine of others", "Pass", "", second_interface(of_others=True), NETWORK_OVERVIEW),
     Tried("scale set of others, not listed", "Unknown", "vm-pivot", scale_set_of_others, SCALE_SETS),
 )
 

@@ -81,10 +81,18 @@ RELAYS = (
     Tried("machine behind a hub", "Fail", RELAY, relay(hub_of_the_hub(internet=True)), "About Virtual WAN", "peered"),
     Tried(
         "machine behind a hub without internet",
+        "Unknown",
+        RELAY,
+        relay(hub_of_the_hub(internet=False)),
+        "Virtual WAN: only the default route is withheld, prefixes of branches are not",
+        "peered",
+    ),
+    Tried(
+        "machine behind a hub that learns no routes",
         "Pass",
         "",
-        relay(hub_of_the_hub(internet=False)),
-        "Virtual WAN: propagate default route",
+        relay(hub_of_the_hub(internet=True), hub_table(propagates=False)),
+        "User-defined routes: propagate gateway routes",
         "peered",
     ),
     Tried(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from hermetic.audit.estate.arm_ids import group_of, parent_of, same_id, subscription_of
+from hermetic.audit.estate.arm_ids import group_of, is_below, parent_of, same_id, subscription_of
 from hermetic.audit.estate.azure.aks import AgentPool, ManagedCluster
 from hermetic.audit.estate.azure.machines import ScaleSetInstance
 from hermetic.audit.estate.azure.vnet import (
@@ -142,8 +142,30 @@ def _standing_nics_of(estate: Estate, group: str) -> Listing[NetworkInterface]:
         return _not_yet(estate)
     alone = estate.every(NetworkInterface, group).where(_may_be_of_a_machine)
     flexible = scale_sets_of(estate).where(is_flexible)
-    problem = alone.problem or of_machines(group, pools_of(estate), flexible, len(machines_named_by(alone)))
-    return Listing(alone.target, alone.items, alone.evidence, problem)
+    machines = machines_named_by(alone)
+    problem = alone.problem or of_machines(group, pools_of(estate), flexible, len(machines))
+    none: Listing[NetworkInterface] = Listing(group)
+    beyond = _nics_beyond(estate, group) if machines else none
+    items, evidence = (*alone.items, *beyond.items), (*alone.evidence, *beyond.evidence)
+    return Listing(alone.target, items, evidence, problem or beyond.problem)
+
+
+def _nics_beyond(estate: Estate, group: str) -> Listing[NetworkInterface]:
+    """Interfaces in other resource groups of virtual machines in the node resource group.
+
+    An interface is in the subscription of its machine (learn.microsoft.com/azure/virtual-machines/network-overview);
+    no document limits it to the machine's resource group.
+    """
+    listed = estate.every(NetworkInterface, f"/subscriptions/{subscription_of(group)}")
+    return listed.where(lambda one: not is_below(one.id, group) and _is_of_machine_below(one, group))
+
+
+def _is_of_machine_below(nic: NetworkInterface, group: str) -> bool:
+    """Whether its machine is below a group; False where that cannot be read: it is among the machines in reach then."""
+    try:
+        return nic.virtual_machine is not None and is_below(nic.virtual_machine.id, group)
+    except FactDamaged:
+        return False
 
 
 def machines_named_by(nics: Iterable[NicFields]) -> set[str]:

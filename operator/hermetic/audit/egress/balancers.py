@@ -16,7 +16,7 @@ from hermetic.audit.cluster_scope import (
     subnets_of,
 )
 from hermetic.audit.egress.address_ranges import networks
-from hermetic.audit.egress.resource_lookup import everywhere, readable
+from hermetic.audit.egress.resource_lookup import readable
 from hermetic.audit.estate.arm_ids import is_below, owner_of, parent_of, same_id
 from hermetic.audit.estate.azure.balancing import (
     BackendAddress,
@@ -31,13 +31,15 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.estate.resource import Reference
 from hermetic.audit.policy import Policy
+from hermetic.audit.reachable_networks import throughout
 
 
 @dataclass(frozen=True, slots=True)
-class Nodes:
-    """What identifies nodes as members of a pool: interface, scale set or address. Ids in lower case.
+class Members:
+    """What identifies machines as members of a pool: interface, scale set or address. Ids in lower case.
 
-    `pools` are what interfaces and models of nodes name: backend pools, and inbound NAT rules and pools.
+    `group` is the node resource group, "" for machines beside the nodes. `pools` are what interfaces and models name:
+    backend pools, and inbound NAT rules and pools. `prefixes` are the addresses of the machines, by subnet.
     """
 
     group: str
@@ -47,19 +49,27 @@ class Nodes:
     prefixes: tuple[tuple[str, Network], ...]
     networks: frozenset[str]
 
-    def subnets_of_address(self, address: BackendAddress) -> tuple[str, ...]:
-        """Ids of the cluster's subnets that contain the address of a pool member."""
-        inside = address.subnet or address.virtual_network
+    def subnets_of_address(self, pool: BackendPool, address: BackendAddress) -> tuple[str, ...]:
+        """Ids of the subnets whose prefixes contain the address of a pool member.
+
+        The network is named by the member, or by its pool (learn.microsoft.com/azure/load-balancer/
+        backend-pool-management): the same address may exist in a network that is not peered.
+        """
+        inside = address.subnet or address.virtual_network or pool.virtual_network
         if inside is not None and not any(same_id(inside.id, one) or is_below(inside.id, one) for one in self.networks):
             return ()
+        return self.subnets_with(address.ip_address or "")
+
+    def subnets_with(self, address: str) -> tuple[str, ...]:
+        """Ids of the subnets whose prefixes contain an address, in whichever network that is."""
         try:
-            found = ip_address(address.ip_address or "")
+            found = ip_address(address)
         except ValueError:
             return ()
         return tuple(subnet for subnet, prefix in self.prefixes if found in prefix)
 
     def are_in(self, balancer: LoadBalancer, pool: BackendPool) -> bool:
-        """Whether nodes are members of a pool, or the balancer is in the node resource group."""
+        """Whether they are members of a pool, or the balancer is in the node resource group."""
         if self.group and is_below(balancer.id, self.group):
             return True
         if pool_id(balancer, pool) in self.pools:
@@ -67,24 +77,24 @@ class Nodes:
         by_interface = (one.id.lower() for one in pool.backend_ip_configurations or ())
         if any(self.owns(one) for one in by_interface):
             return True
-        return any(self._is_member(one) for one in pool.load_balancer_backend_addresses or ())
+        return any(self._is_member(pool, one) for one in pool.load_balancer_backend_addresses or ())
 
-    def _is_member(self, address: BackendAddress) -> bool:
+    def _is_member(self, pool: BackendPool, address: BackendAddress) -> bool:
         chained = address.load_balancer_frontend_ip_configuration
         if chained is not None and self.balances(owner_of(chained.id)):
             return True
         configuration = address.network_interface_ip_configuration
         if configuration is not None and self.owns(configuration.id.lower()):
             return True
-        return bool(self.subnets_of_address(address))
+        return bool(self.subnets_of_address(pool, address))
 
     def balances(self, balancer: str) -> bool:
-        """Whether a load balancer has nodes in a pool, as far as nodes name it."""
+        """Whether a load balancer has them in a pool, as far as they name it."""
         of_group = bool(self.group) and is_below(balancer, self.group)
         return of_group or any(is_below(pool, balancer) for pool in self.pools)
 
     def owns(self, ip_configuration: str) -> bool:
-        """Whether an IP configuration belongs to an interface of a node."""
+        """Whether an IP configuration belongs to one of their interfaces."""
         return parent_of(ip_configuration) in self.interfaces or any(
             ip_configuration.startswith(f"{one}/") for one in self.sets
         )
@@ -95,17 +105,17 @@ def pool_id(balancer: LoadBalancer, pool: BackendPool) -> str:
     return (pool.id or f"{balancer.id}/backendAddressPools/{pool.name}").lower()
 
 
-def nodes_of(estate: Estate) -> tuple[Nodes, tuple[Observation, ...]]:
+def nodes_of(estate: Estate) -> tuple[Members, tuple[Observation, ...]]:
     """What identifies the cluster's nodes in pools, and the observations that it rests on."""
     return estate.once("nodes", lambda: _nodes(estate))
 
 
-def _nodes(estate: Estate) -> tuple[Nodes, tuple[Observation, ...]]:
+def _nodes(estate: Estate) -> tuple[Members, tuple[Observation, ...]]:
     damaged: list[Observation] = []
     sets, nics, (subnets, _) = scale_sets_of(estate), instance_nics_of(estate), subnets_of(estate)
     models = [nic for _, found in readable(sets, lambda one: one.nics, damaged) for nic in found]
-    pools = {one for _, ids in readable((*models, *nics), _pools_of, damaged) for one in ids}
-    found = Nodes(
+    pools = {one for _, ids in readable((*models, *nics), pools_named_by, damaged) for one in ids}
+    found = Members(
         group=node_group_of(estate),
         interfaces=frozenset(nic.id.lower() for nic in nics),
         sets=tuple(one.id.lower() for one in sets),
@@ -116,7 +126,8 @@ def _nodes(estate: Estate) -> tuple[Nodes, tuple[Observation, ...]]:
     return found, (sets, nics, *(one.seen for one in subnets), *damaged)
 
 
-def _pools_of(nic: NicFields | ModelNic) -> list[str]:
+def pools_named_by(nic: NicFields | ModelNic) -> list[str]:
+    """What an interface names of load balancers, in lower case: backend pools, and inbound NAT rules or pools."""
     return [
         found.id.lower()
         for one in nic.ip_configurations
@@ -145,7 +156,7 @@ def balancers_of(estate: Estate, policy: Policy) -> tuple[tuple[Seen[LoadBalance
 
 def _balancers(estate: Estate, policy: Policy) -> tuple[tuple[Seen[LoadBalancer], ...], tuple[Observation, ...]]:
     nodes, observations = nodes_of(estate)
-    listed = everywhere(estate, policy, LoadBalancer)
+    listed = throughout(estate, policy, LoadBalancer)
     found: dict[str, Seen[LoadBalancer]] = {}
     for one in listed:
         if serves_nodes(one, nodes):
@@ -155,7 +166,7 @@ def _balancers(estate: Estate, policy: Policy) -> tuple[tuple[Seen[LoadBalancer]
     return tuple(found[key] for key in sorted(found)), (listed, *observations)
 
 
-def serves_nodes(balancer: LoadBalancer, nodes: Nodes) -> bool:
+def serves_nodes(balancer: LoadBalancer, nodes: Members) -> bool:
     """Whether nodes are in any of its pools; True where its pools cannot be read, or are not in the answer."""
     damaged: list[Observation] = []
     if nodes.group and is_below(balancer.id, nodes.group):
@@ -168,11 +179,11 @@ def serves_nodes(balancer: LoadBalancer, nodes: Nodes) -> bool:
     return any(any(found) for _, found in read) or bool(damaged)
 
 
-def node_pools(balancer: LoadBalancer, nodes: Nodes) -> frozenset[str]:
-    """Ids, in lower case, of its pools with nodes."""
+def pools_with(balancer: LoadBalancer, members: Members) -> frozenset[str]:
+    """Ids, in lower case, of its pools with these machines, and of what they name of it."""
     pools = balancer.backend_address_pools or ()
-    return frozenset(pool_id(balancer, pool) for pool in pools if nodes.are_in(balancer, pool)) | {
-        pool for pool in nodes.pools if parent_of(pool) == balancer.id.lower()
+    return frozenset(pool_id(balancer, pool) for pool in pools if members.are_in(balancer, pool)) | {
+        pool for pool in members.pools if parent_of(pool) == balancer.id.lower()
     }
 
 

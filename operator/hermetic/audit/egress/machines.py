@@ -7,26 +7,28 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from hermetic.api.ip_ranges import Network
 from hermetic.audit.cluster_scope import is_flexible, is_of_the_cluster, missing, node_group_of, pools_of, subnets_of
+from hermetic.audit.egress.address_ranges import networks
+from hermetic.audit.egress.balancers import Members, pools_named_by
 from hermetic.audit.egress.default_outbound import default_outbound_of
 from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
 from hermetic.audit.egress.methods import (
-    by_balancer,
     by_nat_gateway,
     by_network,
     by_service_gateway,
     by_subnet,
 )
+from hermetic.audit.egress.reach import Destination
+from hermetic.audit.egress.relay_balancers import ways_by_balancers
 from hermetic.audit.egress.relay_routes import endpoint_ways, learned_ways, storage_ways
 from hermetic.audit.egress.resource_lookup import each_of, instances_of, readable, values_of
 from hermetic.audit.egress.routes import NextHopKind, OutboundRoute, public_ways
 from hermetic.audit.egress.subnet_context import local_space
 from hermetic.audit.estate.arm_ids import is_below, parent_of
-from hermetic.audit.estate.azure.balancing import LoadBalancer, NatGateway, ScaleSetPublicAddress, ServiceGateway
+from hermetic.audit.estate.azure.balancing import NatGateway, ScaleSetPublicAddress, ServiceGateway
 from hermetic.audit.estate.azure.routing import RouteTable
 from hermetic.audit.estate.azure.vnet import (
-    IpConfiguration,
-    ModelIpConfiguration,
     ModelNic,
     NetworkInterface,
     NicFields,
@@ -50,13 +52,16 @@ class Interface:
 
     `addresses` are private and empty for a scale set's model, whose machines may have any address of its subnets.
     `own_ways` are the ways out of the interface itself, `doubts` are observations that may hide more of them.
-    `pool_ids` are backend pools of load balancers.
+    `pool_ids` are what it names of load balancers, in lower case: backend pools, and inbound NAT rules or pools;
+    `gateway_pool_ids` are backend pools of application gateways. `id` is "" for a scale set's model.
     """
 
+    id: str
     subnet_ids: tuple[str, ...]
     addresses: tuple[str, ...]
     group_id: str
     pool_ids: tuple[str, ...]
+    gateway_pool_ids: tuple[str, ...]
     own_ways: tuple[Path, ...]
     doubts: tuple[Observation, ...] = ()
 
@@ -79,6 +84,11 @@ class RelayMachine:
     def addresses(self) -> tuple[str, ...]:
         """Private addresses of all interfaces."""
         return tuple(address for one in self.interfaces for address in one.addresses)
+
+    @property
+    def destinations(self) -> tuple[Destination, ...]:
+        """Where packets to the machine go: to any of its interfaces."""
+        return tuple(Destination(one.subnet_ids, one.addresses, one.group_id) for one in self.interfaces)
 
     @property
     def subnet_ids(self) -> tuple[str, ...]:
@@ -110,8 +120,10 @@ def _standing(estate: Estate, nics: Iterable[NetworkInterface], damaged: list[Ob
     nodes_alone = any((pool.type or "").lower() == "virtualmachines" for pool in pools_of(estate))
     parts: defaultdict[str, list[tuple[NetworkInterface, str, Interface]]] = defaultdict(list)
     for nic, found in readable(nics, lambda one: _of_interface(estate, one), damaged):
-        if found is not None and not (nodes_alone and _is_node(estate, nic.id)):
-            machine, interface = found
+        if found is None:
+            continue
+        machine, interface = found
+        if not (nodes_alone and _is_node(estate, machine)):
             parts[machine.lower()].append((nic, machine, interface))
     for several in parts.values():
         (first, machine, _), *others = several
@@ -158,10 +170,12 @@ def _read(estate: Estate, nic: NicFields) -> Interface:
     ways += [(DEFAULT_OUTBOUND,)] if by_default else []
     untold = missing(f"{nic.id}: defaultOutboundConnectivityEnabled of this interface is not reported")
     return Interface(
+        nic.id,
         nic.subnet_ids,
         tuple(one.private_ip_address for one in nic.ip_configurations if one.private_ip_address),
         nic.network_security_group.id if nic.network_security_group else "",
-        _pools(nic.ip_configurations),
+        tuple(pools_named_by(nic)),
+        _gateway_pools(nic),
         tuple(ways),
         (*observations, *((untold,) if by_default is None else ())),
     )
@@ -170,16 +184,18 @@ def _read(estate: Estate, nic: NicFields) -> Interface:
 def _of_model(nic: ModelNic) -> Interface:
     public = any(one.public_ip_address_configuration is not None for one in nic.ip_configurations)
     return Interface(
+        "",
         tuple(dict.fromkeys(one.subnet.id for one in nic.ip_configurations if one.subnet is not None)),
         (),
         nic.network_security_group.id if nic.network_security_group else "",
-        _pools(nic.ip_configurations),
+        tuple(pools_named_by(nic)),
+        _gateway_pools(nic),
         ((PUBLIC_IP,),) if public else (),
     )
 
 
-def _pools(configurations: Iterable[IpConfiguration | ModelIpConfiguration]) -> tuple[str, ...]:
-    return tuple(pool.id for one in configurations for pool in one.load_balancer_backend_address_pools)
+def _gateway_pools(nic: NicFields | ModelNic) -> tuple[str, ...]:
+    return tuple(pool.id for one in nic.ip_configurations for pool in one.application_gateway_backend_address_pools)
 
 
 def ways_out(estate: Estate, policy: Policy, machine: RelayMachine) -> tuple[tuple[Path, ...], tuple[Observation, ...]]:
@@ -192,7 +208,7 @@ def ways_out(estate: Estate, policy: Policy, machine: RelayMachine) -> tuple[tup
         *(observation for one in machine.interfaces for observation in one.doubts),
     ]
     ways = [*machine.own_ways, *(way for one in machine.interfaces for way in one.own_ways)]
-    ways += _of_balancers(estate, (pool for one in machine.interfaces for pool in one.pool_ids), observations)
+    ways += ways_by_balancers(estate, policy, members_of(estate, machine, observations), observations)
     for subnet_id in machine.subnet_ids:
         if not is_of_the_cluster(estate, subnet_id):
             groups = {one.group_id for one in machine.interfaces if subnet_id in one.subnet_ids}
@@ -200,15 +216,27 @@ def ways_out(estate: Estate, policy: Policy, machine: RelayMachine) -> tuple[tup
     return tuple(dict.fromkeys(ways)), tuple(observations)
 
 
-def _of_balancers(estate: Estate, pool_ids: Iterable[str], observations: list[Observation]) -> Iterator[Path]:
-    pools = frozenset(one.lower() for one in pool_ids)
-    for balancer_id in sorted({parent_of(one) for one in pools}):
-        seen = estate.one(LoadBalancer, balancer_id)
+def members_of(estate: Estate, machine: RelayMachine, observations: list[Observation]) -> Members:
+    """What identifies the machine in pools of load balancers."""
+    return Members(
+        group="",
+        interfaces=frozenset(one.id.lower() for one in machine.interfaces if one.id),
+        sets=tuple(one.id.lower() for one in machine.seen if isinstance(one, ScaleSet)),
+        pools=frozenset(pool for one in machine.interfaces for pool in one.pool_ids),
+        prefixes=tuple(found for one in machine.interfaces for found in _prefixes(estate, one, observations)),
+        networks=frozenset(parent_of(one).lower() for one in machine.subnet_ids),
+    )
+
+
+def _prefixes(estate: Estate, interface: Interface, observations: list[Observation]) -> Iterator[tuple[str, Network]]:
+    """The addresses of an interface; those of its subnets where it may have any of them."""
+    if interface.addresses:
+        yield from ((name, one) for name in interface.subnet_ids for one in networks(interface.addresses))
+        return
+    for seen in (estate.one(Subnet, one) for one in interface.subnet_ids):
         observations.append(seen)
-        yield from (
-            (method.hop,)
-            for _, method in each_of(values_of((seen,)), lambda one: by_balancer(one, pools), observations)
-        )
+        for subnet in values_of((seen,)):
+            yield from ((seen.target, one) for one in networks(subnet.prefixes))
 
 
 def _of_place(

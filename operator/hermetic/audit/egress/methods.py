@@ -10,8 +10,8 @@ from typing import TypeVar
 from hermetic.audit.cluster_scope import instance_nics_of, is_flexible, networks_of, pools_of, scale_sets_of, subnets_of
 from hermetic.audit.egress.balancers import (
     balancers_of,
-    node_pools,
     nodes_of,
+    pools_with,
     translating_outbound_rules,
     translating_rules,
 )
@@ -125,7 +125,7 @@ def _of_balancers(estate: Estate, policy: Policy, observations: list[Observation
     nodes, known = nodes_of(estate)
     balancers, listed = balancers_of(estate, policy)
     observations += (*known, *listed, *balancers)
-    yield from each_of(values_of(balancers), lambda one: by_balancer(one, node_pools(one, nodes)), observations)
+    yield from each_of(values_of(balancers), lambda one: by_balancer(one, pools_with(one, nodes)), observations)
 
 
 def by_subnet(subnet: Subnet) -> Iterator[Served]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TypeVar
 
 from hermetic.audit.cluster_scope import missing
+from hermetic.audit.egress.address_ranges import is_public, overlap, space
 from hermetic.audit.egress.address_ranges import network as prefix_of
-from hermetic.audit.egress.address_ranges import overlap, space
 from hermetic.audit.egress.nsg_reachability import BOTH_ENDS, Trip
-from hermetic.audit.egress.nsg_rules import Direction
+from hermetic.audit.egress.nsg_rules import VIRTUAL_NETWORK, Direction
 from hermetic.audit.estate.azure.network_manager import (
     AdminAddress,
     EffectiveAdminRules,
@@ -18,6 +18,7 @@ from hermetic.audit.estate.azure.network_manager import (
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation
 
+INWARD_TAGS = {VIRTUAL_NETWORK, "azureloadbalancer"}
 P = TypeVar("P", EffectiveConnectivity, EffectiveAdminRules)
 
 
@@ -57,9 +58,57 @@ def overrides_groups(
     return any(_may_always_allow(rule, direction, trip) for rule in rules), observations
 
 
-def _may_always_allow(rule: SecurityAdminRule, direction: Direction, trip: Trip) -> bool:
+def rules_past_groups(
+    estate: Estate, network: str, *, network_tag_leads_out: bool | None
+) -> tuple[tuple[SecurityAdminRule, ...], tuple[Observation, ...]]:
+    """The admin rules of a network that may let packets out to public addresses whatever a security group denies.
+
+    `network_tag_leads_out`: whether user-defined routes widen the tag VirtualNetwork, None where they were not seen.
+    A destination that may be public, and is not known to be, adds a missing observation.
+    """
+    pages, observations = pages_of(estate, EffectiveAdminRules, network)
+    rules = [rule for page in pages for rule in page.value or () if _precedes_groups(rule, "outbound")]
+    opening = tuple(one for one in rules if leads_out(one) or (network_tag_leads_out and _names_network_tag(one)))
+    doubted = [
+        one
+        for one in rules
+        if any(is_group(to) for to in one.destinations or ())
+        or (network_tag_leads_out is None and _names_network_tag(one))
+    ]
+    words = f"{network}: whether the destinations of an admin rule that always allows are public is not known"
+    return opening, (*observations, *((missing(words),) if doubted else ()))
+
+
+def _precedes_groups(rule: SecurityAdminRule, direction: Direction) -> bool:
+    """Whether it may decide before any group: it is not known to be of the other direction, nor to do less."""
     other = "inbound" if direction == "outbound" else "outbound"
-    if (rule.direction or "").lower() == other or (rule.access or "").lower() in {"allow", "deny"}:
+    return (rule.direction or "").lower() != other and (rule.access or "").lower() not in {"allow", "deny"}
+
+
+def _names_network_tag(rule: SecurityAdminRule) -> bool:
+    return any((one.address_prefix or "").strip().lower() == VIRTUAL_NETWORK for one in rule.destinations or ())
+
+
+def leads_out(rule: SecurityAdminRule) -> bool:
+    """Whether a destination is public; a rule without destinations applies to all."""
+    return not rule.destinations or any(_is_public(one) for one in rule.destinations)
+
+
+def _is_public(address: AdminAddress) -> bool:
+    word = (address.address_prefix or "").strip()
+    prefix = prefix_of(word)
+    if prefix is not None:
+        return is_public(prefix)
+    return word.lower() not in INWARD_TAGS and not is_group(address)
+
+
+def is_group(address: AdminAddress) -> bool:
+    """Whether it stands for the address space of all member networks, which no other answer shows."""
+    return (address.address_prefix_type or "").lower() == "networkgroup"
+
+
+def _may_always_allow(rule: SecurityAdminRule, direction: Direction, trip: Trip) -> bool:
+    if not _precedes_groups(rule, direction):
         return False
     return not rule.destinations or any(_may_be_one_of(one, trip) for one in rule.destinations)
 

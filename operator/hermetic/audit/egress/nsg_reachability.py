@@ -16,6 +16,8 @@ from hermetic.audit.cluster_scope import instance_nics_of, scale_sets_of
 from hermetic.audit.egress.address_ranges import networks, overlap, space, without
 from hermetic.audit.egress.nsg_rules import (
     PROTOCOLS,
+    VIRTUAL_NETWORK,
+    WILDCARDS,
     Direction,
     in_order,
     is_deny,
@@ -30,16 +32,21 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation
 from hermetic.audit.estate.resource import Reference
 
-# The tag covers a network, its peers and more, so both ends are in it.
-BOTH_ENDS = ("*", "any", "virtualnetwork")
+# What an allow of may apply to any address of joined networks: the tag may cover a network, its peers and more.
+BOTH_ENDS = (*WILDCARDS, VIRTUAL_NETWORK)
 
 
 @dataclass(frozen=True, slots=True)
 class Trip:
-    """Source and destination prefixes: private addresses of joined networks."""
+    """Source and destination prefixes: private addresses of joined networks.
+
+    `tag_covers_far_end`: whether the tag VirtualNetwork of the group's own network contains the other end, too. It
+    does not contain a peer where the peering says so (see `reach`); the group's own end it always contains.
+    """
 
     sources: tuple[Network, ...]
     destinations: tuple[Network, ...]
+    tag_covers_far_end: bool
 
 
 def stops_all(rules: Iterable[SecurityRule], direction: Direction, trip: Trip) -> bool:
@@ -50,7 +57,7 @@ def stops_all(rules: Iterable[SecurityRule], direction: Direction, trip: Trip) -
     for rule in in_order(rules, direction):
         concerned = left.intersection(protocols_of(rule))
         if is_deny(rule):
-            if _covers(rule, trip):
+            if _covers(rule, direction, trip):
                 left -= concerned
         elif concerned and _touches(rule, trip):
             return False
@@ -59,17 +66,18 @@ def stops_all(rules: Iterable[SecurityRule], direction: Direction, trip: Trip) -
     return False
 
 
-def _covers(rule: SecurityRule, trip: Trip) -> bool:
+def _covers(rule: SecurityRule, direction: Direction, trip: Trip) -> bool:
     return (
         is_from_every_port(rule)
         and is_for_every_port(rule)
-        and _holds(rule.sources, trip.sources)
-        and _holds(rule.destinations, trip.destinations)
+        and _holds(rule.sources, trip.sources, by_tag=direction == "outbound" or trip.tag_covers_far_end)
+        and _holds(rule.destinations, trip.destinations, by_tag=direction == "inbound" or trip.tag_covers_far_end)
     )
 
 
-def _holds(words: tuple[str, ...], all_of: tuple[Network, ...]) -> bool:
-    if any(word.lower() in BOTH_ENDS for word in words):
+def _holds(words: tuple[str, ...], all_of: tuple[Network, ...], *, by_tag: bool) -> bool:
+    whole = BOTH_ENDS if by_tag else WILDCARDS
+    if any(word.lower() in whole for word in words):
         return True
     return not without(space(all_of), space(networks(words)))
 

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
-from hermetic.audit.cluster_scope import ScopedSubnet, peerings_of, subnets_of
+from hermetic.audit.cluster_scope import missing, peerings_of, subnets_of
 from hermetic.audit.egress.address_ranges import networks
 from hermetic.audit.egress.network_manager import overrides_groups
 from hermetic.audit.egress.nsg_reachability import Trip, stops_all
 from hermetic.audit.egress.nsg_rules import Direction
-from hermetic.audit.estate.arm_ids import parent_of
+from hermetic.audit.egress.resource_lookup import readable
+from hermetic.audit.estate.arm_ids import parent_of, same_id
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
-from hermetic.audit.estate.azure.vnet import Subnet
+from hermetic.audit.estate.azure.vnet import Peering, Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
 
 
 class Reach(Enum):
-    """Whether packets of the nodes reach a place."""
+    """Whether packets reach a place."""
 
     OPEN = "open"
     SHUT = "shut"
@@ -49,66 +50,141 @@ class _Layer:
     network: str
 
 
-def reach_of(estate: Estate, destinations: Iterable[Destination]) -> tuple[Reach, tuple[Observation, ...]]:
-    """The most open reach from any cluster subnet to any of these: a relay may receive on one and send on another."""
-    found = [_reach(estate, one) for one in destinations]
-    return _most_open(reach for reach, _ in found), tuple(
+@dataclass(frozen=True, slots=True)
+class Senders:
+    """Subnets that packets come from. `by_their_rules`: whether the security groups there are known to see `to`."""
+
+    subnets: tuple[tuple[str, Seen[Subnet]], ...]
+    by_their_rules: bool = True
+
+
+def nodes_as_senders(estate: Estate, *, by_their_rules: bool = True) -> Senders:
+    """The subnets of the cluster."""
+    ours = [one for one in subnets_of(estate)[0] if not one.is_for_the_api_server_only]
+    return Senders(tuple((one.id, one.seen) for one in ours), by_their_rules)
+
+
+def reach_of(
+    estate: Estate, destinations: Iterable[Destination], senders: Senders | None = None
+) -> tuple[Reach, tuple[Observation, ...]]:
+    """The most open reach to any of these: a relay may receive on one and send on another.
+
+    From any of the senders; without them, from any subnet of the cluster.
+    """
+    source = nodes_as_senders(estate) if senders is None else senders
+    found = [_reach(estate, one, source) for one in destinations]
+    return most_open(reach for reach, _ in found), tuple(
         observation for _, observations in found for observation in observations
     )
 
 
-def _reach(estate: Estate, to: Destination) -> tuple[Reach, tuple[Observation, ...]]:
+def _reach(estate: Estate, to: Destination, senders: Senders) -> tuple[Reach, tuple[Observation, ...]]:
     homes = [estate.one(Subnet, one) for one in to.subnet_ids]
     theirs = _layers_of(estate, to, homes)
-    ours = [one for one in subnets_of(estate)[0] if not one.is_for_the_api_server_only]
     observations: list[Observation] = [*(one.group for one in theirs), *homes, peerings_of(estate)]
     found: set[Reach] = set()
-    for subnet in ours:
-        own = _own_layers(estate, subnet)
-        observations += [subnet.seen, *(one.group for one in own)]
-        trip = _trip(subnet, to, homes)
-        found.add(_between(estate, trip, (*own, *theirs), observations, unseen=subnet.seen.value is None))
-    return _most_open(found), tuple(observations)
+    for subnet_id, seen in senders.subnets:
+        own = _own_layers(estate, subnet_id, seen) if senders.by_their_rules else []
+        observations += [seen, *(one.group for one in own)]
+        trip, ends = _trip(seen, to, homes), (parent_of(subnet_id), _network_of(to))
+        found.add(_between(estate, trip, ends, (*own, *theirs), observations, unseen=seen.value is None))
+    return most_open(found), tuple(observations)
 
 
 def _layers_of(estate: Estate, to: Destination, homes: list[Seen[Subnet]]) -> list[_Layer]:
     # With several subnets, one that lets packets in suffices, so no single subnet's group is certain to apply.
     of_subnets = [_group_of(one) for one in homes if len(homes) == 1 and to.obeys_its_subnet]
-    network = parent_of(to.subnet_ids[0]) if to.subnet_ids else ""
+    network = _network_of(to)
     groups = [one for one in (to.group_id, *of_subnets) if one and network]
     return [_Layer("inbound", estate.one(SecurityGroup, one), network) for one in groups]
 
 
-def _own_layers(estate: Estate, subnet: ScopedSubnet) -> list[_Layer]:
-    group = _group_of(subnet.seen)
-    return [_Layer("outbound", estate.one(SecurityGroup, group), parent_of(subnet.id))] if group else []
+def _own_layers(estate: Estate, subnet_id: str, seen: Seen[Subnet]) -> list[_Layer]:
+    group = _group_of(seen)
+    return [_Layer("outbound", estate.one(SecurityGroup, group), parent_of(subnet_id))] if group else []
 
 
-def _most_open(found: Iterable[Reach]) -> Reach:
+def weakest(*links: Reach) -> Reach:
+    """The reach of a way that has all these links."""
+    return next((one for one in (Reach.SHUT, Reach.UNSEEN) if one in links), Reach.OPEN)
+
+
+def most_open(found: Iterable[Reach]) -> Reach:
     """The most open of these; UNSEEN without any."""
     every = set(found)
     return next((one for one in (Reach.OPEN, Reach.UNSEEN) if one in every), Reach.SHUT if every else Reach.UNSEEN)
 
 
 def _between(
-    estate: Estate, trip: Trip, layers: Iterable[_Layer], observations: list[Observation], *, unseen: bool
+    estate: Estate,
+    trip: Trip,
+    ends: tuple[str, str],
+    layers: Iterable[_Layer],
+    observations: list[Observation],
+    *,
+    unseen: bool,
 ) -> Reach:
+    """`ends` are the networks of source and destination."""
     for layer in layers:
         group = layer.group.value
+        far = ends[1] if layer.direction == "outbound" else ends[0]
+        joined, peerings = _is_in_the_tag(estate, layer.network, far)
+        strictly = replace(trip, tag_covers_far_end=joined is True)
         if group is None:
             unseen = True
-        elif stops_all(group.rules, layer.direction, trip):
+        elif stops_all(group.rules, layer.direction, strictly):
             is_overridden, rests_on = overrides_groups(estate, layer.network, layer.direction, trip)
             if not is_overridden:
-                observations += rests_on
+                observations += (*rests_on, *peerings)
                 return Reach.SHUT
+        elif joined is None and stops_all(group.rules, layer.direction, replace(trip, tag_covers_far_end=True)):
+            observations += peerings
+            unseen = True
     return Reach.UNSEEN if unseen else Reach.OPEN
 
 
-def _trip(subnet: ScopedSubnet, to: Destination, homes: list[Seen[Subnet]]) -> Trip:
+def _is_in_the_tag(estate: Estate, network: str, other: str) -> tuple[bool | None, tuple[Observation, ...]]:
+    """Whether the tag VirtualNetwork of one network contains another; None where no peering was seen that says so.
+
+    A peering without allowVirtualNetworkAccess leaves the tag as it is, and rules that name addresses still let packets
+    through it (learn.microsoft.com/azure/virtual-network/virtual-network-manage-peering).
+    """
+    if same_id(network, other):
+        return True, ()
+    return estate.once(("tag", network.lower(), other.lower()), lambda: _is_joined(estate, network, other))
+
+
+def _is_joined(estate: Estate, network: str, other: str) -> tuple[bool | None, tuple[Observation, ...]]:
+    listed = estate.every(Peering, network)
+    damaged: list[Observation] = []
+    ours = readable(listed, lambda one: _is_to(one, other), damaged)
+    found = {said for _, said in readable((one for one, is_ours in ours if is_ours), _tells_access, damaged)}
+    if False in found:
+        return False, (listed,)
+    if found == {True}:
+        return True, (listed,)
+    return None, (listed, *damaged, missing(f"{network}: no peering says whether {other} is accessible"))
+
+
+def _is_to(peering: Peering, network: str) -> bool:
+    remote = peering.remote_virtual_network
+    return peering.connects and remote is not None and same_id(remote.id, network)
+
+
+def _tells_access(peering: Peering) -> bool | None:
+    """Whether the other network is accessible; None where it is not said, or where single subnets are peered."""
+    access = peering.allow_virtual_network_access
+    return None if access is True and peering.peer_complete_vnets is False else access
+
+
+def _network_of(to: Destination) -> str:
+    return parent_of(to.subnet_ids[0]) if to.subnet_ids else ""
+
+
+def _trip(seen: Seen[Subnet], to: Destination, homes: list[Seen[Subnet]]) -> Trip:
     home = [prefix for one in homes if one.value is not None for prefix in one.value.prefixes]
-    sources = networks(subnet.seen.value.prefixes) if subnet.seen.value is not None else ()
-    return Trip(sources, networks(to.addresses or home))
+    sources = networks(seen.value.prefixes) if seen.value is not None else ()
+    return Trip(sources, networks(to.addresses or home), tag_covers_far_end=False)
 
 
 def _group_of(subnet: Seen[Subnet]) -> str:

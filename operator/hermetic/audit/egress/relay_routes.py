@@ -12,6 +12,7 @@ from hermetic.audit import hops
 from hermetic.audit.cluster_scope import missing
 from hermetic.audit.egress.address_ranges import Space, networks, space, union
 from hermetic.audit.egress.learned_routes import public_prefixes, without_a_list
+from hermetic.audit.egress.network_manager import rules_past_groups
 from hermetic.audit.egress.nsg_rules import Ground, denies_tag, holes, way_out
 from hermetic.audit.egress.routes import NextHopKind, public_ways
 from hermetic.audit.egress.service_endpoints import is_storage, storage_reach
@@ -44,14 +45,23 @@ def learned_ways(
         for gateway in gateways:
             own = union((*network_space(estate, network.target), *network_space(estate, home.target)))
             yield from _of_gateway(estate, gateway, own, observations)
+        observations += _route_servers_in(home)
     joined = hub_connections(estate, policy)
     observations.append(joined)
     for one in joined:
         if joins(one, network.target) and one.connection.enable_internet_security is not False:
             yield path_of(hops.peer(f"virtual hub {one.hub.name}"), "its default route")
-    homes = network.value.subnets if network.value is not None else []
-    if any(name_of(one.id).lower() == ROUTE_SERVER_SUBNET for one in homes):
-        observations.append(missing(f"{network.target}: what its route server has learned is not read"))
+
+
+def _route_servers_in(home: Seen[VirtualNetwork]) -> Iterator[Observation]:
+    """What is missing where a network has a route server: peers that use its gateways learn from it as well.
+
+    learn.microsoft.com/azure/virtual-network/virtual-network-manage-peering: a peering that uses remote gateways uses
+    the gateway or the route server of the remote network.
+    """
+    subnets = home.value.subnets if home.value is not None else []
+    if any(name_of(one.id).lower() == ROUTE_SERVER_SUBNET for one in subnets):
+        yield missing(f"{home.target}: what its route server has learned is not read")
 
 
 def _of_gateway(
@@ -81,7 +91,11 @@ def endpoint_ways(estate: Estate, policy: Policy, subnet: Subnet, observations: 
 def storage_ways(
     estate: Estate, subnet: Subnet, group_ids: Iterable[str], observations: list[Observation]
 ) -> Iterator[Path]:
-    """Same-region storage of any account, where neither a security group nor a default route to nowhere stops it."""
+    """Same-region storage of any account, where neither a security group nor a default route to nowhere stops it.
+
+    What a group stops, an admin rule of Network Manager that is evaluated before it may let through; no rule changes
+    what a route drops.
+    """
     table = _table(estate, subnet)
     prefixes = networks(subnet.prefixes)
     local = union((*space(prefixes), *network_space(estate, parent_of(subnet.id))))
@@ -95,10 +109,14 @@ def storage_ways(
     leads_out = widens_the_network_tag(table, local, has_v6=has_v6)
     ground = Ground(space(prefixes), local, has_v6=has_v6, network_tag_leads_out=leads_out)
     read = [one.value.rules for one in groups if one.value is not None]
-    if any(denies_tag(rules, "Storage", ground) for rules in read):
-        return
-    if way_out([holes(rules, ground) for rules in read], ground) and len(read) == len(groups):
-        yield path_of(hops.storage("same-region storage of any account"))
+    here = hops.storage("same-region storage of any account")
+    is_denied = any(denies_tag(rules, "Storage", ground) for rules in read)
+    if is_denied or not way_out([holes(rules, ground) for rules in read], ground):
+        rules, rests_on = rules_past_groups(estate, parent_of(subnet.id), network_tag_leads_out=leads_out)
+        observations += rests_on
+        yield from (path_of(f"admin rule {name_of(rule.id or 'not named')}", here) for rule in rules)
+    elif len(read) == len(groups):
+        yield path_of(here)
 
 
 def _table(estate: Estate, subnet: Subnet) -> Seen[RouteTable] | None:

@@ -9,8 +9,8 @@ from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.cluster_scope import missing, subnets_of, whole_or_unknown
 from hermetic.audit.egress.balancers import (
     balancers_of,
-    node_pools,
     nodes_of,
+    pools_with,
     public_frontends,
     translating_outbound_rules,
     translating_rules,
@@ -19,7 +19,7 @@ from hermetic.audit.egress.masks import masks_of_nodes, with_masks
 from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, readable
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.aks import ManagedCluster
-from hermetic.audit.estate.azure.balancing import BackendAddress, LoadBalancer
+from hermetic.audit.estate.azure.balancing import BackendAddress, BackendPool, LoadBalancer
 from hermetic.audit.estate.azure.vnet import NicFields
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation
@@ -58,7 +58,7 @@ def lb_outbound_rule(estate: Estate, _policy: Policy, balancer: LoadBalancer) ->
     if balancer.outbound_rules is None:
         yield _without(balancer, "outbound rules")
         return
-    names = sorted(rule.name for rule in translating_outbound_rules(balancer, node_pools(balancer, nodes)))
+    names = sorted(rule.name for rule in translating_outbound_rules(balancer, pools_with(balancer, nodes)))
     if names:
         words = f"outbound rule {', '.join(names)} lends nodes a public address"
         yield _translates(estate, balancer, "OutboundRule", words, "outbound rule", names)
@@ -73,7 +73,7 @@ def lb_rule_snat(estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Ite
     if balancer.load_balancing_rules is None:
         yield _without(balancer, "rules")
         return
-    names = sorted(rule.name for rule in translating_rules(balancer, node_pools(balancer, nodes)))
+    names = sorted(rule.name for rule in translating_rules(balancer, pools_with(balancer, nodes)))
     if names:
         words = f"rule {', '.join(names)} has a public frontend and disableOutboundSnat is not true"
         yield _translates(estate, balancer, "RuleTranslates", words, "rule with SNAT", names)
@@ -178,7 +178,7 @@ def lb_ip_based_pool(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
     def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
         members = _members_by_address(balancer)
-        by_address = {subnet for one in members for subnet in nodes.subnets_of_address(one)}
+        by_address = {subnet for pool, one in members for subnet in nodes.subnets_of_address(pool, one)}
         leaking = sorted(name_of(one) for one in by_address if one.lower() in open_subnets)
         if leaking:
             yield _leaks(estate, balancer.id, "a pool lists node addresses", leaking, balancer)
@@ -194,9 +194,9 @@ def lb_ip_based_pool(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from _each(estate, policy, judge)
 
 
-def _members_by_address(balancer: LoadBalancer) -> list[BackendAddress]:
+def _members_by_address(balancer: LoadBalancer) -> list[tuple[BackendPool, BackendAddress]]:
     return [
-        one
+        (pool, one)
         for pool in balancer.backend_address_pools or ()
         for one in pool.load_balancer_backend_addresses or ()
         if one.ip_address and one.network_interface_ip_configuration is None

@@ -9,16 +9,14 @@ from dataclasses import dataclass, replace
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check_each
 from hermetic.audit.cluster_scope import subnets_of
-from hermetic.audit.egress.address_ranges import is_public
-from hermetic.audit.egress.address_ranges import network as prefix_of
 from hermetic.audit.egress.firewall import firewall_observations
-from hermetic.audit.egress.network_manager import pages_of
+from hermetic.audit.egress.network_manager import is_group, leads_out, pages_of
+from hermetic.audit.egress.nsg_rules import VIRTUAL_NETWORK
 from hermetic.audit.egress.resource_lookup import readable
 from hermetic.audit.egress.subnet_context import surroundings
 from hermetic.audit.estate.arm_ids import is_below, name_of
 from hermetic.audit.estate.azure.graph import AdminRulesInGraph, ConnectivityInGraph
 from hermetic.audit.estate.azure.network_manager import (
-    AdminAddress,
     AdminRuleCollection,
     EffectiveAdminRules,
     EffectiveConnectivity,
@@ -69,8 +67,6 @@ MANAGER = re.compile(
     r"/subscriptions/([^/]+)/resourceGroups/([^/]+)/providers/Microsoft\.Network/networkManagers/([^/]+)/.+",
     re.IGNORECASE,
 )
-NETWORK_TAG = "virtualnetwork"
-INWARD_TAGS = {NETWORK_TAG, "azureloadbalancer"}
 
 
 @check_each("avnm-connectivity", each_network)
@@ -167,8 +163,8 @@ def _rule(
     name, access, direction = rule.id or "not named", (rule.access or "").lower(), (rule.direction or "").lower()
     if direction == "inbound" or access == "deny":
         return
-    if not _leads_out(rule):
-        if access != "allow" and any(_is_group(one) for one in rule.destinations or ()):
+    if not leads_out(rule):
+        if access != "allow" and any(is_group(one) for one in rule.destinations or ()):
             words = f"admin rule {name}: {rule.access} to a network group, whose prefixes may be public, was not read"
             yield cannot_say(resource, "NetworkGroupNotRead", words, *observations)
         return
@@ -189,7 +185,7 @@ def _always_allows_the_network_tag(rule: SecurityAdminRule) -> bool:
     """AlwaysAllow only: after Allow the security groups still decide, and their checks judge the same tag."""
     words = {(one.address_prefix or "").strip().lower() for one in rule.destinations or ()}
     is_inbound = (rule.direction or "").lower() == "inbound"
-    return not is_inbound and (rule.access or "").lower() == "alwaysallow" and NETWORK_TAG in words
+    return not is_inbound and (rule.access or "").lower() == "alwaysallow" and VIRTUAL_NETWORK in words
 
 
 def _widened(
@@ -219,21 +215,3 @@ def _widened(
             words += f" {name_of(scoped.id)}: a user-defined route to a default or public prefix widens the tag"
             path = path_of(hops.subnet(name_of(scoped.id)), f"admin rule {names}", INTERNET)
             yield fails(resource, "AdminRuleAllows", words, *observations, paths=(path,))
-
-
-def _leads_out(rule: SecurityAdminRule) -> bool:
-    """Whether a destination is public; a rule without destinations applies to all."""
-    return not rule.destinations or any(_is_public(one) for one in rule.destinations)
-
-
-def _is_public(address: AdminAddress) -> bool:
-    word = (address.address_prefix or "").strip()
-    prefix = prefix_of(word)
-    if prefix is not None:
-        return is_public(prefix)
-    return word.lower() not in INWARD_TAGS and not _is_group(address)
-
-
-def _is_group(address: AdminAddress) -> bool:
-    """Whether it stands for the address space of all member networks, which no other answer shows."""
-    return (address.address_prefix_type or "").lower() == "networkgroup"

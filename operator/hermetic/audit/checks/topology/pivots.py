@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import whole_or_unknown
-from hermetic.audit.egress.machines import Interface, RelayMachine, machines_of, ways_out
-from hermetic.audit.egress.reach import Destination, Reach, reach_of
+from hermetic.audit.egress.machines import RelayMachine, machines_of, ways_out
+from hermetic.audit.egress.reach import Reach, reach_of
+from hermetic.audit.egress.relay_entries import backend_of, reach_by_others
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
@@ -33,7 +34,11 @@ def _judge(estate: Estate, policy: Policy, machine: RelayMachine) -> Iterator[Ju
     if not ways and all(observation.problem is None for observation in observations):
         yield passes(machine.id, "NoWayOut", "the machine has no way out of its own", *machine.seen, *observations)
         return
-    reach, rests_on = reach_of(estate, map(_as_destination, machine.interfaces))
+    reach, rests_on = reach_of(estate, machine.destinations)
+    if reach is Reach.SHUT:
+        backend, of_machine = backend_of(estate, machine)
+        reach, by_others = reach_by_others(estate, policy, backend)
+        rests_on += (*of_machine, *by_others)
     if reach is Reach.SHUT:
         way = written(ways[0]) if ways else "one that was not seen"
         words = f"the machine may have a way out ({way}), and rules stop every packet of the nodes to it"
@@ -48,7 +53,3 @@ def _judge(estate: Estate, policy: Policy, machine: RelayMachine) -> Iterator[Ju
         paths = [path_of(NODE_SUBNETS, here, *way, INTERNET) for way in ways]
         words = f"nodes come to a machine with a way out of its own: {', '.join(map(written, ways))}"
         yield fails(machine.id, "PivotInReach", words, *machine.seen, *observations, *rests_on, paths=paths)
-
-
-def _as_destination(interface: Interface) -> Destination:
-    return Destination(interface.subnet_ids, interface.addresses, interface.group_id)

@@ -17,11 +17,14 @@ from hermetic.audit.cluster_scope import (
     subnets_of,
     whole_or_unknown,
 )
+from hermetic.audit.egress.address_ranges import networks
+from hermetic.audit.egress.balancers import Members
 from hermetic.audit.egress.reach import Destination, Reach, reach_of
-from hermetic.audit.estate.arm_ids import is_below, name_of, owner_of, type_of
+from hermetic.audit.egress.relay_entries import Backend, reach_by_others
+from hermetic.audit.estate.arm_ids import is_below, name_of, owner_of, parent_of, type_of
 from hermetic.audit.estate.azure.balancing import LoadBalancer
 from hermetic.audit.estate.azure.managed_services import ApplicationGateway
-from hermetic.audit.estate.azure.vnet import InhabitedSubnet, ScaleSet
+from hermetic.audit.estate.azure.vnet import InhabitedSubnet, ScaleSet, Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
@@ -140,14 +143,21 @@ def _judge(
         if ends:
             yield passes(subnet.id, "ServiceEnds", f"{occupant.how}: {ends}", *observations)
         else:
-            yield _by_reach(estate, subnet, occupant, observations)
+            yield _by_reach(estate, policy, subnet, occupant, observations)
 
 
 def _by_reach(
-    estate: Estate, subnet: InhabitedSubnet, occupant: Occupant, observations: tuple[Observation, ...]
+    estate: Estate, policy: Policy, subnet: InhabitedSubnet, occupant: Occupant, observations: tuple[Observation, ...]
 ) -> Judgement:
     # Whether a service obeys the security group of its subnet differs from service to service.
-    reach, rests_on = reach_of(estate, (Destination((subnet.id,), obeys_its_subnet=False),))
+    to_it = (Destination((subnet.id,), obeys_its_subnet=False),)
+    reach, rests_on = reach_of(estate, to_it)
+    if reach is Reach.SHUT:
+        reach, by_others = reach_by_others(estate, policy, Backend(to_it, _members(estate, subnet)))
+        rests_on += by_others
+        if reach is Reach.UNSEEN:
+            words = f"{occupant.how}, and whether nodes come to it by a load balancer or a gateway was not seen"
+            return cannot_say(subnet.id, "ReachNotSeen", words, *rests_on)
     if reach is Reach.SHUT:
         words = f"{occupant.how}, and rules stop every packet of the nodes to the subnet"
         return passes(subnet.id, "OutOfReach", words, *observations, *rests_on)
@@ -163,6 +173,13 @@ def _by_reach(
         return cannot_say(subnet.id, "ServiceNotShown", words, *observations)
     words = f"{occupant.how}: whether it sends on what it is given is not known"
     return cannot_say(subnet.id, "ServiceUnknown", words, *observations)
+
+
+def _members(estate: Estate, subnet: InhabitedSubnet) -> Members:
+    """What identifies a service in pools: any address of its subnet, which `reach_of` has asked for as well."""
+    seen = estate.one(Subnet, subnet.id).value
+    prefixes = tuple((subnet.id, one) for one in networks(seen.prefixes)) if seen is not None else ()
+    return Members("", frozenset(), (), frozenset(), prefixes, frozenset({parent_of(subnet.id).lower()}))
 
 
 def _occupants(estate: Estate, policy: Policy, subnet: InhabitedSubnet) -> Iterator[Occupant]:

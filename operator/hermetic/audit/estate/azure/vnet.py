@@ -100,6 +100,7 @@ class IpConfiguration(Part):
     gateway_load_balancer: Reference | None = None
     load_balancer_backend_address_pools: list[Reference] = []
     load_balancer_inbound_nat_rules: list[Reference] = []
+    application_gateway_backend_address_pools: list[Reference] = []
     application_security_groups: list[Reference] = []
 
 
@@ -166,6 +167,7 @@ class ModelIpConfiguration(Part):
     public_ip_address_configuration: Part | None = None
     load_balancer_backend_address_pools: list[Reference] = []
     load_balancer_inbound_nat_pools: list[Reference] = []
+    application_gateway_backend_address_pools: list[Reference] = []
     application_security_groups: list[Reference] = []
 
 

@@ -24,7 +24,9 @@ PARTIAL = ".partial"
 _PARTIALS = (f"{path}{PARTIAL}" for path in (MANIFEST, SIGNATURE, NAMES))
 NOT_LISTED = frozenset({MANIFEST, SIGNATURE, *_PARTIALS})
 """Files that a manifest cannot list, because they contain it or will contain it."""
-MAY_BE_IGNORED = NOT_LISTED | {".git", ".github", ".gitattributes", ".gitignore", "model.sig", FOLDER}
+LEFT_OUT_FOLDERS = frozenset({".git", ".github"})
+"""Folders that the manifest of another tool may leave out with everything in them."""
+MAY_BE_IGNORED = NOT_LISTED | LEFT_OUT_FOLDERS | {".gitattributes", ".gitignore", "model.sig", FOLDER}
 """Paths that the manifest of another tool may leave out. No engine reads them."""
 LONGEST_PATH, DEEPEST_PATH, LONGEST_PART = 4096, 64, 255
 SHARDS, FILES = "shards", "files"

@@ -6,16 +6,14 @@ folder and the manifest are walked side by side, in the same order.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TypeAlias
 
-from hermetic.api.staged_folders import CACHES
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import Unreachable
 from hermetic.weights.entries import (
@@ -23,7 +21,6 @@ from hermetic.weights.entries import (
     FOLDER,
     MANIFEST,
     NAMES,
-    NOT_LISTED,
     SIGNATURE,
     Entry,
     Serialization,
@@ -32,7 +29,7 @@ from hermetic.weights.entries import (
 )
 from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.hashing import hash_range
-from hermetic.weights.listing import content_of, refusal_of
+from hermetic.weights.listing import content_of, is_left_out, paths_left_out, refusal_of, refusal_of_left_out
 from hermetic.weights.names import LARGEST_NAMES, NamesDigest, NamesSummary, names_from
 from hermetic.weights.sealing import ManifestFile, Trust, WeightsStatement
 from hermetic.weights.statement import Header, read_entries, read_header
@@ -190,13 +187,13 @@ class _Job:
             ) from None
 
     def _compare(self, statement: WeightsStatement, header: Header, names: NamesSummary | None, path: str) -> None:
-        ignored = {*NOT_LISTED, *header.serialization.ignore_paths, path}
+        left_out = paths_left_out(self._trusted(header.serialization), path)
         entries = read_entries(statement.pieces(), header.serialization.method)
         if not header.is_ordered:
             if header.entries > MOST_SORTED:
                 raise NotJsonError(f"its entries are not in order, and more than {MOST_SORTED}")
             entries = iter(sorted(entries, key=lambda entry: (key_of(entry.path), entry.start)))
-        files = self._tasks(entries, ignored, header.serialization, set(names.empty) if names else set())
+        files = self._tasks(entries, left_out, header.serialization, set(names.empty) if names else set())
         tasks = in_turns(files, self._threads.width)
         work_through(tasks, self._check, self.progress, self._threads)
         self.found.files = self._names.files
@@ -208,12 +205,25 @@ class _Job:
                 )
             )
 
+    def _trusted(self, serialization: Serialization) -> Serialization:
+        """Without what it leaves out where only a root digest is trusted: that covers what is listed, and no more."""
+        is_covered = self._trust.wants_signature or not self._trust.digest
+        return serialization if is_covered else replace(serialization, ignore_paths=())
+
+    def _walked(self, left_out: frozenset[str]) -> Iterator[Item]:
+        """Everything that must be listed."""
+        for item in self._tree.walk():
+            if not is_left_out(item.path, left_out):
+                yield item
+            elif (refusal := refusal_of_left_out(item)) is not None:
+                self.add(refusal)
+
     def _tasks(
-        self, entries: Iterator[Entry], ignored: set[str], serialization: Serialization, empty: set[str]
+        self, entries: Iterator[Entry], left_out: frozenset[str], serialization: Serialization, empty: set[str]
     ) -> Iterator[FileTasks[Task]]:
         """Walks folder and manifest in parallel: a file in only one of them is a finding, one in both is hashed."""
         listed = groupby(entries, key=lambda entry: entry.path)
-        here = (item for item in self._tree.walk() if not _is_ignored(item.path, ignored))
+        here = self._walked(left_out)
         item, group = next(here, None), next(listed, None)
         while item is not None or group is not None:
             self.progress.steps += 1
@@ -225,7 +235,7 @@ class _Job:
                 self.add(WeightsFinding(WeightsReason.FILE_MISSING, group[0], "a file", "none"))
                 group = next(listed, None)
             else:
-                yield self._both(item, group[1], serialization)
+                yield self._both(item, group[1], serialization, left_out)
                 item, group = next(here, None), next(listed, None)
         for path in empty - set(self._names.empty):
             self.add(WeightsFinding(WeightsReason.FILE_MISSING, path, "an empty file", "none"))
@@ -238,9 +248,12 @@ class _Job:
         found = item.kind.value if item.kind is not EntryKind.FILE else f"a file of {item.size} bytes"
         self.add(refusal or WeightsFinding(WeightsReason.FILE_NOT_LISTED, item.path, "no file", found))
 
-    def _both(self, item: Item, entries: Iterator[Entry], serialization: Serialization) -> FileTasks[Task]:
+    def _both(
+        self, item: Item, entries: Iterator[Entry], serialization: Serialization, left_out: frozenset[str]
+    ) -> FileTasks[Task]:
         ranges_listed = list(entries)
-        refusal = refusal_of(self._tree, item, links=serialization.allow_symlinks, method=serialization.method)
+        links, method = serialization.allow_symlinks, serialization.method
+        refusal = refusal_of(self._tree, item, links=links, method=method, left_out=left_out)
         content = None if refusal else content_of(self._tree, item)
         if content is None:
             self.add(refusal or WeightsFinding(WeightsReason.LINK_REFUSED, item.path, "a file", item.kind.value))
@@ -273,12 +286,3 @@ class _Job:
             where = "" if span == (0, content.size) else f" (bytes {span[0]} to {span[1]})"
             expected, found = f"sha256:{entry.digest.hex()}{where}", f"sha256:{digest.hex()}"
             self.add(WeightsFinding(WeightsReason.DIGEST_MISMATCH, item.path, expected, found))
-
-
-def _is_ignored(path: str, ignored: set[str]) -> bool:
-    """Whether the manifest may leave it out: compile caches never, for an engine executes them."""
-    if path.startswith(f"{CACHES}{os.sep}"):
-        return False
-    return path in ignored or any(
-        path.startswith(f"{folder}{os.sep}") for folder in ignored if folder not in NOT_LISTED
-    )

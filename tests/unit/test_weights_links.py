@@ -12,6 +12,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -55,20 +56,28 @@ def signed_by_another_tool(folder: Path, private: Path, *ignored: str) -> None:
         if path.is_file() and not any(f"{name}/".startswith(f"{each}/") for each in (*ignored, ".hermetic")):
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
             resources.append({"name": name, "algorithm": "sha256", "digest": digest})
-    root = hashlib.sha256(b"".join(bytes.fromhex(each["digest"]) for each in resources)).hexdigest()
     serialization = {
         "method": "files", "hash_type": "sha256", "allow_symlinks": True, "ignore_paths": [*ignored, ".hermetic"],
     }  # fmt: skip
     statement = {
         "_type": "https://in-toto.io/Statement/v1",
-        "subject": [{"name": "model", "digest": {"sha256": root}}],
+        "subject": [{"name": "model", "digest": {}}],
         "predicateType": "https://model_signing/signature/v1.0",
         "predicate": {"serialization": serialization, "resources": resources},
     }
+    (folder / ".hermetic").mkdir(exist_ok=True)
+    signed_statement(folder, statement, private)
+
+
+def signed_statement(folder: Path, statement: dict[str, Any], private: Path) -> str:
+    """Signs a statement, with the root digest of its entries as they stand; returns that."""
+    digests = b"".join(bytes.fromhex(each["digest"]) for each in statement["predicate"]["resources"])
+    root = hashlib.sha256(digests).hexdigest()
+    statement["subject"][0]["digest"]["sha256"] = root
     content = json.dumps(statement).encode()
     key = private_key("key", private.read_bytes(), None)
-    (folder / ".hermetic").mkdir(exist_ok=True)
     (folder / SIGNATURE).write_bytes(b"".join(sealed(lambda: [content], len(content), key)))
+    return f"sha256:{root}"
 
 
 def through_git(folder: Path) -> None:

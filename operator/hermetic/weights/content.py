@@ -12,8 +12,10 @@ from typing import Any, TypeAlias
 
 from hermetic.api.staged_folders import CACHES
 from hermetic.api.weights_reasons import WeightsReason
+from hermetic.weights.entries import NAMES, NOT_LISTED
 from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.listing import content_of
+from hermetic.weights.names import BEGIN, LARGEST_NAMES
 from hermetic.weights.safetensors_layout import wrong_with_header, wrong_with_length
 from hermetic.weights.streamed_json import NotJsonError, read_small
 from hermetic.weights.tree import EntryKind, Item, Tree, WeightsStopped
@@ -73,14 +75,17 @@ _KINDS = {
 }
 
 
-def preflight(tree: Tree, allowed: frozenset[str] = frozenset(), *, twins: bool = True) -> list[WeightsFinding]:
+def preflight(
+    tree: Tree, allowed: frozenset[str] = frozenset(), *, twins: bool = True, names: bool = True
+) -> list[WeightsFinding]:
     """Findings about content that cannot be served. `allowed`: paths or names of files that may contain code.
 
-    `twins`: also check for names that differ only in case; not needed where the files are served from.
+    `twins`: also check for names that differ only in case; not needed where the files are served from. `names`: also
+    for files that could take the place of `.hermetic/names.json` under the same root digest; not needed under a key.
     """
     findings: list[WeightsFinding] = []
     try:
-        for finding in _findings(tree, allowed, _Twins() if twins else None):
+        for finding in _findings(tree, allowed, _Twins() if twins else None, names=names):
             findings.append(finding)
             if len(findings) == MOST_FINDINGS:
                 break
@@ -89,7 +94,7 @@ def preflight(tree: Tree, allowed: frozenset[str] = frozenset(), *, twins: bool 
     return findings
 
 
-def _findings(tree: Tree, allowed: frozenset[str], twins: _Twins | None) -> Iterator[WeightsFinding]:
+def _findings(tree: Tree, allowed: frozenset[str], twins: _Twins | None, *, names: bool) -> Iterator[WeightsFinding]:
     behind_links = _ReadOnce()
     for item in tree.walk():
         # An engine opens a link by the name of the link, whatever the file behind it is called.
@@ -100,6 +105,9 @@ def _findings(tree: Tree, allowed: frozenset[str], twins: _Twins | None) -> Iter
             yield WeightsFinding(
                 WeightsReason.CASE_COLLISION, item.path, "one spelling", "a name that differs only in case or form"
             )
+        if names and content is item and _holds_names(tree, item):
+            what = "no names as .hermetic/names.json holds them", "names: with two files of them a digest is of both"
+            yield WeightsFinding(WeightsReason.NAME_REFUSED, item.path, *what)
         if item.path.startswith(f"{CACHES}/"):
             continue  # compiled code by nature; no engine reads them unless `weights.caches` names them
         name = item.path.rpartition("/")[2]
@@ -109,6 +117,17 @@ def _findings(tree: Tree, allowed: frozenset[str], twins: _Twins | None) -> Iter
         reader = _reader_of(name)
         if reader is not None and (content is item or not behind_links.has(content, reader)):
             yield from reader(tree, item, content, allowed)
+
+
+def _holds_names(tree: Tree, item: Item) -> bool:
+    """Whether a listed file other than names.json could be listed as such, with other names for all the others."""
+    if item.path == NAMES or item.path in NOT_LISTED or not len(BEGIN) <= item.size <= LARGEST_NAMES:
+        return False
+    descriptor = tree.open(item.path)
+    try:
+        return tree.read(descriptor, item.path, 0, len(BEGIN)) == BEGIN
+    finally:
+        os.close(descriptor)
 
 
 def _kind_of(name: str) -> str | None:

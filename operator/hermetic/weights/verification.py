@@ -29,9 +29,10 @@ from hermetic.weights.entries import (
 )
 from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.hashing import hash_range
+from hermetic.weights.listed_names import other_names
 from hermetic.weights.listing import content_of, is_left_out, paths_left_out, refusal_of, refusal_of_left_out
 from hermetic.weights.names import LARGEST_NAMES, NamesDigest, NamesSummary, names_from
-from hermetic.weights.sealing import ManifestFile, Trust, WeightsStatement
+from hermetic.weights.sealing import ManifestFile, Trust, WeightsStatement, mismatch
 from hermetic.weights.statement import Header, read_entries, read_header
 from hermetic.weights.streamed_json import NotJsonError
 from hermetic.weights.tree import EntryKind, Item, Tree, WeightsStopped
@@ -161,8 +162,8 @@ class _Job:
             statement.unsealed_without_trust()
         header = read_header(statement.pieces(), NAMES)
         self.found.root = header.root
-        if self._trust.digest and header.root != self._trust.digest:
-            self.add(WeightsFinding(WeightsReason.ROOT_DIGEST_MISMATCH, path, self._trust.digest, header.root))
+        if self._trust.digest and (another := mismatch(header, self._trust.digest, path)) is not None:
+            self.add(another)
             return
         names = self._names_of(header)
         if names is None and self._trust.digest and not self._trust.wants_signature:
@@ -197,13 +198,10 @@ class _Job:
         tasks = in_turns(files, self._threads.width)
         work_through(tasks, self._check, self.progress, self._threads)
         self.found.files = self._names.files
-        if names is not None and not self.found.findings and self._names.names() != names:
-            expected, found = f"{names.files} files, names {names.digest}", self._names.names()
-            self.add(
-                WeightsFinding(
-                    WeightsReason.FILE_NOT_LISTED, NAMES, expected, f"{found.files} files, names {found.digest}"
-                )
-            )
+        if names is not None and not self.found.findings:
+            finding = other_names(self._names.names(), names)
+            if finding is not None:
+                self.add(finding)
 
     def _trusted(self, serialization: Serialization) -> Serialization:
         """Without what it leaves out where only a root digest is trusted: that covers what is listed, and no more."""

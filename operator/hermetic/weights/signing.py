@@ -25,7 +25,7 @@ from hermetic.weights.sealing import ManifestFile, Trust, hashed, mismatch, unch
 from hermetic.weights.signatures import digest_of, hint_of, sign
 from hermetic.weights.statement import Header, read_entries, read_header
 from hermetic.weights.streamed_json import NotJsonError
-from hermetic.weights.tree import Tree, WeightsStopped
+from hermetic.weights.tree import EntryKind, Tree, WeightsStopped
 from hermetic.weights.verification import verify
 from hermetic.weights.workers import Limits, Progress
 
@@ -47,10 +47,11 @@ def sign_folder(tree: Tree, signer: Signer, digest: str, limits: Limits, tell: C
         if not found.is_right:
             raise WeightsRefused(found.findings, f"{tree.root}: nothing was signed")
         digest = found.root
-    if tree.look(MANIFEST) is None:
-        raise WeightsRefused(
-            [WeightsFinding(WeightsReason.MANIFEST_ABSENT, MANIFEST, "a file", "none")], str(tree.root)
-        )
+    item = tree.look(MANIFEST)
+    if item is None or item.kind is not EntryKind.FILE:
+        reason = WeightsReason.MANIFEST_ABSENT if item is None else WeightsReason.MANIFEST_INVALID
+        kind = "none" if item is None else item.kind.value
+        raise WeightsRefused([WeightsFinding(reason, MANIFEST, "a file", kind)], str(tree.root))
     file = ManifestFile(tree, MANIFEST, Progress())
     try:
         root, read = _checked(tree, file, digest)

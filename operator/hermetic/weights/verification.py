@@ -18,7 +18,6 @@ from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import Unreachable
 from hermetic.weights.entries import (
     FILES,
-    FOLDER,
     MANIFEST,
     NAMES,
     SIGNATURE,
@@ -30,7 +29,14 @@ from hermetic.weights.entries import (
 from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.hashing import hash_range
 from hermetic.weights.listed_names import other_names
-from hermetic.weights.listing import content_of, is_left_out, paths_left_out, refusal_of, refusal_of_left_out
+from hermetic.weights.listing import (
+    content_of,
+    how_many_spans,
+    is_left_out,
+    paths_left_out,
+    refusal_of,
+    refusal_of_left_out,
+)
 from hermetic.weights.names import LARGEST_NAMES, NamesDigest, NamesSummary, names_from
 from hermetic.weights.sealing import ManifestFile, Trust, WeightsStatement, mismatch
 from hermetic.weights.statement import Header, read_entries, read_header
@@ -134,8 +140,12 @@ class _Job:
     def run(self) -> None:
         """Runs all steps; raises WeightsStopped where it cannot continue."""
         if (path := self._manifest_path()) is None:
-            wanted = f"{FOLDER}/model.sig" if self._trust.wants_signature else MANIFEST
+            wanted = SIGNATURE if self._trust.wants_signature else MANIFEST
             self.add(WeightsFinding(WeightsReason.MANIFEST_ABSENT, self._signature or wanted, "a file", "none"))
+            return
+        item = self._tree.look(path)
+        if item is not None and item.kind is not EntryKind.FILE:
+            self.add(WeightsFinding(WeightsReason.MANIFEST_INVALID, path, "a file", item.kind.value))
             return
         file = ManifestFile(self._tree, path, self.progress)
         try:
@@ -260,15 +270,11 @@ class _Job:
         if serialization.method == FILES:
             if len(ranges_listed) != 1:
                 raise NotJsonError(f"it lists {item.path[:200]!r} twice")
-        else:
-            size = ranges_listed[-1].end
-            if [(entry.start, entry.end) for entry in ranges_listed] != list(ranges(size, serialization.shard_size)):
-                raise NotJsonError(f"the ranges of {item.path[:200]!r} are not the whole file")
-            if size != content.size:
-                self.add(
-                    WeightsFinding(WeightsReason.SIZE_MISMATCH, item.path, f"{size} bytes", f"{content.size} bytes")
-                )
-                return FileTasks(0, iter(()))
+        elif (size := ranges_listed[-1].end) != content.size:
+            self.add(WeightsFinding(WeightsReason.SIZE_MISMATCH, item.path, f"{size} bytes", f"{content.size} bytes"))
+            return FileTasks(0, iter(()))
+        elif not _are_whole(ranges_listed, size, serialization):
+            raise NotJsonError(f"the ranges of {item.path[:200]!r} are not the whole file")
         return FileTasks(len(ranges_listed), ((item, content, entry) for entry in ranges_listed))
 
     def _check(self, task: Task, buffer: memoryview) -> None:
@@ -284,3 +290,11 @@ class _Job:
             where = "" if span == (0, content.size) else f" (bytes {span[0]} to {span[1]})"
             expected, found = f"sha256:{entry.digest.hex()}{where}", f"sha256:{digest.hex()}"
             self.add(WeightsFinding(WeightsReason.DIGEST_MISMATCH, item.path, expected, found))
+
+
+def _are_whole(listed: list[Entry], size: int, serialization: Serialization) -> bool:
+    """Whether these are the ranges of a file of this size. Counted first: a size is a number that anyone can write."""
+    if len(listed) != how_many_spans(size, serialization):
+        return False
+    spans = ranges(size, serialization.shard_size)
+    return all((entry.start, entry.end) == span for entry, span in zip(listed, spans, strict=True))

@@ -17,7 +17,7 @@ from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.listing import content_of
 from hermetic.weights.names import BEGIN, LARGEST_NAMES
 from hermetic.weights.safetensors_layout import wrong_with_header, wrong_with_length
-from hermetic.weights.streamed_json import NotJsonError, read_small
+from hermetic.weights.streamed_json import NotJsonError, read_configuration, read_small
 from hermetic.weights.tree import EntryKind, Item, Tree, WeightsStopped
 
 LARGEST_INDEX = 2**26
@@ -190,7 +190,7 @@ def _shards(index: Any) -> set[str]:
 
 def _configuration(tree: Tree, item: Item, content: Item, allowed: frozenset[str]) -> Iterator[WeightsFinding]:
     try:
-        held = read_small(tree.small(content.path, LARGEST_CONFIGURATION) or b"")
+        held = read_configuration(tree.small(content.path, LARGEST_CONFIGURATION) or b"")
     except NotJsonError as error:
         yield WeightsFinding(WeightsReason.CONFIGURATION_INVALID, item.path, "JSON", str(error))
         return

@@ -124,6 +124,15 @@ def test_a_shard_that_the_index_names_must_be_there(model: Path) -> None:
         "n.nemo",
         "libx.so.1.2",
         "m.pt2",
+        "a.p",
+        "a.sav",
+        "a.pck",
+        "a.cloudpickle",
+        "a.pdparams",
+        "a.pth.txt",
+        "A.PKL.TXT",
+        "a.lzma",
+        "a.tar.lz4",
         "a.PYZ",
     ],
 )
@@ -147,6 +156,44 @@ def test_remote_code_is_refused_unless_allowed_by_name(model: Path) -> None:
     assert found(model) == [("RemoteCode", "config.json")]
     configured(auto_map=None)
     assert found(model) == []
+
+
+@pytest.mark.parametrize("name", ["p", "sav", "README.pt.md", "a.py.txt", "vocab.pt.txt", "x.p.json", "Makefile"])
+def test_names_that_only_look_like_code_are_right(model: Path, name: str) -> None:
+    (model / name).write_text("{}")
+    assert found(model) == []
+
+
+@pytest.mark.parametrize("shard", ["config.json", "extra.txt", "model.safetensors.txt", "a.SAFETENSORS"])
+def test_an_index_names_safetensors_files_only(model: Path, shard: str) -> None:
+    index = model / "model.safetensors.index.json"
+    (model / shard).write_text("{}")
+    index.write_text(json.dumps({"weight_map": {"a": shard}}))
+    assert found(model) == [("WeightsCorrupt", index.name)]
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin.index.json", "extra/flax_model.msgpack.index.json"])
+def test_an_index_of_another_form_names_nothing_elsewhere(model: Path, name: str) -> None:
+    """Its files are most often left out when downloading, and the index is not."""
+    for text in ('{"weight_map": {"a": "x-00001.bin"}}', '{"metadata": {}}'):
+        (model / name).write_text(text)
+        assert found(model) == []
+    for text in ('{"weight_map": {"a": "../../etc/passwd"}}', '{"weight_map": {"a": 1}}', "{", '{"weight_map": []}'):
+        (model / name).write_text(text)
+        assert found(model) == [("WeightsCorrupt", name)], text
+
+
+def test_configurations_that_take_the_place_of_another_are_read(model: Path) -> None:
+    named = ["config.json", "config.4.0.0.json", "notes.json"]
+    (model / "config.json").write_text(json.dumps({"configuration_files": named}))
+    (model / "config.4.0.0.json").write_text("{}")
+    assert found(model) == []
+    (model / "config.4.0.0.json").write_text(json.dumps({"auto_map": {"AutoModel": "x.X"}}))
+    assert found(model) == [("RemoteCode", "config.4.0.0.json")]
+    (model / "config.4.0.0.json").unlink()
+    for other in ("../config.4.0.0.json", "xconfig.4.0.0.json", "extra/config.9.json"):
+        (model / "config.json").write_text(json.dumps({"configuration_files": [other]}))
+        assert found(model) == [("ConfigurationInvalid", "config.json")]
 
 
 @pytest.mark.parametrize(

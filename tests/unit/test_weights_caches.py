@@ -198,3 +198,18 @@ def test_an_image_of_the_weights_holds_the_caches_too(model, share, cache, tmp_p
     assert ran.code == 0, ran.err
     found = {name for blob in (share / "blobs" / "sha256").iterdir() for name in names_in(blob)}
     assert {f"{CACHES}/{KEY}/{part}/{path}" for path, part in STAGED.items()} <= found
+
+
+def test_caches_that_the_source_brings_are_told(model, share, cache, tmp_path):
+    """An engine executes them, and nobody asked for them on the command line."""
+    said = "the source has compile caches, which engines execute: "
+    assert said not in staged(model, share, cache, tmp_path).err
+    again = tmp_path / "again"
+    assert f"{said}{KEY}" in hermetic("stage", share, again).err
+    event = json.loads(hermetic("stage", share, tmp_path / "third", "-o", "json").out.splitlines()[-1])
+    assert f"{said}{KEY}" in event["advice"]
+    other = {"accelerator": {"instanceTypes": ["Standard_NC24ads_A100_v4"]}}
+    caches = ("--caches", cache, "--caches-for", manifest(tmp_path, **other))
+    ran = hermetic("stage", share, tmp_path / "fourth", *caches)
+    assert f"{said}{KEY}" in ran.err
+    assert ran.err.count(said) == 1

@@ -14,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.weights.content import preflight
+from hermetic.weights.streamed_json import LARGEST_VALUE, JsonStream, NotJsonError
 from hermetic.weights.tree import Tree
 from tests.commandline import hermetic
 from tests.weights import a_shard
@@ -123,6 +124,15 @@ def test_a_shard_that_the_index_names_must_be_there(model: Path) -> None:
         "n.nemo",
         "libx.so.1.2",
         "m.pt2",
+        "a.p",
+        "a.sav",
+        "a.pck",
+        "a.cloudpickle",
+        "a.pdparams",
+        "a.pth.txt",
+        "A.PKL.TXT",
+        "a.lzma",
+        "a.tar.lz4",
         "a.PYZ",
     ],
 )
@@ -146,6 +156,44 @@ def test_remote_code_is_refused_unless_allowed_by_name(model: Path) -> None:
     assert found(model) == [("RemoteCode", "config.json")]
     configured(auto_map=None)
     assert found(model) == []
+
+
+@pytest.mark.parametrize("name", ["p", "sav", "README.pt.md", "a.py.txt", "vocab.pt.txt", "x.p.json", "Makefile"])
+def test_names_that_only_look_like_code_are_right(model: Path, name: str) -> None:
+    (model / name).write_text("{}")
+    assert found(model) == []
+
+
+@pytest.mark.parametrize("shard", ["config.json", "extra.txt", "model.safetensors.txt", "a.SAFETENSORS"])
+def test_an_index_names_safetensors_files_only(model: Path, shard: str) -> None:
+    index = model / "model.safetensors.index.json"
+    (model / shard).write_text("{}")
+    index.write_text(json.dumps({"weight_map": {"a": shard}}))
+    assert found(model) == [("WeightsCorrupt", index.name)]
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin.index.json", "extra/flax_model.msgpack.index.json"])
+def test_an_index_of_another_form_names_nothing_elsewhere(model: Path, name: str) -> None:
+    """Its files are most often left out when downloading, and the index is not."""
+    for text in ('{"weight_map": {"a": "x-00001.bin"}}', '{"metadata": {}}'):
+        (model / name).write_text(text)
+        assert found(model) == []
+    for text in ('{"weight_map": {"a": "../../etc/passwd"}}', '{"weight_map": {"a": 1}}', "{", '{"weight_map": []}'):
+        (model / name).write_text(text)
+        assert found(model) == [("WeightsCorrupt", name)], text
+
+
+def test_configurations_that_take_the_place_of_another_are_read(model: Path) -> None:
+    named = ["config.json", "config.4.0.0.json", "notes.json"]
+    (model / "config.json").write_text(json.dumps({"configuration_files": named}))
+    (model / "config.4.0.0.json").write_text("{}")
+    assert found(model) == []
+    (model / "config.4.0.0.json").write_text(json.dumps({"auto_map": {"AutoModel": "x.X"}}))
+    assert found(model) == [("RemoteCode", "config.4.0.0.json")]
+    (model / "config.4.0.0.json").unlink()
+    for other in ("../config.4.0.0.json", "xconfig.4.0.0.json", "extra/config.9.json"):
+        (model / "config.json").write_text(json.dumps({"configuration_files": [other]}))
+        assert found(model) == [("ConfigurationInvalid", "config.json")]
 
 
 @pytest.mark.parametrize(
@@ -195,11 +243,61 @@ def test_many_links_to_one_large_file_are_read_once(model: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", '{"a": 1, "a": 2}', '{"a": NaN}', "[" * 100_000, "\ufeff{}", '{"a": "\x01"}']
+    "text", ["", "{", '{"a": 1, "a": 2}', '{"a": nan}', "[" * 100_000, "\ufeff", '{"a": "\x01"}', '{"a": +Infinity}']
 )
 def test_a_configuration_that_is_no_json_is_refused(model: Path, text: str) -> None:
     (model / "config.json").write_text(text)
     assert found(model) == [("ConfigurationInvalid", "config.json")]
+
+
+def test_a_configuration_as_python_writes_it_is_right(model: Path) -> None:
+    """Configurations of Nemotron hybrids (Mamba2) have `time_step_limit: [0.0, Infinity]`."""
+    configuration = {"time_step_limit": [0.0, float("inf")], "a": float("nan"), "b": -float("inf")}
+    for start in ("", "\ufeff"):
+        (model / "config.json").write_text(start + json.dumps(configuration))
+        assert found(model) == []
+        (model / "config.json").write_text(start + json.dumps({**configuration, "auto_map": {"AutoModel": "x.X"}}))
+        assert found(model) == [("RemoteCode", "config.json")]
+
+
+def test_an_index_is_read_strictly(model: Path) -> None:
+    index = model / "model.safetensors.index.json"
+    content = index.read_text()
+    for text in (content.replace("{", '{"a": Infinity,', 1), f"\ufeff{content}"):
+        index.write_text(text)
+        assert found(model) == [("WeightsCorrupt", index.name)]
+
+
+@pytest.mark.parametrize("size", [2**16 - 100, 2**16, 2**18 - 50, 2**18 + 1, 2**22])
+@pytest.mark.parametrize("before", [0, 2**16, 2**18 - 7])
+def test_long_metadata_is_right_wherever_it_begins(model: Path, size: int, before: int) -> None:
+    """The library has no limit for it but that of the header."""
+    path = model / "more.safetensors"
+    with_header(path, b" " * before + json.dumps({"__metadata__": {"a": "x" * size}}).encode(), b"")
+    assert found(model) == []
+    many = {str(number): "{[" for number in range(size // 8)}
+    with_header(path, b" " * before + json.dumps({"__metadata__": many}).encode(), b"")
+    assert found(model) == []
+
+
+@pytest.mark.parametrize("metadata", ['"x"', '{"a": 1}', '{"a": {"b": "c"}}', "[]", "1"])
+def test_metadata_that_is_no_texts_is_refused_as_by_the_library(model: Path, metadata: str) -> None:
+    with_header(model / SHARD, f'{{"__metadata__": {metadata}}}'.encode(), b"")
+    assert found(model) == [("WeightsCorrupt", SHARD)]
+    with pytest.raises(SafetensorError), safe_open(str(model / SHARD), framework="numpy") as file:  # type: ignore[no-untyped-call]
+        list(file.keys())
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 2**10, 2**18])
+@pytest.mark.parametrize(("size", "is_right"), [(LARGEST_VALUE - 2, True), (LARGEST_VALUE - 1, False)])
+def test_the_limit_of_a_value_depends_on_no_boundary(chunk: int, size: int, is_right: bool) -> None:
+    content = json.dumps("x" * size).encode() + b" " * 2**17
+    stream = JsonStream(content[at : at + chunk] for at in range(0, len(content), chunk))
+    if is_right:
+        assert len(stream.value()) == size
+        return
+    with pytest.raises(NotJsonError, match="at most 65536 bytes"):
+        stream.value()
 
 
 def test_a_huge_configuration_is_not_read(model: Path) -> None:

@@ -7,13 +7,14 @@ import contextlib
 import hashlib
 import json
 import os
+import resource
 import shutil
 import signal
 import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -211,6 +212,52 @@ def a_signature_of(folder: Path, statement: object, private: Path) -> None:
     content = json.dumps(statement).encode()
     key = private_key("key", private.read_bytes(), None)
     (folder / SIGNATURE).write_bytes(b"".join(sealed(lambda: [content], len(content), key)))
+
+
+@pytest.mark.parametrize("place", [MANIFEST, SIGNATURE, "model.sig"])
+@pytest.mark.parametrize(("kind", "make"), [("folder", Path.mkdir), ("special file", os.mkfifo)])
+def test_a_manifest_that_is_no_file_is_refused(
+    model: tuple[Path, Path], place: str, kind: str, make: Callable[[Path], object]
+) -> None:
+    """Not Unknown, which is tried again: nothing that is read would mend it."""
+    folder, public = model
+    (folder / SIGNATURE).unlink()
+    (folder / place).unlink(missing_ok=True)
+    make(folder / place)
+    options = () if place == MANIFEST else ("--public-key", public)
+    ran, findings = verified(folder, *options)
+    assert (ran.code, findings) == (1, [("ManifestInvalid", place)])
+    assert json.loads(ran.out)["findings"][0]["found"] == kind
+    if place == MANIFEST:
+        ran = hermetic("sign", folder, "--key", keys(folder.parent)[0], "--digest", "sha256:" + 64 * "0")
+        assert (ran.code, f"ManifestInvalid: {MANIFEST}: expected a file, found {kind}" in ran.err) == (1, True)
+
+
+@pytest.mark.parametrize("end", [2**50, 10**17])
+def test_numbers_of_a_manifest_cost_no_memory(tmp_path: Path, end: int) -> None:
+    """A range of a petabyte in ranges of one byte, also where the file is as long: a file with a hole costs nothing."""
+    folder = a_model(tmp_path / "model", shards=1)
+    assert hermetic("manifest", folder).code == 0
+    statement = json.loads((folder / MANIFEST).read_text())
+    (entry,) = (each for each in statement["predicate"]["resources"] if each["name"].startswith("tokenizer.json"))
+    entry["name"] = f"tokenizer.json:0:{end}"
+    statement["predicate"]["serialization"]["shard_size"] = 1
+    statement["predicate"]["resources"] = [entry]
+    statement["subject"][0]["digest"]["sha256"] = hashlib.sha256(bytes.fromhex(entry["digest"])).hexdigest()
+    (folder / MANIFEST).write_text(json.dumps(statement))
+    verify = (sys.executable, "-m", "hermetic", "verify", folder)
+
+    def run() -> str:
+        limit = resource.RLIMIT_AS, (2**30, 2**30)
+        ran = subprocess.run(
+            verify, capture_output=True, text=True, check=False, preexec_fn=lambda: resource.setrlimit(*limit)
+        )
+        return ran.stdout
+
+    assert "SizeMismatch: tokenizer.json" in run()
+    with contextlib.suppress(OSError):
+        os.truncate(folder / "tokenizer.json", end)
+        assert "ManifestInvalid" in run()
 
 
 def test_another_digest_than_the_pinned_one_is_told_before_files_are_read(model: tuple[Path, Path]) -> None:

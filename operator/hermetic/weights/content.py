@@ -6,26 +6,31 @@ Only headers and small JSON files are read: time and memory do not depend on the
 from __future__ import annotations
 
 import os
+import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from hermetic.api.staged_folders import CACHES
 from hermetic.api.weights_reasons import WeightsReason
+from hermetic.weights.entries import NAMES, NOT_LISTED
 from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.listing import content_of
+from hermetic.weights.names import BEGIN, LARGEST_NAMES
 from hermetic.weights.safetensors_layout import wrong_with_header, wrong_with_length
-from hermetic.weights.streamed_json import NotJsonError, read_small
+from hermetic.weights.streamed_json import NotJsonError, read_configuration, read_small
 from hermetic.weights.tree import EntryKind, Item, Tree, WeightsStopped
 
 LARGEST_INDEX = 2**26
 LARGEST_CONFIGURATION = 2**22
 MOST_FINDINGS = 100
 _CHUNK = 2**18
-_INDEX_ENDING = ".safetensors.index.json"
-_CONFIGURATION = "config.json"
-_CONFIGURATION_ENDING = "_config.json"
-"""Of the tokenizer, the processor, the generation, an adapter and others: each may have an `auto_map`."""
+_INDEX_ENDING = ".index.json"
+_SAFETENSORS = ".safetensors"
+_CONFIGURATION = re.compile(r"config(?:\..+)?\.json|.*_config\.json", re.DOTALL)
+"""Of the model, the tokenizer, the processor, an adapter and others: each may have an `auto_map`. `config.VERSION.json`
+takes the place of `config.json`, which names it (`get_configuration_file` of transformers, configuration_utils.py)."""
+_OTHER_CONFIGURATION = re.compile(r"config\..*\.json", re.DOTALL)
 _MOST_READ_ONCE = 2**16
 _Reader: TypeAlias = "Callable[[Tree, Item, Item, frozenset[str]], Iterator[WeightsFinding]]"
 """(tree, item, the file behind it, names that may hold code) -> findings."""
@@ -37,6 +42,15 @@ _PICKLE = (
     ".ptl",
     ".pkl",
     ".pickle",
+    ".p",
+    ".pck",
+    ".sav",
+    ".cloudpickle",
+    ".pdparams",
+    ".pdopt",
+    ".pth.txt",
+    ".pkl.txt",
+    ".pickle.txt",
     ".ckpt",
     ".joblib",
     ".dill",
@@ -65,7 +79,25 @@ _CODE = (
 )
 _LIBRARY = ".so."
 """In the name of a library with its version, 'libx.so.1'."""
-_ARCHIVE = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".rar", ".nemo", ".mar", ".whl", ".egg")
+_ARCHIVE = (
+    ".zip",
+    ".tar",
+    ".gz",
+    ".tgz",
+    ".tbz2",
+    ".txz",
+    ".bz2",
+    ".xz",
+    ".lzma",
+    ".lz4",
+    ".zst",
+    ".7z",
+    ".rar",
+    ".nemo",
+    ".mar",
+    ".whl",
+    ".egg",
+)
 _KINDS = {
     **dict.fromkeys(_PICKLE, "a pickle, or a form that may hold one"),
     **dict.fromkeys(_CODE, "code"),
@@ -73,14 +105,17 @@ _KINDS = {
 }
 
 
-def preflight(tree: Tree, allowed: frozenset[str] = frozenset(), *, twins: bool = True) -> list[WeightsFinding]:
+def preflight(
+    tree: Tree, allowed: frozenset[str] = frozenset(), *, twins: bool = True, names: bool = True
+) -> list[WeightsFinding]:
     """Findings about content that cannot be served. `allowed`: paths or names of files that may contain code.
 
-    `twins`: also check for names that differ only in case; not needed where the files are served from.
+    `twins`: also check for names that differ only in case; not needed where the files are served from. `names`: also
+    for files that could take the place of `.hermetic/names.json` under the same root digest; not needed under a key.
     """
     findings: list[WeightsFinding] = []
     try:
-        for finding in _findings(tree, allowed, _Twins() if twins else None):
+        for finding in _findings(tree, allowed, _Twins() if twins else None, names=names):
             findings.append(finding)
             if len(findings) == MOST_FINDINGS:
                 break
@@ -89,7 +124,7 @@ def preflight(tree: Tree, allowed: frozenset[str] = frozenset(), *, twins: bool 
     return findings
 
 
-def _findings(tree: Tree, allowed: frozenset[str], twins: _Twins | None) -> Iterator[WeightsFinding]:
+def _findings(tree: Tree, allowed: frozenset[str], twins: _Twins | None, *, names: bool) -> Iterator[WeightsFinding]:
     behind_links = _ReadOnce()
     for item in tree.walk():
         # An engine opens a link by the name of the link, whatever the file behind it is called.
@@ -100,6 +135,9 @@ def _findings(tree: Tree, allowed: frozenset[str], twins: _Twins | None) -> Iter
             yield WeightsFinding(
                 WeightsReason.CASE_COLLISION, item.path, "one spelling", "a name that differs only in case or form"
             )
+        if names and content is item and _holds_names(tree, item):
+            what = "no names as .hermetic/names.json holds them", "names: with two files of them a digest is of both"
+            yield WeightsFinding(WeightsReason.NAME_REFUSED, item.path, *what)
         if item.path.startswith(f"{CACHES}/"):
             continue  # compiled code by nature; no engine reads them unless `weights.caches` names them
         name = item.path.rpartition("/")[2]
@@ -111,11 +149,24 @@ def _findings(tree: Tree, allowed: frozenset[str], twins: _Twins | None) -> Iter
             yield from reader(tree, item, content, allowed)
 
 
+def _holds_names(tree: Tree, item: Item) -> bool:
+    """Whether a listed file other than names.json could be listed as such, with other names for all the others."""
+    if item.path == NAMES or item.path in NOT_LISTED or not len(BEGIN) <= item.size <= LARGEST_NAMES:
+        return False
+    descriptor = tree.open(item.path)
+    try:
+        return tree.read(descriptor, item.path, 0, len(BEGIN)) == BEGIN
+    finally:
+        os.close(descriptor)
+
+
 def _kind_of(name: str) -> str | None:
     """What a file of this name, in lower case, holds that is code; None where its name says nothing of it."""
     if _LIBRARY in name:
         return "code"
-    return _KINDS.get(os.path.splitext(name)[1])  # noqa: PTH122 - a name, not a path of this machine
+    before, dot, ending = name.rpartition(".")
+    longer = f".{before.rpartition('.')[2]}.{ending}"
+    return _KINDS.get(f"{dot}{ending}") or (_KINDS.get(longer) if "." in before else None)
 
 
 def _reader_of(name: str) -> _Reader | None:
@@ -124,7 +175,7 @@ def _reader_of(name: str) -> _Reader | None:
         return _safetensors
     if name.endswith(_INDEX_ENDING):
         return _index
-    return _configuration if name == _CONFIGURATION or name.endswith(_CONFIGURATION_ENDING) else None
+    return _configuration if _CONFIGURATION.fullmatch(name) else None
 
 
 def _safetensors(tree: Tree, item: Item, content: Item, _: frozenset[str]) -> Iterator[WeightsFinding]:
@@ -148,33 +199,48 @@ def _header(tree: Tree, descriptor: int, path: str, length: int) -> Iterator[byt
 
 
 def _index(tree: Tree, item: Item, content: Item, _: frozenset[str]) -> Iterator[WeightsFinding]:
-    """Findings for shards that the index names and that are not beside it."""
+    """Findings for shards that the index names and that are elsewhere, of another form, or not there.
+
+    The files of an index of another form than safetensors may be left out, the index of which engines prefer.
+    """
+    is_safetensors = item.path.endswith(f"{_SAFETENSORS}{_INDEX_ENDING}")
     try:
-        shards = _shards(read_small(tree.small(content.path, LARGEST_INDEX) or b""))
+        shards = _shards(read_small(tree.small(content.path, LARGEST_INDEX) or b""), needed=is_safetensors)
     except NotJsonError as error:
         yield WeightsFinding(WeightsReason.WEIGHTS_CORRUPT, item.path, "an index of shards", str(error))
         return
     folder = item.path.rpartition("/")[0]
     for shard in sorted(shards):
+        path = f"{folder}/{shard}" if folder else shard
         if "/" in shard or "\0" in shard or shard in {"", ".", ".."}:
             yield WeightsFinding(WeightsReason.WEIGHTS_CORRUPT, item.path, "names of files beside it", shard[:200])
-        elif (path := f"{folder}/{shard}" if folder else shard) and tree.look(path) is None:
+        elif is_safetensors and not shard.endswith(_SAFETENSORS):
+            yield WeightsFinding(WeightsReason.WEIGHTS_CORRUPT, item.path, "names of safetensors files", shard[:200])
+        elif is_safetensors and tree.look(path) is None:
             yield WeightsFinding(WeightsReason.SHARD_MISSING, path, f"a file, by {item.path}", "none")
 
 
-def _shards(index: Any) -> set[str]:
+def _shards(index: Any, *, needed: bool) -> set[str]:
     match index:
         case {"weight_map": dict(weight_map)} if all(isinstance(shard, str) for shard in weight_map.values()):
             return set(weight_map.values())
+        case {"weight_map": _}:
+            pass
+        case _ if not needed:
+            return set()
     raise NotJsonError("it has no weight_map from tensors to files")
 
 
 def _configuration(tree: Tree, item: Item, content: Item, allowed: frozenset[str]) -> Iterator[WeightsFinding]:
     try:
-        held = read_small(tree.small(content.path, LARGEST_CONFIGURATION) or b"")
+        held = read_configuration(tree.small(content.path, LARGEST_CONFIGURATION) or b"")
     except NotJsonError as error:
         yield WeightsFinding(WeightsReason.CONFIGURATION_INVALID, item.path, "JSON", str(error))
         return
+    for named in _other_configurations(held):
+        yield WeightsFinding(
+            WeightsReason.CONFIGURATION_INVALID, item.path, "configuration_files: config.VERSION.json", named[:200]
+        )
     for named in sorted(_remote_code(held)):
         if "--" in named:
             yield WeightsFinding(
@@ -184,6 +250,15 @@ def _configuration(tree: Tree, item: Item, content: Item, allowed: frozenset[str
             yield WeightsFinding(
                 WeightsReason.REMOTE_CODE, item.path, "a model that the engine knows", f"auto_map: {named}"
             )
+
+
+def _other_configurations(held: Any) -> Iterator[str]:
+    """The files named to take the place of `config.json` that are not read here as configurations."""
+    named = held.get("configuration_files") if isinstance(held, dict) else None
+    for each in named if isinstance(named, list) else ():
+        is_taken = isinstance(each, str) and _OTHER_CONFIGURATION.search(each) is not None
+        if is_taken and ("/" in each or _CONFIGURATION.fullmatch(each) is None):
+            yield each
 
 
 def _remote_code(held: Any) -> set[str]:

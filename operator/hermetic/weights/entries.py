@@ -24,7 +24,9 @@ PARTIAL = ".partial"
 _PARTIALS = (f"{path}{PARTIAL}" for path in (MANIFEST, SIGNATURE, NAMES))
 NOT_LISTED = frozenset({MANIFEST, SIGNATURE, *_PARTIALS})
 """Files that a manifest cannot list, because they contain it or will contain it."""
-MAY_BE_IGNORED = NOT_LISTED | {".git", ".github", ".gitattributes", ".gitignore", "model.sig", FOLDER}
+LEFT_OUT_FOLDERS = frozenset({".git", ".github"})
+"""Folders that the manifest of another tool may leave out with everything in them."""
+MAY_BE_IGNORED = NOT_LISTED | LEFT_OUT_FOLDERS | {".gitattributes", ".gitignore", "model.sig", FOLDER}
 """Paths that the manifest of another tool may leave out. No engine reads them."""
 LONGEST_PATH, DEEPEST_PATH, LONGEST_PART = 4096, 64, 255
 SHARDS, FILES = "shards", "files"
@@ -64,9 +66,9 @@ def key_of(path: str) -> Key:
     return tuple(path.split("/"))
 
 
-def place_of(name: str) -> tuple[Key, int]:
-    """The sort key of an entry with this name, for any method."""
-    matched = _RANGE.fullmatch(name)
+def place_of(name: str, method: str) -> tuple[Key, int]:
+    """The sort key of an entry with this name: a manifest by files may list a file whose name looks like a range."""
+    matched = None if method == FILES else _RANGE.fullmatch(name)
     return (key_of(name), 0) if matched is None else (key_of(matched["path"]), int(matched["start"]))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.api.weights_reasons import WeightsReason
-from hermetic.weights.entries import FILES, NOT_LISTED, Serialization, ranges
+from hermetic.weights.entries import FACTS, FILES, FOLDER, LEFT_OUT_FOLDERS, NAMES, NOT_LISTED, Serialization, ranges
 from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.tree import EntryKind, Item, Tree
 
@@ -15,12 +15,43 @@ def listed(tree: Tree) -> Iterator[Item]:
     return (item for item in tree.walk() if item.path not in NOT_LISTED)
 
 
-def refusal_of(tree: Tree, item: Item, *, links: bool, method: str) -> WeightsFinding | None:
-    """Why this cannot be listed; None for a file, and for a link to one inside the folder where `links` is True."""
-    if item.kind is EntryKind.REFUSED:
-        return WeightsFinding(WeightsReason.NAME_REFUSED, item.path, found=item.why)
-    if item.kind is EntryKind.SPECIAL:
-        return WeightsFinding(WeightsReason.SPECIAL_FILE, item.path, "a file", item.kind.value)
+def paths_left_out(serialization: Serialization, manifest: str) -> frozenset[str]:
+    """What a manifest does not list: paths of files, and folders as "NAME/".
+
+    Of `.hermetic` only the files that Hermetic itself writes there can be left out: engines execute its caches.
+    """
+    paths = {*NOT_LISTED, manifest}
+    for path in serialization.ignore_paths:
+        if path == FOLDER:
+            paths |= {NAMES, FACTS}
+        else:
+            paths |= {path, f"{path}/"} if path in LEFT_OUT_FOLDERS else {path}
+    return frozenset(paths)
+
+
+def is_left_out(path: str, left_out: frozenset[str]) -> bool:
+    """Whether a path is one of these, or in one of these folders."""
+    return path in left_out or f"{path.partition('/')[0]}/" in left_out
+
+
+def refusal_of_left_out(item: Item) -> WeightsFinding | None:
+    """Why an item may not be there although a manifest does not list it; None for a file.
+
+    Nobody verifies where a link leads that is left out, and other paths could lead through it.
+    """
+    if item.kind is EntryKind.FILE:
+        return None
+    if item.kind is EntryKind.LINK:
+        return WeightsFinding(WeightsReason.LINK_REFUSED, item.path, "a file", item.kind.value)
+    return _refusal_of_kind(item)
+
+
+def refusal_of(
+    tree: Tree, item: Item, *, links: bool, method: str, left_out: frozenset[str] = NOT_LISTED
+) -> WeightsFinding | None:
+    """Why this cannot be listed; None for a file, and for a link to a listed one where `links` is True."""
+    if (refusal := _refusal_of_kind(item)) is not None:
+        return refusal
     if method != FILES and ":" in item.path:
         return WeightsFinding(
             WeightsReason.NAME_REFUSED, item.path, found="a manifest by shards cannot list a ':'; use --method files"
@@ -28,10 +59,25 @@ def refusal_of(tree: Tree, item: Item, *, links: bool, method: str) -> WeightsFi
     if item.kind is EntryKind.LINK:
         if not links:
             return WeightsFinding(WeightsReason.LINK_REFUSED, item.path, "a file", item.kind.value)
-        if tree.target(item) is None:
-            return WeightsFinding(
-                WeightsReason.LINK_REFUSED, item.path, "a link to a file in the folder", "a link to elsewhere"
-            )
+        if (found := _wrong_with_target(tree.target(item), left_out)) is not None:
+            return WeightsFinding(WeightsReason.LINK_REFUSED, item.path, "a link to a file in the folder", found)
+    return None
+
+
+def _refusal_of_kind(item: Item) -> WeightsFinding | None:
+    if item.kind is EntryKind.REFUSED:
+        return WeightsFinding(WeightsReason.NAME_REFUSED, item.path, found=item.why)
+    if item.kind is EntryKind.SPECIAL:
+        return WeightsFinding(WeightsReason.SPECIAL_FILE, item.path, "a file", item.kind.value)
+    return None
+
+
+def _wrong_with_target(path: str | None, left_out: frozenset[str]) -> str | None:
+    """A share that ignores case takes a path in another case for one that is left out."""
+    if path is None:
+        return "a link to elsewhere"
+    if is_left_out(path, left_out) or is_left_out(path.casefold(), left_out):
+        return f"a link to {path}, which is not listed"
     return None
 
 

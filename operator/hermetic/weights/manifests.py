@@ -14,7 +14,18 @@ from typing import IO, TypeAlias
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import ModelFactsUnusable, StagingStopped, Unreachable, WeightsRefused
 from hermetic.weights.destination import make_own_folder, new_file
-from hermetic.weights.entries import FACTS, FILES, FOLDER, MANIFEST, NAMES, PARTIAL, SIGNATURE, Entry, Serialization
+from hermetic.weights.entries import (
+    FACTS,
+    FILES,
+    FOLDER,
+    MANIFEST,
+    NAMES,
+    NOT_LISTED,
+    PARTIAL,
+    SIGNATURE,
+    Entry,
+    Serialization,
+)
 from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.hashing import hash_range
 from hermetic.weights.listing import content_of, how_many_spans, listed, refusal_of, spans
@@ -88,11 +99,12 @@ def names_in(tree: Tree, serialization: Serialization, without: frozenset[str] =
     """The names of everything that will be listed, except some paths. Raises WeightsRefused for unlistable items."""
     names = NamesDigest()
     findings: list[WeightsFinding] = []
+    links, method = serialization.allow_symlinks, serialization.method
     try:
         for item in listed(tree):
             if item.path in without:
                 continue
-            refusal = refusal_of(tree, item, links=serialization.allow_symlinks, method=serialization.method)
+            refusal = refusal_of(tree, item, links=links, method=method, left_out=NOT_LISTED | without)
             if refusal is None:
                 content = content_of(tree, item)
                 names.add(item.path, 0 if content is None else content.size)

@@ -20,7 +20,13 @@ from hermetic.errors import ModelFactsUnusable, Unreachable
 from hermetic.sizing.facts import TensorSums, facts_of
 from hermetic.sizing.safetensors_header import tensor_bytes
 from hermetic.weights.nim_cache import LARGEST_PROFILES, PROFILES, facts_of_cache, profiles_in
-from hermetic.weights.safetensors_layout import MOST_TENSORS, wrong_with_length
+from hermetic.weights.safetensors_layout import (
+    LARGEST_METADATA,
+    METADATA,
+    MOST_TENSORS,
+    must_be_texts,
+    wrong_with_length,
+)
 from hermetic.weights.streamed_json import JsonStream
 
 CONFIG, QUANTIZATION, INDEX = "config.json", "hf_quant_config.json", "model.safetensors.index.json"
@@ -115,10 +121,11 @@ def _add_shard(path: Path, by_format: dict[str, int]) -> int:
         stream = JsonStream(_pieces(file, length))
         try:
             for name in stream.keys(MOST_TENSORS):
-                value = stream.value()
-                if name != "__metadata__":
-                    number_format, held = tensor_bytes(name, value)
-                    by_format[number_format] = by_format.get(number_format, 0) + held
+                if name == METADATA:
+                    must_be_texts(stream.value(LARGEST_METADATA))
+                    continue
+                number_format, held = tensor_bytes(name, stream.value())
+                by_format[number_format] = by_format.get(number_format, 0) + held
                 if len(by_format) > MOST_FORMATS:
                     raise ModelFactsUnusable(f"{path}: the header names more than {MOST_FORMATS} number formats")
             stream.finish()

@@ -15,6 +15,8 @@ from hermetic.weights.streamed_json import NotJsonError, read_small
 
 SCHEMA = "hermetic.dev/weights-names/v1"
 LARGEST_NAMES = 2**24
+BEGIN = f'{{\n "schema": "{SCHEMA}"'.encode()
+"""How each file of this kind begins: it has one form, so that another one is recognised under any name."""
 _NOT_COUNTED = NOT_LISTED | {NAMES, FACTS}
 
 
@@ -36,12 +38,14 @@ class NamesSummary:
 
 
 def names_from(content: bytes) -> NamesSummary:
-    """Parses the file. Raises NotJsonError where it is invalid."""
+    """Parses the file. Raises NotJsonError where it is not exactly as it is written."""
     match read_small(content):
         case {"schema": schema, "files": int(files), "bytes": int(size), "names": str(digest), "empty": [*empty]}:
             if schema == SCHEMA and all(isinstance(each, str) for each in empty):
-                return NamesSummary(files, size, digest, tuple(empty))
-    raise NotJsonError(f"it is no {SCHEMA}")
+                found = NamesSummary(files, size, digest, tuple(empty))
+                if found.as_bytes() == content:
+                    return found
+    raise NotJsonError(f"it is no {SCHEMA} as it is written")
 
 
 @dataclass(slots=True)

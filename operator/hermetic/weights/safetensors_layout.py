@@ -13,6 +13,9 @@ from hermetic.weights.streamed_json import JsonStream, NotJsonError
 LARGEST_HEADER = 100_000_000
 """Bytes: the limit of the safetensors library itself."""
 MOST_TENSORS = 2**18
+METADATA = "__metadata__"
+LARGEST_METADATA = 2**24
+"""Bytes. The library has no limit but that of the header."""
 _BITS = {
     "BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8,
     "U16": 16, "I16": 16, "F16": 16, "BF16": 16, "U32": 32, "I32": 32, "F32": 32, "U64": 64, "I64": 64, "F64": 64,
@@ -54,12 +57,21 @@ def _spans(chunks: Iterable[bytes]) -> list[int]:
     stream = JsonStream(chunks)
     found = []
     for name in stream.keys(MOST_TENSORS):
-        value = stream.value()
-        if name != "__metadata__":
-            begin, end = _span(name, value)
-            found.append(begin * _SHIFT + end)
+        if name == METADATA:
+            must_be_texts(stream.value(LARGEST_METADATA))
+            continue
+        begin, end = _span(name, stream.value())
+        found.append(begin * _SHIFT + end)
     stream.finish()
     return found
+
+
+def must_be_texts(metadata: Any) -> None:
+    """Raises NotJsonError unless it is an object of texts, or null: the library refuses anything else."""
+    if metadata is not None and not (
+        isinstance(metadata, dict) and all(isinstance(text, str) for text in metadata.values())
+    ):
+        raise NotJsonError(f"{METADATA} is no object of texts")
 
 
 def _span(name: str, tensor: Any) -> tuple[int, int]:

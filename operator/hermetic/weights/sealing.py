@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.weights.bundle import SigstoreBundle, payload, payload_size, pre_authentication, read_bundle
 from hermetic.weights.findings import WeightsFinding
+from hermetic.weights.statement import Header
 from hermetic.weights.streamed_json import NotJsonError
 from hermetic.weights.tree import Tree, WeightsStopped
 from hermetic.weights.workers import Progress
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 LARGEST_BUNDLE = 4 * 2**30
 _CHUNK = 2**18
+_CHANGED = "it was changed while it was read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,7 @@ class WeightsStatement:
         self._file = file
         self._bundle: SigstoreBundle | None = None
         self._seal: Seal | None = None
+        self._read = b""
 
     @property
     def signer(self) -> str:
@@ -104,12 +108,13 @@ class WeightsStatement:
         self._bundle = read_bundle(self._file.chunks())
 
     def pieces(self) -> Iterator[bytes]:
-        """The statement. Raises NotJsonError at its end if it is not the content whose signature was checked."""
-        if self._bundle is None:
-            yield from self._file.chunks()
-            return
-        if self._seal is None:
-            yield from payload(self._bundle, self._file.read)
+        """The statement. Raises NotJsonError at its end if it is not the content whose signature was checked.
+
+        Without a signature: if it is not what was read the first time.
+        """
+        if self._bundle is None or self._seal is None:
+            chunks = self._file.chunks() if self._bundle is None else payload(self._bundle, self._file.read)
+            yield from self._unchanged(chunks)
             return
         digest = self._seal.running()
         for place, piece in enumerate(self._signed(self._bundle)):
@@ -117,9 +122,46 @@ class WeightsStatement:
             if place:
                 yield piece
         if digest.finalize() != self._seal.digest:
-            raise NotJsonError("it was changed while it was read")
+            raise NotJsonError(_CHANGED)
+
+    def _unchanged(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        if self._read:
+            yield from unchanged(chunks, self._read)
+            return
+        digest = hashlib.sha256()
+        yield from hashed(chunks, digest)
+        self._read = digest.digest()
 
     def _signed(self, bundle: SigstoreBundle) -> Iterator[bytes]:
         """The signed bytes: the DSSE prefix, then the payload."""
         yield pre_authentication(payload_size(bundle, self._file.read))
         yield from payload(bundle, self._file.read)
+
+
+def mismatch(header: Header, digest: str, path: str) -> WeightsFinding | None:
+    """Why a manifest is not the one with this root digest; None where it is.
+
+    The root digest is one over digests in the order of the names: in another order it would not say which file has
+    which content.
+    """
+    if header.root != digest:
+        return WeightsFinding(WeightsReason.ROOT_DIGEST_MISMATCH, path, digest, header.root)
+    if not header.is_ordered:
+        what = "entries in the order of their names", "another order: then the digest allows files to be exchanged"
+        return WeightsFinding(WeightsReason.ROOT_DIGEST_MISMATCH, path, *what)
+    return None
+
+
+def hashed(chunks: Iterable[bytes], digest: hashlib._Hash) -> Iterator[bytes]:
+    """The same chunks; the digest is that of all once the last one was taken."""
+    for chunk in chunks:
+        digest.update(chunk)
+        yield chunk
+
+
+def unchanged(chunks: Iterable[bytes], digest: bytes) -> Iterator[bytes]:
+    """The same chunks. Raises NotJsonError at their end where they do not have this SHA-256."""
+    read = hashlib.sha256()
+    yield from hashed(chunks, read)
+    if read.digest() != digest:
+        raise NotJsonError(_CHANGED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from cryptography import x509
@@ -16,14 +17,15 @@ from hermetic.weights.bundle import (
     pre_authentication,
     written_bundle,
 )
-from hermetic.weights.entries import MANIFEST, NAMES, SIGNATURE
+from hermetic.weights.entries import MANIFEST, NAMES, NOT_LISTED, SIGNATURE
 from hermetic.weights.findings import WeightsFinding
+from hermetic.weights.listed_names import must_have_its_names
 from hermetic.weights.manifests import write_whole
-from hermetic.weights.sealing import ManifestFile, Trust
+from hermetic.weights.sealing import ManifestFile, Trust, hashed, mismatch, unchanged
 from hermetic.weights.signatures import digest_of, hint_of, sign
-from hermetic.weights.statement import Header, read_header
+from hermetic.weights.statement import Header, read_entries, read_header
 from hermetic.weights.streamed_json import NotJsonError
-from hermetic.weights.tree import Tree
+from hermetic.weights.tree import EntryKind, Tree, WeightsStopped
 from hermetic.weights.verification import verify
 from hermetic.weights.workers import Limits, Progress
 
@@ -34,8 +36,8 @@ Signer = tuple[EllipticCurvePrivateKey, Sequence[x509.Certificate]]
 def sign_folder(tree: Tree, signer: Signer, digest: str, limits: Limits, tell: Callable[[Progress], None]) -> str:
     """Writes `.hermetic/model.sig` and returns the root digest.
 
-    With `digest` the manifest must have it and files are not read; without, every file must match the manifest. Raises
-    WeightsRefused, and SigningKeyUnusable where certificate and key do not match.
+    With `digest` the manifest must have it, and the names that it covers, and files are not read; without, every file
+    must match the manifest. Raises WeightsRefused, and SigningKeyUnusable where certificate and key do not match.
     """
     key, chain = signer
     if chain and chain[0].public_key() != key.public_key():
@@ -45,31 +47,49 @@ def sign_folder(tree: Tree, signer: Signer, digest: str, limits: Limits, tell: C
         if not found.is_right:
             raise WeightsRefused(found.findings, f"{tree.root}: nothing was signed")
         digest = found.root
-    if tree.look(MANIFEST) is None:
-        raise WeightsRefused(
-            [WeightsFinding(WeightsReason.MANIFEST_ABSENT, MANIFEST, "a file", "none")], str(tree.root)
-        )
+    item = tree.look(MANIFEST)
+    if item is None or item.kind is not EntryKind.FILE:
+        reason = WeightsReason.MANIFEST_ABSENT if item is None else WeightsReason.MANIFEST_INVALID
+        kind = "none" if item is None else item.kind.value
+        raise WeightsRefused([WeightsFinding(reason, MANIFEST, "a file", kind)], str(tree.root))
     file = ManifestFile(tree, MANIFEST, Progress())
     try:
-        header = read_header(file.chunks(), NAMES)
-        if (finding := _is_another(header, digest)) is not None:
-            raise WeightsRefused([finding], f"{tree.root}: nothing was signed")
-        pieces = sealed(file.chunks, file.size, key, chain)
+        root, read = _checked(tree, file, digest)
+        pieces = sealed(lambda: unchanged(file.chunks(), read), file.size, key, chain)
         write_whole(tree.root / SIGNATURE, lambda opened: opened.writelines(pieces))
+    except WeightsStopped as stopped:
+        raise WeightsRefused([stopped.finding], f"{tree.root}: nothing was signed") from None
     except NotJsonError as error:
         finding = WeightsFinding(WeightsReason.MANIFEST_INVALID, MANIFEST, found=str(error))
         raise WeightsRefused([finding], f"{tree.root}: nothing was signed") from None
     finally:
         file.close()
-    return header.root
+    return root
+
+
+def _checked(tree: Tree, file: ManifestFile, digest: str) -> tuple[str, bytes]:
+    """The root digest, and the SHA-256 of the manifest that has it. Raises WeightsStopped and NotJsonError.
+
+    Others who write to the share can rewrite all of the manifest that the root digest does not cover.
+    """
+    read = hashlib.sha256()
+    header = read_header(hashed(file.chunks(), read), NAMES)
+    if (finding := _is_another(header, digest)) is not None:
+        raise WeightsStopped(finding)
+    method = header.serialization.method
+    must_have_its_names(tree, read_entries(unchanged(file.chunks(), read.digest()), method), method)
+    return header.root, read.digest()
 
 
 def _is_another(header: Header, digest: str) -> WeightsFinding | None:
     """Why this is not the manifest with the root digest; the digest covers names through `names.json` alone."""
-    if header.root != digest:
-        return WeightsFinding(WeightsReason.ROOT_DIGEST_MISMATCH, MANIFEST, digest, header.root)
+    if (finding := mismatch(header, digest, MANIFEST)) is not None:
+        return finding
     if header.names_entry is None:
         return WeightsFinding(WeightsReason.NAMES_NOT_COVERED, NAMES, "an entry", "none")
+    if others := set(header.serialization.ignore_paths) - NOT_LISTED:
+        what = f"it leaves out {min(others)!r}, which the root digest does not cover"
+        return WeightsFinding(WeightsReason.MANIFEST_INVALID, MANIFEST, found=what)
     return None
 
 

@@ -144,8 +144,9 @@ def _as_image(source: Tree, whole: Path, options: Options, names: NamesSummary, 
         keep_only(partial, watched[0], staging.work.name)
         _must_fit(partial, names, watched[0])
         # named after its source: the image has the same bytes wherever it is written
-        _copied(staging.copy, source.root.name, names, options, watched)
+        staging.copy.result.root = staging.copy.run(source.root.name, names, watched)
         with staging.tree() as tree:
+            _sign(tree, staging.copy.result.root, options, watched)
             _read_back(tree, partial, staging.copy.result.root, options, watched)
         staging.copy.result.image = staging.assemble(staging.copy.result.root)
     finally:
@@ -161,22 +162,22 @@ def _as_folder(source: Tree, whole: Path, options: Options, names: NamesSummary,
     try:
         copy = Copy(source, FolderPlaces(partial / "files"), journal, options.serialization, watched[0])
         _must_fit(partial, names, watched[0])
-        _copied(copy, whole.name, names, options, watched)
+        copy.result.root = copy.run(whole.name, names, watched)
     finally:
         journal.close()
     with Tree(partial / "files") as tree:
+        _sign(tree, copy.result.root, options, watched)
         _read_back(tree, partial, copy.result.root, options, watched)
     copy.result.unconfirmed = publish(partial, partial / "files", whole, watched[0])
     return copy.result
 
 
-def _copied(copy: Copy, name: str, names: NamesSummary, options: Options, watched: Watched) -> None:
-    copy.result.root = copy.run(name, names, watched)
+def _sign(tree: Tree, root: str, options: Options, watched: Watched) -> None:
+    """Signs what was staged, where that was asked for."""
     if options.signer is not None:
         from hermetic.weights.signing import sign_folder
 
-        with Tree(copy.folder) as tree:
-            sign_folder(tree, options.signer, copy.result.root, watched[1], watched[2])
+        sign_folder(tree, options.signer, root, watched[1], watched[2])
 
 
 def _must_fit(partial: Path, names: NamesSummary, progress: Progress) -> None:

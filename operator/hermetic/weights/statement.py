@@ -15,6 +15,7 @@ from hermetic.weights.entries import (
     MAY_BE_IGNORED,
     SHARDS,
     Entry,
+    Key,
     Serialization,
     entry,
     key_of,
@@ -103,7 +104,7 @@ def read_header(chunks: Iterable[bytes], names_path: str) -> Header:
     """
     header = Header()
     root = hashlib.sha256()
-    previous: tuple[tuple[str, ...], int] = ((), -1)
+    orders = {method: _Order(method, names_path) for method in (FILES, SHARDS)}  # which one counts may come last
     stated_root = ""
     for what, value in _walked(chunks):
         if what == "subject":
@@ -111,20 +112,38 @@ def read_header(chunks: Iterable[bytes], names_path: str) -> Header:
         elif what == "serialization":
             header.serialization = _serialization(value)
         else:
-            place = place_of(value["name"])
-            header.is_ordered = header.is_ordered and place > previous
-            previous = place
             digest = _digest(value)
             root.update(digest)
             header.entries += 1
-            if place == (key_of(names_path), 0):
-                header.names_entry = Entry(names_path, 0, -1, digest)
+            for order in orders.values():
+                order.add(value["name"], digest)
+    order = orders[header.serialization.method]
+    header.is_ordered, header.names_entry = order.is_ordered, order.names_entry
     header.root = f"sha256:{root.hexdigest()}"
     if header.entries == 0:
         raise NotJsonError("it lists no file")
     if stated_root != header.root:
         raise NotJsonError(f"its root digest is {stated_root}, and its entries come to {header.root}")
     return header
+
+
+class _Order:
+    """Whether the entries of a statement are in order if it is one by this method, and its first entry of a path."""
+
+    def __init__(self, method: str, names_path: str) -> None:
+        self.is_ordered = True
+        self.names_entry: Entry | None = None
+        self._method, self._names_path = method, names_path
+        self._names_place = key_of(names_path), 0
+        self._previous: tuple[Key, int] = ((), -1)
+
+    def add(self, name: str, digest: bytes) -> None:
+        """The next entry."""
+        place = place_of(name, self._method)
+        self.is_ordered = self.is_ordered and place > self._previous
+        self._previous = place
+        if place == self._names_place:
+            self.names_entry = Entry(self._names_path, 0, -1, digest)
 
 
 def read_entries(chunks: Iterable[bytes], method: str) -> Iterator[Entry]:

@@ -6,7 +6,7 @@ Strict: a duplicate key, NaN, a value above its size limit, deep nesting and a m
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 LARGEST_VALUE = 2**16
@@ -70,8 +70,8 @@ class JsonStream:
                 self._take(",")
         self._take("]")
 
-    def value(self) -> Any:
-        """The value that begins here, of at most LARGEST_VALUE bytes."""
+    def value(self, largest: int = LARGEST_VALUE) -> Any:
+        """The value that begins here, of at most so many bytes, however they arrive."""
         first = self._peek()
         while True:
             try:
@@ -81,9 +81,9 @@ class JsonStream:
             except RecursionError:
                 raise NotJsonError("it is nested too deeply") from None
             except (ValueError, IndexError) as error:
-                if len(self._text) - self._at >= LARGEST_VALUE:
-                    raise NotJsonError(f"at byte {self.offset}: no value of at most {LARGEST_VALUE} bytes") from error
-                if not self._fill():
+                if len(self._text) - self._at > largest:
+                    raise self._is_too_large(largest) from error
+                if not self._fill_twice():
                     raise NotJsonError(
                         f"at byte {self.offset}: the value is not JSON, or its end is missing"
                     ) from error
@@ -91,6 +91,8 @@ class JsonStream:
             # a number or a literal may continue in the next bytes
             if end < len(self._text) or first in '"{[' or not self._fill():
                 break
+        if end - self._at > largest:
+            raise self._is_too_large(largest)
         text = self._text[self._at : end]
         self._at = end
         _must_not_be_deep(text)
@@ -150,6 +152,17 @@ class JsonStream:
         self._text += chunk.decode("latin-1")
         return True
 
+    def _fill_twice(self) -> bool:
+        """Fills until there is twice as much to read: each attempt to parse a value begins at its begin."""
+        wanted = 2 * (len(self._text) - self._at)
+        found = False
+        while len(self._text) - self._at < wanted and self._fill():
+            found = True
+        return found
+
+    def _is_too_large(self, largest: int) -> NotJsonError:
+        return NotJsonError(f"at byte {self.offset}: no value of at most {largest} bytes")
+
     def _as_utf8(self, text: str) -> Any:
         try:
             return self._decoder.decode(text.encode("latin-1").decode("utf-8"))
@@ -159,10 +172,22 @@ class JsonStream:
 
 def read_small(content: bytes) -> Any:
     """The only value of a small file, parsed as strictly. Raises NotJsonError."""
+    return _read(content, "utf-8", _refuse_constant)
+
+
+def read_configuration(content: bytes) -> Any:
+    """As `read_small`, with NaN and Infinity, which Python's json writes and reads, and a byte order mark.
+
+    Published configurations have them: `"time_step_limit": [0.0, Infinity]` in Mamba2Config of transformers.
+    """
+    return _read(content, "utf-8-sig", float)
+
+
+def _read(content: bytes, encoding: str, parse_constant: Callable[[str], Any]) -> Any:
     try:
-        text = content.decode("utf-8")
+        text = content.decode(encoding)
         _must_not_be_deep(text)
-        return json.JSONDecoder(object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant).decode(text)
+        return json.JSONDecoder(object_pairs_hook=_without_duplicates, parse_constant=parse_constant).decode(text)
     except NotJsonError:
         raise
     except UnicodeDecodeError:

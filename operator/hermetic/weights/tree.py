@@ -25,6 +25,7 @@ MOST_FILES = 8_000_000
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER_FLAGS = _FLAGS | os.O_DIRECTORY
 _STALE_IS_TRIED = 2
+_MOST_LINKS = 8
 
 Identity: TypeAlias = "tuple[int, int, int, int, int]"
 """Device, inode, size, and the times (ns) of the last change of content and of the inode."""
@@ -188,27 +189,42 @@ class Tree:
         return bytes(view[:done])
 
     def target(self, item: Item) -> str | None:
-        """The target of a link if it is a file inside the folder; else None."""
+        """The target of a link if it is a file inside the folder; else None.
+
+        The kernel follows a link in the middle of a path before a ".." that stands behind it (path_resolution(7)). Each
+        part must be a folder, so that the path found here is the one that an engine opens.
+        """
         path = item.path
-        for _ in range(8):
-            at = os.readlink(path, dir_fd=self.descriptor)
-            if at.startswith("/"):
-                return None
-            parts: list[str] = path.split("/")[:-1]
-            for part in at.split("/"):
-                if part == "..":
-                    if not parts:
-                        return None
-                    parts.pop()
-                elif part not in {"", "."}:
-                    parts.append(part)
-            path = "/".join(parts)
-            found = self.look(path) if path else None
-            if found is None or found.kind in {EntryKind.FOLDER, EntryKind.SPECIAL}:
+        for _ in range(_MOST_LINKS):
+            further = self._one_link_further(path)
+            found = None if further is None else self.look(further)
+            if found is None or found.kind not in {EntryKind.FILE, EntryKind.LINK}:
                 return None
             if found.kind is EntryKind.FILE:
-                return path
+                return further
+            path = found.path
         return None
+
+    def _one_link_further(self, path: str) -> str | None:
+        """The path that a link holds, from the folder; None where it leaves the folder or its parts are no folders."""
+        try:
+            *through, name = os.readlink(path, dir_fd=self.descriptor).split("/")
+        except OSError as error:
+            raise _stopped(error, path) from None
+        if (through and not through[0]) or name in {"", ".", ".."}:
+            return None
+        parts = path.split("/")[:-1]
+        for part in through:
+            if part == "..":
+                if not parts:
+                    return None
+                parts.pop()
+            elif part not in {"", "."}:
+                parts.append(part)
+                found = self.look("/".join(parts))
+                if found is None or found.kind is not EntryKind.FOLDER:
+                    return None
+        return "/".join((*parts, name))
 
 
 def kind_of(mode: int) -> EntryKind:

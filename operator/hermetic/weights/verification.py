@@ -6,24 +6,20 @@ folder and the manifest are walked side by side, in the same order.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TypeAlias
 
-from hermetic.api.staged_folders import CACHES
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import Unreachable
 from hermetic.weights.entries import (
     FILES,
-    FOLDER,
     MANIFEST,
     NAMES,
-    NOT_LISTED,
     SIGNATURE,
     Entry,
     Serialization,
@@ -32,9 +28,17 @@ from hermetic.weights.entries import (
 )
 from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.hashing import hash_range
-from hermetic.weights.listing import content_of, refusal_of
+from hermetic.weights.listed_names import other_names
+from hermetic.weights.listing import (
+    content_of,
+    how_many_spans,
+    is_left_out,
+    paths_left_out,
+    refusal_of,
+    refusal_of_left_out,
+)
 from hermetic.weights.names import LARGEST_NAMES, NamesDigest, NamesSummary, names_from
-from hermetic.weights.sealing import ManifestFile, Trust, WeightsStatement
+from hermetic.weights.sealing import ManifestFile, Trust, WeightsStatement, mismatch
 from hermetic.weights.statement import Header, read_entries, read_header
 from hermetic.weights.streamed_json import NotJsonError
 from hermetic.weights.tree import EntryKind, Item, Tree, WeightsStopped
@@ -136,8 +140,12 @@ class _Job:
     def run(self) -> None:
         """Runs all steps; raises WeightsStopped where it cannot continue."""
         if (path := self._manifest_path()) is None:
-            wanted = f"{FOLDER}/model.sig" if self._trust.wants_signature else MANIFEST
+            wanted = SIGNATURE if self._trust.wants_signature else MANIFEST
             self.add(WeightsFinding(WeightsReason.MANIFEST_ABSENT, self._signature or wanted, "a file", "none"))
+            return
+        item = self._tree.look(path)
+        if item is not None and item.kind is not EntryKind.FILE:
+            self.add(WeightsFinding(WeightsReason.MANIFEST_INVALID, path, "a file", item.kind.value))
             return
         file = ManifestFile(self._tree, path, self.progress)
         try:
@@ -164,8 +172,8 @@ class _Job:
             statement.unsealed_without_trust()
         header = read_header(statement.pieces(), NAMES)
         self.found.root = header.root
-        if self._trust.digest and header.root != self._trust.digest:
-            self.add(WeightsFinding(WeightsReason.ROOT_DIGEST_MISMATCH, path, self._trust.digest, header.root))
+        if self._trust.digest and (another := mismatch(header, self._trust.digest, path)) is not None:
+            self.add(another)
             return
         names = self._names_of(header)
         if names is None and self._trust.digest and not self._trust.wants_signature:
@@ -190,30 +198,40 @@ class _Job:
             ) from None
 
     def _compare(self, statement: WeightsStatement, header: Header, names: NamesSummary | None, path: str) -> None:
-        ignored = {*NOT_LISTED, *header.serialization.ignore_paths, path}
+        left_out = paths_left_out(self._trusted(header.serialization), path)
         entries = read_entries(statement.pieces(), header.serialization.method)
         if not header.is_ordered:
             if header.entries > MOST_SORTED:
                 raise NotJsonError(f"its entries are not in order, and more than {MOST_SORTED}")
             entries = iter(sorted(entries, key=lambda entry: (key_of(entry.path), entry.start)))
-        files = self._tasks(entries, ignored, header.serialization, set(names.empty) if names else set())
+        files = self._tasks(entries, left_out, header.serialization, set(names.empty) if names else set())
         tasks = in_turns(files, self._threads.width)
         work_through(tasks, self._check, self.progress, self._threads)
         self.found.files = self._names.files
-        if names is not None and not self.found.findings and self._names.names() != names:
-            expected, found = f"{names.files} files, names {names.digest}", self._names.names()
-            self.add(
-                WeightsFinding(
-                    WeightsReason.FILE_NOT_LISTED, NAMES, expected, f"{found.files} files, names {found.digest}"
-                )
-            )
+        if names is not None and not self.found.findings:
+            finding = other_names(self._names.names(), names)
+            if finding is not None:
+                self.add(finding)
+
+    def _trusted(self, serialization: Serialization) -> Serialization:
+        """Without what it leaves out where only a root digest is trusted: that covers what is listed, and no more."""
+        is_covered = self._trust.wants_signature or not self._trust.digest
+        return serialization if is_covered else replace(serialization, ignore_paths=())
+
+    def _walked(self, left_out: frozenset[str]) -> Iterator[Item]:
+        """Everything that must be listed."""
+        for item in self._tree.walk():
+            if not is_left_out(item.path, left_out):
+                yield item
+            elif (refusal := refusal_of_left_out(item)) is not None:
+                self.add(refusal)
 
     def _tasks(
-        self, entries: Iterator[Entry], ignored: set[str], serialization: Serialization, empty: set[str]
+        self, entries: Iterator[Entry], left_out: frozenset[str], serialization: Serialization, empty: set[str]
     ) -> Iterator[FileTasks[Task]]:
         """Walks folder and manifest in parallel: a file in only one of them is a finding, one in both is hashed."""
         listed = groupby(entries, key=lambda entry: entry.path)
-        here = (item for item in self._tree.walk() if not _is_ignored(item.path, ignored))
+        here = self._walked(left_out)
         item, group = next(here, None), next(listed, None)
         while item is not None or group is not None:
             self.progress.steps += 1
@@ -225,7 +243,7 @@ class _Job:
                 self.add(WeightsFinding(WeightsReason.FILE_MISSING, group[0], "a file", "none"))
                 group = next(listed, None)
             else:
-                yield self._both(item, group[1], serialization)
+                yield self._both(item, group[1], serialization, left_out)
                 item, group = next(here, None), next(listed, None)
         for path in empty - set(self._names.empty):
             self.add(WeightsFinding(WeightsReason.FILE_MISSING, path, "an empty file", "none"))
@@ -238,9 +256,12 @@ class _Job:
         found = item.kind.value if item.kind is not EntryKind.FILE else f"a file of {item.size} bytes"
         self.add(refusal or WeightsFinding(WeightsReason.FILE_NOT_LISTED, item.path, "no file", found))
 
-    def _both(self, item: Item, entries: Iterator[Entry], serialization: Serialization) -> FileTasks[Task]:
+    def _both(
+        self, item: Item, entries: Iterator[Entry], serialization: Serialization, left_out: frozenset[str]
+    ) -> FileTasks[Task]:
         ranges_listed = list(entries)
-        refusal = refusal_of(self._tree, item, links=serialization.allow_symlinks, method=serialization.method)
+        links, method = serialization.allow_symlinks, serialization.method
+        refusal = refusal_of(self._tree, item, links=links, method=method, left_out=left_out)
         content = None if refusal else content_of(self._tree, item)
         if content is None:
             self.add(refusal or WeightsFinding(WeightsReason.LINK_REFUSED, item.path, "a file", item.kind.value))
@@ -249,15 +270,11 @@ class _Job:
         if serialization.method == FILES:
             if len(ranges_listed) != 1:
                 raise NotJsonError(f"it lists {item.path[:200]!r} twice")
-        else:
-            size = ranges_listed[-1].end
-            if [(entry.start, entry.end) for entry in ranges_listed] != list(ranges(size, serialization.shard_size)):
-                raise NotJsonError(f"the ranges of {item.path[:200]!r} are not the whole file")
-            if size != content.size:
-                self.add(
-                    WeightsFinding(WeightsReason.SIZE_MISMATCH, item.path, f"{size} bytes", f"{content.size} bytes")
-                )
-                return FileTasks(0, iter(()))
+        elif (size := ranges_listed[-1].end) != content.size:
+            self.add(WeightsFinding(WeightsReason.SIZE_MISMATCH, item.path, f"{size} bytes", f"{content.size} bytes"))
+            return FileTasks(0, iter(()))
+        elif not _are_whole(ranges_listed, size, serialization):
+            raise NotJsonError(f"the ranges of {item.path[:200]!r} are not the whole file")
         return FileTasks(len(ranges_listed), ((item, content, entry) for entry in ranges_listed))
 
     def _check(self, task: Task, buffer: memoryview) -> None:
@@ -275,10 +292,9 @@ class _Job:
             self.add(WeightsFinding(WeightsReason.DIGEST_MISMATCH, item.path, expected, found))
 
 
-def _is_ignored(path: str, ignored: set[str]) -> bool:
-    """Whether the manifest may leave it out: compile caches never, for an engine executes them."""
-    if path.startswith(f"{CACHES}{os.sep}"):
+def _are_whole(listed: list[Entry], size: int, serialization: Serialization) -> bool:
+    """Whether these are the ranges of a file of this size. Counted first: a size is a number that anyone can write."""
+    if len(listed) != how_many_spans(size, serialization):
         return False
-    return path in ignored or any(
-        path.startswith(f"{folder}{os.sep}") for folder in ignored if folder not in NOT_LISTED
-    )
+    spans = ranges(size, serialization.shard_size)
+    return all((entry.start, entry.end) == span for entry, span in zip(listed, spans, strict=True))

@@ -50,6 +50,18 @@ def source_with_caches(source: Path, caches: Path | None, manifest: str | None) 
     return WithCaches(source_tree(source), caches, key)
 
 
+def caches_of_source(tree: Tree) -> list[str]:
+    """The folders of compile caches that a source brings with it. Staging keeps them, and an engine executes them."""
+    from hermetic.api.staged_folders import CACHES
+    from hermetic.weights.caches import WithCaches
+
+    own = tree.key.folder if isinstance(tree, WithCaches) else ""
+    try:
+        return sorted({path.name for path in (tree.root / CACHES).iterdir()} - {own})
+    except OSError:
+        return []
+
+
 def keys_of(tree: Tree) -> dict[str, list[dict[str, Any]]]:
     """What to write below `weights` for the caches of this source; nothing where it has none."""
     from hermetic.weights.caches import WithCaches

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hermetic.api.staged_folders import CACHES
+from hermetic.api.text import one_line
 from hermetic.cli.options import common_options
 from hermetic.cli.output import note, say, write
-from hermetic.cli.weights.caches import caches_options, keys_of, source_with_caches
+from hermetic.cli.weights.caches import caches_of_source, caches_options, keys_of, source_with_caches
 from hermetic.cli.weights.image import image_of, image_options
 from hermetic.cli.weights.options import (
     allow_option,
@@ -78,15 +80,17 @@ def command(source: Path, destination: Path, output: str, **options: Any) -> Non
     with TransferProgress("staged") as line:
         tell = ProgressEvents() if output == "json" else line
 
-        def run() -> tuple[Staged, dict[str, Any]]:
+        def run() -> tuple[Staged, dict[str, Any], list[str]]:
             with progress.asking(str(source)):
                 opened = source_with_caches(source, options["caches"], options["caches_for"])
             with opened as tree:
+                with progress.asking(CACHES):
+                    brought = caches_of_source(tree)
                 staged = stage(tree, destination, how, (progress, limits_of(options["threads"]), tell))
-                return staged, keys_of(tree) if options["caches"] is not None else {}
+                return staged, keys_of(tree) if options["caches"] is not None else {}, brought
 
-        staged, keys = in_time(run, progress, options["stall"], destination)
-    _tell(destination, staged, keys, options["share_throughput"], output)
+        staged, keys, brought = in_time(run, progress, options["stall"], destination)
+    _tell(destination, staged, keys, _advice(staged, options["share_throughput"], brought), output)
     if staged.unconfirmed:
         raise StagingUnconfirmed(
             f"{destination}: is published and complete, but that its name is on the disk is not confirmed: "
@@ -94,10 +98,7 @@ def command(source: Path, destination: Path, output: str, **options: Any) -> Non
         )
 
 
-def _tell(destination: Path, staged: Staged, keys: dict[str, Any], throughput: int | None, output: str) -> None:
-    advice = _advice(staged, throughput)
-    if staged.without_facts:
-        advice.append(f"no facts for sizing: {staged.without_facts}")
+def _tell(destination: Path, staged: Staged, keys: dict[str, Any], advice: list[str], output: str) -> None:
     if output == "json":
         event = {"event": "staged", "schema": SCHEMA, **_facts(destination, staged), **keys, "advice": advice}
         write(json.dumps(event) + "\n")
@@ -121,7 +122,14 @@ def _facts(destination: Path, staged: Staged) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _advice(staged: Staged, throughput: int | None) -> list[str]:
+def _advice(staged: Staged, throughput: int | None, brought: list[str]) -> list[str]:
+    """What to know of the model that was staged. `brought`: compile caches that were in the source."""
+    caches = [f"the source has compile caches, which engines execute: {one_line(key)}" for key in brought]
+    facts = [f"no facts for sizing: {staged.without_facts}"] if staged.without_facts else []
+    return [*_advice_on_files(staged, throughput), *caches, *facts]
+
+
+def _advice_on_files(staged: Staged, throughput: int | None) -> list[str]:
     """How many files of weights the share needs, so that the cap per file does not limit loading."""
     if throughput is None or staged.weight_files == 0:
         return []

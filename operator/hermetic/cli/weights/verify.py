@@ -117,11 +117,17 @@ def command(folder: Path, output: str, termination_log: Path | None, report_only
         signal.signal(signal.SIGTERM, lambda number, _: os._exit(128 + number))
     trust, allowed = _trust(options), frozenset(options["allow"])
     limits = Limits(options["timeout"], options["stall"], options["threads"])
+    names = bool(trust.digest) and not trust.wants_signature
     with TransferProgress("verified") as line:
         try:
             tree = opened(folder, limits)
             found = verify(
-                tree, trust, limits, line, options["signature"], lambda tree: preflight(tree, allowed, twins=False)
+                tree,
+                trust,
+                limits,
+                line,
+                options["signature"],
+                lambda tree: preflight(tree, allowed, twins=False, names=names),
             )
         except WeightsStopped as stopped:
             found = Verified([stopped.finding])

@@ -49,7 +49,8 @@ class WeightsReason(ExplainedWord):
     )
     ROOT_DIGEST_MISMATCH = (
         "RootDigestMismatch",
-        "The manifest is a whole one, of other weights than those whose root digest is pinned.",
+        "The manifest is one of other weights than those whose root digest is pinned, or its entries are in another "
+        "order, in which the root digest does not say which file has which content.",
         "Compare weights.integrity.digest with what 'hermetic stage' printed; stage those weights, or pin this digest.",
     )
     NAMES_NOT_COVERED = (
@@ -69,7 +70,8 @@ class WeightsReason(ExplainedWord):
     )
     LINK_REFUSED = (
         "LinkRefused",
-        "A symbolic link leads out of the folder, to nothing, to a folder, or is there where a file is listed.",
+        "A symbolic link leads out of the folder, to nothing, to a folder, through another link or to a file that is "
+        "not listed, or is there where a file is expected.",
         "Put the file in the place of the link; 'hermetic stage' follows the links of a Hugging Face snapshot.",
     )
     SPECIAL_FILE = "SpecialFile", "There is a device, a pipe or a socket; it was not opened.", "Remove it."
@@ -124,8 +126,8 @@ class WeightsReason(ExplainedWord):
     )
     NAME_REFUSED = (
         "NameRefused",
-        "A name is no UTF-8, too long, too deep, or cannot stand in the manifest.",
-        "Rename the file.",
+        "A name is no UTF-8, too long, too deep, or cannot be listed; or a file has the form of names.json.",
+        "Rename the file; remove a second file of names, of a folder '.hermetic' inside of the model for example.",
     )
     TOO_MUCH = "TooMuch", "There is more than is looked at: files, or bytes of a header.", "Split or repair the model."
 

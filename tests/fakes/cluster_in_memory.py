@@ -184,6 +184,8 @@ class ClusterInMemory:
                     event = _as_selected(what, manifest, held, label_selector, field_selector)
                     if event is not None and int(event[1]["metadata"]["resourceVersion"]) > int(since):
                         yield event
+                if read < len(self.happened):
+                    continue  # it happened while an event was taken
                 if self._news.is_set():
                     self._news = asyncio.Event()
                 await self._news.wait()

@@ -20,7 +20,7 @@ SUBSCRIPTION = "/subscriptions/3c1f6a52-8e0b-4d7a-9b64-2f5c7d10e8a1"
 NETWORK = f"{SUBSCRIPTION}/resourceGroups/rg-inference-network/providers/Microsoft.Network"
 SEEN = (Evidence("GET /subscriptions/…/networkInterfaces", 200, "ab" * 32),)
 MANY = 1_000
-MOST_BYTES = 2_700
+MOST_BYTES = 2_900
 """Of one interface, its row and its model together (2,420 as measured; 4,060 where rows are not packed)."""
 
 

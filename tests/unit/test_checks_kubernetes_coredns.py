@@ -38,7 +38,7 @@ PLUGINS: list[tuple[str, Verdict, Severity]] = [
     ("nomad service.nomad {\n address https://nomad.example.com\n}", OPEN, HIGH),
     ("kubernetes cluster.local {\n endpoint https://api.example.com\n}", OPEN, HIGH),
     ("kubernetes cluster.local {\n pods insecure\n}", FINE, HIGH),
-    ("kubernetes cluster.local {\n kubeconfig /etc/coredns/custom/far.conf\n}", UNSEEN, HIGH),
+    ("kubernetes cluster.local {\n kubeconfig /etc/coredns/custom/far.conf\n}", UNSEEN, MEDIUM),
     ("on startup /coredns -conf /etc/coredns/custom/evil.txt &", UNSEEN, HIGH),
     ("on shutdown {$COMMAND}", UNSEEN, HIGH),
     ("on", UNSEEN, HIGH),

@@ -121,7 +121,7 @@ def _endpoints(one: Directive, _allowed: frozenset[str]) -> Iterator[_Objection]
 
 
 def _kubernetes(one: Directive, allowed: frozenset[str]) -> Iterator[_Objection]:
-    """Of a kubeconfig no name is sent: like a file of hosts it decides what is answered (coredns.io/plugins/kubernetes)."""
+    """No name is sent to the server of a kubeconfig: like a file of hosts, it decides what is answered."""
     yield from _endpoints(one, allowed)
     if any(True for _ in one.options("kubeconfig")):
         words = "kubernetes takes its answers from the API server of a kubeconfig, which the audit does not read"

@@ -32,5 +32,11 @@ def must_be_decided_as_documented(tried: Tried) -> None:
     assert not tried.check or (tried.decision, tried.check) in deciding, (tried.check, sorted(deciding))
 
 
+def must_be_distinct_and_sourced(estates: tuple[Tried, ...]) -> None:
+    """No estate is tried twice, and each names the document that its decision rests on."""
+    assert len({one.name for one in estates}) == len(estates)
+    assert all(one.source for one in estates)
+
+
 def decides(finding: Finding) -> bool:
     return finding.severity.decides and finding.verdict in {Verdict.FAIL, Verdict.UNKNOWN}

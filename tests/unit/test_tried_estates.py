@@ -8,7 +8,7 @@ from hermetic.audit.checks.registry import PAGES
 from hermetic.audit.report.causes import causes_of
 from testbed.azure.baseline import estate_of
 from testbed.azure.references import refer_back
-from tests.tried_decisions import base, must_be_decided_as_documented
+from tests.tried_decisions import base, must_be_decided_as_documented, must_be_distinct_and_sourced
 from tests.tried_estates import (
     HUB_MACHINE,
     Tried,
@@ -274,5 +274,4 @@ def test_a_pool_that_is_short_of_machines_is_one_cause_that_names_the_scale_set(
 
 
 def test_no_estate_is_tried_twice_and_each_names_its_source() -> None:
-    assert len({one.name for one in ESTATES}) == len(ESTATES)
-    assert all(one.source for one in ESTATES)
+    must_be_distinct_and_sourced(ESTATES)

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from testbed.azure.baseline.layout import NETWORK_GROUP
-from tests.tried_decisions import must_be_decided_as_documented
+from tests.tried_decisions import must_be_decided_as_documented, must_be_distinct_and_sourced
 from tests.tried_estates import Tried, admin_rule, backends, balancer_before
 from tests.tried_relays import (
     ACROSS,
@@ -229,5 +229,4 @@ def test_the_decision_is_what_the_documents_of_azure_lead_to(tried: Tried) -> No
 
 
 def test_no_estate_is_tried_twice_and_each_names_its_source() -> None:
-    assert len({one.name for one in ESTATES}) == len(ESTATES)
-    assert all(one.source for one in ESTATES)
+    must_be_distinct_and_sourced(ESTATES)

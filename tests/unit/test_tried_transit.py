@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.azure.baseline.layout import NETWORK_GROUP
-from tests.tried_decisions import must_be_decided_as_documented
+from tests.tried_decisions import must_be_decided_as_documented, must_be_distinct_and_sourced
 from tests.tried_estates import Tried
 from tests.tried_transit import (
     WORKSPACE,
@@ -246,5 +246,4 @@ def test_the_decision_is_what_the_documents_of_azure_lead_to(tried: Tried) -> No
 
 
 def test_no_estate_is_tried_twice_and_each_names_its_source() -> None:
-    assert len({one.name for one in ESTATES}) == len(ESTATES)
-    assert all(one.source for one in ESTATES)
+    must_be_distinct_and_sourced(ESTATES)

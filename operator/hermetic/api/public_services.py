@@ -68,11 +68,6 @@ SENDING_FILTERS = ("requestMirror", "externalAuth")
 """Filters of a route of the Gateway API with a backendRef: each sends requests, or copies of them, to it."""
 
 
-def ingress_class(of_spec: str | None, annotations: Mapping[str, Any]) -> str:
-    """The class of an Ingress by its field, or by the older annotation."""
-    return of_spec or str(annotations.get(CLASS) or "")
-
-
 def ingress_classes(of_spec: str | None, annotations: Mapping[str, Any]) -> tuple[str, ...]:
     """The classes by the field and by the annotation: with both, AGIC reads the annotation, and others the field.
 

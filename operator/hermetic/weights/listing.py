@@ -37,7 +37,7 @@ def is_left_out(path: str, left_out: frozenset[str]) -> bool:
 def refusal_of_left_out(item: Item) -> WeightsFinding | None:
     """Why an item may not be there although a manifest does not list it; None for a file.
 
-    Nobody verifies where a link leads that is left out, and other paths could lead through it.
+    The target of a link that is left out is not verified, and other paths could lead through it.
     """
     if item.kind is EntryKind.FILE:
         return None

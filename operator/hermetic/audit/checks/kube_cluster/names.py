@@ -89,7 +89,7 @@ def _sends(one: Directive, _allowed: frozenset[str]) -> Iterator[_Objection]:
 
 
 def _transfer(one: Directive, _allowed: frozenset[str]) -> Iterator[_Objection]:
-    for target in (word for words in one.options("to") for word in words):
+    for target in one.values("to"):
         host = bare_host(target)
         if target == ANYBODY:
             yield _Objection("transfer gives the whole zone to every client that asks", severity=Severity.MEDIUM)
@@ -112,7 +112,7 @@ def _secondary(one: Directive, allowed: frozenset[str]) -> Iterator[_Objection]:
 def _endpoints(one: Directive, _allowed: frozenset[str]) -> Iterator[_Objection]:
     """etcd, nomad, kubernetes: the servers that the answers come from."""
     for option in ("endpoint", "address"):
-        for target in (word for words in one.options(option) for word in words):
+        for target in one.values(option):
             host = bare_host(target)
             if "{" in target or not host:
                 yield _Objection(f"{one.name} asks what its environment says", is_open=False)
@@ -132,8 +132,7 @@ def _tls(one: Directive, allowed: frozenset[str]) -> Iterator[_Objection]:
     """Certificates by ACME: of Let's Encrypt unless the block names another server (coredns.io/plugins/tls)."""
     if not any(True for _ in one.options("acme")):
         return
-    servers = [word for words in one.options("ca") for word in words]
-    for server in servers or ("https://acme-v02.api.letsencrypt.org",):
+    for server in one.values("ca") or ("https://acme-v02.api.letsencrypt.org",):
         host = bare_host(server)
         if "{" in server or not host:
             yield _Objection("tls gets certificates from what its environment says", is_open=False)
@@ -144,7 +143,7 @@ def _tls(one: Directive, allowed: frozenset[str]) -> Iterator[_Objection]:
 
 def _resolvers(one: Directive, allowed: frozenset[str]) -> Iterator[_Objection]:
     """forward and tls: the resolver of the names of their own servers."""
-    for target in (word for words in one.options("resolver") for word in words):
+    for target in one.values("resolver"):
         host = bare_host(target)
         if host not in allowed and host != HOST_RESOLVER:
             is_open = bool(host) and not is_inside(host) and "{" not in target

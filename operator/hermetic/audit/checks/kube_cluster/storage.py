@@ -11,6 +11,7 @@ from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.estate.arm_ids import subscription_of
 from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.kept_annotations import MOUNT_OPTIONS
 from hermetic.audit.estate.kubernetes.names import host_outside, is_outside, outside
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.volumes import (
@@ -59,8 +60,6 @@ _SERVERS = frozenset(
 _OF_A_SERVER = re.compile(r"(^ip|addr|address|host|servers?|unc|source|ur[il]|endpoint|monitors)$")
 _BETWEEN = re.compile(r"[,;|\s]+")
 _MOUNT_OPTIONS = "mountoptions"
-# Kubernetes still reads it, before spec.mountOptions: MountOptionFromSpec in pkg/volume/util/util.go.
-MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
 _SUFFIX = "storageendpointsuffix"
 _SUBSCRIPTION = "subscriptionid"
 

@@ -13,6 +13,7 @@ from hermetic.audit.estate.kubernetes.engine_settings import (
     CILIUM_CONFIG,
     LABEL_FILTERS_OF_CILIUM,
     POLICY_FILES_OF_CILIUM,
+    SETTINGS_READ,
     SWITCHES_OF_CILIUM,
     CiliumNodeConfig,
     FelixConfiguration,
@@ -81,8 +82,7 @@ def _judge_map(one: ConfigMap) -> Iterator[Judgement]:
 def _judge_node_config(one: CiliumNodeConfig) -> Iterator[Judgement]:
     settings = one.spec.defaults or {}
     yield from _judge_cilium(one, settings, SPEC)
-    known = {*SWITCHES_OF_CILIUM, *LABEL_FILTERS_OF_CILIUM, POLICY_FILES_OF_CILIUM}
-    if others := sorted(settings.keys() - known):
+    if others := sorted(settings.keys() - SETTINGS_READ):
         message = f"it sets {', '.join(others[:3])} for some nodes, and what that does to policies is not judged"
         yield cannot_say(one.id, "NodeSettingsNotKnown", message, one, severity=Severity.MEDIUM)
 

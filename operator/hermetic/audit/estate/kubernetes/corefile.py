@@ -102,6 +102,10 @@ class Directive:
         """The words after this name in its block, line by line."""
         yield from (one.arguments for one in self.block if one.words and one.name == name)
 
+    def values(self, name: str) -> list[str]:
+        """The words after this name in all lines of its block."""
+        return [word for words in self.options(name) for word in words]
+
 
 def directives(text: str) -> Iterator[Directive]:
     """Every directive. A block whose name is no plug-in is a server block or a snippet, and contains directives."""

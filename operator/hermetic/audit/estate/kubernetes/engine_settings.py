@@ -20,14 +20,15 @@ SWITCHES_OF_CILIUM = (
 )  # fmt: skip
 LABEL_FILTERS_OF_CILIUM = ("labels", "label-prefix-file")
 POLICY_FILES_OF_CILIUM = "static-cnp-path"
-_READ = frozenset((*SWITCHES_OF_CILIUM, *LABEL_FILTERS_OF_CILIUM, POLICY_FILES_OF_CILIUM))
+SETTINGS_READ = frozenset((*SWITCHES_OF_CILIUM, *LABEL_FILTERS_OF_CILIUM, POLICY_FILES_OF_CILIUM))
+"""The settings of Cilium whose values are kept."""
 LONGEST = 253
 
 
 def kept_settings(data: Mapping[Any, Any], *, with_names: bool = False) -> dict[str, Any]:
     """The settings that decide what is enforced. `with_names`: of all others that they are set, without the value."""
-    kept = {str(key): _kept(value) for key, value in data.items() if str(key) in _READ}
-    others = {str(key): NOT_KEPT for key in data if with_names and str(key) not in _READ}
+    kept = {str(key): _kept(value) for key, value in data.items() if str(key) in SETTINGS_READ}
+    others = {str(key): NOT_KEPT for key in data if with_names and str(key) not in SETTINGS_READ}
     return {**others, **kept}
 
 

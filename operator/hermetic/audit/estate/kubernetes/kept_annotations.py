@@ -12,15 +12,19 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hermetic.api.public_services import CLASS
+
+MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
+"""Kubernetes reads it before spec.mountOptions: MountOptionFromSpec in pkg/volume/util/util.go."""
 # Only these prefixes are kept as written.
 _AS_WRITTEN = (
     "service.beta.kubernetes.io/",
     "kubernetes.azure.com/",
-    "kubernetes.io/ingress.class",
+    CLASS,
     "service.cilium.io/",
     "io.cilium/global-service",
     "appgw.ingress.kubernetes.io/",
-    "volume.beta.kubernetes.io/mount-options",
+    MOUNT_OPTIONS,
 )
 CALLED = ("/auth-url", "/mirror-target")
 """The controller sends each request, or a copy of it, to this URL."""

@@ -53,13 +53,14 @@ def source_with_caches(source: Path, caches: Path | None, manifest: str | None) 
 def caches_of_source(tree: Tree) -> list[str]:
     """The folders of compile caches that a source brings with it. Staging keeps them, and an engine executes them."""
     from hermetic.api.staged_folders import CACHES
-    from hermetic.weights.caches import WithCaches
 
-    own = tree.key.folder if isinstance(tree, WithCaches) else ""
     try:
-        return sorted({path.name for path in (tree.root / CACHES).iterdir()} - {own})
+        found = {path.name for path in (tree.root / CACHES).iterdir()}
     except OSError:
         return []
+    from hermetic.weights.caches import WithCaches  # 0.3 s to import, and most sources have no caches
+
+    return sorted(found - {tree.key.folder} if isinstance(tree, WithCaches) else found)
 
 
 def keys_of(tree: Tree) -> dict[str, list[dict[str, Any]]]:

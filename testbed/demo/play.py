@@ -26,6 +26,13 @@ LLAMA = "llama-3-1-8b"
 LOAD_SECONDS = 75
 NAT_GATEWAY = "nat_gateway_on_the_gpu_subnet"
 PASSED, FAILED = 0, 1
+DEFAULT_DENY = {
+    "apiVersion": "networking.k8s.io/v1",
+    "kind": "NetworkPolicy",
+    "metadata": {"name": "default-deny", "namespace": "inference"},
+    "spec": {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]},
+}
+"""As docs/first-model.md has it. Without, a pod that outlives its deleted model has no policy and closes the gate."""
 MOST_LINES = 40
 
 
@@ -66,6 +73,7 @@ def _hold_back(stage: Stage) -> None:
     stage.kubectl.apply(stage.jump_box.egress_audit(stage.probe_image))
     stage.kubectl("create", "namespace", "inference")
     stage.kubectl("label", "namespace", "inference", "pod-security.kubernetes.io/enforce=restricted")
+    stage.kubectl.apply(DEFAULT_DENY)
     for name in (*SERVED, "refused"):
         stage.kubectl.apply(stage.estate.sample(name))
     held = {"IsolationEvidenceMissing", "RegistryNotAllowed"}

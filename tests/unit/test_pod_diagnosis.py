@@ -184,6 +184,15 @@ def test_init_container_that_did_its_work_is_no_trouble():
     assert found(a_pod(initContainerStatuses=[done], containerStatuses=[a_container({"running": {}})])) is None
 
 
+def test_init_container_that_succeeded_after_failures_is_no_trouble_while_the_engine_starts():
+    done = {
+        **a_container({"terminated": {"exitCode": 0, "reason": "Completed"}}, name="verify-weights"),
+        "restartCount": 4,
+    }
+    after = {**done, "lastState": ended(1, "DigestMismatch")}
+    assert found(a_pod(initContainerStatuses=[after], containerStatuses=[a_container({"running": {}})])) is None
+
+
 # ---------------------------------------------------------------------- scheduling and volumes
 
 

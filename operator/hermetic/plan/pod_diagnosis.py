@@ -71,8 +71,7 @@ def _serves(pod: Pod) -> bool:
 
 def _of_pod(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, pod: Pod) -> PodDiagnosis | None:
     for status in _containers(pod):
-        found = _of_container(spec, status)
-        if found is not None:
+        if status not in _completed(pod) and (found := _of_container(spec, status)) is not None:
             return found
     return _of_scheduling(spec, snapshot, pod) or _of_mounting(snapshot, pod)
 
@@ -81,6 +80,12 @@ def _containers(pod: Pod) -> Iterator[Status]:
     status = pod.get("status", {})
     yield from status.get("initContainerStatuses") or ()
     yield from status.get("containerStatuses") or ()
+
+
+def _completed(pod: Pod) -> tuple[Status, ...]:
+    """The init containers that succeeded: what they failed for before, and how often, is over."""
+    statuses = pod.get("status", {}).get("initContainerStatuses") or ()
+    return tuple(one for one in statuses if one.get("state", {}).get("terminated", {}).get("exitCode") == 0)
 
 
 def _of_container(spec: ModelDeploymentSpec, status: Status) -> PodDiagnosis | None:

@@ -12,8 +12,8 @@ from typing import Any
 from bench.cluster import Cluster, wait
 from bench.workload import model
 from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.objects.children import render
 from hermetic.objects.names import Owner
-from hermetic.objects.rendering import render
 from testbed.api import Api
 
 CONNECTIONS = 20

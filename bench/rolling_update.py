@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.objects.children import render
 from hermetic.objects.names import Owner
-from hermetic.objects.rendering import render
 from testbed.api import Api
 from testbed.demo.estate import Estate, overlay, stage_weights
 from testbed.installation import REPOSITORY, wait_for

@@ -10,9 +10,8 @@ from typing import Any
 
 from hermetic.api.configuration import Configuration
 from hermetic.api.modeldeployment import ModelDeployment, ModelDeploymentSpec
+from hermetic.objects.children import PlatformSettings, render
 from hermetic.objects.names import Owner
-from hermetic.objects.platform_settings import PlatformSettings
-from hermetic.objects.rendering import render
 from hermetic.objects.weights_verifier import Verifier
 from hermetic.plan.planning import Plan
 from hermetic.plan.snapshot import ChildKey, ClusterSnapshot, IsolationEvidence, NodeFacts

@@ -17,8 +17,8 @@ from pydantic import ValidationError
 
 from bench.peer.children import create_or_patch, delete_volume
 from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.objects.children import render
 from hermetic.objects.names import MODEL_LABEL, Owner
-from hermetic.objects.rendering import render
 
 PARENT = ("hermetic.dev", "v1alpha1", "modeldeployments")
 OURS = {MODEL_LABEL: kopf.PRESENT}

@@ -14,8 +14,8 @@ from hermetic.kube import unowned_objects
 from hermetic.kube.size_limits import cut
 from hermetic.kube.store import Store
 from hermetic.kube.unowned_objects import MOST_BYTES
+from hermetic.objects.children import render
 from hermetic.objects.names import Owner
-from hermetic.objects.rendering import render
 from hermetic.plan.planning import is_ours
 from tests.controller.running import a_model, rest, running, where
 from tests.fakes.cluster_in_memory import ClusterInMemory

@@ -10,9 +10,8 @@ import pytest
 
 from hermetic.collect.probe.job import ProbedNode, ProbePods, probe_job
 from hermetic.kinds import THE_EGRESS_AUDIT
+from hermetic.objects.children import PlatformSettings, render
 from hermetic.objects.names import Owner
-from hermetic.objects.platform_settings import PlatformSettings
-from hermetic.objects.rendering import render
 from hermetic.objects.weights_verifier import Signers, Verifier
 from testbed.api import Api
 from testbed.errors import ApiError

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from hermetic.objects.children import render
 from hermetic.objects.names import Owner
-from hermetic.objects.rendering import render
 from testbed.errors import ApiError
 from testbed.installation import wait_for
 from tests.controlplane.test_fences import a_probe

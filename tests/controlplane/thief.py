@@ -12,8 +12,8 @@ import pytest
 
 from hermetic.api.configuration import Configuration
 from hermetic.cli.installation import Installation
+from hermetic.objects.children import render
 from hermetic.objects.names import Owner
-from hermetic.objects.rendering import render
 from testbed.api import Api
 from testbed.controlplane import ControlPlane, Settings
 from testbed.errors import ApiError

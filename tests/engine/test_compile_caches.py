@@ -16,8 +16,7 @@ import pytest
 import yaml
 
 from hermetic.engines.compile_caches import FOLDERS
-from hermetic.objects.platform_settings import PlatformSettings
-from hermetic.objects.rendering import render
+from hermetic.objects.children import PlatformSettings, render
 from hermetic.objects.weights_verifier import Verifier
 from testbed.real_engine.pod import Machine, Mounts, emptydir, initialize, pod, variables
 from tests.commandline import hermetic

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hermetic.api.public_services import PUBLIC_SIDE
 from hermetic.api.reserved_flags import ENVIRONMENT
 from hermetic.engines.vllm.tables import TABLES
+from hermetic.objects.children import render
 from hermetic.objects.names import Owner
-from hermetic.objects.rendering import render
 from tests.kubernetes_models import MODELS
 from tests.pod_security import violations
 from tests.property.manifests import manifests

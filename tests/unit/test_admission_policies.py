@@ -10,7 +10,7 @@ import yaml
 
 from hermetic.api.public_services import PUBLIC_SIDE
 from hermetic.api.weights import MountOption
-from hermetic.engines.error_capture import keeping_first_errors
+from hermetic.engines.launch import keeping_first_errors
 from tests.renderings import RENDERINGS
 from tests.worlds import rendered
 

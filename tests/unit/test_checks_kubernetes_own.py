@@ -13,8 +13,8 @@ from hermetic.audit.findings import Verdict
 from hermetic.audit.policy import Policy
 from hermetic.audit.run import judge
 from hermetic.collect.probe.job import ProbedNode, ProbePods, probe_job
+from hermetic.objects.children import render
 from hermetic.objects.names import Owner
-from hermetic.objects.rendering import render
 from tests.kubernetes_estates import NODE, POLICY, REGISTRY, estate, owned, sealed_cluster
 from tests.renderings import OWNER_UID, RENDERINGS
 

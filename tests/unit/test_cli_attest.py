@@ -17,7 +17,7 @@ from hermetic.audit.attestation.custom_resource import as_object
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.verification import authenticate
 from hermetic.cli.attest.files import PASSPHRASE_VARIABLE, load_signing_key, read_attestation, write_attestation
-from hermetic.cli.build_info import this_tool
+from hermetic.cli.audit.signing import this_tool
 from hermetic.errors import KeyUnusable, Unreachable
 from hermetic.signing.envelope import Envelope
 from tests.attestations import (

@@ -12,8 +12,7 @@ import yaml
 
 from hermetic.cli.images import uses_of
 from hermetic.kinds import DEPLOYMENT
-from hermetic.objects.platform_settings import PlatformSettings
-from hermetic.objects.rendering import render
+from hermetic.objects.children import PlatformSettings, render
 from hermetic.objects.weights_verifier import Verifier
 from tests.commandline import Ran, hermetic
 from tests.scenarios import a_baked_model, a_nim_model, a_share_model, an_egress_audit, an_image_volume_model

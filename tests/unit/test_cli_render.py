@@ -14,8 +14,8 @@ import yaml
 
 from hermetic.api.modeldeployment import ModelDeployment
 from hermetic.engines.allow_list import COMMON
+from hermetic.objects.children import render
 from hermetic.objects.names import Owner
-from hermetic.objects.rendering import render
 from tests.commandline import hermetic
 from tests.renderings import OWNER_UID, RENDERINGS
 from tests.scenarios import Manifest, a_baked_model, a_share_model, an_egress_audit, changed

@@ -15,8 +15,7 @@ from hermetic.api.staged_folders import CACHES
 from hermetic.controller.condition_events import announcements
 from hermetic.engines import registry
 from hermetic.engines.compile_caches import COPIED, LINKED
-from hermetic.objects.platform_settings import PlatformSettings
-from hermetic.objects.rendering import render
+from hermetic.objects.children import PlatformSettings, render
 from hermetic.plan.planning import plan
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.status import status

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from hermetic.api.reasons import Reason
-from hermetic.engines.error_capture import keeping_first_errors
 from hermetic.engines.failure_signatures import diagnose, telling_line
+from hermetic.engines.launch import keeping_first_errors
 from hermetic.in_container.error_capture import last_words
 from tests.termination_messages import OF_A_FILE, message
 

@@ -13,8 +13,8 @@ from hermetic.api.engine_sglang import RESERVED_OF_SGLANG, SGLANG_FLAGS
 from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import ENVIRONMENT, reserved_variable
 from hermetic.engines.allow_list import COMMON, WHY
-from hermetic.engines.error_capture import keeping_first_errors
 from hermetic.engines.failure_signatures import diagnose
+from hermetic.engines.launch import keeping_first_errors
 from hermetic.engines.registry import engine_of, launch
 from hermetic.engines.sglang import ALLOWED
 from hermetic.engines.sglang.tables import TABLES

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from hermetic.api.engine import Vllm
 from hermetic.api.reserved_flags import ENVIRONMENT, NOWHERE, VLLM_FLAGS
-from hermetic.engines.error_capture import keeping_first_errors
 from hermetic.engines.flag_objections import unknown_flags
+from hermetic.engines.launch import keeping_first_errors
 from hermetic.engines.registry import launch
 from hermetic.engines.vllm.tables import TABLES
 from tests.renderings import RENDERINGS

@@ -12,11 +12,11 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import unused_port
 
-from hermetic.controller.leader_guard import fence
 from hermetic.errors import Conflict, NotFound, NotLeading, ServerError, Throttled, Unreachable
 from hermetic.kinds import NODE, SERVICE
 from hermetic.kube.client import KubernetesApi
 from hermetic.kube.connection import Connection
+from hermetic.kube.lease import fence
 from hermetic.kube.transport import Timeouts
 from tests.fakes.local_api_server import (
     A_SERVICE,

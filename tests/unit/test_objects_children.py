@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermetic.kinds import BY_KIND
-from hermetic.objects.children import CHILD_KINDS, CHILDREN, TABLE, Child
-from hermetic.objects.rendering import render, render_isolation
+from hermetic.objects.children import CHILD_KINDS, CHILDREN, TABLE, Child, render, render_isolation
 from tests.renderings import RENDERINGS
 from tests.worlds import owner_of, spec_of
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from hermetic.objects.children import render
 from hermetic.objects.names import Owner, digest, labels, volume_names, with_intent
-from hermetic.objects.rendering import render
 from tests.renderings import OWNER_UID, RENDERINGS
 from tests.scenarios import a_share_model
 from tests.worlds import owner_of, rendered, spec_of

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.objects.platform_settings import PlatformSettings
-from hermetic.objects.rendering import render
+from hermetic.objects.children import PlatformSettings, render
 from hermetic.plan.planning import plan
 from tests.renderings import RENDERINGS
 from tests.scenarios import a_share_model

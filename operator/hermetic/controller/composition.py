@@ -24,7 +24,6 @@ from hermetic.controller.context import Shared
 from hermetic.controller.http import serve_health
 from hermetic.controller.kopf_runtime import EventHandlers, watch
 from hermetic.controller.lazy_auditor import LazyAuditor
-from hermetic.controller.leader_guard import fence
 from hermetic.controller.manager import JUDGE, JUDGE_SECONDS, Manager
 from hermetic.controller.pod_gate import PodGate
 from hermetic.controller.reconciler import Reconciler
@@ -34,7 +33,7 @@ from hermetic.controller.workqueue import WorkQueue
 from hermetic.kinds import Kind
 from hermetic.kube.client import KubernetesApi
 from hermetic.kube.connection import Connection, find_connection
-from hermetic.kube.lease import RELEASE, LeaderLease, LeaseTiming
+from hermetic.kube.lease import RELEASE, LeaderLease, LeaseTiming, fence
 from hermetic.kube.owners import Key
 from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.reflector import Feed

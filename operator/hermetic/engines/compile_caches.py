@@ -23,9 +23,8 @@ from hermetic.api.engine_caches import EngineCaches
 from hermetic.api.modeldeployment import Accelerator
 from hermetic.api.staged_folders import CACHES
 from hermetic.api.weights import Weights
-from hermetic.engines.launch import InitContainer
+from hermetic.engines.launch import InitContainer, model_path
 from hermetic.engines.link_farm import copied, linked
-from hermetic.engines.model_path import model_path
 from hermetic.sizing.catalogue import sizes
 from hermetic.sizing.serving import Serving
 

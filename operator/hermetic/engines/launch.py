@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from typing import Any, Literal
+
+from hermetic.api.weights import Weights
 
 WEIGHTS = "/weights"
 TLS = "/tls"
@@ -84,3 +88,31 @@ def pod_address(name: str) -> dict[str, Any]:
 def pod_uid(name: str) -> dict[str, Any]:
     """An environment variable with the pod's uid: random, and readable only with permission to read the pod."""
     return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.uid"}}}
+
+
+def keeping_first_errors(*command: str) -> tuple[str, ...]:
+    """The command, run by the `python3` (3.8 or later) of the image in a program that keeps its first errors.
+
+    The kubelet takes the last 4 KiB of /dev/termination-log for the container's message, and the last 2 KiB of the log
+    only where that file is empty. The file is written only when the engine fails. Nothing is mounted for it.
+    """
+    return ("python3", "-I", "-S", "-B", "-c", _program(), *command)
+
+
+@cache
+def _program() -> str:
+    return resources.files("hermetic.in_container").joinpath("error_capture.py").read_text(encoding="utf-8")
+
+
+def model_path(weights: Weights) -> str:
+    """Absolute path of the model folder: in the image itself, below the image volume, or the mounted folder."""
+    if weights.baked_image is not None:
+        return weights.baked_image.path
+    if weights.image_volume is not None and weights.image_volume.path:
+        return f"{WEIGHTS}/{weights.image_volume.path}"
+    return WEIGHTS
+
+
+def model_folders(weights: Weights) -> tuple[str, ...]:
+    """Every folder of the container in which there may be weights."""
+    return tuple(dict.fromkeys((WEIGHTS, model_path(weights))))

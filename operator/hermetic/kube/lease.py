@@ -20,7 +20,7 @@ from typing import Any, Protocol, TypeVar
 
 import structlog
 
-from hermetic.errors import ApiRefused, Conflict, HermeticError, NotFound, Unreachable
+from hermetic.errors import ApiRefused, Conflict, HermeticError, NotFound, NotLeading, Unreachable
 from hermetic.kinds import LEASE
 from hermetic.ports import Clock, Manifest
 
@@ -267,3 +267,16 @@ def _sign_of_life(lease: Manifest) -> tuple[str, str]:
 
 def _holder(lease: Manifest) -> str:
     return str((lease.get("spec") or {}).get("holderIdentity") or "")
+
+
+def fence(may_write: Callable[[], bool]) -> Callable[[], None]:
+    """Return a check for `KubernetesApi.ask_before_writing`; it raises NotLeading when `may_write` is false."""
+
+    def check() -> None:
+        if not may_write():
+            raise NotLeading(
+                "this process does not hold the Lease, nothing was written",
+                fix="look at the Lease 'hermetic' for the holder; this process will end and start again",
+            )
+
+    return check

@@ -2,7 +2,7 @@
 
 The only one of Hermetic. kopf watches what people write (PRIMARY_WATCHES in kube/watch_specs.py); the reflector follows
 everything else, for the operator's store (kube/store_watches.py) and the audit's cache (collect/kube/cache_watches.py).
-What both read is watched once: a watch of the audit feeds the store as well (kube/store_feed.py).
+What both read is watched once: a watch of the audit feeds the store as well (kube/store_watches.py).
 """
 
 from __future__ import annotations

@@ -2,19 +2,115 @@
 
 kopf watches ModelDeployments and EgressAudits. For these kinds its worker and memory per object would be most of the
 operator's cost; a reflector parses an event, stores the projection and keeps nothing else.
+
+While the audit watches a whole kind, that watch feeds the store: one list and one watch serve both, and each keeps its
+own projection. The store's own watches of the kind, narrowed by selectors or namespaces, are closed. They are opened
+again, where the feed ended, as soon as it must list anew: the operator reads what serving needs even where the audit
+may not, or cannot read the kind.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+
+import structlog
 
 from hermetic.kinds import Kind
+from hermetic.kube.owners import Key
 from hermetic.kube.reflector import Feed
 from hermetic.kube.store import Store
-from hermetic.kube.store_feed import Listed, StoreFeed
+from hermetic.kube.store_lists import StoreList
 from hermetic.kube.store_watch import Relist, See, StoreTarget, StoreWatch
 from hermetic.kube.watch_specs import STORE_WATCHES, scopes
-from hermetic.ports import ClusterReader
+from hermetic.ports import ClusterReader, Manifest
+
+log = structlog.get_logger(__name__)
+
+Listed = Callable[[Kind, frozenset[Key]], None]
+
+
+class StoreFeed:
+    """Brings the store what these watches of one kind would.
+
+    `see(manifest, gone=...)` gets every event that one of them selects, `listed(kind, keys)` the ModelDeployments that
+    a list concerns.
+    """
+
+    def __init__(self, store: Store, watches: tuple[StoreWatch, ...], *, see: See, listed: Listed) -> None:
+        self._store = store
+        self._see = see
+        self._by_namespace: dict[str | None, list[StoreWatch]] = defaultdict(list)
+        for watch in watches:
+            self._by_namespace[watch.target.selection.namespace].append(watch)
+        self._lists = {
+            watch: StoreList(store, *watch.target.scope, partial(listed, watch.target.watched.kind))
+            for watch in watches
+        }
+        self._since = ""
+        self._is_whole = False
+        self._is_current = False
+
+    def begin(self, version: str) -> None:
+        """A list begins, or begins again."""
+        for one in self._lists.values():
+            one.begin(version)
+        self._since, self._is_whole = version, True
+
+    def add(self, manifest: Manifest) -> None:
+        """Store an object of the list, if it is selected."""
+        try:
+            watch = self._selecting(manifest)
+            if watch is not None:
+                self._lists[watch].add(manifest)
+        except Exception:
+            # One malformed object must not stop the list, which is the audit's as well.
+            self._is_whole = False
+            log.exception("object not understood", kind=manifest.get("kind"), name=_named(manifest))
+
+    def complete(self) -> None:
+        """Remove what the list lacks, and close the store's own watches; not after an object that was malformed."""
+        if not self._is_whole:
+            return
+        for watch, one in self._lists.items():
+            one.complete()
+            watch.close()
+        self._is_current = True
+
+    def take(self, event: str, manifest: Manifest) -> None:
+        """One event of the watch."""
+        if not self._is_current:
+            return
+        try:
+            self._since = str(manifest["metadata"]["resourceVersion"])
+            if event == "BOOKMARK":
+                return
+            if self._selecting(manifest) is not None:
+                self._see(manifest, gone=event == "DELETED")
+            elif self._store.holds(manifest):
+                self._see(manifest, gone=True)  # no longer selected: the store's own watch would send DELETED
+        except Exception:
+            # One malformed object must not stop the watch.
+            log.exception("event not understood", kind=manifest.get("kind"), name=_named(manifest))
+
+    def lost(self) -> None:
+        """Open the store's own watches where the feed ended."""
+        if self._is_current:
+            self._is_current = False
+            for watch in self._lists:
+                watch.open(self._since)
+
+    def _selecting(self, manifest: Manifest) -> StoreWatch | None:
+        namespace = manifest["metadata"].get("namespace")
+        watches = (*self._by_namespace.get(namespace, ()), *self._by_namespace.get(None, ()))
+        return next((watch for watch in watches if watch.target.watched.selects(manifest)), None)
+
+
+def _named(manifest: Manifest) -> str:
+    metadata = manifest.get("metadata")
+    return str(metadata.get("name")) if isinstance(metadata, dict) else ""
 
 
 class StoreWatches:

@@ -6,7 +6,7 @@ order of writes, drift, deletion, watches and the tests of permissions read this
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,16 +23,29 @@ from hermetic.kinds import (
     Kind,
 )
 from hermetic.objects.deployment import deployment
-from hermetic.objects.names import Owner
+from hermetic.objects.names import Owner, with_intent
 from hermetic.objects.network_policy import network_policy
-from hermetic.objects.platform_settings import PlatformSettings
 from hermetic.objects.pod_disruption_budget import pod_disruption_budget
 from hermetic.objects.service import cluster_service, load_balancer_service
 from hermetic.objects.service_account import service_account
-from hermetic.objects.weights_verifier import verified_first
+from hermetic.objects.weights_verifier import Verifier, verified_first
 from hermetic.objects.weights_volume import persistent_volume, persistent_volume_claim, share_of
 
 Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformSettings:
+    """What the operator's configuration adds to the objects of a spec.
+
+    `verifier`: None where no weights are verified. `pod_ranges`: CIDRs of the cluster's pods, if they are known.
+    """
+
+    verifier: Verifier | None = None
+    pod_ranges: tuple[str, ...] = ()
+
+
+NO_SETTINGS = PlatformSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +125,24 @@ CHILDREN: Mapping[str, Child] = {each.kind.kind: each for each in TABLE}
 """By the name of their kind."""
 
 CHILD_KINDS: tuple[Kind, ...] = tuple(each.kind for each in TABLE)
+
+
+def render(
+    owner: Owner, spec: ModelDeploymentSpec, platform: PlatformSettings = NO_SETTINGS
+) -> tuple[dict[str, Any], ...]:
+    """The manifests exactly as they are applied, in the order of the table of children."""
+    return _rendered(TABLE, owner, spec, platform)
+
+
+def render_isolation(
+    owner: Owner, spec: ModelDeploymentSpec, platform: PlatformSettings = NO_SETTINGS
+) -> tuple[dict[str, Any], ...]:
+    """ServiceAccount, NetworkPolicy and Service as in `render`, even if the engine cannot be started."""
+    return _rendered((each for each in TABLE if each.keeps_in), owner, spec, platform)
+
+
+def _rendered(
+    children: Iterable[Child], owner: Owner, spec: ModelDeploymentSpec, platform: PlatformSettings
+) -> tuple[dict[str, Any], ...]:
+    built = (each.build(owner, spec, platform) for each in children)
+    return tuple(with_intent(manifest) for manifest in built if manifest is not None)

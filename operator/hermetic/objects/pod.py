@@ -64,7 +64,7 @@ def _engine(spec: ModelDeploymentSpec, launch: Launch, mounted: tuple[Mounted, .
         **_probes(spec, launch),
         # Endpoints must have dropped the pod before the engine receives SIGTERM.
         "lifecycle": {"preStop": {"sleep": {"seconds": launch.sleep_before_stop_seconds}}},
-        # The engine's first errors are the diagnosis (engines/error_capture.py); without any, the end of its log.
+        # The engine's first errors are the diagnosis (engines/launch.py); without any, the end of its log.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [item.mount for item in mounted],
     }

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.objects.platform_settings import PlatformSettings
-from hermetic.objects.rendering import render, render_isolation
+from hermetic.objects.children import PlatformSettings, render, render_isolation
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.weights_integrity import verifier
 

@@ -11,7 +11,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Any
 
 from hermetic.api.configuration import Configuration
-from hermetic.api.field_managers import Place, annotation, last_writer
+from hermetic.api.field_managers import Place, annotation, last_writer, written_by
 from hermetic.api.ip_ranges import is_private
 from hermetic.api.public_services import (
     INTERNAL,
@@ -28,11 +28,13 @@ from hermetic.api.public_services import (
 from hermetic.api.text import one_line
 from hermetic.kinds import ENDPOINT_SLICE, GATEWAY, INGRESS, SERVICE
 from hermetic.plan.addresses import load_balancer_addresses, public_addresses
+from hermetic.plan.snapshot import ClusterSnapshot, WayIn
 
 Name = tuple[str, str]  # (namespace, name)
 SERVICE_NAME = "kubernetes.io/service-name"
 SLICE_MANAGER = ("endpointslice.kubernetes.io/managed-by", "endpointslice-controller.k8s.io")
 LONGEST_SHOWN = 80
+SHOWN = 3
 LARGEST_SELECTOR = 64
 MOST_ADDRESSES = 2_000
 """Controllers write an address for each of at most 1,000 endpoints; the API server lets a slice name 100,000."""
@@ -267,3 +269,17 @@ def _unproven(given: Iterable[str], policy: Configuration) -> str:
 def _shown(values: Iterable[object]) -> str:
     words = [one_line(str(value)[:LONGEST_SHOWN]) for value in values]
     return (words[0] if words else "-") + (f" and {len(words) - 1} more" if len(words) > 1 else "")
+
+
+def exposure(service: Mapping[str, Any] | None, snapshot: ClusterSnapshot) -> str | None:
+    """What leads to a model's pods from outside; None where every way is private. `service`: its own, live one."""
+    found = [_clause(way) for way in snapshot.ways_in]
+    if service is not None and (why := opens(service, snapshot.policy, given=False)):
+        found.insert(0, f"the model's own Service {why}")
+    more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return "; ".join(found[:SHOWN]) + more if found else None
+
+
+def _clause(way: WayIn) -> str:
+    where = one_line(f"{way.kind} '{way.namespace}/{way.name}'")
+    return f"{where} leads to pods of this model and {way.why}{written_by(way.writer)}"

@@ -17,7 +17,7 @@ from hermetic.objects.names import selector
 from hermetic.plan.addresses import load_balancer_addresses, public_addresses
 from hermetic.plan.api_rejections import ApiRejection
 from hermetic.plan.cache_use import cache_use
-from hermetic.plan.exposure import exposure
+from hermetic.plan.exposing_objects import exposure
 from hermetic.plan.gates import Blocks
 from hermetic.plan.isolation import enforcement
 from hermetic.plan.planned_status import planned_status

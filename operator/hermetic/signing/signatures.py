@@ -14,8 +14,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
+from hermetic.signing.envelope import Envelope, signed_bytes
 from hermetic.signing.faults import EnvelopeFault, refused
-from hermetic.signing.keys import Algorithm, PublicKey, SigningKey
+from hermetic.signing.keys import Algorithm, PublicKey, SigningKey, TrustedKeys
 
 P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 ED25519_BYTES = 64
@@ -101,3 +102,20 @@ def _der_numbers(signature: bytes) -> tuple[int, int] | None:
 
 def _is_cut_der(signature: bytes) -> bool:
     return len(signature) < 2 or (signature[0] == _SEQUENCE and len(signature) < 2 + signature[1])
+
+
+def key_named_by(envelope: Envelope, trusted: TrustedKeys) -> PublicKey:
+    """The trusted key that the envelope names. The signature is not verified yet. Raises EnvelopeRefused."""
+    key = trusted.get(envelope.keyid)
+    if key is None:
+        known = ", ".join(f"{each.name} ({each.keyid})" for each in trusted.values()) or "none"
+        raise refused(
+            EnvelopeFault.UNKNOWN_KEY, f"signed by the key {envelope.keyid[:80] or 'without id'}; trusted: {known}"
+        )
+    return key
+
+
+def is_signed_by(key: PublicKey, envelope: Envelope) -> bool:
+    """Whether the signature matches. Raises EnvelopeRefused for bytes that are no signature of the key's algorithm."""
+    must_be_well_formed(key.algorithm, envelope.signature)
+    return matches(key, signed_bytes(envelope.payload), envelope.signature)

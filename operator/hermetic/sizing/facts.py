@@ -20,6 +20,7 @@ from hermetic.api.model_facts import (
     Experts,
     LatentAttention,
     ModelFacts,
+    Quantization,
     Shards,
     SlidingWindow,
     TensorBytes,
@@ -28,7 +29,6 @@ from hermetic.api.text import one_line
 from hermetic.sizing.architectures import architectures, why_not_computed
 from hermetic.sizing.config_reading import Config, text_part
 from hermetic.sizing.context import context_length
-from hermetic.sizing.quantization import quantization
 
 NO_WORD = "unknown"
 DTYPES = ("bfloat16", "float16", "float32")
@@ -214,3 +214,40 @@ def _experts(text: Config) -> Experts | None:
     width = text.largest("moe_intermediate_size", most=MOST_COUNT) or text.largest("intermediate_size", most=MOST_COUNT)
     used = text.largest("num_experts_per_tok", "moe_k", "experts_per_token", "moe_topk", most=MOST_COUNT)
     return Experts(count=count, per_token=used, intermediate_size=width)
+
+
+# The tile of vLLM's Marlin kernels for 4-bit and 8-bit weights.
+MARLIN_TILE = 64
+MARLIN = frozenset({"awq", "auto_awq", "awq_marlin", "gptq", "auto_gptq", "gptq_marlin"})
+
+
+def quantization(top: Config, text: Config, file: object) -> Quantization | None:
+    """The quantization in config.json (or ModelOpt's own file); None where the weights are not quantized."""
+    stated = next(
+        (
+            found
+            for config in (top, text)
+            for key in ("quantization_config", "compression_config")
+            if (found := config.inner(key)) is not None
+        ),
+        None,
+    )
+    if stated is None and isinstance(file, dict):
+        stated = Config(file, top.problems).inner("quantization")
+    if stated is None:
+        return None
+    method = stated.word("quant_method") or ("modelopt" if stated.word("quant_algo") else None)
+    if method is None or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", method):
+        top.problems.append("config.json: quantization_config does not name its method")
+        return None
+    return Quantization(method=method, block=_block(stated, method))
+
+
+def _block(stated: Config, method: str) -> int | None:
+    sizes = stated.values.get("weight_block_size")
+    if isinstance(sizes, list) and sizes and all(type(one) is int and 1 <= one <= 1_000_000 for one in sizes[:2]):
+        return int(max(sizes[:2]))
+    if method in MARLIN:
+        group = stated.whole("group_size", least=-1, most=1_000_000) or -1
+        return max(MARLIN_TILE, group)
+    return None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from hermetic.api.model_facts import ModelFacts
 from hermetic.sizing.catalogue import Gpu, Storage, Value
+from hermetic.sizing.memory import Fit
 
 THREADS = 8
 """Files that vLLM reads at a time from NFS and Lustre."""
@@ -94,3 +95,26 @@ def files_wanted(storage: Storage, nic: Value[float] | None) -> int:
         return 1
     fastest = min(storage.total.value, nic.value) if nic is not None else storage.total.value
     return max(1, math.ceil(fastest / storage.file.value))
+
+
+USABLE_STEPS = 10
+"""Steps per second below which offloading is not advised: one step makes one token of every request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offload:
+    """`missing` bytes of each GPU stay in the memory of the node and pass PCIe once per step."""
+
+    missing: int
+    seconds_per_step: float
+    advised: bool
+
+
+def offload(found: Fit) -> Offload | None:
+    """The cost of the missing bytes; None where nothing is missing, or it cannot be computed."""
+    needed = found.needed
+    if needed is None or needed <= found.allowed:
+        return None
+    missing = min(needed - found.allowed, found.weights)
+    seconds = missing / pcie_rate(found.gpu)
+    return Offload(missing, seconds, seconds * USABLE_STEPS <= 1)

@@ -13,12 +13,13 @@ import hashlib
 import hmac
 import json
 import os
+import secrets
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from hermetic.weights.destination import own_file
-from hermetic.weights.staging_key import staging_key
 from hermetic.weights.tree import Item
 
 _LARGEST_LINE = 2**14
@@ -81,3 +82,31 @@ class Journal:
 def _key(path: str, span: tuple[int, int], identity: Sequence[int]) -> bytes:
     """16 bytes for a range of a file in one state."""
     return hashlib.blake2b(repr((path, *span, *identity)).encode(), digest_size=16).digest()
+
+
+_BYTES = 32
+
+
+def staging_key() -> bytes:
+    """The key in `$XDG_STATE_HOME/hermetic`, made where it is missing; another one each time where none can be kept."""
+    made = secrets.token_bytes(_BYTES)
+    with suppress(OSError, RuntimeError, ValueError):
+        folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "hermetic"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return _kept(folder / "staging.key", made)
+    return made
+
+
+def _kept(path: Path, made: bytes) -> bytes:
+    """Raises OSError where it can neither be read nor written."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(8)}")
+    if not path.exists():
+        try:
+            with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(made)
+            with suppress(FileExistsError):
+                os.link(partial, path)  # of two processes one is first, and both read its key
+        finally:
+            partial.unlink(missing_ok=True)
+    content = path.read_bytes()
+    return content if len(content) == _BYTES else made

@@ -18,7 +18,6 @@ from typing import Any, BinaryIO
 from hermetic.api.model_facts import ModelFacts
 from hermetic.errors import ModelFactsUnusable, Unreachable
 from hermetic.sizing.facts import TensorSums, facts_of
-from hermetic.sizing.safetensors_header import tensor_bytes
 from hermetic.weights.nim_cache import LARGEST_PROFILES, PROFILES, facts_of_cache, profiles_in
 from hermetic.weights.safetensors_layout import (
     LARGEST_METADATA,
@@ -156,3 +155,17 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise Unreachable(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def tensor_bytes(name: str, tensor: Any) -> tuple[str, int]:
+    """Number format and bytes of one tensor. Raises ValueError for an invalid entry."""
+    offsets = tensor.get("data_offsets") if isinstance(tensor, dict) else None
+    number_format = tensor.get("dtype") if isinstance(tensor, dict) else None
+    if not isinstance(number_format, str) or not 0 < len(number_format) <= 64:
+        raise ValueError(f"tensor {name[:80]!r} has no number format")
+    if not (isinstance(offsets, list) and len(offsets) == 2 and all(type(one) is int for one in offsets)):
+        raise ValueError(f"tensor {name[:80]!r} has no offsets")
+    begin, end = offsets
+    if not 0 <= begin <= end:
+        raise ValueError(f"tensor {name[:80]!r} ends before it begins")
+    return number_format, end - begin

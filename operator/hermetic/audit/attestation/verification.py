@@ -27,7 +27,7 @@ from hermetic.errors import AttestationRefused
 from hermetic.signing.envelope import Envelope
 from hermetic.signing.faults import EnvelopeFault
 from hermetic.signing.keys import PublicKey, TrustedKeys
-from hermetic.signing.verification import is_signed_by, key_named_by
+from hermetic.signing.signatures import is_signed_by, key_named_by
 
 LONGEST_VALIDITY = timedelta(days=7)
 

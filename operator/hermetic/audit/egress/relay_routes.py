@@ -10,19 +10,19 @@ from collections.abc import Iterable, Iterator
 
 from hermetic.audit import hops
 from hermetic.audit.cluster_scope import missing
-from hermetic.audit.egress.address_ranges import Space, networks, space, union
-from hermetic.audit.egress.learned_routes import public_prefixes, without_a_list
+from hermetic.audit.egress.address_ranges import Space, is_public, networks, space, union, without
+from hermetic.audit.egress.address_ranges import network as prefix_of
 from hermetic.audit.egress.network_manager import rules_past_groups
 from hermetic.audit.egress.nsg_rules import Ground, denies_tag, holes, way_out
 from hermetic.audit.egress.routes import NextHopKind, public_ways
 from hermetic.audit.egress.service_endpoints import is_storage, storage_reach
 from hermetic.audit.egress.subnet_context import network_space, widens_the_network_tag
 from hermetic.audit.estate.arm_ids import name_of, parent_of
-from hermetic.audit.estate.azure.routing import LearnedRoutes, RouteTable, VirtualNetworkGateway
+from hermetic.audit.estate.azure.routing import LearnedRoute, LearnedRoutes, RouteTable, VirtualNetworkGateway
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.azure.vnet import Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, Seen
+from hermetic.audit.estate.observation import Missing, Observation, Seen
 from hermetic.audit.findings import Severity
 from hermetic.audit.gateway_finding import distant_networks, gateways_in, hub_connections, joins
 from hermetic.audit.hops import SERVICE_ENDPOINT, Path, path_of
@@ -128,3 +128,32 @@ def _drops_all(table: Seen[RouteTable], local: Space) -> bool:
     ways = public_ways(table.value.routes if table.value is not None else None, local)
     drops = [way.hop is NextHopKind.DROPPED for way in ways]
     return any(way.is_default and way.prefix is not None and way.prefix.version == 4 for way in ways) and all(drops)
+
+
+def learned_routes(learned: Seen[LearnedRoutes]) -> list[LearnedRoute]:
+    """The routes that were answered; none where nothing was."""
+    return (learned.value.value or []) if learned.value is not None else []
+
+
+def without_a_list(learned: Seen[LearnedRoutes]) -> Missing | None:
+    """What is missing where the action was answered without its list."""
+    if learned.value is None or learned.value.value is not None:
+        return None
+    return missing(f"{learned.target}: the answer of {LearnedRoutes.ACTION} has no list")
+
+
+def public_prefixes(learned: Seen[LearnedRoutes], own: Space) -> list[str]:
+    """Public prefixes that were learned, but for the networks' `own` space; text that is no prefix counts as public.
+
+    Networks may use public prefixes, and a gateway lists those of its own with the origin Network. It lists static
+    routes so too (Azure PowerShell, Get-AzVirtualNetworkGatewayLearnedRoute), so the origin alone excuses none.
+    """
+    return [route.network or "?" for route in learned_routes(learned) if not _is_private(route, own)]
+
+
+def _is_private(route: LearnedRoute, own: Space) -> bool:
+    prefix = prefix_of(route.network or "?")
+    if prefix is None:
+        return False
+    is_own = (route.origin or "").lower() == "network" and not without(space((prefix,)), own)
+    return is_own or not is_public(prefix)

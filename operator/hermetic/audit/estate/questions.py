@@ -139,3 +139,22 @@ class Answer:
 def fixed_json(value: Any) -> str:
     """Canonical JSON: keys sorted, no blanks."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+DEEPEST = 100
+"""Far deeper than any answer of Azure or Kubernetes."""
+
+
+def is_too_deep(value: Any, deepest: int = DEEPEST) -> bool:
+    """Whether objects and lists are nested deeper than `deepest`."""
+    level = [value]
+    for _ in range(deepest):
+        level = [
+            child
+            for node in level
+            for child in (node.values() if isinstance(node, dict) else node if isinstance(node, list) else ())
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return False
+    return True

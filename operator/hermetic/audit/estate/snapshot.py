@@ -20,9 +20,18 @@ from pydantic import BaseModel, ConfigDict, StrictInt, ValidationError
 from pydantic.alias_generators import to_camel
 
 from hermetic.api.times import must_be_utc
-from hermetic.audit.estate.depth import DEEPEST, is_too_deep
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Source, UnreadReason, Verb
+from hermetic.audit.estate.questions import (
+    DEEPEST,
+    Answer,
+    Body,
+    Problem,
+    Question,
+    Source,
+    UnreadReason,
+    Verb,
+    is_too_deep,
+)
 from hermetic.audit.findings import Evidence
 from hermetic.errors import SnapshotUnusable
 

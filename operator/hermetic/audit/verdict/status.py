@@ -1,27 +1,33 @@
-"""The status of an EgressAudit: the verdict, what it rests on, and conditions for kubectl, Flux and users."""
+"""The status of an EgressAudit: the verdict, what it rests on, the worst findings, and conditions.
+
+An object of the cluster must stay small, and the API server rejects the whole status if a text is longer than the CRD
+allows. The status has the number of findings that were left out.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from hermetic.api.condition_updates import ConditionUpdate, dated, pointing_to_ready
 from hermetic.api.conditions import ConditionType
-from hermetic.api.egressaudit import EgressAuditSpec
+from hermetic.api.egressaudit import LONGEST_LISTED_TEXT, MOST_LISTED, EgressAuditSpec
 from hermetic.api.reasons import Reason
-from hermetic.api.text import printable
+from hermetic.api.text import one_line, printable
 from hermetic.api.times import timestamp
-from hermetic.audit.findings import Finding, Verdict
+from hermetic.audit.findings import Finding, Verdict, worst_first
+from hermetic.audit.remedies.steps import steps_of
 from hermetic.audit.verdict.inputs import VerdictInputs, age_of, probe_ends_at
-from hermetic.audit.verdict.listed_findings import cut, listed
 from hermetic.audit.verdict.overall import Standing, refused_one
 
 KEPT_SECONDS = 3600
 """How long `evidence.kubernetes.observedAt` is kept while nothing changes: one write an hour, not one a pass."""
 LONGEST_MESSAGE = 2048
+LONGEST_NAME = 64
+_OPEN = frozenset({Verdict.FAIL, Verdict.UNKNOWN})
 """Characters: the maximum length in the CRD."""
 
 Status = dict[str, Any]
@@ -189,3 +195,46 @@ def _dated(one: ConditionUpdate, generation: int, before: Mapping[str, Any], now
 def _cut(message: str) -> str:
     """Cut to the CRD's maximum: the API server would reject a longer one, and the old verdict would stay."""
     return cut(printable(message), LONGEST_MESSAGE)
+
+
+def listed(findings: Iterable[Finding]) -> dict[str, Any]:
+    """`findings` and `moreFindings` of the status; neither where nothing fails or is unknown."""
+    open_ = [finding for finding in worst_first(findings) if finding.verdict in _OPEN]
+    shown: dict[str, Any] = {"findings": [_entry(finding) for finding in open_[:MOST_LISTED]]} if open_ else {}
+    more = len(open_) - MOST_LISTED
+    return shown | ({"moreFindings": more} if more > 0 else {})
+
+
+def remedy_line(text: str) -> str:
+    """A remedy in one line: its prose, and its commands in backticks."""
+    return one_line(" ".join(_parts(text))) if text.strip() else ""
+
+
+def cut(text: str, longest: int) -> str:
+    """The text; a longer one is cut and ends with an ellipsis."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _entry(finding: Finding) -> dict[str, str]:
+    texts = {
+        "resource": one_line(finding.resource),
+        "message": one_line(finding.message or finding.reason),
+        "remedy": remedy_line(finding.remedy),
+    }
+    shown = {name: cut(text, LONGEST_LISTED_TEXT) for name, text in texts.items() if text}
+    return {
+        "check": cut(one_line(finding.check), LONGEST_NAME),
+        "severity": finding.severity.value,
+        "verdict": finding.verdict.value,
+        **({"reason": cut(one_line(finding.reason), LONGEST_NAME)} if finding.reason else {}),
+        **shown,
+    }
+
+
+def _parts(text: str) -> Iterator[str]:
+    for step in steps_of(text):
+        if step.explanation:
+            yield step.explanation
+        if step.warning:
+            yield f"Warning: {step.warning}"
+        yield from (f"Run `{command}`." for command in step.commands)

@@ -10,9 +10,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hermetic
+from hermetic import __version__
 from hermetic.audit.attestation.report_form import finished_at_of
 from hermetic.audit.attestation.signing import Provenance, sign_report
-from hermetic.audit.attestation.statement import Inputs, Scope
+from hermetic.audit.attestation.statement import Inputs, Scope, Tool
 from hermetic.audit.attestation.verification import Attestation, authenticate
 from hermetic.audit.estate.arm_ids import same_id
 from hermetic.audit.estate.snapshot import to_json
@@ -21,7 +23,6 @@ from hermetic.audit.policy import AttestedPrivate
 from hermetic.audit.report.json_form import document
 from hermetic.cli.attest.files import load_signing_key, read_attestation, read_public_keys, write_attestation
 from hermetic.cli.audit.files import content_of, digest_of
-from hermetic.cli.build_info import this_tool
 from hermetic.cli.cluster_identity import Tie, not_tied, tie_to
 from hermetic.cli.output import note
 from hermetic.controller.clock import SystemClock
@@ -122,3 +123,15 @@ def _previous(file: Path | None, keys: Iterable[str], key: SigningKey) -> Attest
             f"--previous {file}: {refusal.refusal}: {refusal.message}",
             fix=f"'hermetic explain {refusal.refusal}'; --previous-key FILE names the public key of an earlier signer",
         ) from refusal
+
+
+def this_tool() -> Tool:
+    """Name, version and digest: SHA-256 over the paths and digests of all files of the package, in order of path."""
+    root = Path(hermetic.__file__).parent
+    files = sorted(
+        file.relative_to(root).as_posix()
+        for file in root.rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    )
+    listed = "".join(f"{hashlib.sha256((root / name).read_bytes()).hexdigest()}  {name}\n" for name in files)
+    return Tool(name="hermetic", version=__version__, digest=f"sha256:{hashlib.sha256(listed.encode()).hexdigest()}")

@@ -182,8 +182,7 @@ def _of_the_cluster(
 
 def _probe(api: KubernetesApi, sources: AuditSources, declared: DeclaredIdentity, progress: ProgressLine) -> Answerer:
     from hermetic.cli.audit.probe import probe_pods
-    from hermetic.collect.probe.answering import ProbeAnswerer
-    from hermetic.collect.probe.running import PATIENCE_SECONDS, Probing
+    from hermetic.collect.probe.running import PATIENCE_SECONDS, ProbeAnswerer, Probing
 
     pods = probe_pods(sources.probe_namespace, sources.probe_image, declared.probe)
     progress.note(f"probing from pods of {pods.image} in {pods.namespace}; {PATIENCE_SECONDS} s at most")

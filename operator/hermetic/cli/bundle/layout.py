@@ -23,8 +23,7 @@ from hermetic.errors import BundleRefused
 from hermetic.signing.canonical_json import canonical, read_canonical_json
 from hermetic.signing.envelope import Envelope, signed_bytes
 from hermetic.signing.keys import PublicKey, SigningKey, TrustedKeys
-from hermetic.signing.signatures import sign
-from hermetic.signing.verification import is_signed_by, key_named_by
+from hermetic.signing.signatures import is_signed_by, key_named_by, sign
 
 SCHEMA = "hermetic.dev/bundle/v1"
 PREDICATE_TYPE = "https://hermetic.dev/attestation/bundle/v1"

@@ -10,9 +10,18 @@ from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.engines.registry import engine_of
 from hermetic.sizing.catalogue import MIB, Size, Storage, Value, sizes, storages
 from hermetic.sizing.comparison import BEST_FIRST, Choice, compare
-from hermetic.sizing.load_time import Files, LoadTime, files_of, files_wanted, load_time, pcie_rate, startup_budget
+from hermetic.sizing.load_time import (
+    Files,
+    LoadTime,
+    Offload,
+    files_of,
+    files_wanted,
+    load_time,
+    offload,
+    pcie_rate,
+    startup_budget,
+)
 from hermetic.sizing.memory import FitAnswer
-from hermetic.sizing.offload import Offload, offload
 from hermetic.sizing.placement import Placement, impossible, place
 
 

@@ -12,8 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
 from hermetic.audit.estate.arm_ids import subscription_of
-from hermetic.audit.estate.depth import is_too_deep
-from hermetic.audit.estate.questions import Problem, UnreadReason
+from hermetic.audit.estate.questions import Problem, UnreadReason, is_too_deep
 from hermetic.audit.findings import Evidence
 from hermetic.collect.azure.allowed_requests import RESOURCE_GRAPH
 

@@ -7,11 +7,20 @@ restart, and the command line in a loop: the same round always has the same Jobs
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hermetic.audit.estate.questions import Answer
-from hermetic.collect.probe.job import DEADLINE_SECONDS, RUN_LABEL, SELECTOR, ProbedNode, ProbePods, probe_job
+from hermetic.audit.estate.questions import Answer, Question
+from hermetic.collect.probe.job import (
+    DEADLINE_SECONDS,
+    RUN_LABEL,
+    SELECTOR,
+    ProbedNode,
+    ProbePods,
+    probe_job,
+    probed_nodes,
+)
 from hermetic.collect.probe.readings import Round, read_round, wanted_pods
 from hermetic.errors import ApiRefused, Forbidden, NotFound, Rejected
 from hermetic.kinds import JOB, NODE, POD, Kind
@@ -93,3 +102,19 @@ def _failure(job: Mapping[str, Any]) -> str:
 
 def _in_words(refusal: ApiRefused) -> str:
     return f"the Job was refused: {refusal.message}"
+
+
+class ProbeAnswerer:
+    """The probe as a source of an audit: one round of all pools, started by the first question, answers every one."""
+
+    def __init__(self, probing: Probing, clock: Clock) -> None:
+        self._probing = probing
+        self._clock = clock
+        self._answer: Answer | None = None
+
+    async def answers(self, questions: Sequence[Question]) -> Mapping[Question, Answer]:
+        """The runs, and a problem when a pod did not answer. Raises the errors of the API server for a list."""
+        if self._answer is None:
+            chosen = probed_nodes(await self._probing.nodes())
+            self._answer = await self._probing.whole_round(secrets.token_hex(4), chosen, self._clock)
+        return dict.fromkeys(questions, self._answer)

@@ -22,10 +22,11 @@ from hermetic.engines.launch import (
     Launch,
     WritableFolder,
     literal,
+    model_folders,
+    model_path,
     pod_address,
 )
 from hermetic.engines.link_farm import linked
-from hermetic.engines.model_path import model_folders, model_path
 from hermetic.engines.nim.profiles import Profile, chosen, fitting, listed, read_profile, shapes
 from hermetic.engines.offline_environment import OFFLINE
 from hermetic.engines.protocol import Extra, Objection, Refused

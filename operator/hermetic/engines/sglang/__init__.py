@@ -12,10 +12,11 @@ from hermetic.api.engine import Member
 from hermetic.api.engine_caches import EngineCaches
 from hermetic.api.engine_sglang import SGLANG_FLAGS, Sglang
 from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.reasons import Reason
+from hermetic.engines import failure_signatures
 from hermetic.engines.allow_list import COMMON, AllowList
 from hermetic.engines.allowed_settings import refused_flags, refused_variables
 from hermetic.engines.compile_caches import cache_containers, cache_key
-from hermetic.engines.error_capture import keeping_first_errors
 from hermetic.engines.failure_signatures import Signatures
 from hermetic.engines.flag_objections import Typed, objection
 from hermetic.engines.launch import (
@@ -25,16 +26,31 @@ from hermetic.engines.launch import (
     Launch,
     WritableFolder,
     from_secret,
+    keeping_first_errors,
     literal,
+    model_folders,
+    model_path,
     pod_address,
     pod_uid,
 )
-from hermetic.engines.model_path import model_folders, model_path
 from hermetic.engines.offline_environment import OFFLINE, cache_folders
 from hermetic.engines.protocol import Extra, Objection, Refused
-from hermetic.engines.sglang.signatures import SIGNATURES
 from hermetic.engines.sglang.tables import TABLES
 from hermetic.sizing.serving import Serving
+
+SIGNATURES: failure_signatures.Signatures = (
+    *failure_signatures.compiled(
+        # A warning with the same text is not a cause: only the error counts.
+        (r"error: .*greater than the derived context_length", Reason.CONTEXT_TOO_LONG),
+        (r"assertionerror: \d+ is not divisible by \d+", Reason.TENSOR_PARALLEL_INVALID),
+        (r"not enough memory\. please try to increase --mem-fraction-static", Reason.GPU_MEMORY_TOO_SMALL),
+        (r"leaves? (no gpu memory|no room) for the (full )?kv (cache|pool)", Reason.GPU_MEMORY_TOO_SMALL),
+        (r"not enough gpu memory for hybrid", Reason.GPU_MEMORY_TOO_SMALL),
+        (r"error: the memory capacity is unbalanced", Reason.GPU_BUSY),
+    ),
+    *failure_signatures.SIGNATURES,
+)
+
 
 ALLOWED = AllowList(__name__)
 HOME = "/home/hermetic"

@@ -12,7 +12,6 @@ from hermetic.api.reserved_flags import NOWHERE, VLLM_FLAGS
 from hermetic.engines.allow_list import COMMON, AllowList
 from hermetic.engines.allowed_settings import refused_flags, refused_variables
 from hermetic.engines.compile_caches import cache_containers, cache_key
-from hermetic.engines.error_capture import keeping_first_errors
 from hermetic.engines.failure_signatures import SIGNATURES, Signatures
 from hermetic.engines.flag_objections import Typed, objection
 from hermetic.engines.flag_tables import FlagTable
@@ -23,10 +22,12 @@ from hermetic.engines.launch import (
     Launch,
     WritableFolder,
     from_secret,
+    keeping_first_errors,
     literal,
+    model_folders,
+    model_path,
     pod_address,
 )
-from hermetic.engines.model_path import model_folders, model_path
 from hermetic.engines.offline_environment import OFFLINE, cache_folders
 from hermetic.engines.protocol import Extra, Objection, Refused
 from hermetic.engines.vllm.memory import serving

@@ -18,14 +18,18 @@ from hermetic.audit.checks.probe.vantages import (
     start_of,
     weigh,
 )
+from hermetic.audit.cluster_scope import cluster_of, pools_of
 from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.nodes import Node
+from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
+from hermetic.audit.estate.observation import Observation
 from hermetic.audit.estate.probe.dns import DnsReading, DnsReply
 from hermetic.audit.estate.probe.runs import ProbeRun, resolved_within_the_cluster
 from hermetic.audit.evaluation import Judgement
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import path_of
-from hermetic.audit.local_dns import local_dns
 from hermetic.audit.policy import Policy
+from hermetic.errors import FactDamaged
 
 AZURE_DNS = "168.63.129.16"
 LOCAL_DNS = frozenset({"169.254.10.10", "169.254.10.11"})
@@ -107,3 +111,24 @@ def node_resolv(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         using = (local_dns(estate, run) for run in runs if LOCAL_DNS & set(run.report.nameservers or ()))
         observations = (*found.observations, *(observation for observation in using if observation is not None))
         yield replace(found, observations=observations, severity=Severity.HIGH if worse else found.severity)
+
+
+LABEL = "kubernetes.azure.com/localdns-state"
+
+
+def local_dns(estate: Estate, run: ProbeRun) -> Observation | None:
+    """The observation that shows it on: the node's label, or the pool's localDNSProfile. None without one."""
+    if "kube" in estate.sources:
+        nodes = estate.every(Node, EVERYWHERE)
+        of_node = next((one for one in nodes if one.metadata.name == run.node), None)
+        if of_node is not None and of_node.labels.get(LABEL) == "enabled":
+            return of_node
+    if "azure" in estate.sources:
+        pool = next((one for one in pools_of(estate) if one.name == run.pool), None)
+        try:
+            profile = pool.local_dns_profile if pool is not None else None
+            if profile is not None and (profile.state or "").lower() == "enabled":
+                return cluster_of(estate)
+        except FactDamaged:
+            return None
+    return None

@@ -1,19 +1,23 @@
-"""Destinations of logs: of the cluster, networks, security groups, load balancers, registries and storage."""
+"""Destinations of logs: of the cluster, networks, security groups, load balancers, registries and storage.
+
+Container Insights with a managed identity and managed Prometheus send to the destinations of the data collection rules
+of the cluster; the workspace that the add-on names is that of the older way to sign in. An agent of Azure Monitor on
+the nodes sends to those of the rules of its machine or scale set.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
-from hermetic.audit.checks.sinks.collection_rules import of_collection_rules
-from hermetic.audit.checks.sinks.destinations import sent
 from hermetic.audit.cluster_scope import (
     cluster_of,
     network_ids_of,
     networks_of,
     node_group_of,
+    scale_sets_of,
     subnets_of,
     whole_or_unknown,
 )
@@ -21,6 +25,7 @@ from hermetic.audit.egress.balancers import balancers_of
 from hermetic.audit.egress.nsg_reachability import attached
 from hermetic.audit.egress.resource_lookup import in_home_subscriptions, readable
 from hermetic.audit.estate.arm_ids import is_below, name_of
+from hermetic.audit.estate.azure.data_collection import DataCollectionRule, DataCollectionRuleAssociation
 from hermetic.audit.estate.azure.diagnostics import CaptureLocation, DiagnosticSetting, FlowLog, PacketCapture
 from hermetic.audit.estate.azure.effective import NetworkWatcher
 from hermetic.audit.estate.azure.storage import StorageAccount
@@ -29,10 +34,34 @@ from hermetic.audit.estate.observation import Observation, merged
 from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity, Verdict
-from hermetic.audit.hops import path_of
+from hermetic.audit.held_identities import standing_machines
+from hermetic.audit.hops import Hop, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_or_none
 from hermetic.audit.registry_storage_scope import account_ids, registry_ids
+from hermetic.audit.topology import PlaceKind
+
+PARTNER = "partner solution"
+
+
+def sent(
+    estate: Estate, policy: Policy, resource: str, sinks: Sequence[tuple[str, str]], *observations: Observation
+) -> Judgement:
+    """Fail where a destination is in no subscription of ours. `sinks`: the kind and the ARM id of each destination."""
+    ours = (estate.cluster, *network_ids_of(estate))
+    others = [(word, one) for word, one in sinks if word == PARTNER or not policy.owns(one, *ours)]
+    if not others:
+        words = f"logs go to {', '.join(f'{word} {name_of(one)}' for word, one in sinks)}, in subscriptions of ours"
+        return passes(resource, "OurSink", words, *observations)
+    words = f"logs are sent to what is not ours: {', '.join(f'{word} {one}' for word, one in others)}"
+    paths = tuple(path_of("cluster", "azure monitor", _sink(word)) for word, _ in others)
+    return fails(resource, "ForeignSink", words, *observations, paths=paths)
+
+
+def _sink(word: str) -> Hop:
+    kind = PlaceKind.STORAGE if word == "storage account" else PlaceKind.OTHER
+    return Hop(kind, f"{word} of another subscription")
+
 
 BLOBS, FILES = "blobServices/default", "fileServices/default"
 SERVICES = {"filestorage": (FILES,), "blockblobstorage": (BLOBS,), "blobstorage": (BLOBS,)}
@@ -166,3 +195,40 @@ def _capture(estate: Estate, policy: Policy, capture: PacketCapture) -> Iterator
     else:
         words = f"packets of {name_of(capture.target)} are captured, and kept at {account or 'the machine itself'}"
         yield fails(capture.id, "Captured", words, capture, severity=Severity.MEDIUM)
+
+
+def of_collection_rules(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """A finding for each association, whose removal mends it and leaves the rule to others."""
+    scale_sets, observations = scale_sets_of(estate), list[Observation]()
+    machines = [one.id for one in standing_machines(estate, observations)]
+    for target in (estate.cluster, *(one.id for one in scale_sets), *machines):
+        associations = estate.every(DataCollectionRuleAssociation, target)
+        observations.append(associations)
+        for one in associations:
+            yield from whatever_is_damaged(one.id or target, _association(estate, policy, one))
+    yield from whole_or_unknown(estate.cluster, "what has data collection rules", scale_sets, *observations)
+
+
+def _association(estate: Estate, policy: Policy, association: DataCollectionRuleAssociation) -> Iterator[Judgement]:
+    if association.data_collection_rule_id is None:
+        if association.data_collection_endpoint_id is None:
+            yield cannot_say(association.id, "RuleNotNamed", "the association names no rule", association)
+        return  # with an endpoint: agents read their configuration there
+    seen = estate.one(DataCollectionRule, association.data_collection_rule_id)
+    if seen.value is None:
+        yield cannot_say(association.id, "RuleNotSeen", "its data collection rule could not be read", seen, association)
+        return
+    named = [(word, one) for word, one in seen.value.sinks if one]
+    found = sent(estate, policy, association.id, named, seen, association)
+    nameless = [word for word, one in seen.value.sinks if not one]
+    if found.verdict is Verdict.FAIL:
+        yield found
+    elif nameless or seen.value.destinations is None:
+        words = f"its rule does not identify where it sends to: {', '.join(nameless) or 'destinations'}"
+        yield cannot_say(association.id, "SinkNotNamed", words, seen, association)
+    elif named:
+        yield found
+    else:
+        yield passes(
+            association.id, "NothingSent", "its rule has no destination but the resource itself", seen, association
+        )

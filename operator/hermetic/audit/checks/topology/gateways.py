@@ -8,7 +8,7 @@ from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.cluster_scope import network_ids_of, whole_or_unknown
 from hermetic.audit.egress.address_ranges import Space, union
-from hermetic.audit.egress.learned_routes import public_prefixes, without_a_list
+from hermetic.audit.egress.relay_routes import public_prefixes, without_a_list
 from hermetic.audit.egress.subnet_context import network_space
 from hermetic.audit.estate.arm_ids import name_of, parent_of
 from hermetic.audit.estate.azure.routing import (

@@ -9,32 +9,24 @@ from collections.abc import Iterator
 from typing import Any
 
 from hermetic.api.engine import Member
-from hermetic.api.engine_caches import EngineCaches
 from hermetic.api.engine_sglang import SGLANG_FLAGS, Sglang
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.engines import failure_signatures
-from hermetic.engines.allow_list import COMMON, AllowList
-from hermetic.engines.allowed_settings import refused_flags, refused_variables
-from hermetic.engines.compile_caches import cache_containers, cache_key
+from hermetic.engines.allow_list import AllowList
 from hermetic.engines.failure_signatures import Signatures
-from hermetic.engines.flag_objections import Typed, objection
+from hermetic.engines.flag_engine import HOME, FlagEngine
 from hermetic.engines.launch import (
-    PROPAGATION_SECONDS,
-    TEARDOWN_SECONDS,
     TLS,
     Launch,
-    WritableFolder,
     from_secret,
     keeping_first_errors,
     literal,
-    model_folders,
     model_path,
     pod_address,
     pod_uid,
 )
 from hermetic.engines.offline_environment import OFFLINE, cache_folders
-from hermetic.engines.protocol import Extra, Objection, Refused
 from hermetic.engines.sglang.tables import TABLES
 from hermetic.sizing.serving import Serving
 
@@ -50,13 +42,7 @@ SIGNATURES: failure_signatures.Signatures = (
     ),
     *failure_signatures.SIGNATURES,
 )
-
-
 ALLOWED = AllowList(__name__)
-HOME = "/home/hermetic"
-# With SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION off it is 503 until the warm-up has answered and from SIGTERM on, and
-# 200 in between. A scheduler that hangs is ended by SGLang's own watchdog (--watchdog-timeout).
-READY_PATH = "/health"
 WITHOUT_A_KEY = (
     "the API key guards every path but those that begin with /health, /ready or /metrics, and not the WebSocket "
     "/v1/realtime; SGLang writes the key into the pod's log"
@@ -68,44 +54,30 @@ ADMIN_KEY = "SGLANG_SERVER_ADMIN_KEY"
 NOWHERE = "255.255.255.255"
 
 
-class _Sglang:
-    """`spec.engine.sglang`."""
+class _Sglang(FlagEngine):
+    """`spec.engine.sglang`.
+
+    With SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION off /health is 503 until the warm-up has answered and from SIGTERM on,
+    and 200 in between. A scheduler that hangs is ended by SGLang's own watchdog (--watchdog-timeout).
+    """
 
     member: Member = "sglang"
     name = "SGLang"
-    release_field = "version"
-    ready_path = READY_PATH
     without_a_key = WITHOUT_A_KEY
     signatures: Signatures = SIGNATURES
+    tables = TABLES
+    allowed = ALLOWED
+    reserved = SGLANG_FLAGS
 
     def launch(self, spec: ModelDeploymentSpec) -> Launch:
         """The container of an SGLang server. Raises ValueError for a version that has no table."""
         sglang = _of(spec)
-        table = TABLES.table_for(sglang.version)
-        keys = (("--admin-api-key", ADMIN_KEY),)
-        return Launch(
-            engine=self.name,
-            image=sglang.image,
-            # The kind of server is given: to detect it, SGLang would read the model and call plug-ins.
-            command=keeping_first_errors("sglang", "serve", "--model-type", "llm"),
-            args=(*table.known_words(_flags(spec, sglang)), *sglang.extra_args),
-            args_from_env=keys if spec.endpoint.api_key is None else (("--api-key", API_KEY), *keys),
-            env=_environment(spec, sglang),
-            live_path=READY_PATH,
-            ready_path=READY_PATH,
-            writable=(WritableFolder("cache", HOME), WritableFolder("tmp", "/tmp")),  # noqa: S108
-            user=2000,
-            group=0,
-            read_only_root=True,
-            sleep_before_stop_seconds=PROPAGATION_SECONDS,
-            # It ends when the last request has ended, however long that takes: the kubelet enforces the grace period.
-            grace_seconds=PROPAGATION_SECONDS + spec.drain_seconds + TEARDOWN_SECONDS,
-            init_containers=cache_containers(spec.weights, self.cache_key(spec), sglang.image, HOME),
-        )
-
-    def tensor_parallel_size(self, spec: ModelDeploymentSpec) -> int:
-        sglang = _of(spec)
-        return sglang.tensor_parallel_size or spec.accelerator.count // sglang.pipeline_parallel_size
+        args = (*TABLES.table_for(sglang.version).known_words(_flags(spec, sglang)), *sglang.extra_args)
+        admin = (("--admin-api-key", ADMIN_KEY),)
+        keys = admin if spec.endpoint.api_key is None else (("--api-key", API_KEY), *admin)
+        # The kind of server is given: to detect it, SGLang would read the model and call plug-ins.
+        command = keeping_first_errors("sglang", "serve", "--model-type", "llm")
+        return self.launched(spec, command, args, _environment(spec, sglang), keys)
 
     def serving(self, spec: ModelDeploymentSpec) -> Serving:
         """Not computed: its formulas for memory share and cache differ from vLLM's, and were measured on no GPU."""
@@ -117,32 +89,6 @@ class _Sglang:
             not_computed=("what SGLang takes beside the weights is not computed",),
             may_shrink_weights=bool(sglang.extra_args),
         )
-
-    def gpu_models(self, spec: ModelDeploymentSpec) -> frozenset[str] | None:  # noqa: ARG002 - it names none
-        return None
-
-    def objection(self, spec: ModelDeploymentSpec) -> Objection | None:
-        sglang = _of(spec)
-        dtype = sglang.kv_cache_dtype
-        chosen = (("kvCacheDtype", "--kv-cache-dtype", dtype),) if dtype is not None else ()
-        return objection(Typed(self.member, sglang.version, sglang.extra_args, chosen), TABLES, SGLANG_FLAGS)
-
-    def alternatives(self, spec: ModelDeploymentSpec, gpus: frozenset[str]) -> str:  # noqa: ARG002 - nothing else
-        return ""
-
-    def cache_key(self, spec: ModelDeploymentSpec) -> EngineCaches | str:
-        return cache_key(self.member, _of(spec).version, self.serving(spec), spec.accelerator)
-
-    def refused_settings(self, spec: ModelDeploymentSpec, extra: Extra) -> Iterator[Refused]:
-        sglang, weights = _of(spec), model_folders(spec.weights)
-        if not TABLES.is_supported(sglang.version):  # reported by `objection`
-            return
-        table = TABLES.table_for(sglang.version)
-        yield from refused_flags(
-            sglang.extra_args, table, ALLOWED.flags.with_names(extra.arguments), SGLANG_FLAGS, weights
-        )
-        names = ALLOWED.variables.read_by(table).joined(COMMON.variables).with_names(extra.variables)
-        yield from refused_variables(sglang.extra_env, names, weights)
 
 
 SGLANG = _Sglang()

@@ -15,14 +15,21 @@ from hermetic.kinds import Kind
 Manifest = dict[str, Any]
 
 
-class KubeApi(Protocol):
-    """The verbs of the Kubernetes API server that Hermetic uses. Every method raises the leaves of `errors`."""
+class Lister(Protocol):
+    """Lists of the API server. Raises the leaves of `errors`."""
 
     def pages(
         self, kind: Kind, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
     ) -> AsyncIterator[tuple[list[Manifest], str]]:
-        """List in pages; yields (items, resourceVersion of the list). Items carry apiVersion and kind."""
+        """List in pages; yields (items, resourceVersion of the list). Items carry apiVersion and kind.
+
+        A resourceVersion that differs from the last page's means that the list started again.
+        """
         ...
+
+
+class KubeApi(Lister, Protocol):
+    """The verbs of the Kubernetes API server that Hermetic uses. Every method raises the leaves of `errors`."""
 
     async def apply(self, manifest: Manifest) -> Manifest:
         """Server-side apply as field manager `hermetic`, force; returns the live object."""
@@ -55,14 +62,8 @@ class KubeApi(Protocol):
         ...
 
 
-class ClusterReader(Protocol):
+class ClusterReader(Lister, Protocol):
     """Read access for an audit of the cluster: list and watch of any kind, and discovery."""
-
-    def pages(
-        self, kind: Kind, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
-    ) -> AsyncIterator[tuple[list[Manifest], str]]:
-        """As `KubeApi.pages`. A resourceVersion that differs from the last page's means that the list started again."""
-        ...
 
     def watch(
         self,

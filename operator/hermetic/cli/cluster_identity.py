@@ -14,7 +14,7 @@ from hermetic.audit.estate.kubernetes.platform import KUBE_SYSTEM
 from hermetic.cli.output import note
 from hermetic.errors import Forbidden, HermeticError, InputError, NotFound, ServerError, Throttled
 from hermetic.kinds import EGRESS_AUDIT, NAMESPACE, THE_EGRESS_AUDIT
-from hermetic.kube.lookup import named
+from hermetic.kube.paging import named
 from hermetic.ports import KubeApi
 
 NOT_ALLOWED = 403

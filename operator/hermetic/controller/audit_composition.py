@@ -21,8 +21,8 @@ from hermetic.errors import NotFound
 from hermetic.kinds import NAMESPACE, Kind
 from hermetic.kube.client import KubernetesApi
 from hermetic.kube.connection import Connection
-from hermetic.kube.lookup import named
 from hermetic.kube.owners import Key
+from hermetic.kube.paging import named
 from hermetic.kube.reflector import Feed
 
 

@@ -19,8 +19,8 @@ from hermetic.controller.drift_backoff import DriftBackoff
 from hermetic.controller.status_writes import write_status
 from hermetic.errors import ApiRefused, Conflict, HermeticError, NotFound, ServerError, Throttled
 from hermetic.kinds import BY_KIND, MODEL_DEPLOYMENT
-from hermetic.kube.lookup import named
 from hermetic.kube.owners import Key
+from hermetic.kube.paging import named
 from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.store import Store
 from hermetic.objects.children import CHILDREN

@@ -20,7 +20,7 @@ from hermetic.audit.verdict.overall import Standing
 from hermetic.controller.telemetry import Telemetry
 from hermetic.errors import Forbidden, NotFound, Rejected
 from hermetic.kinds import CLUSTER_REPORT, EGRESS_AUDIT
-from hermetic.kube.lookup import named
+from hermetic.kube.paging import named
 from hermetic.ports import KubeApi, Manifest
 
 DIGEST = "hermetic.dev/findings"

@@ -7,7 +7,7 @@ from typing import Any
 
 from hermetic.errors import Conflict
 from hermetic.kinds import Kind
-from hermetic.kube.lookup import named
+from hermetic.kube.paging import named
 from hermetic.ports import KubeApi, Manifest
 
 REPEATS = 5  # as client-go's retry.DefaultRetry

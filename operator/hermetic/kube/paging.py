@@ -1,14 +1,13 @@
-"""Reads one complete list page by page, from the start again where it expired."""
+"""Reads one complete list page by page, from the start again where it expired, or one object by its name."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from hermetic.kinds import Kind
 from hermetic.kube.cooperative import cooperatively
-from hermetic.ports import Manifest
+from hermetic.ports import Lister, Manifest
 
 KEPT_AT_ONCE = 10
 """Objects of a list that are projected before the event loop runs on."""
@@ -22,16 +21,6 @@ class Selection:
     namespace: str | None = None
     label_selector: str = ""
     field_selector: str = ""
-
-
-class Lister(Protocol):
-    """The part of the API server that a list needs."""
-
-    def pages(
-        self, kind: Kind, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
-    ) -> AsyncIterator[tuple[list[Manifest], str]]:
-        """As `ClusterReader.pages`."""
-        ...
 
 
 async def list_each(
@@ -55,3 +44,14 @@ async def list_each(
             begin(version)
         async for item in cooperatively(items, every=KEPT_AT_ONCE):
             add(item)
+
+
+async def named(api: Lister, kind: Kind, name: str, *, namespace: str | None = None) -> Manifest | None:
+    """The object of this name, or None. A list request: a role can grant that for this name alone.
+
+    Raises the leaves of `errors`, as a list does. `namespace` is None for a cluster-scoped kind.
+    """
+    async for page, _ in api.pages(kind, namespace=namespace, field_selector=f"metadata.name={name}"):
+        for found in page:
+            return found
+    return None

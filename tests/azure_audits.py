@@ -17,7 +17,7 @@ from hermetic.collect.azure.client import ArmClient, Caller
 from hermetic.collect.azure.clouds import cloud_of
 from hermetic.collect.azure.credentials import GivenToken
 from hermetic.collect.azure.rate_limits import Pacing, RetryBudget
-from hermetic.collect.azure.transport import CONNECTIONS, Transport
+from hermetic.collect.azure.transport import CONNECTIONS, ArmTransport
 from hermetic.collect.collecting import collected
 from testbed.azure.answering import Desk
 from testbed.azure.estate import Estate as AzureEstate
@@ -59,7 +59,7 @@ async def audited(estate: AzureEstate, discovery: How) -> tuple[Finding, ...]:
     async with httpx.AsyncClient(transport=Counter(desk), follow_redirects=False) as http:
         caller, patience = Caller(GivenToken(TOKEN)), RetryBudget(120.0, lambda: 0.5)
         client = ArmClient(
-            Transport(cloud, http), caller, pacing, patience, clock=clock, sleep=clock.sleep, progress=progress
+            ArmTransport(cloud, http), caller, pacing, patience, clock=clock, sleep=clock.sleep, progress=progress
         )
         azure = AzureAnswerer(client, estate.cluster, discovery)
         _, findings = await collected(estate.cluster, {"azure": azure}, Judging(policy).findings, progress)

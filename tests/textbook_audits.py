@@ -23,7 +23,7 @@ from hermetic.collect.azure.client import ArmClient, Caller
 from hermetic.collect.azure.clouds import cloud_of
 from hermetic.collect.azure.credentials import GivenToken
 from hermetic.collect.azure.rate_limits import Pacing, RetryBudget
-from hermetic.collect.azure.transport import CONNECTIONS, Transport
+from hermetic.collect.azure.transport import CONNECTIONS, ArmTransport
 from hermetic.collect.collecting import collected
 from testbed.azure.answering import Desk
 from testbed.azure.estate import Estate as AzureEstate
@@ -80,7 +80,7 @@ async def _judged(stood_in: AzureEstate, api_server: ApiServer, policy: Policy) 
     async with httpx.AsyncClient(transport=Counter(desk), follow_redirects=False) as http:
         caller, patience = Caller(GivenToken(TOKEN)), RetryBudget(120.0, lambda: 0.5)
         client = ArmClient(
-            Transport(cloud, http), caller, pacing, patience, clock=clock, sleep=clock.sleep, progress=progress
+            ArmTransport(cloud, http), caller, pacing, patience, clock=clock, sleep=clock.sleep, progress=progress
         )
         azure = AzureAnswerer(client, stood_in.cluster, "graph")
         both = {"azure": azure, "kube": api_server}

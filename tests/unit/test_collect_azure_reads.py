@@ -14,14 +14,14 @@ import hermetic
 from hermetic.collect.azure.allowed_requests import READING_ACTIONS, must_read
 from hermetic.collect.azure.clouds import cloud_of
 from hermetic.collect.azure.replies import Ask
-from hermetic.collect.azure.transport import Transport
+from hermetic.collect.azure.transport import ArmTransport
 from hermetic.errors import WriteAttempted
 
 GROUP = "/subscriptions/s/resourceGroups/g/providers"
 NIC = f"{GROUP}/Microsoft.Network/networkInterfaces/nic"
 
 
-def _sent() -> tuple[Transport, list[httpx.Request]]:
+def _sent() -> tuple[ArmTransport, list[httpx.Request]]:
     seen: list[httpx.Request] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -29,7 +29,7 @@ def _sent() -> tuple[Transport, list[httpx.Request]]:
         return httpx.Response(200, json={})
 
     client = httpx.AsyncClient(transport=httpx.MockTransport(answer))
-    return Transport(cloud_of("https://management.azure.com"), client), seen
+    return ArmTransport(cloud_of("https://management.azure.com"), client), seen
 
 
 def test_the_table_of_actions_is_the_one_that_was_agreed() -> None:

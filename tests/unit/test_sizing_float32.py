@@ -12,7 +12,7 @@ from hermetic.sizing.facts import TensorSums, facts_of
 from hermetic.sizing.kv_cache import kv_cache
 from hermetic.sizing.memory import FitAnswer, fit
 from hermetic.sizing.serving import Serving
-from hermetic.sizing.weights import Weights, weights_of
+from hermetic.sizing.weights import WeightBytes, weights_of
 from tests.model_configs import DEEPSEEK_V3, LLAMA_8B, LLAMA_8B_BYTES
 
 GIB = 2**30
@@ -50,14 +50,16 @@ def test_the_cache_of_a_model_in_float32_is_in_16_bits():
 @pytest.mark.parametrize(
     ("formats", "stated", "expected"),
     [
-        pytest.param({"BF16": 100}, {}, Weights(100, 100), id="16 bits"),
-        pytest.param({"F32": 100}, {}, Weights(50, 50), id="float32 only"),
-        pytest.param({"F32": 100, "I64": 8}, {}, Weights(58, 58), id="float32 and whole numbers"),
-        pytest.param({"F32": 60, "BF16": 40}, FLOAT, Weights(70, 70), id="mixed, and float32 is declared"),
+        pytest.param({"BF16": 100}, {}, WeightBytes(100, 100), id="16 bits"),
+        pytest.param({"F32": 100}, {}, WeightBytes(50, 50), id="float32 only"),
+        pytest.param({"F32": 100, "I64": 8}, {}, WeightBytes(58, 58), id="float32 and whole numbers"),
+        pytest.param({"F32": 60, "BF16": 40}, FLOAT, WeightBytes(70, 70), id="mixed, and float32 is declared"),
         # A model may keep some parameters in float32: in a mixed checkpoint they cannot be told from the others.
-        pytest.param({"F32": 60, "BF16": 40}, {}, Weights(70, 100), id="mixed, and 16 bits are declared"),
-        pytest.param({"F32": 20, "I32": 80}, QUANTIZED, Weights(90, 100), id="scales in float32"),
-        pytest.param({"F32": 20, "I32": 80}, QUANTIZED | FLOAT, Weights(90, 100), id="scales, and float32 is declared"),
+        pytest.param({"F32": 60, "BF16": 40}, {}, WeightBytes(70, 100), id="mixed, and 16 bits are declared"),
+        pytest.param({"F32": 20, "I32": 80}, QUANTIZED, WeightBytes(90, 100), id="scales in float32"),
+        pytest.param(
+            {"F32": 20, "I32": 80}, QUANTIZED | FLOAT, WeightBytes(90, 100), id="scales, and float32 is declared"
+        ),
     ],
 )
 def test_the_bytes_on_the_gpus_are_bounded_on_both_sides(formats, stated, expected):
@@ -67,10 +69,10 @@ def test_the_bytes_on_the_gpus_are_bounded_on_both_sides(formats, stated, expect
 @pytest.mark.parametrize(
     ("typed", "expected"),
     [
-        ({"dtype": "float32"}, Weights(50, 100)),
-        ({"dtype": "bfloat16"}, Weights(100, 100)),
-        ({"tensorBytes": [{"format": "F32", "bytes": 10**9}]}, Weights(50, 50)),
-        ({"dtype": "float32", "quantization": {"method": "awq"}}, Weights(100, 100)),
+        ({"dtype": "float32"}, WeightBytes(50, 100)),
+        ({"dtype": "bfloat16"}, WeightBytes(100, 100)),
+        ({"tensorBytes": [{"format": "F32", "bytes": 10**9}]}, WeightBytes(50, 50)),
+        ({"dtype": "float32", "quantization": {"method": "awq"}}, WeightBytes(100, 100)),
     ],
 )
 def test_facts_that_were_typed_need_not_say_or_agree_about_formats(typed, expected):

@@ -33,7 +33,7 @@ from hermetic.kube.owners import PODS, Key, Manifest, Name, kind_of, name_of, ot
 from hermetic.kube.pod_bounds import EVERY, Admission, PodBounds
 from hermetic.kube.pod_warnings import PodWarnings
 from hermetic.kube.projections import evidence, node
-from hermetic.kube.store_entry import Entry
+from hermetic.kube.store_entry import StoredObject
 from hermetic.kube.unowned_objects import Unclaimed
 from hermetic.objects.names import Owner
 from hermetic.plan.address_claims import Claim, addresses_of, holder, requested_address
@@ -48,7 +48,7 @@ class Store:
         self._policy = policy
         self._refused: set[Kind] = set()
         self._listed_at: dict[tuple[Kind, str | None], str] = {}
-        self._entries: dict[Kind, dict[Name, Entry]] = defaultdict(dict)
+        self._entries: dict[Kind, dict[Name, StoredObject]] = defaultdict(dict)
         self._owned: dict[Key, set[tuple[Kind, Name]]] = defaultdict(set)
         self._nodes: dict[str, NodeFacts] = {}
         self._evidence: IsolationEvidence | None = None
@@ -262,7 +262,7 @@ class Store:
         if before is not None and before.owners != owners:
             self._disown(before, kind, name)
         body = self._unclaimed.kept(kind, manifest, owner, owner in self._entries[MODEL_DEPLOYMENT])
-        self._entries[kind][name] = Entry.of(manifest, version, body, owners)
+        self._entries[kind][name] = StoredObject.of(manifest, version, body, owners)
         if kind is MODEL_DEPLOYMENT:
             self._deployments.put(name, manifest)
         if kind is EGRESS_AUDIT:
@@ -284,7 +284,7 @@ class Store:
         concerned |= frozenset(owners if before is None else (*before.owners, *owners))
         if before is not None and before.owners != owners:
             self._disown(before, kind, name)
-        self._entries[kind][name] = Entry.of(manifest, version, admission.body, owners)
+        self._entries[kind][name] = StoredObject.of(manifest, version, admission.body, owners)
         for one in owners:
             self._owned[one].add((kind, name))
         self._warnings.put_pod(manifest, owners[0])
@@ -293,7 +293,7 @@ class Store:
 
     def _put_node(self, manifest: Manifest, name: Name, version: int) -> frozenset[Key]:
         seen = node(manifest)
-        self._entries[NODE][name] = Entry(manifest["metadata"]["uid"], version, b"", ())
+        self._entries[NODE][name] = StoredObject(manifest["metadata"]["uid"], version, b"", ())
         if self._nodes.get(seen.name) == seen:  # a heartbeat
             return frozenset()
         self._nodes[seen.name] = seen
@@ -336,13 +336,13 @@ class Store:
             self._forget(other, name, known.version)
         return True
 
-    def _disown(self, entry: Entry, kind: Kind, name: Name) -> None:
+    def _disown(self, entry: StoredObject, kind: Kind, name: Name) -> None:
         for owner in entry.owners if kind is not MODEL_DEPLOYMENT else ():
             self._owned[owner].discard((kind, name))
             if not self._owned[owner]:
                 del self._owned[owner]
 
-    def _depart(self, entry: Entry, name: Name, version: int) -> None:
+    def _depart(self, entry: StoredObject, name: Name, version: int) -> None:
         self._departures.remember(entry.uid, version)
         if self._warnings.drop_pod((entry.uid, *name)):
             self._ways.drop_pod(entry.uid)
@@ -357,7 +357,7 @@ class Store:
             return not owners_of(kind, manifest)
         return kind in EXPOSING_KINDS
 
-    def _concerned(self, kind: Kind, entry: Entry) -> frozenset[Key]:
+    def _concerned(self, kind: Kind, entry: StoredObject) -> frozenset[Key]:
         if not entry.owners:
             return frozenset()
         if kind is MODEL_DEPLOYMENT:

@@ -14,7 +14,7 @@ FASTEST = 1
 
 
 @dataclass(slots=True)
-class Entry:
+class StoredObject:
     """An object of the store: its identity, and what is kept of it."""
 
     uid: str
@@ -24,7 +24,7 @@ class Entry:
     """Keys of the ModelDeployments that it belongs to; a pod may have two (`owners_of`)."""
 
     @classmethod
-    def of(cls, manifest: Manifest, version: int, body: bytes, owners: tuple[Key, ...]) -> Entry:
+    def of(cls, manifest: Manifest, version: int, body: bytes, owners: tuple[Key, ...]) -> StoredObject:
         """`body`: what is kept of the object, as JSON."""
         return cls(manifest["metadata"]["uid"], version, zlib.compress(body, FASTEST), owners)
 

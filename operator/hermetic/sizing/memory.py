@@ -22,7 +22,7 @@ from hermetic.sizing.architectures import why_not_computed
 from hermetic.sizing.catalogue import GIB, Gpu, Value
 from hermetic.sizing.kv_cache import KvCache, kv_cache
 from hermetic.sizing.serving import Lora, Serving, kv_bytes
-from hermetic.sizing.weights import Weights, weights_of
+from hermetic.sizing.weights import WeightBytes, weights_of
 
 EXPANSION = 1.02
 """Factor on the weights for norms, small embeddings and the like, which every GPU holds whole."""
@@ -149,7 +149,7 @@ def _adapters(facts: ModelFacts, lora: Lora | None) -> float:
 
 
 def _answer(
-    weights: Weights,
+    weights: WeightBytes,
     serving: Serving,
     sizes: tuple[int, int | None, int],
     unknown: tuple[str, ...],

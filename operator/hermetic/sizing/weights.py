@@ -21,17 +21,17 @@ SHORTER = ("BF", "F16", "F8", "F6", "F4")
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class WeightBytes:
     """Bytes of all weights as the engine holds them: `most` for what fits, `least` for what does not."""
 
     least: int
     most: int
 
 
-def weights_of(facts: ModelFacts) -> Weights:
+def weights_of(facts: ModelFacts) -> WeightBytes:
     """The bounds; equal where it is known which tensors become shorter."""
     total, halved = facts.parameter_bytes, facts.parameter_bytes - _float32(facts) // 2
-    return Weights(halved, halved if _all_become_shorter(facts) else total)
+    return WeightBytes(halved, halved if _all_become_shorter(facts) else total)
 
 
 def _float32(facts: ModelFacts) -> int:

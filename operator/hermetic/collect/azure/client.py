@@ -8,7 +8,7 @@ from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.collect.azure.credentials import Tokens
 from hermetic.collect.azure.rate_limits import Pacing, RetryBudget, Sleep
 from hermetic.collect.azure.replies import ArmReply, Ask, RequestAttempt, may_pass, reply_of, wait_asked
-from hermetic.collect.azure.transport import Transport
+from hermetic.collect.azure.transport import ArmTransport
 from hermetic.errors import Unreachable
 from hermetic.ports import AuditProgress, Clock
 
@@ -55,7 +55,7 @@ class ArmClient:
 
     def __init__(  # noqa: PLR0913 - the session passes each part once
         self,
-        wire: Transport,
+        wire: ArmTransport,
         caller: Caller,
         pacing: Pacing,
         patience: RetryBudget,

@@ -27,7 +27,7 @@ OPTIONAL = "sniffio"
 _NO_CONNECTION = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 
 
-class Transport:
+class ArmTransport:
     """Sends to one management endpoint."""
 
     def __init__(self, cloud: Cloud, client: httpx.AsyncClient) -> None:
@@ -96,7 +96,7 @@ def _remember_what_is_not_installed() -> None:
 
 
 @asynccontextmanager
-async def opened(cloud: Cloud) -> AsyncIterator[Transport]:
+async def opened(cloud: Cloud) -> AsyncIterator[ArmTransport]:
     """A transport to a cloud.
 
     A proxy and private certificate authorities of the environment (HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE) are used: a
@@ -111,4 +111,4 @@ async def opened(cloud: Cloud) -> AsyncIterator[Transport]:
         follow_redirects=False,
         trust_env=not cloud.is_on_this_machine,
     ) as client:
-        yield Transport(cloud, client)
+        yield ArmTransport(cloud, client)

@@ -16,7 +16,7 @@ from hermetic.audit.egress.dns import is_within
 from hermetic.audit.estate.kubernetes.names import INSTANCE_DOMAINS
 
 
-class Destination(Enum):
+class Recipient(Enum):
     """Who can receive what a rule's tag or host lets out."""
 
     NAMED = "named"
@@ -70,25 +70,25 @@ _DOMAINS_OF_MICROSOFT = (
 _FQDN = re.compile(r"(?!.*\.[0-9]+$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+")
 
 
-def of_service_tag(word: str) -> Destination:
+def of_service_tag(word: str) -> Recipient:
     """What a service tag stands for, with or without a region."""
     return _of_tag(word, _SERVICE_TAGS_OF_MICROSOFT)
 
 
-def of_fqdn_tag(word: str) -> Destination:
+def of_fqdn_tag(word: str) -> Recipient:
     """What an FQDN tag of application rules stands for, with or without a product and category."""
     return _of_tag(word, _FQDN_TAGS_OF_MICROSOFT)
 
 
-def _of_tag(word: str, of_microsoft: frozenset[str]) -> Destination:
+def _of_tag(word: str, of_microsoft: frozenset[str]) -> Recipient:
     tag = word.strip().lower()
     service = tag.partition(".")[0]
     if tag in of_microsoft or service in of_microsoft & _WITH_REGIONS:
-        return Destination.NAMED
-    return Destination.OF_MANY_TENANTS if service in _OF_MANY_TENANTS else Destination.UNKNOWN
+        return Recipient.NAMED
+    return Recipient.OF_MANY_TENANTS if service in _OF_MANY_TENANTS else Recipient.UNKNOWN
 
 
-def of_host(word: str, own: Iterable[str] = ()) -> Destination:
+def of_host(word: str, own: Iterable[str] = ()) -> Recipient:
     """What an FQDN or a URL stands for. `own`: domains of which the policy file says that names below may be reached.
 
     An asterisk on the left stands for anything, not for one label: *contoso.com is evilcontoso.com too
@@ -96,13 +96,13 @@ def of_host(word: str, own: Iterable[str] = ()) -> Destination:
     """
     host = re.split(r"[/?#:]", word.strip().lower().rpartition("://")[2])[0].removesuffix(".")
     if "*" not in host:
-        return Destination.NAMED if _FQDN.fullmatch(host) else Destination.UNKNOWN
+        return Recipient.NAMED if _FQDN.fullmatch(host) else Recipient.UNKNOWN
     rest = host.rpartition("*")[2]
     domain = rest.strip(".")
     if host.startswith("*") and "." not in domain:
-        return Destination.OF_MANY_TENANTS
+        return Recipient.OF_MANY_TENANTS
     if domain and any(f".{one}".endswith(rest) or f".{domain}".endswith(f".{one}") for one in _SHARED_DOMAINS):
-        return Destination.OF_MANY_TENANTS
+        return Recipient.OF_MANY_TENANTS
     if host == f"*.{domain}" and _FQDN.fullmatch(domain) and is_within(domain, (*_DOMAINS_OF_MICROSOFT, *own)):
-        return Destination.NAMED
-    return Destination.UNKNOWN
+        return Recipient.NAMED
+    return Recipient.UNKNOWN

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv6Network, ip_address, summarize_address_range
 
 from hermetic.api.ip_ranges import Network
-from hermetic.audit.checks.topology.destinations import Destination, of_fqdn_tag, of_host, of_service_tag
+from hermetic.audit.checks.topology.destinations import Recipient, of_fqdn_tag, of_host, of_service_tag
 from hermetic.audit.cluster_scope import missing
 from hermetic.audit.egress import address_ranges
 from hermetic.audit.egress.address_ranges import Space, internet, is_default, is_public, networks, overlap, space, union
@@ -166,7 +166,7 @@ def _hosts(rule: FirewallRule) -> tuple[str, ...]:
 
 
 def _wide(rule: FirewallRule, addresses: _Addresses, policy: Policy) -> Iterator[str]:
-    many, own = Destination.OF_MANY_TENANTS, policy.allowed_dns_domains
+    many, own = Recipient.OF_MANY_TENANTS, policy.allowed_dns_domains
     yield from addresses.wide
     yield from (one for one in addresses.tags if of_service_tag(one) is many)
     yield from (f"host {one}" for one in _hosts(rule) if of_host(one, own) is many)
@@ -175,7 +175,7 @@ def _wide(rule: FirewallRule, addresses: _Addresses, policy: Policy) -> Iterator
 
 
 def _odd(allow: _Allow, addresses: _Addresses, policy: Policy) -> Iterator[str]:
-    rule, unknown = allow.rule, Destination.UNKNOWN
+    rule, unknown = allow.rule, Recipient.UNKNOWN
     if allow.place and (rule.rule_type or "").lower() not in KNOWN_RULES:
         yield f"rule type {rule.rule_type!r} is not known"
     aims = (rule.destination_addresses, rule.destination_ip_groups, _hosts(rule), rule.fqdn_tags, rule.web_categories)

@@ -22,7 +22,7 @@ from hermetic.audit.estate.azure.vnet import (
     Subnet,
     VirtualNetwork,
 )
-from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.kubernetes.nodes import AksNodeClass
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.observation import Listing, Missing, Observation, Seen, merged
@@ -91,12 +91,9 @@ def node_group_of(estate: Estate) -> str:
     return f"/subscriptions/{subscription_of(estate.cluster)}/resourceGroups/{cluster.node_resource_group}"
 
 
+@derived
 def scale_sets_of(estate: Estate) -> Listing[ScaleSet]:
     """The scale sets in the node resource group. Fewer, or with less capacity, than pools need are a problem."""
-    return estate.once("scale_sets", lambda: _scale_sets(estate))
-
-
-def _scale_sets(estate: Estate) -> Listing[ScaleSet]:
     group = node_group_of(estate)
     if not group:
         return _not_yet(estate)
@@ -110,15 +107,12 @@ def _scale_sets(estate: Estate) -> Listing[ScaleSet]:
     return Listing(sets.target, (), sets.evidence, Problem(UnreadReason.UNREADABLE, detail))
 
 
+@derived
 def instance_nics_of(estate: Estate) -> Listing[NicFields]:
     """Interfaces of every node: of scale set instances, and of standalone VMs in the node resource group.
 
     Fewer machines with an interface than Azure counts or lists are a problem.
     """
-    return estate.once("instance_nics", lambda: _instance_nics(estate))
-
-
-def _instance_nics(estate: Estate) -> Listing[NicFields]:
     sets = scale_sets_of(estate)
     group = node_group_of(estate)
     found = [_nics_of_listed_instances(estate, one) for one in sets if not is_flexible(one)]
@@ -219,17 +213,9 @@ def _of_all(scale_set: ScaleSet, rows: Listing[T], seen: int, what: str) -> List
     return Listing(scale_set.id, rows.items, rows.evidence, rows.problem or of_instances(scale_set, seen, what))
 
 
+@derived
 def subnets_of(estate: Estate) -> tuple[tuple[ScopedSubnet, ...], tuple[Observation, ...]]:
     """The subnets of the cluster in a fixed order, and the observations that show whether there may be more."""
-    return estate.once("subnets", lambda: _subnets(estate))
-
-
-def subnets_by_id(estate: Estate) -> Mapping[str, ScopedSubnet]:
-    """The same subnets by id in lower case; a cached index, since thousands of interfaces look theirs up."""
-    return estate.once("subnets_by_id", lambda: {one.id.lower(): one for one in subnets_of(estate)[0]})
-
-
-def _subnets(estate: Estate) -> tuple[tuple[ScopedSubnet, ...], tuple[Observation, ...]]:
     roles: dict[str, tuple[str, set[str]]] = {}
     damaged: list[Observation] = []
     for role, subnet_id in _named_subnets(estate, damaged):
@@ -240,6 +226,12 @@ def _subnets(estate: Estate) -> tuple[tuple[ScopedSubnet, ...], tuple[Observatio
     )
     observations = (pools_of(estate), scale_sets_of(estate), instance_nics_of(estate), node_classes_of(estate))
     return subnets, (*observations, *damaged, *_hosted_elsewhere(estate))
+
+
+@derived
+def subnets_by_id(estate: Estate) -> Mapping[str, ScopedSubnet]:
+    """The same subnets by id in lower case; a cached index, since thousands of interfaces look theirs up."""
+    return {one.id.lower(): one for one in subnets_of(estate)[0]}
 
 
 def _hosted_elsewhere(estate: Estate) -> Iterator[Missing]:

@@ -21,7 +21,7 @@ from hermetic.audit.estate.azure.cluster_identities import (
 )
 from hermetic.audit.estate.azure.machines import VirtualMachine
 from hermetic.audit.estate.azure.vnet import ScaleSet
-from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation import unreadable
 from hermetic.audit.policy import Policy
@@ -43,12 +43,9 @@ class Identities:
     observations: tuple[Observation, ...]
 
 
+@derived
 def identities_of(estate: Estate) -> Identities:
     """The identities that the cluster and its scale sets name."""
-    return estate.once("identities", lambda: _identities(estate))
-
-
-def _identities(estate: Estate) -> Identities:
     cluster, sets = estate.one(ClusterIdentities, estate.cluster), scale_sets_of(estate)
     observations: list[Observation] = [cluster, sets]
     named = list(cluster.value.named()) if cluster.value is not None else []

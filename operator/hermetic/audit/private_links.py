@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hermetic.audit.cluster_scope import network_ids_of, peerings_of, subnets_of
 from hermetic.audit.estate.arm_ids import is_arm_id, subscription_of, type_of
 from hermetic.audit.estate.azure.private_link import ConsumerConnection, PrivateEndpoint
-from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Missing, Observation
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.evaluation import unreadable
@@ -20,12 +20,9 @@ APPROVED, PENDING = "approved", "pending"
 CLOSED = {"rejected", "disconnected"}
 
 
+@derived
 def private_endpoints_of(estate: Estate, policy: Policy) -> Listing[PrivateEndpoint]:
     """Those with an address in one of the networks. One whose subnet is not readable adds a problem."""
-    return estate.once(("private endpoints", policy), lambda: _private_endpoints(estate, policy))
-
-
-def _private_endpoints(estate: Estate, policy: Policy) -> Listing[PrivateEndpoint]:
     every, networks = throughout(estate, policy, PrivateEndpoint), reached_network_ids(estate)
     found: list[PrivateEndpoint] = []
     problem = every.problem

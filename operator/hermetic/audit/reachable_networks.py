@@ -22,7 +22,7 @@ from hermetic.audit.cluster_scope import (
 )
 from hermetic.audit.estate.arm_ids import group_of, parent_of, type_of
 from hermetic.audit.estate.azure.vnet import InhabitedNetwork, VirtualNetwork
-from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Observation, Seen, merged
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.estate.resource import Resource
@@ -80,6 +80,7 @@ def each_or_none(
         yield passes(parent, "NoneThere", none, listing, *observations)
 
 
+@derived
 def throughout(estate: Estate, policy: Policy, kind: type[R]) -> Listing[R]:
     """All resources of a kind in every subscription that is searched, peers' included, without duplicates.
 
@@ -88,10 +89,6 @@ def throughout(estate: Estate, policy: Policy, kind: type[R]) -> Listing[R]:
     follows from the networks and peerings: where these are incomplete, the listing has a problem. So it has where a
     network in reach refers to a resource of this kind that is in no list.
     """
-    return estate.once(("throughout", kind, policy), lambda: _throughout(estate, policy, kind))
-
-
-def _throughout(estate: Estate, policy: Policy, kind: type[R]) -> Listing[R]:
     peers = {group_of(one).lower(): group_of(one) for one in peer_ids_of(estate)}
     scopes = {one.lower(): one for one in (*subscriptions_of(estate, policy), *groups_of(estate), *peers.values())}
     found = merged(estate.cluster, *(estate.every(kind, scope) for _, scope in sorted(scopes.items())))

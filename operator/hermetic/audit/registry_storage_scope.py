@@ -14,7 +14,7 @@ from hermetic.audit.estate.arm_ids import group_of, same_id
 from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.registries import Registry
 from hermetic.audit.estate.azure.storage import FileShare, StorageAccount
-from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.kubernetes.images import MIRROR
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.pods import Pod
@@ -76,8 +76,7 @@ def each_share(
     estate: Estate, policy: Policy, judge: Callable[[Seen[FileShare]], Iterable[Judgement]]
 ) -> Iterator[Judgement]:
     """Judge every file share in scope that has no storage account."""
-    ids = estate.once(("shares", policy), lambda: _share_ids(estate, policy))
-    yield from _each(estate, FileShare, ids, judge)
+    yield from _each(estate, FileShare, _share_ids(estate, policy), judge)
 
 
 def _each(
@@ -96,17 +95,9 @@ def _each(
         yield does_not_apply(estate.cluster, "NoneInUse", f"nothing here leads to {what}", ids)
 
 
+@derived
 def registry_ids(estate: Estate, policy: Policy) -> Listing[str]:
     """ARM ids of the registries in scope."""
-    return estate.once(("registries", policy), lambda: _registry_ids(estate, policy))
-
-
-def account_ids(estate: Estate, policy: Policy) -> Listing[str]:
-    """ARM ids of the storage accounts in scope."""
-    return estate.once(("accounts", policy), lambda: _account_ids(estate, policy))
-
-
-def _registry_ids(estate: Estate, policy: Policy) -> Listing[str]:
     targets = targets_of(estate, policy, Registry.TYPE)
     cluster = estate.one(ManagedCluster, estate.cluster)
     profile = cluster.value.bootstrap_profile if cluster.value is not None else None
@@ -118,6 +109,12 @@ def _registry_ids(estate: Estate, policy: Policy) -> Listing[str]:
         targets.problem or cluster.problem,
     )
     return _with(known, _registries_of_pods(estate, policy))
+
+
+@derived
+def account_ids(estate: Estate, policy: Policy) -> Listing[str]:
+    """ARM ids of the storage accounts in scope."""
+    return _with(targets_of(estate, policy, StorageAccount.TYPE), _used_by_volumes(estate, policy, StorageAccount))
 
 
 def _registries_of_pods(estate: Estate, policy: Policy) -> Listing[str]:
@@ -135,10 +132,7 @@ def _registries_of_pods(estate: Estate, policy: Policy) -> Listing[str]:
     return Listing(estate.cluster, found, (*pods.evidence, *every.evidence), problem)
 
 
-def _account_ids(estate: Estate, policy: Policy) -> Listing[str]:
-    return _with(targets_of(estate, policy, StorageAccount.TYPE), _used_by_volumes(estate, policy, StorageAccount))
-
-
+@derived
 def _share_ids(estate: Estate, policy: Policy) -> Listing[str]:
     return _with(targets_of(estate, policy, FileShare.TYPE), _used_by_volumes(estate, policy, FileShare))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
 from hermetic.audit.estate.kubernetes.config_values import MORE, NIM
 from hermetic.audit.estate.kubernetes.environment import NOT_KEPT, EnvSource, EnvVar
@@ -67,18 +67,9 @@ class ConfigMaps:
         return (found.variables or {}) if found is not None else {}
 
 
+@derived
 def config_maps(estate: Estate) -> ConfigMaps:
     """The ConfigMaps of the cluster; a cached result."""
-    return estate.once("ConfigMaps", lambda: _config_maps(estate))
-
-
-def secrets_taken_whole(pod: Pod) -> tuple[str, ...]:
-    """Names of Secrets that containers take with `envFrom`: all their keys become variables."""
-    sources = (source for one in pod.containers for source in one.env_from or ())
-    return tuple(dict.fromkeys(_name_of(source.secret_ref) for source in sources if source.secret_ref))
-
-
-def _config_maps(estate: Estate) -> ConfigMaps:
     listing = everywhere(estate, ConfigMap)
     by_name = {}
     for one in listing:
@@ -87,6 +78,12 @@ def _config_maps(estate: Estate) -> ConfigMaps:
         except FactDamaged:
             continue
     return ConfigMaps(listing, by_name)
+
+
+def secrets_taken_whole(pod: Pod) -> tuple[str, ...]:
+    """Names of Secrets that containers take with `envFrom`: all their keys become variables."""
+    sources = (source for one in pod.containers for source in one.env_from or ())
+    return tuple(dict.fromkeys(_name_of(source.secret_ref) for source in sources if source.secret_ref))
 
 
 def _names(container: Container) -> Iterator[str]:

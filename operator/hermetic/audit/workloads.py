@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.kubernetes.platform import KUBE_SYSTEM, SHOWN_BY, PlatformTrust
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.served import SERVED, ServedGroup
@@ -15,12 +15,9 @@ from hermetic.audit.kube_findings import Objections, counted, everywhere, object
 from hermetic.audit.policy import Policy
 
 
+@derived
 def pods_and_templates(estate: Estate) -> Listing[Pod]:
     """All pods, and one for each template without a pod. It has the first problem of the lists it is made from."""
-    return estate.once("pods and templates", lambda: _listed(estate))
-
-
-def _listed(estate: Estate) -> Listing[Pod]:
     return merged("", everywhere(estate, Pod), *(_as_pods(estate, kind) for kind in CONTROLLERS))
 
 
@@ -44,12 +41,9 @@ def each_pod(reason: str, fine: str) -> Callable[[Estate, Policy, Objections[Pod
     return each
 
 
+@derived
 def trust_of(estate: Estate, policy: Policy) -> PlatformTrust:
     """The trust settings; a namespace that needs an API group counts only where the API server serves that group."""
-    return estate.once(("trust", policy), lambda: _trust(estate, policy))
-
-
-def _trust(estate: Estate, policy: Policy) -> PlatformTrust:
     served = {group.id for group in estate.every(ServedGroup, SERVED.target)}
     shown = (namespace for namespace, group in SHOWN_BY.items() if group in served)
     approved = frozenset(one.lower() for one in policy.allowed_registries)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from hermetic.api.field_managers import JOB_TEMPLATE, TEMPLATE, Place
-from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.templates import CONTROLLERS, CronJob, Resting
 from hermetic.audit.estate.observation import Observation
@@ -31,7 +31,7 @@ def writer_of(estate: Estate, resource: str, observations: Iterable[Observation]
     found = next((one.writer(*places) for one in blamed), "")
     if found or not is_workload:
         return found
-    workload = estate.once("workloads by id", lambda: _workloads(estate)).get(resource)
+    workload = _workloads(estate).get(resource)
     return "" if workload is None else workload.writer(*places)
 
 
@@ -48,5 +48,6 @@ def _in_template(resource: str, blames: Iterable[Place]) -> Iterator[Place]:
     yield root
 
 
+@derived
 def _workloads(estate: Estate) -> Mapping[str, Resting]:
     return {one.id: one for kind in CONTROLLERS for one in estate.every(kind, EVERYWHERE)}

@@ -27,7 +27,7 @@ from hermetic.audit.estate.azure.balancing import (
     OutboundRule,
 )
 from hermetic.audit.estate.azure.vnet import IpConfiguration, ModelIpConfiguration, ModelNic, NicFields
-from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.estate.resource import Reference
 from hermetic.audit.policy import Policy
@@ -105,12 +105,9 @@ def pool_id(balancer: LoadBalancer, pool: BackendPool) -> str:
     return (pool.id or f"{balancer.id}/backendAddressPools/{pool.name}").lower()
 
 
+@derived
 def nodes_of(estate: Estate) -> tuple[Members, tuple[Observation, ...]]:
     """What identifies the cluster's nodes in pools, and the observations that it rests on."""
-    return estate.once("nodes", lambda: _nodes(estate))
-
-
-def _nodes(estate: Estate) -> tuple[Members, tuple[Observation, ...]]:
     damaged: list[Observation] = []
     sets, nics, (subnets, _) = scale_sets_of(estate), instance_nics_of(estate), subnets_of(estate)
     models = [nic for _, found in readable(sets, lambda one: one.nics, damaged) for nic in found]
@@ -149,12 +146,9 @@ def _prefixes(subnets: Iterable[ScopedSubnet], damaged: list[Observation]) -> It
             yield subnet.id, prefix
 
 
+@derived
 def balancers_of(estate: Estate, policy: Policy) -> tuple[tuple[Seen[LoadBalancer], ...], tuple[Observation, ...]]:
     """Load balancers with nodes in a pool, sorted by id; and the observations that decide whether more exist."""
-    return estate.once(("balancers", policy), lambda: _balancers(estate, policy))
-
-
-def _balancers(estate: Estate, policy: Policy) -> tuple[tuple[Seen[LoadBalancer], ...], tuple[Observation, ...]]:
     nodes, observations = nodes_of(estate)
     listed = throughout(estate, policy, LoadBalancer)
     found: dict[str, Seen[LoadBalancer]] = {}

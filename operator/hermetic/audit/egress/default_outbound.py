@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from hermetic.audit.estate.azure.graph import ScaleSetNicInGraph
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSetNic
-from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Observation
 
 
@@ -21,8 +21,6 @@ def default_outbound_of(estate: Estate, nic: NicFields) -> tuple[bool | None, tu
     return row.default_outbound_connectivity_enabled, (nic, row)
 
 
+@derived
 def _graph_rows(estate: Estate, scale_set: str) -> Mapping[str, ScaleSetNicInGraph]:
-    return estate.once(
-        ("graph rows", scale_set),
-        lambda: {row.id.lower(): row for row in estate.every(ScaleSetNicInGraph, scale_set)},
-    )
+    return {row.id.lower(): row for row in estate.every(ScaleSetNicInGraph, scale_set)}

@@ -36,7 +36,7 @@ from hermetic.audit.estate.azure.vnet import (
     Subnet,
     VirtualNetwork,
 )
-from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Observation, Seen
 from hermetic.audit.hops import DEFAULT_OUTBOUND, PUBLIC_IP, Path, path_of
 from hermetic.audit.policy import Policy
@@ -96,12 +96,9 @@ class RelayMachine:
         return tuple(dict.fromkeys(subnet for one in self.interfaces for subnet in one.subnet_ids))
 
 
+@derived
 def machines_of(estate: Estate, policy: Policy) -> Listing[RelayMachine]:
     """All such machines, sorted by id."""
-    return estate.once(("machines", policy), lambda: _machines(estate, policy))
-
-
-def _machines(estate: Estate, policy: Policy) -> Listing[RelayMachine]:
     nics, sets = throughout(estate, policy, NetworkInterface), throughout(estate, policy, ScaleSet)
     damaged: list[Observation] = []
     networks = reached_network_ids(estate)

@@ -9,7 +9,7 @@ from hermetic.audit.cluster_scope import ScopedSubnet, subnets_of
 from hermetic.audit.egress.subnet_context import SubnetContext, surroundings
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.vnet import Subnet
-from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.evaluation import Judgement
 from hermetic.errors import FactDamaged
 
@@ -52,16 +52,13 @@ def _masked(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> str:
         return "whether anything masks it could not be read"
 
 
+@derived
 def masks_of_nodes(estate: Estate) -> tuple[str, ...]:
     """The masks of all subnets of nodes and pods; empty where one of them has none.
 
     For methods that apply to nodes in any subnet: a public address, a rule of a load balancer. A subnet that was not
     read, or that may be missing from the list, counts as one without a mask.
     """
-    return estate.once("masks of nodes", lambda: _masks_of_nodes(estate))
-
-
-def _masks_of_nodes(estate: Estate) -> tuple[str, ...]:
     subnets, observations = subnets_of(estate)
     found: list[tuple[str, ...]] = []
     for scoped in (one for one in subnets if not one.is_for_the_api_server_only):

@@ -20,7 +20,7 @@ from hermetic.audit.estate.arm_ids import name_of, parent_of
 from hermetic.audit.estate.azure.aks import AgentPool
 from hermetic.audit.estate.azure.balancing import LoadBalancer, NatGateway, ScaleSetPublicAddress, ServiceGateway
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSet, Subnet, VirtualNetwork
-from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Observation
 from hermetic.audit.hops import Hop
 from hermetic.audit.policy import Policy
@@ -83,12 +83,9 @@ class Methods:
         return bool(self.of(subnet_id)) or not self.are_all_seen
 
 
+@derived
 def methods_of(estate: Estate, policy: Policy) -> Methods:
     """Every outbound method of the cluster's subnets."""
-    return estate.once(("methods", policy), lambda: _methods(estate, policy))
-
-
-def _methods(estate: Estate, policy: Policy) -> Methods:
     observations: list[Observation] = []
     found: defaultdict[str, set[Method]] = defaultdict(set)
     for place, method in (

@@ -28,7 +28,7 @@ from hermetic.audit.egress.nsg_rules import (
 from hermetic.audit.egress.resource_lookup import readable
 from hermetic.audit.estate.azure.security_groups import SecurityRule
 from hermetic.audit.estate.azure.vnet import ModelNic, NicFields
-from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Observation
 from hermetic.audit.estate.resource import Reference
 
@@ -103,12 +103,9 @@ class Attached:
     application_groups: set[str] = field(default_factory=set)
 
 
+@derived
 def attached(estate: Estate) -> tuple[Mapping[str, Attached], tuple[Observation, ...]]:
     """Groups by subnet id in lower case, of instances and models, and the observations that they rest on."""
-    return estate.once("attached", lambda: _attached(estate))
-
-
-def _attached(estate: Estate) -> tuple[Mapping[str, Attached], tuple[Observation, ...]]:
     found: dict[str, Attached] = defaultdict(Attached)
     damaged: list[Observation] = []
     models = [nic for _, nics in readable(scale_sets_of(estate), lambda one: one.nics, damaged) for nic in nics]

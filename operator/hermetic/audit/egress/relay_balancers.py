@@ -16,7 +16,7 @@ from hermetic.audit.egress.methods import by_balancer
 from hermetic.audit.egress.resource_lookup import each_of, readable, values_of
 from hermetic.audit.estate.arm_ids import parent_of
 from hermetic.audit.estate.azure.balancing import LoadBalancer
-from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Observation
 from hermetic.audit.hops import Path
 from hermetic.audit.policy import Policy
@@ -59,16 +59,13 @@ def _lists_of(balancer: LoadBalancer) -> tuple[tuple[str, object], ...]:
     )
 
 
+@derived
 def _public_balancers(estate: Estate, policy: Policy) -> tuple[Listing[LoadBalancer], tuple[Observation, ...]]:
     """The listed balancers that are not known to be internal, and those that could not be read."""
-
-    def found() -> tuple[Listing[LoadBalancer], tuple[Observation, ...]]:
-        listed = throughout(estate, policy, LoadBalancer)
-        unread: list[Observation] = []
-        public = tuple(one for one, is_public in readable(listed, _may_be_public, unread) if is_public)
-        return Listing(listed.target, public, listed.evidence, listed.problem), tuple(unread)
-
-    return estate.once(("public balancers", policy), found)
+    listed = throughout(estate, policy, LoadBalancer)
+    unread: list[Observation] = []
+    public = tuple(one for one, is_public in readable(listed, _may_be_public, unread) if is_public)
+    return Listing(listed.target, public, listed.evidence, listed.problem), tuple(unread)
 
 
 def _may_be_public(balancer: LoadBalancer) -> bool:

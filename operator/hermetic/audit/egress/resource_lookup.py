@@ -15,7 +15,7 @@ from hermetic.audit.cluster_scope import (
 )
 from hermetic.audit.estate.arm_ids import is_below, subscription_of
 from hermetic.audit.estate.azure.vnet import NetworkInterface, NicFields, ScaleSet
-from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Observation, Seen, merged
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.evaluation import unreadable
@@ -35,16 +35,13 @@ def home_subscriptions(estate: Estate, policy: Policy) -> tuple[str, ...]:
     return tuple(f"/subscriptions/{one}" for one in sorted(ids - {""}))
 
 
+@derived
 def everywhere(estate: Estate, policy: Policy, kind: type[R]) -> Listing[R]:
     """All resources of a kind in the home subscriptions, each once.
 
     The cluster's resource groups are listed as well: the list of a subscription silently omits what lies in a group
     that the caller may not read, while the list of that group is refused.
     """
-    return estate.once(("everywhere", kind, policy), lambda: _everywhere(estate, policy, kind))
-
-
-def _everywhere(estate: Estate, policy: Policy, kind: type[R]) -> Listing[R]:
     scopes = (*home_subscriptions(estate, policy), *groups_of(estate))
     whole = merged(estate.cluster, *(estate.every(kind, scope) for scope in scopes))
     once = {item.id.lower(): item for item in whole}
@@ -56,12 +53,9 @@ def in_home_subscriptions(estate: Estate, policy: Policy, kind: type[R]) -> List
     return merged(estate.cluster, *(estate.every(kind, scope) for scope in home_subscriptions(estate, policy)))
 
 
+@derived
 def interfaces_in_the_networks(estate: Estate, policy: Policy) -> tuple[tuple[NicFields, ...], tuple[Observation, ...]]:
     """Every interface with an address in a network of the cluster, sorted by id, and the observations it rests on."""
-    return estate.once(("interfaces", policy), lambda: _interfaces(estate, policy))
-
-
-def _interfaces(estate: Estate, policy: Policy) -> tuple[tuple[NicFields, ...], tuple[Observation, ...]]:
     instances, others = instance_nics_of(estate), everywhere(estate, policy, NetworkInterface)
     networks = frozenset(one.lower() for one in network_ids_of(estate))
     known: dict[str, NicFields] = {nic.id.lower(): nic for nic in instances}

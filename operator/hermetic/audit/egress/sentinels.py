@@ -16,7 +16,7 @@ from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, re
 from hermetic.audit.egress.subnet_context import SubnetContext, surroundings
 from hermetic.audit.estate.arm_ids import group_of, same_id
 from hermetic.audit.estate.azure.vnet import NetworkInterface, Subnet
-from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Observation, ObservedDocument, is_locked
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply
 from hermetic.audit.policy import Policy
@@ -34,12 +34,9 @@ class Sentinels:
     observations: tuple[Observation, ...]
 
 
+@derived
 def sentinels_of(estate: Estate, policy: Policy) -> Sentinels:
     """The interfaces that the policy names; in a subnet where it names none, one machine for each security group."""
-    return estate.once(("sentinels", policy), lambda: _sentinels(estate, policy))
-
-
-def _sentinels(estate: Estate, policy: Policy) -> Sentinels:
     ours = {one.id.lower() for one in subnets_of(estate)[0]}
     nodes = node_group_of(estate)
     named = [(one, estate.one(NetworkInterface, one)) for one in policy.sentinel_nics]

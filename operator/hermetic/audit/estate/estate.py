@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from hermetic.audit.estate.interning import Sharing
 from hermetic.audit.estate.observation import Listing, Seen
@@ -18,6 +19,7 @@ from hermetic.audit.estate.resource import Resource
 
 R = TypeVar("R", bound=Resource)
 T = TypeVar("T")
+P = ParamSpec("P")
 
 UNASKED = Answer(problem=Problem(UnreadReason.NOT_ASKED, "it was not queried"))
 
@@ -139,6 +141,17 @@ def _id_of(resource: Resource) -> tuple[str, str]:
     """Its id and name as far as they can be read: a damaged id must not stop the evaluation of others."""
     fields = vars(resource)
     return str(fields.get("id", "")).lower(), str(fields.get("name", "")).lower()
+
+
+def derived(function: Callable[Concatenate[Estate, P], T]) -> Callable[Concatenate[Estate, P], T]:
+    """The function, computed once for an estate and the same arguments, as `Estate.once` does."""
+
+    @wraps(function)
+    def cached(estate: Estate, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        key = (function, args, tuple(kwargs.items()))
+        return estate.once(key, lambda: function(estate, *args, **kwargs))
+
+    return cached
 
 
 def _of_another_version(version: str, question: Question) -> Problem:

@@ -9,7 +9,7 @@ from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import cluster_of, network_ids_of, node_group_of, whole_or_unknown
 from hermetic.audit.estate.arm_ids import group_of, is_arm_id, is_below, parent_of, type_of
 from hermetic.audit.estate.azure.storage import Disk, DiskAccess, DiskSnapshot, Exportable
-from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.volumes import PersistentVolume
 from hermetic.audit.estate.observation import Listing, Observation, merged
@@ -145,20 +145,12 @@ DISK_DRIVER = "disk.csi.azure.com"
 R = TypeVar("R", bound=Exportable)
 
 
+@derived
 def disks_of(estate: Estate) -> Listing[Disk]:
     """Every disk in the node resource group, and the disks of volumes in any resource group.
 
     A volume whose disk is in no list of a resource group is a problem of the listing.
     """
-    return estate.once("disks", lambda: _disks(estate))
-
-
-def snapshots_of(estate: Estate) -> Listing[DiskSnapshot]:
-    """Every snapshot in the node resource group; in groups of volumes, those of disks in scope or of unknown source."""
-    return estate.once("snapshots", lambda: _snapshots(estate))
-
-
-def _disks(estate: Estate) -> Listing[Disk]:
     volumes = _disk_ids_of_volumes(estate)
     wanted = {one.lower() for one in volumes}
     group, listed = node_group_of(estate), _listed(estate, Disk, volumes)
@@ -170,7 +162,9 @@ def _disks(estate: Estate) -> Listing[Disk]:
     return Listing(estate.cluster, found, (*listed.evidence, *volumes.evidence), problem)
 
 
-def _snapshots(estate: Estate) -> Listing[DiskSnapshot]:
+@derived
+def snapshots_of(estate: Estate) -> Listing[DiskSnapshot]:
+    """Every snapshot in the node resource group; in groups of volumes, those of disks in scope or of unknown source."""
     disks, group = {one.id.lower() for one in disks_of(estate)}, node_group_of(estate)
     listed = _listed(estate, DiskSnapshot, _disk_ids_of_volumes(estate))
     return listed.where(lambda one: is_below(one.id, group) or _source(one) in disks | {None})

@@ -18,7 +18,7 @@ from hermetic.audit.egress.subnet_context import SubnetContext, surroundings
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.routing import RouteTable
 from hermetic.audit.estate.azure.vnet import Subnet
-from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity
@@ -166,17 +166,14 @@ def _is_to_pods(estate: Estate, way: OutboundRoute) -> bool:
     return not without(space((way.prefix,)), pods) and way.route.next_hop_ip_address in _node_addresses(estate)
 
 
+@derived
 def _node_addresses(estate: Estate) -> frozenset[str | None]:
     """Private addresses of the nodes: with kubenet there is a route for each."""
-
-    def found() -> frozenset[str | None]:
-        unread: list[Observation] = []  # a route to what cannot be read is judged as any other
-        nics = readable(
-            instance_nics_of(estate), lambda one: [each.private_ip_address for each in one.ip_configurations], unread
-        )
-        return frozenset(address for _, held in nics for address in held)
-
-    return estate.once("private addresses of nodes", found)
+    unread: list[Observation] = []  # a route to what cannot be read is judged as any other
+    nics = readable(
+        instance_nics_of(estate), lambda one: [each.private_ip_address for each in one.ip_configurations], unread
+    )
+    return frozenset(address for _, held in nics for address in held)
 
 
 def _split(served: ServedTable, way: OutboundRoute, methods: Methods) -> Judgement:

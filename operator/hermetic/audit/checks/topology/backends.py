@@ -14,7 +14,7 @@ from hermetic.audit.estate.arm_ids import is_below, name_of, owner_of, parent_of
 from hermetic.audit.estate.azure.balancing import BackendAddress, BackendPool, LoadBalancer
 from hermetic.audit.estate.azure.managed_services import ApplicationGateway
 from hermetic.audit.estate.azure.vnet import NetworkInterface, ScaleSet
-from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
 from hermetic.audit.hops import INTERNET, NODE_SUBNETS, Hop, path_of
@@ -118,15 +118,12 @@ def _is_owner_within(estate: Estate, policy: Policy, configuration: str) -> bool
     return None if not homes else any(parent_of(one).lower() in reached_network_ids(estate) for one in homes)
 
 
+@derived
 def _homes(estate: Estate, policy: Policy) -> dict[str, tuple[str, ...]]:
     """Subnets of the listed interfaces and scale sets, by id in lower case."""
-
-    def found() -> dict[str, tuple[str, ...]]:
-        listed = (*throughout(estate, policy, NetworkInterface), *throughout(estate, policy, ScaleSet))
-        unread: list[Observation] = []  # what cannot be read is in no known network
-        return {one.id.lower(): homes for one, homes in readable(listed, lambda one: one.subnet_ids, unread)}
-
-    return estate.once(("homes of backends", policy), found)
+    listed = (*throughout(estate, policy, NetworkInterface), *throughout(estate, policy, ScaleSet))
+    unread: list[Observation] = []  # what cannot be read is in no known network
+    return {one.id.lower(): homes for one, homes in readable(listed, lambda one: one.subnet_ids, unread)}
 
 
 def _relays(

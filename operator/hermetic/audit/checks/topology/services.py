@@ -25,7 +25,7 @@ from hermetic.audit.estate.arm_ids import is_below, name_of, owner_of, parent_of
 from hermetic.audit.estate.azure.balancing import LoadBalancer
 from hermetic.audit.estate.azure.managed_services import ApplicationGateway
 from hermetic.audit.estate.azure.vnet import InhabitedSubnet, ScaleSet, Subnet
-from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity
@@ -228,11 +228,8 @@ def _owners(estate: Estate, policy: Policy, subnet: InhabitedSubnet) -> Iterator
             yield Occupant(kind, f"{owner} has an address in the subnet")
 
 
+@derived
 def _listed(estate: Estate, policy: Policy) -> frozenset[str]:
     """Ids, in lower case, of the resources of these types that were listed."""
-
-    def ids() -> frozenset[str]:
-        balancers, sets = throughout(estate, policy, LoadBalancer), throughout(estate, policy, ScaleSet)
-        return frozenset(one.id.lower() for one in (*balancers, *sets, *throughout(estate, policy, ApplicationGateway)))
-
-    return estate.once(("listed services", policy), ids)
+    balancers, sets = throughout(estate, policy, LoadBalancer), throughout(estate, policy, ScaleSet)
+    return frozenset(one.id.lower() for one in (*balancers, *sets, *throughout(estate, policy, ApplicationGateway)))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermetic.objects.names import TEMPLATE_ANNOTATION
-from hermetic.plan.gates import Blocks
+from hermetic.plan.gate_results import Blocks
 from hermetic.plan.isolation import isolation_is_proven
 from hermetic.plan.planning import Plan, plan
 from tests.property.manifests import manifests, shuffled, worlds

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hermetic.api.model_facts import Attention, LatentAttention, ModelFacts, SlidingWindow
-from hermetic.plan.gates import Blocks
+from hermetic.plan.gate_results import Blocks
 from hermetic.plan.model_fit import model_fits_the_gpus, model_placement
 from hermetic.sizing.architectures import architectures
 from hermetic.sizing.catalogue import Gpu, Storage, Value

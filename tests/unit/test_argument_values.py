@@ -12,7 +12,8 @@ from hermetic.api.reasons import Reason
 from hermetic.engines.argument_values import refused
 from hermetic.engines.extra_arguments import read
 from hermetic.engines.vllm.tables import TABLES
-from hermetic.plan.gates import Blocks, engine_flags_are_known
+from hermetic.plan.gate_results import Blocks
+from hermetic.plan.gates import engine_flags_are_known
 from tests.scenarios import VLLM_IMAGE, a_share_model
 from tests.worlds import a_world, spec_of
 

@@ -15,7 +15,8 @@ from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import reserved_variable
 from hermetic.engines.vllm.tables import TABLES
 from hermetic.plan.engine_settings import engine_settings_are_allowed
-from hermetic.plan.gates import GATES, HOLDS, Blocks
+from hermetic.plan.gate_results import HOLDS, Blocks
+from hermetic.plan.gates import GATES
 from tests.scenarios import NIM_IMAGE, VLLM_IMAGE, a_baked_model, a_nim_model, a_share_model, changed
 from tests.worlds import a_world, spec_of
 

@@ -19,7 +19,8 @@ from hermetic.engines.registry import engine_of, launch
 from hermetic.engines.sglang import ALLOWED
 from hermetic.engines.sglang.tables import TABLES
 from hermetic.plan.engine_settings import engine_settings_are_allowed
-from hermetic.plan.gates import HOLDS, engine_flags_are_known
+from hermetic.plan.gate_results import HOLDS
+from hermetic.plan.gates import engine_flags_are_known
 from tests.renderings import RENDERINGS
 from tests.scenarios import SGLANG_IMAGE, an_sglang_model, changed
 from tests.worlds import a_world, rendered, spec_of

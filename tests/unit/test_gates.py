@@ -12,7 +12,8 @@ from hermetic.api.configuration import Configuration
 from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import VLLM, VLLM_FLAGS
 from hermetic.engines.vllm.tables import TABLES
-from hermetic.plan.gates import GATES, HOLDS, Blocks, engine_flags_are_known, first_block
+from hermetic.plan.gate_results import HOLDS, Blocks
+from hermetic.plan.gates import GATES, engine_flags_are_known, first_block
 from tests.renderings import RENDERINGS
 from tests.scenarios import DIGEST, VLLM_IMAGE, a_baked_model, a_share_model, an_image_volume_model, changed
 from tests.worlds import POLICY, a_world, an_a100_node, spec_of

@@ -12,7 +12,7 @@ from hermetic.api.conditions import ConditionType
 from hermetic.api.configuration import Configuration
 from hermetic.api.reasons import Reason
 from hermetic.api.times import CLOCK_SKEW
-from hermetic.plan.gates import HOLDS, Blocks
+from hermetic.plan.gate_results import HOLDS, Blocks
 from hermetic.plan.isolation import CONFIRMED_FOR, allowed_age, closes_at, enforcement, gate, isolation_is_proven
 from tests.scenarios import a_share_model
 from tests.worlds import EVERY_SOURCE, NOW, a_world, evidence, spec_of

@@ -12,7 +12,8 @@ from hermetic.api.conditions import ConditionType
 from hermetic.api.modeldeployment import PlanStatus
 from hermetic.api.reasons import Reason
 from hermetic.controller.condition_events import announcements
-from hermetic.plan.gates import Blocks, first_block
+from hermetic.plan.gate_results import Blocks
+from hermetic.plan.gates import first_block
 from hermetic.plan.model_fit import model_placement
 from hermetic.plan.planning import plan
 from hermetic.plan.status import status

@@ -12,7 +12,7 @@ from hermetic.api.modeldeployment import ModelDeploymentStatus
 from hermetic.api.reasons import Reason
 from hermetic.engines.vllm import WITHOUT_A_KEY
 from hermetic.plan.api_rejections import ApiRejection
-from hermetic.plan.gates import Blocks
+from hermetic.plan.gate_results import Blocks
 from hermetic.plan.planning import Plan, plan
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.status import same_status, status, status_unreadable

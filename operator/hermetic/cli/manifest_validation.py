@@ -22,18 +22,16 @@ from hermetic.errors import OperatorRefuses
 from hermetic.kinds import EGRESS_AUDIT, GROUP, MODEL_DEPLOYMENT
 from hermetic.objects.names import Owner
 from hermetic.plan.engine_settings import engine_settings_are_allowed
+from hermetic.plan.gate_results import Blocks, Gate
 from hermetic.plan.gates import (
-    Blocks,
-    Gate,
     address_is_allowed,
     engine_flags_are_known,
-    gpus_are_the_engine_s,
     memory_holds_shared_memory,
-    model_fits_the_gpus,
     registry_is_allowed,
     share_is_allowed,
     tolerations_are_allowed,
 )
+from hermetic.plan.model_fit import gpus_are_the_engine_s, model_fits_the_gpus
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.weights_integrity import integrity_is_pinned, integrity_key_is_usable
 

@@ -13,23 +13,11 @@ from hermetic.engines.registry import engine_of
 from hermetic.objects.volumes import shared_memory_limit
 from hermetic.objects.weights_volume import share_of, storage_account
 from hermetic.plan.engine_settings import engine_settings_are_allowed
-from hermetic.plan.gate_results import HOLDS, Blocks, Gate, Holds, Verdict
+from hermetic.plan.gate_results import HOLDS, Blocks, Gate, Verdict
 from hermetic.plan.model_fit import ModelPlacement, gpus_are_the_engine_s, model_fits_the_gpus
 from hermetic.plan.scheduling import eligible_nodes
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.weights_integrity import integrity_is_pinned, integrity_key_is_usable
-
-__all__ = [
-    "GATES",
-    "HOLDS",
-    "Blocks",
-    "Gate",
-    "Holds",
-    "Verdict",
-    "first_block",
-    "gpus_are_the_engine_s",
-    "model_fits_the_gpus",
-]
 
 
 def registry_is_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:

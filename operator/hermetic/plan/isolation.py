@@ -11,7 +11,7 @@ from hermetic.api.configuration import ENFORCEMENTS
 from hermetic.api.modeldeployment import Enforcement, ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.times import CLOCK_SKEW, timestamp
-from hermetic.plan.gates import HOLDS, Blocks, Holds
+from hermetic.plan.gate_results import HOLDS, Blocks, Holds
 from hermetic.plan.snapshot import ClusterSnapshot, IsolationEvidence
 
 # A verdict needs all three: Azure configuration, cluster objects and packets.

@@ -26,7 +26,8 @@ from hermetic.plan.desired_children import desired_children, isolating_children
 from hermetic.plan.drift import differences, has_drifted, holds_template, intent, is_of_another_intent
 from hermetic.plan.field_owners import spelled, writers
 from hermetic.plan.foreign_fields import foreign, foreign_to_template, whole
-from hermetic.plan.gates import Blocks, Holds, first_block
+from hermetic.plan.gate_results import Blocks, Holds
+from hermetic.plan.gates import first_block
 from hermetic.plan.isolation import closes_at, enforcement, gate
 from hermetic.plan.model_fit import ModelPlacement, model_placement
 from hermetic.plan.pods_of_template import not_of_the_changed, were_started_with_a_proof

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from hermetic.api.configuration import Configuration
 from hermetic.api.times import timestamp
-from hermetic.plan.gates import Blocks
+from hermetic.plan.gate_results import Blocks
 from hermetic.plan.isolation import CONFIRMED_FOR, evidence_counts
 from hermetic.plan.snapshot import IsolationEvidence
 

@@ -18,7 +18,7 @@ from hermetic.plan.addresses import load_balancer_addresses, public_addresses
 from hermetic.plan.api_rejections import ApiRejection
 from hermetic.plan.cache_use import cache_use
 from hermetic.plan.exposing_objects import exposure
-from hermetic.plan.gates import Blocks
+from hermetic.plan.gate_results import Blocks
 from hermetic.plan.isolation import enforcement
 from hermetic.plan.planned_status import planned_status
 from hermetic.plan.planning import Contested, Plan, is_ours

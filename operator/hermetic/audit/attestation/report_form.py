@@ -19,8 +19,8 @@ from pydantic.alias_generators import to_camel
 from hermetic.api.times import timestamp, zoned
 from hermetic.audit.attestation.refusals import Refusal, refused
 from hermetic.audit.attestation.statement import Omitted, moment
+from hermetic.audit.comparison import SCHEMA
 from hermetic.audit.findings import Finding, Parts, Severity, Verdict, overall
-from hermetic.audit.report.json_form import SCHEMA
 from hermetic.signing.canonical_json import canonical
 from hermetic.signing.faults import EnvelopeFault
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from hermetic.audit.exceptions import Term
     from hermetic.audit.private_subnets import PrivateSubnet
 
-__all__ = ("SCHEMA", "as_json", "digest", "document", "pieces")
-
 TOKENS_A_PIECE = 20_000
 
 

@@ -61,7 +61,7 @@ def write_layout(folder: Path, files: dict[str, bytes]) -> Path:
 
 
 def unpacked_archive(archive: Path, into: Path) -> Path:
-    """The layout in a tar, which two programs read alike: a name stands once, and nothing follows the end."""
+    """The layout in a tar, which two programs read alike: a name occurs once, and nothing follows the end."""
     with tarfile.open(archive) as opened:
         names = opened.getnames()
         assert len(names) == len(set(names))

@@ -78,7 +78,7 @@ _CONFIGURATION_INTRODUCTION = """\
 One YAML file, read once at start: `hermetic run --config FILE`. A file that cannot be used ends the operator with exit
 code 2, the path and the reason. `hermetic run --config FILE --print-config` prints the effective values, defaults
 included; `hermetic validate -f MANIFEST --config FILE` asks its allow lists without a cluster. Unknown keys are
-refused, and so is one that stands twice. Without a file every key has its default, and nothing is allowed.
+refused, and so is one that occurs twice. Without a file every key has its default, and nothing is allowed.
 
 """
 

@@ -29,7 +29,7 @@ SYMPTOMS = (
     Symptom(
         "A model has no pods, and isolation is not proven",
         "READY is False and `kubectl get pods` shows nothing of the model. IsolationVerified is not True: no pod\n"
-        "starts before there is fresh evidence that the node subnets have no way out.",
+        "starts before there is fresh evidence that the node subnets have no egress path.",
         ("hermetic status llama-3-1-8b -n inference", "kubectl describe egressaudit cluster"),
         (
             Reason.ISOLATION_EVIDENCE_MISSING,

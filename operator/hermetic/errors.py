@@ -61,7 +61,7 @@ class HermeticError(Exception):
 
 
 class InputError(HermeticError):
-    """What a person typed cannot be used as it stands."""
+    """What a person typed cannot be used as it is."""
 
     code = "HRM-INP-001"
     remedy = "Correct what the message names; --help of the command shows an example."
@@ -103,7 +103,7 @@ class KeyUnusable(InputError):
 
 
 class ReportUnusable(InputError):
-    """The report cannot be signed as it stands: it contradicts itself, lacks a field, or is too old to count."""
+    """The report cannot be signed as it is: it contradicts itself, lacks a field, or is too old to count."""
 
     code = "HRM-ATT-003"
     remedy = "Audit again with this release and sign that report."
@@ -267,7 +267,7 @@ class ApiRefused(HermeticError):
     """The API server answered, and the answer was no.
 
     `status` is the HTTP status, `reason` the machine-readable reason of the Status body ("" where none came),
-    `causes` the pairs (type, message) of its details: quota and terminating namespaces are told apart by them.
+    `causes` the pairs (type, message) of its details: quota and terminating namespaces are distinguished by them.
     """
 
     code = "HRM-KUB-000"

@@ -47,7 +47,7 @@ def case(name: str, path: str, value: Any, says: str, **more: Any) -> Invalid:
 PINNED = "must be an image pinned by digest: registry/repository@sha256:<64 lower-case hex digits>"
 RESERVED_FLAG = "must not be a reserved flag or an abbreviation of one: Hermetic renders it from the spec, or it would"
 RESERVED_KEY = "must not set a key that loads code or calls out"
-RESERVED_VARIABLE = "must not be a reserved variable: it would open a way out, or Hermetic sets it"
+RESERVED_VARIABLE = "must not be a reserved variable: it would open an egress path, or Hermetic sets it"
 RELATIVE = "must be a relative path without empty, '.' or '..' parts, control characters or outer spaces"
 ABSOLUTE = "must be an absolute path without empty, '.' or '..' parts, control characters or outer spaces"
 OBJECT_NAME = "must be the name of an object in the same namespace"

@@ -52,7 +52,7 @@ def test_every_pod_is_sealed(manifest):
 
 @given(manifests(), st.data())
 def test_every_variable_of_ours_is_reserved_or_gives_way_to_the_user_s(manifest, data):
-    """Server-side apply refuses a list in which one name stands twice."""
+    """Server-side apply refuses a list in which one name occurs twice."""
     ours = [variable["name"] for variable in pod_of(manifest)["containers"][0]["env"]]
     free = sorted(name for name in ours if name not in ENVIRONMENT)
     chosen = data.draw(st.lists(st.sampled_from(free), unique=True)) if free else []

@@ -94,7 +94,7 @@ CHANGES: dict[str, tuple[Callable[[Files], Files], str]] = {
     "a file that is not listed": (lambda files: {**files, "docs/b.md": b""}, "docs/b.md is not listed"),
     "a missing file": (lambda files: without(files, "docs/a.md"), "docs/a.md is missing"),
     "no checksums": (lambda files: without(files, CHECKSUMS), "SHA256SUMS is missing"),
-    "unsorted checksums": (lambda files: {**files, CHECKSUMS: files[CHECKSUMS] * 2}, "every name stands once"),
+    "unsorted checksums": (lambda files: {**files, CHECKSUMS: files[CHECKSUMS] * 2}, "every name occurs once"),
     "a name outside": (lambda files: {**files, "../a": b""}, "'../a' is no file of a bundle"),
     "a name outside inside": (lambda files: {**files, "docs/../../a": b""}, "is no file of a bundle"),
     "an absolute name": (lambda files: {**files, "/etc/passwd": b""}, "is no file of a bundle"),

@@ -202,7 +202,7 @@ def test_a_deployment_without_a_status_asks_for_the_operator(status: Manifest | 
     manifest = a_share_model()
     manifest["metadata"] |= {"namespace": "inference", "generation": 1}
     one = report({**manifest, "status": status}, [], None)
-    assert "the operator has not looked at it yet" in one.ready.message
+    assert "the operator has not observed it yet" in one.ready.message
     assert one.remedy is not None
     assert one.remedy.commands == ("kubectl get pods --namespace hermetic-system",)
 

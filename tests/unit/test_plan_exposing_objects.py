@@ -433,7 +433,7 @@ def test_slices_of_very_many_addresses_take_a_bounded_room_and_are_named() -> No
         assert taken()[0] <= 8 * SMALL
     assert (seen[0], seen[-1]) == (frozenset(), {OWNER.key})
     words = {way.name: way.why for way in ways.into(OWNER)}
-    assert words["hostile-19"] == "belongs to no Service, names more addresses than are looked at"
+    assert words["hostile-19"] == "belongs to no Service, names more addresses than are read"
     assert "hostile-0" not in words
     for number in range(20):
         gone = hostile(number)

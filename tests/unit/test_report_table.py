@@ -107,7 +107,7 @@ def test_a_check_that_says_the_same_of_many_resources_gives_its_remedy_once():
 def test_an_empty_report_says_that_nothing_is_known():
     assert as_table(an_empty_report(), pages()).splitlines()[:2] == [
         "Unknown  aks-gpu",
-        "Nothing was looked at, so nothing is known.",
+        "Nothing was read, so nothing is known.",
     ]
 
 

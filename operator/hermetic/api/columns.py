@@ -54,8 +54,8 @@ DEPLOYMENT_COLUMNS = (
 
 AUDIT_COLUMNS = (
     Column("Verdict", ".status.verdict", "Pass, Fail or Unknown."),
-    Column("Pass", ".status.counts.pass", "Findings looked at and fine.", kind="integer"),
-    Column("Fail", ".status.counts.fail", "Findings looked at and open.", kind="integer"),
+    Column("Pass", ".status.counts.pass", "Findings that pass.", kind="integer"),
+    Column("Fail", ".status.counts.fail", "Findings that fail.", kind="integer"),
     Column("Unknown", ".status.counts.unknown", "Findings that could not be seen well enough.", kind="integer"),
     Column("Excepted", ".status.counts.excepted", "Findings that an exception accepts.", kind="integer"),
     Column(
@@ -69,7 +69,7 @@ AUDIT_COLUMNS = (
     _READY,
     _REASON,
     _AGE,
-    Column("Kubernetes", ".status.evidence.kubernetes.observedAt", "Age of the look inside.", "date", WIDE),
+    Column("Kubernetes", ".status.evidence.kubernetes.observedAt", "Age of the cluster's evidence.", "date", WIDE),
     Column("Probe", ".status.evidence.probe.observedAt", "Age of the newest active probe.", "date", WIDE),
     Column("Signed-By", ".status.evidence.azure.signedBy", "Trusted key that signed the evidence.", priority=WIDE),
     _MESSAGE,

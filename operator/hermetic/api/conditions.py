@@ -31,13 +31,13 @@ class ConditionType(StrEnum):
     WEIGHTS_VERIFIED = "WeightsVerified", "The weights are exactly those that were published."
     MODEL_FITS = "ModelFits", "The model fits the memory of its GPUs; there only where the spec has `weights.facts`."
     CACHES_USED = "CachesUsed", "The engine gets staged compile caches; there only where the spec has `weights.caches`."
-    ISOLATION_VERIFIED = "IsolationVerified", "Fresh evidence says that the node subnets have no way out."
+    ISOLATION_VERIFIED = "IsolationVerified", "Fresh evidence shows that the node subnets have no egress path."
     ENDPOINT_PRIVATE = "EndpointPrivate", "The address that clients use is private."
     AVAILABLE = "Available", "As many replicas serve as were asked for."
     ATTESTATION_ACCEPTED = "AttestationAccepted", "An attestation from outside is there, and it is accepted."
     EVIDENCE_FRESH = "EvidenceFresh", "The attestation is not too old; its reason says when it will be soon."
     CLUSTER_CHECKED = "ClusterChecked", "The cluster's own objects were judged as they are now."
-    PROBE_CURRENT = "ProbeCurrent", "The probe has tried every known way out from every pool, not long ago."
+    PROBE_CURRENT = "ProbeCurrent", "The probe has tried every known egress path from every pool, not long ago."
     EXCEPTIONS_CURRENT = "ExceptionsCurrent", "Every exception still counts; there only where there are exceptions."
     AUDIT_FAULTY = "AuditFaulty", "A part of the operator's own audit failed; there only while it is True."
 
@@ -56,4 +56,4 @@ class Condition(ApiModel):
     last_transition_time: Timestamp
     """When `status` last changed."""
     observed_generation: Annotated[int, Field(ge=0)]
-    """The metadata.generation that this was said about."""
+    """The metadata.generation that this is about."""

@@ -271,7 +271,7 @@ class Lease(ApiModel):
 
 
 class Configuration(ApiModel):
-    """Everything that the operator can be told."""
+    """The configuration of the operator."""
 
     RULES = (
         Rule(
@@ -299,7 +299,7 @@ class Configuration(ApiModel):
     """Variables and arguments for engines beside the reviewed lists. What a name does is then yours to know: it may
     load code or call out. Default: none."""
     watch_namespaces: Annotated[list[DnsLabel], Field(max_length=64)] = []
-    """Namespaces to look after. Default: every namespace."""
+    """Namespaces to manage. Default: every namespace."""
     isolation: IsolationFloor = IsolationFloor()
     """The least that any deployment may ask of the proof of isolation."""
     integrity: IntegrityFloor = IntegrityFloor()
@@ -334,7 +334,7 @@ class Configuration(ApiModel):
     max_requests_in_flight: Annotated[int, Field(ge=1, le=100)] = 20
     """Requests to the API server at the same time, 1 to 100. Default: 20."""
     resync_seconds: Annotated[int, Field(ge=30, le=86400)] = 600
-    """Seconds between full looks at everything, which repair whatever a watch has missed. Default: 600."""
+    """Seconds between full lists of everything, which repair whatever a watch has missed. Default: 600."""
     max_evidence_age_seconds: Annotated[int, Field(ge=300, le=604800)] = 86400
     """Oldest evidence of isolation that any deployment may accept, in seconds; a deployment can ask for fresher
     evidence, never for older. Default: 86400 (a day)."""

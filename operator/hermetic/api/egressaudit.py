@@ -142,7 +142,7 @@ class EgressAuditSpec(ApiModel):
     ]
     """ARM id of this cluster. Immutable."""
     profile: Literal["Sealed", "Filtered"] = "Sealed"
-    """Sealed: no way out at all. Filtered: one declared firewall is allowed, and judged. Default: Sealed."""
+    """Sealed: no egress path at all. Filtered: one declared firewall is allowed, and judged. Default: Sealed."""
     trusted_keys: Annotated[list[TrustedKey], Field(max_length=16), list_of("map", "name")] = []
     """Public keys whose attestations count. Default: none, so no attestation counts."""
     max_evidence_age_seconds: Annotated[int, Field(ge=300, le=604800)] = 86400
@@ -195,7 +195,7 @@ class AzureEvidence(ApiModel):
     digest: Digest
     """SHA-256 of the attestation's payload."""
     observed_at: Timestamp
-    """When Azure was looked at."""
+    """When Azure was read."""
     expires_at: Timestamp
     """When the attestation stops counting."""
     signed_by: KeyName
@@ -206,7 +206,7 @@ class KubernetesEvidence(ApiModel):
     """The newest look at the cluster's own objects."""
 
     observed_at: Timestamp
-    """When they were looked at."""
+    """When they were read."""
 
 
 class ProbeEvidence(ApiModel):
@@ -224,7 +224,7 @@ class Accepted(ApiModel):
     digest: Digest
     """SHA-256 of its payload."""
     observed_at: Timestamp
-    """When Azure was looked at."""
+    """When Azure was read."""
 
 
 class RefusedAttestation(ApiModel):
@@ -273,7 +273,7 @@ class EgressAuditStatus(ApiModel):
 
 
 class EgressAudit(ApiModel):
-    """The proof that this cluster's node subnets have no way out. One per cluster, named 'cluster'."""
+    """The proof that this cluster's node subnets have no egress path. One per cluster, named 'cluster'."""
 
     RULES = (
         Rule(

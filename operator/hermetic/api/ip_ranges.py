@@ -55,7 +55,7 @@ def parse_address(text: str) -> Address | None:
 def unmapped(prefix: Network) -> Network:
     """The same prefix, with a part of IPv4 written as IPv6 (::ffff:10.0.0.0/104) as IPv4.
 
-    For what a prefix may open. Not every program reads it so: for what a prefix takes away, it stands as it is written.
+    For what a prefix may open. Not every program reads it so: for what a prefix takes away, it counts as it is written.
     """
     if not isinstance(prefix, IPv6Network) or not prefix.subnet_of(IPV4_MAPPED):
         return prefix

@@ -22,7 +22,7 @@ from hermetic.api.validation_errors import child_path
 DEEPEST = 100
 MOST_FROM_ALIASES = 100_000
 LONGEST_PATH = 1024
-"""Characters of a path whose place is kept; of a longer one, that of the nearest object around it is told. Each place
+"""Characters of a path whose place is kept; of a longer one, that of the nearest object around it is given. Each place
 has its whole path: a long key above a long list would take gigabytes."""
 
 _TEXT_TAGS = frozenset({"!", "tag:yaml.org,2002:str"})
@@ -44,7 +44,7 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True, slots=True)
 class YamlPosition:
-    """Where something stands in a text; both count from 1."""
+    """A position in a text; both count from 1."""
 
     line: int
     column: int
@@ -72,7 +72,7 @@ class NotReadable(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document: its number in the text from 1, its value, where each field stands, and what is wrong with it."""
+    """One document: its number in the text from 1, its value, where each field is, and what is wrong with it."""
 
     number: int
     value: Any

@@ -166,7 +166,7 @@ class ModelFacts(ApiModel):
     quantization: Quantization | None = None
     """How the weights are stored in fewer bits. Default: as they are."""
     not_computed: Annotated[list[Clause], Field(max_length=16), list_of("atomic")] = []
-    """What of the model sizing cannot compute, one clause each. With any, no size is said to fit. Default: none."""
+    """What of the model sizing cannot compute, one clause each. With any, no size is reported to fit. Default: none."""
     nim_profiles: Annotated[list[StagedProfile], Field(max_length=64), list_of("atomic")] = []
     """Profiles of an NVIDIA NIM that the staged cache holds. With any, `engine.nim.profile` must be one of them.
     Default: not known."""

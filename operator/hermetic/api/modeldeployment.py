@@ -120,12 +120,12 @@ Enforcement = Literal["Enforce", "Report", "Off"]
 
 
 class Isolation(ApiModel):
-    """What the deployment asks of the proof that the node subnet has no way out."""
+    """What the deployment asks of the proof that the node subnet has no egress path."""
 
     enforcement: Enforcement = "Enforce"
-    """Enforce: no pod is created without fresh evidence of isolation. Report: say so, and start. "Off" (quote it, YAML
-    reads a bare Off as false): do not look. The operator's configuration sets the least that counts, by namespace: less
-    is raised to it. Default: Enforce."""
+    """Enforce: no pod is created without fresh evidence of isolation. Report: pods start without it, and the status
+    reports that. "Off" (quote it, YAML reads a bare Off as false): evidence is not read. The operator's configuration
+    sets the least that counts, by namespace: less is raised to it. Default: Enforce."""
     max_evidence_age_seconds: Annotated[int, Field(ge=300, le=604800)] = 86400
     """Oldest evidence that still counts, in seconds, 300 to 604800. Default: 86400 (a day)."""
 
@@ -175,7 +175,7 @@ class PublicAddressStatus(ApiModel):
     """A public address that the load balancer gave although a private one was asked for."""
 
     address: Annotated[str, StringConstraints(max_length=253)]
-    """The address, or the host name that stands for it."""
+    """The address, or the host name in its place."""
     service_removed: bool
     """Whether the Service that had it is gone."""
 

@@ -18,7 +18,7 @@ class Reason(ExplainedWord):
     SERVING = "Serving", "Every replica serves and the endpoint is private.", "Nothing to do."
     SERVING_NOT_ENFORCED = (
         "ServingNotEnforced",
-        "Every replica serves and the endpoint is private, but pods start without a proof that there is no way out.",
+        "Every replica serves and the endpoint is private, but pods start without proof that no egress path exists.",
         "Set spec.isolation.enforcement to Enforce, and isolation.minimumEnforcement of the operator's configuration.",
     )
     SCALED_TO_ZERO = "ScaledToZero", "spec.replicas is 0: nothing runs, as asked.", "Raise spec.replicas to serve."
@@ -39,7 +39,7 @@ class Reason(ExplainedWord):
     )
     WORKLOAD_NOT_CREATED = (
         "WorkloadNotCreated",
-        "The Deployment does not exist yet: something stands before the first pod.",
+        "The Deployment does not exist yet: a condition of the first pod is not met.",
         "Read the message of Ready.",
     )
     PROGRESSING_WITH_RETRY = (
@@ -88,7 +88,7 @@ class Reason(ExplainedWord):
     )
     ENGINE_FLAG_RESERVED = (
         "EngineFlagReserved",
-        "An argument reaches, in this version's own reading, a flag that belongs to Hermetic or opens a way out.",
+        "An argument reaches, in this version's own reading, a flag that belongs to Hermetic or opens an egress path.",
         "Remove the argument; 'hermetic explain HRM-API-001' lists the reserved flags with their reasons.",
         True,
     )
@@ -228,10 +228,14 @@ class Reason(ExplainedWord):
     )
 
     # Isolation
-    ISOLATION_PROVEN = "IsolationProven", "Fresh evidence says that the node subnets have no way out.", "Nothing to do."
+    ISOLATION_PROVEN = (
+        "IsolationProven",
+        "Fresh evidence shows that the node subnets have no egress path.",
+        "Nothing to do.",
+    )
     ISOLATION_NOT_ENFORCED = (
         "IsolationNotEnforced",
-        "spec.isolation.enforcement is Off: the evidence of isolation is not looked at.",
+        "spec.isolation.enforcement is Off: the evidence of isolation is not read.",
         "Set enforcement to Report or Enforce.",
     )
     ENFORCEMENT_RAISED = (
@@ -243,7 +247,7 @@ class Reason(ExplainedWord):
     )
     ISOLATION_EVIDENCE_MISSING = (
         "IsolationEvidenceMissing",
-        "There is no evidence that the node subnets have no way out.",
+        "There is no evidence that the node subnets have no egress path.",
         "Apply an EgressAudit named 'cluster', audit from the jump box with "
         "'hermetic audit --azure CLUSTER --sign KEY --attestation FILE', and apply the attestation.",
         True,
@@ -261,7 +265,7 @@ class Reason(ExplainedWord):
     )
     ISOLATION_UNKNOWN = (
         "IsolationUnknown",
-        "The audit could not see enough to say that there is no way out.",
+        "The audit could not read enough to rule out an egress path.",
         "See Findings in 'kubectl describe egressaudit cluster': what is unknown is listed with cause and remedy.",
         True,
     )
@@ -318,7 +322,7 @@ class Reason(ExplainedWord):
         "The cluster's own objects were not all listed yet.",
         "Wait; if it stays, read the operator's log: it names the kind that it may not list.",
     )
-    PROBE_RAN = "ProbeRan", "The probe has tried every known way out, not long ago.", "Nothing to do."
+    PROBE_RAN = "ProbeRan", "The probe has tried every known egress path, not long ago.", "Nothing to do."
     PROBE_NOT_CONFIGURED = (
         "ProbeNotConfigured",
         "spec.probe of the EgressAudit is not set: no packet was ever tried.",
@@ -351,7 +355,7 @@ class Reason(ExplainedWord):
     )
     ISOLATION_BROKEN = (
         "IsolationBroken",
-        "The audit found a way out of the node subnets.",
+        "The audit found an egress path of the node subnets.",
         "Follow the remedies that 'kubectl describe egressaudit cluster' lists under Findings, then audit again.",
         True,
     )

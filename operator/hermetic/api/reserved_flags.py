@@ -218,8 +218,8 @@ class ReservedFlags:
             ),
             message=(
                 "must not be a reserved flag or an abbreviation of one: Hermetic renders it from the spec, or it would "
-                "open a way out; set the field of the spec instead (`hermetic explain HRM-API-001` lists the reserved "
-                "flags)"
+                "open an egress path; set the field of the spec instead (`hermetic explain HRM-API-001` lists the "
+                "reserved flags)"
             ),
             holds=lambda argument: not self.reached(argument),
         )
@@ -254,8 +254,8 @@ NO_CONTROL_CHARACTER = Rule(
 NO_RESERVED_VARIABLE = Rule(
     cel=f"!(self in {_words(ENVIRONMENT)}) && !self.matches('{_RESERVED_ENDING}')",
     message=(
-        "must not be a reserved variable: it would open a way out, or Hermetic sets it; credentials and proxies are "
-        "accepted in no form (`hermetic explain HRM-API-001` lists the reserved ones)"
+        "must not be a reserved variable: it would open an egress path, or Hermetic sets it; credentials and proxies "
+        "are accepted in no form (`hermetic explain HRM-API-001` lists the reserved ones)"
     ),
     holds=lambda name: not reserved_variable(name),
 )

@@ -91,7 +91,7 @@ class _Inliner:
         if node.get(_SAID_BY_PRUNING) is False:
             del node[_SAID_BY_PRUNING]
         if unknown := node.keys() - set(_KEYWORDS):
-            raise NotStructural(path, f"{', '.join(sorted(unknown))} cannot be said in a CRD")
+            raise NotStructural(path, f"{', '.join(sorted(unknown))} cannot be expressed in a CRD")
         return _ordered(self._converted(node, path))
 
     def _converted(self, node: Schema, path: str) -> Schema:

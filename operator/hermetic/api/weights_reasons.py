@@ -129,7 +129,7 @@ class WeightsReason(ExplainedWord):
         "A name is no UTF-8, too long, too deep, or cannot be listed; or a file has the form of names.json.",
         "Rename the file; remove a second file of names, of a folder '.hermetic' inside of the model for example.",
     )
-    TOO_MUCH = "TooMuch", "There is more than is looked at: files, or bytes of a header.", "Split or repair the model."
+    TOO_MUCH = "TooMuch", "There is more than is read: files, or bytes of a header.", "Split or repair the model."
 
     # what could not be read: the verdict is Unknown
     READ_FAILED = "ReadFailed", "The share answered a read with an error.", _TRY_AGAIN, True

@@ -226,8 +226,8 @@ def _seriousness(finding: Finding) -> tuple[bool, bool, int, int]:
     """Sort key: smaller is more serious; equal only for equal verdict and severity.
 
     Findings that affect the overall verdict come first; of these a Fail before an Unknown, as in the overall verdict,
-    so that an observed way out is not reported as undecided. Warnings are ordered by severity, then verdict: a Fail of
-    low severity does not hide an Unknown of medium severity.
+    so that an observed egress path is not reported as undecided. Warnings are ordered by severity, then verdict: a
+    Fail of low severity does not hide an Unknown of medium severity.
     """
     verdict, severity = finding.verdict.rank, finding.severity.rank
     if finding.verdict not in {Verdict.FAIL, Verdict.UNKNOWN}:

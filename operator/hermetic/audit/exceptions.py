@@ -14,7 +14,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstrain
 from hermetic.audit.findings import AcceptedException, Finding, Verdict
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # date.fromisoformat also accepts 2026-W53-4
-Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Stated = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 ANNOUNCED = timedelta(days=14)
 """How long before its last day a notice says that an exception ends soon."""
@@ -59,10 +59,10 @@ class AcceptedRisk(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    check: Said
-    resource: Said
-    reason: Said
-    owner: Said
+    check: Stated
+    resource: Stated
+    reason: Stated
+    owner: Stated
     expiry: Annotated[str, Field(validation_alias=AliasChoices("expiry", "expires"))]
     """Last day (UTC) on which it counts, YYYY-MM-DD."""
 

@@ -86,7 +86,7 @@ class Evidence:
 class AcceptedException:
     """Acceptance of one Fail or Unknown until a day: `expiry` is YYYY-MM-DD.
 
-    `accepted` is the verdict before: an accepted Fail is a known way out, an accepted Unknown is not.
+    `accepted` is the verdict before: an accepted Fail is a known egress path, an accepted Unknown is not.
     """
 
     reason: str
@@ -238,7 +238,7 @@ def by_check(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def urgency(finding: Finding) -> tuple[bool, bool, int]:
-    """Sort key: a critical Unknown before a Fail of low severity, since it may hide a way out."""
+    """Sort key: a critical Unknown before a Fail of low severity, since it may hide an egress path."""
     is_fine = finding.verdict not in {Verdict.FAIL, Verdict.UNKNOWN}
     return is_fine, not is_fine and not finding.severity.decides, finding.verdict.rank
 

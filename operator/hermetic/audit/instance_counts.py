@@ -2,7 +2,7 @@
 
 An instance keeps the model that it was made of until it is upgraded (VirtualMachineScaleSetVM.latestModelApplied).
 Azure counts twice: the pool (AgentPool.count) and its scale set (sku.capacity). Where these or the lists differ, the
-answers describe different moments or leave something out, and neither can be told from the other. Pure.
+answers describe different moments or leave something out, and the two cannot be distinguished. Pure.
 """
 
 from __future__ import annotations
@@ -92,5 +92,5 @@ def _capacity(scale_set: ScaleSet) -> int | None:
 
 def _problem(detail: str, whose: str = "") -> Problem:
     """`whose` machines are counted: the same remedy for all that rests on them makes them one cause in reports."""
-    remedy = f"Audit again when Azure lists every machine of {whose}: one that no list shows may have a way out."
+    remedy = f"Audit again when Azure lists every machine of {whose}: one that no list shows may have an egress path."
     return Problem(UnreadReason.UNREADABLE, detail, remedy=remedy if whose else "")

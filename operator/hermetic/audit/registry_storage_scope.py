@@ -178,7 +178,7 @@ def _volumes(estate: Estate) -> Listing[VolumeStorage]:
 def _lost(names: Iterable[str], *lists: Observation) -> Problem:
     """Why names were not found: a list is incomplete, or no resource of ours has them."""
     problem = next((observation.problem for observation in lists if observation.problem is not None), None)
-    words = f"{', '.join(sorted(names))}: in use, and in none of the subscriptions that are looked into"
+    words = f"{', '.join(sorted(names))}: in use, and in none of the subscriptions that are read"
     return problem or Problem(UnreadReason.NOT_FOUND, words)
 
 

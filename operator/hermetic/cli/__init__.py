@@ -18,7 +18,7 @@ COMMANDS = {
     "rbac": "Print the rights and admission policies of an installation.",
     "check": "Check a cluster before installing, or what is installed in it.",
     "status": "Show what serves, what does not, and the command that fixes it.",
-    "audit": "Look for ways out, in Azure, in the cluster and with packets.",
+    "audit": "Look for egress paths, in Azure, in the cluster and with packets.",
     "attest": "Verify signed evidence of isolation.",
     "images": "List every image that the registry must hold, and what uses it.",
     "stage": "Copy a model to where it is served, with its manifest.",

@@ -214,7 +214,7 @@ def _read_into(reading: ManifestsRead, source: str, text: str, folder: str) -> N
             if not document.faults:
                 reading.typed.extend(ours)
     except NotReadable as unreadable:
-        fix = "correct the file there; nothing after it was looked at"
+        fix = "correct the file there; nothing after it was read"
         what = f"is not YAML: {unreadable.message}"
         reading.findings.append(ManifestFinding(source, what, unreadable.place, fix=fix, kind=ManifestUnreadable))
 

@@ -22,7 +22,7 @@ from hermetic.cli.output import note, write, write_json
 @click.option(
     "--namespaces",
     metavar="NAMES",
-    help="Namespaces to look after, separated by commas, in place of `watchNamespaces` of the configuration.",
+    help="Namespaces to manage, separated by commas, in place of `watchNamespaces` of the configuration.",
 )
 @click.option(
     "--account",

@@ -89,7 +89,7 @@ class Judge(Protocol):
 class Auditor:
     """Evaluates the one EgressAudit of the cluster and writes its status."""
 
-    def __init__(  # noqa: PLR0913 - the composition root hands in each part once
+    def __init__(  # noqa: PLR0913 - the composition root passes each part once
         self,
         *,
         api: KubeApi,
@@ -183,9 +183,9 @@ class Auditor:
             return probe_error  # changed or deleted meanwhile: its watch event queues the audit again
         now = self._clock.now()
         standing = judge_standing(spec, inputs, now)
-        stands = self._stands_until_the_probe_is_back(live, spec, inputs, standing)
-        self._on_verdict(self._store.judge(confirmed_at=began if stands or standing.verdict is Verdict.PASS else None))
-        if stands:
+        holds = self._stands_until_the_probe_is_back(live, spec, inputs, standing)
+        self._on_verdict(self._store.judge(confirmed_at=began if holds or standing.verdict is Verdict.PASS else None))
+        if holds:
             outcome.requeue_after = probe_again_in
             return probe_error
         await self._write_status(

@@ -69,7 +69,7 @@ AWAY = frozenset({502, 503, 504})
 class Manager:
     """Turns events into queued keys and works on them. Independent of what delivers the events."""
 
-    def __init__(  # noqa: PLR0913 - the composition root hands in each part once
+    def __init__(  # noqa: PLR0913 - the composition root passes each part once
         self,
         *,
         api: KubeApi,

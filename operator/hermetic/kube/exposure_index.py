@@ -114,8 +114,8 @@ class ExposureIndex:
         services = self._services_of(owner, tuple(templates))
         found = {self._way_in(one) for one in services.values() if one.opens and not _is_own(one, owner)}
         found |= {self._way_in(one) for one in self._slices_of(owner)}
-        doors = {where for name in services for where in self._leading_to.get(name, ())}
-        for kind, name in sorted(doors | self._vague.get(owner.namespace, set()), key=str):
+        exposing = {where for name in services for where in self._leading_to.get(name, ())}
+        for kind, name in sorted(exposing | self._vague.get(owner.namespace, set()), key=str):
             one = self._known[kind][name][2]
             why = self._why_open(one)
             if kind not in (SERVICE, ENDPOINT_SLICE) and why:
@@ -179,7 +179,7 @@ class ExposureIndex:
 
     @staticmethod
     def _way_in(one: ExposingObject, why: str = "") -> WayIn:
-        over_limit = "names more addresses than are looked at" if one.everything and not one.addresses else ""
+        over_limit = "names more addresses than are read" if one.everything and not one.addresses else ""
         slices = (
             ", ".join(word for word in (one.opens, over_limit) if word)
             if one.kind == ENDPOINT_SLICE.kind

@@ -67,7 +67,7 @@ class LeaderLease:
     `annotations` are put on it with every renewal.
     """
 
-    def __init__(  # noqa: PLR0913 - the composition root hands in each part once
+    def __init__(  # noqa: PLR0913 - the composition root passes each part once
         self,
         api: LeaseApi,
         *,

@@ -1,4 +1,4 @@
-"""The isolation gate: no pod without fresh evidence that the node subnets have no way out."""
+"""The isolation gate: no pod without fresh evidence that the node subnets have no egress path."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def evidence_counts(evidence: IsolationEvidence | None, allowed: timedelta, now:
     if evidence is None:
         return _unknown(
             Reason.ISOLATION_EVIDENCE_MISSING,
-            "there is no EgressAudit named 'cluster': no evidence that the node subnets have no way out",
+            "there is no EgressAudit named 'cluster': no evidence that the node subnets have no egress path",
         )
     if evidence.verdict == "Fail":
-        found = evidence.message or "the audit found a way out of the node subnets"
+        found = evidence.message or "the audit found an egress path of the node subnets"
         return Blocks(Reason.ISOLATION_BROKEN, found, ConditionType.ISOLATION_VERIFIED)
     if evidence.verdict is None:
         return _unknown(Reason.ISOLATION_EVIDENCE_PENDING, "the EgressAudit 'cluster' has not been judged yet")
     if evidence.verdict == "Unknown":
-        message = evidence.message or "the audit could not see enough to rule out a way out"
+        message = evidence.message or "the audit could not see enough to rule out an egress path"
         return _unknown(OF_THE_AUDIT.get(evidence.reason, Reason.ISOLATION_UNKNOWN), message)
     if missing := NEEDED_SOURCES - evidence.sources:
         return _unknown(

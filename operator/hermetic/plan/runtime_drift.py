@@ -23,7 +23,7 @@ ROLLED_OUT = timedelta(minutes=1)
 """How long after a rollout a pod of an earlier template may still be seen: the watches of kinds are not in step."""
 
 PODS_TRUNCATED = (
-    "more pods of others have the label or the ServiceAccount of this model than are looked at: delete them, and allow "
+    "more pods of others have the label or the ServiceAccount of this model than are read: delete them, and allow "
     "in this namespace no pods but those of controllers to have them"
 )
 

@@ -111,16 +111,16 @@ def _weights_verified(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, plan
 def _isolation_verified(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, plan: Plan) -> ConditionUpdate:
     kind = ConditionType.ISOLATION_VERIFIED
     if enforcement(spec, snapshot) == "Off":
-        words = "`isolation.enforcement` is Off: the evidence was not looked at"
+        words = "`isolation.enforcement` is Off: the evidence was not read"
         return ConditionUpdate(kind, "Unknown", Reason.ISOLATION_NOT_ENFORCED, words)
     if isinstance(plan.isolation, Blocks):
         return _from_block(kind, plan.isolation)
     if plan.isolation is None:
         return ConditionUpdate(
-            kind, "Unknown", Reason.ISOLATION_EVIDENCE_PENDING, "not looked at until the spec is acceptable"
+            kind, "Unknown", Reason.ISOLATION_EVIDENCE_PENDING, "not evaluated until the spec is acceptable"
         )
     return ConditionUpdate(
-        kind, "True", Reason.ISOLATION_PROVEN, "fresh evidence says that the node subnets have no way out"
+        kind, "True", Reason.ISOLATION_PROVEN, "fresh evidence shows that the node subnets have no egress path"
     )
 
 

@@ -23,7 +23,7 @@ class EnvelopeFault(ExplainedWord):
     )
     DUPLICATE_KEYS = (
         "DuplicateKeys",
-        "A key stands twice in one JSON or YAML object, so two readers could read two different things.",
+        "A key occurs twice in one JSON or YAML object, so two readers could read two different things.",
         _WHOLE,
     )
     UNKNOWN_FIELD = (

@@ -50,7 +50,7 @@ class JsonStream:
                 if not isinstance(key, str):
                     raise NotJsonError("a key is no text")
                 if hash(key) in seen or len(seen) == most:
-                    raise NotJsonError(f"'{key[:64]}' stands twice in one object, or the object has too many keys")
+                    raise NotJsonError(f"'{key[:64]}' occurs twice in one object, or the object has too many keys")
                 seen.add(hash(key))
                 self._take(":")
                 yield key
@@ -220,7 +220,7 @@ def _must_not_be_deep(text: str) -> None:
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        raise NotJsonError("a key stands twice in one object")
+        raise NotJsonError("a key occurs twice in one object")
     return fields
 
 

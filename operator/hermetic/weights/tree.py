@@ -191,7 +191,7 @@ class Tree:
     def target(self, item: Item) -> str | None:
         """The target of a link if it is a file inside the folder; else None.
 
-        The kernel follows a link in the middle of a path before a ".." that stands behind it (path_resolution(7)). Each
+        The kernel follows a link in the middle of a path before a ".." after it (path_resolution(7)). Each
         part must be a folder, so that the path found here is the one that an engine opens.
         """
         path = item.path

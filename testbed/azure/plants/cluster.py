@@ -45,7 +45,7 @@ EDITS: tuple[tuple[str, str, str, str, Any, str, tuple[str, ...]], ...] = (
      "Pods can be sent through a gateway pool, past every NetworkPolicy.", ()),
     ("http_proxy", "aks-http-proxy", "high", "httpProxyConfig",
      {"httpProxy": "http://10.40.12.77:3128", "httpsProxy": "http://10.40.12.77:3128", "enabled": True},
-     "Every pod is told of a proxy.", ()),
+     "Every pod has a proxy set.", ()),
     ("container_insights", "aks-addons", "medium", "addonProfiles.omsagent", {"enabled": True, "config": {}},
      "An add-on sends logs to Azure Monitor.", ("aks-monitoring",)),
     ("metrics_sent_out", "aks-monitoring", "medium", "azureMonitorProfile", {"metrics": {"enabled": True}},

@@ -113,13 +113,13 @@ def admin_rule_that_outranks_security_groups(estate: Estate) -> Named:
 
 @plant("vnet-gateway", "medium", also=GATEWAY, spot="gateway", depends=True)
 def gateway_in_the_network(estate: Estate) -> Named:
-    """A VPN gateway stands in the network, without a connection."""
+    """A VPN gateway is in the network, without a connection."""
     return gateway(estate)
 
 
 @plant("vnet-gateway", "high", also=GATEWAY, spot="gateway")
 def gateway_with_a_connection(estate: Estate) -> Named:
-    """A VPN gateway stands in the network, and a site is connected."""
+    """A VPN gateway is in the network, and a site is connected."""
     identifier = gateway(estate)
     connection(estate, identifier)
     return identifier
@@ -177,7 +177,7 @@ def virtual_hub_of_another_subscription(estate: Estate) -> Named:
 
 @plant("firewall-in-path", "high", also=(PIPS, "appgw-bastion-other-pip"), profiles=(SEALED,))
 def firewall_that_a_route_leads_to(estate: Estate) -> Named:
-    """A firewall stands in the network, and a route leads to it."""
+    """A firewall is in the network, and a route leads to it."""
     home = subnet(estate, "AzureFirewallSubnet", "10.40.15.128/26")
     address = public_address(estate, network(estate, "publicIPAddresses", "pip-afw"))
     held = {"subnet": {"id": home}, "privateIPAddress": "10.40.15.132", "publicIPAddress": {"id": address}}

@@ -94,7 +94,7 @@ def _read(given: Envelope | AttestationRefused) -> Envelope:
 def _reordered(links: Sequence[ChainLink]) -> Iterable[ChainIssue]:
     for before, after in pairwise(links):
         if after.attestation.sequence < before.attestation.sequence:
-            message = f"number {after.attestation.sequence} stands after number {before.attestation.sequence}"
+            message = f"number {after.attestation.sequence} comes after number {before.attestation.sequence}"
             yield ChainIssue(ChainFinding.REORDERED, after.name, message)
 
 

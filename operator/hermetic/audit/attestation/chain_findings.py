@@ -45,7 +45,7 @@ class ChainFinding(ExplainedWord):
     )
     REORDERED = (
         "Reordered",
-        "An attestation stands before one that it follows.",
+        "An attestation comes before one that it follows.",
         "Bring them in the order in which they were signed.",
     )
     CLOCK_REGRESSION = (

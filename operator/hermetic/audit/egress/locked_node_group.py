@@ -4,8 +4,8 @@ Policies and rulesets lie outside that group and list the networks that they are
 link exists, never that none does: the owner may be in a subscription that the audit does not read.
 
 A network has at most one DNS security policy (learn.microsoft.com/azure/dns/dns-security-policy, "Location": 1:N), so
-one link that is seen decides. No such limit is documented for rulesets: a way out by one is a Fail of that ruleset,
-and the network itself stays Unknown.
+one link that is seen decides. No such limit is documented for rulesets: an egress path by one is a Fail of that
+ruleset, and the network itself stays Unknown.
 """
 
 from __future__ import annotations

@@ -48,10 +48,10 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """An interface of a machine, with its own ways out.
+    """An interface of a machine, with its own egress paths.
 
     `addresses` are private and empty for a scale set's model, whose machines may have any address of its subnets.
-    `own_ways` are the ways out of the interface itself, `doubts` are observations that may hide more of them.
+    `own_ways` are the egress paths of the interface itself, `doubts` are observations that may hide more of them.
     `pool_ids` are what it names of load balancers, in lower case: backend pools, and inbound NAT rules or pools;
     `gateway_pool_ids` are backend pools of application gateways. `id` is "" for a scale set's model.
     """
@@ -155,7 +155,7 @@ def _is_node(estate: Estate, arm_id: str) -> bool:
 def _of_interface(estate: Estate, nic: NetworkInterface) -> tuple[str, Interface] | None:
     """The id of the machine and the interface; None where no machine is attached."""
     if nic.virtual_machine is None and nic.hosted_workloads:
-        untold = missing(f"{nic.id}: it is of {nic.hosted_workloads[0]}, whose other ways out are not read")
+        untold = missing(f"{nic.id}: it is of {nic.hosted_workloads[0]}, whose other egress paths are not read")
         found = _read(estate, nic)
         return nic.hosted_workloads[0], replace(found, doubts=(*found.doubts, untold))
     return None if nic.virtual_machine is None else (nic.virtual_machine.id, _read(estate, nic))
@@ -196,7 +196,7 @@ def _gateway_pools(nic: NicFields | ModelNic) -> tuple[str, ...]:
 
 
 def ways_out(estate: Estate, policy: Policy, machine: RelayMachine) -> tuple[tuple[Path, ...], tuple[Observation, ...]]:
-    """Every way out, and the observations it rests on; where one has a problem, there may be more ways.
+    """Every egress path, and the observations it rests on; where one has a problem, there may be more ways.
 
     Subnets of the cluster and their route tables are skipped: other checks judge them.
     """

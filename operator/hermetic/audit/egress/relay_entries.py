@@ -1,4 +1,4 @@
-"""Ways to a machine or service past rules that deny its address: by a gateway or load balancer that stands before it.
+"""Ways to a machine or service past rules that deny its address: by a gateway or load balancer in front of it.
 
 An application gateway ends the session of its client and opens one of its own from its private addresses
 (learn.microsoft.com/azure/application-gateway/how-application-gateway-works): rules of the nodes see the gateway as the

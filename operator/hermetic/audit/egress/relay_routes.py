@@ -1,4 +1,4 @@
-"""Ways out of a machine beside the nodes that its network gives it: learned routes, service endpoints, storage.
+"""Egress paths of a machine beside the nodes that its network gives it: learned routes, service endpoints, storage.
 
 Storage of the same region can be reached from a private subnet without any outbound method (Azure: Default outbound
 access, limitations of private subnets), so a machine there relays to any account unless a rule or a route stops it.

@@ -22,7 +22,7 @@ from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply
 from hermetic.audit.policy import Policy
 
 LOCKED = "is a node in the locked node resource group, about which no role can ask: the verdict rests on configuration"
-NONE_THERE = "no virtual machine stands alone in this subnet to be asked about: the verdict rests on configuration"
+NONE_THERE = "this subnet has no virtual machine of its own to be asked about: the verdict rests on configuration"
 
 
 @dataclass(frozen=True, slots=True)

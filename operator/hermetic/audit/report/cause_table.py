@@ -56,7 +56,7 @@ CHANGES: tuple[CauseOfFindings, ...] = (
     ),
     CauseOfFindings(
         "machine",
-        "Close the way out of the machine beside the nodes",
+        "Close the egress path of the machine beside the nodes",
         ("nic-public-ip", "nic-ip-forwarding", "vm-pivot"),
         each=True,
     ),

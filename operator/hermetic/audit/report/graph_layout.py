@@ -1,6 +1,6 @@
 """Column and row of each box of a drawing, so that every arrow points to the right.
 
-A small layered layout: a place is one column behind the farthest place that links to it, ways out are in the last
+A small layered layout: a place is one column behind the farthest place that links to it, egress paths are in the last
 column, a link across several columns bends through an empty slot in each, and slots are ordered by the mean of their
 neighbours so that few links cross.
 """
@@ -71,7 +71,7 @@ def _farthest(topology: Topology, forward: Sequence[NetworkLink]) -> dict[str, i
     for _ in topology.nodes:
         for link in forward:
             column[link.target] = max(column[link.target], column[link.source] + 1)
-    # a way out without a link to it is in the last column too
+    # an egress path without a link to it is in the last column too
     last = max(*column.values(), 1) if len(column) > 1 else 0
     leading = {link.source for link in forward}
     ends = {place.id for place in topology.nodes if place.kind in _ENDS and place.id not in leading}

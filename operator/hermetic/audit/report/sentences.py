@@ -70,7 +70,7 @@ def evidence_line(seen: Evidence) -> str:
 def headline(report: Report) -> str:
     """The reason for the verdict, in one sentence."""
     if not report.findings:
-        return "Nothing was looked at, so nothing is known."
+        return "Nothing was read, so nothing is known."
     fails = _deciding(report.findings, Verdict.FAIL)
     unknown = _deciding(report.findings, Verdict.UNKNOWN)
     if fails:

@@ -1,4 +1,4 @@
-"""One verdict from three inputs. A missing or stale input makes a Pass Unknown; an observed way out is always Fail."""
+"""One verdict from three inputs. A missing or stale one makes a Pass Unknown; an observed egress path is a Fail."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_NAMED = 3
 SEEN_BETTER_HERE = frozenset(check.page.id for check in CHECKS if check.needs == {"kube"})
 """Checks with source kube only: once the operator has evaluated them itself, the attested findings are ignored.
 
-Not those of the probe: an attested way out stays a Fail until the attestation is replaced.
+Not those of the probe: an attested egress path stays a Fail until the attestation is replaced.
 """
 
 

@@ -129,7 +129,7 @@ def _message(standing: Standing) -> str:
     deciding = [one for one in standing.findings if one.severity.decides and one.verdict is standing.verdict]
     if standing.verdict is Verdict.PASS:
         warnings = sum(one.verdict is Verdict.FAIL for one in standing.findings)
-        return "no way out was found" + (f"; {warnings} warnings" if warnings else "")
+        return "no egress path was found" + (f"; {warnings} warnings" if warnings else "")
     if standing.verdict is Verdict.UNKNOWN and standing.lacking is not None:
         return standing.lacking.message
     return _sentence(deciding)
@@ -137,7 +137,7 @@ def _message(standing: Standing) -> str:
 
 def _sentence(findings: list[Finding]) -> str:
     if not findings:
-        return "nothing was looked at"
+        return "nothing was read"
     worst, more = findings[0], len(findings) - 1
     path = f"{worst.path_texts[0]}: " if worst.paths else ""
     return f"{path}{worst.message} ({worst.check}, {worst.resource})" + (f", and {more} more" if more else "")

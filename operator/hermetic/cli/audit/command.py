@@ -1,4 +1,4 @@
-"""`hermetic audit`: whether node subnets have a way out, from Azure, cluster objects and probe packets."""
+"""`hermetic audit`: whether node subnets have an egress path, from Azure, cluster objects and probe packets."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _FILE = click.Path(path_type=Path)
 )
 @click.option("--azure", metavar="ID", help="Ask Azure (read only) about the cluster of this ARM id.")
 @click.option("--kube", is_flag=True, help="Ask the cluster of the kubeconfig about its own objects.")
-@click.option("--probe", is_flag=True, help="Try the ways out with packets, from pods of that cluster.")
+@click.option("--probe", is_flag=True, help="Try the egress paths with packets, from pods of that cluster.")
 @click.option(
     "--probe-image",
     metavar="IMAGE",
@@ -78,7 +78,7 @@ _FILE = click.Path(path_type=Path)
     type=click.Choice(["sealed", "filtered"]),
     default="sealed",
     show_default=True,
-    help="sealed: no way out. filtered: one declared firewall is allowed, and judged.",
+    help="sealed: no egress path. filtered: one declared firewall is allowed, and judged.",
 )
 @click.option("--policy", type=_FILE, help="What is allowed at all (YAML or JSON).")
 @click.option("--exceptions", type=_FILE, help="Findings that are accepted (YAML or JSON).")
@@ -129,7 +129,7 @@ _FILE = click.Path(path_type=Path)
 @click.option("--context", help="Context of the kubeconfig.")
 @click.option("--no-color", is_flag=True, help="Plain text.")
 def command(**options: Any) -> int:
-    """Audit a cluster for ways out.
+    """Audit a cluster for egress paths.
 
     Azure is only ever read. What cannot be seen is Unknown, never Pass, and the missing permission is named.
     docs/audit.md explains how to run, read, sign and import it.

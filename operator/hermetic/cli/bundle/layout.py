@@ -60,7 +60,7 @@ def read_checksums(content: bytes) -> dict[str, str]:
     lines = [_LINE.fullmatch(line) for line in content.decode("ascii", errors="replace").splitlines()]
     found = {line["name"]: line["sha256"] for line in lines if line is not None}
     if checksums(found) != content:
-        raise BundleRefused(f"{CHECKSUMS} is not a sorted list of 'SHA-256  NAME' in which every name stands once")
+        raise BundleRefused(f"{CHECKSUMS} is not a sorted list of 'SHA-256  NAME' in which every name occurs once")
     return found
 
 

@@ -40,7 +40,7 @@ _WIDEST_VERDICT = max(map(len, RowVerdict))
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
-    help="The configuration to install with: its namespaces are looked at too.",
+    help="The configuration to install with: its namespaces are checked too.",
 )
 @common_options(cluster=True)
 def command(
@@ -49,7 +49,7 @@ def command(
     """Check a cluster before Hermetic is installed, or with --installed what is installed in it.
 
     Reads and asks what the caller may do; writes nothing. Each row says what is, why it matters and what to do.
-    Whether nodes can pull an image is never said: only a pod can show it.
+    Whether nodes can pull an image is never reported: only a pod can show it.
     """
     if installed and config is not None:
         raise InputError("--installed reads the configuration in the cluster", fix="leave --config out")
@@ -112,7 +112,7 @@ def as_document(rows: Sequence[CheckRow], mode: str) -> dict[str, object]:
 def lines(rows: Sequence[CheckRow], width: int) -> Iterator[str]:
     """Each row in lines of this width (0: not wrapped), and last the overall verdict.
 
-    What consecutive rows have in common (why it matters, what to do) is said once, below the last of them.
+    What consecutive rows have in common (why it matters, what to do) is printed once, below the last of them.
     """
     for row, following in zip(rows, (*rows[1:], None), strict=True):
         yield from fitted(f"{row.verdict:<{_WIDEST_VERDICT}}  {row.check}: {row.message}", width)

@@ -342,7 +342,7 @@ def _operator(facts: Installed) -> Iterator[CheckRow]:
     if ready:
         yield passes(check, f"{ready} pod of the operator is ready")
     else:
-        why = "no deployment is looked after; what runs keeps running"
+        why = "no deployment is reconciled; what runs keeps running"
         yield CheckRow(check, RowVerdict.FAIL, "no pod of the operator is ready", why, "read why", commands)
     (image, *_) = [one.get("image", "") for one in found["spec"]["template"]["spec"]["containers"]]
     if "@sha256:" not in image:
@@ -360,7 +360,7 @@ def _release(facts: Installed) -> Iterator[CheckRow]:
     lease = facts.leases.named(LEASE_NAME, facts.namespace)
     release = ((lease or {}).get("metadata", {}).get("annotations") or {}).get(RELEASE, "")
     if not release:
-        what = "no operator has said on its Lease of which release it is"
+        what = "no operator has written its release on its Lease"
         why = "an operator and a command line of two releases may judge one manifest differently"
         yield CheckRow(
             check, RowVerdict.UNKNOWN, what, why, "see whether an operator runs, and upgrade one that does not say"

@@ -57,7 +57,7 @@ def command(**options: Any) -> int:
     """Compute whether a model fits its GPUs, compare VM sizes, and predict how long the weights take to load.
 
     The arithmetic is shown. Facts of the model come from --model, --model-facts or `weights.facts` of the manifest. No
-    cluster and no network is asked. What rests on a value that is not confirmed is never said to fit.
+    cluster and no network is asked. What rests on a value that is not confirmed is never reported to fit.
     """
     given = _given_facts(options["model"], options["model_facts"])
     if options["show_facts"]:

@@ -150,7 +150,7 @@ def _ready(metadata: Manifest, status: Manifest, conditions: tuple[ConditionRow,
     if ready is not None and seen == generation:
         return ready
     what = "it yet" if ready is None else f"the last change yet (generation {generation}; it saw {seen})"
-    return ConditionRow("Ready", "Unknown", NOT_SEEN, f"the operator has not looked at {what}")
+    return ConditionRow("Ready", "Unknown", NOT_SEEN, f"the operator has not observed {what}")
 
 
 def _state(pod: Manifest) -> PodState:

@@ -104,7 +104,7 @@ async def _next_page(client: ArmClient, listed: PagedList) -> None:
 def _follow(client: ArmClient, listed: PagedList, reply: ArmReply, link: Any) -> None:
     target = client.wire.local(link) if isinstance(link, str) else ""
     if not target:
-        why = "the next page is said to be at another host, or nowhere"
+        why = "the link to the next page names another host, or none"
     elif not listed.goes_on_at(target):
         why = "the pages lead back to themselves, or have no end"
     else:

@@ -106,7 +106,7 @@ def _not_whole(reply: ArmReply) -> Problem | None:
     if str(value.get("resultTruncated", "false")).lower() != "false":
         return _cut(reply, "resultTruncated")
     if reply.headers.get("x-ms-tenant-subscription-limit-hit", "").lower() == "true":
-        return _cut(reply, "more subscriptions than Resource Graph looks into")
+        return _cut(reply, "more subscriptions than Resource Graph searches")
     return None
 
 

@@ -77,8 +77,8 @@ class KubeAnswerer:
         for pause in self._pauses:
             if not isinstance(seen.error, PASSING):
                 break
-            wished = seen.error.retry_after if isinstance(seen.error, Throttled) else 0.0
-            await asyncio.sleep(min(max(pause, wished), LONGEST_PAUSE))
+            requested = seen.error.retry_after if isinstance(seen.error, Throttled) else 0.0
+            await asyncio.sleep(min(max(pause, requested), LONGEST_PAUSE))
             seen = await listed(self._api, request)
         return seen
 

@@ -90,7 +90,7 @@ def aks_trusted_access(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 @check_each("aks-virtual-nodes", of_cluster)
 def aks_virtual_nodes(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
-    """Virtual nodes run pods in container instances, in another subnet with its own way out."""
+    """Virtual nodes run pods in container instances, in another subnet with its own egress path."""
     addons = cluster.addon_profiles or {}
     if any(one.is_on for name, one in addons.items() if name.lower() == "aciconnectorlinux"):
         path = path_of(POD, Hop(PlaceKind.SUBNET, "container instances subnet"), INTERNET)
@@ -158,7 +158,7 @@ def aks_fleet_member(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     if found:
         yield from whole_or_unknown(estate.cluster, "fleets", fleets)
     else:
-        words = f"{len(fleets)} fleets in the subscriptions that are looked into, and none has the cluster"
+        words = f"{len(fleets)} fleets in the subscriptions that are read, and none has the cluster"
         yield passes(estate.cluster, "NoFleet", words, fleets, cluster_of(estate))
     if "kube" in estate.sources:
         yield _fleet_in_the_cluster(estate)

@@ -25,7 +25,7 @@ NETWORK_WAYS = Parts(
     fail_reason="NoneWithWayOut",
     unknown_reason="NoneUnproved",
 )
-"""With `none`, AKS adds no way out, but ways of the network itself remain: default outbound access first of all."""
+"""With `none`, AKS adds no egress path, but ways of the network itself remain: default outbound access first of all."""
 
 
 @check_each("aks-outbound-type", of_cluster)

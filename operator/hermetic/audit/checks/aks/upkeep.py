@@ -67,7 +67,7 @@ def aks_node_rg_lockdown(estate: Estate, _policy: Policy, cluster: ManagedCluste
 
 @check("aks-unread-features")
 def aks_unread_features(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
-    """A field that is set and that no model reads may open a way out: Unknown."""
+    """A field that is set and that no model reads may open an egress path: Unknown."""
     seen = estate.one(ClusterUnread, estate.cluster)
     if seen.value is None:
         yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)

@@ -106,7 +106,7 @@ def _paths(one: Exportable) -> tuple[Path, ...]:
 def _through_an_access(estate: Estate, policy: Policy, one: Exportable, resource: str) -> Iterator[Judgement]:
     access = one.disk_access_id or ""
     if not access:
-        yield cannot_say(resource, "AccessNotNamed", f"{one.name}: exported privately, and not said by which", one)
+        yield cannot_say(resource, "AccessNotNamed", f"{one.name}: exported through an access that is not named", one)
         return
     if not policy.owns(access, estate.cluster, *network_ids_of(estate)):
         words = f"{one.name}: exported through {access}, which is not ours"

@@ -83,7 +83,7 @@ def _holds(prefixes: tuple[str, ...] | list[str], address: str) -> bool:
 
 @check("vnet-dns-servers")
 def vnet_dns_servers(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """Servers of the network and of single interfaces are listed in the policy, and are not machines with a way out."""
+    """Servers of the network and of interfaces are listed in the policy, and no machines with an egress path."""
     yield from _of_interfaces(estate, policy)
 
     def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
@@ -133,7 +133,7 @@ def _judge(
         ways, looked_at = ways_out(estate, policy, machine)
         rests += looked_at
         if ways:
-            objections.append(f"{server} is a machine with a way out of its own ({', '.join(map(written, ways))})")
+            objections.append(f"{server} is a machine with an egress path of its own ({', '.join(map(written, ways))})")
     if objections:
         path = path_of(POD, hops.dns(f"dns server {', '.join(custom)}"), INTERNET)
         yield fails(resource, "DnsServerNotAllowed", "; ".join(objections), *rests, paths=(path,))

@@ -39,7 +39,7 @@ def _scope(seen: Seen[MonitorScope]) -> Iterator[Judgement]:
     modes = [(name, mode or "Open by default") for name, mode in _modes(settings)]
     for exclusion in settings.exclusions or ():
         where = exclusion.private_endpoint_connection_name
-        modes += [(f"{name} of connection {where}", mode or "not said") for name, mode in _modes(exclusion)]
+        modes += [(f"{name} of connection {where}", mode or "not reported") for name, mode in _modes(exclusion)]
     is_open = [f"{name} is {mode}" for name, mode in modes if mode.lower().startswith(OPEN)]
     odd = [f"{name} is {mode}" for name, mode in modes if mode.lower() != PRIVATE]
     if is_open:

@@ -110,7 +110,7 @@ def _judge_service(
     if service is None:
         yield cannot_say(one.id, "ServiceNotSeen", f"{where} was not seen", one, remedy=remedy)
     elif service.spec.type == "ExternalName" and not is_inside(service.spec.external_name or ""):
-        message = f"{where} stands for {service.spec.external_name}"
+        message = f"{where} is a name for {service.spec.external_name}"
         yield fails(one.id, "AnsweredOutside", message, one, service, remedy=remedy)
     elif not service.spec.selector and service.spec.type != "ExternalName":
         message = f"{where} selects no pod: see k8s-endpoints-external for where it leads"

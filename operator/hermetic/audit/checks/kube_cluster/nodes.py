@@ -39,7 +39,7 @@ def k8s_node_externalip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 def k8s_node_machine(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     """The network of a machine in no list of Azure's was not judged.
 
-    A check of both sources: the operator, which reads no Azure, cannot evaluate it anew, so what was attested stands.
+    A check of both sources: the operator, which reads no Azure, cannot evaluate it anew, so what was attested counts.
     """
     nodes, nics = never_empty(everywhere(estate, Node), Node), instance_nics_of(estate)
     known = frozenset({parent_of(one.id).lower() for one in nics} | machines_named_by(nics))

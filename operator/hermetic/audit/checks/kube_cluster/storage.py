@@ -1,4 +1,4 @@
-"""Storage that opens a way out by itself or lies outside, and shares that can be written to."""
+"""Storage that opens an egress path by itself or lies outside, and shares that can be written to."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _IGNORED = tuple(map(re.compile, (
 
 
 def enforces(estate: Estate, engine: str) -> bool | None:
-    """Whether this engine, and no other, has ready agents; None where that cannot be said.
+    """Whether this engine, and no other, has ready agents; None where that is not known.
 
     It cannot where pods are not readable, where two engines run (each has its own nodes), and where none does: another
     installation of the engine, in a namespace of its own, is not known as one.

@@ -1,4 +1,4 @@
-"""Whether a policy engine runs, and ways out that no network policy applies to."""
+"""Whether a policy engine runs, and egress paths that no network policy applies to."""
 
 from __future__ import annotations
 

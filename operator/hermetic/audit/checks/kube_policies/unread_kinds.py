@@ -32,7 +32,7 @@ _OF_KUBERNETES = (
 )  # fmt: skip
 
 # Add-ons of AKS and common operators. Their objects configure pods, which the audit reads as pods: none of these kinds
-# can change the way out of another pod's packets.
+# can change the egress path of another pod's packets.
 _OF_OPERATORS = (
     # AKS and Azure
     "aadpodidentity.k8s.io", "approuting.kubernetes.azure.com", "azmonitoring.coreos.com",

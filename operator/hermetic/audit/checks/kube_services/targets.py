@@ -63,7 +63,7 @@ def k8s_externalips(_estate: Estate, _policy: Policy, service: Service) -> Itera
         )
 
 
-@check_each("k8s-externalname", each_object(Service, "NamesInside", "none stands for a name outside"))
+@check_each("k8s-externalname", each_object(Service, "NamesInside", "none is a name for a host outside"))
 def k8s_externalname(_estate: Estate, _policy: Policy, service: Service) -> Iterator[Judgement]:
     """An ExternalName Service with a name outside, or a Service shared with other clusters of a mesh."""
     shared = list(switched_on(SHARED_BY_MESH, service.annotations))
@@ -86,7 +86,7 @@ def k8s_externalname(_estate: Estate, _policy: Policy, service: Service) -> Iter
         yield fails(
             service.id,
             "ExternalNameOutside",
-            f"stands for {target or 'no name'}, which is not of the cluster or of a private zone",
+            f"is a name for {target or 'no name'}, which is not of the cluster or of a private zone",
             service,
             paths=(path_of(hops.kubernetes(service.id), target),),
             blames=(("spec", "externalName"), ("spec", "type")),

@@ -23,7 +23,7 @@ from hermetic.audit.workloads import each_pod, trust_of
 _NAME_THEM = "Name each variable that the pods need (`env` instead of `envFrom`): the ConfigMap holds too many."
 
 
-@check_each("k8s-proxy-env", each_pod("NoProxy", "none is told of a proxy"))
+@check_each("k8s-proxy-env", each_pod("NoProxy", "none has a proxy set"))
 def k8s_proxy_env(estate: Estate, _policy: Policy, pod: Pod) -> Iterator[Judgement]:
     """No container is configured with a proxy, in any form."""
     maps = config_maps(estate)
@@ -36,7 +36,7 @@ def _judged(pod: Pod, maps: ConfigMaps) -> Iterator[Judgement]:
     hidden = [variable for _, variable in proxies if _may_be_a_switch(variable)]
     found = tuple(dict.fromkeys(f"{each.name} in {one.name}" for one, each in proxies if each not in hidden))
     if found:
-        message = f"its pods are told of a proxy: {', '.join(found[:5])}"
+        message = f"its pods have a proxy set: {', '.join(found[:5])}"
         yield fails(
             pod.workload,
             "ProxySet",

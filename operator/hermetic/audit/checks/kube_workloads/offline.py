@@ -34,7 +34,7 @@ API = "the API server"
 
 
 @check_each(
-    "k8s-hf-offline", each_pod("Offline", "every container with a GPU is told to stay offline, and none holds a key")
+    "k8s-hf-offline", each_pod("Offline", "every container with a GPU is set to stay offline, and none holds a key")
 )
 def k8s_hf_offline(estate: Estate, _policy: Policy, pod: Pod) -> Iterator[Judgement]:
     """The switches are required in containers with a GPU; a key fails in any container."""
@@ -58,7 +58,7 @@ def k8s_hf_offline(estate: Estate, _policy: Policy, pod: Pod) -> Iterator[Judgem
         yield fails(
             pod.workload,
             "NotOffline",
-            f"its model server is not told to stay offline: {_listed(missing)}",
+            f"its model server is not set to stay offline: {_listed(missing)}",
             pod,
             blames=CONTAINERS,
         )

@@ -48,7 +48,7 @@ def _each(estate: Estate, policy: Policy, judge: Callable[[LoadBalancer], Iterab
     if balancers:
         yield from whole_or_unknown(estate.cluster, "load balancers", *observations)
     else:
-        yield passes(estate.cluster, "NoBalancer", "nodes stand behind no load balancer", *observations)
+        yield passes(estate.cluster, "NoBalancer", "nodes are behind no load balancer", *observations)
 
 
 @check_each("lb-outbound-rule", _each)
@@ -96,7 +96,7 @@ def _translates(
 
 @check_each("lb-public-frontend", _each)
 def lb_public_frontend(_estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Iterator[Judgement]:
-    """A public frontend with nodes behind it is reachable from outside, and one outbound rule makes it a way out."""
+    """A public frontend with nodes behind it is reachable from outside; one outbound rule makes it an egress path."""
     names = sorted(one.name for one in public_frontends(balancer))
     if balancer.frontend_ip_configurations is None:
         yield _without(balancer, "frontends")

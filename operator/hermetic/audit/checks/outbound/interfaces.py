@@ -82,7 +82,7 @@ def _mitigation(estate: Estate, nic: NicFields) -> str:
 
 @check("nic-public-ip")
 def nic_public_ip(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """A public address on any interface in the network: a way out in a cluster subnet, a possible relay elsewhere."""
+    """A public address on any interface: an egress path in a cluster subnet, a possible relay elsewhere."""
     interfaces, observations = interfaces_in_the_networks(estate, policy)
     ours = subnets_by_id(estate).keys()
     for nic in interfaces:

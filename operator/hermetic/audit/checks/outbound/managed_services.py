@@ -35,7 +35,7 @@ def appgw_bastion_other_pip(estate: Estate, policy: Policy) -> Iterator[Judgemen
     if services:
         yield from whole_or_unknown(estate.cluster, "application gateways, bastions and firewalls", *observations)
     else:
-        words = "no application gateway, bastion or firewall stands in the network"
+        words = "no application gateway, bastion or firewall is in the network"
         yield passes(estate.cluster, "NoDoor", words, *observations)
 
 
@@ -64,7 +64,7 @@ def bastion_copy_out(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     if bastions:
         yield from whole_or_unknown(estate.cluster, "bastions", *observations)
     else:
-        yield passes(estate.cluster, "NoBastion", "no bastion stands in the network", *observations)
+        yield passes(estate.cluster, "NoBastion", "no bastion is in the network", *observations)
 
 
 def _copying_out(bastion: Bastion) -> Iterator[Judgement]:

@@ -1,4 +1,4 @@
-"""Ways out that a subnet or a network gives: default outbound access, NAT gateways, service gateways."""
+"""Egress paths that a subnet or a network gives: default outbound access, NAT gateways, service gateways."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def subnet_default_outbound(
         yield fails(
             scoped.id,
             "DefaultOutboundNotDisabled",
-            f"defaultOutboundAccess is {setting}: machines get a hidden way out; {masked(estate, scoped, subnet)}",
+            f"defaultOutboundAccess is {setting}: machines get a hidden egress path; {masked(estate, scoped, subnet)}",
             scoped.seen,
             paths=(path_of(hops.subnet(subnet.name), DEFAULT_OUTBOUND, INTERNET),),
             masked=is_masked(estate, scoped, subnet),
@@ -49,7 +49,7 @@ def subnet_default_outbound(
 
 @check_each("subnet-nat-gateway", each_subnet)
 def subnet_nat_gateway(estate: Estate, _policy: Policy, scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
-    """A NAT gateway on the subnet is a way out, even if it is masked today."""
+    """A NAT gateway on the subnet is an egress path, even if it is masked today."""
     if subnet.nat_gateway is None:
         yield passes(scoped.id, "NoNatGateway", "no NAT gateway is attached", scoped.seen)
     else:

@@ -60,7 +60,7 @@ def probe_storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 @check("probe-proxy")
 def probe_proxy(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-    """A proxy that passes a request on is a way out, inside or outside the network."""
+    """A proxy that passes a request on is an egress path, inside or outside the network."""
     return _named(estate, policy, "proxy")
 
 
@@ -126,7 +126,7 @@ def _ways(run: ProbeRun, what: str, policy: Policy) -> Iterator[OpenPath]:
 
 
 def _open(one: Reply, called: tuple[Reply, ...], policy: Policy) -> str:
-    """Why an answer proves a way out; "" when it does not."""
+    """Why an answer proves an egress path; "" when it does not."""
     if one.target.kind == "proxy":
         return "passes requests on" if one.reading is Reading.PASSED_ON else ""
     if _may_be_the_firewall(one, policy):
@@ -158,7 +158,7 @@ def _unclear(run: ProbeRun, what: str, policy: Policy) -> Iterator[Doubt]:
             yield Doubt("Unreadable", f"{one.target}: {one.raw!r} is no answer of the probe")
         elif one.reading.was_refused and one.target.kind != "proxy":
             message = (
-                f"{one.target} is {one.reading}: by a firewall on the way or by the far end, which cannot be told apart"
+                f"{one.target} is {one.reading}: by a firewall on the way or by the far end: it cannot be seen which"
             )
             yield Doubt("RefusedBySomebody", message, "Let the firewall drop, or reject with an ICMP message.")
         elif is_public(one.offender):
@@ -167,7 +167,7 @@ def _unclear(run: ProbeRun, what: str, policy: Policy) -> Iterator[Doubt]:
             )
             yield Doubt("RejectedOutside", message, "Find out whose router that is; the call reached it.")
         elif _may_be_the_firewall(one, policy):
-            message = f"{one.target} took a connection and said nothing: it may be the firewall that did"
+            message = f"{one.target} accepted a connection and sent nothing: it may be the firewall that did"
             yield Doubt("TakenBySomebody", message, "Call ports on which TLS is spoken: the far end must speak itself.")
 
 

@@ -2,7 +2,7 @@
 
 Every machine's agent needs it, so its answer there is Azure's design and not a defect of the cluster. The severity
 depends on which pods have the machine's network. With platform pods alone it is medium: one more admitted pod has a
-way out that no security rule and no route sees. With another pod it is high.
+egress path that no security rule and no route sees. With another pod it is high.
 """
 
 from __future__ import annotations

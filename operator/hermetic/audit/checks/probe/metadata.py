@@ -136,7 +136,7 @@ def _document(run: ProbeRun, what: str) -> RunMetadata:
 
 def _unread(run: ProbeRun, document: RunMetadata) -> Doubt:
     outcome = f"HTTP {document.status}" if document.status else "no answer"
-    return Doubt("MetadataUnread", f"the metadata service told {run.node} nothing that can be read ({outcome})")
+    return Doubt("MetadataUnread", f"the metadata service gave {run.node} nothing that can be read ({outcome})")
 
 
 @check("node-routes")

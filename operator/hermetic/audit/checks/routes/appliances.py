@@ -35,7 +35,7 @@ def vnra(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             )
             yield fails(appliance.id, "RoutingAppliance", words, appliance, paths=(path,))
         else:
-            yield passes(appliance.id, "Elsewhere", "it stands in a network out of reach", appliance, *observations)
+            yield passes(appliance.id, "Elsewhere", "it is in a network out of reach", appliance, *observations)
 
     listed = throughout(estate, policy, VirtualNetworkAppliance)
     yield from each_or_none(estate.cluster, listed, judge, "no managed routing appliance is there", *observations)

@@ -151,7 +151,7 @@ def _replication(estate: Estate, policy: Policy, seen: Seen[StorageAccount]) -> 
         yield fails(
             seen.target,
             "Replicated" if ours else "ReplicatedBeyond",
-            f"{words}, which is not looked at" if ours else words,
+            f"{words}, which is not evaluated" if ours else words,
             seen,
             every,
             paths=(path_of(POD, STORAGE, "replication", "other account"),),

@@ -1,4 +1,4 @@
-"""Machines beside the nodes that nodes can reach and that have a way out of their own: possible relays."""
+"""Machines beside the nodes that nodes can reach and that have an egress path of their own: possible relays."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def vm_pivot(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 def _judge(estate: Estate, policy: Policy, machine: RelayMachine) -> Iterator[Judgement]:
     ways, observations = ways_out(estate, policy, machine)
     if not ways and all(observation.problem is None for observation in observations):
-        yield passes(machine.id, "NoWayOut", "the machine has no way out of its own", *machine.seen, *observations)
+        yield passes(machine.id, "NoWayOut", "the machine has no egress path of its own", *machine.seen, *observations)
         return
     reach, rests_on = reach_of(estate, machine.destinations)
     if reach is Reach.SHUT:
@@ -41,15 +41,15 @@ def _judge(estate: Estate, policy: Policy, machine: RelayMachine) -> Iterator[Ju
         rests_on += (*of_machine, *by_others)
     if reach is Reach.SHUT:
         way = written(ways[0]) if ways else "one that was not seen"
-        words = f"the machine may have a way out ({way}), and rules stop every packet of the nodes to it"
+        words = f"the machine may have an egress path ({way}), and rules stop every packet of the nodes to it"
         yield passes(machine.id, "OutOfReach", words, *machine.seen, *rests_on)
     elif not ways:
-        yield cannot_say(machine.id, "WaysNotSeen", "whether the machine has a way out was not seen", *observations)
+        yield cannot_say(machine.id, "WaysNotSeen", "whether it has an egress path was not seen", *observations)
     elif reach is Reach.UNSEEN:
-        words = f"the machine has a way out ({written(ways[0])}); whether nodes come to it was not seen"
+        words = f"the machine has an egress path ({written(ways[0])}); whether nodes come to it was not seen"
         yield cannot_say(machine.id, "ReachNotSeen", words, *rests_on)
     else:
         here = hops.machine(f"machine {name_of(machine.id)}")
         paths = [path_of(NODE_SUBNETS, here, *way, INTERNET) for way in ways]
-        words = f"nodes come to a machine with a way out of its own: {', '.join(map(written, ways))}"
+        words = f"nodes come to a machine with an egress path of its own: {', '.join(map(written, ways))}"
         yield fails(machine.id, "PivotInReach", words, *machine.seen, *observations, *rests_on, paths=paths)

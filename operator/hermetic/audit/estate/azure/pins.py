@@ -4,7 +4,7 @@ ARM answers with the fields of the requested version: a feature that came later 
 reads as absent. So the pins are compared with the published specifications at least every `MONTHS` months:
 
 1. For each provider of `versions.py`, find the newest stable version in github.com/Azure/azure-rest-api-specs.
-2. Where it has a field that can open a way out, raise the pin, read the field in a check, and plant it in the test bed.
+2. Where a field of it can open an egress path, raise the pin, read the field in a check, plant it in the test bed.
 3. Where only a preview has such a field, query the preview beside the stable version, by a model that reads only
    this: a cloud may refuse it, and then only that field is Unknown. Where a stable version has the field by now, move
    it into the stable model and drop the preview.

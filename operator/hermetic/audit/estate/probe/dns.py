@@ -60,7 +60,7 @@ def dns_reply(server: str, domain: str, raw: object) -> DnsReply:
 
 def _without_response(server: str, raw: object) -> DnsReading:
     reading = reply(ProbeTarget("dns", "udp", server, 53), raw).reading
-    # A port that is closed, or that a firewall resets, is no way out either.
+    # A port that is closed, or that a firewall resets, is no egress path either.
     return DnsReading.SILENT if reading.was_held or reading.was_refused else DnsReading.UNCLEAR
 
 

@@ -55,7 +55,7 @@ class ProbeReport:
     def called(self, what: str) -> tuple[Reply, ...]:
         """Attempts at targets of this role: addresses, and public addresses of names.
 
-        A name with a private address is that of a private endpoint: a connection to it is no way out.
+        A name with a private address is that of a private endpoint: a connection to it is no egress path.
         """
         by_name = (one.call for one in self.names if one.call is not None and is_public(one.call.target.address))
         return tuple(one for one in (*self.replies, *by_name) if one.target.what == what)
@@ -142,7 +142,7 @@ def _report(run: ProbeRun) -> ProbeReport:
 
 def _object(line: str) -> dict[str, Any]:
     if not line.strip():
-        raise _Unreadable("the probe said nothing")
+        raise _Unreadable("the probe returned nothing")
     if len(line) > LARGEST_ANSWER:
         raise _Unreadable(f"{len(line)} characters, more than any probe says")
     try:

@@ -126,7 +126,7 @@ def _message(error: ErrorDetails) -> str:
     return _INSTEAD.get(error["type"]) or _SUBJECT.sub("must ", error["msg"])
 
 
-def first_problem(refusal: ValidationError, root: str) -> str:
-    """The first problem of an object that the API server accepted and this version cannot read: `spec.a.b`: why."""
+def first_problem(refusal: ValidationError) -> str:
+    """The first problem of a spec that the API server accepted and this version cannot read: `spec.a.b`: why."""
     first = refusal.errors(include_url=False)[0]
-    return f"`{'.'.join(str(part) for part in (root, *first['loc']))}`: {first['msg']}"
+    return f"`{'.'.join(str(part) for part in ('spec', *first['loc']))}`: {first['msg']}"

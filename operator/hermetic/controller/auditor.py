@@ -339,4 +339,4 @@ def _profile(spec: EgressAuditSpec) -> Profile:
 
 
 def _in_words(error: ValidationError | HermeticError) -> str:
-    return error.message if isinstance(error, HermeticError) else first_problem(error, "spec")
+    return error.message if isinstance(error, HermeticError) else first_problem(error)

@@ -253,7 +253,7 @@ def _read(spec: Mapping[str, Any]) -> ModelDeploymentSpec | str:
         # A newer CRD may have fields that this version does not know: they are ignored.
         return ModelDeploymentSpec.model_validate(spec, extra="ignore")
     except ValidationError as error:
-        return first_problem(error, "spec")
+        return first_problem(error)
 
 
 def _first_wave(changes: Sequence[Change]) -> list[Change]:

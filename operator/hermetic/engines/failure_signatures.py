@@ -47,6 +47,7 @@ SIGNATURES: Signatures = compiled(
     (r"cuda driver version is insufficient|error 803", Reason.DRIVER_TOO_OLD),
 )
 
+LONGEST_LINE = 300
 _WRAPPER = re.compile(r"(engine core|workerproc) initialization failed", re.IGNORECASE)
 _NOISE = re.compile(r"^\s*(file \"|traceback|\^+$|raise |self\.|return )", re.IGNORECASE)
 _EXCEPTION = re.compile(r"(\([^()]*\) )?([A-Za-z_]\w*\.)*[A-Za-z_]\w*(Error|Exception)\b")
@@ -57,7 +58,7 @@ def diagnose(last_words: str, signatures: Signatures = SIGNATURES) -> Reason | N
     return next((reason for pattern, reason in signatures if pattern.search(last_words)), None)
 
 
-def telling_line(last_words: str, signatures: Signatures = SIGNATURES, *, limit: int = 300) -> str:
+def telling_line(last_words: str, signatures: Signatures = SIGNATURES) -> str:
     """The line to show: the one that the reason is read from, else the last error.
 
     Errors that only report the end of a worker process are skipped: they do not name the cause.
@@ -66,7 +67,7 @@ def telling_line(last_words: str, signatures: Signatures = SIGNATURES, *, limit:
     for pattern, _ in signatures:
         for line in lines:
             if pattern.search(line):
-                return line[:limit]
+                return line[:LONGEST_LINE]
     plain = [line for line in lines if not _WRAPPER.search(line) and not _NOISE.search(line)]
     exceptions = [line for line in plain if _EXCEPTION.match(line)]
-    return (exceptions or plain or lines or [""])[-1][:limit]
+    return (exceptions or plain or lines or [""])[-1][:LONGEST_LINE]

@@ -58,10 +58,9 @@ class Senders:
     by_their_rules: bool = True
 
 
-def nodes_as_senders(estate: Estate, *, by_their_rules: bool = True) -> Senders:
+def nodes_as_senders(estate: Estate) -> Senders:
     """The subnets of the cluster."""
-    ours = [one for one in subnets_of(estate)[0] if not one.is_for_the_api_server_only]
-    return Senders(tuple((one.id, one.seen) for one in ours), by_their_rules)
+    return Senders(tuple((one.id, one.seen) for one in subnets_of(estate)[0] if not one.is_for_the_api_server_only))
 
 
 def reach_of(

@@ -64,8 +64,9 @@ class PlatformPart:
         return kind == self.kind and is_named and self.service_account in {"", service_account}
 
 
-def _on_every_node(*names: str, node: bool = False, host_network: bool = False) -> tuple[PlatformPart, ...]:
-    return tuple(PlatformPart("DaemonSet", name, node, host_network) for name in names)
+def _on_every_node(*names: str, host_network: bool = False) -> tuple[PlatformPart, ...]:
+    """DaemonSets, each with rights over its node."""
+    return tuple(PlatformPart("DaemonSet", name, True, host_network) for name in names)
 
 
 def _controllers(*names: str, node: bool = False, host_network: bool = False) -> tuple[PlatformPart, ...]:
@@ -84,14 +85,13 @@ _IN_KUBE_SYSTEM: tuple[PlatformPart, ...] = (
         "cilium",
         "kube-proxy",
         "retina-agent",
-        node=True,
         host_network=True,
     ),
     *_controllers("cilium-operator", node=True, host_network=True),
     # azure-cni-overlay.md: konnectivity uses the node's address.
     *_controllers("konnectivity-agent", host_network=True),
     # kubernetes-sigs/cloud-provider-azure
-    *_on_every_node("cloud-node-manager", "cloud-node-manager-windows", node=True, host_network=True),
+    *_on_every_node("cloud-node-manager", "cloud-node-manager-windows", host_network=True),
     # Storage: kubernetes-sigs/azuredisk-csi-driver, azurefile-csi-driver, blob-csi-driver; csi-secrets-store-driver.md
     *_on_every_node(
         "csi-azuredisk-node",
@@ -100,23 +100,22 @@ _IN_KUBE_SYSTEM: tuple[PlatformPart, ...] = (
         "csi-azurefile-node-win",
         "csi-blob-node",
         "aks-secrets-store-provider-azure",
-        node=True,
         host_network=True,
     ),
-    *_on_every_node("aks-secrets-store-csi-driver", node=True),
+    *_on_every_node("aks-secrets-store-csi-driver"),
     # Azure Monitor: microsoft/Docker-Provider, Azure/prometheus-collector. On AKS Automatic a DaemonSet for each size
     # of node. `aks-monitoring` judges where they send the data.
-    *_on_every_node("ama-logs", "ama-logs-windows", "ama-metrics-node", "ama-metrics-node-*", node=True),
+    *_on_every_node("ama-logs", "ama-logs-windows", "ama-metrics-node", "ama-metrics-node-*"),
     *_controllers("ama-logs-rs", "ama-metrics", node=True),
     # Defender for Containers: defender-for-containers-architecture.md (hostPID, eBPF, folders of the node)
-    *_on_every_node("microsoft-defender-collector-ds", "microsoft-defender-publisher-ds", node=True),
+    *_on_every_node("microsoft-defender-collector-ds", "microsoft-defender-publisher-ds"),
     # Image Cleaner: image-cleaner.md, eraser-dev/eraser. Worker pods belong to an ImageJob with a name of its own.
     PlatformPart("ImageJob", "", node=True, service_account="eraser-imagejob-pods"),
 )
 _IN_CALICO: tuple[PlatformPart, ...] = (
     # tigera/operator, as AKS runs it for networkPolicy calico
-    *_on_every_node("calico-node", "calico-node-windows", node=True, host_network=True),
-    *_on_every_node("csi-node-driver", node=True),
+    *_on_every_node("calico-node", "calico-node-windows", host_network=True),
+    *_on_every_node("csi-node-driver"),
     *_controllers("calico-typha", host_network=True),
 )
 _BY_NAMESPACE: Mapping[str, tuple[PlatformPart, ...]] = {

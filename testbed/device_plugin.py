@@ -25,7 +25,7 @@ from testbed.protobuf import Message, field
 FOLDER = Path("/var/lib/kubelet/device-plugins")
 API_VERSION = "v1beta1"
 VISIBLE_DEVICES = {"nvidia.com/gpu": "NVIDIA_VISIBLE_DEVICES", "amd.com/gpu": "AMD_VISIBLE_DEVICES"}
-LOOK_AGAIN_SECONDS = 0.3
+POLL_SECONDS = 0.3
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Devices:
             if now != last_sent:
                 last_sent = now
                 yield b"".join(field(1, field(1, device) + field(2, health)) for device, health in now.items())
-            time.sleep(LOOK_AGAIN_SECONDS)
+            time.sleep(POLL_SECONDS)
 
     def allocate(self, request: bytes, _context: grpc.ServicerContext) -> bytes:
         """One answer per container: its devices, in the variable that the container runtime hook would read."""
@@ -88,7 +88,7 @@ def keep_registered(devices: Devices) -> None:
                 server = serve(devices)
                 register(devices)
                 known = kubelet
-        time.sleep(LOOK_AGAIN_SECONDS)
+        time.sleep(POLL_SECONDS)
 
 
 def serve(devices: Devices) -> grpc.Server:

@@ -38,7 +38,7 @@ Fault = Callable[[str, str, int], int]
 """(operation, path, offset) -> 0, an errno, or HANGS."""
 Due = Callable[[str, int], float]
 """(path, bytes) -> when a read of so many bytes of this file is answered, by time.monotonic()."""
-_LOOK_EVERY = 0.05
+_POLL_SECONDS = 0.05
 
 
 class FaultyShare:
@@ -83,8 +83,8 @@ class FaultyShare:
 
     def _serve(self) -> None:
         while not self._stopping.is_set():
-            wait = self._later[0][0] - time.monotonic() if self._later else _LOOK_EVERY
-            is_asked = select.select([self._device], [], [], max(0.0, min(wait, _LOOK_EVERY)))[0]
+            wait = self._later[0][0] - time.monotonic() if self._later else _POLL_SECONDS
+            is_asked = select.select([self._device], [], [], max(0.0, min(wait, _POLL_SECONDS)))[0]
             while self._later and self._later[0][0] <= time.monotonic():
                 os.write(self._device, heapq.heappop(self._later)[2])
             if not is_asked:

@@ -176,7 +176,7 @@ def test_a_stop_waits_for_what_is_in_hand_and_begins_nothing_new() -> None:
         queue.add("b")
         assert await queue.get() == "a"
         queue.pause(float("inf"))
-        free = asyncio.ensure_future(queue.hands_free())
+        free = asyncio.ensure_future(queue.all_done())
         assert await nothing_comes(queue, 1000)
         assert not free.done()
         queue.done("a")

@@ -282,7 +282,7 @@ class ClusterWithPods:
 
 @pytest.fixture
 def at_once(monkeypatch):
-    monkeypatch.setattr("hermetic.collect.probe.running.LOOK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("hermetic.collect.probe.running.POLL_SECONDS", 0.0)
 
 
 async def test_a_round_is_started_once_however_often_it_is_started():

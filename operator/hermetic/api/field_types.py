@@ -246,7 +246,7 @@ class ListOf:
         repeated = [place for place, identity in enumerate(identities) if identity in identities[:place]]
         if repeated:
             raise ValidationError.from_exception_data(
-                "list", [_said_twice(place, _in_words(identities[place])) for place in repeated]
+                "list", [_duplicate(place, _in_words(identities[place])) for place in repeated]
             )
         return items
 
@@ -263,7 +263,7 @@ def list_of(kind: Literal["atomic", "set", "map"], *keys: str) -> ListOf:
     return ListOf(kind, keys)
 
 
-def _said_twice(place: int, words: str) -> InitErrorDetails:
+def _duplicate(place: int, words: str) -> InitErrorDetails:
     problem = PydanticCustomError("duplicate", "must not stand here twice")
     return InitErrorDetails(type=problem, loc=(place,), input=words)
 

@@ -38,7 +38,7 @@ _KEYWORDS = (
     "properties",
     VALIDATIONS,
 )
-_SAID_BY_PRUNING = "additionalProperties"
+_IMPLIED_BY_PRUNING = "additionalProperties"
 
 
 class NotStructural(TypeError):
@@ -88,8 +88,8 @@ class _Inliner:
             raise NotStructural(path, "an enum must be of one type")
         for key in ("title", "$defs"):
             node.pop(key, None)
-        if node.get(_SAID_BY_PRUNING) is False:
-            del node[_SAID_BY_PRUNING]
+        if node.get(_IMPLIED_BY_PRUNING) is False:
+            del node[_IMPLIED_BY_PRUNING]
         if unknown := node.keys() - set(_KEYWORDS):
             raise NotStructural(path, f"{', '.join(sorted(unknown))} cannot be expressed in a CRD")
         return _ordered(self._converted(node, path))

@@ -61,7 +61,7 @@ def _open(finding: Finding, parts: Parts, still_open: list[Finding]) -> Finding:
         verdict=parts.worst if fails else Verdict.UNKNOWN,
         severity=_severity(causes),
         reason=parts.fail_reason if fails else parts.unknown_reason,
-        message=f"{_told(cause)}{_others(causes)}",
+        message=f"{_named_cause(cause)}{_others(causes)}",
         remedy=cause.remedy,
         paths=tuple(dict.fromkeys(path for one in causes for path in one.paths)),
         masked=all(one.masked for one in causes),
@@ -79,7 +79,7 @@ def _accepted(finding: Finding, parts: Parts, accepted: list[Finding]) -> Findin
         verdict=Verdict.EXCEPTED,
         severity=_severity(accepted),
         reason=parts.fail_reason if worst is Verdict.FAIL else parts.unknown_reason,
-        message=f"what is open is accepted by exceptions: {_told(accepted[0])}{_others(accepted)}",
+        message=f"what is open is accepted by exceptions: {_named_cause(accepted[0])}{_others(accepted)}",
         remedy=accepted[0].remedy,
         paths=tuple(dict.fromkeys(path for one in accepted for path in one.paths)),
         exception=AcceptedException(
@@ -95,7 +95,7 @@ def _severity(causes: list[Finding]) -> Severity:
     return min((one.severity for one in causes), key=lambda severity: severity.rank)
 
 
-def _told(cause: Finding) -> str:
+def _named_cause(cause: Finding) -> str:
     verdict = cause.exception.accepted if cause.exception is not None else cause.verdict
     return f"{cause.check} is {verdict.value} for {cause.resource}: {cause.message}"
 

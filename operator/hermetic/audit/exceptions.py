@@ -45,7 +45,7 @@ class Term:
         return f"{named} ends on {self.expiry}: fix the finding or renew the exception before that"
 
 
-def to_tell(terms: Iterable[Term], today: date) -> tuple[str, ...]:
+def expiry_notes(terms: Iterable[Term], today: date) -> tuple[str, ...]:
     """A sentence for each that has ended or ends soon; without duplicates, by expiry."""
     each = sorted(set(terms), key=lambda one: (one.expiry, one.check, one.resource, one.owner))
     return tuple(one.in_words(today) for one in each if one.has_ended(today) or one.ends_soon(today))
@@ -105,7 +105,7 @@ class Exceptions(BaseModel):
         """Accepted findings become Excepted. Also returns a sentence for each exception that has ended or ends soon."""
         valid = [one for one in self.exceptions if not one.has_expired(today)]
         settled = tuple(self._settled(finding, valid) for finding in findings)
-        return settled, to_tell(self.terms, today)
+        return settled, expiry_notes(self.terms, today)
 
     @property
     def terms(self) -> tuple[Term, ...]:

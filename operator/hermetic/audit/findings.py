@@ -253,11 +253,11 @@ def _in_order(findings: Iterable[Finding], key: Callable[[Finding], tuple[Any, .
     """Sort by key. Ties are ordered by `repr`, which is slow, so it is computed for ties only."""
     keyed = sorted(((key(finding), finding) for finding in findings), key=itemgetter(0))
     return [
-        one for _, tied in groupby(keyed, key=itemgetter(0)) for one in _told_apart([finding for _, finding in tied])
+        one for _, tied in groupby(keyed, key=itemgetter(0)) for one in _distinguished([finding for _, finding in tied])
     ]
 
 
-def _told_apart(tied: list[Finding]) -> list[Finding]:
+def _distinguished(tied: list[Finding]) -> list[Finding]:
     return tied if len(tied) == 1 else sorted(tied, key=_written_out)
 
 

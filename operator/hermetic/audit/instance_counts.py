@@ -68,9 +68,9 @@ def of_machines(group: str, pools: Iterable[AgentPool], sets: Iterable[ScaleSet]
     """
     counts = [(f"pool {one.name}", one.machine_count) for one in pools if _is_made_of_machines(one)]
     counts += [(f"the flexible scale set {one.name}", _capacity(one)) for one in sets]
-    untold = sorted(name for name, count in counts if count is None)
-    if untold:
-        return _problem(f"{group}: the answer does not tell how many machines {untold[0]} has")
+    uncounted = sorted(name for name, count in counts if count is None)
+    if uncounted:
+        return _problem(f"{group}: the answer does not tell how many machines {uncounted[0]} has")
     counted = [(name, count) for name, count in counts if count]
     if sum(count for _, count in counted) <= seen:
         return None

@@ -31,7 +31,7 @@ from hermetic.plan.gates import (
     share_is_allowed,
     tolerations_are_allowed,
 )
-from hermetic.plan.model_fit import gpus_are_the_engine_s, model_fits_the_gpus
+from hermetic.plan.model_fit import gpus_suit_the_engine, model_fits_the_gpus
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.weights_integrity import integrity_is_pinned, integrity_key_is_usable
 
@@ -41,7 +41,7 @@ GATES_OF_THE_SPEC: tuple[Gate, ...] = (
     engine_flags_are_known,
     engine_settings_are_allowed,
     memory_holds_shared_memory,
-    gpus_are_the_engine_s,
+    gpus_suit_the_engine,
     model_fits_the_gpus,
     integrity_key_is_usable,
 )

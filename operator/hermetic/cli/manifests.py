@@ -106,7 +106,7 @@ class ManifestsRead:
             raise Several([finding.as_error() for finding in self.in_reading_order()])
 
 
-def tell_skipped(reading: ManifestsRead) -> None:
+def note_skipped(reading: ManifestsRead) -> None:
     """Prints to standard error: skipped files of folders with the reason, and how many documents are of other kinds."""
     for one in reading.skipped:
         note(f"{one.source}: skipped: {one.why}")

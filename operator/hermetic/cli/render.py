@@ -11,7 +11,7 @@ import click
 from hermetic.api.configuration import Configuration
 from hermetic.api.kubernetes_yaml import dump
 from hermetic.cli.manifest_validation import NO_UID, AcceptedManifest, judge
-from hermetic.cli.manifests import ManifestFinding, TypedManifest, read_manifests, tell_skipped
+from hermetic.cli.manifests import ManifestFinding, TypedManifest, note_skipped, read_manifests
 from hermetic.cli.options import common_options, manifest_files
 from hermetic.cli.output import note, write, write_json
 from hermetic.controller.settings import load_configuration
@@ -56,7 +56,7 @@ def command(files: tuple[str, ...], namespace: str, volumes: bool, config: Path 
     deployments = _deployments(files, namespace)
     printed = [manifest for one in deployments for manifest in (_volumes(one) if volumes else _objects(one, policy))]
     if not volumes:
-        _tell_missing_uids(deployments)
+        _note_missing_uids(deployments)
     if output == "json":
         write_json({"apiVersion": "v1", "kind": "List", "items": printed})
     else:
@@ -66,7 +66,7 @@ def command(files: tuple[str, ...], namespace: str, volumes: bool, config: Path 
 def _deployments(files: Iterable[str], namespace: str) -> list[AcceptedManifest]:
     reading = read_manifests(tuple(files))
     accepted, findings = judge([_without_status(one) for one in reading.typed], namespace=namespace)
-    tell_skipped(reading)
+    note_skipped(reading)
     reading.findings += [*findings, *(_nameless(one) for one in accepted if not one.owner.name)]
     reading.raise_findings()
     for one in accepted:
@@ -112,7 +112,7 @@ def _volumes(one: AcceptedManifest) -> Iterator[Manifest]:
     yield claim
 
 
-def _tell_missing_uids(deployments: list[AcceptedManifest]) -> None:
+def _note_missing_uids(deployments: list[AcceptedManifest]) -> None:
     without = [one.owner.name for one in deployments if one.owner.uid == NO_UID]
     if without:
         note(

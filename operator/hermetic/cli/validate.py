@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hermetic.cli.manifest_validation import AcceptedManifest, judge
-from hermetic.cli.manifests import ManifestFinding, ManifestsRead, read_manifests, tell_skipped
+from hermetic.cli.manifests import ManifestFinding, ManifestsRead, note_skipped, read_manifests
 from hermetic.cli.options import common_options, configuration_in, manifest_files
 from hermetic.cli.output import say, write_json
 from hermetic.errors import InputError
@@ -47,7 +47,7 @@ def command(files: tuple[str, ...], config: Path | None, namespace: str, output:
     else:
         for one in accepted:
             say(f"{one.typed.where()}: {one.kind} {_name(one)} is valid")
-        tell_skipped(reading)
+        note_skipped(reading)
     reading.raise_findings()
 
 

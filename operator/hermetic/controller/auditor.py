@@ -183,7 +183,7 @@ class Auditor:
             return probe_error  # changed or deleted meanwhile: its watch event queues the audit again
         now = self._clock.now()
         standing = judge_standing(spec, inputs, now)
-        holds = self._stands_until_the_probe_is_back(live, spec, inputs, standing)
+        holds = self._counts_until_the_probe_is_back(live, spec, inputs, standing)
         self._on_verdict(self._store.judge(confirmed_at=began if holds or standing.verdict is Verdict.PASS else None))
         if holds:
             outcome.requeue_after = probe_again_in
@@ -272,7 +272,7 @@ class Auditor:
             self._findings = (basis, found)
         return self._findings[1]
 
-    def _stands_until_the_probe_is_back(
+    def _counts_until_the_probe_is_back(
         self, live: Manifest, spec: EgressAuditSpec, inputs: VerdictInputs, standing: Standing
     ) -> bool:
         """Whether to keep the Pass of an earlier process because only this process's first probe round is missing.
@@ -306,7 +306,7 @@ class Auditor:
         before, generation = live.get("status") or {}, live["metadata"]["generation"]
         self._store.judge(confirmed_at=None)
         await self._write_status(live, status(generation, before, message, self._clock.now()), outcome)
-        self._publisher.tell_nothing(Verdict.UNKNOWN)
+        self._publisher.report_verdict_alone(Verdict.UNKNOWN)
 
     async def _write_status(self, live: Manifest, written_status: Status, outcome: Outcome) -> None:
         before, generation = live.get("status") or {}, live["metadata"]["generation"]

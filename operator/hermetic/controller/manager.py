@@ -156,7 +156,7 @@ class Manager:
 
     async def drained(self) -> None:
         """Wait until no key is in progress."""
-        await self._queue.hands_free()
+        await self._queue.all_done()
 
     # ------------------------------------------------------------------ health
 

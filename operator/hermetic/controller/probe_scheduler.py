@@ -29,7 +29,7 @@ from hermetic.collect.probe.job import (
     probed_nodes,
 )
 from hermetic.collect.probe.readings import Round, wanted_pods
-from hermetic.collect.probe.running import LOOK_AGAIN_SECONDS, PATIENCE_SECONDS, Probing
+from hermetic.collect.probe.running import PATIENCE_SECONDS, POLL_SECONDS, Probing
 from hermetic.collect.probe.targets import Targets
 from hermetic.kinds import JOB, THE_EGRESS_AUDIT
 from hermetic.ports import Clock, KubeApi
@@ -103,13 +103,13 @@ class Prober:
         """
         probing = Probing(self._api, self._pods(wanted, self._agreed(wanted)))
         if not self._has_read_earlier_rounds:
-            await self._look_back(probing)
+            await self._adopt_earlier_round(probing)
             self._has_read_earlier_rounds = True
         if self._going is None and self._due_in(wanted, cause) <= 0:
             self._going = self._next(probed_nodes(await probing.nodes()), cause)
         if self._going is not None:
             await self._go_on(probing, self._going)
-        return LOOK_AGAIN_SECONDS if self._going is not None else self._due_in(wanted, cause)
+        return POLL_SECONDS if self._going is not None else self._due_in(wanted, cause)
 
     def forget(self) -> None:
         """Drop all rounds: no probe is configured."""
@@ -162,7 +162,7 @@ class Prober:
         problem = found.answer.problem
         log.info("probe ended", run=going.run, answers=len(found.answer.bodies), problem=problem and problem.detail)
 
-    async def _look_back(self, probing: Probing) -> None:
+    async def _adopt_earlier_round(self, probing: Probing) -> None:
         """Adopt the newest round of an earlier process, finished or not, if it covers every present pool and subnet."""
         by_run: dict[str, list[Mapping[str, Any]]] = {}
         async for page, _ in self._api.pages(JOB, namespace=self._namespace, label_selector=SELECTOR):

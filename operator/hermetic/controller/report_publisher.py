@@ -42,7 +42,7 @@ class Publisher:
         """Update the metrics, and the report if its findings changed; returns what was written."""
         accepted = inputs.choice.accepted
         ends_at = age_of(accepted, spec).ends_at if accepted is not None else None
-        self._telemetry.tell_isolation(standing.verdict, standing.findings, ends_at)
+        self._telemetry.record_isolation(standing.verdict, standing.findings, ends_at)
         digest = _digest(standing)
         if digest == self._published:
             return []
@@ -58,14 +58,14 @@ class Publisher:
         self._published = digest
         return [f"ClusterReport/{NAME}"] if written else []
 
-    def tell_nothing(self, verdict: Verdict) -> None:
+    def report_verdict_alone(self, verdict: Verdict) -> None:
         """Report a verdict without findings in the metrics."""
-        self._telemetry.tell_isolation(verdict, (), None)
+        self._telemetry.record_isolation(verdict, (), None)
 
     def forget(self) -> None:
         """Clear the metrics of a deleted audit; its report is garbage-collected, as the audit owns it."""
         self._published = None
-        self._telemetry.tell_isolation(None, (), None)
+        self._telemetry.record_isolation(None, (), None)
 
     async def _digest_of_the_live_one(self) -> str:
         """Digest on the live report; "" where there is none. Raises NotFound where the kind is not served."""

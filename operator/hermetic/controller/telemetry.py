@@ -118,7 +118,7 @@ class Telemetry:
         """Count one request to the API server, with its HTTP status or 0 when no answer came."""
         self.requests.labels(verb=verb, resource=resource, code=str(status)).inc()
 
-    def tell_isolation(self, verdict: Verdict | None, findings: Iterable[Finding], ends_at: datetime | None) -> None:
+    def record_isolation(self, verdict: Verdict | None, findings: Iterable[Finding], ends_at: datetime | None) -> None:
         """Set the verdict, its findings and when its evidence expires; verdict None where there is no EgressAudit."""
         for each in (Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN):
             self.isolation.labels(verdict=each.value).set(each is verdict)

@@ -141,7 +141,7 @@ class WorkQueue(Generic[K]):
         else:
             self._changed.set()
 
-    async def hands_free(self) -> None:
+    async def all_done(self) -> None:
         """Wait until no key is in progress."""
         await self._hands_free.wait()
 

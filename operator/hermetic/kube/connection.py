@@ -21,7 +21,7 @@ import yaml
 from hermetic.errors import InputError, Unreachable
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-LONGEST_SAID = 300
+LONGEST_EXCERPT = 300
 _LIBRARY = logging.getLogger("kubernetes.aio.config")
 _GET_KUBELOGIN = (
     "install kubelogin, and have it in PATH: 'az aks install-cli' brings it; without internet copy the program of its "
@@ -185,7 +185,7 @@ def _without_credentials(path: str, message: str) -> Unreachable:
     message = re.sub(r"^exec: process returned (\d+)(?:\. b'(.*)')?$", r"exit code \1 \2", message).strip()
     if message:
         return Unreachable(
-            f"the credential plug-in of the kubeconfig {path} gave no login: {message[:LONGEST_SAID]}",
+            f"the credential plug-in of the kubeconfig {path} gave no login: {message[:LONGEST_EXCERPT]}",
             fix="log in again ('az login' for a cluster of AKS); "
             "'kubectl get --raw /version' with the same kubeconfig must work",
         )

@@ -20,7 +20,7 @@ from hermetic.kube.owners import Key
 from hermetic.kube.projections import lean_pod
 from hermetic.kube.unowned_objects import compact
 from hermetic.objects.names import Owner
-from hermetic.plan.runtime_drift import has_ended, looks_rendered
+from hermetic.plan.runtime_drift import appears_rendered, has_ended
 
 Place = tuple[Kind, tuple[str, str]]
 
@@ -121,8 +121,8 @@ class PodBounds:
         self.forget(place)
         # Ended or terminating pods do not make a model truncated: evicted pods stay by the thousand.
         runs = not has_ended(pod) and "deletionTimestamp" not in pod["metadata"]
-        looks_own = len(owners) == 1 and looks_rendered(pod, Owner(*owners[0], uid=""))
-        own = looks_own and self._own.has_room(owners, FOREIGN_POD_BYTES)
+        appears_own = len(owners) == 1 and appears_rendered(pod, Owner(*owners[0], uid=""))
+        own = appears_own and self._own.has_room(owners, FOREIGN_POD_BYTES)
         if not own and not self._strangers.has_room(owners, FOREIGN_POD_BYTES):  # before it is projected and serialized
             return Admission(None, truncated=self._refuse(place, owners) if runs else frozenset())
         body = compact(lean_pod(pod))
@@ -134,11 +134,11 @@ class PodBounds:
             return Admission(None, truncated=self._refuse(place, owners) if runs else frozenset())
         self._kept[place] = _Kept(owners, size if own else FOREIGN_POD_BYTES, own, runs)
         self._budget(own=own).take(place, owners, self._kept[place].size)
-        dropped = dict(self._make_room(own=own))
+        dropped = dict(self._drop_excess(own=own))
         gone = (self._refuse(one, kept.owners) for one, kept in dropped.items() if kept.runs)
         return Admission(body, tuple(dropped), frozenset().union(*gone))
 
-    def _make_room(self, *, own: bool) -> Iterator[tuple[Place, _Kept]]:
+    def _drop_excess(self, *, own: bool) -> Iterator[tuple[Place, _Kept]]:
         for place in self._budget(own=own).excess():
             yield place, self._kept[place]
             self.forget(place)

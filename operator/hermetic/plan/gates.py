@@ -14,7 +14,7 @@ from hermetic.objects.volumes import shared_memory_limit
 from hermetic.objects.weights_volume import share_of, storage_account
 from hermetic.plan.engine_settings import engine_settings_are_allowed
 from hermetic.plan.gate_results import HOLDS, Blocks, Gate, Verdict
-from hermetic.plan.model_fit import ModelPlacement, gpus_are_the_engine_s, model_fits_the_gpus
+from hermetic.plan.model_fit import ModelPlacement, gpus_suit_the_engine, model_fits_the_gpus
 from hermetic.plan.scheduling import eligible_nodes
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.weights_integrity import integrity_is_pinned, integrity_key_is_usable
@@ -251,7 +251,7 @@ GATES: tuple[Gate, ...] = (
     engine_settings_are_allowed,
     image_volumes_are_supported,
     memory_holds_shared_memory,
-    gpus_are_the_engine_s,
+    gpus_suit_the_engine,
     model_fits_the_gpus,
     tolerations_are_allowed,
     address_is_allowed,

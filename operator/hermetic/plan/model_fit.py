@@ -164,7 +164,7 @@ def sizes_for(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> tuple[lis
     return [known[name] for name in wanted if name in known], [name for name in wanted if name not in known]
 
 
-def gpus_are_the_engine_s(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
+def gpus_suit_the_engine(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
     """At least one size has GPUs that the configured engine runs on. Unknown sizes and GPUs pass."""
     models = engine_of(spec).gpu_models(spec)
     if models is None:

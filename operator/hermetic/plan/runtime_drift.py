@@ -74,7 +74,7 @@ def has_ended(pod: Mapping[str, Any]) -> bool:
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
-def looks_rendered(pod: Mapping[str, Any], owner: Owner) -> bool:
+def appears_rendered(pod: Mapping[str, Any], owner: Owner) -> bool:
     """Whether a pod has the account, the labels and the controller of the pods of a model's Deployment."""
     account = (pod.get("spec") or {}).get("serviceAccountName")
     return account == owner.name and not any(True for _ in _identity("", pod, owner))

@@ -34,7 +34,7 @@ from hermetic.weights.statement import StatementWriter
 from hermetic.weights.tree import Item, Tree, WeightsStopped
 from hermetic.weights.workers import FileTasks, Limits, Progress, in_turns, work_through
 
-_MOST_TOLD = 20
+_MOST_LISTED = 20
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 Task: TypeAlias = "tuple[int, Item, Item, tuple[int, int]]"
 """Place in the manifest, the listed item, the file with its content, and the range."""
@@ -108,7 +108,7 @@ def names_in(tree: Tree, serialization: Serialization, without: frozenset[str] =
             if refusal is None:
                 content = content_of(tree, item)
                 names.add(item.path, 0 if content is None else content.size)
-            elif len(findings) < _MOST_TOLD:
+            elif len(findings) < _MOST_LISTED:
                 findings.append(refusal)
     except WeightsStopped as stopped:
         findings.append(stopped.finding)

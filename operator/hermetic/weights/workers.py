@@ -29,7 +29,7 @@ CHUNK = 2**20
 MOST_IN_TURNS = 4096
 """Ranges of a file beyond which it is worked on by itself: the ranges of others would wait for it in memory."""
 _WAITING = 64
-_LOOK_EVERY = 0.1
+_POLL_SECONDS = 0.1
 
 
 def default_threads() -> int:
@@ -146,7 +146,7 @@ def work_through(
     crew = _Crew(tasks, work, limits.width)
     steps, moved = progress.steps, time.monotonic()
     began = moved
-    while not crew.wait(_LOOK_EVERY):
+    while not crew.wait(_POLL_SECONDS):
         now = time.monotonic()
         tell(progress)
         if progress.steps != steps:

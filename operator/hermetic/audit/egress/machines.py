@@ -155,9 +155,9 @@ def _is_node(estate: Estate, arm_id: str) -> bool:
 def _of_interface(estate: Estate, nic: NetworkInterface) -> tuple[str, Interface] | None:
     """The id of the machine and the interface; None where no machine is attached."""
     if nic.virtual_machine is None and nic.hosted_workloads:
-        untold = missing(f"{nic.id}: it is of {nic.hosted_workloads[0]}, whose other egress paths are not read")
+        unreported = missing(f"{nic.id}: it is of {nic.hosted_workloads[0]}, whose other egress paths are not read")
         found = _read(estate, nic)
-        return nic.hosted_workloads[0], replace(found, doubts=(*found.doubts, untold))
+        return nic.hosted_workloads[0], replace(found, doubts=(*found.doubts, unreported))
     return None if nic.virtual_machine is None else (nic.virtual_machine.id, _read(estate, nic))
 
 
@@ -165,7 +165,7 @@ def _read(estate: Estate, nic: NicFields) -> Interface:
     ways: list[Path] = [(PUBLIC_IP,)] if any(one.public_ip_address is not None for one in nic.ip_configurations) else []
     by_default, observations = default_outbound_of(estate, nic)
     ways += [(DEFAULT_OUTBOUND,)] if by_default else []
-    untold = missing(f"{nic.id}: defaultOutboundConnectivityEnabled of this interface is not reported")
+    unreported = missing(f"{nic.id}: defaultOutboundConnectivityEnabled of this interface is not reported")
     return Interface(
         nic.id,
         nic.subnet_ids,
@@ -174,7 +174,7 @@ def _read(estate: Estate, nic: NicFields) -> Interface:
         tuple(pools_named_by(nic)),
         _gateway_pools(nic),
         tuple(ways),
-        (*observations, *((untold,) if by_default is None else ())),
+        (*observations, *((unreported,) if by_default is None else ())),
     )
 
 

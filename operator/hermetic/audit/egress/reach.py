@@ -157,7 +157,7 @@ def _is_joined(estate: Estate, network: str, other: str) -> tuple[bool | None, t
     listed = estate.every(Peering, network)
     damaged: list[Observation] = []
     ours = readable(listed, lambda one: _is_to(one, other), damaged)
-    found = {open_ for _, open_ in readable((one for one, is_ours in ours if is_ours), _tells_access, damaged)}
+    found = {open_ for _, open_ in readable((one for one, is_ours in ours if is_ours), _gives_access, damaged)}
     if False in found:
         return False, (listed,)
     if found == {True}:
@@ -170,7 +170,7 @@ def _is_to(peering: Peering, network: str) -> bool:
     return peering.connects and remote is not None and same_id(remote.id, network)
 
 
-def _tells_access(peering: Peering) -> bool | None:
+def _gives_access(peering: Peering) -> bool | None:
     """Whether the other network is accessible; None where it is not reported, or where single subnets are peered."""
     access = peering.allow_virtual_network_access
     return None if access is True and peering.peer_complete_vnets is False else access

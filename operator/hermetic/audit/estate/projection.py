@@ -42,11 +42,11 @@ def fields_kept(kind: str) -> str:
 
 def _models_of(kind: str) -> Models:
     """Every model of this type; empty where one of them reads more than its declared fields."""
-    return _if_all_tell(tuple(MODELS.get(kind.lower(), ())))
+    return _if_each_reads_its_fields_only(tuple(MODELS.get(kind.lower(), ())))
 
 
 @lru_cache(maxsize=512)
-def _if_all_tell(models: tuple[type[Resource], ...]) -> Models:
+def _if_each_reads_its_fields_only(models: tuple[type[Resource], ...]) -> Models:
     return models if all(_reads_its_fields_only(model) for model in models) else ()
 
 

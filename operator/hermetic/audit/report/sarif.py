@@ -124,7 +124,7 @@ def _result(
         "ruleId": finding.check,
         "ruleIndex": rules[finding.check],
         **_judged(finding),
-        "message": {"text": _message(_told(finding, pages))},
+        "message": {"text": _message(_text_of(finding, pages))},
         "locations": [_location(finding.resource)],
         "partialFingerprints": _fingerprints(finding),
         "properties": {
@@ -152,7 +152,7 @@ def _judged(finding: Finding) -> dict[str, Any]:
     return {"kind": _KINDS.get(verdict, "review"), "level": level, **suppressed}
 
 
-def _told(finding: Finding, pages: Mapping[str, CheckPage]) -> str:
+def _text_of(finding: Finding, pages: Mapping[str, CheckPage]) -> str:
     remedy = remedy_of(finding, pages)
     parts = (
         finding.message or page_of(finding.check, pages).title,

@@ -14,7 +14,7 @@ from hermetic.audit.attestation.choosing import ChosenAttestation
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.verification import Attestation
 from hermetic.audit.checks.registry import CHECKS
-from hermetic.audit.exceptions import AcceptedRisk, Exceptions, Term, to_tell
+from hermetic.audit.exceptions import AcceptedRisk, Exceptions, Term, expiry_notes
 from hermetic.audit.findings import Finding, Verdict, overall, worst_first
 from hermetic.audit.run import settled
 from hermetic.audit.verdict.inputs import (
@@ -69,7 +69,7 @@ def judge_standing(spec: EgressAuditSpec, inputs: VerdictInputs, now: datetime) 
     verdict = overall(findings)
     if verdict is Verdict.PASS and any(one.status != "True" for one in conditions):
         verdict = Verdict.UNKNOWN
-    notes = to_tell(terms, now.date())
+    notes = expiry_notes(terms, now.date())
     return Standing(verdict, tuple(worst_first(findings)), conditions, notes, _terms(terms, notes, now.date()))
 
 

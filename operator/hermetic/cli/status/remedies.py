@@ -35,7 +35,7 @@ _OF_WEIGHTS = ("kubectl logs {pod} --namespace {namespace} --container verify-we
 _LOGS = ("kubectl logs {pod} --namespace {namespace} --container engine --previous",)
 _DESCRIBE_SERVICE = ("kubectl describe service {name} --namespace {namespace}",)
 _ROLLOUT = ("kubectl rollout status deployment/{name} --namespace {namespace}",)
-_AS_IT_STANDS = "kubectl get modeldeployments.hermetic.dev {name} --namespace {namespace} --output yaml"
+_AS_STORED = "kubectl get modeldeployments.hermetic.dev {name} --namespace {namespace} --output yaml"
 
 _COMMANDS: dict[Reason, tuple[str, ...]] = {
     **dict.fromkeys(_AUDIT_AGAIN, _AUDIT),
@@ -81,8 +81,8 @@ _COMMANDS: dict[Reason, tuple[str, ...]] = {
         _LOGS,
     ),
     Reason.VOLUME_NOT_BOUND: ("kubectl describe persistentvolumeclaims --namespace {namespace}",),
-    Reason.SPEC_INVALID: (f"{_AS_IT_STANDS} | hermetic validate --file -",),
-    Reason.VOLUME_CREATION_OFF: (f"{_AS_IT_STANDS} | hermetic render --volumes --file -",),
+    Reason.SPEC_INVALID: (f"{_AS_STORED} | hermetic validate --file -",),
+    Reason.VOLUME_CREATION_OFF: (f"{_AS_STORED} | hermetic render --volumes --file -",),
     Reason.PERMISSION_LOST: ("kubectl apply --server-side --kustomize manifests/rbac",),
     Reason.QUOTA_EXCEEDED: ("kubectl describe resourcequotas --namespace {namespace}",),
 }

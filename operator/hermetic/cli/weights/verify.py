@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from hermetic.weights.verification import Verified
 
 SCHEMA = "hermetic.dev/weights-verification/v1"
-_TOLD = 20
+_MOST_LISTED = 20
 _KEY = re.compile(r"[0-9A-Za-z.+_-]{1,255}")
 
 
@@ -195,9 +195,9 @@ def _tell(folder: Path, found: Verified, trust: Trust, output: str) -> None:
             say_fitted(f"signed by {found.signer}")
         elif not trust.digest:
             note("neither key nor digest was given: this shows damage, and not who made the manifest")
-    for each in found.findings[:_TOLD]:
+    for each in found.findings[:_MOST_LISTED]:
         say_fitted(each.message)
-    if (more := len(found.findings) - _TOLD + found.omitted) > 0:
+    if (more := len(found.findings) - _MOST_LISTED + found.omitted) > 0:
         say_fitted(f"and {more} more")
 
 

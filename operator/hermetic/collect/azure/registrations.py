@@ -100,10 +100,10 @@ def _lacks(types: Any, wanted: str) -> bool:
         return False
     names = [one.get("resourceType") if isinstance(one, Mapping) else None for one in types]
     known = {str(one).lower() for one in names}
-    return all(isinstance(one, str) for one in names) and wanted.lower() not in known and _tells_of(wanted, known)
+    return all(isinstance(one, str) for one in names) and wanted.lower() not in known and _lists_siblings(wanted, known)
 
 
-def _tells_of(wanted: str, known: set[str]) -> bool:
+def _lists_siblings(wanted: str, known: set[str]) -> bool:
     """Whether the list names sibling types of a child type, and so covers it; top-level types are always listed."""
     above, _, _ = wanted.lower().rpartition("/")
     return not above or any(one.startswith(f"{above}/") for one in known)

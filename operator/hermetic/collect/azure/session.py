@@ -16,7 +16,7 @@ from hermetic.collect.azure.transport import CONNECTIONS, opened
 from hermetic.ports import AuditProgress, Clock
 
 RETRY_BUDGET_SECONDS = 120.0
-TOLD_FROM_SECONDS = 1.0
+SHOWN_FROM_SECONDS = 1.0
 """Shorter waits for the quota are not shown as progress."""
 
 
@@ -48,7 +48,7 @@ async def azure_opened(
     tokens = tokens or tokens_for(cloud, environment, lambda: clock.now().timestamp())
 
     def waits(seconds: float) -> None:
-        if seconds >= TOLD_FROM_SECONDS:
+        if seconds >= SHOWN_FROM_SECONDS:
             progress.waits("the quota is used up for the moment", seconds)
 
     pacing = Pacing(clock, sleep, connections=CONNECTIONS, reads_per_second=cloud.reads_per_second, waits=waits)

@@ -11,7 +11,7 @@ from hermetic.audit.findings import Evidence
 from hermetic.collect.concurrency import side_by_side
 from hermetic.collect.kube.discovery import ServedKinds
 from hermetic.collect.kube.list_errors import PASSING, UNAUTHENTICATED, evidence_of, problem_of
-from hermetic.collect.kube.list_requests import ListRequest, digest_of, look_of
+from hermetic.collect.kube.list_requests import ListRequest, digest_of, list_request_of
 from hermetic.collect.kube.listing import Kept, Listed, listed
 from hermetic.errors import Forbidden, HermeticError, NotFound, Throttled, Unreachable
 from hermetic.ports import AuditProgress, ClusterReader
@@ -47,7 +47,7 @@ class KubeAnswerer:
     async def _answer(self, question: Question) -> Answer:
         if question.key == SERVED.key:
             return await self._served.answer()
-        request = look_of(question)
+        request = list_request_of(question)
         if request is None:
             problem = Problem(
                 UnreadReason.UNREADABLE, f"{question.verb} {question.kind}: no way to ask the cluster for it"

@@ -155,7 +155,7 @@ class ClusterObservations:
         """Record which kinds the API server serves, or why that is not known."""
         known = self._served
         self._served = served
-        if known is None or _said(known) != _said(served):
+        if known is None or _content(known) != _content(served):
             self._revision += 1
 
     def observed(self) -> CacheSnapshot:
@@ -183,7 +183,7 @@ class ClusterObservations:
         self._revision += 1
 
 
-def _said(answer: Answer) -> tuple[list[Mapping[str, Any]], Problem | None]:
+def _content(answer: Answer) -> tuple[list[Mapping[str, Any]], Problem | None]:
     return [body.value for body in answer.bodies], answer.problem
 
 

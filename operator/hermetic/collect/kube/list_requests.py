@@ -70,7 +70,7 @@ class ListRequest:
         return question(self.model, self.scope)
 
 
-def look_of(asked: Question) -> ListRequest | None:
+def list_request_of(asked: Question) -> ListRequest | None:
     """The list that answers a question; None for a question that this source cannot answer."""
     model = BY_TYPE.get(asked.kind.lower())
     return ListRequest(model, asked.target) if model is not None and asked.verb == "list" else None

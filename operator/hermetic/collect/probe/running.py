@@ -26,7 +26,7 @@ from hermetic.errors import ApiRefused, Forbidden, NotFound, Rejected
 from hermetic.kinds import JOB, NODE, POD, Kind
 from hermetic.ports import Clock, KubeApi, Manifest
 
-LOOK_AGAIN_SECONDS = 2.0
+POLL_SECONDS = 2.0
 PATIENCE_SECONDS = DEADLINE_SECONDS + 30
 IMAGE_POLICY = "hermetic-operator-probe-image"
 """Admission policy that compares the image with the EgressAudit in the API server's cache, which may lag briefly."""
@@ -78,7 +78,7 @@ class Probing:
             found = await self.look(run, probed_nodes, refused)
             if not found.awaited or clock.monotonic() >= until:
                 return found.answer
-            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
 
     async def _of_the_round(self, kind: Kind, run: str) -> list[Manifest]:
         spaces = sorted({self._pods.namespace_for(host_network=host) for host in (False, True)})

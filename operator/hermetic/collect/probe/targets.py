@@ -93,7 +93,7 @@ class Targets(BaseModel):
     """How long one step waits. 1.5 sees one lost packet sent again; 4 tells a dead host from a dropped packet."""
 
     @model_validator(mode="after")
-    def _stands_for_the_outside(self) -> Self:
+    def _is_outside(self) -> Self:
         for field, addresses in (
             ("publicAddresses", self.public_addresses),
             ("storageAddresses", self.storage_addresses),

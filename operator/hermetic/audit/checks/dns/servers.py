@@ -130,8 +130,8 @@ def _judge(
     leading = [(one, machine) for one in custom for machine in machines if _same(one) in map(_same, machine.addresses)]
     rests: list[Observation] = [*observations, machines]
     for server, machine in leading:
-        ways, looked_at = ways_out(estate, policy, machine)
-        rests += looked_at
+        ways, reads = ways_out(estate, policy, machine)
+        rests += reads
         if ways:
             objections.append(f"{server} is a machine with an egress path of its own ({', '.join(map(written, ways))})")
     if objections:
@@ -154,13 +154,13 @@ def dns_security_policy(estate: Estate, policy: Policy, network: Seen[VirtualNet
     """Every name that no rule allows is blocked, in the network and in the networks of its DNS servers."""
     deciding = deciding_networks(estate, network)
     for one in (network.target, *deciding.networks):
-        yield _said_of(one, names_by_default(estate, policy, one))
+        yield _judged_by_default(one, names_by_default(estate, policy, one))
     if deciding.elsewhere:
         words = f"{', '.join(deciding.elsewhere)}: in no network in reach; what is blocked there was not seen"
         yield cannot_say(network.target, "ServerNotInReach", words, *deciding.observations)
 
 
-def _said_of(network: str, names: NamePolicy) -> Judgement:
+def _judged_by_default(network: str, names: NamePolicy) -> Judgement:
     if names.verdict is ByDefault.BLOCKED:
         return passes(network, names.reason, names.words, *names.observations)
     if names.verdict is ByDefault.ANSWERED:

@@ -87,14 +87,14 @@ def k8s_outside_endpoint(estate: Estate, policy: Policy, pod: Pod) -> Iterator[J
         yield _by_the_kubelet(pod, next(one for one in called if not is_inside(one)))
     found = tuple(dict.fromkeys(_outside(pod, maps)))
     if found:
-        yield _told(pod, found)
+        yield _with_a_proxy(pod, found)
     elif unread := maps.unread(pod):
         yield cannot_say(pod.workload, "ConfigMapsNotSeen", "it takes variables from ConfigMaps", pod, *unread)
     else:
         yield from _not_seen(pod, maps)
 
 
-def _told(pod: Pod, found: tuple[str, ...]) -> Judgement:
+def _with_a_proxy(pod: Pod, found: tuple[str, ...]) -> Judgement:
     return fails(
         pod.workload,
         "EndpointOutside",

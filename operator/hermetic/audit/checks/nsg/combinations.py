@@ -39,7 +39,7 @@ def each_surrounded(
     yield from each_subnet(estate, policy, of_subnet)
 
 
-def looks_of(around: SubnetContext, *layers: Layers) -> tuple[Observation, ...]:
+def observations_of(around: SubnetContext, *layers: Layers) -> tuple[Observation, ...]:
     """The observations that a judgement on combinations rests on."""
     groups = {one.target.lower(): one for combination in layers for one in combination.groups}
     return (around.subnet, *groups.values(), *around.observations)
@@ -79,14 +79,14 @@ def nsg_internet_deny(estate: Estate, policy: Policy, around: SubnetContext) -> 
         if not around.is_sealed(layers):
             yield _open(around, layers)
     words = "some layer denies the internet, on every port, before any layer allows it"
-    yield passes(around.id, "InternetDenied", words, *looks_of(around, *around.read_combinations))
+    yield passes(around.id, "InternetDenied", words, *observations_of(around, *around.read_combinations))
 
 
 def _open(around: SubnetContext, layers: Layers) -> Judgement:
     if layers.unseen:
         words = "a security group that decides could not be read"
         return cannot_say(around.id, "SecurityGroupNotSeen", words, *layers.unseen)
-    observations = looks_of(around, layers)
+    observations = observations_of(around, layers)
     if not around.is_open(layers):
         words = "whether the rules let packets out to the internet was not seen whole"
         return cannot_say(around.id, "RulesNotSeen", words, *around.doubts(layers))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
-from hermetic.audit.checks.nsg.combinations import each_surrounded, looks_of
+from hermetic.audit.checks.nsg.combinations import each_surrounded, observations_of
 from hermetic.audit.cluster_scope import missing, node_group_of, whole_or_unknown
 from hermetic.audit.egress.dns import ByDefault, names_by_default
 from hermetic.audit.egress.nsg_rules import Ground, denies_tag, holes
@@ -29,7 +29,7 @@ def nsg_platform_dns(estate: Estate, policy: Policy, around: SubnetContext) -> I
     names = names_by_default(estate, policy, parent_of(around.id))
     if all(_denies(around, layers, DNS_TAG, DNS_PORT) for layers in around.combinations):
         words = f"rules deny {DNS_TAG} to every interface"
-        yield passes(around.id, "PlatformDnsDenied", words, *looks_of(around, *around.read_combinations))
+        yield passes(around.id, "PlatformDnsDenied", words, *observations_of(around, *around.read_combinations))
     elif names.verdict is ByDefault.BLOCKED:
         yield passes(
             around.id, names.reason, f"{DNS_TAG} is not denied; {names.words}", around.subnet, *names.observations
@@ -45,7 +45,7 @@ def nsg_platform_dns(estate: Estate, policy: Policy, around: SubnetContext) -> I
             around.id,
             "PlatformDnsOpen",
             f"no rule denies {DNS_TAG}, and {names.words}: names can carry data out",
-            *looks_of(around, *around.combinations),
+            *observations_of(around, *around.combinations),
             *names.observations,
             paths=(path_of(hops.subnet(name_of(around.id)), hops.dns("platform dns"), INTERNET),),
             fill=_group_named(around),
@@ -57,7 +57,7 @@ def nsg_platform_imds(_estate: Estate, _policy: Policy, around: SubnetContext) -
     """Information only: the metadata service answers on the host, and nodes need it for their identity."""
     if all(_denies(around, layers, METADATA_TAG, METADATA_PORT) for layers in around.combinations):
         words = f"rules deny {METADATA_TAG} to every interface"
-        yield passes(around.id, "MetadataDenied", words, *looks_of(around, *around.read_combinations))
+        yield passes(around.id, "MetadataDenied", words, *observations_of(around, *around.read_combinations))
     else:
         words = "it answers on the host itself, and the kubelet's identity needs it: nothing leaves the node by it"
         yield does_not_apply(around.id, "HostLocal", words, around.subnet)

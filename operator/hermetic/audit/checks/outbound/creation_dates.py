@@ -70,14 +70,14 @@ Set the clock of the machine that audits right, and audit again. If the date is 
 accept this finding with an exception only where the machine is known to be younger than the private subnet.
 hermetic audit --azure CLUSTER_ID --policy policy.yaml
 """
-UNTOLD = "Azure does not show defaultOutboundConnectivityEnabled of this interface"
+NOT_REPORTED = "Azure does not show defaultOutboundConnectivityEnabled of this interface"
 MEANWHILE = "Until then, a route 0.0.0.0/0 -> None in the route table of the subnet stops what would leave this way."
 
 
 def by_time(estate: Estate, policy: Policy, nic: NicFields, seen: tuple[Observation, ...], masked: str) -> Judgement:
     """The verdict on an interface without reported state. `seen` are its observations, `masked` describes masks."""
     found = _judged(estate, policy, nic, seen)
-    message = f"{UNTOLD}{found.message}; {masked}"
+    message = f"{NOT_REPORTED}{found.message}; {masked}"
     if found.verdict is Verdict.PASS:
         return replace(found, message=message)
     meanwhile = "" if _is_dropped(estate, nic) else MEANWHILE

@@ -133,7 +133,7 @@ def _open(one: Reply, called: tuple[Reply, ...], policy: Policy) -> str:
         return ""
     if one.reading.came_through:
         return f"is {one.reading}" if one.reading is Reading.OPEN else str(one.reading)
-    if one.reading.was_refused and _speaks_for_itself(one, called):
+    if one.reading.was_refused and _was_refused_at_the_far_end(one, called):
         return f"is {one.reading}: the call left, and was refused out there"
     return ""
 
@@ -143,7 +143,7 @@ def _may_be_the_firewall(one: Reply, policy: Policy) -> bool:
     return policy.profile == "filtered" and one.reading is Reading.OPEN
 
 
-def _speaks_for_itself(one: Reply, called: tuple[Reply, ...]) -> bool:
+def _was_refused_at_the_far_end(one: Reply, called: tuple[Reply, ...]) -> bool:
     """Whether the far end itself refused: a firewall would have refused the TLS port of that address as well."""
     listening = [
         other.reading for other in called if other.target.address == one.target.address and other.target.kind == "tls"

@@ -48,7 +48,7 @@ def storage_public(_estate: Estate, _policy: Policy, seen: Seen[StorageAccount])
 
 def _rules(seen: Seen[StorageAccount], rules: AccountRules, access: str) -> Iterator[Judgement]:
     let_in = _let_in(rules)
-    behind = _behind_the_door(rules)
+    behind = _allowed_by_rules(rules)
     odd = [word for word in _bypasses(rules) if word not in BYPASSES]
     if let_in:
         words = f"public access is off, and yet: {'; '.join(let_in)}"
@@ -79,7 +79,7 @@ def _bypasses(rules: AccountRules) -> list[str]:
     return [word.strip().lower() for word in (rules.bypass or "AzureServices").split(",")]
 
 
-def _behind_the_door(rules: AccountRules) -> list[str]:
+def _allowed_by_rules(rules: AccountRules) -> list[str]:
     doubts = []
     if (rules.default_action or "").lower() != "deny":
         doubts.append(f"the default is {rules.default_action or 'absent, which means Allow'}")

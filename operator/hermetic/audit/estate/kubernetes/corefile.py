@@ -28,13 +28,13 @@ PLUGINS = frozenset(_PLUGINS.split())
 
 def forwarders(text: str) -> Iterator[str]:
     """Every destination of every forward line, without scheme and port; "" where a line has no readable one."""
-    for words in _told(text, _FORWARDERS):
+    for words in _arguments_of(text, _FORWARDERS):
         yield from _destinations(words[1:]) or ("",)
 
 
 def imports(text: str) -> Iterator[str]:
     """Every file, pattern or snippet that is imported; "" where it is not readable."""
-    for words in _told(text, frozenset({"import"})):
+    for words in _arguments_of(text, frozenset({"import"})):
         yield "" if not words or "{" in words[0] else words[0]
 
 
@@ -45,7 +45,7 @@ def snippets(text: str) -> frozenset[str]:
     )
 
 
-def _told(text: str, directives: frozenset[str]) -> Iterator[list[str]]:
+def _arguments_of(text: str, directives: frozenset[str]) -> Iterator[list[str]]:
     """The words after each of these directives on its line, at any position: a block may begin on the same line."""
     for words in lines(text):
         for at, word in enumerate(words):

@@ -208,7 +208,6 @@ class IsolationFloor(ApiModel):
     policy 'hermetic-pod-gate'. Default: Refuse."""
 
     def minimum_of(self, namespace: str) -> Enforcement:
-        """The minimum enforcement in a namespace."""
         named = ((one.namespaces, one.minimum_enforcement) for one in self.overrides)
         return ENFORCEMENTS.minimum(named, namespace, self.minimum_enforcement)
 
@@ -250,7 +249,6 @@ class IntegrityFloor(ApiModel):
     """Namespaces with another minimum. Default: none."""
 
     def minimum_of(self, namespace: str) -> IntegrityPolicy:
-        """The minimum policy in a namespace."""
         named = ((one.namespaces, one.minimum_policy) for one in self.overrides)
         return INTEGRITY_POLICIES.minimum(named, namespace, self.minimum_policy)
 

@@ -67,7 +67,6 @@ class ScopedSubnet:
 
 
 def cluster_of(estate: Estate) -> Seen[ManagedCluster]:
-    """The cluster."""
     return estate.one(ManagedCluster, estate.cluster)
 
 
@@ -362,7 +361,6 @@ def groups_of(estate: Estate) -> tuple[str, ...]:
 
 
 def is_of_the_cluster(estate: Estate, subnet_id: str) -> bool:
-    """Whether a subnet is one of the cluster's."""
     return any(same_id(subnet_id, one.id) for one in subnets_of(estate)[0])
 
 

@@ -50,7 +50,6 @@ def path_of(*places: Hop | str) -> Path:
 
 
 def subnet(name: str) -> Hop:
-    """A subnet, by its name."""
     return Hop(PlaceKind.SUBNET, f"subnet {name}")
 
 
@@ -65,7 +64,6 @@ def nic(name: str) -> Hop:
 
 
 def nat_gateway(name: str) -> Hop:
-    """A NAT gateway, by its name."""
     return Hop(PlaceKind.NAT_GATEWAY, f"nat gateway {name}")
 
 

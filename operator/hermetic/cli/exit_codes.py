@@ -86,7 +86,6 @@ def _on_one_line(text: str) -> str:
 
 
 def exit_code(error: HermeticError) -> int:
-    """The exit code of an error."""
     return exit_code_of(type(error))
 
 

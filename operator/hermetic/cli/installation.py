@@ -80,7 +80,6 @@ def _manifests() -> Path:
 
 
 def _named(manifest: Manifest, installation: Installation) -> Manifest:
-    """The manifest with the names of this installation."""
     renamed: Manifest = _in_every_text(manifest, _renaming(installation))
     if manifest["kind"] == "ServiceAccount":
         renamed["metadata"]["name"] = installation.account

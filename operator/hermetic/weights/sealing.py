@@ -62,7 +62,6 @@ class ManifestFile:
         os.close(self._descriptor)
 
     def read(self, offset: int, size: int) -> bytes:
-        """Bytes from an offset."""
         content = self._tree.read(self._descriptor, self.path, offset, size)
         self._progress.steps += 1
         return content

@@ -57,7 +57,6 @@ def as_oscal(report: Report, pages: Mapping[str, CheckPage]) -> str:
 
 
 def document(report: Report, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
-    """The document as a dict."""
     names = _Names(report)
     content = digest(report)
     plan = names.uuid("plan")

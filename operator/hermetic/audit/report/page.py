@@ -94,7 +94,6 @@ class Shown:
     numbers: Mapping[Evidence, int]
 
     def card(self, finding: Finding) -> Card:
-        """The card of one finding."""
         return Card(
             finding=finding,
             page=page_of(finding.check, self.pages),

@@ -57,7 +57,6 @@ class Standing:
 
 
 def judge_standing(spec: EgressAuditSpec, inputs: VerdictInputs, now: datetime) -> Standing:
-    """The verdict on the inputs at `now`."""
     accepted = inputs.choice.accepted
     attested = attested_findings(accepted, now.date()) if accepted is not None else ()
     if inputs.kubernetes_at is not None:

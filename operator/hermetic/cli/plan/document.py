@@ -17,7 +17,6 @@ SCHEMA = "hermetic.dev/plan/v1"
 
 
 def as_document(plans: Iterable[Planned]) -> dict[str, Any]:
-    """The whole document."""
     return {"schema": SCHEMA, "deployments": [_deployment(one) for one in plans]}
 
 

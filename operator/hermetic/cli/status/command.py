@@ -150,7 +150,6 @@ def _reports(
 
 
 def as_json(one: DeploymentReport) -> dict[str, Any]:
-    """One deployment as JSON."""
     remedy = one.remedy
     return {
         "namespace": one.namespace,

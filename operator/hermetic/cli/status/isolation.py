@@ -120,7 +120,6 @@ def _remedy(reason: str, refusal: str, cluster: str) -> Remedy | None:
 
 
 def as_json(found: Proof) -> dict[str, Any]:
-    """The proof as JSON."""
     return {
         "verdict": found.verdict,
         "reason": found.reason,

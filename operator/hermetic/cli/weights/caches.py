@@ -18,7 +18,6 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def caches_options(function: Function) -> Function:
-    """--caches and --caches-for."""
     folder = click.option(
         "--caches",
         type=click.Path(path_type=Path),

@@ -47,7 +47,6 @@ def method_options(function: Function) -> Function:
 
 
 def threads_option(function: Function) -> Function:
-    """--threads."""
     return click.option(
         "--threads",
         type=click.IntRange(0, 256),
@@ -58,7 +57,6 @@ def threads_option(function: Function) -> Function:
 
 
 def stall_option(meaning: str, default: float) -> Callable[[Function], Function]:
-    """--stall."""
     return click.option(
         "--stall",
         type=click.FloatRange(min=0),
@@ -70,7 +68,6 @@ def stall_option(meaning: str, default: float) -> Callable[[Function], Function]
 
 
 def allow_option(function: Function) -> Function:
-    """--allow."""
     return click.option(
         "--allow",
         multiple=True,

@@ -66,7 +66,6 @@ class Discovery:
         self._is_without_graph = False
 
     async def answers(self, questions: Sequence[Question]) -> dict[Question, Answer]:
-        """One answer for each."""
         if not questions:
             return {}
         lists = side_by_side(self._direct.answer(question) for question in questions)

@@ -41,5 +41,4 @@ ASKED: tuple[tuple[type[KubernetesObject], str], ...] = (
 
 
 def question(kind: type[KubernetesObject], scope: str) -> Question:
-    """The question for all objects of a kind in a scope."""
     return Question(kind.SOURCE, "list", kind.TYPE, scope, kind.API_VERSION)

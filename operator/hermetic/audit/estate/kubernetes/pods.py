@@ -215,7 +215,6 @@ class Pod(Trimmed, KubernetesObject):
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Its own addresses."""
         return tuple(one.ip for one in self.status.pod_ips or () if one.ip)
 
     @property

@@ -73,7 +73,6 @@ class Service(KubernetesObject):
 
     @property
     def node_ports(self) -> tuple[int, ...]:
-        """Its ports on every node."""
         return tuple(port.node_port for port in self.spec.ports or () if port.node_port)
 
 

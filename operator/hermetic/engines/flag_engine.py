@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from hermetic.api.engine import Member, Vllm
 from hermetic.api.engine_caches import EngineCaches
@@ -96,6 +96,4 @@ class FlagEngine(ABC):
 
 
 def _chosen(spec: ModelDeploymentSpec) -> Vllm | Sglang:
-    chosen = spec.engine.chosen
-    assert isinstance(chosen, Vllm | Sglang)  # noqa: S101 - the registry passes specs of this engine only
-    return chosen
+    return cast("Vllm | Sglang", spec.engine.chosen)  # the registry passes specs of such engines only

@@ -116,6 +116,7 @@ def _hermetic(cluster: Cluster, namespace: str) -> Process:
         "shares": [{"account": "contosomodels", "share": "models", "namespaces": ["*"]}],
         "watchNamespaces": [namespace],
         "isolation": {"minimumEnforcement": "Report"},
+        "integrity": {"minimumPolicy": "Off"},
     }
     process = OperatorProcess(cluster.folder, kubeconfig, configuration)
     return Process(process.component, process.ready)

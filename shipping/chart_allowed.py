@@ -18,6 +18,9 @@ LISTS = f"""\
 {{{{- end }}}}
 {{{{- end }}}}
 {{{{- end }}}}
+{{{{- range (.Values.config.integrity | default dict).verifiers }}}}
+{{{{- $registries = append $registries (printf "{EVERY} %s" .) }}}}
+{{{{- end }}}}
 {{{{- $shares := list }}}}
 {{{{- range $share := .Values.config.shares }}}}
 {{{{- range $namespace := $share.namespaces }}}}

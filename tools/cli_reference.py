@@ -28,6 +28,7 @@ EXAMPLE: dict[str, Any] = {
         {"account": "contosomodels", "share": "models", "namespaces": ["inference"]},
         {"server": "nas.contoso.internal", "path": "/export/models", "namespaces": ["*"]},
     ],
+    "integrity": {"verifiers": [f"contoso.azurecr.io/hermetic@sha256:{'9b1c' * 16}"]},
     "watchNamespaces": ["inference"],
     "maxEvidenceAgeSeconds": 43200,
 }

@@ -43,6 +43,7 @@ POLICY: dict[str, Any] = {
     "shares": [{"account": "contosomodels", "share": "models", "namespaces": ["*"]}],
     "resyncSeconds": RESYNC_SECONDS,
     "isolation": {"minimumEnforcement": "Off"},
+    "integrity": {"minimumPolicy": "Off"},
 }
 MOMENT = 1.0  # of virtual time: longer than any write takes
 

@@ -75,10 +75,11 @@ def refusal(account: Api, manifest: Manifest, namespace: str, kind: str = "") ->
     return ""
 
 
-def rendered(namespace: str, manifest: Manifest) -> dict[str, Manifest]:
+def rendered(namespace: str, manifest: Manifest, verifier: Verifier | None = None) -> dict[str, Manifest]:
     """The children of a deployment whose uid nobody has, by kind."""
     owner = Owner(namespace, manifest["metadata"]["name"], "7d3f9c52-0f5e-4c0f-9d0a-6f1f3f8f2b11")
-    return {child["kind"]: copy.deepcopy(child) for child in render(owner, spec_of(manifest))}
+    children = render(owner, spec_of(manifest), PlatformSettings(verifier))
+    return {child["kind"]: copy.deepcopy(child) for child in children}
 
 
 # ---------------------------------------------------------------------- what the operator writes
@@ -92,12 +93,8 @@ def test_every_child_that_is_rendered_is_admitted(stolen: Api, home: str, shape:
 
 @pytest.mark.parametrize("shape", ["share", "nim-profile"])
 def test_the_verification_of_weights_is_admitted(stolen: Api, home: str, shape: str) -> None:
-    manifest = RENDERINGS[shape]
-    owner = Owner(home, manifest["metadata"]["name"], "7d3f9c52-0f5e-4c0f-9d0a-6f1f3f8f2b11")
     verifier = Verifier(IMAGE, "Warn", Signers(("-----BEGIN PUBLIC KEY-----",)))
-    deployment = next(
-        one for one in render(owner, spec_of(manifest), PlatformSettings(verifier)) if one["kind"] == "Deployment"
-    )
+    deployment = rendered(home, RENDERINGS[shape], verifier)["Deployment"]
     assert pod(deployment)["initContainers"][0]["name"] == "verify-weights"
     assert refusal(stolen, deployment, home) == ""
 

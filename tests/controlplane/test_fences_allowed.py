@@ -13,6 +13,7 @@ from hermetic.api.configuration import Configuration
 from hermetic.cli.allowed import allowed
 from hermetic.kinds import THE_EGRESS_AUDIT
 from hermetic.objects.names import Owner
+from hermetic.objects.weights_verifier import Verifier
 from hermetic.plan.gate_results import HOLDS
 from hermetic.plan.gates import image_is_allowed, share_is_allowed
 from testbed.api import Api
@@ -35,6 +36,7 @@ from tests.worlds import a_world, spec_of
 
 ALLOWED = "/api/v1/namespaces/hermetic-system/configmaps"
 THEIRS = "theirs.azurecr.io"
+VERIFIES = f"tools.azurecr.io/hermetic@sha256:{DIGEST}"
 ALLOWED_IMAGE = f"contoso.azurecr.io/vllm/x@sha256:{DIGEST}"
 Spoil = Callable[[Manifest], object]
 
@@ -64,6 +66,7 @@ def the_configuration(home: str) -> Configuration:
                 {"host": "nvcr.io", "namespaces": ["*"]},
             ],
             "shares": shares,
+            "integrity": {"verifiers": [VERIFIES]},
         }
     )
 
@@ -93,6 +96,15 @@ def test_what_is_rendered_of_what_is_allowed_is_admitted(limited: Api, home: str
                 if "image" in volume:
                     volume["image"]["reference"] = ALLOWED_IMAGE
         assert refusal(limited, child, home) == "", child["kind"]
+
+
+@pytest.mark.parametrize(("image", "admitted"), [(VERIFIES, True), (f"{VERIFIES[:-1]}0", False)])
+def test_the_image_that_verifies_weights_needs_no_registry_of_its_own(
+    limited: Api, home: str, image: str, admitted: bool
+) -> None:
+    deployment = rendered(home, a_share_model(), Verifier(image, "Require"))["Deployment"]
+    engine(deployment)["image"] = ALLOWED_IMAGE
+    assert (refusal(limited, deployment, home) == "") is admitted
 
 
 @pytest.mark.parametrize(

@@ -127,12 +127,11 @@ def files() -> dict[str, str]:
     return {name[1]: text for name, text in named if name}
 
 
-def filled_in(text: str, desk: Desk) -> str:
+def filled_in(text: str, desk: Desk, root_digest: str) -> str:
     """What a person puts in."""
     public = (desk.home / "platform.pub").read_text().strip().replace("\n", "\n      ")
-    return re.sub(r"PLATFORM_PUB.*", public, text.replace("CLUSTER_ARM_ID", desk.arm.estate.cluster)).replace(
-        "sha256:DIGEST", DIGEST
-    )
+    text = re.sub(r"PLATFORM_PUB.*", public, text.replace("CLUSTER_ARM_ID", desk.arm.estate.cluster))
+    return text.replace("sha256:DIGEST", DIGEST).replace("ROOT_DIGEST", root_digest)
 
 
 def script() -> list[str]:
@@ -148,18 +147,20 @@ def test_the_pages_lead_from_an_empty_cluster_to_a_ready_model(desk: Desk) -> No
     desk.type(*(line for line in commands("With Helm") if line.startswith(("kubectl apply", "helm install"))))
     wait_for_policies(Kubectl(programs("kubernetes")["kubectl"], desk.plane.kubeconfig))
     written = files()
-    (desk.home / "values.yaml").write_text(yaml.safe_dump({**installed, **yaml.safe_load(written["values.yaml"])}))
+    values = yaml.safe_load(written["values.yaml"].replace("sha256:DIGEST", DIGEST))
+    (desk.home / "values.yaml").write_text(yaml.safe_dump({**installed, **values}))
     (desk.home / "namespace.yaml").write_text(written["namespace.yaml"])
     before = next(number for number, line in enumerate(script()) if line.startswith("helm upgrade")) + 1
     keys = next(number for number, line in enumerate(script()) if "egress-audit.yaml" in line)
 
-    desk.type(*script()[:before])
+    root_digest = desk.type(*script()[:before]).split("digest: ")[1].split()[0]
     with operator_of_the_release(desk):
         desk.type(*script()[before:keys])
         for name in ("egress-audit.yaml", "llama.yaml"):
-            (desk.home / name).write_text(filled_in(written[name], desk))
+            (desk.home / name).write_text(filled_in(written[name], desk, root_digest))
         output = desk.type(*script()[keys:], 'echo "$URL"')
 
     assert "every image is named by digest and allowed here" in output
     assert re.search(r"isolation verified +yes", output), output
+    assert re.search(r"weights verified +unknown +no pod has verified the weights yet", output), output
     assert re.fullmatch(r"http://10\.\d+\.\d+\.\d+:8000/v1", output.splitlines()[-1])

@@ -261,7 +261,9 @@ def upgraded_to_an_operator_that_never_gets_ready(folder: list[Manifest]) -> lis
 
 
 def test_what_leaves_the_artifact_leaves_the_cluster_with_its_volume(serving: Fluxed) -> None:
-    digest = serving.push(models=[a_model(), a_share_model("shared")])
+    shared = a_share_model("shared")
+    shared["spec"]["weights"]["integrity"] = {"digest": f"sha256:{'5e' * 32}"}
+    digest = serving.push(models=[a_model(), shared])
     serving.until_ready("models", digest)
     made = children(serving, "shared")
     assert {"Deployment", "Service", "PersistentVolumeClaim", "PersistentVolume", "NetworkPolicy"} <= {

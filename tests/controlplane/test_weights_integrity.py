@@ -17,8 +17,12 @@ ROOT = f"sha256:{'5e' * 32}"
 OLD, NEW = (f"contoso.azurecr.io/hermetic@sha256:{digit * 64}" for digit in "ab")
 
 
+def unpinned(name: str, **spec: Any) -> Manifest:
+    return reporting(changed(a_share_model(name), endpoint={}, **spec))
+
+
 def pinned() -> Manifest:
-    manifest = reporting(changed(a_share_model(), endpoint={}))
+    manifest = unpinned("llama")
     manifest["spec"]["weights"]["integrity"] = {"digest": ROOT}
     return manifest
 
@@ -56,12 +60,41 @@ def test_a_newer_verifier_restarts_nothing_and_a_dropped_one_is_replaced(
     last.wait("the new image", lambda: verification(last.workload("llama")).get("image") == NEW)
 
 
+def test_a_share_model_is_refused_under_the_default_configuration_until_a_verifier_is_named(
+    start_operator: StartOperator, api: Api, kubectl: Kubectl, namespace: str, controlplane: ControlPlane
+) -> None:
+    lowered = start_operator()
+    running = Deployments(api, kubectl, namespace, lowered)
+    running.apply(unpinned("ran-before"))
+    running.until("ran-before", "IntegrityNotChecked", "WeightsVerified")
+    before = running.wait("its Deployment", lambda: running.workload("ran-before"))
+    lowered.stop()
+
+    log = AuditLog.from_now_on(controlplane.audit_log, namespace)
+    default = start_operator(integrity={})
+    refusing = Deployments(api, kubectl, namespace, default)
+    refusing.until("ran-before", "VerifierNotConfigured")
+    refusing.apply(unpinned("ran-before", replicas=2), unpinned("llama"))
+    ready = refusing.until("llama", "VerifierNotConfigured")
+    assert "`integrity.verifiers`" in ready["message"]
+    refusing.until("ran-before", "VerifierNotConfigured")
+    assert set(log.writes()) <= {"modeldeployments/status"}
+    kept = refusing.workload("ran-before")
+    assert kept is not None
+    assert (kept["metadata"]["uid"], kept["spec"]) == (before["metadata"]["uid"], before["spec"])
+    default.stop()
+
+    named = Deployments(api, kubectl, namespace, start_operator(integrity={"verifiers": [NEW]}))
+    named.apply(pinned())
+    live = named.wait("the Deployment", lambda: named.workload("llama"))
+    assert verification(live)["image"] == NEW
+
+
 def test_a_deployment_that_pins_nothing_gets_no_pod(
     start_operator: StartOperator, api: Api, kubectl: Kubectl, namespace: str
 ) -> None:
     deployments = Deployments(api, kubectl, namespace, start_operator(integrity={"verifiers": [NEW]}))
-    unpinned = reporting(changed(a_share_model(), endpoint={}))
-    deployments.apply(unpinned)
+    deployments.apply(unpinned("llama"))
     ready = deployments.until("llama", "IntegrityNotPinned")
     assert "weights.integrity.digest" in ready["message"]
     assert deployments.workload("llama") is None

@@ -179,6 +179,7 @@ def installed(namespace, config):
         {"shares": [{"server": "nas.internal", "path": "/exports/models", "namespaces": ["a", "b"]}]},
         {"shares": [{"server": "10.0.0.9", "path": "/models", "folders": ["one", "two/three"], "namespaces": ["a"]}]},
         {"watchNamespaces": ["a", "b"], "registries": [], "shares": []},
+        {"integrity": {"verifiers": [f"contoso.azurecr.io/hermetic@sha256:{digit * 64}" for digit in "ab"]}},
     ],
 )
 def test_what_the_account_may_use_is_what_hermetic_rbac_says(rendered, config):

@@ -17,6 +17,7 @@ from hermetic.cli.check.command import lines
 from hermetic.cli.check.facts import Installed, Read
 from hermetic.cli.check.installed import rows_installed
 from hermetic.cli.check.rows import CheckRow, RowVerdict, overall
+from hermetic.cli.check.weights import verification
 from hermetic.cli.installation import Installation, rights
 from hermetic.kube.lease import RELEASE
 
@@ -70,6 +71,29 @@ def complaints(facts: Installed) -> list[CheckRow]:
     found = [row for row in rows_installed(facts) if row.verdict is not RowVerdict.PASS]
     assert all(row.why and row.fix for row in found)
     return found
+
+
+@pytest.mark.parametrize(
+    ("integrity", "verdict", "words"),
+    [
+        ({}, RowVerdict.WARNING, "are refused in namespace a, b (VerifierNotConfigured)"),
+        ({"overrides": [{"minimumPolicy": "Warn", "namespaces": ["a"]}]}, RowVerdict.WARNING, "refused in namespace b"),
+        ({"minimumPolicy": "Off"}, RowVerdict.WARNING, "those of shares and claims are not verified"),
+        ({"verifiers": [IMAGE]}, RowVerdict.PASS, IMAGE),
+    ],
+)
+def test_whether_weights_can_be_verified_is_said_of_the_configuration(
+    integrity: dict[str, Any], verdict: RowVerdict, words: str
+) -> None:
+    fields = {**CONFIG, "integrity": integrity}
+    fields["shares"] = [{"account": "models", "share": "all", "namespaces": ["b", "a"]}]
+    configuration, whole = Configuration.model_validate(fields), an_installation()
+    config = {**whole.config_maps.items[0], "data": {"config.yaml": dump(fields)}}
+    facts = replace(whole, config_maps=Read((config, allowed(configuration))))
+    (row,) = [one for one in rows_installed(facts) if one.check == "weights"]
+    assert (row.verdict, words in row.message) == (verdict, True)
+    assert verdict is RowVerdict.PASS or "integrity.verifiers" in row.fix
+    assert list(verification(configuration)) == [row]
 
 
 @pytest.mark.parametrize("namespaces", [(), ("inference", "team-a")])

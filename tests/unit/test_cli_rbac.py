@@ -11,6 +11,7 @@ import yaml
 
 from hermetic.cli.installation import written
 from tests.commandline import hermetic
+from tests.scenarios import DIGEST
 
 ELSEWHERE = {"lease": {"namespace": "isolation"}, "probeNamespace": "probes"}
 WRITES = {"create", "update", "patch", "delete"}
@@ -115,6 +116,7 @@ def test_what_is_allowed_has_a_line_for_each_namespace(tmp_path: Path) -> None:
             {"host": "a.azurecr.io", "repositories": ["vllm/", "nim/"], "namespaces": ["team-a", "team-b"]},
             {"host": "b.azurecr.io", "namespaces": ["*"]},
         ],
+        "integrity": {"verifiers": [f"c.azurecr.io/hermetic@sha256:{DIGEST}"]},
         "shares": [
             {"account": "models", "share": "all", "server": "models.private.example", "namespaces": ["team-a"]},
             {"server": "nas.example", "path": "/export", "namespaces": ["*"]},
@@ -131,6 +133,7 @@ def test_what_is_allowed_has_a_line_for_each_namespace(tmp_path: Path) -> None:
         "team-b a.azurecr.io/vllm/",
         "team-b a.azurecr.io/nim/",
         "* b.azurecr.io/",
+        f"* c.azurecr.io/hermetic@sha256:{DIGEST}",
     ]
     assert found["data"]["shares"].splitlines() == [
         "team-a azure models/all",

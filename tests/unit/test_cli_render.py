@@ -51,6 +51,14 @@ def test_nothing_is_abbreviated_and_keys_keep_the_order_of_the_builders(manifest
         assert re.match(r"apiVersion: \S+\nkind: \w+\nmetadata:\n  name: ", document)
 
 
+def test_the_volumes_of_the_platform_team_are_printed_where_the_operator_may_make_none(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("volumes: {create: false}\n")
+    options = ("-f", "-", "--config", tmp_path / "config.yaml")
+    assert "VolumeCreationOff" in hermetic("render", *options, stdin=text(a_share_model())).err
+    printed = hermetic("render", "--volumes", *options, stdin=text(a_share_model()))
+    assert [one["kind"] for one in yaml.safe_load_all(printed.out)] == ["PersistentVolume", "PersistentVolumeClaim"]
+
+
 def test_the_same_input_gives_the_same_bytes() -> None:
     typed = text(*RENDERINGS.values())
     assert len({hermetic("render", "-f", "-", stdin=typed).out for _ in range(3)}) == 1

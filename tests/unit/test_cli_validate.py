@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from testbed.installation import CONFIGURATION
 from tests.commandline import hermetic
 from tests.corpus.cases import Invalid
 from tests.corpus.invalid import INVALID
@@ -134,7 +135,9 @@ def test_every_gate_that_objects_is_heard(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("registries: []\n")
     ran = hermetic("validate", "-f", "-", "--config", tmp_path / "config.yaml", stdin=typed(manifest))
     reasons = [error.split(": ")[3] for error in ran.errors]
-    assert sorted(reasons) == ["EngineVersionUnsupported", "MemoryTooSmall", "RegistryNotAllowed", "ShareNotAllowed"]
+    assert sorted(reasons) == [
+        "EngineVersionUnsupported", "MemoryTooSmall", "RegistryNotAllowed", "ShareNotAllowed", "VerifierNotConfigured",
+    ]  # fmt: skip
     lines = {error.split(": ")[3]: int(error.split(": ")[2].split(":")[1]) for error in ran.errors}
     assert lines["EngineVersionUnsupported"] == line_of(typed(manifest), "version: 0.1.0")
     assert lines["MemoryTooSmall"] == line_of(typed(manifest), "memory: 1Gi")
@@ -147,6 +150,20 @@ def test_allow_lists_are_asked_for_the_namespace_of_the_manifest(tmp_path: Path)
     manifest = typed(a_baked_model())
     assert hermetic("validate", "-f", "-", "--config", config, "-n", "inference", stdin=manifest).code == 0
     assert hermetic("validate", "-f", "-", "--config", config, stdin=manifest).code == 2
+
+
+@pytest.mark.parametrize("command", ["validate", "render"])
+def test_weights_that_no_image_verifies_are_refused_where_the_configuration_is_known(
+    tmp_path: Path, command: str
+) -> None:
+    manifest, config = typed(a_share_model()), tmp_path / "config.yaml"
+    assert hermetic(command, "-f", "-", stdin=manifest).code == 0
+    config.write_text(yaml.safe_dump({key: CONFIGURATION[key] for key in ("registries", "shares")}))
+    refused = hermetic(command, "-f", "-", "--config", config, stdin=manifest)
+    assert refused.code == 2
+    assert "VerifierNotConfigured: the weights must be verified before an engine starts" in refused.err
+    config.write_text(yaml.safe_dump(CONFIGURATION))
+    assert hermetic(command, "-f", "-", "--config", config, stdin=manifest).code == 0
 
 
 def test_a_bad_configuration_is_told_as_such(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import yaml
 
 from tests.commandline import hermetic
 from tests.install_page import documented
-from tests.scenarios import a_share_model, changed
+from tests.scenarios import DIGEST, a_share_model, changed
 
 PAGE = "docs/serving.md"
 
@@ -25,7 +25,8 @@ def test_an_endpoint_of_the_page_is_valid(heading: str) -> None:
 def model_of(team: str, folder: str, address: str) -> dict[str, Any]:
     model = changed(a_share_model(), endpoint={"internalLoadBalancer": {"address": address}})
     model["metadata"]["namespace"] = team
-    model["spec"]["weights"] = {"azureFiles": {"account": "contosomodels", "share": "models", "folder": folder}}
+    files = {"account": "contosomodels", "share": "models", "folder": folder}
+    model["spec"]["weights"] = {"azureFiles": files, "integrity": {"digest": f"sha256:{DIGEST}"}}
     return model
 
 
@@ -49,7 +50,9 @@ def test_the_nodes_of_a_team_are_for_its_models(tmp_path: Path, team: str, reaso
 
 
 def assert_validated(tmp_path: Path, model: dict[str, Any], reason: str) -> None:
-    (tmp_path / "config.yaml").write_text(documented(PAGE, "Several teams"))
+    (tmp_path / "config.yaml").write_text(
+        documented(PAGE, "Several teams").replace("sha256:DIGEST", f"sha256:{DIGEST}")
+    )
     manifest = yaml.safe_dump(model)
     ran = hermetic("validate", "-f", "-", "--config", tmp_path / "config.yaml", stdin=manifest)
     assert ran.code == (2 if reason else 0), ran.err

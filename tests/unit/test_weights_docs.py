@@ -80,6 +80,6 @@ def test_the_command_of_compile_caches_runs_and_prints_what_the_page_shows(
     printed = next(line for line in ran.out.splitlines() if line.startswith("weights.caches: "))
     shown = yaml.safe_load(chapter.split("```yaml")[1].split("```")[0])["weights"]
     assert json.loads(printed.removeprefix("weights.caches: ")) == shown["caches"]
-    use = cache_use(spec_of(changed(llama, weights=shown)), "Require")
+    use = cache_use(spec_of(changed(llama, weights=shown)), required=True)
     assert use is not None
     assert use.reason is Reason.CACHES_MATCH

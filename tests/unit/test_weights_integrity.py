@@ -63,8 +63,57 @@ def applied(world: ClusterSnapshot, manifest: Manifest) -> ClusterSnapshot:
 # ---------------------------------------------------------------------- who asks for it
 
 
-def test_nothing_is_verified_where_no_image_is_configured():
-    assert verification(a_world(), a_share_model()) is None
+UNCONFIGURED = configured(verifiers=[])
+MOUNTED = {
+    "azureFiles": {"account": "contosomodels", "share": "models", "folder": "llama"},
+    "nfs": {"server": "nfs.contoso.internal", "path": "/export/models"},
+    "persistentVolumeClaim": {"claimName": "weights"},
+}
+
+
+@pytest.mark.parametrize("kind", MOUNTED)
+def test_mounted_weights_are_refused_where_no_image_verifies_them_unless_the_configuration_lowers_it(kind):
+    manifest = a_share_model(weights={kind: MOUNTED[kind]})
+    block = first_block(spec_of(manifest), a_world(policy=UNCONFIGURED))
+    assert block is not None
+    assert (block.reason, block.condition) == (Reason.VERIFIER_NOT_CONFIGURED, ConditionType.WEIGHTS_VERIFIED)
+    for way_out in ("`integrity.verifiers`", 'integrity.minimumPolicy: "Off"', "namespace 'inference'"):
+        assert way_out in block.message
+    assert plan(spec_of(manifest), a_world(policy=UNCONFIGURED), NOW).apply == ()
+    lowered = configured(verifiers=[], overrides=[{"minimumPolicy": "Off", "namespaces": ["inference"]}])
+    assert verification(a_world(policy=lowered), manifest) is None
+
+
+@pytest.mark.parametrize(
+    ("lowered", "why"), [("Off", "in effect is Off"), ("Warn", "names no image under `integrity.verifiers`")]
+)
+def test_weights_that_are_served_unverified_are_never_called_verified(lowered, why):
+    world = applied(a_world(policy=configured(verifiers=[], minimumPolicy=lowered)), a_share_model())
+    found = weights_of(serving(world, 1), a_share_model())
+    assert (found["status"], found["reason"]) == ("Unknown", "IntegrityNotChecked")
+    assert why in found["message"]
+
+
+def test_an_upgrade_to_the_default_changes_nothing_that_runs():
+    world = serving(applied(a_world(), a_share_model(replicas=2)), 2)
+    upgraded = replace(world, policy=UNCONFIGURED)
+    other = a_share_model(replicas=3, drainSeconds=77)
+    for manifest in (a_share_model(replicas=2), other):
+        found = plan(spec_of(manifest), upgraded, NOW)
+        assert (found.apply, found.delete) == ((), ())
+    said = conditions(status(spec_of(other), upgraded, plan(spec_of(other), upgraded, NOW), (), NOW))
+    assert (said["Ready"]["reason"], said["Available"]["status"]) == ("VerifierNotConfigured", "False")
+    assert "the pods that run keep serving" in said["Ready"]["message"]
+    (change,) = plan(spec_of(a_share_model(replicas=1)), upgraded, NOW).apply
+    live = world.children["Deployment", "llama"]["spec"]
+    assert change.manifest["spec"] == {**live, "replicas": 1}
+
+
+def test_a_configuration_that_loses_its_image_takes_the_verification_out_of_no_pod():
+    world = applied(a_world(policy=configured(publicKeys=[KEY])), a_share_model())
+    found = plan(spec_of(a_share_model()), replace(world, policy=UNCONFIGURED), NOW)
+    assert found.blocked is not None
+    assert (found.blocked.reason, found.apply, found.delete) == (Reason.VERIFIER_NOT_CONFIGURED, (), ())
 
 
 def test_every_share_must_be_pinned_once_an_image_is_configured():
@@ -108,6 +157,8 @@ def test_a_deployment_that_wants_verification_is_told_that_no_image_does_it():
     block = first_block(spec_of(on_a_share(digest=ROOT)), a_world())
     assert block is not None
     assert block.reason is Reason.VERIFIER_NOT_CONFIGURED
+    assert "leave `weights.integrity` out" in block.message
+    assert "minimumPolicy" not in block.message
     assert first_block(spec_of(on_a_share(digest=ROOT, policy="Off")), a_world()) is None
 
 

@@ -128,6 +128,16 @@ def test_a_file_that_is_repaired_in_place_passes_again(model: tuple[Path, Path])
     assert verified(folder, "--public-key", public)[0].code == 0
 
 
+@pytest.mark.parametrize("option", ["--digest", "--timeout", "--stall"])
+def test_what_a_script_left_empty_is_no_laxer_question(model: tuple[Path, Path], option: str) -> None:
+    """`--digest "$DIGEST"` without the variable would compare the folder with its own manifest, and end with 0."""
+    folder, public = model
+    empty = "" if option == "--digest" else "nan"
+    assert hermetic("verify", folder, "--public-key", public, option, empty).code == 2
+    if option == "--digest":
+        assert hermetic("sign", folder, "--key", keys(folder.parent)[0], option, empty).code == 2
+
+
 def test_a_damaged_file_is_told_with_both_digests(model: tuple[Path, Path]) -> None:
     folder, public = model
     flip_a_bit(folder / "config.json")

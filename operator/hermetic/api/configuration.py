@@ -235,7 +235,8 @@ class IntegrityFloor(ApiModel):
     verifiers: Annotated[list[PinnedImage], Field(max_length=8)] = []
     """Images of Hermetic by digest that verify weights in an init container of the pods, the newest first. New pod
     templates take the first; a template that has another one of the list keeps it, so that adding an image restarts no
-    pod, and removing one restarts those that have it. Default: none, and no weights are verified."""
+    pod, and removing one restarts those that have it. Default: none, and deployments whose weights must be verified are
+    refused with the reason VerifierNotConfigured."""
     public_keys: Annotated[list[PublicKeyPem], Field(max_length=16)] = []
     """PEM of the keys that may sign weights. With one, every manifest must be signed by one of them, beside any
     `digest` that a deployment pins. A template keeps its keys while all of them are listed. Default: none, and each
@@ -243,8 +244,9 @@ class IntegrityFloor(ApiModel):
     certificate_roots: Annotated[list[CertificatePem], Field(max_length=8)] = []
     """PEM of certificates that a signer's may lead to, beside the keys, and as these. Default: none."""
     minimum_policy: IntegrityPolicy = "Require"
-    """The least `weights.integrity.policy` that counts once `verifiers` names an image: a deployment that asks for less
-    is treated as if it asked for this. Require, Warn or "Off" (quote it). Default: Require."""
+    """The least `weights.integrity.policy` that counts, for `azureFiles`, `nfs` and `persistentVolumeClaim`: a
+    deployment that asks for less, or says nothing, is treated as if it asked for this. Require, Warn or "Off" (quote
+    it: weights are then served unverified, unless a deployment asks for more). Default: Require."""
     overrides: Annotated[list[IntegrityOverride], Field(max_length=64)] = []
     """Namespaces with another minimum. Default: none."""
 

@@ -163,8 +163,8 @@ class Reason(ExplainedWord):
     INTEGRITY_NOT_CHECKED = (
         "IntegrityNotChecked",
         "The weights are read as they were staged; no digest or signature of them is checked.",
-        "Name an image that verifies in the operator's configuration, under integrity.verifiers; or use a baked image "
-        "or an image volume, which are pinned by digest.",
+        "Name the operator's image by digest in the operator's configuration, under integrity.verifiers, and set "
+        "weights.integrity.digest; or use a baked image or an image volume, which are pinned by digest.",
     )
     INTEGRITY_VERIFIED = (
         "IntegrityVerified",
@@ -191,8 +191,11 @@ class Reason(ExplainedWord):
     )
     VERIFIER_NOT_CONFIGURED = (
         "VerifierNotConfigured",
-        "spec.weights.integrity asks for verification, and the operator's configuration names no image that does it.",
-        "Have the platform team name one under integrity.verifiers, or leave weights.integrity out.",
+        "Weights on shares, NFS and claims must be verified before an engine starts, and the operator's configuration "
+        "names no image that does it.",
+        "Have the platform team name the operator's image by digest under integrity.verifiers; or have it set "
+        'integrity.minimumPolicy to "Off" (integrity.overrides: for the namespace), leave weights.integrity out, and '
+        "accept weights that are not verified.",
         True,
     )
 

@@ -195,7 +195,8 @@ class Weights(ApiModel):
     caches: [{engine: vllm, version: "0.32.0", gpu: H100-80GB, tensorParallelSize: 2}]"""
     integrity: Integrity | None = None
     """How the weights are verified on the mount that is served, before the engine starts; for azureFiles, nfs and
-    persistentVolumeClaim. Default: as the operator's configuration demands of every deployment of the namespace.
+    persistentVolumeClaim. Default: the least that the operator's configuration accepts in the namespace, Require unless
+    it is lowered.
 
     integrity: {digest: "sha256:…"}"""
     supplemental_groups: Annotated[list[ReaderGroup], Field(max_length=8), list_of("set")] = []

@@ -19,7 +19,11 @@ def allowed(configuration: Configuration) -> dict[str, Any]:
     """The ConfigMap for this configuration, in the namespace of the operator."""
     lists = {
         "namespaces": configuration.watch_namespaces or [EVERY],
-        "registries": [line for registry in configuration.registries for line in _registry(registry)],
+        # The image that verifies weights is the platform team's, in whichever namespace a pod has it.
+        "registries": [
+            *(line for registry in configuration.registries for line in _registry(registry)),
+            *(f"{EVERY} {image}" for image in configuration.integrity.verifiers),
+        ],
         "shares": [line for share in configuration.shares for line in _share(share)],
     }
     return {

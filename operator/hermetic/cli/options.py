@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -58,6 +59,17 @@ def manifest_files(function: Function) -> Function:
     return click.option(  # type: ignore[return-value]
         "--file", "-f", "named", multiple=True, metavar="FILE", help="File, folder or '-'. May be repeated."
     )(decorated)
+
+
+class Amount(click.FloatRange):
+    """A number within bounds; `nan` and `inf` are within none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number. Raises click.BadParameter."""
+        number = float(super().convert(value, param, ctx))
+        if not isfinite(number):
+            self.fail(f"{value!r} is no number of that kind", param, ctx)
+        return number
 
 
 def configuration_in(file: Path | None) -> Configuration | None:

@@ -12,9 +12,8 @@ from hermetic.api.configuration import Configuration
 from hermetic.api.kubernetes_yaml import dump
 from hermetic.cli.manifest_validation import NO_UID, AcceptedManifest, judge
 from hermetic.cli.manifests import ManifestFinding, TypedManifest, note_skipped, read_manifests
-from hermetic.cli.options import common_options, manifest_files
+from hermetic.cli.options import common_options, configuration_in, manifest_files
 from hermetic.cli.output import note, write, write_json
-from hermetic.controller.settings import load_configuration
 from hermetic.errors import InputError
 from hermetic.objects.weights_volume import platform_volumes, share_of
 from hermetic.plan.desired_children import desired_children
@@ -41,7 +40,8 @@ Manifest = Mapping[str, Any]
     "--config",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The operator's configuration: it names the image that verifies weights.",
+    help="The operator's configuration: what it does not allow is refused, and it names the image that verifies "
+    "weights.",
 )
 @common_options(cluster=False)
 def command(files: tuple[str, ...], namespace: str, volumes: bool, config: Path | None, output: str) -> None:
@@ -52,9 +52,11 @@ def command(files: tuple[str, ...], namespace: str, volumes: bool, config: Path 
     """
     if not files:
         raise InputError("no input file", fix="hermetic render -f FILE")
-    policy = load_configuration(config) if config is not None else Configuration()
-    deployments = _deployments(files, namespace)
-    printed = [manifest for one in deployments for manifest in (_volumes(one) if volumes else _objects(one, policy))]
+    policy = configuration_in(config)
+    # The volumes of the platform team are asked for where the operator may not make them.
+    deployments = _deployments(files, namespace, None if volumes else policy)
+    allowed = policy or Configuration()
+    printed = [manifest for one in deployments for manifest in (_volumes(one) if volumes else _objects(one, allowed))]
     if not volumes:
         _note_missing_uids(deployments)
     if output == "json":
@@ -63,9 +65,9 @@ def command(files: tuple[str, ...], namespace: str, volumes: bool, config: Path 
         write(_as_documents(printed))
 
 
-def _deployments(files: Iterable[str], namespace: str) -> list[AcceptedManifest]:
+def _deployments(files: Iterable[str], namespace: str, policy: Configuration | None) -> list[AcceptedManifest]:
     reading = read_manifests(tuple(files))
-    accepted, findings = judge([_without_status(one) for one in reading.typed], namespace=namespace)
+    accepted, findings = judge([_without_status(one) for one in reading.typed], namespace=namespace, policy=policy)
     note_skipped(reading)
     reading.findings += [*findings, *(_nameless(one) for one in accepted if not one.owner.name)]
     reading.raise_findings()

@@ -43,13 +43,17 @@ class Verifier:
     signers: Signers = Signers()
 
 
+def is_required(verifier: Verifier | None) -> bool:
+    """Whether no engine starts on weights that do not match."""
+    return verifier is not None and verifier.policy == "Require"
+
+
 def verified_first(launch: Launch, spec: ModelDeploymentSpec, verifier: Verifier | None) -> Launch:
     """The launch with the verification before everything else.
 
     Code of the weights (compile caches) is left out where an engine may start on weights that do not match.
     """
-    required = verifier is not None and verifier.policy == "Require"
-    trusted = required or not spec.weights.is_mounted
+    trusted = is_required(verifier) or not spec.weights.is_mounted
     kept = tuple(each for each in launch.init_containers if trusted or not each.brings_code)
     first = () if verifier is None else (_container(spec, verifier),)
     return replace(launch, init_containers=(*first, *kept))

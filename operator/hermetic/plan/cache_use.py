@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hermetic.api.condition_updates import ConditionUpdate
 from hermetic.api.conditions import ConditionType
-from hermetic.api.integrity import IntegrityPolicy
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.engines.compile_caches import why_not_used
@@ -17,17 +16,17 @@ NOT_VERIFIED = (
 )
 
 
-def cache_use(spec: ModelDeploymentSpec, policy: IntegrityPolicy) -> ConditionUpdate | None:
+def cache_use(spec: ModelDeploymentSpec, *, required: bool) -> ConditionUpdate | None:
     """The condition for a spec that lists compile caches; None for one that lists none.
 
-    `policy` is the one in effect for its weights: compiled kernels are code.
+    `required`: no engine starts on weights that do not match. Compiled kernels are code.
     """
     staged = spec.weights.caches
     if not staged:
         return None
     key = engine_of(spec).cache_key(spec)
     clause = why_not_used(staged, key)
-    if not clause and spec.weights.is_mounted and policy != "Require":
+    if not clause and spec.weights.is_mounted and not required:
         clause = NOT_VERIFIED
     if clause or isinstance(key, str):
         words = f"the staged compile caches are ignored, and the engine compiles its own: {clause}"

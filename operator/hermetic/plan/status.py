@@ -14,6 +14,7 @@ from hermetic.api.weights_reasons import WeightsReason
 from hermetic.engines.registry import engine_of
 from hermetic.kinds import SERVICE
 from hermetic.objects.names import selector
+from hermetic.objects.weights_verifier import is_required
 from hermetic.plan.addresses import load_balancer_addresses, public_addresses
 from hermetic.plan.api_rejections import ApiRejection
 from hermetic.plan.cache_use import cache_use
@@ -26,7 +27,7 @@ from hermetic.plan.pod_diagnosis import PodDiagnosis, diagnose_pods
 from hermetic.plan.public_side import public_side
 from hermetic.plan.runtime_drift import Strange, strange
 from hermetic.plan.snapshot import ClusterSnapshot
-from hermetic.plan.weights_integrity import integrity_policy, is_pinned
+from hermetic.plan.weights_integrity import integrity_policy, is_pinned, verifier
 from hermetic.plan.weights_verification import weights_verified
 
 Status = dict[str, Any]
@@ -44,7 +45,7 @@ def status(
         _images_pinned(odd, plan),
         _weights_verified(spec, snapshot, plan),
         *((plan.placement.condition(),) if plan.placement is not None else ()),
-        *((caches,) if (caches := cache_use(spec, integrity_policy(spec, snapshot))) is not None else ()),
+        *((caches,) if (caches := cache_use(spec, required=is_required(verifier(spec, snapshot)))) is not None else ()),
         _isolation_verified(spec, snapshot, plan),
         _endpoint_private(spec, snapshot, plan),
         _available(spec, snapshot, found),
@@ -101,11 +102,13 @@ def _weights_verified(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, plan
         return ConditionUpdate(
             kind, "True", Reason.PINNED_BY_DIGEST, "the weights are part of an image that is named by digest"
         )
-    if integrity_policy(spec, snapshot) != "Off":
+    if verifier(spec, snapshot) is not None:
         return weights_verified(snapshot, pinned=is_pinned(spec, snapshot))
-    return ConditionUpdate(
-        kind, "Unknown", Reason.INTEGRITY_NOT_CHECKED, "the weights are read as staged; no digest of them is checked"
-    )
+    policy = integrity_policy(spec, snapshot)
+    words = f"the weights are read as staged, and no digest of them is checked: the policy in effect is {policy}"
+    if policy != "Off":
+        words += ", and the operator's configuration names no image under `integrity.verifiers`"
+    return ConditionUpdate(kind, "Unknown", Reason.INTEGRITY_NOT_CHECKED, words)
 
 
 def _isolation_verified(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, plan: Plan) -> ConditionUpdate:

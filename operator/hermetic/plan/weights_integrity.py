@@ -22,7 +22,7 @@ _FIELD = "spec.weights.integrity"
 
 def integrity_policy(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> IntegrityPolicy:
     """The policy in effect: a deployment may ask for more than its namespace's minimum, never for less."""
-    if not (spec.weights.is_mounted and snapshot.policy.integrity.verifiers):
+    if not spec.weights.is_mounted:
         return "Off"
     minimum, asked = snapshot.policy.integrity.minimum_of(snapshot.owner.namespace), spec.weights.integrity
     return INTEGRITY_POLICIES.strictest(asked.policy, minimum) if asked is not None else minimum
@@ -30,17 +30,11 @@ def integrity_policy(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> In
 
 def integrity_is_pinned(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
     """Where the weights must be verified, an image does it, and a digest or a trusted key says what they must be."""
-    asked, configured = spec.weights.integrity, snapshot.policy.integrity
-    if asked is not None and asked.policy == "Require" and not configured.verifiers:
-        return _blocks(
-            Reason.VERIFIER_NOT_CONFIGURED,
-            "`weights.integrity` asks for verification, and the operator's configuration names no image under "
-            "`integrity.verifiers`; have one named, or leave `weights.integrity` out",
-            _FIELD,
-        )
     policy = integrity_policy(spec, snapshot)
     if policy == "Off":
         return HOLDS
+    if not snapshot.policy.integrity.verifiers:
+        return HOLDS if policy == "Warn" else _verifier_not_configured(spec, snapshot)
     if (refused := _key_is_refused(spec, snapshot)) is not None:
         return refused
     return HOLDS if policy == "Warn" or is_pinned(spec, snapshot) else _not_pinned(spec, snapshot)
@@ -85,6 +79,23 @@ def _key_is_refused(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Blo
     )
 
 
+def _verifier_not_configured(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Blocks:
+    asked, namespace = spec.weights.integrity, snapshot.owner.namespace
+    ways = []
+    if snapshot.policy.integrity.minimum_of(namespace) == "Require":
+        lowered = f"or for namespace '{namespace}' by `integrity.overrides`"
+        ways.append(f'set `integrity.minimumPolicy: "Off"` there, {lowered}')
+    if asked is not None and asked.policy == "Require":
+        ways.append("leave `weights.integrity` out")
+    return _blocks(
+        Reason.VERIFIER_NOT_CONFIGURED,
+        "the weights must be verified before an engine starts, and the operator's configuration names no image that "
+        "does it; name the operator's image by digest there, under `integrity.verifiers`, or accept weights that are "
+        f"not verified: {', and '.join(ways)}",
+        _FIELD,
+    )
+
+
 def _not_pinned(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Blocks:
     asked = spec.weights.integrity
     raised = (
@@ -114,10 +125,10 @@ def _listed(snapshot: ClusterSnapshot) -> Signers:
 
 def verifier(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verifier | None:
     """What verifies the weights of the next pods; None where they are not verified."""
-    policy = integrity_policy(spec, snapshot)
-    if policy == "Off":
+    policy, images = integrity_policy(spec, snapshot), snapshot.policy.integrity.verifiers
+    if policy == "Off" or not images:
         return None
-    images, wanted = snapshot.policy.integrity.verifiers, signers(spec, snapshot)
+    wanted = signers(spec, snapshot)
     present = verifier_in(snapshot.workload.template)
     if present is None:
         return Verifier(images[0], policy, wanted)

@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,7 @@ from hermetic.cli.audit.files import (
 )
 from hermetic.cli.audit.formats import FORMS, form_of_file, rendered
 from hermetic.cli.exit_codes import DONE, FAILED, UNKNOWN, write_to_devnull
-from hermetic.cli.options import color_is_unwanted
+from hermetic.cli.options import Amount, color_is_unwanted
 from hermetic.cli.output import note, write
 from hermetic.cli.running import run
 from hermetic.errors import InputError
@@ -39,17 +38,6 @@ if TYPE_CHECKING:
 EXIT_CODES = {"Pass": DONE, "Fail": FAILED, "Unknown": UNKNOWN}
 DEFAULT_BUDGET = 120.0
 PROBE_NAMESPACE = "hermetic-probe"
-
-
-class Amount(click.FloatRange):
-    """A number within bounds; `nan` and `inf` are within none."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number. Raises click.BadParameter."""
-        number = float(super().convert(value, param, ctx))
-        if not isfinite(number):
-            self.fail(f"{value!r} is no number of that kind", param, ctx)
-        return number
 
 
 NOT_WITH_CHECK_ACCESS = ("kube", "probe", "snapshot", "save_snapshot", "baseline", "out", "sign")

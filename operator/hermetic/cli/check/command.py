@@ -67,13 +67,15 @@ async def _rows(
 ) -> tuple[CheckRow, ...]:
     from hermetic.cli.check import before, collecting
     from hermetic.cli.check.installed import rows_installed
+    from hermetic.cli.check.weights import verification
     from hermetic.kube.client import KubernetesApi
     from hermetic.kube.connection import find_connection
 
     async with KubernetesApi(await find_connection(kubeconfig=kubeconfig, context=context)) as api:
         if installed:
             return rows_installed(await collecting.installed(api, namespace))
-        return before.rows_before(await collecting.before(api), namespaces_of(configuration))
+        rows = before.rows_before(await collecting.before(api), namespaces_of(configuration))
+        return (*rows, *(verification(configuration) if configuration is not None else ()))
 
 
 def namespaces_of(configuration: Configuration | None) -> tuple[str, ...]:

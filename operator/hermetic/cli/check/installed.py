@@ -18,6 +18,7 @@ from hermetic.cli.allowed import allowed
 from hermetic.cli.check.absent import NOTHING_THERE, nothing_there
 from hermetic.cli.check.facts import Installed, Manifest, Read
 from hermetic.cli.check.rows import CheckRow, RowVerdict, passes, unread
+from hermetic.cli.check.weights import verification
 from hermetic.cli.installation import ACCOUNT, Installation, rights
 from hermetic.kinds import VERSION
 from hermetic.kube.lease import LEASE_NAME, RELEASE
@@ -277,6 +278,7 @@ def _configuration(facts: Installed) -> tuple[Configuration | None, list[CheckRo
     return configuration, [
         passes(check, f"the configuration in ConfigMap {name} is valid"),
         *_limits(facts, configuration),
+        *verification(configuration),
     ]
 
 

@@ -21,7 +21,7 @@ def as_document(plans: Iterable[Planned]) -> dict[str, Any]:
 
 
 def _deployment(plan: Planned) -> dict[str, Any]:
-    cost, caches = plan.offload, cache_use(plan.spec, "Require")
+    cost, caches = plan.offload, cache_use(plan.spec, required=True)
     return {
         "namespace": plan.namespace,
         "name": plan.name,

@@ -42,7 +42,7 @@ def lines(plan: Planned, *, priced: bool) -> Iterator[str]:
     )
     given = plan.spec.startup_budget_seconds
     yield f"The deployment gives {given} s to start; '<' marks storage from which that is not enough."
-    if (caches := cache_use(plan.spec, "Require")) is not None:
+    if (caches := cache_use(plan.spec, required=True)) is not None:
         verify = plan.spec.weights.is_mounted and caches.status == "True"
         yield ""
         yield f"Compile caches: {caches.message}" + ("; where the weights are verified" if verify else "")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hermetic.cli.options import Amount
 from hermetic.errors import InputError, Unreachable
 from hermetic.weights.entries import FILES, LARGEST_SHARD, SHARD_SIZE, SHARDS, SMALLEST_SHARD, Serialization
 from hermetic.weights.workers import Limits
@@ -59,7 +60,7 @@ def threads_option(function: Function) -> Function:
 def stall_option(meaning: str, default: float) -> Callable[[Function], Function]:
     return click.option(
         "--stall",
-        type=click.FloatRange(min=0),
+        type=Amount(min=0),
         default=default,
         show_default=True,
         metavar="SECONDS",
@@ -84,7 +85,7 @@ def folder_argument(function: Function) -> Function:
 
 def digest_option(meaning: str) -> Callable[[Function], Function]:
     """--digest, checked for its form."""
-    return click.option("--digest", default="", metavar="DIGEST", callback=_root_digest, help=meaning)
+    return click.option("--digest", metavar="DIGEST", callback=_root_digest, help=meaning)
 
 
 def signer_options(*, required: bool) -> Callable[[Function], Function]:
@@ -141,13 +142,14 @@ def limits_of(threads: int) -> Limits:
     return Limits(threads=threads)
 
 
-def _root_digest(_context: click.Context, _option: click.Parameter, value: str) -> str:
-    if value and not DIGEST.fullmatch(value):
+def _root_digest(_context: click.Context, _option: click.Parameter, value: str | None) -> str:
+    """An empty value is refused: of a variable that is not set, it would mean any digest."""
+    if value is not None and not DIGEST.fullmatch(value):
         raise InputError(
             f"--digest {value}: is no root digest",
             fix="--digest sha256: and 64 digits, as 'hermetic manifest' prints it",
         )
-    return value
+    return value or ""
 
 
 def pem_of(file: Path) -> bytes:

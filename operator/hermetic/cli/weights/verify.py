@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from hermetic.api.staged_folders import CACHES
-from hermetic.cli.options import common_options
+from hermetic.cli.options import Amount, common_options
 from hermetic.cli.output import note, say_fitted, write_json
 from hermetic.cli.weights.options import (
     allow_option,
@@ -85,7 +85,7 @@ _KEY = re.compile(r"[0-9A-Za-z.+_-]{1,255}")
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0),
+    type=Amount(min=0),
     default=0.0,
     metavar="SECONDS",
     help="Most time for everything; 0: no limit.",

@@ -151,6 +151,39 @@ def own_hosts(domain: str) -> Change:
     return change
 
 
+def to_name_servers(*servers: str, port: str = "53", listed: tuple[str, ...] = ()) -> Change:
+    """A rule for these servers; the policy file lists some."""
+
+    def change(estate: Estate) -> None:
+        firewall_rule(destinationAddresses=list(servers), ipProtocols=["UDP"], destinationPorts=[port])(estate)
+        estate.policy["allowedDnsServers"] = list(listed)
+
+    return change
+
+
+def dns_proxy(*servers: str, enabled: bool = True, listed: tuple[str, ...] = ()) -> Change:
+    """The declared firewall's policy forwards names to these servers; the policy file lists some."""
+
+    def change(estate: Estate) -> None:
+        estate.properties(POLICY)["dnsSettings"] = {"enableProxy": enabled, "servers": list(servers)}
+        estate.policy["allowedDnsServers"] = list(listed)
+
+    return change
+
+
+def dns_proxy_of_a_base_policy(estate: Estate) -> None:
+    settings = {"enableProxy": True, "servers": ["9.9.9.9"]}
+    base = f"{HUB_GROUP}/{NETWORK}/firewallPolicies/afwp-base"
+    estate.add(base, {"dnsSettings": settings, "ruleCollectionGroups": []}, location=LOCATION)
+    estate.properties(POLICY)["basePolicy"] = {"id": base}
+
+
+def dns_proxy_without_a_policy(estate: Estate) -> None:
+    held = estate.properties(estate.site.firewall)
+    held["firewallPolicy"] = None
+    held["additionalProperties"] = {"Network.DNS.EnableProxy": "true", "Network.DNS.Servers": "9.9.9.9,149.112.112.112"}
+
+
 def container_insights(workspace: str) -> Change:
     def change(estate: Estate) -> None:
         config = {"logAnalyticsWorkspaceResourceID": workspace, "useAADAuth": "true"}

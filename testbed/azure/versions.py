@@ -69,6 +69,8 @@ BY_TYPE = {
     "microsoft.network/dnsresolvers": RESOLVERS,
     "microsoft.network/dnsresolvers/inboundendpoints": RESOLVERS,
     "microsoft.network/dnsresolvers/outboundendpoints": RESOLVERS,
+    # specification/network: AddressPrefixSet.tsp, added in 2025-09-01 (c)
+    "microsoft.network/applicationsecuritygroups/addressprefixsets": ("2025-09-01",),
     "microsoft.network/servicegateways": ("2025-05-01", "2025-07-01"),
     "microsoft.network/virtualnetworkappliances": ("2025-05-01", "2025-07-01"),
     "microsoft.fileshares/fileshares": BY_NAMESPACE["microsoft.fileshares"],

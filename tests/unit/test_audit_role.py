@@ -27,6 +27,7 @@ from testbed.azure.requests import ArmRequest
 from testbed.azure.server import ArmStandIn
 from testbed.textbook import TEXTBOOK
 from tests.azure_collecting import audited
+from tests.tried_groups import grouped
 
 DOCS = Path(__file__).parents[2] / "docs"
 ACTIONS, NEWER, READS = "audit-role.json", "audit-role-newer-actions.json", "audit-role-without-reader.json"
@@ -44,6 +45,7 @@ async def test_the_role_has_exactly_the_actions_that_audits_use() -> None:
     estates = (
         sealed_estate(),
         _with_an_ip_group(),
+        _with_an_application_group(),
         _without_arc(),
         _of_which_azure_shows_nothing(),
         _behind_a_lock(),
@@ -143,6 +145,13 @@ def _without_arc() -> Estate:
     """A subscription that never registered what Azure Arc needs."""
     estate = sealed_estate()
     estate.unregister(estate.cluster.split("/")[2], "Microsoft.Kubernetes")
+    return estate
+
+
+def _with_an_application_group() -> Estate:
+    """A rule of the nodes names an application security group, which may hold addresses."""
+    estate = sealed_estate()
+    grouped("source")(estate)
     return estate
 
 

@@ -12,7 +12,7 @@ from hermetic.audit.estate.azure.security_groups import SecurityGroup, SecurityR
 from hermetic.audit.estate.questions import Body
 from tests.audit_estates import default_rules, deny_internet, rule
 
-NODES = Ground(sources=space(networks(["10.0.1.0/24"])), local=space(networks(["10.0.0.0/16"])))
+NODES = Ground(space(networks(["10.0.1.0/24"])), space(networks(["10.0.0.0/16"])), application_groups=frozenset())
 SHUT = deny_internet(4000)
 
 

@@ -18,6 +18,9 @@ from tests.tried_transit import (
     container_insights,
     defender,
     denying_storage,
+    dns_proxy,
+    dns_proxy_of_a_base_policy,
+    dns_proxy_without_a_policy,
     endpoints,
     firewall_rule,
     forwarding,
@@ -34,6 +37,7 @@ from tests.tried_transit import (
     to_addresses,
     to_fqdn_tags,
     to_hosts,
+    to_name_servers,
     with_public_space,
 )
 
@@ -164,7 +168,25 @@ NAMES = (
     ),
 )
 
+SERVERS, FIREWALL_DNS = "vnet-dns-servers", "Azure Firewall: DNS settings"
+NAMES_BY_FIREWALL = (
+    Tried("proxy to Azure's resolver", "Pass", "", dns_proxy(), FIREWALL_DNS, "filtered"),
+    Tried("proxy to a public server", "Fail", SERVERS, dns_proxy("9.9.9.9"), FIREWALL_DNS, "filtered"),
+    Tried(
+        "proxy to a listed server",
+        "Pass",
+        "",
+        dns_proxy("10.10.1.5", listed=("10.10.1.5",)),
+        FIREWALL_DNS,
+        "filtered",
+    ),
+    Tried("proxy that is off", "Pass", "", dns_proxy("9.9.9.9", enabled=False), FIREWALL_DNS, "filtered"),
+    Tried("proxy of a base policy", "Fail", SERVERS, dns_proxy_of_a_base_policy, FIREWALL_DNS, "filtered"),
+    Tried("proxy without a policy", "Fail", SERVERS, dns_proxy_without_a_policy, FIREWALL_DNS, "filtered"),
+)
+
 FIREWALL, TAGS, WILDCARDS = "firewall-in-path", "Virtual network service tags", "Azure Firewall: FQDN filtering"
+TUTORIAL = "Tutorial: Deploy and configure Azure Firewall and policy"
 FQDN_TAGS, EGRESS_OF_AKS = "Azure Firewall: FQDN tags", "AKS: outbound network and FQDN rules"
 ZONES = "Azure Private Endpoint: public DNS zones"
 BY_RULE = tuple(
@@ -213,6 +235,19 @@ THROUGH_THE_FIREWALL = (
         "Azure Firewall Premium: URL filtering",
         "filtered",
     ),
+    *(
+        Tried(f"firewall to {what}", decision, FIREWALL if decision != "Pass" else "", change, TUTORIAL, "filtered")
+        for what, decision, change in (
+            ("a public name server", "Unknown", to_name_servers("209.244.0.3", "209.244.0.4")),
+            ("a name server by TLS", "Unknown", to_name_servers("9.9.9.9", port="853")),
+            ("a listed name server", "Pass", to_name_servers("10.50.0.4", listed=("10.50.0.4",))),
+            (
+                "a name server by name",
+                "Unknown",
+                firewall_rule(destinationFqdns=["dns.example.com"], destinationPorts=["53"]),
+            ),
+        )
+    ),
     Tried("firewall to a declared domain", "Pass", "", own_hosts("mirror.contoso.example"), WILDCARDS, "filtered"),
 )
 
@@ -237,7 +272,7 @@ CUT_OFF = (
     Tried("role of no principal", "Unknown", "acr-push-identity", assignment_without_principal, "REST"),
 )
 
-ESTATES = (*RELAYS, *TRANSIT, *NAMES, *THROUGH_THE_FIREWALL, *TELEMETRY, *CUT_OFF)
+ESTATES = (*RELAYS, *TRANSIT, *NAMES, *NAMES_BY_FIREWALL, *THROUGH_THE_FIREWALL, *TELEMETRY, *CUT_OFF)
 
 
 @pytest.mark.parametrize("tried", ESTATES, ids=lambda one: one.name)

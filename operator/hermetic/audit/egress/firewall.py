@@ -1,13 +1,15 @@
-"""Routes to the one firewall that the profile `filtered` allows."""
+"""The one firewall that the profile `filtered` allows: routes to it, its policies, and the names that it passes on."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from hermetic.audit.egress.routes import NextHopKind, OutboundRoute, leads_to_appliance
 from hermetic.audit.egress.subnet_context import SubnetContext
-from hermetic.audit.estate.azure.managed_services import AzureFirewall
+from hermetic.audit.estate.azure.managed_services import AzureFirewall, FirewallPolicy
 from hermetic.audit.estate.azure.routing import Route
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation
+from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.policy import Policy
 
 
@@ -54,3 +56,59 @@ def _are_all_routed(around: SubnetContext) -> bool:
     """Whether each IP version in use has a user-defined default route; otherwise Azure's system route decides."""
     versions = {way.prefix.version for way in around.ways if way.is_default and way.prefix is not None}
     return 4 in versions and (6 in versions or not around.ground.has_v6)
+
+
+def policies_of(estate: Estate, firewall: AzureFirewall) -> tuple[Seen[FirewallPolicy], ...]:
+    """Its policy, then the base policies of that."""
+    found: dict[str, Seen[FirewallPolicy]] = {}
+    reference = firewall.firewall_policy
+    while reference is not None and reference.id.lower() not in found:
+        seen = estate.one(FirewallPolicy, reference.id)
+        found[reference.id.lower()] = seen
+        reference = seen.value.base_policy if seen.value is not None else None
+    return tuple(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class DnsProxy:
+    """The declared firewall as a DNS server: `owner` has the setting, `servers` are asked; none means Azure's own."""
+
+    owner: str
+    servers: tuple[str, ...]
+    addresses: tuple[str, ...]
+    """The firewall's own: it asks Azure's resolver from its own network."""
+
+
+def dns_proxy(estate: Estate, policy: Policy) -> tuple[DnsProxy | None, tuple[Observation, ...]]:
+    """Its DNS proxy where that is on, and the observations; none in the profile `sealed`.
+
+    The proxy answers at the firewall's own address, so no rule of the firewall applies to names that it is asked.
+    Azure documents the settings of a policy as those that apply where a firewall has one.
+    """
+    if policy.profile != "filtered":
+        return None, ()
+    seen = estate.one(AzureFirewall, policy.firewall)
+    if seen.value is None:
+        return None, (seen,)
+    policies = policies_of(estate, seen.value)
+    found = _by_policy(policies) if policies else _classic(seen.value)
+    proxy = DnsProxy(*found, seen.value.private_addresses) if found is not None else None
+    return proxy, (seen, *policies)
+
+
+def _by_policy(policies: tuple[Seen[FirewallPolicy], ...]) -> tuple[str, tuple[str, ...]] | None:
+    """The policy whose settings apply, its own before those of its bases, and its servers; None where it is off."""
+    values = [one.value for one in policies if one.value is not None]
+    for one in values:
+        if one.dns_settings is not None:
+            return (one.id, tuple(one.dns_settings.servers or ())) if one.dns_settings.enable_proxy else None
+    return None
+
+
+def _classic(firewall: AzureFirewall) -> tuple[str, tuple[str, ...]] | None:
+    """A firewall without a policy and its servers; None where its DNS proxy is off."""
+    held = {key.lower(): value for key, value in firewall.additional_properties.items()}
+    if held.get("network.dns.enableproxy", "").lower() != "true":
+        return None
+    servers = held.get("network.dns.servers", "").split(",")
+    return firewall.id, tuple(one.strip() for one in servers if one.strip())

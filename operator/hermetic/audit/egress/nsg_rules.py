@@ -8,8 +8,8 @@ rule means that the list is incomplete, and the fate of those packets is unknown
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from hermetic.api.ip_ranges import unmapped
@@ -26,6 +26,7 @@ from hermetic.audit.egress.address_ranges import (
     without,
 )
 from hermetic.audit.estate.azure.security_groups import SecurityRule
+from hermetic.audit.estate.resource import Reference
 
 LAST_PORT = 65535
 WILDCARDS = ("*", "any")
@@ -43,14 +44,20 @@ class Ground:
     `sources` are the addresses that its packets come from, empty when not known; `local` those of its virtual network
     and the network's peers. `network_tag_leads_out`: a user-defined default or public route widens the service tag
     VirtualNetwork to the internet; None where the routes were not seen. `application_groups` are the ids, in lower
-    case, of the application security groups of its interfaces.
+    case, of the application security groups of its interfaces, None where not known; `prefix_sets` what such groups
+    hold beside interfaces.
     """
 
     sources: Space = ()
     local: Space = ()
     has_v6: bool = False
     network_tag_leads_out: bool | None = False
-    application_groups: frozenset[str] = frozenset()
+    application_groups: frozenset[str] | None = None
+    prefix_sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def held_by(self, groups: Iterable[Reference] | None) -> tuple[str, ...]:
+        """Prefixes that these application security groups hold beside interfaces."""
+        return tuple(prefix for one in groups or () for prefix in self.prefix_sets.get(one.id.lower(), ()))
 
     @property
     def internet(self) -> Space:
@@ -83,10 +90,13 @@ def protocols_of(rule: SecurityRule) -> tuple[str, ...]:
 def may_match(rule: SecurityRule, ground: Ground) -> bool:
     """Whether an allow may match a packet of the subnet by its source."""
     groups = {one.id.lower() for one in rule.source_application_security_groups or ()}
-    if groups and not rule.sources:
-        return bool(groups & ground.application_groups)
-    prefixes = networks(rule.sources)
-    if len(prefixes) < len(rule.sources) or not rule.sources or not ground.sources:
+    if groups and (ground.application_groups is None or groups & ground.application_groups):
+        return True
+    sources = (*rule.sources, *ground.held_by(rule.source_application_security_groups))
+    if groups and not sources:
+        return False
+    prefixes = networks(sources)
+    if len(prefixes) < len(sources) or not sources or not ground.sources:
         return True
     return bool(overlap(space(map(unmapped, prefixes)), ground.sources))
 
@@ -234,7 +244,7 @@ def _walk(rules: Iterable[SecurityRule], ground: Ground) -> Iterator[Hole]:
 
 
 def _opened(rule: SecurityRule, ground: Ground, left: Reach, denied: dict[str, set[str]]) -> Iterator[Hole]:
-    for word in _destinations(rule):
+    for word in _destinations(rule, ground):
         reach = {
             protocol: overlap(_allowed(word, ground), left[protocol])
             for protocol in protocols_of(rule)
@@ -246,10 +256,11 @@ def _opened(rule: SecurityRule, ground: Ground, left: Reach, denied: dict[str, s
             yield Hole(rule, reach, word, is_sure)
 
 
-def _destinations(rule: SecurityRule) -> tuple[str, ...]:
+def _destinations(rule: SecurityRule, ground: Ground) -> tuple[str, ...]:
     """The destinations of an allow; "*" where it has none and no application security group."""
-    if rule.destinations or rule.destination_application_security_groups:
-        return rule.destinations
+    groups = rule.destination_application_security_groups
+    if rule.destinations or groups:
+        return (*rule.destinations, *ground.held_by(groups))
     return ("*",)
 
 

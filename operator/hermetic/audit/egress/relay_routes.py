@@ -14,6 +14,7 @@ from hermetic.audit.egress.address_ranges import Space, is_public, networks, spa
 from hermetic.audit.egress.address_ranges import network as prefix_of
 from hermetic.audit.egress.network_manager import rules_past_groups
 from hermetic.audit.egress.nsg_rules import Ground, denies_tag, holes, way_out
+from hermetic.audit.egress.prefix_sets import prefix_sets
 from hermetic.audit.egress.routes import NextHopKind, public_ways
 from hermetic.audit.egress.service_endpoints import is_storage, storage_reach
 from hermetic.audit.egress.subnet_context import network_space, widens_the_network_tag
@@ -107,8 +108,10 @@ def storage_ways(
     observations += groups
     has_v6 = any(one.version == 6 for one in prefixes)
     leads_out = widens_the_network_tag(table, local, has_v6=has_v6)
-    ground = Ground(space(prefixes), local, has_v6=has_v6, network_tag_leads_out=leads_out)
     read = [one.value.rules for one in groups if one.value is not None]
+    sets, of_sets = prefix_sets(estate, (one.value for one in groups if one.value is not None))
+    observations += of_sets
+    ground = Ground(space(prefixes), local, has_v6=has_v6, network_tag_leads_out=leads_out, prefix_sets=sets)
     here = hops.storage("same-region storage of any account")
     is_denied = any(denies_tag(rules, "Storage", ground) for rules in read)
     if is_denied or not way_out([holes(rules, ground) for rules in read], ground):

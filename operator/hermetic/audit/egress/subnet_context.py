@@ -8,6 +8,7 @@ from hermetic.audit.cluster_scope import ScopedSubnet, missing
 from hermetic.audit.egress.address_ranges import Space, networks, space, union
 from hermetic.audit.egress.nsg_reachability import Attached, attached
 from hermetic.audit.egress.nsg_rules import Ground, Hole, holes, sure, way_out
+from hermetic.audit.egress.prefix_sets import prefix_sets
 from hermetic.audit.egress.resource_lookup import readable
 from hermetic.audit.egress.routes import NextHopKind, OutboundRoute, public_ways
 from hermetic.audit.estate.arm_ids import parent_of
@@ -112,6 +113,8 @@ def _surroundings(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> Subne
         Layers((*own, *((estate.one(SecurityGroup, group),) if group else ())))
         for _, group in sorted(on_interfaces.groups.items() or [("", "")])
     )
+    groups = (one.value for layers in combinations for one in layers.groups if one.value is not None)
+    sets, of_sets = prefix_sets(estate, groups)
     prefixes, local = networks(subnet.prefixes), local_space(estate, scoped.id)
     has_v6 = any(one.version == 6 for one in prefixes)
     ground = Ground(
@@ -120,9 +123,10 @@ def _surroundings(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> Subne
         has_v6=has_v6,
         network_tag_leads_out=widens_the_network_tag(table, local, has_v6=has_v6),
         application_groups=frozenset(on_interfaces.application_groups),
+        prefix_sets=sets,
     )
     return SubnetContext(
-        scoped.id, subnet, table, combinations, ground, observations, scoped.is_for_the_api_server_only
+        scoped.id, subnet, table, combinations, ground, (*observations, *of_sets), scoped.is_for_the_api_server_only
     )
 
 

@@ -44,7 +44,7 @@ class OwnDomains:
 @check_each("dns-allowed-domains", each_network)
 def dns_allowed_domains(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
     """Every domain list that is allowed above the rule that blocks every name."""
-    for one in (network.target, *deciding_networks(estate, network).networks):
+    for one in (network.target, *deciding_networks(estate, policy, network).networks):
         yield from _of_network(estate, policy, one)
 
 

@@ -12,6 +12,7 @@ from hermetic.audit.cluster_scope import missing, scale_sets_of, whole_or_unknow
 from hermetic.audit.egress.address_ranges import is_public
 from hermetic.audit.egress.address_ranges import network as prefix_of
 from hermetic.audit.egress.dns import ByDefault, NamePolicy, names_by_default
+from hermetic.audit.egress.firewall import dns_proxy
 from hermetic.audit.egress.locked_node_group import rulesets_behind_the_lock
 from hermetic.audit.egress.machines import RelayMachine, machines_of, ways_out
 from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, readable
@@ -32,6 +33,11 @@ Otherwise take the rule away:
 Warning: names that only these servers know are no longer found.
 az resource delete --ids ATTACHED_ID"""
 
+OF_THE_FIREWALL = """\
+Where each of these servers answers private names only, list it under `allowedDnsServers` of the policy file.
+Otherwise take it out of the firewall's DNS settings, or turn its DNS proxy off there:
+Warning: network rules with host names match only while the proxy is on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Deciding:
@@ -42,17 +48,20 @@ class Deciding:
     observations: tuple[Observation, ...]
 
 
-def deciding_networks(estate: Estate, network: Seen[VirtualNetwork]) -> Deciding:
-    """The peered networks of the network's DNS servers.
+def deciding_networks(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Deciding:
+    """The peered networks of the network's DNS servers, and of those that the declared firewall asks.
 
     A server in a peered network (an inbound endpoint of a resolver, a forwarder) asks the platform's resolver from
     there, so policies and rulesets linked there decide. The nodes' own network counts in any case: 168.63.129.16
     answers every pod.
     """
     options = network.value.dhcp_options if network.value is not None else None
-    servers = [one for one in (options.dns_servers if options is not None else ()) if one.strip() != AZURE_DNS]
+    proxy, firewall = dns_proxy(estate, policy)
+    asked = (proxy.servers or proxy.addresses) if proxy is not None else ()
+    named = (*(options.dns_servers if options is not None else ()), *asked)
+    servers = [one for one in named if one.strip() != AZURE_DNS]
     if not servers:
-        return Deciding((), (), (network,))
+        return Deciding((), (), (network, *firewall))
     peerings = estate.every(Peering, network.target)
     at_home = network.value.address_space.address_prefixes if network.value and network.value.address_space else ()
     found: dict[str, str] = {}
@@ -62,7 +71,7 @@ def deciding_networks(estate: Estate, network: Seen[VirtualNetwork]) -> Deciding
         found |= {one.lower(): one for one in homes}
         if not homes and not _holds(at_home, server):
             elsewhere.append(server)
-    return Deciding(tuple(found[key] for key in sorted(found)), tuple(elsewhere), (network, peerings))
+    return Deciding(tuple(found[key] for key in sorted(found)), tuple(elsewhere), (network, peerings, *firewall))
 
 
 def _homes(peerings: tuple[Peering, ...], server: str) -> Iterator[str]:
@@ -85,6 +94,7 @@ def _holds(prefixes: tuple[str, ...] | list[str], address: str) -> bool:
 def vnet_dns_servers(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     """Servers of the network and of interfaces are listed in the policy, and no machines with an egress path."""
     yield from _of_interfaces(estate, policy)
+    yield from _of_the_firewall(estate, policy)
 
     def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
         options = network.value.dhcp_options if network.value is not None else None
@@ -110,6 +120,14 @@ def _of_interfaces(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from whole_or_unknown(estate.cluster, "servers of interfaces", *observations, *broken, every)
 
 
+def _of_the_firewall(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+    """Servers that the declared firewall asks as a DNS proxy; Azure's own are judged by dns-security-policy."""
+    proxy, observations = dns_proxy(estate, policy)
+    if proxy is not None:
+        yield from _judge(estate, policy, proxy.owner, list(proxy.servers), *observations, remedy=OF_THE_FIREWALL)
+    yield from whole_or_unknown(estate.cluster, "the DNS proxy of the firewall", *observations)
+
+
 def _of_the_model(scale_set: ScaleSet) -> list[str]:
     """Servers that the next instances are given."""
     return [one for nic in scale_set.nics if nic.dns_settings is not None for one in nic.dns_settings.dns_servers]
@@ -120,7 +138,7 @@ def _named(nic: NicFields) -> list[str]:
 
 
 def _judge(
-    estate: Estate, policy: Policy, resource: str, named: list[str], *observations: Observation
+    estate: Estate, policy: Policy, resource: str, named: list[str], *observations: Observation, remedy: str = ""
 ) -> Iterator[Judgement]:
     custom = [one for one in named if _same(one) != AZURE_DNS]
     allowed = {_same(one) for one in policy.allowed_dns_servers}
@@ -136,7 +154,7 @@ def _judge(
             objections.append(f"{server} is a machine with an egress path of its own ({', '.join(map(written, ways))})")
     if objections:
         path = path_of(POD, hops.dns(f"dns server {', '.join(custom)}"), INTERNET)
-        yield fails(resource, "DnsServerNotAllowed", "; ".join(objections), *rests, paths=(path,))
+        yield fails(resource, "DnsServerNotAllowed", "; ".join(objections), *rests, paths=(path,), remedy=remedy)
     elif custom:
         yield passes(resource, "DnsServersAllowed", f"{', '.join(custom)}: all on the list", *rests)
     else:
@@ -152,7 +170,7 @@ def _same(address: str) -> str:
 @check_each("dns-security-policy", each_network)
 def dns_security_policy(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
     """Every name that no rule allows is blocked, in the network and in the networks of its DNS servers."""
-    deciding = deciding_networks(estate, network)
+    deciding = deciding_networks(estate, policy, network)
     for one in (network.target, *deciding.networks):
         yield _judged_by_default(one, names_by_default(estate, policy, one))
     if deciding.elsewhere:
@@ -172,7 +190,7 @@ def _judged_by_default(network: str, names: NamePolicy) -> Judgement:
 @check_each("dns-forwarding-ruleset", each_network)
 def dns_forwarding_ruleset(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
     """Forwarding rulesets linked to the network, or to the networks of its DNS servers."""
-    for one in (network.target, *deciding_networks(estate, network).networks):
+    for one in (network.target, *deciding_networks(estate, policy, network).networks):
         yield from _rulesets_of(estate, policy, one)
         for linked, _ in rulesets_behind_the_lock(estate, policy, one):
             yield _ruleset(policy, one, linked, estate.every(ForwardingRule, linked))

@@ -22,6 +22,7 @@ from hermetic.audit.egress.nsg_rules import (
     passes_all,
     sure,
 )
+from hermetic.audit.egress.prefix_sets import prefix_sets
 from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, readable
 from hermetic.audit.egress.subnet_context import Layers, SubnetContext
 from hermetic.audit.estate.arm_ids import name_of
@@ -68,10 +69,12 @@ def nsg_broad_allow(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_surrounded(estate, policy, gathered)
     exposed, observations = _exposed_groups(estate, policy)
     for _, group in sorted(used.items()):
-        yield from whatever_is_damaged(group.seen.target, _judged(group, exposed, observations))
+        yield from whatever_is_damaged(group.seen.target, _judged(estate, group, exposed, observations))
 
 
-def _judged(group: Used, exposed: frozenset[str], observations: tuple[Observation, ...]) -> Iterator[Judgement]:
+def _judged(
+    estate: Estate, group: Used, exposed: frozenset[str], observations: tuple[Observation, ...]
+) -> Iterator[Judgement]:
     seen = group.seen
     if seen.value is None:
         yield cannot_say(seen.target, "SecurityGroupNotSeen", "the security group could not be read", seen)
@@ -84,6 +87,7 @@ def _judged(group: Used, exposed: frozenset[str], observations: tuple[Observatio
             yield from _holes(seen, seen.value, around, layers)
         yield from _to_exposed_machines(seen, seen.value, group.places, exposed)
         needed = observations if _names_application_groups(seen.value) else ()
+        needed = (*needed, *prefix_sets(estate, (seen.value,))[1])
         if seen.value.security_rules is None:
             needed = (*needed, missing(f"{seen.target}: the answer has no list of rules"))
         yield passes(seen.target, "NoBroadAllow", "no rule of ours allows the internet before a deny", seen, *needed)

@@ -12,10 +12,10 @@ from hermetic.audit.cluster_scope import missing
 from hermetic.audit.egress import address_ranges
 from hermetic.audit.egress.address_ranges import Space, internet, is_default, is_public, networks, overlap, space, union
 from hermetic.audit.egress.address_ranges import network as prefix_of
+from hermetic.audit.egress.firewall import policies_of
 from hermetic.audit.estate.arm_ids import group_of, name_of, parent_of, subscription_of
 from hermetic.audit.estate.azure.managed_services import (
     AzureFirewall,
-    FirewallPolicy,
     FirewallRule,
     IpGroup,
     RuleCollection,
@@ -32,6 +32,8 @@ EVERYWHERE = {"*", "internet", "any"}
 TRANSLATION = {"firewallpolicynatrulecollection"}
 FILTER = {"firewallpolicyfilterrulecollection"}
 KNOWN_RULES = {"networkrule", "applicationrule"}
+NAME_PORTS = {"53", "853"}
+"""Of DNS, plain and over TLS."""
 NAT64 = IPv6Network("64:ff9b::/96")
 """RFC 6052: its last 32 bits are an IPv4 address."""
 
@@ -123,17 +125,13 @@ def _from_policies(
     """Each rule collection with the id of its group."""
     observations: list[Observation] = []
     collections: list[tuple[RuleCollection, str]] = []
-    reference, known = firewall.firewall_policy, set[str]()
-    while reference is not None and reference.id.lower() not in known:
-        known.add(reference.id.lower())
-        policy = estate.one(FirewallPolicy, reference.id)
-        groups = estate.every(RuleCollectionGroup, reference.id)
+    for policy in policies_of(estate, firewall):
+        groups = estate.every(RuleCollectionGroup, policy.target)
         observations.extend((policy, groups))
         for group in groups:
             if group.rule_collections is None:
                 observations.append(missing(f"{group.id}: the answer has no rule collections"))
             collections.extend((one, group.id) for one in group.rule_collections or ())
-        reference = policy.value.base_policy if policy.value is not None else None
     return collections, observations
 
 
@@ -187,9 +185,18 @@ def _odd(allow: _Allow, addresses: _Addresses, policy: Policy) -> Iterator[str]:
     ):
         yield from (f"{kind} {one}: whose instances it holds is not known" for one in tags)
     yield from (f"IP group entry {one} is no address" for one in addresses.foreign)
+    if NAME_PORTS & set(rule.destination_ports or ()) and (servers := _unlisted(rule, addresses, policy)):
+        words = "a server that passes names on passes data on; list those that do not under `allowedDnsServers`"
+        yield f"DNS to {', '.join(servers)}: {words}"
     for one in _hosts(rule):
         if of_host(one, policy.allowed_dns_domains) is unknown:
             yield _unknown_host(one)
+
+
+def _unlisted(rule: FirewallRule, addresses: _Addresses, policy: Policy) -> tuple[str, ...]:
+    """The named DNS servers of a rule that the policy file does not list."""
+    left = address_ranges.without(space(addresses.narrow), space(networks(policy.allowed_dns_servers)))
+    return (*map(str, address_ranges.prefixes(left)), *(rule.destination_fqdns or ()))
 
 
 def _unknown_host(word: str) -> str:

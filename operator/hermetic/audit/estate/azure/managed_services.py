@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.azure.versions import NETWORK
 from hermetic.audit.estate.azure.vnet import Sku
 from hermetic.audit.estate.resource import Part, Reference, Resource, arm
@@ -73,6 +74,7 @@ class FirewallRule(Part):
     rule_type: str | None = None
     destination_addresses: list[str] | None = None
     destination_ip_groups: list[str] | None = None
+    destination_ports: list[str] | None = None
     destination_fqdns: list[str] | None = None
     target_fqdns: list[str] | None = None
     target_urls: list[str] | None = None
@@ -95,6 +97,8 @@ class AzureFirewall(Resource):
     hub_ip_addresses: HubAddresses | None = None
     virtual_hub: Reference | None = None
     firewall_policy: Reference | None = None
+    additional_properties: FreeMap[str] = {}
+    """Of a firewall without a policy, its DNS settings among them."""
     network_rule_collections: list[RuleCollection] | None = None
     application_rule_collections: list[RuleCollection] | None = None
 
@@ -110,9 +114,17 @@ class AzureFirewall(Resource):
         return tuple(one for one in (*(one.private_ip_address for one in self.ip_configurations or ()), hub) if one)
 
 
+class DnsSettings(Part):
+    """The DNS proxy of a firewall; without servers it asks Azure's own resolver."""
+
+    enable_proxy: bool | None = None
+    servers: list[str] | None = None
+
+
 @arm("Microsoft.Network/firewallPolicies", NETWORK)
 class FirewallPolicy(Resource):
     base_policy: Reference | None = None
+    dns_settings: DnsSettings | None = None
 
 
 @arm("Microsoft.Network/firewallPolicies/ruleCollectionGroups", NETWORK)

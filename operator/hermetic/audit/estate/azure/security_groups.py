@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermetic.audit.estate.azure.versions import NETWORK
+from hermetic.audit.estate.azure.versions import NETWORK, PREFIX_SETS
 from hermetic.audit.estate.resource import Part, Reference, Resource, arm
 
 
@@ -36,6 +36,11 @@ class SecurityRule(Part):
         return _both(self.destination_address_prefix, self.destination_address_prefixes)
 
     @property
+    def application_security_groups(self) -> tuple[Reference, ...]:
+        """Of both ends."""
+        return (*(self.source_application_security_groups or ()), *(self.destination_application_security_groups or ()))
+
+    @property
     def source_ports(self) -> tuple[str, ...]:
         """Port ranges as written."""
         return _both(self.source_port_range, self.source_port_ranges)
@@ -57,6 +62,13 @@ class SecurityGroup(Resource):
     def rules(self) -> tuple[SecurityRule, ...]:
         """Its own rules and the default ones, unordered."""
         return (*(self.security_rules or ()), *(self.default_security_rules or ()))
+
+
+@arm("Microsoft.Network/applicationSecurityGroups/addressPrefixSets", PREFIX_SETS)
+class AddressPrefixSet(Resource):
+    """Addresses that are members of an application security group without an interface."""
+
+    address_prefixes: list[str] | None = None
 
 
 def _both(one: str | None, many: list[str] | None) -> tuple[str, ...]:

@@ -1,6 +1,8 @@
 """The api-version of each provider, new enough to have every field that a check reads."""
 
 NETWORK = "2025-05-01"
+PREFIX_SETS = "2025-09-01"
+"""The first that has address prefix sets of application security groups. Asked only where a rule names such a group."""
 COMPUTE = "2025-04-01"
 DISKS = "2024-03-02"
 """Disks, snapshots and disk accesses have versions of their own."""

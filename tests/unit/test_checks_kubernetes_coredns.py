@@ -94,6 +94,12 @@ def test_a_plug_in_is_open_where_it_leads_elsewhere(line: str, verdict: Verdict,
     assert findings_in(f"(mine) {{\n{line}\n}}\n", "x.server") == [(verdict, severity)]
 
 
+@pytest.mark.parametrize("line", ["forward . 203.0.113.53", "import /etc/more", "dnstap tcp://203.0.113.7:6000"])
+def test_a_byte_order_mark_hides_no_plug_in(line: str) -> None:
+    """CoreDNS drops it: lexer.load in coredns/caddy, caddyfile/lexer.go."""
+    assert findings_in(f"\ufeff{line}\n", "x.override")[0][0] in {OPEN, UNSEEN}
+
+
 NODE_LOCAL = """cluster.local:53 {
     errors
     cache {

@@ -158,6 +158,9 @@ OF_THE_MESH = manifest(ConfigMap, "istio", "istio-system", data=REGISTRY_ONLY)
     [
         (of_the_mesh(mesh.ServiceEntry, hosts=["api.example.com"]), OPEN),
         (of_the_mesh(mesh.ServiceEntry, hosts=["*.example.com"], location="MESH_INTERNAL"), OPEN),
+        (of_the_mesh(mesh.ServiceEntry, hosts=["*.com"]), OPEN),
+        (of_the_mesh(mesh.ServiceEntry, hosts=["*-com"]), OPEN),
+        (of_the_mesh(mesh.ServiceEntry, hosts=["*.team.svc", "*.local"]), FINE),
         (of_the_mesh(mesh.ServiceEntry, hosts=["db.team.svc"], endpoints=[{"address": "20.1.2.3"}]), OPEN),
         (of_the_mesh(mesh.ServiceEntry, hosts=["db"], addresses=["20.0.0.0/8"]), OPEN),
         (of_the_mesh(mesh.ServiceEntry), UNSEEN),

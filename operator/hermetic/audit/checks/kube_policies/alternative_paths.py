@@ -293,4 +293,4 @@ def _is_outside(destination: str) -> bool:
     whole = network(destination)
     if whole is not None and not is_address(destination):
         return is_public(whole)
-    return not is_inside(destination.removeprefix("*."))
+    return not is_inside(destination)

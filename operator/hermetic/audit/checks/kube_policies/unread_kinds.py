@@ -79,7 +79,7 @@ HARMLESS_KINDS: Mapping[str, frozenset[str]] = {
         {"BlockAffinity", "CalicoNodeStatus", "ClusterInformation", "IPAMBlock", "IPAMConfig", "IPAMHandle",
          "IPReservation", "KubeControllersConfiguration", "StagedGlobalNetworkPolicy",
          "StagedKubernetesNetworkPolicy", "StagedNetworkPolicy", "Tier", "BGPConfiguration",
-         "BGPFilter", "IPPool", "HostEndpoint"}
+         "BGPFilter", "IPPool"}
     ),
     "operator.tigera.io": frozenset(
         {"APIServer", "Goldmane", "ImageSet", "Installation", "TigeraStatus", "Whisker", "GatewayAPI",

@@ -107,9 +107,11 @@ def test_an_administrators_policy_that_may_not_be_read_leaves_an_open_namespace_
         (alternative_paths.EnvoyFilter, UNSEEN),
     ],
 )
-def test_one_object_of_such_a_kind_is_enough(kind: Any, expected: Verdict) -> None:
-    one = manifest(kind, "out", *(("team",) if kind.NAMESPACED else ()))
-    assert verdict("k8s-other-ways", one) is expected
+def test_one_object_of_such_a_kind_is_enough_and_no_owner_excuses_it(kind: Any, expected: Verdict) -> None:
+    for owners in ([], owned("Gateway", "shop", "example.com/v1"), owned("Service", "shop", "v1")):
+        one = manifest(kind, "out", *(("team",) if kind.NAMESPACED else ()), ownerReferences=owners)
+        is_made = kind is alternative_paths.CiliumEnvoyConfig and owners[-1:] == owned("Service", "shop", "v1")
+        assert verdict("k8s-other-ways", one) is (FINE if is_made else expected)
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,8 @@ def _allows_any(one: ConfigMap, mode: str) -> Judgement:
     return fails(one.id, "AllowAny", message, one, severity=Severity.MEDIUM, remedy=_EDIT, blames=(DATA,))
 
 
-_BY_GATEWAYS = frozenset({"Gateway", "Ingress", "Service"})
+# What Cilium's operator makes CiliumEnvoyConfigs for, and no object of another kind.
+_BY_GATEWAYS = frozenset({("gateway.networking.k8s.io", "Gateway"), ("networking.k8s.io", "Ingress"), ("", "Service")})
 ALLOW_ANY = "ALLOW_ANY"
 
 
@@ -174,7 +175,8 @@ def _of_node(node: Node) -> Iterator[Judgement]:
 
 def _is(way: _Way, one: KubernetesObject) -> Iterator[Judgement]:
     owner = one.metadata.controller
-    if owner is not None and owner.kind in _BY_GATEWAYS:
+    is_made = owner is not None and (owner.api_version.rpartition("/")[0], owner.kind) in _BY_GATEWAYS
+    if is_made and way.kind is kinds.CiliumEnvoyConfig:
         return  # made for a Gateway, an Ingress or a Service, which other checks judge
     if way.verdict is Verdict.FAIL:
         path = path_of(POD, hops.kubernetes(one.id), "outside of the cluster's network")

@@ -355,9 +355,12 @@ def test_apiservices_that_may_not_be_read_do_not_show_calicos_server() -> None:
     assert found == UNREAD_POLICY
 
 
-def test_a_group_whose_server_did_not_answer_is_unknown_where_it_decides_about_packets() -> None:
-    groups: dict[str, list[str]] = {"apps": ["Deployment"], "kuma.io": [], "metrics.k8s.io": []}
-    assert of_a_cluster_that_serves(groups, stale=("kuma.io", "metrics.k8s.io")) == {"API group kuma.io": UNREAD_HIGH}
+def test_a_group_whose_server_did_not_answer_is_unknown_as_its_kinds_would_be() -> None:
+    groups: dict[str, list[str]] = {"apps": ["Deployment"], "kuma.io": [], "metrics.k8s.io": [], "team.example.com": []}
+    assert of_a_cluster_that_serves(groups, stale=("kuma.io", "metrics.k8s.io", "team.example.com")) == {
+        "API group kuma.io": UNREAD_HIGH,
+        "API group team.example.com": (UNSEEN, Severity.MEDIUM),
+    }
 
 
 def test_an_empty_list_of_groups_is_no_evidence() -> None:

@@ -33,6 +33,7 @@ PLUGINS: list[tuple[str, Verdict, Severity]] = [
     ("secondary {\n transfer from 203.0.113.53\n}", OPEN, HIGH),
     ("secondary {\n transfer from 10.9.9.9\n}", UNSEEN, HIGH),
     ("secondary {\n transfer from 10.1.0.53\n}", FINE, HIGH),
+    ("secondary {\n transfer from {$PRIMARY}\n}", UNSEEN, HIGH),
     ("etcd {\n endpoint https://etcd.example.com:2379\n}", OPEN, HIGH),
     ("etcd {\n endpoint http://10.0.0.9:2379\n}", FINE, HIGH),
     ("nomad service.nomad {\n address https://nomad.example.com\n}", OPEN, HIGH),

@@ -13,12 +13,14 @@ from hermetic.audit.estate.kubernetes import alternative_paths, mesh
 from hermetic.audit.estate.kubernetes.all_kinds import KINDS
 from hermetic.audit.estate.kubernetes.calls import ApiService, ConfigMap
 from hermetic.audit.estate.kubernetes.nodes import Node
+from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.policies import (
     AdminNetworkPolicy,
     BaselineAdminNetworkPolicy,
     ClusterNetworkPolicy,
 )
 from hermetic.audit.estate.kubernetes.served import ALWAYS_SERVED, SERVED
+from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.estate.questions import Answer, Body
 from hermetic.audit.evaluation import findings_of
 from hermetic.audit.findings import Evidence, Severity, Verdict
@@ -222,6 +224,34 @@ OF_THE_MESH = manifest(ConfigMap, "istio", "istio-system", data=REGISTRY_ONLY)
 def test_the_mesh_is_open_where_it_names_what_is_outside(one: Manifest, expected: Verdict) -> None:
     (only,) = verdicts("k8s-mesh-egress", [*with_one(one), OF_THE_MESH]).values()
     assert only is expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ("tracing: {zipkin: {address: 'spans.example.com:9411'}}", OPEN),
+        ('{"envoyAccessLogService": {"address": "20.1.2.3:15000"}}', OPEN),
+        ("proxyMetadata: {CA_ADDR: 'ca.example.com:443'}", OPEN),
+        ("tracing: {zipkin: {address: '$(HOST_IP):9411'}}", FINE),
+        ("tracing: {zipkin: {address: 'web.team:9411'}}\ndiscoveryAddress: istiod.istio-system.svc:15012", FINE),
+        ("concurrency: 2\nholdApplicationUntilProxyStarts: true", FINE),
+        ("- no mapping", UNSEEN),
+    ],
+)
+def test_a_pods_own_settings_of_its_proxy_are_read(settings: str, expected: Verdict) -> None:
+    annotated = pod("app-2", annotations={"proxy.istio.io/config": settings})
+    web = manifest(Service, "web", "team", spec={"selector": {"app": "web"}})
+    of_istio = served_group("networking.istio.io", "Sidecar")
+    found = verdicts("k8s-mesh-egress", [*sealed_cluster(), annotated, web, of_istio, OF_THE_MESH])
+    assert found == {(CLUSTER if expected is FINE else "v1/Pod inference/app-2"): expected}
+    without_istio = verdicts("k8s-mesh-egress", [*sealed_cluster(), annotated])
+    assert without_istio == {CLUSTER: FINE}
+
+
+def test_pods_of_a_mesh_that_may_not_be_listed_are_unknown() -> None:
+    of_istio = served_group("networking.istio.io", "Sidecar")
+    found = verdicts("k8s-mesh-egress", [*sealed_cluster(), of_istio, OF_THE_MESH], forbidden=[Pod])
+    assert found == {CLUSTER: UNSEEN}
 
 
 def test_allowing_any_destination_is_medium_for_policies_still_decide() -> None:

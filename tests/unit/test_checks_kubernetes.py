@@ -15,7 +15,7 @@ from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.policies import ADMIN_KINDS, CalicoGlobalNetworkPolicy, CalicoNetworkPolicy
 from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
-from hermetic.audit.estate.kubernetes.templates import DaemonSet
+from hermetic.audit.estate.kubernetes.templates import CONTROLLERS, DaemonSet
 from hermetic.audit.evaluation import Check, findings_of
 from hermetic.audit.findings import Verdict
 from hermetic.audit.policy import Policy
@@ -46,6 +46,7 @@ ONLY_EXCUSES = {
     ("k8s-hf-offline", ConfigMap),
     ("k8s-mesh-egress", ConfigMap),
     ("k8s-mesh-egress", Service),
+    *(("k8s-mesh-egress", kind) for kind in (Pod, *CONTROLLERS)),
     ("k8s-default-deny-egress", CalicoNetworkPolicy),
     ("k8s-default-deny-egress", CalicoGlobalNetworkPolicy),
     *(("k8s-default-deny-egress", kind) for kind in ADMIN_KINDS),

@@ -181,6 +181,8 @@ def test_another_configmap_of_that_name_configures_no_forwarder() -> None:
         ({"url": "https://20.1.2.3:8443"}, OPEN),
         ({"url": "https://[2603:1000::1]/x"}, OPEN),
         ({"url": "not a url"}, OPEN),
+        ({"url": "https://hooks\u3002example\u3002com/x"}, OPEN),
+        ({"url": "https://hooks%E3%80%82com/x"}, OPEN),
         ({"url": "https://admission:9443/x"}, FINE),
         ({"url": "https://hook.team.svc:443"}, FINE),
         ({"url": "https://10.1.0.9/x"}, FINE),

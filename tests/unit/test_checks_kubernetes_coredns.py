@@ -33,6 +33,7 @@ PLUGINS: list[tuple[str, Verdict, Severity]] = [
     ("secondary {\n transfer from 203.0.113.53\n}", OPEN, HIGH),
     ("secondary {\n transfer from 10.9.9.9\n}", UNSEEN, HIGH),
     ("secondary {\n transfer from 10.1.0.53\n}", FINE, HIGH),
+    ("secondary {\n transfer from {$PRIMARY}\n}", UNSEEN, HIGH),
     ("etcd {\n endpoint https://etcd.example.com:2379\n}", OPEN, HIGH),
     ("etcd {\n endpoint http://10.0.0.9:2379\n}", FINE, HIGH),
     ("nomad service.nomad {\n address https://nomad.example.com\n}", OPEN, HIGH),
@@ -92,6 +93,12 @@ def test_a_plug_in_is_open_where_it_leads_elsewhere(line: str, verdict: Verdict,
     assert findings_in(f"example.com:53 {{\n{line}\n}}\n", "x.server") == [(verdict, severity)]
     assert findings_in(f"{line}\n", "x.override") == [(verdict, severity)]
     assert findings_in(f"(mine) {{\n{line}\n}}\n", "x.server") == [(verdict, severity)]
+
+
+@pytest.mark.parametrize("line", ["forward . 203.0.113.53", "import /etc/more", "dnstap tcp://203.0.113.7:6000"])
+def test_a_byte_order_mark_hides_no_plug_in(line: str) -> None:
+    """CoreDNS drops it: lexer.load in coredns/caddy, caddyfile/lexer.go."""
+    assert findings_in(f"\ufeff{line}\n", "x.override")[0][0] in {OPEN, UNSEEN}
 
 
 NODE_LOCAL = """cluster.local:53 {

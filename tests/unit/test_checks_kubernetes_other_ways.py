@@ -13,12 +13,14 @@ from hermetic.audit.estate.kubernetes import alternative_paths, mesh
 from hermetic.audit.estate.kubernetes.all_kinds import KINDS
 from hermetic.audit.estate.kubernetes.calls import ApiService, ConfigMap
 from hermetic.audit.estate.kubernetes.nodes import Node
+from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.policies import (
     AdminNetworkPolicy,
     BaselineAdminNetworkPolicy,
     ClusterNetworkPolicy,
 )
 from hermetic.audit.estate.kubernetes.served import ALWAYS_SERVED, SERVED
+from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.estate.questions import Answer, Body
 from hermetic.audit.evaluation import findings_of
 from hermetic.audit.findings import Evidence, Severity, Verdict
@@ -107,9 +109,11 @@ def test_an_administrators_policy_that_may_not_be_read_leaves_an_open_namespace_
         (alternative_paths.EnvoyFilter, UNSEEN),
     ],
 )
-def test_one_object_of_such_a_kind_is_enough(kind: Any, expected: Verdict) -> None:
-    one = manifest(kind, "out", *(("team",) if kind.NAMESPACED else ()))
-    assert verdict("k8s-other-ways", one) is expected
+def test_one_object_of_such_a_kind_is_enough_and_no_owner_excuses_it(kind: Any, expected: Verdict) -> None:
+    for owners in ([], owned("Gateway", "shop", "example.com/v1"), owned("Service", "shop", "v1")):
+        one = manifest(kind, "out", *(("team",) if kind.NAMESPACED else ()), ownerReferences=owners)
+        is_made = kind is alternative_paths.CiliumEnvoyConfig and owners[-1:] == owned("Service", "shop", "v1")
+        assert verdict("k8s-other-ways", one) is (FINE if is_made else expected)
 
 
 @pytest.mark.parametrize(
@@ -158,6 +162,9 @@ OF_THE_MESH = manifest(ConfigMap, "istio", "istio-system", data=REGISTRY_ONLY)
     [
         (of_the_mesh(mesh.ServiceEntry, hosts=["api.example.com"]), OPEN),
         (of_the_mesh(mesh.ServiceEntry, hosts=["*.example.com"], location="MESH_INTERNAL"), OPEN),
+        (of_the_mesh(mesh.ServiceEntry, hosts=["*.com"]), OPEN),
+        (of_the_mesh(mesh.ServiceEntry, hosts=["*-com"]), OPEN),
+        (of_the_mesh(mesh.ServiceEntry, hosts=["*.team.svc", "*.local"]), FINE),
         (of_the_mesh(mesh.ServiceEntry, hosts=["db.team.svc"], endpoints=[{"address": "20.1.2.3"}]), OPEN),
         (of_the_mesh(mesh.ServiceEntry, hosts=["db"], addresses=["20.0.0.0/8"]), OPEN),
         (of_the_mesh(mesh.ServiceEntry), UNSEEN),
@@ -217,6 +224,34 @@ OF_THE_MESH = manifest(ConfigMap, "istio", "istio-system", data=REGISTRY_ONLY)
 def test_the_mesh_is_open_where_it_names_what_is_outside(one: Manifest, expected: Verdict) -> None:
     (only,) = verdicts("k8s-mesh-egress", [*with_one(one), OF_THE_MESH]).values()
     assert only is expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ("tracing: {zipkin: {address: 'spans.example.com:9411'}}", OPEN),
+        ('{"envoyAccessLogService": {"address": "20.1.2.3:15000"}}', OPEN),
+        ("proxyMetadata: {CA_ADDR: 'ca.example.com:443'}", OPEN),
+        ("tracing: {zipkin: {address: '$(HOST_IP):9411'}}", FINE),
+        ("tracing: {zipkin: {address: 'web.team:9411'}}\ndiscoveryAddress: istiod.istio-system.svc:15012", FINE),
+        ("concurrency: 2\nholdApplicationUntilProxyStarts: true", FINE),
+        ("- no mapping", UNSEEN),
+    ],
+)
+def test_a_pods_own_settings_of_its_proxy_are_read(settings: str, expected: Verdict) -> None:
+    annotated = pod("app-2", annotations={"proxy.istio.io/config": settings})
+    web = manifest(Service, "web", "team", spec={"selector": {"app": "web"}})
+    of_istio = served_group("networking.istio.io", "Sidecar")
+    found = verdicts("k8s-mesh-egress", [*sealed_cluster(), annotated, web, of_istio, OF_THE_MESH])
+    assert found == {(CLUSTER if expected is FINE else "v1/Pod inference/app-2"): expected}
+    without_istio = verdicts("k8s-mesh-egress", [*sealed_cluster(), annotated])
+    assert without_istio == {CLUSTER: FINE}
+
+
+def test_pods_of_a_mesh_that_may_not_be_listed_are_unknown() -> None:
+    of_istio = served_group("networking.istio.io", "Sidecar")
+    found = verdicts("k8s-mesh-egress", [*sealed_cluster(), of_istio, OF_THE_MESH], forbidden=[Pod])
+    assert found == {CLUSTER: UNSEEN}
 
 
 def test_allowing_any_destination_is_medium_for_policies_still_decide() -> None:
@@ -350,9 +385,12 @@ def test_apiservices_that_may_not_be_read_do_not_show_calicos_server() -> None:
     assert found == UNREAD_POLICY
 
 
-def test_a_group_whose_server_did_not_answer_is_unknown_where_it_decides_about_packets() -> None:
-    groups: dict[str, list[str]] = {"apps": ["Deployment"], "kuma.io": [], "metrics.k8s.io": []}
-    assert of_a_cluster_that_serves(groups, stale=("kuma.io", "metrics.k8s.io")) == {"API group kuma.io": UNREAD_HIGH}
+def test_a_group_whose_server_did_not_answer_is_unknown_as_its_kinds_would_be() -> None:
+    groups: dict[str, list[str]] = {"apps": ["Deployment"], "kuma.io": [], "metrics.k8s.io": [], "team.example.com": []}
+    assert of_a_cluster_that_serves(groups, stale=("kuma.io", "metrics.k8s.io", "team.example.com")) == {
+        "API group kuma.io": UNREAD_HIGH,
+        "API group team.example.com": (UNSEEN, Severity.MEDIUM),
+    }
 
 
 def test_an_empty_list_of_groups_is_no_evidence() -> None:

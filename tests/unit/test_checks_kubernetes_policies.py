@@ -9,6 +9,7 @@ import pytest
 from hermetic.audit.estate.kubernetes.policies import (
     CalicoGlobalNetworkPolicy,
     CalicoGlobalNetworkSet,
+    CalicoHostEndpoint,
     CalicoNetworkPolicy,
     CiliumClusterwideNetworkPolicy,
     CiliumNetworkPolicy,
@@ -353,7 +354,18 @@ def test_a_rule_that_cannot_be_read_is_unknown(unclear: Any) -> None:
     assert set(verdicts("k8s-policy-allow-all", [*sealed_cluster(), unclear]).values()) == {UNSEEN}
 
 
-def test_a_calico_selector_is_unknown_where_a_set_holds_public_addresses() -> None:
-    outside = manifest(CalicoGlobalNetworkSet, "partners", spec={"nets": ["20.1.0.0/16"]})
+@pytest.mark.parametrize(
+    ("kind", "spec", "expected"),
+    [
+        (CalicoGlobalNetworkSet, {"nets": ["20.1.0.0/16"]}, UNSEEN),
+        (CalicoHostEndpoint, {"node": "none", "expectedIPs": ["10.1.0.4", "20.1.2.3"]}, UNSEEN),
+        (CalicoHostEndpoint, {"node": "none", "expectedIPs": ["anything"]}, UNSEEN),
+        (CalicoHostEndpoint, {"node": "aks-gpu-0", "interfaceName": "*", "expectedIPs": ["10.1.0.4"]}, FINE),
+    ],
+)
+def test_a_calico_selector_is_unknown_where_a_set_or_a_host_has_public_addresses(
+    kind: Any, spec: Any, expected: Verdict
+) -> None:
+    partners = manifest(kind, "partners", labels={"role": "partner"}, spec=spec)
     selecting = calico(action="Allow", destination={"selector": "role == 'partner'"})
-    assert set(verdicts("k8s-policy-allow-all", [*sealed_cluster(), outside, selecting]).values()) == {UNSEEN}
+    assert set(verdicts("k8s-policy-allow-all", [*sealed_cluster(), partners, selecting]).values()) == {expected}

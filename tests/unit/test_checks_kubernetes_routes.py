@@ -58,6 +58,7 @@ def about(kind: Any, verdict: Verdict) -> dict[str, Verdict]:
         (to("nowhere"), FINE),
         ({}, FINE),
         (to("api.example.com", kind="Hostname", group="networking.istio.io"), OPEN),
+        (to("*.com", kind="Hostname", group="networking.istio.io"), OPEN),
         (to("api.team.svc.cluster.local", kind="Hostname", group="networking.istio.io"), FINE),
         (to("pool", kind="InferencePool", group="inference.networking.k8s.io"), FINE),
         (to("far", kind="ServiceImport", group="multicluster.x-k8s.io"), UNSEEN),

@@ -270,6 +270,8 @@ NIM_IMAGE = f"{REGISTRY}/nim/meta/llama{DIGEST}"
         ({"resources": GPU, "env": ON[:1]}, OPEN),
         ({"resources": GPU}, OPEN),
         ({"resources": {"requests": {"nvidia.com/mig-1g.10gb": "1"}}}, OPEN),
+        ({"resources": {"claims": [{"name": "gpu"}]}}, OPEN),
+        ({"resources": {"claims": [{"name": "gpu"}]}, "env": ON}, FINE),
         ({"resources": GPU, "env": [variable("HF_HUB_OFFLINE", "0"), ON[1]]}, OPEN),
         ({"resources": GPU, "env": [variable("HF_HUB_OFFLINE", **SECRET), ON[1]]}, UNSEEN),
         ({"resources": GPU, "envFrom": [{"secretRef": {"name": "s"}}]}, UNSEEN),

@@ -105,7 +105,7 @@ def _secondary(one: Directive, allowed: frozenset[str]) -> Iterator[_Objection]:
             host = bare_host(target)
             if host in allowed:
                 continue
-            is_open = not is_inside(host)
+            is_open = "{" not in target and not is_inside(host)
             yield _Objection(f"secondary fetches its zone from {host or target}", is_open=is_open)
 
 

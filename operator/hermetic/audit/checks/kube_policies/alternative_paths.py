@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from hermetic.api.field_managers import DATA, SPEC
+from hermetic.api.field_managers import ANNOTATIONS, DATA, SPEC
 from hermetic.api.ip_ranges import is_address
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
@@ -16,9 +16,7 @@ from hermetic.audit.estate.kubernetes import alternative_paths as kinds
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
 from hermetic.audit.estate.kubernetes.corefile import bare_host
 from hermetic.audit.estate.kubernetes.mesh import (
-    SHARED,
     DestinationRule,
-    MeshConfig,
     MeshGateway,
     ProxyConfig,
     RequestAuthentication,
@@ -28,9 +26,11 @@ from hermetic.audit.estate.kubernetes.mesh import (
     WasmPlugin,
     WorkloadEntry,
 )
+from hermetic.audit.estate.kubernetes.mesh_config import NOT_READ, OF_A_POD, SHARED, MeshConfig
 from hermetic.audit.estate.kubernetes.names import is_inside, is_outside
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.served import SERVED, ServedGroup
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.estate.observation import Listing, Observation
@@ -39,6 +39,7 @@ from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.hops import POD, path_of
 from hermetic.audit.kube_findings import counted, everywhere, objections, settled
 from hermetic.audit.policy import Policy
+from hermetic.audit.workloads import pods_and_templates
 
 GROUP = "networking.istio.io"
 REGISTRY_ONLY = "REGISTRY_ONLY"
@@ -63,7 +64,7 @@ def is_there(estate: Estate) -> bool:
 
 def judge_settings(estate: Estate, maps: Listing[ConfigMap]) -> Iterator[Judgement]:
     """Judge every mesh ConfigMap, and the case that there is none."""
-    services = frozenset(f"{one.metadata.name}.{one.namespace}" for one in everywhere(estate, Service))
+    services = _short_names(estate)
     settings = {(one.namespace, one.metadata.name): one for one in maps if one.mesh is not None}
 
     def judge(one: ConfigMap) -> Iterator[Judgement]:
@@ -86,6 +87,10 @@ def judge_settings(estate: Estate, maps: Listing[ConfigMap]) -> Iterator[Judgeme
         )
 
 
+def _short_names(estate: Estate) -> frozenset[str]:
+    return frozenset(f"{one.metadata.name}.{one.namespace}" for one in everywhere(estate, Service))
+
+
 def _judge_addresses(one: ConfigMap, mesh: MeshConfig, services: frozenset[str]) -> Iterator[Judgement]:
     outside = [host for host in mesh.addresses if not is_inside(host) and host not in services]
     if outside:
@@ -102,7 +107,8 @@ def _allows_any(one: ConfigMap, mode: str) -> Judgement:
     return fails(one.id, "AllowAny", message, one, severity=Severity.MEDIUM, remedy=_EDIT, blames=(DATA,))
 
 
-_BY_GATEWAYS = frozenset({"Gateway", "Ingress", "Service"})
+# What Cilium's operator makes CiliumEnvoyConfigs for, and no object of another kind.
+_BY_GATEWAYS = frozenset({("gateway.networking.k8s.io", "Gateway"), ("networking.k8s.io", "Ingress"), ("", "Service")})
 ALLOW_ANY = "ALLOW_ANY"
 
 
@@ -174,7 +180,8 @@ def _of_node(node: Node) -> Iterator[Judgement]:
 
 def _is(way: _Way, one: KubernetesObject) -> Iterator[Judgement]:
     owner = one.metadata.controller
-    if owner is not None and owner.kind in _BY_GATEWAYS:
+    is_made = owner is not None and (owner.api_version.rpartition("/")[0], owner.kind) in _BY_GATEWAYS
+    if is_made and way.kind is kinds.CiliumEnvoyConfig:
         return  # made for a Gateway, an Ingress or a Service, which other checks judge
     if way.verdict is Verdict.FAIL:
         path = path_of(POD, hops.kubernetes(one.id), "outside of the cluster's network")
@@ -212,8 +219,10 @@ def k8s_mesh_egress(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         *(entries, workloads, gateways, sidecars, services),
         *(tokens, plugins, rules, proxies),
     )
-    if is_there(estate):  # without Istio there is no mesh that a ConfigMap configures
-        observations = (*observations, maps, estate.every(ServedGroup, SERVED.target))
+    if is_there(estate):  # without Istio there is no mesh that a ConfigMap or an annotation configures
+        pods = pods_and_templates(estate)
+        judgements = (*judgements, *objections(pods, partial(_judge_pod, _short_names(estate))))
+        observations = (*observations, maps, pods, estate.every(ServedGroup, SERVED.target))
     yield from settled(estate, judgements, "MeshInside", fine, *observations)
 
 
@@ -282,6 +291,18 @@ def _judge_proxies(config: ProxyConfig) -> Iterator[Judgement]:
         yield _leads_out(config, f"configures proxies to call {', '.join(config.hosts[:3])}", config.hosts[0])
 
 
+def _judge_pod(services: frozenset[str], pod: Pod) -> Iterator[Judgement]:
+    outside = [host for host in pod.annotations.get(OF_A_POD, "").split() if host not in services]
+    if pod.has_ended or not outside:
+        return
+    if NOT_READ in outside:
+        yield cannot_say(pod.workload, "ProxyConfigNotRead", f"its annotation {OF_A_POD} cannot be read", pod)
+    else:
+        message = f"its annotation {OF_A_POD} configures its proxy to call {', '.join(outside[:3])}"
+        path = path_of(hops.kubernetes(pod.workload), "proxy of the mesh", outside[0])
+        yield fails(pod.workload, "MeshEgress", message, pod, paths=(path,), blames=(ANNOTATIONS,))
+
+
 def _leads_out(one: KubernetesObject, message: str, target: str) -> Judgement:
     return fails(one.id, "MeshEgress", message, one, paths=(path_of(POD, "proxy of the mesh", target),), blames=(SPEC,))
 
@@ -293,4 +314,4 @@ def _is_outside(destination: str) -> bool:
     whole = network(destination)
     if whole is not None and not is_address(destination):
         return is_public(whole)
-    return not is_inside(destination.removeprefix("*."))
+    return not is_inside(destination)

@@ -79,7 +79,7 @@ HARMLESS_KINDS: Mapping[str, frozenset[str]] = {
         {"BlockAffinity", "CalicoNodeStatus", "ClusterInformation", "IPAMBlock", "IPAMConfig", "IPAMHandle",
          "IPReservation", "KubeControllersConfiguration", "StagedGlobalNetworkPolicy",
          "StagedKubernetesNetworkPolicy", "StagedNetworkPolicy", "Tier", "BGPConfiguration",
-         "BGPFilter", "IPPool", "HostEndpoint"}
+         "BGPFilter", "IPPool"}
     ),
     "operator.tigera.io": frozenset(
         {"APIServer", "Goldmane", "ImageSet", "Installation", "TigeraStatus", "Whisker", "GatewayAPI",
@@ -166,9 +166,10 @@ def _judged(group: ServedGroup, harmless: frozenset[str]) -> Iterator[Judgement]
         yield from (_egress(group, one) for one in unread)
     elif unread:
         yield _unknown(group, unread)
-    if stale and name in EGRESS_GROUPS:
+    if stale:
         message = f"its server did not say what it serves in {', '.join(stale)}"
-        yield cannot_say(f"API group {name}", "GroupNotSeen", message, group)
+        severity = None if name in EGRESS_GROUPS else Severity.MEDIUM
+        yield cannot_say(f"API group {name}", "GroupNotSeen", message, group, severity=severity)
 
 
 def _is_settled(group: str, one: ServedKind, harmless: frozenset[str]) -> bool:

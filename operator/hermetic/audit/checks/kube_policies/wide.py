@@ -28,13 +28,13 @@ from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.policies import (
     ADMIN_KINDS,
     CALICO_DEFAULT_TIER,
+    CALICO_SETS,
     AdminPeer,
     AdminPolicy,
     CalicoGlobalNetworkPolicy,
-    CalicoGlobalNetworkSet,
     CalicoNetworkPolicy,
-    CalicoNetworkSet,
     CalicoRule,
+    CalicoSet,
     CalicoSpec,
     CiliumClusterwideNetworkPolicy,
     CiliumEgressRule,
@@ -78,8 +78,8 @@ def k8s_policy_allow_all(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     cilium, clusterwide = everywhere(estate, CiliumNetworkPolicy), everywhere(estate, CiliumClusterwideNetworkPolicy)
     calico, calico_global = everywhere(estate, CalicoNetworkPolicy), everywhere(estate, CalicoGlobalNetworkPolicy)
     admin = tuple(everywhere(estate, kind) for kind in ADMIN_KINDS)
-    sets, global_sets = everywhere(estate, CalicoNetworkSet), everywhere(estate, CalicoGlobalNetworkSet)
-    outside = tuple(one for one in (*sets, *global_sets) if _leads_outside(one))
+    sets = tuple(everywhere(estate, kind) for kind in CALICO_SETS)
+    outside = tuple(one for listing in sets for one in listing if _leads_outside(one))
     pods = everywhere(estate, Pod)
     spared = _of_the_platform_alone(pods, trust_of(estate, policy))
 
@@ -95,7 +95,7 @@ def k8s_policy_allow_all(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         *(one for listing in admin for one in objections(listing, _judge(_admin, spared))),
     )
     policies = (plain, cilium, clusterwide, calico, calico_global, *admin)
-    listings = (*policies, sets, global_sets, pods)
+    listings = (*policies, *sets, pods)
     number = sum(len(listing.items) for listing in policies)
     fine = f"{counted(number, 'network policy', 'network policies')}: no egress rule leads to public addresses"
     yield from settled(estate, judgements, "NoWideRule", fine, *listings)
@@ -224,9 +224,6 @@ def _endpoints(selector: LabelSelector) -> Iterator[Wide]:
 # ------------------------------------------------------------------ Calico
 
 
-CalicoSet = CalicoNetworkSet | CalicoGlobalNetworkSet
-
-
 def _calico(policy: CalicoNetworkPolicy | CalicoGlobalNetworkPolicy, outside: tuple[CalicoSet, ...]) -> Iterator[Wide]:
     for rule in policy.spec.egress or ():
         if rule.action == "Allow":
@@ -272,8 +269,9 @@ def _calico_rule(rule: CalicoRule, outside: tuple[CalicoSet, ...]) -> Iterator[W
 
 
 def _leads_outside(one: CalicoSet) -> bool:
-    nets = networks(one.spec.nets or ())
-    unread = len(nets) != len(one.spec.nets or ())
+    named = (*(one.spec.nets or ()), *(one.spec.expected_ips or ()))
+    nets = networks(named)
+    unread = len(nets) != len(named)
     return unread or bool(one.spec.allowed_egress_domains) or any(is_public(net) for net in nets)
 
 

@@ -86,7 +86,7 @@ def _judge(route: GatewayApiRoute, one: ObjectReference, targets: Mapping[_Name,
         if target := targets.get((namespace, one.name)):
             yield _leads_out(route, f"v1/Service {namespace}/{one.name}", target)
     elif (group, kind) == ("networking.istio.io", "Hostname"):
-        if not is_inside(one.name.removeprefix("*.")):
+        if not is_inside(one.name):
             yield _leads_out(route, "Hostname", one.name)
     elif not (group in _POOLS and kind == "InferencePool"):
         message = f"leads to {kind} {one.name} of {group or 'v1'}, {_NOT_READ}"

@@ -9,7 +9,7 @@ from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.kubernetes.config_values import kept_variables
 from hermetic.audit.estate.kubernetes.engine_settings import CILIUM_CONFIG, kept_settings
 from hermetic.audit.estate.kubernetes.environment import NOT_KEPT
-from hermetic.audit.estate.kubernetes.mesh import MeshConfig, mesh_summary
+from hermetic.audit.estate.kubernetes.mesh_config import MeshConfig, mesh_summary
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed, api_object
 from hermetic.audit.estate.resource import Part
 

@@ -55,9 +55,9 @@ def _arguments_of(text: str, directives: frozenset[str]) -> Iterator[list[str]]:
 
 
 def lines(text: str) -> Iterator[list[str]]:
-    """The words of each line, as CoreDNS parses them."""
+    """The words of each line, as CoreDNS parses them: without a byte order mark at the start."""
     words: list[str] = []
-    for found in _NEXT.finditer(text.replace("\r", "")):
+    for found in _NEXT.finditer(text.removeprefix("\ufeff").replace("\r", "")):
         if found["end"]:
             yield words
             words = []

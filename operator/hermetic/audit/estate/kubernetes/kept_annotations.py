@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hermetic.api.public_services import CLASS
+from hermetic.audit.estate.kubernetes.mesh_config import OF_A_POD, addresses_of_a_proxy
 
 MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
 """Kubernetes reads it before spec.mountOptions: MountOptionFromSpec in pkg/volume/util/util.go."""
@@ -68,12 +69,14 @@ def kept(annotations: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _is_read(key: str) -> bool:
-    return key.startswith(_AS_WRITTEN) or key.endswith((*CALLED, *SNIPPETS, BACKEND))
+    return key.startswith(_AS_WRITTEN) or key.endswith((*CALLED, *SNIPPETS, BACKEND)) or key == OF_A_POD
 
 
 def _kept(key: str, value: Any) -> Any:
     if not isinstance(value, str) or key.startswith(_AS_WRITTEN):
         return value
+    if key == OF_A_POD:
+        return addresses_of_a_proxy(value)
     if key.endswith(CALLED):
         return _host(value) if value.strip() else ""
     return _unread(value) if key.endswith(SNIPPETS) else value

@@ -71,11 +71,14 @@ management.usgovcloudapi.net management.chinacloudapi.cn
 """
 _SERVICES = (_ZONES | frozenset(_BESIDE.split())) - {"azure.com"}
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*$")
-_REST = re.compile(r"[^\s'\"<>,;]+")
+_AUTHORITY = re.compile(r"[^\s'\"<>,;/]+")
 _MARK = "://"
 # Longer than any scheme, and than any host with credentials before it. A text may be one word of a megabyte.
 _BEFORE, _AFTER = 64, 2048
-_HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?\.?)(:\d+)?(?=[/?#]|$)")
+# Clients read letters of any script and %XX in a host, and a colon without a port (RFC 3986, 3490).
+_LETTER = r"(?:[A-Za-z0-9_]|[^\x00-\x7f]|%[0-9A-Fa-f]{2})"
+_HOST = re.compile(rf"(?P<host>\[[0-9A-Fa-f:.]+\]|{_LETTER}((?:{_LETTER}|[.-])*{_LETTER})?\.?)(:\d*)?(?=[/?#]|$)")
+_ONE_LABEL = re.compile(r"[a-z0-9_-]+")
 # Schemes of internet services whose name is not a host: a bucket, a repository of a model hub.
 _NO_HOSTS = frozenset({"s3", "s3a", "gs", "hf", "r2", "oss", "cos", "modelscope", "ngc", "wandb", "kaggle"})
 # Schemes without another machine.
@@ -121,9 +124,10 @@ def is_inside(host: str) -> bool:
     number = ip_ranges.parse_numbers(name)
     if not name or (number is not None and ip_ranges.is_public(str(number))):
         return False
-    # A single-label name is completed by the cluster's search list; the internet has no such names.
+    # A single-label name is completed by the cluster's search list; the internet has no such names. Other characters
+    # are a pattern, or become dots when a client converts the name (%E3%80%82, RFC 3490).
     if "." not in name:
-        return True
+        return _ONE_LABEL.fullmatch(name) is not None
     return name.endswith((*_INSIDE_THE_CLUSTER, *_PRIVATE_ZONES)) or is_of_private_link(name)
 
 
@@ -132,8 +136,8 @@ def outside(text: str) -> Iterator[str]:
 
     A variable or an argument may contain a credential, in the URL itself too: only the scheme and the host are kept.
     """
-    for scheme, rest in _urls(text):
-        found = _HOST.match(rest.rpartition("@")[2] if "@" in rest.split("/")[0] else rest)
+    for scheme, authority in _urls(text):
+        found = _HOST.match(authority.rpartition("@")[2])
         if scheme in _LOCAL or found is None:
             continue
         if scheme in _NO_HOSTS or is_outside(found["host"]):
@@ -141,13 +145,14 @@ def outside(text: str) -> Iterator[str]:
 
 
 def _urls(text: str) -> Iterator[tuple[str, str]]:
-    """(Scheme, text after the two slashes) of every URL, in linear time."""
+    """(Scheme, text from the two slashes to the next one) of every URL, in linear time."""
     at = text.find(_MARK)
     while at >= 0:
         after = at + len(_MARK)
-        scheme, rest = _SCHEME.search(text[max(0, at - _BEFORE) : at]), _REST.match(text[after : after + _AFTER])
-        if scheme is not None and rest is not None:
-            yield scheme[0].lower().rpartition("+")[2], rest[0]
+        scheme = _SCHEME.search(text[max(0, at - _BEFORE) : at])
+        authority = _AUTHORITY.match(text, after, after + _AFTER)
+        if scheme is not None and authority is not None:
+            yield scheme[0].lower().rpartition("+")[2], authority[0]
         at = text.find(_MARK, after)
 
 

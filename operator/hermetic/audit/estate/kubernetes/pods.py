@@ -42,10 +42,11 @@ class SecurityContext(Part):
 
 
 class ContainerResources(Trimmed):
-    """Quantities of GPUs by resource name."""
+    """Quantities of GPUs by resource name, and the claims of devices."""
 
     requests: FreeMap[Any] | None = None
     limits: FreeMap[Any] | None = None
+    claims: list[FreeMap[Any]] | None = None
 
     @classmethod
     def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
@@ -124,9 +125,11 @@ class Container(Trimmed):
 
     @property
     def wants_gpu(self) -> bool:
-        """Whether it requests a GPU."""
+        """Whether it requests a GPU, or claims a device, which may be one (dynamic resource allocation)."""
         resources = self.resources or ContainerResources()
-        return any(is_gpu(name) for name in (*(resources.requests or ()), *(resources.limits or ())))
+        return bool(resources.claims) or any(
+            is_gpu(name) for name in (*(resources.requests or ()), *(resources.limits or ()))
+        )
 
 
 class DnsConfig(Part):

@@ -295,20 +295,38 @@ class CalicoGlobalNetworkPolicy(KubernetesObject):
 
 
 class CalicoSetSpec(Part):
-    """Addresses and names that selectors of policies can refer to."""
+    """Addresses and names; those of a HostEndpoint are `expected_ips`."""
 
     nets: list[str] | None = None
+    expected_ips: list[str] | None = None
     allowed_egress_domains: list[str] | None = None
 
 
-@api_object("crd.projectcalico.org/v1/networksets", "NetworkSet")
-class CalicoNetworkSet(KubernetesObject):
+class CalicoSet(KubernetesObject):
+    """What a selector of a policy stands for, beside pods."""
+
     spec: CalicoSetSpec = CalicoSetSpec()
+
+
+@api_object("crd.projectcalico.org/v1/networksets", "NetworkSet")
+class CalicoNetworkSet(CalicoSet):
+    pass
 
 
 @api_object("crd.projectcalico.org/v1/globalnetworksets", "GlobalNetworkSet", namespaced=False)
-class CalicoGlobalNetworkSet(KubernetesObject):
-    spec: CalicoSetSpec = CalicoSetSpec()
+class CalicoGlobalNetworkSet(CalicoSet):
+    pass
+
+
+@api_object("crd.projectcalico.org/v1/hostendpoints", "HostEndpoint", namespaced=False)
+class CalicoHostEndpoint(CalicoSet):
+    """The interface of a machine, by its addresses: Calico does not check whether some machine has them.
+
+    projectcalico/calico, felix/labelindex/named_port_index.go, extractCIDRsFromHostEndpoint.
+    """
+
+
+CALICO_SETS: tuple[type[CalicoSet], ...] = (CalicoNetworkSet, CalicoGlobalNetworkSet, CalicoHostEndpoint)
 
 
 class AdminPeer(Part):

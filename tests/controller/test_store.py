@@ -236,7 +236,8 @@ def test_a_warning_that_overtakes_its_pod_is_kept_for_it(store: Store) -> None:
         "reason": "FailedMount",
         "message": "no such share",
     }
-    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "uid": "e", "resourceVersion": "3"}}
+    metadata = {"namespace": WHERE["namespace"], "name": "e", "uid": "e", "resourceVersion": "3"}
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": metadata}
 
     assert store.put(event | about) == frozenset()
     store.put(a_child(POD.kind, version=4))
@@ -246,10 +247,11 @@ def test_a_warning_that_overtakes_its_pod_is_kept_for_it(store: Store) -> None:
     assert world.warnings["uid-1"].message == "no such share"
 
 
-def warning(number: int, message: str = "no such share", **about: str) -> dict[str, Any]:
-    """A warning Event about the pod, or about something else."""
-    metadata = {"name": f"e-{number}", "uid": f"e-{number}", "resourceVersion": str(number)}
+def warning(number: int, message: str = "no such share", written_in: str = "", **about: str) -> dict[str, Any]:
+    """A warning Event about the pod, or about something else, in the namespace of that or in another."""
     subject = {"kind": "Pod", **WHERE, "uid": "uid-1", **about}
+    name, namespace = f"e-{number}", written_in or subject["namespace"]
+    metadata = {"namespace": namespace, "name": name, "uid": name, "resourceVersion": str(number)}
     return {
         "apiVersion": "v1",
         "kind": "Event",
@@ -267,7 +269,7 @@ def warned(store: Store) -> str:
     return world.warnings["uid-1"].message if "uid-1" in world.warnings else ""
 
 
-@pytest.mark.parametrize("other", [{"namespace": "team-b"}, {"name": "another"}, {"namespace": ""}])
+@pytest.mark.parametrize("other", [{"namespace": "team-b"}, {"name": "another"}, {"written_in": "team-b"}])
 def test_a_warning_that_names_the_uid_of_a_pod_of_others_counts_for_nothing(
     store: Store, other: dict[str, str]
 ) -> None:

@@ -65,6 +65,16 @@ async def test_an_apply_owns_its_fields_leaves_the_others_and_repeats_without_a_
     assert (await kube.apply(a_service(namespace, type="LoadBalancer")))["status"] == status["status"]
 
 
+async def test_an_apply_carries_every_character(kube: KubernetesApi, api: Api, namespace: str) -> None:
+    """The API server reads an apply as YAML, which takes fewer characters and escapes than JSON does."""
+    text = "".join(map(chr, (*range(1, 0xD800), *range(0xE000, 0x10000), 0x10000, 0x1F600, 0x1FFFF, 0x10FFFF)))
+    text += r"\ud83d\ude00"
+    for part in (text, text[:300], "\U0001f600"):
+        metadata = {"namespace": namespace, "name": "llama", "annotations": {"text": part}}
+        await kube.apply(a_service(namespace) | {"metadata": metadata})
+        assert api.get(SERVICE.path(namespace, "llama"))["metadata"]["annotations"]["text"] == part
+
+
 @pytest.mark.parametrize(
     ("port", "spec", "says"),
     [

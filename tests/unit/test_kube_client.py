@@ -126,7 +126,7 @@ async def test_an_apply_is_forced_strict_and_signed_by_its_field_manager(server:
     whole, status = server.seen
     assert (whole.method, whole.path) == ("PATCH", "/api/v1/namespaces/models/services/llama")
     assert whole.query == {"fieldManager": "hermetic", "force": "true", "fieldValidation": "Strict"}
-    assert whole.headers["Content-Type"] == "application/apply-patch+yaml"
+    assert whole.headers["Content-Type"] == "application/apply-patch+yaml; charset=utf-8"
     assert whole.body == A_SERVICE
     assert status.path == "/api/v1/namespaces/models/services/llama/status"
     assert status.query == whole.query | {"fieldManager": "hermetic-status"}

@@ -17,7 +17,16 @@ from hermetic.errors import NotFound, ServerError
 from hermetic.kinds import BY_KIND, EVENT, LEASE, POD, Kind
 from hermetic.kube.connection import Connection
 from hermetic.kube.metadata import lean_metadata, names_its_writer
-from hermetic.kube.transport import JSON, WATCH_SECONDS, Request, RequestCounter, Timeouts, TooLarge, Transport
+from hermetic.kube.transport import (
+    APPLY_PATCH,
+    JSON,
+    WATCH_SECONDS,
+    Request,
+    RequestCounter,
+    Timeouts,
+    TooLarge,
+    Transport,
+)
 from hermetic.ports import Manifest
 
 PAGE_SIZE = 100  # a parsed page of pods takes ten megabytes, and the process does not return freed memory
@@ -31,7 +40,6 @@ LIST_RESTARTS = 3
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 DISCOVERY = ",".join((_AGGREGATED.format("v2"), _AGGREGATED.format("v2beta1"), JSON))
 """All groups with their resources in one document; an older server answers with the groups only."""
-APPLY_PATCH = "application/apply-patch+yaml"  # every JSON document is a YAML document
 MERGE_PATCH = "application/merge-patch+json"
 
 

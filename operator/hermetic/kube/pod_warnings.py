@@ -22,11 +22,11 @@ class PodWarnings:
 
     def put(self, event: Manifest) -> frozenset[Key]:
         """Keep an Event if it is the newest about its pod; returns the ModelDeployment of that pod, if known."""
-        subject = event.get("involvedObject") or event.get("regarding") or {}
-        # By uid, namespace and name: a tenant can put the uid of another tenant's pod into an Event, but the API server
-        # rejects a namespace that is not the Event's own.
-        about = (str(subject.get("uid") or ""), str(subject.get("namespace") or ""), str(subject.get("name") or ""))
-        version = int(event["metadata"]["resourceVersion"])
+        subject, metadata = event.get("involvedObject") or event.get("regarding") or {}, event["metadata"]
+        # The namespace is the Event's own. A tenant can name another tenant's pod by uid, namespace and name: the API
+        # server compares the two namespaces only in Events without `eventTime`.
+        about = (str(subject.get("uid") or ""), str(metadata.get("namespace") or ""), str(subject.get("name") or ""))
+        version = int(metadata["resourceVersion"])
         if not about[0] or len("".join(about)) > LONGEST_ABOUT or self._warnings.get(about, (-1,))[0] >= version:
             return frozenset()
         # An Event can arrive before its pod, so Events of unknown pods are kept, as far as REMEMBERED_WARNINGS allows.

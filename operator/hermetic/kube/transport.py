@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ REQUESTS_IN_FLIGHT = 20
 WATCH_SECONDS = 290
 NO_ANSWER = 0
 JSON = "application/json"
+APPLY_PATCH = "application/apply-patch+yaml; charset=utf-8"  # with the charset the client sends text as it is
 _PRIVATE = "that of a private cluster has its name and address only inside its virtual network and what is linked to it"
 
 RequestCounter = Callable[[str, str, int], None]
@@ -138,7 +140,7 @@ class Transport:
                 request.method,
                 self._url(request),
                 header_params=await self._headers(request),
-                body=request.body,
+                body=_body(request),
                 _request_timeout=within,
             )
             status = answer.status
@@ -187,6 +189,14 @@ def _official_client(connection: Connection) -> Any:
             f"the certificates for {connection.server} cannot be used: {error}",
             fix="check the CA and the client certificate that the connection names",
         ) from error
+
+
+def _body(request: Request) -> Manifest | str | None:
+    """JSON that is YAML too: DEL only as an escape, and what is beyond U+FFFF only as it is, for YAML has no pairs."""
+    if request.content_type != APPLY_PATCH:
+        return request.body
+    text = json.dumps(request.body, ensure_ascii=False)
+    return re.sub("[\x7f-\uffff]", lambda one: f"\\u{ord(one[0]):04x}", text)
 
 
 def _decoded(request: Request, status: int, body: bytes) -> Manifest:

@@ -30,7 +30,7 @@ def refused(written: Sequence[WrittenFlag], table: FlagTable) -> Iterator[str]:
             yield from _refused(one, table)
         if one.flag.name in maps:
             yield from _wrong_maps(one, maps[one.flag.name])
-    names = {one.flag.name for one in written if one.written.partition("=")[0] not in one.flag.negations}
+    names = {one.flag.name for one in written if not one.is_negated}
     for flag, needed in table.dialect.together:
         if flag in names and needed not in names:
             yield f"'{flag}', which needs '{needed}' beside it"

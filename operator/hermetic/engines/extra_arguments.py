@@ -19,6 +19,12 @@ class WrittenFlag:
     flag: Flag
     values: tuple[str, ...]
 
+    @property
+    def is_negated(self) -> bool:
+        """Whether it switches its flag off, in any spelling that the parser takes."""
+        option = self.written.partition("=")[0].replace("_", "-")
+        return option != self.flag.name and any(one.startswith(option) for one in self.flag.negations)
+
     def wrong_values(self) -> Iterator[str]:
         """Values that are not among the flag's choices; keys of JSON values are not checked."""
         if not _names_a_key(self.written):

@@ -32,8 +32,11 @@ class WrittenFlag:
 
 
 def is_flag(argument: str) -> bool:
-    """Whether the engine would parse this argument as a flag, not as a value."""
-    return argument.startswith("-") and not argument.lstrip("-").replace(".", "", 1).isdigit()
+    """Whether the engine would parse this argument as a flag, not as a value.
+
+    '-1' is a value. '-0.5' is none: vLLM takes the word behind it for the key '5' of a flag '-0'.
+    """
+    return argument.startswith("-") and not argument[1:].isdecimal()
 
 
 def is_choice(flag: Flag, value: str) -> bool:

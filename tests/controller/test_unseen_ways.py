@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hermetic.errors import Forbidden, NotFound
-from hermetic.kinds import ENDPOINT_SLICE, GATEWAY, INGRESS, ROUTES, Kind
+from hermetic.kinds import ENDPOINT_SLICE, GATEWAY, INGRESS, ROUTES, SERVICE, Kind
 from tests.controller.running import RESYNC_SECONDS, rest, running
 from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates
 from tests.fakes.virtual_loop import virtually
@@ -29,7 +29,7 @@ def forbidden(kind: Kind) -> Any:
 
 
 def endpoint(cluster: ClusterInMemory) -> tuple[str, str, str]:
-    (model,) = cluster.of_kind("ModelDeployment")
+    model = cluster.of_kind("ModelDeployment")[0]
     (found,) = (one for one in model["status"]["conditions"] if one["type"] == "EndpointPrivate")
     return found["status"], found["reason"], found["message"]
 
@@ -58,6 +58,29 @@ def test_a_kind_that_may_not_be_listed_leaves_the_endpoint_unknown_until_it_may(
             cluster.fault = forbidden(kind)
             await rest(RESYNC_SECONDS + 60)
             assert endpoint(cluster)[:2] == ("Unknown", "PermissionLost")
+
+    virtually(scenario)
+
+
+@pytest.mark.parametrize("kind", [SERVICE, *EXPOSING_KINDS], ids=lambda kind: f"{kind.kind} {kind.version}")
+def test_a_malformed_object_ends_no_list_and_may_lead_to_the_pods(kind: Kind) -> None:
+    """A definition with another schema may admit any; the operator would neither start nor get past its next list."""
+    odd: dict[str, Any] = {"apiVersion": kind.api_version, "kind": kind.kind, "spec": "odd", "endpoints": "odd"}
+
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        cluster.put({**odd, "metadata": {"name": "odd", "namespace": "team-b"}})
+        cluster.put(a_model())
+        async with running(cluster):
+            await rest()
+            assert endpoint(cluster)[:2] == ("Unknown", "PermissionLost")
+            await rest(RESYNC_SECONDS + 60)
+            cluster.put(a_model() | {"metadata": {"name": "second", "namespace": "team-a"}})
+            await rest()
+            assert len(cluster.of_kind("Deployment")) == 2
+            cluster.remove(kind.kind, "team-b", "odd", seen=False)
+            await rest(RESYNC_SECONDS + 60)
+            assert endpoint(cluster)[:2] == ("True", "ClusterInternal")
 
     virtually(scenario)
 

@@ -35,6 +35,13 @@ REFUSED = [
     (["--enable-auto-tool-choice"], "which needs '--tool-call-parser' beside it"),
     (["--max-num-seqs", "9" * 500 + "x"], "…' for --max-num-seqs"),
     (["--limit-mm-per-prompt", "[" * 1000], "which takes JSON"),
+    (["--max-num-batched-tokens", "auto"], "which takes an integer, with k, m, g or t"),
+    (["--compilation-config", "[]"], "which takes a JSON object"),
+    (["--compilation-config", "3"], "which takes a JSON object"),
+    (["--compilation-config=NaN"], "which takes a JSON object"),
+    (["--max-num-seqs.a", "1"], "--max-num-seqs takes no keys"),
+    (["--enforce-eager.a=1"], "--enforce-eager takes no keys"),
+    (["--dtype.a", "auto"], "--dtype takes no keys"),
 ]
 TAKEN = [
     # Compared with the choices in lower case and with '_'.
@@ -59,6 +66,15 @@ TAKEN = [
     ["--quantization", "fp8"],
     ["--max-logprobs", "None"],
 ]
+
+
+@pytest.mark.parametrize("word", ["-0.5", "-.5", "--5", "-\u00b2"])
+def test_what_the_parser_takes_for_a_flag_is_no_value(word):
+    """Behind '-0.5' vLLM's parser takes the next word away, whatever it is: the flag that was judged would be gone."""
+    vllm = {"image": VLLM_IMAGE, "version": "0.33.0", "extraArgs": ["--watermark", word, "--disable-prefix-caching"]}
+    verdict = engine_flags_are_known(spec_of(a_share_model(engine={"vllm": vllm})), a_world())
+    assert isinstance(verdict, Blocks)
+    assert f"'{word}', which vLLM 0.33.0 does not know" in verdict.message
 
 
 def clauses(arguments: list[str], minor: str) -> list[str]:

@@ -19,6 +19,7 @@ from tests.weights import a_shard
 
 A100, H100, HALF = "Standard_NC24ads_A100_v4", "Standard_NC40ads_H100_v5", "Standard_NC72ds_xl_RTXPro6000_v6"
 L8 = facts(LLAMA_8B, LLAMA_8B_BYTES, 4)
+LONG = facts(LLAMA_8B | {"max_position_embeddings": 1_000_000}, LLAMA_8B_BYTES, 4)
 
 
 def plan(manifest: Manifest, *arguments: str | Path) -> Ran:
@@ -55,8 +56,9 @@ def test_what_is_printed_is_what_was_agreed_to(name):
     ("changes", "size", "code", "answer"),
     [
         pytest.param({}, A100, 0, "Fits", id="fits"),
-        pytest.param({"engine.vllm.maxModelLength": 450_000}, A100, 0, "Tight", id="tight"),
-        pytest.param({"engine.vllm.maxModelLength": 700_000}, A100, 1, "DoesNotFit", id="does not fit"),
+        pytest.param({"model": LONG, "engine.vllm.maxModelLength": 450_000}, A100, 0, "Tight", id="tight"),
+        pytest.param({"model": LONG, "engine.vllm.maxModelLength": 700_000}, A100, 1, "DoesNotFit", id="does not fit"),
+        pytest.param({"engine.vllm.maxModelLength": 131_073}, A100, 1, "DoesNotFit", id="longer than the model's own"),
         pytest.param({"engine.vllm.maxModelLength": 4096}, HALF, 3, "Unknown", id="a size that is not confirmed"),
         pytest.param({"accelerator.count": 2}, A100, 1, "DoesNotFit", id="more GPUs than it has"),
         pytest.param({"accelerator.count": 3}, "Standard_NC96ads_A100_v4", 1, "DoesNotFit", id="no cut over 3"),

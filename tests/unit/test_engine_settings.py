@@ -76,6 +76,15 @@ def test_a_path_that_starts_nowhere_is_judged_as_one_from_the_root(value: str):
     assert verdict_of(vllm_spec("--profiler-config=opt/x.py"), engineSettings=[allowed]) == ""
 
 
+@pytest.mark.parametrize("spec", [vllm_spec, nim_spec])
+def test_a_key_takes_no_flag_for_its_value(spec):
+    """The engine would: the path, judged for a flag that takes any, would become another adapter to load."""
+    behind = ("--disable-access-log-for-endpoints", "b=/proc/self/environ")
+    adapters = ("--lora-modules", "a=/opt/adapters/a")
+    assert "without a value" in verdict_of(spec(*adapters, "--response-role.k", *behind))
+    assert not verdict_of(spec(*adapters, "--response-role", "k", *behind))
+
+
 def test_it_is_one_of_the_gates():
     assert engine_settings_are_allowed in GATES
 

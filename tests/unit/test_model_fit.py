@@ -36,7 +36,12 @@ from tests.scenarios import Manifest, a_nim_model, a_share_model
 from tests.worlds import NOW, a_world, an_a100_node, carried_out, conditions, rendered, spec_of
 
 A100, ND_A100, HALF = "Standard_NC24ads_A100_v4", "Standard_ND96asr_v4", "Standard_NC72ds_xl_RTXPro6000_v6"
+LONG = facts(LLAMA_8B | {"max_position_embeddings": 1_000_000}, LLAMA_8B_BYTES)
 L8, L70 = facts(LLAMA_8B, LLAMA_8B_BYTES), facts(LLAMA_70B, LLAMA_70B_BYTES)
+QWEN_YARN = LLAMA_8B | {
+    "max_position_embeddings": 32_768,
+    "rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32_768},
+}
 QWEN = facts(QWEN3_235B_FP8, QWEN3_235B_FP8_BYTES)
 
 
@@ -135,10 +140,71 @@ def test_a_model_that_does_not_fit_is_refused_with_the_arithmetic():
 
 
 def test_a_context_that_is_too_long_is_refused_with_the_longest_that_fits():
-    found = blocked(deployment(**sized(A100), **{"engine.vllm.maxModelLength": 700_000}))
+    found = blocked(deployment(LONG, **sized(A100), **{"engine.vllm.maxModelLength": 700_000}))
     assert "Set the context to at most 446064 tokens" in found.message
-    shorter = deployment(**sized(A100), **{"engine.vllm.maxModelLength": 446_064})
+    shorter = deployment(LONG, **sized(A100), **{"engine.vllm.maxModelLength": 446_064})
     assert fits(shorter)[:2] == ("True", "GpuMemoryTight")
+
+
+def test_a_context_longer_than_that_of_the_model_is_refused_as_the_engine_would():
+    found = blocked(deployment(**sized(A100), **{"engine.vllm.maxModelLength": 131_073}))
+    assert (found.reason, found.field) == (Reason.CONTEXT_TOO_LONG, "spec.engine.vllm.maxModelLength")
+    assert "131073 tokens is longer than the 131072 of the model" in found.message
+    assert fits(deployment(**sized(A100), **{"engine.vllm.maxModelLength": 131_072}))[1] == "GpuMemorySufficient"
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param(
+            deployment(
+                L8, **sized(A100),
+                **{"engine.vllm.maxModelLength": 200_000, "engine.vllm.extraArgs": ["--hf-overrides", "{}"]},
+            ),
+            id="config.json is overridden",
+        ),
+        pytest.param(
+            deployment(
+                facts(QWEN_YARN, LLAMA_8B_BYTES), **sized(A100), **{"engine.vllm.maxModelLength": 200_000}
+            ),
+            id="releases derive different lengths",
+        ),
+        pytest.param(deployment(L8, a_nim_model(), **sized(A100), **{"engine.nim.maxModelLength": 200_000}), id="NIM"),
+    ],
+)  # fmt: skip
+def test_a_longer_context_is_left_to_the_engine_where_its_own_bound_is_not_known(manifest):
+    assert fits(manifest)[:2] == ("Unknown", "GpuMemoryUnknown")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "is_counted"),
+    [
+        ("extraArgs", ["--disable-sliding-window"], False),
+        ("extraArgs", ["--disable_sliding_window"], False),
+        ("extraArgs", ["--disable-sliding-w"], False),
+        ("extraArgs", ["--no-disable-sliding-window"], True),
+        ("extraArgs", ["--eplb-config.num_redundant_experts", "32"], False),
+        ("extraArgs", ["--compilation-config.cudagraph_capture_sizes", "[4096]"], False),
+        ("extraArgs", ["--max-cudagraph-capture-size=4096"], False),
+        ("extraArgs", ["--max-num-seqs", "1024"], True),
+        ("extraArgs", ["--max-num-seqs", "1025"], False),
+        ("extraArgs", ["--max-num-batched-tokens", "16K"], True),
+        ("extraArgs", ["--max-num-batched-tokens", "131.1k"], False),
+        ("extraArgs", ["--max-num-batched-tokens", "131072"], False),
+        ("extraEnv", [{"name": "VLLM_MLA_DISABLE", "value": "1"}], False),
+        ("extraEnv", [{"name": "VLLM_FLASHINFER_WORKSPACE_BUFFER_SIZE", "value": "40000000000"}], False),
+        ("extraEnv", [{"name": "VLLM_LOGGING_LEVEL", "value": "DEBUG"}], True),
+    ],
+)
+def test_a_setting_whose_memory_the_formula_does_not_cover_is_never_called_a_fit(field, value, is_counted):
+    reason = fits(deployment(**sized(A100), **{f"engine.vllm.{field}": value}))[1]
+    assert reason == ("GpuMemorySufficient" if is_counted else "GpuMemoryUnknown")
+
+
+@pytest.mark.parametrize("flag", ["--enable-lora", "--enable_lora", "--enable-lor"])
+def test_adapters_count_however_their_flag_is_written(flag):
+    adapters = ["--max-loras", "64", "--max-lora-rank", "256", flag]
+    assert blocked(deployment(**sized(A100), **{"engine.vllm.extraArgs": adapters}))
 
 
 def test_of_several_sizes_the_one_with_most_room_is_told():
@@ -212,7 +278,7 @@ def test_a_size_on_which_it_does_not_fit_beside_one_on_which_it_does_is_warned_o
 def test_the_settings_of_the_engine_are_counted():
     def context(**changes) -> str:
         long = {"engine.vllm.maxModelLength": 600_000, **changes}
-        found = first_block(spec_of(deployment(**sized(A100), **long)), a_world())
+        found = first_block(spec_of(deployment(LONG, **sized(A100), **long)), a_world())
         return "" if found is None else found.message
 
     assert "92 %" in context()
@@ -253,7 +319,7 @@ def test_a_refusal_is_ready_false_stalled_and_one_warning():
 
 
 def test_a_tight_fit_is_one_warning_and_a_sufficient_one_none():
-    tight = status_of(deployment(**sized(A100), **{"engine.vllm.maxModelLength": 446_064}))
+    tight = status_of(deployment(LONG, **sized(A100), **{"engine.vllm.maxModelLength": 446_064}))
     assert ("Warning", "GpuMemoryTight") in [(one.severity, one.reason) for one in announcements({}, tight)]
     enough = status_of(deployment(**sized(A100)))
     assert conditions(enough)["ModelFits"]["reason"] == "GpuMemorySufficient"

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from hermetic.api.model_facts import ModelFacts
+from hermetic.sizing.catalogue import sizes
 from hermetic.sizing.facts import TensorSums, facts_of
 from hermetic.sizing.kv_cache import kv_cache
+from hermetic.sizing.memory import FitAnswer, fit
 from hermetic.sizing.parallelism import possible
 from hermetic.sizing.serving import Serving
 from tests.model_configs import DEEPSEEK_V3
@@ -56,7 +58,86 @@ YARN = {"type": "yarn", "original_max_position_embeddings": 4096}
 LINEAR = {"rope_type": "linear", "factor": 8.0}
 DYNAMIC = {"type": "dynamic", "alpha": 1000.0, "factor": 1.0, "beta_fast": 32}
 
+LOCAL_LOCAL_LOCAL_GLOBAL = ["sliding_attention"] * 3 + ["full_attention"]
+EXAONE = shape(64, 40, 8, 5120, head_dim=128, sliding_window=4096, layer_types=LOCAL_LOCAL_LOCAL_GLOBAL * 16)
+OLMO3 = shape(32, 32, 32, 4096, sliding_window=4096, layer_types=LOCAL_LOCAL_LOCAL_GLOBAL * 8)
+MINISTRAL = shape(34, 32, 8, 4096, head_dim=128, model_type="ministral3", max_position_embeddings=262_144)
+V2_LITE = shape(27, 16, 16, 2048, kv_lora_rank=512, qk_rope_head_dim=64, n_routed_experts=64, num_experts_per_tok=6)
+ERNIE = shape(28, 20, 4, 2560, head_dim=None, moe_num_experts=64, moe_k=6, moe_intermediate_size=1536)
+MIXTRAL = shape(32, 32, 8, 4096, num_local_experts=8, num_experts_per_tok=2, sliding_window=None)
+MINIMAX = shape(62, 48, 8, 3072, head_dim=128, intermediate_size=1536, num_local_experts=256, num_experts_per_tok=8)
+
 MODELS = {
+    "Mixtral-8x7B": Published(
+        MIXTRAL | {"model_type": "mixtral", "max_position_embeddings": 32_768}, 32 * 2 * 8 * 128 * 2, 32_768
+    ),
+    # Every second layer has a window.
+    "gemma-2-9b": Published(
+        shape(42, 16, 8, 3584, head_dim=256, model_type="gemma2", sliding_window=4096, max_position_embeddings=8192),
+        42 * 2 * 8 * 256 * 2,
+        8192,
+        windowed=21,
+    ),
+    "Seed-OSS-36B": Published(
+        shape(64, 80, 8, 5120, head_dim=128, model_type="seed_oss", max_position_embeddings=524_288)
+        | {"rope_scaling": {"rope_type": "default"}},
+        64 * 2 * 8 * 128 * 2,
+        524_288,
+    ),
+    "EXAONE-4.0-32B": Published(
+        EXAONE
+        | {"model_type": "exaone4", "max_position_embeddings": 131_072, "sliding_window_pattern": "LLLG"}
+        | {"rope_scaling": {"rope_type": "llama3", "factor": 16.0, "original_max_position_embeddings": 8192}},
+        64 * 2 * 8 * 128 * 2,
+        131_072,
+        windowed=48,
+    ),
+    "MiniMax-M2": Published(
+        MINIMAX | {"model_type": "minimax_m2", "max_position_embeddings": 196_608, "quantization_config": FP8},
+        62 * 2 * 8 * 128 * 2,
+        196_608,
+    ),
+    "SmolLM3-3B": Published(
+        shape(36, 16, 4, 2048, model_type="smollm3", max_position_embeddings=65_536, use_sliding_window=False),
+        36 * 2 * 4 * 128 * 2,
+        65_536,
+    ),
+    "ERNIE-4.5-21B-A3B": Published(
+        ERNIE | {"model_type": "ernie4_5_moe", "max_position_embeddings": 131_072}, 28 * 2 * 4 * 128 * 2, 131_072
+    ),
+    "Olmo-3-7B": Published(
+        OLMO3
+        | {"model_type": "olmo3", "max_position_embeddings": 65_536}
+        | {"rope_scaling": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 8192}},
+        32 * 2 * 32 * 128 * 2,
+        65_536,
+        windowed=24,
+    ),
+    "DeepSeek-V2-Lite": Published(
+        V2_LITE
+        | {"model_type": "deepseek_v2", "max_position_embeddings": 163_840, "rope_scaling": YARN | {"factor": 40}},
+        27 * (512 + 64) * 2,
+        163_840,
+    ),
+    "Qwen3-8B": Published(
+        shape(36, 32, 8, 4096, head_dim=128, model_type="qwen3", max_position_embeddings=40_960),
+        36 * 2 * 8 * 128 * 2,
+        40_960,
+    ),
+    "Llama-3-70B": Published(
+        shape(80, 64, 8, 8192, model_type="llama", max_position_embeddings=8192), 80 * 2 * 8 * 128 * 2, 8192
+    ),
+    "Ministral-3-8B": Published(
+        {
+            "model_type": "mistral3",
+            "text_config": MINISTRAL
+            | {"rope_parameters": {"rope_type": "yarn", "factor": 16.0, "original_max_position_embeddings": 16_384}},
+            "vision_config": {"model_type": "pixtral"},
+        },
+        34 * 2 * 8 * 128 * 2,
+        262_144,
+        images=True,
+    ),
     "Qwen3-30B-A3B": Published(
         QWEN3_30B | {"model_type": "qwen3_moe", "max_position_embeddings": 40_960, "sliding_window": None},
         48 * 2 * 4 * 128 * 2,
@@ -180,7 +261,56 @@ def test_what_is_not_computed_of_them_is_said(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "sizes"), [("Phi-4", (1, 2, 5, 10)), ("GLM-4.5-Air", (1, 2, 4, 8, 16)), ("Falcon-7B", (1,))]
+    ("name", "sizes"),
+    [
+        ("Phi-4", (1, 2, 5, 10)),
+        ("GLM-4.5-Air", (1, 2, 4, 8, 16)),
+        ("Falcon-7B", (1,)),
+        # 8 GPUs need `--enable-expert-parallel`, as the model's own guide says for vLLM.
+        ("MiniMax-M2", (1, 2, 4)),
+    ],
 )
 def test_the_numbers_of_gpus_that_work(name, sizes):
     assert possible(MODELS[name].facts, 16) == sizes
+
+
+LINEAR_LAYERS = ["linear_attention"] * 3 + ["full_attention"]
+# Published models whose cache the formula does not cover, by keys of their config.json.
+NOT_COVERED = {
+    "Qwen3.5-9B": {"model_type": "qwen3_5", "text_config": shape(32, 16, 4, 4096, layer_types=LINEAR_LAYERS * 8)},
+    "Qwen3-Next-80B-A3B": shape(48, 16, 2, 2048, head_dim=256, model_type="qwen3_next"),
+    "DeepSeek-V3.2": DEEPSEEK_V3 | {"model_type": "deepseek_v32", "index_topk": 2048},
+    "Nemotron-H-8B": shape(52, 32, 8, 4096, model_type="nemotron_h"),
+    "LFM2-1.2B": shape(16, 32, 8, 2048, model_type="lfm2"),
+    "Jamba-v0.1": shape(32, 32, 8, 4096, model_type="jamba"),
+    "Qwen3-8B with yarn as its guide writes it": MODELS["Qwen3-8B"].config
+    | {"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32_768}},
+}
+
+
+@pytest.mark.parametrize("name", NOT_COVERED)
+def test_a_published_model_that_the_formula_does_not_cover_is_never_called_a_fit(name):
+    """The GPU is large enough for any of them."""
+    config = NOT_COVERED[name] | {"max_position_embeddings": 40_960, "torch_dtype": "bfloat16"}
+    facts = facts_of(config, TensorSums({"BF16": 2**30}, 1, 2**30))
+    assert fit(facts, Serving(), sizes()["Standard_NC24ads_A100_v4"].gpu).answer is FitAnswer.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("name", "gigabytes", "gpus", "answer"),
+    [
+        # The model card asks for 100 GB of GPU memory in 16 bits.
+        ("Mixtral-8x7B", 93.4, 1, FitAnswer.DOES_NOT_FIT),
+        ("Mixtral-8x7B", 93.4, 2, FitAnswer.FITS),
+        # The model's guide names four GPUs of 96 GB; two of 80 GB are too few.
+        ("MiniMax-M2", 230.0, 2, FitAnswer.DOES_NOT_FIT),
+        ("gemma-2-9b", 18.5, 1, FitAnswer.FITS),
+        # One request of 512k tokens takes 128 GiB beside 72 GB of weights.
+        ("Seed-OSS-36B", 72.3, 1, FitAnswer.DOES_NOT_FIT),
+    ],
+)
+def test_on_how_many_a100_of_80_gb_they_fit(name, gigabytes, gpus, answer):
+    config, held = MODELS[name].config | {"torch_dtype": "bfloat16"}, int(gigabytes * 10**9)
+    facts = facts_of(config, TensorSums({"BF16": held}, 16, held // 16))
+    gpu = sizes()["Standard_NC24ads_A100_v4"].gpu
+    assert fit(facts, Serving(tensor_parallel=gpus), gpu).answer is answer

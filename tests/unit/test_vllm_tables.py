@@ -87,7 +87,7 @@ def test_shapes_of_well_known_flags(table):
     assert table.flags["--max-model-len"].type == "size"
     assert table.flags["--compilation-config"].type == "object"
     assert table.flags["--headless"].value == "none"
-    assert not table.flags["--headless"].boolean
+    assert not table.flags["--headless"].negations
     assert table.flags["--enforce-eager"].negations == ("--no-enforce-eager",)
     assert table.flags["--middleware"].repeats
 

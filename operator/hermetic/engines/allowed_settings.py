@@ -85,7 +85,10 @@ def _judged_flag(one: WrittenFlag | _InFull, flags: AllowedNames, weights: tuple
         yield Refused("argument", "value", name, why)
         return
     key = _key(one.written)
-    for value in (*one.values, *_glued(one)) or (("",) if key else ()):
+    if key and not one.values:
+        why = f"sets the key '{key[:64]}' without a value: the engine would take the next argument for it, flag or not"
+        yield Refused("argument", "value", name, why)
+    for value in (*one.values, *_glued(one)):
         if wrong := _wrong_value(name, key, value, flags, weights):
             yield Refused("argument", "value", name, wrong)
             return

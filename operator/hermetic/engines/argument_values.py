@@ -14,6 +14,7 @@ from hermetic.engines.extra_arguments import WrittenFlag
 from hermetic.engines.flag_tables import FlagTable
 
 LONGEST_SHOWN = 64
+NUMBERS = frozenset({"int", "float", "size", "si-size"})
 # vLLM's human_readable_int: k, m, ... are powers of ten, fractions allowed; K, M, ... are powers of two.
 _SIZE = re.compile(r"\d+(?:\.\d+)?[kmgt]|\d+[KMGT]", re.ASCII)
 
@@ -23,14 +24,13 @@ _SI_SIZE = re.compile(r"\d+(?:\.\d+)?[kMGT]|\d+[KMGT]i", re.ASCII)
 
 
 def refused(written: Sequence[WrittenFlag], table: FlagTable) -> Iterator[str]:
-    """One clause for each argument that this release would refuse; nothing for keys of JSON values."""
+    """One clause for each argument that this release would refuse."""
     maps = dict(table.dialect.maps)
     for one in written:
-        if "." not in one.written.partition("=")[0]:
-            yield from _refused(one, table)
+        yield from _refused(one, table) if "." not in one.written.partition("=")[0] else _refused_key(one)
         if one.flag.name in maps:
             yield from _wrong_maps(one, maps[one.flag.name])
-    names = {one.flag.name for one in written if one.written.partition("=")[0] not in one.flag.negations}
+    names = {one.flag.name for one in written if not one.is_negated}
     for flag, needed in table.dialect.together:
         if flag in names and needed not in names:
             yield f"'{flag}', which needs '{needed}' beside it"
@@ -47,6 +47,11 @@ def _refused(one: WrittenFlag, table: FlagTable) -> Iterator[str]:
     for value in one.values:
         if value not in table.dialect.nothing and (wanted := _wanted(one.flag.type, value)):
             yield f"'{shown(value)}' for {one.flag.name}, which takes {wanted}"
+
+
+def _refused_key(one: WrittenFlag) -> Iterator[str]:
+    if one.flag.value == "none" or one.flag.choices or one.flag.type in NUMBERS:
+        yield f"'{shown(one.written)}', and {one.flag.name} takes no keys"
 
 
 def _wrong_maps(one: WrittenFlag, keys: tuple[str, ...]) -> Iterator[str]:
@@ -78,17 +83,23 @@ def _wanted(kind: str, value: str) -> str:
     wanted, read = _KINDS.get(kind, ("", str))
     try:
         read(value)
-    except (ValueError, RecursionError):
+    except (ValueError, TypeError, RecursionError):
         return wanted
     return ""
 
 
 def _size(value: str) -> object:
-    return value if value in ("-1", "auto") or _SIZE.fullmatch(value.strip()) else int(value)
+    return value if _SIZE.fullmatch(value.strip()) else int(value)
 
 
 def _si_size(value: str) -> object:
     return value if _SI_SIZE.fullmatch(value.strip()) else int(value)
+
+
+def _object(value: str) -> object:
+    if not isinstance(read := json.loads(value), dict):
+        raise TypeError
+    return read
 
 
 _KINDS: dict[str, tuple[str, Callable[[str], object]]] = {
@@ -97,7 +108,7 @@ _KINDS: dict[str, tuple[str, Callable[[str], object]]] = {
     "size": ("an integer, with k, m, g or t behind it if need be", _size),
     "si-size": ("an integer, with k, M, G, T or Ki, Mi, Gi, Ti behind it if need be", _si_size),
     "json": ("JSON", json.loads),
-    "object": ("a JSON object", json.loads),
+    "object": ("a JSON object", _object),
 }
 
 

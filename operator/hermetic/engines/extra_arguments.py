@@ -19,6 +19,12 @@ class WrittenFlag:
     flag: Flag
     values: tuple[str, ...]
 
+    @property
+    def is_negated(self) -> bool:
+        """Whether it switches its flag off, in any spelling that the parser takes."""
+        option = self.written.partition("=")[0].replace("_", "-")
+        return option != self.flag.name and any(one.startswith(option) for one in self.flag.negations)
+
     def wrong_values(self) -> Iterator[str]:
         """Values that are not among the flag's choices; keys of JSON values are not checked."""
         if not _names_a_key(self.written):
@@ -26,8 +32,11 @@ class WrittenFlag:
 
 
 def is_flag(argument: str) -> bool:
-    """Whether the engine would parse this argument as a flag, not as a value."""
-    return argument.startswith("-") and not argument.lstrip("-").replace(".", "", 1).isdigit()
+    """Whether the engine would parse this argument as a flag, not as a value.
+
+    '-1' is a value. '-0.5' is none: vLLM takes the word behind it for the key '5' of a flag '-0'.
+    """
+    return argument.startswith("-") and not argument[1:].isdecimal()
 
 
 def is_choice(flag: Flag, value: str) -> bool:

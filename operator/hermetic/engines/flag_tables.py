@@ -48,10 +48,6 @@ class Flag:
     folded: bool = False
 
     @property
-    def boolean(self) -> bool:
-        return bool(self.negations)
-
-    @property
     def spellings(self) -> tuple[str, ...]:
         """Every option string that reaches this flag, abbreviations aside."""
         return (self.name, *self.aliases, *self.negations)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import structlog
+
 from hermetic.errors import Forbidden, NotFound
 from hermetic.kube.owners import Key
 from hermetic.kube.paging import Selection, list_each
@@ -12,6 +14,7 @@ from hermetic.kube.watch_specs import WatchSpec, scopes
 from hermetic.ports import KubeApi, Manifest
 
 NEWEST = 2**63
+log = structlog.get_logger(__name__)
 
 Concerned = Callable[[frozenset[Key]], None]
 
@@ -26,21 +29,30 @@ class StoreList:
         self._report = listed
         self._listed: set[str] = set()
         self._version = ""
+        self._is_whole = True
 
     def begin(self, version: str) -> None:
         """A list at this resourceVersion begins; objects of an earlier one that expired no longer count."""
-        self._listed, self._version = set(), version
+        self._listed, self._version, self._is_whole = set(), version, True
 
     def add(self, manifest: Manifest) -> None:
         """Store one object. Its models are reported at once: if the list breaks off, the next one shows no change."""
-        self._listed.add(manifest["metadata"]["uid"])
-        self._report(self._store.put(manifest))
+        try:
+            self._listed.add(manifest["metadata"]["uid"])
+            concerned = self._store.put(manifest)
+        except Exception:
+            # One malformed object must not stop the list: without it the operator neither starts nor goes on.
+            self._is_whole = False
+            log.exception("object not understood", kind=manifest.get("kind"), name=manifest["metadata"].get("name"))
+        else:
+            self._report(concerned)
 
     def complete(self) -> None:
-        """Remove from the store what the list lacks."""
+        """Remove from the store what the list lacks. A malformed object may lead to a pod: its kind was not seen."""
         kind, namespace = self._watched.kind, self._namespace
+        is_seen = self._is_whole or not self._watched.everywhere
         self._store.note_listed(kind, namespace, self._version)
-        self._report(self._store.note_served(kind, may_be_listed=True))
+        self._report(self._store.note_served(kind, may_be_listed=is_seen))
         self._report(self._store.sweep(kind, self._listed, int(self._version or 0), namespace=namespace))
 
     def refused(self, *, is_served: bool) -> None:

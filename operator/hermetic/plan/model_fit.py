@@ -20,7 +20,7 @@ from hermetic.plan.scheduling import eligible_nodes
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.sizing.catalogue import GIB, Size, sizes
 from hermetic.sizing.memory import Fit, FitAnswer
-from hermetic.sizing.placement import VENDOR_OF, Placement, impossible, place
+from hermetic.sizing.placement import VENDOR_OF, Placement, impossible, place, too_long
 from hermetic.sizing.serving import Serving
 
 _KIND = ConditionType.MODEL_FITS
@@ -65,7 +65,8 @@ def model_placement(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Mod
     serving = _serving(spec)
     listed, unlisted = sizes_for(spec, snapshot)
     placed = tuple(place(facts, serving, size, spec.accelerator.resource) for size in listed)
-    return ModelPlacement(_indivisible(facts, serving) or _too_large(placed, unlisted), placed, tuple(unlisted))
+    block = _indivisible(facts, serving) or _too_long(facts, serving) or _too_large(placed, unlisted)
+    return ModelPlacement(block, placed, tuple(unlisted))
 
 
 def _indivisible(facts: ModelFacts, serving: Serving) -> Blocks | None:
@@ -79,6 +80,16 @@ def _indivisible(facts: ModelFacts, serving: Serving) -> Blocks | None:
         _KIND,
         field="spec.accelerator.count",
     )
+
+
+def _too_long(facts: ModelFacts, serving: Serving) -> Blocks | None:
+    clause = next(too_long(facts, serving), "")
+    if not clause:
+        return None
+    message = (
+        f"{clause}: the engine would end; set `maxModelLength` to at most {facts.max_model_length}, or leave it out"
+    )
+    return Blocks(Reason.CONTEXT_TOO_LONG, message, _KIND, field="spec.engine.vllm.maxModelLength")
 
 
 def _too_large(placed: tuple[Placement, ...], unlisted: list[str]) -> Blocks | None:

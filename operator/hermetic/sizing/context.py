@@ -8,7 +8,8 @@ vllm/transformers_utils/model_arch_config_convertor.py (https://github.com/vllm-
 - The factor of the rope scaling multiplies it, except for the kinds of NOT_MULTIPLIED and for every family with
   'gemma3' in its name, whose longest context already includes the factor. Where each kind of layer has a rope scaling
   of its own, vLLM takes one factor for all; here it is the one that gives the longest context.
-- yarn multiplies `original_max_position_embeddings` instead.
+- yarn multiplies `original_max_position_embeddings` instead, up to some release before 0.31; from then on it multiplies
+  nothing. Where the two differ, the longer one is kept and the memory is not computed.
 
 For longrope without `--max-model-len` vLLM takes `original_max_position_embeddings`; here the longer one is kept.
 """
@@ -61,9 +62,13 @@ def _scaled(length: int, scaling: Config) -> int:
     kind = scaling.word("rope_type", "type")
     if kind is None or kind in NOT_MULTIPLIED:
         return length
-    if kind == "yarn":
-        length = scaling.whole("original_max_position_embeddings", most=MOST_TOKENS) or length
-    return min(int(length * _factor(scaling)), MOST_TOKENS)
+    if kind != "yarn":
+        return min(int(length * _factor(scaling)), MOST_TOKENS)
+    original = scaling.whole("original_max_position_embeddings", most=MOST_TOKENS) or length
+    scaled = min(int(original * _factor(scaling)), MOST_TOKENS)
+    if scaled != length:
+        scaling.problems.append(f"with yarn, some releases of vLLM take {length} tokens, others {scaled}")
+    return max(scaled, length)
 
 
 def _factor(scaling: Config) -> float:

@@ -41,6 +41,7 @@ def _objections(facts: ModelFacts, serving: Serving, size: Size, resource: str) 
     if serving.gpus > size.gpus.value:
         yield f"it has {size.gpus.value} GPUs, and the deployment asks for {serving.gpus}"
     yield from impossible(facts, serving)
+    yield from too_long(facts, serving)
 
 
 def impossible(facts: ModelFacts, serving: Serving) -> Iterator[str]:
@@ -48,3 +49,13 @@ def impossible(facts: ModelFacts, serving: Serving) -> Iterator[str]:
     return broken_rules(
         facts, serving.tensor_parallel, serving.pipeline_parallel, expert_parallel=serving.expert_parallel
     )
+
+
+def too_long(facts: ModelFacts, serving: Serving) -> Iterator[str]:
+    """A clause where vLLM refuses the longest context: `_get_and_verify_max_len` in vllm/config/model.py.
+
+    Only where everything else is computed: flags may change config.json, and other engines derive other lengths.
+    """
+    asked, longest = serving.max_model_length or 0, facts.max_model_length or 0
+    if 0 < longest < asked and not facts.not_computed and not serving.not_computed:
+        yield f"a context of {asked} tokens is longer than the {longest} of the model"

@@ -22,7 +22,7 @@ from hermetic.sizing.load_time import (
     startup_budget,
 )
 from hermetic.sizing.memory import FitAnswer
-from hermetic.sizing.placement import Placement, impossible, place
+from hermetic.sizing.placement import Placement, impossible, place, too_long
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def planned(
         facts=facts,
         named=named,
         unlisted=tuple(one for one in wanted if one not in known),
-        impossible=tuple(impossible(facts, serving)),
+        impossible=(*impossible(facts, serving), *too_long(facts, serving)),
         choices=choices,
         loads=tuple(_loads(facts, on, serving.gpus, max(1, spec.replicas), _kinds(share))),
         files=files_of(facts),

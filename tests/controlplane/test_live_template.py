@@ -239,6 +239,8 @@ def edited(tenant: Api, where: str, edit: Edit) -> Manifest:
     raise AssertionError("never quick enough")
 
 
+# Outside CI the fields that a run leaves out are those of tests/unit/test_plan_whole.py.
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("what", EDITS)
 def test_what_a_tenant_adds_is_taken_out_again(models: tuple[Deployments, Api], what: str) -> None:
     deployments, tenant = models

@@ -59,6 +59,7 @@ def test_of_the_reference_estate() -> None:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "planted"), [(name, number % 2 == 1) for number, name in enumerate(TEXTBOOK)])
 def test_of_a_textbook_estate(name: str, planted: bool) -> None:
     estate = TEXTBOOK[name]

@@ -99,6 +99,7 @@ def test_a_node_whose_machine_no_list_of_azure_shows_is_a_doubt(change: Callable
 EVERY_DECISION = [(name, number) for name, one in TEXTBOOK.items() for number in range(len(decisions(one)))]
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("name", "number"), EVERY_DECISION)
 def test_each_decision_is_needed(name: str, number: int) -> None:
     estate = TEXTBOOK[name]
@@ -122,7 +123,7 @@ def test_nodes_that_are_machines_of_their_own_need_one_acceptance_more_in_the_ne
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("share", range(SHARES))
 @pytest.mark.parametrize("name", TEXTBOOK)
 def test_what_is_planted_in_azure_is_found(name: str, share: int, record_property: Recorded) -> None:

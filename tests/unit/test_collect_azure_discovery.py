@@ -258,6 +258,7 @@ async def test_a_column_without_a_value_is_a_field_that_is_not_there_and_no_dama
     assert not any(row.is_damaged for row in rows)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("layout", sorted(LAYOUTS))
 async def test_both_ways_to_discover_come_to_the_same_verdicts_on_every_layout(layout: str) -> None:
     estate = estate_of(layout)
@@ -268,6 +269,7 @@ async def test_both_ways_to_discover_come_to_the_same_verdicts_on_every_layout(l
     assert by_graph.claims() ^ by_list.claims() == set()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(8))
 async def test_both_ways_to_discover_come_to_the_same_verdicts_with_paths_open(seed: int) -> None:
     estate = topology(seed).estate

@@ -125,6 +125,7 @@ def test_every_target_is_asked_in_an_audit(clean: Seen) -> None:
         assert any(re.search(path, request, re.IGNORECASE) for request in clean.progress.requests), name
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("target", "fault"), _pairs(REFUSING))
 async def test_what_is_refused_for_good_supports_no_pass(arm: ArmStandIn, clean: Seen, target: str, fault: str) -> None:
     seen = await _with(arm, Fault(REFUSING[fault], path=TARGETS[target]))
@@ -139,6 +140,7 @@ async def test_what_is_refused_for_good_supports_no_pass(arm: ArmStandIn, clean:
         assert seen.overall is not Verdict.PASS
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(("target", "fault"), _pairs(SPOILING))
 async def test_what_is_spoilt_makes_nothing_pass_that_did_not(
     arm: ArmStandIn, clean: Seen, target: str, fault: str

@@ -23,6 +23,7 @@ from hermetic.weights.staging import Options, stage
 from hermetic.weights.tree import Tree
 from hermetic.weights.workers import Limits, Progress
 from tests.commandline import PROGRAM, hermetic
+from tests.sampling import Sample
 from tests.weights import a_model, contents
 from tests.weights_trees import HookedTree
 
@@ -88,12 +89,12 @@ def killed_at(source: Path, destination: Path, options: Options, at: tuple[int, 
     return os.waitpid(child, 0)[1]
 
 
-def test_two_gib_survive_a_kill_at_every_hundredth(memory: Path) -> None:
+def test_two_gib_survive_a_kill_at_every_hundredth(memory: Path, sample: Sample) -> None:
     """Each process goes on where the one before was killed: all of them together read the model once."""
     source, destination = two_gib(memory / "source"), memory / "staged"
     options = Options(RANGES)
     read = mmap.mmap(-1, 8)
-    for hundredth in range(1, 100):
+    for hundredth in sample.of("kills", range(1, 100), 25):
         at = 2 * 2**30 * hundredth // 100
         shard = 1 if at < 2**30 else 2
         status = killed_at(source, destination, options, (shard, at % 2**30), read)

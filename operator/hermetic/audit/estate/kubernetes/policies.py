@@ -303,7 +303,7 @@ class CalicoSetSpec(Part):
 
 
 class CalicoSet(KubernetesObject):
-    """What a selector of a policy stands for, beside pods."""
+    """What a selector of a policy selects, beside pods."""
 
     spec: CalicoSetSpec = CalicoSetSpec()
 

@@ -220,7 +220,7 @@ WRONG: dict[str, tuple[str, int, Callable[[dict[str, Any]], Any], RowVerdict, st
         0,
         lambda one: one["metadata"]["annotations"].clear(),
         RowVerdict.UNKNOWN,
-        "of which release",
+        "written its release on its Lease",
     ),
 }
 

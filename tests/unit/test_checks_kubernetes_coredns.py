@@ -101,6 +101,13 @@ def test_a_byte_order_mark_hides_no_plug_in(line: str) -> None:
     assert findings_in(f"\ufeff{line}\n", "x.override")[0][0] in {OPEN, UNSEEN}
 
 
+@pytest.mark.parametrize("word", ["{$", "rewrite name suffix {x"])
+def test_a_file_of_braces_that_never_close_is_read_to_its_end(word: str) -> None:
+    """As much as a ConfigMap holds: searched anew from each brace it would take minutes."""
+    file = f"forward . 203.0.113.53\n{word * (900_000 // len(word))}\n"
+    assert (OPEN, HIGH) in findings_in(file, "x.override")
+
+
 NODE_LOCAL = """cluster.local:53 {
     errors
     cache {

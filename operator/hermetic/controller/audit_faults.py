@@ -6,13 +6,12 @@ stays for a while after the last fault, so that a part which fails at every othe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import structlog
 
 from hermetic.api.condition_updates import ConditionUpdate
-from hermetic.api.conditions import ConditionType
-from hermetic.api.reasons import Reason
+from hermetic.audit.verdict.fault_status import faulty
 from hermetic.ports import Clock
 
 STAYS_SECONDS = 600.0
@@ -67,9 +66,3 @@ class AuditFaults:
     def _current(self) -> dict[str, str]:
         now = self._clock.monotonic()
         return {part: words for part, (words, at) in self._newest.items() if at + STAYS_SECONDS > now}
-
-
-def faulty(faults: Mapping[str, str]) -> ConditionUpdate:
-    """The condition AuditFaulty: each part of the audit that failed, with its error."""
-    message = "; ".join(f"{part}: {error}" for part, error in sorted(faults.items()))
-    return ConditionUpdate(ConditionType.AUDIT_FAULTY, "True", Reason.AUDIT_FAULT, message)

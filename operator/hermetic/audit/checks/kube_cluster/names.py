@@ -20,7 +20,9 @@ from hermetic.audit.estate.kubernetes.corefile import (
     directives,
     forwarders,
     imports,
+    replace_braced,
     snippets,
+    without_environment,
 )
 from hermetic.audit.estate.kubernetes.names import is_inside, is_outside
 from hermetic.audit.estate.kubernetes.services import Service
@@ -52,7 +54,7 @@ class _Objection:
 def judge_plugins(config_map: ConfigMap, key: str, text: str, allowed: frozenset[str]) -> Iterator[Judgement]:
     """Judge all directives except forwarders and imports."""
     for one in directives(text):
-        name = re.sub(r"\{\$[^}]*\}|\{%[^%]*%\}", "", one.name)
+        name = without_environment(one.name)
         if name not in PLUGINS:
             if name.strip("{}() ") and not one.block and _is_a_word(name):
                 message = f"{key} has the directive {name}, which this release does not know"
@@ -177,7 +179,7 @@ def _rewrite(one: Directive, _allowed: frozenset[str]) -> Iterator[_Objection]:
         rest = rest[2:] if len(rest) > 1 and rest[1] in _MATCHERS else rest[1:]
         if len(rest) < 2:
             continue
-        target = _GROUP.sub("x", rest[1]).strip(".")
+        target = replace_braced(_GROUP, "x", rest[1]).strip(".")
         if "." in target and is_outside(target):
             yield _Objection(f"rewrite turns {rest[0]} into {rest[1]}", severity=Severity.MEDIUM)
 

@@ -49,9 +49,20 @@ def _arguments_of(text: str, directives: frozenset[str]) -> Iterator[list[str]]:
     """The words after each of these directives on its line, at any position: a block may begin on the same line."""
     for words in lines(text):
         for at, word in enumerate(words):
-            if _ENVIRONMENT.sub("", word).lstrip("{") in directives:
+            if without_environment(word).lstrip("{") in directives:
                 yield words[at + 1 :]
                 break
+
+
+def without_environment(word: str) -> str:
+    """The word as CoreDNS reads it where its environment variables are not set."""
+    return replace_braced(_ENVIRONMENT, "", word)
+
+
+def replace_braced(pattern: re.Pattern[str], by: str, word: str) -> str:
+    """`pattern.sub` for a pattern whose matches end with a brace, linear: no search goes past the last brace."""
+    head, brace, tail = word.rpartition("}")
+    return pattern.sub(by, head + brace) + tail
 
 
 def lines(text: str) -> Iterator[list[str]]:

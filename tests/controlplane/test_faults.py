@@ -180,6 +180,7 @@ PRIMARY = "/modeldeployments|/egressaudits"
 
 
 ENDS = {
+    "list 404": Fault(Answer(404), methods=("GET",), path=PRIMARY, times=2),
     "410": Fault(Answer(410), methods=("WATCH",), path=PRIMARY, times=4),
     "404": Fault(Answer(404), methods=("WATCH",), path=PRIMARY, times=4),
     "403": Fault(Answer(403), methods=("WATCH",), path=PRIMARY, times=4),
@@ -188,7 +189,6 @@ ENDS = {
     "error 500": Fault(CutWatch(error=500), path=PRIMARY, times=4),
     "error 504": Fault(CutWatch(error=504), path=PRIMARY, times=4),
     "error 410": Fault(CutWatch(error=410), path=PRIMARY, times=4),
-    "list 404": Fault(Answer(404), methods=("GET",), path=PRIMARY, times=2),
 }
 
 
@@ -205,6 +205,9 @@ def test_no_end_of_a_watch_ends_the_process(behind: Behind) -> None:
 
 
 def _serves_after(behind: Behind, fault: Fault, model: str, name: str) -> None:
+    behind.wait(
+        "watches", lambda: {one.resource for one in behind.proxy.open_watches} >= {"modeldeployments", "egressaudits"}
+    )
     behind.proxy.inject(fault)
     behind.proxy.cut_watches(PRIMARY, expired="GET" in fault.methods)
     behind.wait(f"faults of {name} used up", lambda: fault.hits == fault.times, 120)

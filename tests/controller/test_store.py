@@ -126,6 +126,18 @@ def test_the_owner_is_told_when_its_label_is_taken_from_a_child(store: Store) ->
     assert version_of(store) is None
 
 
+def test_a_service_that_belongs_to_no_model_any_more_is_forgotten_and_returns_with_its_label(store: Store) -> None:
+    """All Services are watched: nothing says DELETED when a label is taken off."""
+    service = {"kind": "Service", "apiVersion": "v1"}
+    store.put(a_child(version=5) | service)
+    assert store.put(a_child(version=6, labels={}) | service) == {LLAMA}
+    assert (store.count(SERVICE), version_of(store, "Service")) == (0, None)
+    store.put(a_child(version=5) | service)
+    assert store.count(SERVICE) == 0
+    store.put(a_child(version=7) | service)
+    assert version_of(store, "Service") == "7"
+
+
 def test_a_child_belongs_to_the_controller_that_it_names_whatever_its_labels_say(store: Store) -> None:
     mislabelled = {**LABELS, "hermetic.dev/modeldeployment": "other"}
 

@@ -244,7 +244,7 @@ def act(world: World) -> None:
 
 # the clusters are those of the schedules: how late a watch is follows from the seed
 @pytest.mark.parametrize("late", [0.0], ids=["seeded"], indirect=True)
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(24))
 def test_a_store_that_is_fed_is_the_store_that_watches_for_itself(seed: int) -> None:
     """Through refusals, stale lists, watches that are cut, forgotten or silent."""
 

@@ -256,6 +256,9 @@ class Store:
 
     def _put_entry(self, kind: Kind, name: Name, manifest: Manifest, version: int) -> frozenset[Key]:
         owners = owners_of(kind, manifest)
+        if kind is SERVICE and not owners:
+            # All Services are watched; a watch that selects by labels would send DELETED now.
+            return self._forget(kind, name, version)
         owner = next(iter(owners), None)
         before = self._entries[kind].get(name)
         concerned = frozenset() if before is None else self._concerned(kind, before)

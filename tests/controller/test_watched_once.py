@@ -23,18 +23,19 @@ from hermetic.kube.store_watches import StoreWatches
 from hermetic.kube.watch_specs import STORE_WATCHES, WatchSpec
 from hermetic.plan.snapshot import ClusterSnapshot
 from tests.controller.auditing import a_cluster, an_attestation, an_audit, condition
-from tests.controller.running import NAMESPACE, a_model, rest, running, where, written
+from tests.controller.running import NAMESPACE, RESYNC_SECONDS, a_model, rest, running, where, written
 from tests.fakes.cluster_in_memory import ClusterInMemory, Manifest
 from tests.fakes.virtual_loop import virtually
 from tests.schedules.world import World
 
 PODS, UNLABELLED = "/api/v1/pods", "/api/v1/pods unlabelled"
 DEPLOYMENTS = "/apis/apps/v1/deployments"
+INGRESSES = "/apis/networking.k8s.io/v1/ingresses"
 GATEWAY_API = "/apis/gateway.networking.k8s.io"
 OF_BOTH = frozenset({
     PODS, DEPLOYMENTS, "/api/v1/nodes", "/api/v1/services", "/api/v1/persistentvolumes",
     "/apis/discovery.k8s.io/v1/endpointslices",
-    "/apis/networking.k8s.io/v1/ingresses", "/apis/networking.k8s.io/v1/networkpolicies",
+    INGRESSES, "/apis/networking.k8s.io/v1/networkpolicies",
     f"{GATEWAY_API}/v1/gateways", f"{GATEWAY_API}/v1/httproutes", f"{GATEWAY_API}/v1/grpcroutes",
     *(f"{GATEWAY_API}/{version}/{one}routes" for version in ("v1alpha2", "v1") for one in ("tls", "tcp", "udp")),
 })  # fmt: skip
@@ -128,6 +129,39 @@ def test_what_the_audit_may_not_read_the_operator_watches_by_itself() -> None:
             cluster.refused = False
             await rest(120)
             assert (cluster.watching[PODS], cluster.watching[UNLABELLED]) == (1, 0)
+
+    virtually(scenario)
+
+
+@pytest.mark.parametrize("at", ["before the audit", "after it"])
+def test_a_malformed_object_may_lead_to_the_pods_and_is_watched_once(at: str) -> None:
+    """A definition with another schema may admit any; what the audit makes of it is its own affair."""
+    odd = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "spec": {"rules": "odd"}}
+
+    def malformed(cluster: ClusterInMemory) -> None:
+        cluster.put({**odd, "metadata": {"name": "odd", "namespace": "team-b"}})
+
+    def of_the_endpoint(cluster: ClusterInMemory) -> tuple[str, str]:
+        conditions = cluster.of_kind("ModelDeployment")[0]["status"]["conditions"]
+        return next((one["status"], one["reason"]) for one in conditions if one["type"] == "EndpointPrivate")
+
+    async def scenario() -> None:
+        cluster = a_cluster()
+        cluster.put(a_model(endpoint={}))
+        async with running(cluster, reflectors=True):
+            await rest(10)
+            if at == "before the audit":
+                malformed(cluster)
+            cluster.put(an_audit())
+            await rest(130)
+            malformed(cluster)
+            await rest(RESYNC_SECONDS + 60)
+            assert cluster.watching[INGRESSES] == 1
+            assert of_the_endpoint(cluster) == ("Unknown", "PermissionLost")
+            cluster.remove("Ingress", "team-b", "odd")
+            await rest(RESYNC_SECONDS + 60)
+            assert of_the_endpoint(cluster) == ("True", "ClusterInternal")
+            assert cluster.watching[INGRESSES] == 1
 
     virtually(scenario)
 

@@ -19,6 +19,12 @@ log = structlog.get_logger(__name__)
 Concerned = Callable[[frozenset[Key]], None]
 
 
+def name_of(manifest: Manifest) -> str:
+    """The name of an object that may be malformed; "" for none."""
+    metadata = manifest.get("metadata")
+    return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+
+
 class StoreList:
     """One list of a kind, of a namespace or of all, into the store. `listed` gets the ModelDeployments to reconcile."""
 
@@ -43,7 +49,7 @@ class StoreList:
         except Exception:
             # One malformed object must not stop the list: without it the operator neither starts nor goes on.
             self._is_whole = False
-            log.exception("object not understood", kind=manifest.get("kind"), name=manifest["metadata"].get("name"))
+            log.exception("object not understood", kind=manifest.get("kind"), name=name_of(manifest))
         else:
             self._report(concerned)
 

@@ -12,6 +12,7 @@ from hermetic.errors import HermeticError
 from hermetic.kube.paging import Selection
 from hermetic.kube.reflector import Reflector
 from hermetic.kube.store import Store
+from hermetic.kube.store_lists import name_of
 from hermetic.kube.watch_specs import WatchSpec
 from hermetic.ports import ClusterReader, Manifest
 
@@ -90,7 +91,7 @@ class StoreTarget:
             self._see(manifest, gone=event == "DELETED")
         except Exception:
             # One malformed object must not stop the watch.
-            log.exception("event not understood", kind=manifest.get("kind"), name=manifest["metadata"].get("name"))
+            log.exception("event not understood", kind=manifest.get("kind"), name=name_of(manifest))
 
     def failed(self, error: HermeticError, *, watched_for: float, failing_for: float) -> bool:  # noqa: ARG002
         """As of `WatchTarget`."""

@@ -22,7 +22,7 @@ from hermetic.kinds import Kind
 from hermetic.kube.owners import Key
 from hermetic.kube.reflector import Feed
 from hermetic.kube.store import Store
-from hermetic.kube.store_lists import StoreList
+from hermetic.kube.store_lists import StoreList, name_of
 from hermetic.kube.store_watch import Relist, See, StoreTarget, StoreWatch
 from hermetic.kube.watch_specs import STORE_WATCHES, scopes
 from hermetic.ports import ClusterReader, Manifest
@@ -50,30 +50,22 @@ class StoreFeed:
             for watch in watches
         }
         self._since = ""
-        self._is_whole = False
         self._is_current = False
 
     def begin(self, version: str) -> None:
         """A list begins, or begins again."""
         for one in self._lists.values():
             one.begin(version)
-        self._since, self._is_whole = version, True
+        self._since = version
 
     def add(self, manifest: Manifest) -> None:
         """Store an object of the list, if it is selected."""
-        try:
-            watch = self._selecting(manifest)
-            if watch is not None:
-                self._lists[watch].add(manifest)
-        except Exception:
-            # One malformed object must not stop the list, which is the audit's as well.
-            self._is_whole = False
-            log.exception("object not understood", kind=manifest.get("kind"), name=_named(manifest))
+        watch = self._selecting(manifest)
+        if watch is not None:
+            self._lists[watch].add(manifest)
 
     def complete(self) -> None:
-        """Remove what the list lacks, and close the store's own watches; not after an object that was malformed."""
-        if not self._is_whole:
-            return
+        """Remove what the list lacks, and close the store's own watches."""
         for watch, one in self._lists.items():
             one.complete()
             watch.close()
@@ -93,7 +85,7 @@ class StoreFeed:
                 self._see(manifest, gone=True)  # no longer selected: the store's own watch would send DELETED
         except Exception:
             # One malformed object must not stop the watch.
-            log.exception("event not understood", kind=manifest.get("kind"), name=_named(manifest))
+            log.exception("event not understood", kind=manifest.get("kind"), name=name_of(manifest))
 
     def lost(self) -> None:
         """Open the store's own watches where the feed ended."""
@@ -106,11 +98,6 @@ class StoreFeed:
         namespace = manifest["metadata"].get("namespace")
         watches = (*self._by_namespace.get(namespace, ()), *self._by_namespace.get(None, ()))
         return next((watch for watch in watches if watch.target.watched.selects(manifest)), None)
-
-
-def _named(manifest: Manifest) -> str:
-    metadata = manifest.get("metadata")
-    return str(metadata.get("name")) if isinstance(metadata, dict) else ""
 
 
 class StoreWatches:

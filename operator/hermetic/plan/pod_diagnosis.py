@@ -70,8 +70,9 @@ def _serves(pod: Pod) -> bool:
 
 
 def _of_pod(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, pod: Pod) -> PodDiagnosis | None:
+    completed = _completed(pod)
     for status in _containers(pod):
-        if status not in _completed(pod) and (found := _of_container(spec, status)) is not None:
+        if status not in completed and (found := _of_container(spec, status)) is not None:
             return found
     return _of_scheduling(spec, snapshot, pod) or _of_mounting(snapshot, pod)
 

@@ -14,7 +14,7 @@ from hermetic.api.weights_reasons import WeightsReason
 from hermetic.engines.registry import engine_of
 from hermetic.kinds import SERVICE
 from hermetic.objects.names import selector
-from hermetic.objects.weights_verifier import is_required
+from hermetic.objects.weights_verifier import Verifier, is_required
 from hermetic.plan.addresses import load_balancer_addresses, public_addresses
 from hermetic.plan.api_rejections import ApiRejection
 from hermetic.plan.cache_use import cache_use
@@ -41,11 +41,12 @@ def status(
     # With zero replicas, a pod that is not ready is terminating; do not report it.
     found = diagnose_pods(spec, snapshot, now) if spec.replicas else None
     odd = strange(snapshot, now)
+    verified_by = verifier(spec, snapshot)
     parts = [
         _images_pinned(odd, plan),
-        _weights_verified(spec, snapshot, plan),
+        _weights_verified(spec, snapshot, plan, verified_by),
         *((plan.placement.condition(),) if plan.placement is not None else ()),
-        *((caches,) if (caches := cache_use(spec, required=is_required(verifier(spec, snapshot)))) is not None else ()),
+        *((caches,) if (caches := cache_use(spec, required=is_required(verified_by))) is not None else ()),
         _isolation_verified(spec, snapshot, plan),
         _endpoint_private(spec, snapshot, plan),
         _available(spec, snapshot, found),
@@ -93,7 +94,9 @@ def _images_pinned(found: Strange | None, plan: Plan) -> ConditionUpdate:
     return ConditionUpdate(kind, "True", Reason.PINNED_BY_DIGEST, "every image is named by digest and allowed here")
 
 
-def _weights_verified(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, plan: Plan) -> ConditionUpdate:
+def _weights_verified(
+    spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, plan: Plan, verified_by: Verifier | None
+) -> ConditionUpdate:
     kind = ConditionType.WEIGHTS_VERIFIED
     blocked = _blocks(plan, kind)
     if blocked is not None:
@@ -102,7 +105,7 @@ def _weights_verified(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, plan
         return ConditionUpdate(
             kind, "True", Reason.PINNED_BY_DIGEST, "the weights are part of an image that is named by digest"
         )
-    if verifier(spec, snapshot) is not None:
+    if verified_by is not None:
         return weights_verified(snapshot, pinned=is_pinned(spec, snapshot))
     policy = integrity_policy(spec, snapshot)
     words = f"the weights are read as staged, and no digest of them is checked: the policy in effect is {policy}"

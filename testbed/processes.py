@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from testbed.errors import ComponentError
 
 POLL_SECONDS = 0.05
 # below the kernel's range for outgoing connections (32768 and up), so nobody takes a port between choice and use
-FIRST_PORT, PORTS = 20000, 10000
+FIRST_PORT, PORTS, STRETCH = 20000, 10000, 50
 
 
 def bound_to_us(command: Sequence[str]) -> list[str]:
@@ -92,18 +91,29 @@ def wait_until(what: str, ready: Callable[[], bool], components: Iterable[Compon
         time.sleep(POLL_SECONDS)
 
 
-def _candidates() -> Iterable[int]:
-    # processes with neighbouring ids (parallel test workers) start in different stretches
-    start = os.getpid() * 16 % PORTS
-    return itertools.cycle(FIRST_PORT + (start + offset) % PORTS for offset in range(PORTS))
+def _candidates() -> Iterator[int]:
+    """Ports of stretches that no other process gives out while this one runs."""
+    stretches = range(FIRST_PORT, FIRST_PORT + PORTS, STRETCH)
+    first = os.getpid() % len(stretches)
+    for start in (*stretches[first:], *stretches[:first]):
+        # an abstract name belongs to one socket of the network namespace, as a port does, and ends with its process
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind(f"\0hermetic-testbed-ports-{start}")
+        except OSError:
+            claim.close()
+            continue
+        _claims.append(claim)
+        yield from range(start, start + STRETCH)
 
 
-_ports = iter(_candidates())
+_claims: list[socket.socket] = []
+_ports = _candidates()
 
 
 def free_port(address: str = "127.0.0.1") -> int:
-    """A TCP port that nothing listens on now and that this process has not given out before."""
-    for port in itertools.islice(_ports, PORTS):
+    """A TCP port that nothing listens on now, and that neither this process nor another has given out before."""
+    for port in _ports:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((address, port))

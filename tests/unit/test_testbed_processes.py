@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -91,3 +92,18 @@ def test_ports_are_free_and_not_given_twice() -> None:
 
     assert len(set(ports)) == 50
     assert all(20000 <= port < 30000 for port in ports)
+
+
+def test_ports_of_processes_that_run_side_by_side_are_never_the_same() -> None:
+    """Between the choice of a port and its use another test worker must not choose it."""
+    script = "from testbed.processes import free_port; print(*(free_port() for _ in range(120))); input()"
+    running = [
+        subprocess.Popen([sys.executable, "-c", script], stdin=PIPE, stdout=PIPE, text=True, cwd=REPOSITORY)
+        for _ in range(8)
+    ]
+    try:
+        given = [port for one in running if one.stdout is not None for port in one.stdout.readline().split()]
+    finally:
+        for one in running:
+            one.communicate("\n")
+    assert len(given) == len(set(given)) == 8 * 120

@@ -10,6 +10,9 @@ cases of which each guards a promise of its own.
     def test_tamperings(sample: Sample) -> None:
         for number in sample.of("tamperings", range(100_000), 5_000): ...
 
+`sampled(0)` leaves a test to CI and --full: one that takes long and repeats what others show, or tests the test bed. It
+runs where a run consists of nothing else.
+
 One seed decides every sample of a run. The figures at the end of the run show it with the size of each sample, and
 `--replay SEED` draws the same again. A test that is named by itself (`test_topologies[50]`) is always run.
 """
@@ -82,8 +85,8 @@ def seed_of(config: pytest.Config) -> str | None:
     return config.stash[_seed]
 
 
-def left_out(items: Iterable[pytest.Item], seed: str | None) -> set[pytest.Item]:
-    """The tests that this run does not try; of those of one function that it tries, the first records the sample."""
+def left_out(items: Sequence[pytest.Item], seed: str | None) -> set[pytest.Item]:
+    """The tests that this run does not try; the first that it tries records the samples."""
     if seed is None:
         return set()
     counts: dict[str, int] = {}
@@ -94,12 +97,17 @@ def left_out(items: Iterable[pytest.Item], seed: str | None) -> set[pytest.Item]
             (counts[name],) = mark.args
             marked.setdefault(name, []).append(item)
     found: set[pytest.Item] = set()
+    samples: list[Drawn] = []
     for name, of_one in marked.items():
         if len(of_one) > counts[name]:
             tried = drawn(seed, name, of_one, counts[name])
-            tried[0].user_properties.append((PROPERTY, (name, len(tried), len(of_one))))
+            samples.append((name, len(tried), len(of_one)))
             found.update(of_one)
             found.difference_update(tried)
+    first = next((item for item in items if item not in found), None)
+    if first is None:
+        return set()
+    first.user_properties.extend((PROPERTY, one) for one in samples)
     return found
 
 
@@ -112,4 +120,8 @@ def lines(samples: Iterable[Drawn], seed: str | None) -> list[str]:
     if not tried:
         return []
     repeated = f"seed {seed}: --replay {seed} tries the same, --full or CI=true everything"
-    return [*(f"{name}: sample of {tried[name]} of {there[name]}" for name in tried), repeated]
+    return [*(_line(name, tried[name], there[name]) for name in there), repeated]
+
+
+def _line(name: str, tried: int, there: int) -> str:
+    return f"{name}: sample of {tried} of {there}" if tried else f"{name}: not tried"

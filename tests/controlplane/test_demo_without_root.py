@@ -45,6 +45,7 @@ def python(
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.sampled(0)
 def test_it_ends_green_with_programs_that_were_built_before(cache: Path) -> None:
     if subprocess.run([*AS_A_USER, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this machine gives nobody a user namespace")

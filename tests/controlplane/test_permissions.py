@@ -112,6 +112,7 @@ def by_namespace(tmp_path: Path, component_logs: dict[str, Path]) -> Iterator[Se
         yield cluster
 
 
+@pytest.mark.sampled(0)
 def test_every_grant_is_used_where_writing_is_granted_by_namespace(by_namespace: SealedCluster) -> None:
     """Under other names too: a policy that named the default account would not know this one."""
     asked = _live_with_every_grant(by_namespace, "team-a")

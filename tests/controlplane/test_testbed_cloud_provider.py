@@ -13,6 +13,8 @@ from testbed.api import Api
 from testbed.cloud_provider import ASKED_ADDRESS, FINALIZER, INTERNAL, PLANT_PUBLIC, WITHHOLD
 from testbed.processes import Component, wait_until
 
+pytestmark = pytest.mark.sampled(0)
+
 PRIVATE = ipaddress.ip_network("10.13.76.0/24")
 PUBLIC = ipaddress.ip_network("203.0.113.0/24")
 

@@ -19,6 +19,8 @@ from testbed.errors import ApiError
 from testbed.kubectl import Kubectl
 from testbed.programs import KUBERNETES_VERSION
 
+pytestmark = pytest.mark.sampled(0)
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 

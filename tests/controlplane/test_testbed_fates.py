@@ -12,6 +12,8 @@ from testbed.fates import ANNOTATION, CRASHES
 from testbed.fleet import SIZES, Pool
 from testbed.processes import wait_until
 
+pytestmark = pytest.mark.sampled(0)
+
 DIGEST = "sha256:" + "0" * 64
 HEALTHY = f"registry.test/vllm/engine@{DIGEST}"
 

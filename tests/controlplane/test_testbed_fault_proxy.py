@@ -22,6 +22,8 @@ from testbed.faults import Answer, CutWatch, Delay, DropAfter, DropBefore, Fault
 from testbed.kubectl import Kubectl
 from testbed.processes import wait_until
 
+pytestmark = pytest.mark.sampled(0)
+
 Json = dict[str, Any]
 
 BROKEN = r"closed|reset|EOF|no answer"

@@ -14,6 +14,8 @@ from testbed.images.model import stage_model
 from testbed.images.oci import write_archive
 from testbed.images.recipes import baked_image, model_image, nim_image, vllm_image
 
+pytestmark = pytest.mark.sampled(0)
+
 PLAIN_USER = {"runAsUser": 2000, "runAsGroup": 0, "runAsNonRoot": True}
 LOCKED = {
     "allowPrivilegeEscalation": False,

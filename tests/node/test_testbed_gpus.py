@@ -6,6 +6,8 @@ import pytest
 
 from testbed.processes import wait_until
 
+pytestmark = pytest.mark.sampled(0)
+
 GPU = "nvidia.com/gpu"
 
 

@@ -9,6 +9,8 @@ from testbed.images.oci import Image, write_archive
 from testbed.images.roots import busybox_layer
 from testbed.processes import wait_until
 
+pytestmark = pytest.mark.sampled(0)
+
 
 @pytest.fixture
 def give(node, tmp_path):

@@ -15,6 +15,8 @@ from testbed.node.handle import running_node
 from testbed.node.real_node import REPOSITORY
 from testbed.processes import wait_until
 
+pytestmark = pytest.mark.sampled(0)
+
 SETTINGS = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops")
 
 

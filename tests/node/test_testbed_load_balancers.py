@@ -13,6 +13,8 @@ import pytest
 from testbed.node.addresses import CLIENT_ADDRESS, LOAD_BALANCER_NETWORK, NODE_ADDRESS
 from testbed.processes import wait_until
 
+pytestmark = pytest.mark.sampled(0)
+
 INTERNAL = {"service.beta.kubernetes.io/azure-load-balancer-internal": "true"}
 # what answers is the address of whoever asks
 ECHO = {"command": ["sh", "-c", "mkdir -p /tmp/cgi-bin && cp /whoami /tmp/cgi-bin/ && exec httpd -f -p 8000 -h /tmp"]}

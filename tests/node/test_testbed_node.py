@@ -9,6 +9,8 @@ import pytest
 
 from testbed.fleet import Pool, add_nodes, remove_nodes
 
+pytestmark = pytest.mark.sampled(0)
+
 RESTRICTED = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},

@@ -12,6 +12,8 @@ from testbed.images.oci import write_archive
 from testbed.images.recipes import operator_image
 from tests.attestations import a_report, an_ed25519_key, public_pem_of, signed
 
+pytestmark = pytest.mark.sampled(0)
+
 LOCKED = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},

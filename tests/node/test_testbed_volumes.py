@@ -12,6 +12,8 @@ import pytest
 from testbed.csi.shares import AZURE_FILES, NFS
 from testbed.images.model import stage_model
 
+pytestmark = pytest.mark.sampled(0)
+
 READ_ONLY = "Read-only file system"
 
 

@@ -99,6 +99,7 @@ def test_the_same_files_give_the_same_bytes_and_another_python_is_refused(tmp_pa
     assert "this file is for Python 3.99 on Linux x86_64" in done.stderr
 
 
+@pytest.mark.sampled(0)
 def test_a_second_build_of_the_whole_file_gives_the_same_bytes(built: Path, tmp_path: Path) -> None:
     command_line(tmp_path / "again.pyz")
     assert (tmp_path / "again.pyz").read_bytes() == built.read_bytes()

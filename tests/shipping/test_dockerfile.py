@@ -50,6 +50,7 @@ def test_it_runs_as_the_image_that_ships_does():
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the wheels are those of Python 3.11")
+@pytest.mark.sampled(0)
 def test_its_steps_install_the_command_from_the_wheels_alone(tmp_path):
     copy_wheels(tmp_path / "wheels")
     here = {

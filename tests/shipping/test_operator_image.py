@@ -60,6 +60,7 @@ def manifest_of(layout: Path) -> dict:
     return json.loads(blob(layout, json.loads((layout / "index.json").read_text())["manifests"][0]).read_bytes())
 
 
+@pytest.mark.sampled(0)
 def test_two_builds_give_the_same_bytes(archive, tmp_path):
     again = tmp_path / "again.tar"
     write_tar(again, layout_files(operator_image("hermetic", exactly=False)))

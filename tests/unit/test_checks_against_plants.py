@@ -59,6 +59,7 @@ def test_every_plant_fits_somewhere() -> None:
     assert {name for name, _ in PLANTED} == set(PLANTS)
 
 
+@pytest.mark.sampled(150)
 @pytest.mark.parametrize(("name", "layout"), PLANTED)
 def test_what_is_planted_is_found(name: str, layout: str, record_property: Callable[[str, object], None]) -> None:
     stood_in = estate_of(layout)

@@ -99,6 +99,7 @@ WITH_EXCEPTIONS = covering()
 
 
 @pytest.mark.timeout(400)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", WITH_EXCEPTIONS)
 def test_with_the_exceptions_that_the_page_explains_the_others_are_signed_too(name: str, tmp_path: Path) -> None:
     estate, home = TEXTBOOK[name], tmp_path / "home"

@@ -32,6 +32,10 @@ def test_numbers(number): ...
 def test_cases(sample, share):
     print("drawn", share, list(sample.of("cases", range(share, 100, 2), 4)))
 
+@pytest.mark.sampled(0)
+@pytest.mark.parametrize("number", range(2))
+def test_long(number): ...
+
 def test_other(): ...
 """
 
@@ -105,10 +109,11 @@ def test_a_run_elsewhere_tries_a_sample_that_workers_share_and_its_seed_repeats(
     output = run(tmp_path, "--numprocesses", "2")
     assert "6 passed" in output
     assert "test_it.py::test_numbers: sample of 3 of 20" in output
+    assert "test_it.py::test_long: not tried" in output
     assert "cases: sample of 8 of 100" in output
     (seed,) = re.findall(r"--replay (\w+)", output)
     again = run(tmp_path, "--replay", seed)
-    assert "6 passed, 17 deselected" in again
+    assert "6 passed, 19 deselected" in again
     assert tried_in(again) == tried_in(output)
 
 
@@ -117,13 +122,14 @@ def test_in_ci_and_with_full_nothing_is_left_out(
     argument: tuple[str, ...], variable: dict[str, str], tmp_path: Path
 ) -> None:
     output = run(tmp_path, *argument, **variable)
-    assert "23 passed" in output
+    assert "25 passed" in output
     assert "sample of" not in output
     assert f"drawn 0 {list(range(0, 100, 2))}" in output
 
 
 def test_one_that_is_named_runs(tmp_path: Path) -> None:
     assert "1 passed" in run(tmp_path, tests="test_it.py::test_numbers[17]")
+    assert "2 passed" in run(tmp_path, tests="test_it.py::test_long")
 
 
 @pytest.mark.parametrize(

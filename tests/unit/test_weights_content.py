@@ -268,6 +268,7 @@ def test_an_index_is_read_strictly(model: Path) -> None:
         assert found(model) == [("WeightsCorrupt", index.name)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("size", [2**16 - 100, 2**16, 2**18 - 50, 2**18 + 1, 2**22])
 @pytest.mark.parametrize("before", [0, 2**16, 2**18 - 7])
 def test_long_metadata_is_right_wherever_it_begins(model: Path, size: int, before: int) -> None:
@@ -378,6 +379,7 @@ def test_the_memory_of_a_verification_does_not_grow_with_files_and_bytes(tmp_pat
     assert peak("verify", folder) < 120 * 2**10
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("command", ["verify", "stage"])
 def test_the_memory_of_a_million_files_in_one_folder_is_that_of_their_names(tmp_path: Path, command: str) -> None:
     """Measured with 20,000: 155 bytes a file to verify, 230 to stage, which also compares names without their case."""

@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bench import audit, burst, judging, restart, results, rolling_update, weights, writes
+from bench import audit, burst, evaluation, restart, results, rolling_update, weights, writes
 from bench.machine import load_average
 from bench.report import write_page
 from testbed.errors import CannotRunError
 
 FIGURES: dict[str, Callable[[], dict[str, Any]]] = {
     "audit": audit.measure,
-    "judging": judging.measure,
+    "evaluation": evaluation.measure,
     "writes": writes.measure,
     "burst": burst.measure,
     "restart": restart.measure,

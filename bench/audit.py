@@ -24,7 +24,7 @@ from bench.estate import LARGE, PLAIN, SMALL, Size, estate_of
 from bench.per_resource import read_everything
 from hermetic.audit.estate.snapshot import from_json
 from hermetic.audit.policy import Policy
-from hermetic.audit.run import judge
+from hermetic.audit.run import evaluate
 from testbed.azure.ids import subscription_of
 from testbed.azure.operations import is_poll
 from testbed.azure.quota import Quota
@@ -43,14 +43,14 @@ Figures = dict[str, Any]
 
 
 def measure(large: Size = LARGE, small: Size = SMALL) -> Figures:
-    """The large audit, the small one beside the peer, and how fast the checks judge what was seen."""
+    """The large audit, the small one beside the peer, and how fast the checks evaluate what was seen."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         audited = _audited(large, folder)
         policy = _saved(large, folder)
         return {
             "large": audited,
-            "judging": _judged(folder / SNAPSHOT, policy),
+            "evaluation": _evaluated(folder / SNAPSHOT, policy),
             "small": _audited(small, folder),
             "plain": {**_audited(PLAIN, folder), "start_cpu_seconds": _start(folder)},
             "peer": _read_by_the_peer(small),
@@ -149,13 +149,13 @@ def _lane(request: ArmRequest) -> tuple[str, str]:
     return sort, subscription_of(request.path).lower()
 
 
-def _judged(snapshot: Path, policy: Policy) -> Figures:
+def _evaluated(snapshot: Path, policy: Policy) -> Figures:
     """Findings per second: with everything read from bodies first, and of an estate that was read before."""
     estate = from_json(snapshot.read_bytes()).estate()
     taken = []
     for _ in range(4):
         began = time.monotonic()
-        findings = len(judge(estate, policy))
+        findings = len(evaluate(estate, policy))
         taken.append(time.monotonic() - began)
     again = min(taken[1:])
     return {

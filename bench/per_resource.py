@@ -1,7 +1,7 @@
 """The peer of the audit's figures: what one writes first with an SDK. List everything, then get each thing by its id.
 
 One request at a time, as the synchronous clients of the SDK do; on 429 it waits as long as it is told and repeats. It
-judges nothing: its time is reading alone.
+evaluates nothing: its time is reading alone.
 """
 
 from __future__ import annotations

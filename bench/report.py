@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from bench import burst, judging, restart, results, weights_page, writes
+from bench import burst, evaluation, restart, results, weights_page, writes
 from bench.tables import Row, origin, table
 from bench.workload import CHILDREN
 from testbed.installation import REPOSITORY
@@ -174,13 +174,13 @@ def _audit() -> Iterator[str]:
     if found is None:
         return
     figures = found["figures"]
-    large, small, peer, judging = (figures[name] for name in ("large", "small", "peer", "judging"))
+    large, small, peer, evaluation = (figures[name] for name in ("large", "small", "peer", "evaluation"))
     yield "## One audit among many resources\n"
     yield (
         "`hermetic audit` as a process, from start to exit, against the stand-in for Azure with ARM's token buckets, "
         "Resource Graph's window and 30 ms for every answer. The bound is the time before which the quota would not "
         "have admitted the last of the same requests; it knows no latency. The peer, a loop as the SDK teaches it, "
-        "reads every resource by itself, one after the other, and judges nothing.\n"
+        "reads every resource by itself, one after the other, and evaluates nothing.\n"
     )
     rows = [
         ("resources", "", f"{large['resources']:,}", f"{small['resources']:,}", f"{small['resources']:,}"),
@@ -206,34 +206,34 @@ def _audit() -> Iterator[str]:
         f"{plain['start_cpu_seconds']:g} s in which the command starts.\n"
     )
     yield (
-        f"The checks judge {judging['findings_per_second_first']:,} findings a second when every body is read for the "
-        f"first time, and {judging['findings_per_second']:,} of an estate that was read before.\n"
+        f"The checks make {evaluation['findings_per_second_first']:,} findings a second when every body is read for "
+        f"the first time, and {evaluation['findings_per_second']:,} of an estate that was read before.\n"
     )
     yield origin(found)
 
 
-def _judging() -> Iterator[str]:
-    found = results.load("judging")
+def _evaluation() -> Iterator[str]:
+    found = results.load("evaluation")
     if found is None:
         return
     figures = found["figures"]
     yield f"## The operator's own audit of {figures['pods']:,} pods\n"
     yield (
         f"How long the event loop, which serves everything else, is held while a cluster of {figures['objects']:,} "
-        "objects is listed, and while it is judged: the longest step by processor time, and how late a timer was. The "
-        "second holds what other programs of the machine took as well; at rest it was "
-        f"{figures['rest']['longest_ms']:g} ms. Judging is the worst of {judging.ROUNDS} rounds.\n"
+        "objects is listed, and while it is evaluated: the longest step by processor time, and how late a timer was. "
+        "The second holds what other programs of the machine took as well; at rest it was "
+        f"{figures['rest']['longest_ms']:g} ms. Evaluation is the worst of {evaluation.ROUNDS} rounds.\n"
     )
     rows = [
         _held("listing", "<= 50", [figures["listing"]]),
-        _held("judging in a process of its own, as the operator does", "<= 50", figures["apart"]),
-        _held("judging in a thread, for comparison", "", figures["thread"]),
-        _held("judging in the loop, for comparison", "", figures["loop"]),
+        _held("evaluation in a process of its own, as the operator does", "<= 50", figures["apart"]),
+        _held("evaluation in a thread, for comparison", "", figures["thread"]),
+        _held("evaluation in the loop, for comparison", "", figures["loop"]),
     ]
     yield table(("", "goal", "longest step (ms)", "timer late, longest (ms)", "p99 (ms)", "seconds"), rows)
     yield (
-        f"The process that judges has {figures['process_peak_rss']:g} MiB at its peak, and ends after a minute without "
-        "anything to judge.\n"
+        f"The evaluation process has {figures['process_peak_rss']:g} MiB at its peak, and ends after a minute without "
+        "anything to evaluate.\n"
     )
     yield origin(found)
 
@@ -312,4 +312,4 @@ def _faults() -> Iterator[str]:
     yield origin(found)
 
 
-SECTIONS = (_writes, _burst, _restart, _rolling_update, _audit, _judging, weights_page.section, _engine, _faults)
+SECTIONS = (_writes, _burst, _restart, _rolling_update, _audit, _evaluation, weights_page.section, _engine, _faults)

@@ -11,7 +11,7 @@ import json
 import httpx
 
 from hermetic.audit.findings import Finding
-from hermetic.audit.run import Judging
+from hermetic.audit.run import Evaluation
 from hermetic.collect.azure.answering import AzureAnswerer, How
 from hermetic.collect.azure.client import ArmClient, Caller
 from hermetic.collect.azure.clouds import cloud_of
@@ -62,5 +62,5 @@ async def audited(estate: AzureEstate, discovery: How) -> tuple[Finding, ...]:
             ArmTransport(cloud, http), caller, pacing, patience, clock=clock, sleep=clock.sleep, progress=progress
         )
         azure = AzureAnswerer(client, estate.cluster, discovery)
-        _, findings = await collected(estate.cluster, {"azure": azure}, Judging(policy).findings, progress)
+        _, findings = await collected(estate.cluster, {"azure": azure}, Evaluation(policy).findings, progress)
     return findings

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from hermetic.audit.estate.questions import Answer, Question
 from hermetic.audit.findings import Finding, Verdict, overall
 from hermetic.audit.policy import Policy
-from hermetic.audit.run import Judging
+from hermetic.audit.run import Evaluation
 from hermetic.collect.azure.answering import AzureAnswerer, How
 from hermetic.collect.azure.client import ArmClient, Caller
 from hermetic.collect.azure.clouds import cloud_of
@@ -80,7 +80,7 @@ async def audited(
         sleep=clock.sleep,
         tokens=tokens,
     ) as azure:
-        answers, findings = await collected(estate.cluster, {"azure": azure}, Judging(policy).findings, progress)
+        answers, findings = await collected(estate.cluster, {"azure": azure}, Evaluation(policy).findings, progress)
     return Seen(estate.cluster, answers, findings, clock, progress)
 
 

@@ -18,7 +18,7 @@ from hermetic.audit.estate.azure.graph import TABLES, ScaleSetNicInGraph
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason
 from hermetic.audit.findings import Evidence, Finding
-from hermetic.audit.run import Judging
+from hermetic.audit.run import Evaluation
 from hermetic.collect.azure.arm_reader import GROUP_LISTS_ONLY
 from hermetic.collect.azure.paths import ask_for, is_subscription
 from testbed.azure.actions import act
@@ -47,7 +47,7 @@ def judged(stood_in: StandIn, first: Iterable[Question] = ()) -> tuple[Finding, 
 
 
 def _audited(stood_in: StandIn, first: Iterable[Question]) -> tuple[dict[Question, Answer], tuple[Finding, ...]]:
-    judging, answers = Judging(policy_of(stood_in)), {question: answered(stood_in, question) for question in first}
+    judging, answers = Evaluation(policy_of(stood_in)), {question: answered(stood_in, question) for question in first}
     estate = Estate(stood_in.cluster, ("azure",), answers)
     for _ in range(MOST_ROUNDS):
         found = judging.findings(estate)

@@ -17,7 +17,7 @@ from hermetic.audit.estate.questions import Answer, Body, Question, fixed_json
 from hermetic.audit.exceptions import Exceptions
 from hermetic.audit.findings import Evidence, Finding, Report
 from hermetic.audit.policy import Policy
-from hermetic.audit.run import Judging, audit
+from hermetic.audit.run import Evaluation, audit
 from hermetic.collect.azure.answering import AzureAnswerer
 from hermetic.collect.azure.client import ArmClient, Caller
 from hermetic.collect.azure.clouds import cloud_of
@@ -84,6 +84,6 @@ async def _judged(stood_in: AzureEstate, api_server: ApiServer, policy: Policy) 
         )
         azure = AzureAnswerer(client, stood_in.cluster, "graph")
         both = {"azure": azure, "kube": api_server}
-        judging = Judging(policy)
+        judging = Evaluation(policy)
         _, judged = await collected(stood_in.cluster, both, lambda seen: (seen, judging.findings(seen)), progress)
     return judged

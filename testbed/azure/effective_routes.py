@@ -53,7 +53,7 @@ def routes_of(estate: Estate, subnet_id: str) -> list[Route]:
     if not propagation_off(table):
         routes += _learned(estate, vnet_id)
     routes += _user(table)
-    return [_judged(route, routes) for route in routes]
+    return [_in_effect(route, routes) for route in routes]
 
 
 def propagation_off(table: Body | None) -> bool:
@@ -72,7 +72,7 @@ def next_hop(estate: Estate, subnet_id: str, destination: str) -> Route:
     return best[2] if best else Route("Default", destination, "None")
 
 
-def _judged(route: Route, routes: list[Route]) -> Route:
+def _in_effect(route: Route, routes: list[Route]) -> Route:
     if route.hop in UNBEATABLE:
         return route
     rivals = [other for other in routes if other.prefix == route.prefix and other.hop not in UNBEATABLE]

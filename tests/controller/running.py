@@ -16,7 +16,7 @@ from hermetic.controller.auditor import Auditor, ClusterIdentity
 from hermetic.controller.cluster_cache import ClusterCache
 from hermetic.controller.evaluation_input import Case
 from hermetic.controller.lazy_auditor import LazyAuditor
-from hermetic.controller.manager import JUDGE, JUDGE_SECONDS, Manager
+from hermetic.controller.manager import EVALUATE, EVALUATE_SECONDS, Manager
 from hermetic.controller.probe_scheduler import Prober
 from hermetic.controller.reconciler import Reconciler
 from hermetic.controller.report_publisher import Publisher
@@ -60,7 +60,7 @@ async def running(
     store, telemetry = Store(configuration), Telemetry()
     queue: WorkQueue[Key] = WorkQueue(clock.monotonic, jitter=lambda: 1.0)
     recorder = EventRecorder(cluster, instance="tests", clock=clock, on_loss=telemetry.count_lost_event)
-    judge_soon = partial(queue.add_after, JUDGE, JUDGE_SECONDS, routine=True)
+    judge_soon = partial(queue.add_after, EVALUATE, EVALUATE_SECONDS, routine=True)
     faults = AuditFaults(clock, count=telemetry.count_audit_fault, on_fault=judge_soon)
 
     def feed(kind: Kind) -> Feed | None:
@@ -72,7 +72,7 @@ async def running(
         store=store,
         cluster_cache=cluster_cache,
         prober=Prober(cluster, clock, PROBES),
-        judge=JudgedHere(),
+        evaluate=JudgedHere(),
         faults=faults,
         publisher=Publisher(cluster, telemetry),
         recorder=recorder,
@@ -85,14 +85,14 @@ async def running(
     async def make() -> tuple[Auditor, ClusterCache]:
         return auditor, cluster_cache
 
-    judging = LazyAuditor(store, make, faults)
+    lazy_auditor = LazyAuditor(store, make, faults)
     operator = Manager(
         api=cluster,
         store=store,
         queue=queue,
         reconciler=Reconciler(cluster, store, recorder, clock),
         sweeper=VolumeCollector(cluster, store),
-        judging=judging,
+        auditor=lazy_auditor,
         telemetry=telemetry,
         clock=clock,
         namespaces=namespaces,
@@ -103,7 +103,7 @@ async def running(
     )
     await operator.prime()
     cluster.see = partial(_as_kopf, operator) if reflectors else operator.see
-    each = [operator.work(workers), judging.run(), recorder.run(), *([following.run()] if reflectors else [])]
+    each = [operator.work(workers), lazy_auditor.run(), recorder.run(), *([following.run()] if reflectors else [])]
     work = [asyncio.ensure_future(one) for one in each]
     try:
         yield operator

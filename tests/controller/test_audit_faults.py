@@ -38,8 +38,8 @@ async def broken_later(*_: object, **__: object) -> Any:
 
 
 PLACES: dict[str, tuple[str, Callable[..., Any], str]] = {
-    "check": ("hermetic.controller.evaluation_input.judge", broken, "Unknown"),
-    "standing": ("hermetic.controller.auditor.judge_standing", broken, "Unknown"),
+    "check": ("hermetic.controller.evaluation_input.evaluate", broken, "Unknown"),
+    "standing": ("hermetic.controller.auditor.standing_of", broken, "Unknown"),
     "status": ("hermetic.controller.auditor.status_of", broken, "Unknown"),
     "spec": ("hermetic.controller.auditor.trusted", broken, "Unknown"),
     "signature": ("hermetic.controller.attestation_cache.authenticated", broken, "Unknown"),
@@ -108,18 +108,18 @@ def test_a_defect_is_a_condition_a_metric_and_one_event_and_serving_goes_on(plac
 def test_a_defect_at_every_other_look_makes_no_storm(monkeypatch: pytest.MonkeyPatch) -> None:
     from hermetic.controller import evaluation_input
 
-    judge, calls = evaluation_input.judge, 0
+    evaluate, calls = evaluation_input.evaluate, 0
 
     def now_and_then(*given: Any) -> Any:
         nonlocal calls
         calls += 1
-        return broken() if calls % 2 else judge(*given)
+        return broken() if calls % 2 else evaluate(*given)
 
     async def whole() -> None:
         cluster = a_cluster()
         cluster.put(an_attestation())
         cluster.put(an_audit())
-        monkeypatch.setattr(evaluation_input, "judge", now_and_then)
+        monkeypatch.setattr(evaluation_input, "evaluate", now_and_then)
         async with running(cluster):
             for number in range(600):
                 cluster.put({**TOUCHED, "metadata": {"name": "touched", "labels": {"n": str(number)}}})

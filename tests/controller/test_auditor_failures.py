@@ -108,7 +108,7 @@ def test_a_defect_in_a_check_ends_in_unknown_and_not_in_the_last_pass(monkeypatc
         def broken(*_: object) -> None:
             raise KeyError("a defect")
 
-        monkeypatch.setattr("hermetic.controller.evaluation_input.judge", broken)
+        monkeypatch.setattr("hermetic.controller.evaluation_input.evaluate", broken)
         cluster.put(PUBLIC)
         await rest(5)
         assert (status(cluster)["verdict"], condition(cluster)) == ("Unknown", ("False", "IsolationUnknown"))

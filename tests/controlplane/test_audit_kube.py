@@ -19,7 +19,7 @@ from hermetic.audit.estate.kubernetes.policies import CalicoNetworkSet
 from hermetic.audit.evaluation import findings_of
 from hermetic.audit.findings import Finding, Verdict
 from hermetic.audit.policy import Policy
-from hermetic.audit.run import Judging, judge
+from hermetic.audit.run import Evaluation, evaluate
 from hermetic.collect.collecting import collected
 from hermetic.collect.kube.answering import KubeAnswerer
 from hermetic.collect.kube.cache import LIST_REQUESTS, ClusterObservations
@@ -54,7 +54,7 @@ async def audit(kubeconfig: Path) -> list[Finding]:
     """One look with these rights, judged."""
     async with connected(kubeconfig) as kube:
         answerers = {"kube": KubeAnswerer(kube)}
-        _, findings = await collected("aks", answerers, Judging(POLICY).findings, NoProgress())
+        _, findings = await collected("aks", answerers, Evaluation(POLICY).findings, NoProgress())
     return list(findings)
 
 
@@ -344,7 +344,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 def judged(observations: ClusterObservations) -> list[Finding]:
     """What the checks say of what is known now."""
-    return list(judge(Estate("aks", ("kube",), observations.answers()), POLICY))
+    return list(evaluate(Estate("aks", ("kube",), observations.answers()), POLICY))
 
 
 async def test_with_rights_to_list_and_watch_the_operator_sees_what_comes_and_goes(

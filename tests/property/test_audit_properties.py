@@ -18,7 +18,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason
 from hermetic.audit.findings import Finding, Verdict
 from hermetic.audit.policy import Policy
-from hermetic.audit.run import judge
+from hermetic.audit.run import evaluate
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.generator import topology
 from tests.audit_estates import rule
@@ -139,7 +139,7 @@ def seen(seed: int) -> tuple[Answers, Policy, str]:
 
 
 def judged(answers: Answers, policy: Policy, cluster: str) -> dict[tuple[str, str], Finding]:
-    found = judge(Estate(cluster, ("azure",), answers), policy)
+    found = evaluate(Estate(cluster, ("azure",), answers), policy)
     return {(finding.check, finding.resource.lower()): finding for finding in found}
 
 

@@ -11,7 +11,7 @@ import pytest
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Question, Source
 from hermetic.audit.policy import Policy
-from hermetic.audit.run import Judging, judge
+from hermetic.audit.run import Evaluation, evaluate
 from testbed.azure.estate import Estate as StandIn
 from testbed.azure.reference_estate import reference_estate
 from testbed.kubernetes_plants import PLANTS
@@ -39,11 +39,11 @@ class Asked:
 
 def must_agree_in_every_round(asked: Asked, policy: Policy) -> int:
     """The number of rounds."""
-    growing, judging = Estate(asked.arm.cluster, asked.sources, {}), Judging(policy)
+    growing, judging = Estate(asked.arm.cluster, asked.sources, {}), Evaluation(policy)
     known: dict[Question, Answer] = {}
     for number in range(ROUNDS):
         found, anew = judging.findings(growing), Estate(asked.arm.cluster, asked.sources, known)
-        assert found == judge(anew, policy)
+        assert found == evaluate(anew, policy)
         assert growing.wanted.keys() == anew.wanted.keys()
         if not growing.wanted:
             return number

@@ -15,7 +15,7 @@ from hermetic.audit.evaluation import findings_of
 from hermetic.audit.exceptions import Exceptions
 from hermetic.audit.findings import Finding, Report, Severity, Verdict
 from hermetic.audit.policy import Policy
-from hermetic.audit.run import judge as every_check
+from hermetic.audit.run import evaluate as every_check
 from testbed.azure.estate import Estate
 from testbed.azure.plants import PLANTS
 from testbed.kubernetes_plants import PLANTS as KUBERNETES_PLANTS

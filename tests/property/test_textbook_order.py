@@ -14,7 +14,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Question
 from hermetic.audit.findings import Finding
 from hermetic.audit.policy import Policy
-from hermetic.audit.run import judge
+from hermetic.audit.run import evaluate
 from testbed.kubernetes_plants import PLANTS
 from testbed.textbook import TEXTBOOK
 from tests.shuffled_answers import shuffled
@@ -45,13 +45,13 @@ def seen(name: str, planted: bool) -> tuple[Mapping[Question, Answer], Policy, s
 
 def _wanted(cluster: str, found: Mapping[Question, Answer], policy: Policy) -> list[Question]:
     estate = Estate(cluster, ("azure", "kube"), found)
-    judge(estate, policy)
+    evaluate(estate, policy)
     return list(estate.wanted.values())
 
 
 def findings(answers: Mapping[Question, Answer], policy: Policy, cluster: str) -> list[Said]:
     """Every finding, in the order in which it is reported."""
-    return [fields_of(one) for one in judge(Estate(cluster, ("azure", "kube"), answers), policy)]
+    return [fields_of(one) for one in evaluate(Estate(cluster, ("azure", "kube"), answers), policy)]
 
 
 def fields_of(one: Finding) -> Said:

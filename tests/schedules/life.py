@@ -83,7 +83,7 @@ async def _operator(world: World, clock: Clock) -> None:
         queue=queue,
         reconciler=Reconciler(world, store, recorder, clock),
         sweeper=VolumeCollector(world, store),
-        judging=LazyAuditor(store, _no_audit, faults),
+        auditor=LazyAuditor(store, _no_audit, faults),
         telemetry=telemetry,
         clock=clock,
         namespaces=(),

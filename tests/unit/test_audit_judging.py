@@ -9,7 +9,7 @@ import pytest
 
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
-from hermetic.audit.evaluation import Check, Judgement, cannot_say, fails, findings_of, passes
+from hermetic.audit.evaluation import Check, CheckResult, cannot_say, fails, findings_of, passes
 from hermetic.audit.findings import CheckPage, Evidence, Finding, Severity, Verdict, overall
 from hermetic.audit.policy import Policy
 from tests.drawn_paths import hops
@@ -26,10 +26,10 @@ PUZZLES = cannot_say("/subnet", "Strange", "a strange route", LOOK, severity=Sev
 IS_FINE = passes("/subnet", "Closed", "a closed route", LOOK)
 
 
-def together(*judgements: Judgement, ordered: bool = True) -> Finding:
+def together(*judgements: CheckResult, ordered: bool = True) -> Finding:
     """The one finding, the same in whatever order the check speaks; of equals, the first speaks."""
 
-    def judge(order: tuple[Judgement, ...]) -> Iterator[Finding]:
+    def judge(order: tuple[CheckResult, ...]) -> Iterator[Finding]:
         check = Check(PAGE, frozenset({"azure"}), lambda _estate, _policy: order)
         yield from findings_of(check, Estate("/cluster", ("azure",), {}), Policy())
 
@@ -57,7 +57,7 @@ def together(*judgements: Judgement, ordered: bool = True) -> Finding:
         ((DOUBTS, IS_FINE), "Odd"),
     ],
 )
-def test_what_decides_the_verdict_speaks_before_what_warns(judgements: tuple[Judgement, ...], reason: str) -> None:
+def test_what_decides_the_verdict_speaks_before_what_warns(judgements: tuple[CheckResult, ...], reason: str) -> None:
     assert together(*judgements).reason == reason
 
 
@@ -77,12 +77,12 @@ EVERY = [(verdict, severity) for verdict in (*WRONG, Verdict.PASS, Verdict.NOT_A
 PAIRS = [(one, other) for place, one in enumerate(EVERY) for other in EVERY[place:]]
 
 
-def spoken(verdict: Verdict, severity: Severity, word: str) -> Judgement:
+def spoken(verdict: Verdict, severity: Severity, word: str) -> CheckResult:
     """What a check says, with a message, a path, a remedy and evidence that are its own."""
     look = Seen("/subnet", "seen", (Evidence(f"GET /{word}", 200, "0" * 64),))
     remedy = f"Mend {word}." if verdict in WRONG else ""
     paths = (hops(f"subnet -> {word}"),)
-    return Judgement(verdict, "/subnet", word, f"{word} was seen", (look,), paths, severity, remedy)
+    return CheckResult(verdict, "/subnet", word, f"{word} was seen", (look,), paths, severity, remedy)
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)

@@ -16,7 +16,7 @@ from hermetic.audit.estate.questions import Answer, Body, Question, UnreadReason
 from hermetic.audit.estate.resource import Resource, arm
 from hermetic.audit.estate.snapshot import Snapshot, from_json, to_json
 from hermetic.audit.findings import Evidence
-from hermetic.audit.run import judge
+from hermetic.audit.run import evaluate
 from hermetic.errors import FactDamaged
 from testbed.azure.baseline import estate_of, filtered_estate, sealed_estate
 from testbed.azure.estate import Estate as StandIn
@@ -67,9 +67,9 @@ def test_reduced_rows_give_the_same_findings_as_whole_ones(estate: Callable[[], 
     stood_in = estate()
     policy, whole = policy_of(stood_in), answers_of(stood_in)
     reduced = {question: _reduced(question, answer) for question, answer in whole.items()}
-    of_whole = judge(Estate(stood_in.cluster, ("azure",), whole), policy)
+    of_whole = evaluate(Estate(stood_in.cluster, ("azure",), whole), policy)
     of_reduced = Estate(stood_in.cluster, ("azure",), reduced)
-    assert judge(of_reduced, policy) == of_whole
+    assert evaluate(of_reduced, policy) == of_whole
     assert not of_reduced.wanted
     before, after = (sum(len(str(one.value)) for a in some.values() for one in a.bodies) for some in (whole, reduced))
     assert after < before
@@ -77,7 +77,7 @@ def test_reduced_rows_give_the_same_findings_as_whole_ones(estate: Callable[[], 
     text = to_json(snapshot)
     again = from_json(text)
     assert to_json(again) == text
-    assert judge(again.estate(), policy) == of_whole
+    assert evaluate(again.estate(), policy) == of_whole
 
 
 def test_only_declared_fields_are_kept_and_each_as_it_was_written() -> None:

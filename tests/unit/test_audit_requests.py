@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Problem, UnreadReason
-from hermetic.audit.run import judge
+from hermetic.audit.run import evaluate
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import audited, policy_of
@@ -22,7 +22,7 @@ async def test_a_plain_audit_asks_little_beyond_what_its_verdicts_rest_on() -> N
     decisive = []
     for question in seen.answers:
         without = Estate(seen.cluster, ("azure",), {**seen.answers, question: REFUSED})
-        found = {(one.check, one.resource, one.verdict, one.reason) for one in judge(without, policy)}
+        found = {(one.check, one.resource, one.verdict, one.reason) for one in evaluate(without, policy)}
         if found != verdicts:
             decisive.append(question)
     assert requests - len(decisive) <= TO_SPARE, f"{requests} requests, {len(decisive)} decisive questions"

@@ -22,7 +22,7 @@ from hermetic.audit.exceptions import Exceptions
 from hermetic.audit.findings import Evidence, Verdict
 from hermetic.audit.policy import Policy
 from hermetic.audit.report.json_form import as_json
-from hermetic.audit.run import audit, judge
+from hermetic.audit.run import audit, evaluate
 from hermetic.errors import InputError, SnapshotUnusable
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.faults import Fault, Status
@@ -71,8 +71,8 @@ async def test_what_was_seen_is_judged_again_to_the_same_bytes() -> None:
 
 
 def _told(estate: Estate, policy: Policy) -> str:
-    report = audit(estate, judge(estate, policy), policy, Exceptions(), started_at=AT, finished_at=AT, version="0")
-    return as_json(report) + repr(judge(estate, policy))
+    report = audit(estate, evaluate(estate, policy), policy, Exceptions(), started_at=AT, finished_at=AT, version="0")
+    return as_json(report) + repr(evaluate(estate, policy))
 
 
 def test_everything_in_it_comes_back() -> None:
@@ -90,7 +90,7 @@ async def test_what_was_collected_with_another_api_version_is_not_asked() -> Non
     older = {replace(cluster, api_version="2024-09-01"): seen.answers[cluster]}
     rest = {question: answer for question, answer in seen.answers.items() if question is not cluster}
     loaded = from_json(to_json(Snapshot(seen.cluster, ("azure",), AT, AT, "0", {**rest, **older}))).estate()
-    found = {one.check: one for one in judge(loaded, policy_of(arm_estate))}
+    found = {one.check: one for one in evaluate(loaded, policy_of(arm_estate))}
     assert found["aks-private-api"].verdict is Verdict.UNKNOWN
     assert found["aks-private-api"].reason == "NotAsked"
     for word in ("2024-09-01", cluster.api_version, "collect again"):

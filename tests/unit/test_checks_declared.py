@@ -13,7 +13,7 @@ from hermetic.audit.checks.family import check, family
 from hermetic.audit.checks.properties import Fact, PropertyIs
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
-from hermetic.audit.evaluation import Judgement
+from hermetic.audit.evaluation import CheckResult
 from hermetic.audit.findings import Verdict
 from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.policy import Policy
@@ -22,19 +22,19 @@ PACKAGE = disks.__name__
 LOOK: Seen[ModuleType] = Seen("/cluster", None, (), None)
 
 
-def disk_export(_estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def disk_export(_estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """A judge of the name that the check has."""
     yield from ()
 
 
 def test_a_judge_is_called_as_its_check_is() -> None:
-    with pytest.raises(ValueError, match="the judge of disk-link is called disk_export"):
+    with pytest.raises(ValueError, match="the function of disk-link is called disk_export"):
         check("disk-link")(disk_export)
     assert check("disk-export")(disk_export).id == "disk-export"
 
 
 def test_a_page_without_a_judge_stops_the_import() -> None:
-    with pytest.raises(ValueError, match="page or judge is missing for disk-export"):
+    with pytest.raises(ValueError, match="page or function is missing for disk-export"):
         family(PACKAGE, ModuleType("empty"))
 
 
@@ -73,6 +73,6 @@ FLAG = PropertyIs("flag", wanted=True, absent_means=False, fine=("Set", ""), wro
 def test_a_property_is_what_is_wanted_or_not_or_not_known(
     rule: PropertyIs, fact: Fact, verdict: Verdict, reason: str, message: str
 ) -> None:
-    judged = rule.judged("/cluster", LOOK, fact)
+    judged = rule.result("/cluster", LOOK, fact)
     assert (judged.verdict, judged.reason, judged.message) == (verdict, reason, message)
     assert judged.paths == (rule.paths if verdict is Verdict.FAIL else ())

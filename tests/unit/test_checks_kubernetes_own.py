@@ -11,7 +11,7 @@ import yaml
 from hermetic.api.modeldeployment import ModelDeployment
 from hermetic.audit.findings import Verdict
 from hermetic.audit.policy import Policy
-from hermetic.audit.run import judge
+from hermetic.audit.run import evaluate
 from hermetic.collect.probe.job import ProbedNode, ProbePods, probe_job
 from hermetic.objects.children import render
 from hermetic.objects.names import Owner
@@ -80,7 +80,7 @@ def registries(document: dict[str, Any]) -> Policy:
 def test_a_cluster_with_this_deployment_passes_every_check(name: str) -> None:
     rest = [one for one in sealed_cluster() if one["kind"] != "NetworkPolicy" and one["metadata"]["name"] != "app-1"]
     cluster = [*rest, *as_it_would_stand(SHAPES[name])]
-    found = judge(estate(cluster), registries(SHAPES[name]))
+    found = evaluate(estate(cluster), registries(SHAPES[name]))
     assert [one for one in found if one.verdict is not Verdict.PASS] == []
     assert len(found) >= 23
 
@@ -89,7 +89,7 @@ def test_a_cluster_with_this_deployment_passes_every_check(name: str) -> None:
 def test_the_same_without_its_network_policy_does_not(name: str) -> None:
     rest = [one for one in sealed_cluster() if one["kind"] != "NetworkPolicy" and one["metadata"]["name"] != "app-1"]
     cluster = [*rest, *(one for one in as_it_would_stand(SHAPES[name]) if one["kind"] != "NetworkPolicy")]
-    found = judge(estate(cluster), registries(SHAPES[name]))
+    found = evaluate(estate(cluster), registries(SHAPES[name]))
     assert {one.check for one in found if one.verdict is Verdict.FAIL} == {"k8s-default-deny-egress"}
 
 
@@ -98,7 +98,7 @@ def test_the_same_without_its_network_policy_does_not(name: str) -> None:
 def test_the_probe_passes_wherever_it_runs_by_default(namespace: str, host_network: bool) -> None:
     pods = ProbePods(namespace=namespace, image=f"{REGISTRY}/hermetic@sha256:{'0' * 64}")
     job = probe_job(pods, ProbedNode("gpu", "nodes", NODE), "round1", host_network=host_network)
-    found = judge(estate([*sealed_cluster(), pod_of(job, "Job", "batch/v1")]), POLICY)
+    found = evaluate(estate([*sealed_cluster(), pod_of(job, "Job", "batch/v1")]), POLICY)
     assert [one for one in found if one.verdict is not Verdict.PASS] == []
 
 
@@ -107,14 +107,14 @@ def test_the_probe_passes_elsewhere_only_where_the_policy_says_so(host_network: 
     pods = ProbePods(namespace="probes", image=f"{REGISTRY}/hermetic@sha256:{'0' * 64}")
     job = probe_job(pods, ProbedNode("gpu", "nodes", NODE), "round1", host_network=host_network)
     seen = estate([*sealed_cluster(), pod_of(job, "Job", "batch/v1")])
-    unknown = {one.check for one in judge(seen, POLICY) if one.verdict is not Verdict.PASS}
+    unknown = {one.check for one in evaluate(seen, POLICY) if one.verdict is not Verdict.PASS}
     assert unknown == {"k8s-hostnetwork" if host_network else "k8s-default-deny-egress"}
-    assert all(one.verdict is Verdict.PASS for one in judge(seen, POLICY.with_hermetic_in("probes")))
+    assert all(one.verdict is Verdict.PASS for one in evaluate(seen, POLICY.with_hermetic_in("probes")))
 
 
 def test_the_operator_passes_once_its_image_has_a_registry() -> None:
     deployment = yaml.safe_load((SAMPLES.parent / "operator" / "deployment.yaml").read_text())
     operator = pod_of(deployment, "ReplicaSet", "apps/v1")
     operator["spec"]["containers"][0]["image"] = f"{REGISTRY}/hermetic@sha256:{'0' * 64}"
-    found = judge(estate([*sealed_cluster(), operator]), POLICY)
+    found = evaluate(estate([*sealed_cluster(), operator]), POLICY)
     assert [one for one in found if one.verdict is not Verdict.PASS] == []

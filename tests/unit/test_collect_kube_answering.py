@@ -15,7 +15,7 @@ from hermetic.audit.estate.kubernetes.policies import CiliumNetworkPolicy, Netwo
 from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.questions import Answer, Question, UnreadReason
 from hermetic.audit.findings import Verdict
-from hermetic.audit.run import Judging
+from hermetic.audit.run import Evaluation
 from hermetic.collect.collecting import collected
 from hermetic.collect.kube.answering import KubeAnswerer
 from hermetic.collect.kube.cache import LIST_REQUESTS
@@ -34,7 +34,7 @@ async def asked(api: Served, *questions: Question) -> list[Answer]:
 async def test_every_check_is_answered_in_one_round_from_lists_of_many_pages() -> None:
     api = Served(sealed_cluster())
     answerer = KubeAnswerer(api)
-    _, found = await collected(CLUSTER, {"kube": answerer}, Judging(POLICY).findings, NoProgress())
+    _, found = await collected(CLUSTER, {"kube": answerer}, Evaluation(POLICY).findings, NoProgress())
     assert {one.verdict for one in found} == {Verdict.PASS}
     # A kind of a group that may not be there is listed only where it is served.
     assert sorted(api.lists.elements()) == sorted(

@@ -16,7 +16,7 @@ from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.estate.kubernetes.templates import Job
 from hermetic.audit.findings import Verdict
-from hermetic.audit.run import judge
+from hermetic.audit.run import evaluate
 from hermetic.collect.kube.answering import KubeAnswerer
 from hermetic.collect.kube.cache import LIST_REQUESTS, ClusterObservations
 from hermetic.collect.kube.cache_watches import CacheWatches
@@ -53,19 +53,19 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 def failing(observations: ClusterObservations) -> set[str]:
-    found = judge(Estate(CLUSTER, ("kube",), observations.answers()), POLICY)
+    found = evaluate(Estate(CLUSTER, ("kube",), observations.answers()), POLICY)
     return {one.check for one in found if one.verdict is Verdict.FAIL}
 
 
 def unknown(observations: ClusterObservations) -> set[str]:
-    found = judge(Estate(CLUSTER, ("kube",), observations.answers()), POLICY)
+    found = evaluate(Estate(CLUSTER, ("kube",), observations.answers()), POLICY)
     return {one.check for one in found if one.verdict is Verdict.UNKNOWN}
 
 
 def test_before_anything_was_listed_everything_is_unknown() -> None:
     observations = ClusterObservations()
     assert not observations.is_complete
-    found = judge(Estate(CLUSTER, ("kube",), observations.answers()), POLICY)
+    found = evaluate(Estate(CLUSTER, ("kube",), observations.answers()), POLICY)
     assert {one.verdict for one in found} == {Verdict.UNKNOWN}
 
 
@@ -78,7 +78,7 @@ async def test_the_same_cluster_gives_the_same_findings_and_digests_by_watching(
     for asked_for, answer in watched.items():
         assert [body.value for body in answer.bodies] == [body.value for body in looked[asked_for].bodies]
         assert [one.sha256 for one in answer.evidence] == [one.sha256 for one in looked[asked_for].evidence]
-    assert {one.verdict for one in judge(Estate(CLUSTER, ("kube",), watched), POLICY)} == {Verdict.PASS}
+    assert {one.verdict for one in evaluate(Estate(CLUSTER, ("kube",), watched), POLICY)} == {Verdict.PASS}
 
 
 async def test_a_way_out_shows_and_goes_with_its_object(watching: Any) -> None:

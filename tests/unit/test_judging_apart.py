@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pytest
 
 from bench.crowd import crowd
-from bench.judging import Loop, Played
+from bench.evaluation import Loop, Played
 from hermetic.audit.estate.kubernetes.all_kinds import question
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.collect.kube.cache import LIST_REQUESTS, ClusterObservations
@@ -24,7 +24,7 @@ from hermetic.controller import framing
 from hermetic.controller.audit_faults import AuditFaults
 from hermetic.controller.clock import SystemClock
 from hermetic.controller.cluster_cache import ClusterCache
-from hermetic.controller.evaluation_client import JudgedApart, JudgingFailed
+from hermetic.controller.evaluation_client import EvaluationClient, EvaluationFailed
 from hermetic.controller.evaluation_input import Case
 from hermetic.controller.evaluation_process import evaluated
 from tests.kubernetes_estates import CLUSTER, POLICY, pod, sealed_cluster
@@ -60,7 +60,7 @@ def run(scenario: Callable[[], Awaitable[T]]) -> T:
 
 
 def test_the_findings_are_those_of_judging_here() -> None:
-    case, judged = a_case(), JudgedApart()
+    case, judged = a_case(), EvaluationClient()
 
     async def scenario() -> None:
         first = await judged(case)
@@ -87,7 +87,7 @@ def test_everything_else_goes_on_while_it_judges() -> None:
     """Counted in turns of the loop, of which judging in one piece would leave two or three."""
 
     async def scenario() -> None:
-        judged, turns = JudgedApart(), 0
+        judged, turns = EvaluationClient(), 0
         judging = asyncio.ensure_future(judged(a_case()))
         while not judging.done():
             await asyncio.sleep(0.001)
@@ -103,7 +103,7 @@ def test_no_step_of_the_loop_is_long_while_a_large_cluster_is_listed_and_judged(
 
     async def scenario() -> float:
         cluster_cache = ClusterCache(Played(crowd(LARGE)), SystemClock(), on_change=lambda: None, faults=NO_FAULTS)
-        judged = JudgedApart()
+        judged = EvaluationClient()
         gc.collect()
         gc.freeze()  # what the tests hold is not the operator's
         async with Loop() as loop:
@@ -126,7 +126,7 @@ def test_a_check_that_raises_is_told_with_its_words(monkeypatch: pytest.MonkeyPa
     def broken(*_: object) -> None:
         raise KeyError("a defect")
 
-    monkeypatch.setattr("hermetic.controller.evaluation_input.judge", broken)
+    monkeypatch.setattr("hermetic.controller.evaluation_input.evaluate", broken)
     (frame,) = evaluated(a_case(0), iter(()))
     words, trace = framing.unpacked(frame[framing.LENGTH_BYTES :])
     assert words == "KeyError('a defect')"
@@ -153,8 +153,8 @@ FAULT = (
 )
 def test_whatever_the_process_does_is_an_error(program: str, words: str) -> None:
     async def scenario() -> None:
-        judged = JudgedApart((sys.executable, "-c", program), longest=1.0 if "sleep" in program else 60.0)
-        with pytest.raises(JudgingFailed) as caught:
+        judged = EvaluationClient((sys.executable, "-c", program), longest=1.0 if "sleep" in program else 60.0)
+        with pytest.raises(EvaluationFailed) as caught:
             await judged(a_case(0))
         assert words in str(caught.value)
         assert judged.pid is None
@@ -164,7 +164,7 @@ def test_whatever_the_process_does_is_an_error(program: str, words: str) -> None
 
 def test_after_a_process_that_was_killed_another_one_judges() -> None:
     async def scenario() -> None:
-        judged, case = JudgedApart(), a_case(1)
+        judged, case = EvaluationClient(), a_case(1)
         await judged(case)
         assert judged.pid is not None
         os.kill(judged.pid, signal.SIGKILL)
@@ -177,7 +177,7 @@ def test_after_a_process_that_was_killed_another_one_judges() -> None:
 
 def test_a_look_that_is_cancelled_leaves_no_answer_for_the_next() -> None:
     async def scenario() -> None:
-        judged, case = JudgedApart(), a_case()
+        judged, case = EvaluationClient(), a_case()
         judging = asyncio.ensure_future(judged(case))
         await asyncio.sleep(0.2)
         judging.cancel()

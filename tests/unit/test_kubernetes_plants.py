@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from hermetic.audit.findings import Finding, Verdict
-from hermetic.audit.run import judge
+from hermetic.audit.run import evaluate
 from testbed.kubernetes_plants import PLANTS
 from tests.kubernetes_estates import POLICY, estate, sealed_cluster
 
@@ -21,14 +21,14 @@ def objections(findings: tuple[Finding, ...]) -> list[Finding]:
 
 
 def test_the_sealed_cluster_is_clean() -> None:
-    assert objections(judge(estate(sealed_cluster()), POLICY)) == []
+    assert objections(evaluate(estate(sealed_cluster()), POLICY)) == []
 
 
 @pytest.mark.parametrize("name", sorted(PLANTS))
 def test_what_is_planted_is_found_and_nothing_else(name: str) -> None:
     plant, manifests = PLANTS[name], copy.deepcopy(sealed_cluster())
     expected = plant.into(manifests)
-    found = objections(judge(estate(manifests), POLICY))
+    found = objections(evaluate(estate(manifests), POLICY))
     seen = {(one.check, one.resource, one.severity.value, one.verdict.value) for one in found}
     assert (expected.check, expected.resource, expected.severity, expected.verdict) in seen
     alarms = {one.check for one in found if one.severity.value in URGENT}

@@ -31,7 +31,7 @@ async def main():
     parts = assemble(Configuration(), Connection("http://127.0.0.1:1", nothing), Telemetry())
     metadata = {"name": "cluster", "uid": "u", "resourceVersion": "1"}
     parts.operator.see({"kind": "EgressAudit", "metadata": metadata, "spec": {}}, gone=False)
-    evaluating, turns = asyncio.ensure_future(parts.judging.evaluate()), 0
+    evaluating, turns = asyncio.ensure_future(parts.auditor.evaluate()), 0
     while not hasattr(sys.modules.get("hermetic.controller.audit_composition"), "assemble_audit"):
         await asyncio.sleep(0.001)
         turns += 1

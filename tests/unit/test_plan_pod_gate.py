@@ -175,7 +175,7 @@ def test_a_gate_that_opens_or_closes_is_said_at_once_and_nothing_else() -> None:
     store.note_listed(EGRESS_AUDIT, None, "1")
     assert gate.annotations()[PODS_UNTIL] == ""
     store.put(an_audit(2))
-    store.judge(confirmed_at=NOW)
+    store.record_evaluation(confirmed_at=NOW)
     gate.refresh()
     assert len(asked) == 1, "it opens"
     assert gate.annotations()[PODS_UNTIL] == timestamp(NOW + timedelta(minutes=15))

@@ -16,7 +16,7 @@ from hermetic.audit.attestation.verification import Expected
 from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.findings import Evidence, Finding, Severity, Verdict
 from hermetic.audit.verdict.inputs import ProbeRound, VerdictInputs
-from hermetic.audit.verdict.overall import judge_standing
+from hermetic.audit.verdict.overall import standing_of
 from hermetic.audit.verdict.status import next_change, status_of
 from hermetic.controller.condition_events import announcements
 from tests.attestations import (
@@ -58,13 +58,13 @@ def inputs(**changes: Any) -> VerdictInputs:
 
 
 def verdict(found: VerdictInputs, now: Any = NOW, spec: EgressAuditSpec = SPEC) -> Verdict:
-    return judge_standing(spec, found, now).verdict
+    return standing_of(spec, found, now).verdict
 
 
 def status_with(
     found: VerdictInputs, now: Any = NOW, before: dict[str, Any] | None = None, spec: EgressAuditSpec = SPEC
 ) -> Any:
-    status = status_of(spec, 3, found, judge_standing(spec, found, now), before or {}, now)
+    status = status_of(spec, 3, found, standing_of(spec, found, now), before or {}, now)
     EgressAuditStatus.model_validate(status)
     return status
 
@@ -340,7 +340,7 @@ def test_an_exception_is_announced_before_it_ends_and_named_once_it_has(days: in
     assert condition(status, "ExceptionsCurrent") == truth
     assert status["verdict"] == ("Fail" if days < 0 else "Pass")
     message = next(one["message"] for one in status["conditions"] if one["type"] == "ExceptionsCurrent")
-    standing = judge_standing(spec, found, NOW)
+    standing = standing_of(spec, found, NOW)
     assert bool(standing.notes) is (days <= 14)
     if days <= 14:
         assert f"the exception of platform for k8s-public-lb on * end{'ed' if days < 0 else 's'} on {day}" in message
@@ -391,7 +391,7 @@ def test_what_is_accepted_here_is_accepted_of_what_follows_from_it() -> None:
     nic = a_finding("Unknown", check="nic-default-outbound", severity="high", message="Azure does not show it")
     choice = chosen(a_report(derived_finding("Unknown"), nic, verdict="Unknown"))
     assert verdict(inputs(choice=choice)) is Verdict.UNKNOWN
-    standing = judge_standing(excepting("2099-12-31", "nic-default-outbound"), inputs(choice=choice), NOW)
+    standing = standing_of(excepting("2099-12-31", "nic-default-outbound"), inputs(choice=choice), NOW)
     assert standing.verdict is Verdict.PASS
     about = next(one for one in standing.findings if one.check == "aks-outbound-type")
     assert (about.verdict, about.exception and about.exception.expiry) == (Verdict.EXCEPTED, "2099-12-31")

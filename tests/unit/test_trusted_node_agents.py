@@ -17,7 +17,7 @@ from hermetic.api.configuration import Configuration
 from hermetic.audit.exceptions import Exceptions
 from hermetic.audit.findings import Finding, Verdict
 from hermetic.audit.policy import Policy
-from hermetic.audit.run import audit, judge
+from hermetic.audit.run import audit, evaluate
 from hermetic.cli.audit.files import read_policy
 from hermetic.errors import InputError
 from testbed.textbook import own
@@ -157,7 +157,7 @@ def test_all_three_keys_are_required(left_out: str) -> None:
 
 def _notes(*manifests: Manifest, by: Policy) -> tuple[str, ...]:
     seen, now = estate([*sealed_cluster(), *manifests]), datetime(2026, 9, 1, tzinfo=UTC)
-    return audit(seen, judge(seen, by), by, Exceptions(), started_at=now, finished_at=now, version="x").notes
+    return audit(seen, evaluate(seen, by), by, Exceptions(), started_at=now, finished_at=now, version="x").notes
 
 
 def test_an_entry_that_meets_nothing_is_noted() -> None:

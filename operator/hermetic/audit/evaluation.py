@@ -30,7 +30,7 @@ SIGNED = frozenset({Verdict.FAIL, Verdict.UNKNOWN})
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class CheckResult:
     """The result of a check for one resource, before doubt is applied.
 
     `severity` and `remedy` are given only where they differ from those of the check. `fill` has values of placeholders
@@ -63,12 +63,12 @@ def fails(  # noqa: PLR0913 - passed by keyword
     fill: Fill | None = None,
     masked: bool = False,
     blames: Iterable[Place] = (),
-) -> Judgement:
+) -> CheckResult:
     """A Fail. `paths` are hops in the order of a packet: `path_of(NODE_SUBNETS, PUBLIC_IP, INTERNET)`.
 
     `masked` where something else stops its packets today. `blames`: the offending fields.
     """
-    return Judgement(
+    return CheckResult(
         Verdict.FAIL, resource, reason, message, observations, tuple(paths), severity, remedy, fill or {},
         masked=masked, blames=tuple(blames),
     )  # fmt: skip
@@ -81,12 +81,12 @@ def passes(
     *observations: Observation,
     severity: Severity | None = None,
     parts: Parts | None = None,
-) -> Judgement:
+) -> CheckResult:
     """A Pass. `observations` must hold every observation that it rests on: a Pass without evidence is a defect.
 
     With `parts` the verdict also depends on those: `hermetic.audit.derived_findings` settles it after exceptions.
     """
-    return Judgement(Verdict.PASS, resource, reason, message, observations, severity=severity, parts=parts)
+    return CheckResult(Verdict.PASS, resource, reason, message, observations, severity=severity, parts=parts)
 
 
 def cannot_say(
@@ -97,22 +97,22 @@ def cannot_say(
     severity: Severity | None = None,
     remedy: str = "",
     fill: Fill | None = None,
-) -> Judgement:
+) -> CheckResult:
     """An Unknown: what was observed does not decide the check."""
-    return Judgement(
+    return CheckResult(
         Verdict.UNKNOWN, resource, reason, message, observations, severity=severity, remedy=remedy, fill=fill or {}
     )
 
 
-def does_not_apply(resource: str, reason: str, message: str, *observations: Observation) -> Judgement:
+def does_not_apply(resource: str, reason: str, message: str, *observations: Observation) -> CheckResult:
     """A NotApplicable; `observations` are the observations that show it."""
-    return Judgement(Verdict.NOT_APPLICABLE, resource, reason, message, observations)
+    return CheckResult(Verdict.NOT_APPLICABLE, resource, reason, message, observations)
 
 
-def whatever_is_damaged(resource: str, judgements: Iterable[Judgement]) -> Iterator[Judgement]:
+def whatever_is_damaged(resource: str, results: Iterable[CheckResult]) -> Iterator[CheckResult]:
     """The judgements of one resource; a field of it that cannot be read makes this resource Unknown, and no other."""
     try:
-        yield from judgements
+        yield from results
     except FactDamaged as damage:
         yield cannot_say(resource, "Unreadable", damage.message, unreadable(damage))
 
@@ -122,7 +122,7 @@ def unreadable(damage: FactDamaged) -> Missing:
     return Missing(Problem(UnreadReason.UNREADABLE, damage.message), damage.evidence)
 
 
-Judge = Callable[[Estate, Policy], Iterable[Judgement]]
+CheckFunction = Callable[[Estate, Policy], Iterable[CheckResult]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class Check:
 
     page: CheckPage
     needs: frozenset[Source]
-    judge: Judge
+    evaluate: CheckFunction
 
 
 def findings_of(check: Check, estate: Estate, policy: Policy) -> Iterator[Finding]:
@@ -142,11 +142,11 @@ def findings_of(check: Check, estate: Estate, policy: Policy) -> Iterator[Findin
     by_resource: dict[str, list[Finding]] = {}
     writers: dict[str, str] = {}
     around = surroundings_of(estate)
-    for judgement in _judgements(check, estate, policy):
-        finding, resource = _settled(check.page, judgement, around), judgement.resource.lower()
+    for result in _results(check, estate, policy):
+        finding, resource = _settled(check.page, result, around), result.resource.lower()
         by_resource.setdefault(resource, []).append(finding)
         if finding.verdict in SIGNED and (
-            writer := writer_of(estate, judgement.resource, judgement.observations, judgement.blames)
+            writer := writer_of(estate, result.resource, result.observations, result.blames)
         ):
             writers[resource] = writer
     for resource, findings in by_resource.items():
@@ -160,42 +160,40 @@ def _signed(finding: Finding, writer: str) -> Finding:
     return replace(finding, message=finding.message + written_by(writer)) if finding.verdict in SIGNED else finding
 
 
-def _judgements(check: Check, estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def _results(check: Check, estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     try:
-        yield from check.judge(estate, policy)
+        yield from check.evaluate(estate, policy)
     except FactDamaged as damage:
         yield cannot_say(damage.resource or estate.cluster, "Unreadable", damage.message, unreadable(damage))
 
 
-def _settled(page: CheckPage, judgement: Judgement, around: RemedyContext) -> Finding:
-    verdict, reason, message, remedy = judgement.verdict, judgement.reason, judgement.message, ""
+def _settled(page: CheckPage, result: CheckResult, around: RemedyContext) -> Finding:
+    verdict, reason, message, remedy = result.verdict, result.reason, result.message, ""
     problem = next(
-        (observation.problem for observation in judgement.observations if observation.problem is not None), None
+        (observation.problem for observation in result.observations if observation.problem is not None), None
     )
-    evidence = evidence_of(judgement.observations, page.reads)
+    evidence = evidence_of(result.observations, page.reads)
     if verdict in {Verdict.PASS, Verdict.NOT_APPLICABLE, Verdict.UNKNOWN} and problem is not None:
         verdict, reason, message, remedy = Verdict.UNKNOWN, problem.reason.value, _in_words(problem), _remedy(problem)
     elif verdict is Verdict.PASS and not evidence:
         verdict, reason, message = Verdict.UNKNOWN, "NoEvidence", f"nothing was seen that shows it: {message}"
     if verdict in {Verdict.FAIL, Verdict.UNKNOWN} and not remedy:
-        in_node_group = "" if judgement.remedy else page.remedy_in_node_group
-        remedy = filled_remedy(
-            judgement.remedy or page.remedy, in_node_group, judgement.resource, around, judgement.fill
-        )
-    severity = judgement.severity or page.severity
-    parts = judgement.parts if verdict is Verdict.PASS else None
+        in_node_group = "" if result.remedy else page.remedy_in_node_group
+        remedy = filled_remedy(result.remedy or page.remedy, in_node_group, result.resource, around, result.fill)
+    severity = result.severity or page.severity
+    parts = result.parts if verdict is Verdict.PASS else None
     return Finding(
         page.id,
-        judgement.resource,
+        result.resource,
         verdict,
         severity,
         reason,
         message,
         remedy,
-        judgement.paths,
+        result.paths,
         evidence,
         derived_from=parts,
-        masked=judgement.masked and verdict is Verdict.FAIL,
+        masked=result.masked and verdict is Verdict.FAIL,
     )
 
 

@@ -14,12 +14,12 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE, KubernetesObject
 from hermetic.audit.estate.observation import Listing, Observation
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.evaluation import Judgement, cannot_say, passes, unreadable
+from hermetic.audit.evaluation import CheckResult, cannot_say, passes, unreadable
 from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
 
 K = TypeVar("K", bound=KubernetesObject)
-Objections = Callable[[K], Iterable[Judgement]]
+Objections = Callable[[K], Iterable[CheckResult]]
 
 
 def everywhere(estate: Estate, kind: type[K]) -> Listing[K]:
@@ -35,24 +35,24 @@ def never_empty(listing: Listing[K], kind: type[K]) -> Listing[K]:
     return Listing(listing.target, (), listing.evidence, Problem(UnreadReason.UNREADABLE, detail))
 
 
-def objections(listing: Iterable[K], judge: Objections[K]) -> Iterator[Judgement]:
+def objections(listing: Iterable[K], evaluate: Objections[K]) -> Iterator[CheckResult]:
     """The judgements about each object. One that cannot be read is Unknown and does not affect the others."""
     for item in listing:
         try:
             # Not lazily: damage met while judging this object must be caught here and not with another one.
-            yield from tuple(judge(item))
+            yield from tuple(evaluate(item))
         except FactDamaged as damage:
             yield cannot_say(item.id, "Unreadable", damage.message, unreadable(damage))
 
 
 def settled(
-    estate: Estate, judgements: Iterable[Judgement], reason: str, fine: str, *observations: Observation
-) -> Iterator[Judgement]:
+    estate: Estate, results: Iterable[CheckResult], reason: str, fine: str, *observations: Observation
+) -> Iterator[CheckResult]:
     """The judgements given; where there are none, a Pass about the cluster that rests on all `observations`.
 
     `fine` is the message of that Pass.
     """
-    found = tuple(judgements)
+    found = tuple(results)
     yield from found
     if not found:
         yield passes(estate.cluster, reason, fine, *observations)
@@ -64,13 +64,13 @@ def settled(
 
 def each_object(
     kind: type[K], reason: str, fine: str
-) -> Callable[[Estate, Policy, Objections[K]], Iterator[Judgement]]:
+) -> Callable[[Estate, Policy, Objections[K]], Iterator[CheckResult]]:
     """For `check_each`: judge every object of a kind that each cluster has; `reason` and `fine` are of the Pass."""
 
-    def each(estate: Estate, _policy: Policy, judge: Objections[K]) -> Iterator[Judgement]:
+    def each(estate: Estate, _policy: Policy, evaluate: Objections[K]) -> Iterator[CheckResult]:
         listing = never_empty(everywhere(estate, kind), kind)
         words = f"{counted(len(listing), kind.KIND)}: {fine}"
-        yield from settled(estate, objections(listing, judge), reason, words, listing)
+        yield from settled(estate, objections(listing, evaluate), reason, words, listing)
 
     return each
 

@@ -26,7 +26,7 @@ from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Observation, Seen, merged
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.estate.resource import Resource
-from hermetic.audit.evaluation import Judgement, cannot_say, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, cannot_say, passes, whatever_is_damaged
 from hermetic.audit.policy import Policy
 
 # Kinds that the answers about networks refer to by id, and that are listed here.
@@ -50,8 +50,8 @@ N = TypeVar("N", bound=Named)
 
 
 def each_network(
-    estate: Estate, _policy: Policy, judge: Callable[[Seen[VirtualNetwork]], Iterable[Judgement]]
-) -> Iterator[Judgement]:
+    estate: Estate, _policy: Policy, evaluate: Callable[[Seen[VirtualNetwork]], Iterable[CheckResult]]
+) -> Iterator[CheckResult]:
     """Judge every virtual network of the cluster; one that could not be read is Unknown.
 
     All interfaces of a machine are in one network, so pools and scale sets determine the set of networks.
@@ -61,7 +61,7 @@ def each_network(
         if network.value is None:
             yield cannot_say(network.target, "NetworkNotSeen", "the virtual network could not be read", network)
         else:
-            yield from whatever_is_damaged(network.target, judge(network))
+            yield from whatever_is_damaged(network.target, evaluate(network))
     observations = (pools_of(estate), scale_sets_of(estate))
     yield from whole_or_unknown(estate.cluster, "the virtual networks of the cluster", *observations)
     if not networks:
@@ -69,11 +69,15 @@ def each_network(
 
 
 def each_or_none(
-    parent: str, listing: Listing[N], judge: Callable[[N], Iterable[Judgement]], none: str, *observations: Observation
-) -> Iterator[Judgement]:
+    parent: str,
+    listing: Listing[N],
+    evaluate: Callable[[N], Iterable[CheckResult]],
+    none: str,
+    *observations: Observation,
+) -> Iterator[CheckResult]:
     """Judge every item. Without any, the parent passes with the message `none`; an incomplete list adds an Unknown."""
     for item in listing:
-        yield from whatever_is_damaged(item.id or parent, judge(item))
+        yield from whatever_is_damaged(item.id or parent, evaluate(item))
     if listing.items:
         yield from whole_or_unknown(parent, none, listing, *observations)
     else:

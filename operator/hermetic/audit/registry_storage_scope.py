@@ -22,7 +22,7 @@ from hermetic.audit.estate.kubernetes.volumes import PersistentVolume
 from hermetic.audit.estate.observation import Listing, Observation, Seen
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.estate.resource import Resource
-from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, whatever_is_damaged
 from hermetic.audit.policy import Policy
 from hermetic.audit.private_links import targets_of
 from hermetic.audit.reachable_networks import throughout
@@ -59,36 +59,36 @@ REGISTRY_HOSTS = (".azurecr.io", ".azurecr.us", ".azurecr.cn")
 
 
 def each_registry(
-    estate: Estate, policy: Policy, judge: Callable[[Seen[Registry]], Iterable[Judgement]]
-) -> Iterator[Judgement]:
+    estate: Estate, policy: Policy, evaluate: Callable[[Seen[Registry]], Iterable[CheckResult]]
+) -> Iterator[CheckResult]:
     """Judge every registry in scope."""
-    yield from _each(estate, Registry, registry_ids(estate, policy), judge)
+    yield from _each(estate, Registry, registry_ids(estate, policy), evaluate)
 
 
 def each_account(
-    estate: Estate, policy: Policy, judge: Callable[[Seen[StorageAccount]], Iterable[Judgement]]
-) -> Iterator[Judgement]:
+    estate: Estate, policy: Policy, evaluate: Callable[[Seen[StorageAccount]], Iterable[CheckResult]]
+) -> Iterator[CheckResult]:
     """Judge every storage account in scope."""
-    yield from _each(estate, StorageAccount, account_ids(estate, policy), judge)
+    yield from _each(estate, StorageAccount, account_ids(estate, policy), evaluate)
 
 
 def each_share(
-    estate: Estate, policy: Policy, judge: Callable[[Seen[FileShare]], Iterable[Judgement]]
-) -> Iterator[Judgement]:
+    estate: Estate, policy: Policy, evaluate: Callable[[Seen[FileShare]], Iterable[CheckResult]]
+) -> Iterator[CheckResult]:
     """Judge every file share in scope that has no storage account."""
-    yield from _each(estate, FileShare, _share_ids(estate, policy), judge)
+    yield from _each(estate, FileShare, _share_ids(estate, policy), evaluate)
 
 
 def _each(
-    estate: Estate, kind: type[R], ids: Listing[str], judge: Callable[[Seen[R]], Iterable[Judgement]]
-) -> Iterator[Judgement]:
+    estate: Estate, kind: type[R], ids: Listing[str], evaluate: Callable[[Seen[R]], Iterable[CheckResult]]
+) -> Iterator[CheckResult]:
     what = kind.TYPE.rpartition("/")[2]
     for one in ids:
         seen = estate.one(kind, one)
         if seen.value is None:
             yield cannot_say(one, "NotSeen", f"it is in use, and could not be read ({what})", seen)
         else:
-            yield from whatever_is_damaged(one, judge(seen))
+            yield from whatever_is_damaged(one, evaluate(seen))
     if ids.items:
         yield from whole_or_unknown(estate.cluster, f"{what} in use", ids)
     else:

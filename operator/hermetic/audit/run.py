@@ -21,7 +21,7 @@ from hermetic.audit.private_subnets import private_subnets, statement_notes
 SOURCES: tuple[Source, ...] = ("azure", "kube", "probe")
 
 
-class Judging:
+class Evaluation:
     """Evaluates checks over a growing estate with one policy; a check that lacks no answer is evaluated once.
 
     Valid while no answer is replaced (`Estate.with_answers`): the input of a check is answers and the policy only.
@@ -40,9 +40,9 @@ class Judging:
         return estate.once((self, check.page.id), lambda: tuple(findings_of(check, estate, self._policy)))
 
 
-def judge(estate: Estate, policy: Policy) -> tuple[Finding, ...]:
+def evaluate(estate: Estate, policy: Policy) -> tuple[Finding, ...]:
     """Findings of every check whose sources were all queried, before exceptions."""
-    return Judging(policy).findings(estate)
+    return Evaluation(policy).findings(estate)
 
 
 def settled(
@@ -56,7 +56,7 @@ def settled(
 
 def audit(  # noqa: PLR0913 - the parts of a report
     estate: Estate,
-    judged: tuple[Finding, ...],
+    found: tuple[Finding, ...],
     policy: Policy,
     exceptions: Exceptions,
     *,
@@ -65,7 +65,7 @@ def audit(  # noqa: PLR0913 - the parts of a report
     version: str,
 ) -> Report:
     """The report about an estate and its findings. Exceptions count by the day on which the audit ended."""
-    findings, notes = settled(judged, exceptions, finished_at.date())
+    findings, notes = settled(found, exceptions, finished_at.date())
     return Report(
         cluster=estate.cluster,
         sources=tuple(source for source in SOURCES if source in estate.sources),

@@ -10,7 +10,7 @@ from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.served import SERVED, ServedGroup
 from hermetic.audit.estate.kubernetes.templates import CONTROLLERS, Resting, as_pod
 from hermetic.audit.estate.observation import Listing, merged
-from hermetic.audit.evaluation import Judgement
+from hermetic.audit.evaluation import CheckResult
 from hermetic.audit.kube_findings import Objections, counted, everywhere, objections, settled
 from hermetic.audit.policy import Policy
 
@@ -27,12 +27,12 @@ def _as_pods(estate: Estate, kind: type[Resting]) -> Listing[Pod]:
     return Listing(listing.target, made, listing.evidence, listing.problem)
 
 
-def each_pod(reason: str, fine: str) -> Callable[[Estate, Policy, Objections[Pod]], Iterator[Judgement]]:
+def each_pod(reason: str, fine: str) -> Callable[[Estate, Policy, Objections[Pod]], Iterator[CheckResult]]:
     """For `check_each`: judge every pod that has not ended, and every template; `reason` and `fine` are of the Pass."""
 
-    def each(estate: Estate, _policy: Policy, judge: Objections[Pod]) -> Iterator[Judgement]:
-        def of_pod(pod: Pod) -> Iterable[Judgement]:
-            return () if pod.has_ended else judge(pod)
+    def each(estate: Estate, _policy: Policy, evaluate: Objections[Pod]) -> Iterator[CheckResult]:
+        def of_pod(pod: Pod) -> Iterable[CheckResult]:
+            return () if pod.has_ended else evaluate(pod)
 
         pods = pods_and_templates(estate)
         words = f"{counted(len(pods), 'pod')}: {fine}"

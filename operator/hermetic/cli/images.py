@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from hermetic.cli.manifest_validation import judge
+from hermetic.cli.manifest_validation import validate
 from hermetic.cli.manifests import note_skipped, read_manifests
 from hermetic.cli.options import common_options, manifest_files
 from hermetic.cli.output import note, say_fitted, write_json
@@ -114,7 +114,7 @@ def _fields(kind: str, spec: Manifest, labels: Manifest) -> Iterator[tuple[str, 
 
 def _of_files(files: tuple[str, ...], namespace: str) -> list[Use]:
     reading = read_manifests(files)
-    accepted, findings = judge(reading.typed, namespace=namespace)
+    accepted, findings = validate(reading.typed, namespace=namespace)
     note_skipped(reading)
     reading.findings += findings
     reading.raise_findings()

@@ -102,7 +102,7 @@ class AcceptedManifest:
     spec: ModelDeploymentSpec | None
 
 
-def judge(
+def validate(
     typed: Sequence[TypedManifest],
     *,
     namespace: str,
@@ -118,7 +118,7 @@ def judge(
     accepted: list[AcceptedManifest] = []
     findings: list[ManifestFinding] = []
     for one in typed:
-        verdict = _judged(one, namespace, policy or Configuration(), asked)
+        verdict = _validated(one, namespace, policy or Configuration(), asked)
         if isinstance(verdict, AcceptedManifest):
             findings.extend(_repeats(verdict, accepted))
             accepted.append(verdict)
@@ -127,7 +127,7 @@ def judge(
     return accepted, findings
 
 
-def _judged(
+def _validated(
     typed: TypedManifest, namespace: str, policy: Configuration, gates: tuple[Gate, ...]
 ) -> AcceptedManifest | list[ManifestFinding]:
     kind = _kind(typed)

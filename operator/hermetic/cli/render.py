@@ -10,7 +10,7 @@ import click
 
 from hermetic.api.configuration import Configuration
 from hermetic.api.kubernetes_yaml import dump
-from hermetic.cli.manifest_validation import NO_UID, AcceptedManifest, judge
+from hermetic.cli.manifest_validation import NO_UID, AcceptedManifest, validate
 from hermetic.cli.manifests import ManifestFinding, TypedManifest, note_skipped, read_manifests
 from hermetic.cli.options import common_options, configuration_in, manifest_files
 from hermetic.cli.output import note, write, write_json
@@ -67,7 +67,7 @@ def command(files: tuple[str, ...], namespace: str, volumes: bool, config: Path 
 
 def _deployments(files: Iterable[str], namespace: str, policy: Configuration | None) -> list[AcceptedManifest]:
     reading = read_manifests(tuple(files))
-    accepted, findings = judge([_without_status(one) for one in reading.typed], namespace=namespace, policy=policy)
+    accepted, findings = validate([_without_status(one) for one in reading.typed], namespace=namespace, policy=policy)
     note_skipped(reading)
     reading.findings += [*findings, *(_nameless(one) for one in accepted if not one.owner.name)]
     reading.raise_findings()

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from hermetic.cli.manifest_validation import AcceptedManifest, judge
+from hermetic.cli.manifest_validation import AcceptedManifest, validate
 from hermetic.cli.manifests import ManifestFinding, ManifestsRead, note_skipped, read_manifests
 from hermetic.cli.options import common_options, configuration_in, manifest_files
 from hermetic.cli.output import say, write_json
@@ -40,7 +40,7 @@ def command(files: tuple[str, ...], config: Path | None, namespace: str, output:
         raise InputError("no input file", fix="hermetic validate -f FILE")
     policy = configuration_in(config)
     reading = read_manifests(files)
-    accepted, findings = judge(reading.typed, namespace=namespace, policy=policy)
+    accepted, findings = validate(reading.typed, namespace=namespace, policy=policy)
     reading.findings += findings
     if output == "json":
         write_json(_report(accepted, reading))

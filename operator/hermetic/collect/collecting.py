@@ -36,10 +36,10 @@ class Answerer(Protocol):
 async def collected(
     cluster: str,
     answerers: Mapping[Source, Answerer],
-    judge: Callable[[Estate], T],
+    evaluate: Callable[[Estate], T],
     progress: AuditProgress,
 ) -> tuple[dict[Question, Answer], T]:
-    """An answer to every question that `judge` asks, and its result for the estate with all of them.
+    """An answer to every question that `evaluate` asks, and its result for the estate with all of them.
 
     Raises what the answerers raise, and NeverSettled for checks that never stop asking.
     """
@@ -47,7 +47,7 @@ async def collected(
     estate = Estate(cluster, answerers, {})
     for _ in range(MOST_ROUNDS):
         with _no_cycles_sought():
-            result = judge(estate)
+            result = evaluate(estate)
         if not estate.wanted:
             return dict(answers.values()), result
         del result  # before the next round's, which takes as much memory

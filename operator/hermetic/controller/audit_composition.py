@@ -13,8 +13,8 @@ from hermetic.controller.audit_faults import AuditFaults
 from hermetic.controller.auditor import Auditor, ClusterIdentity
 from hermetic.controller.cluster_cache import ClusterCache
 from hermetic.controller.context import Shared
-from hermetic.controller.evaluation_client import JudgedApart
-from hermetic.controller.manager import JUDGE, JUDGE_SECONDS
+from hermetic.controller.evaluation_client import EvaluationClient
+from hermetic.controller.manager import EVALUATE, EVALUATE_SECONDS
 from hermetic.controller.probe_scheduler import Prober
 from hermetic.controller.report_publisher import Publisher
 from hermetic.errors import NotFound
@@ -34,7 +34,7 @@ def assemble_audit(
     cluster_cache = ClusterCache(
         shared.api,
         shared.clock,
-        on_change=lambda: queue.add_after(JUDGE, JUDGE_SECONDS, routine=True),
+        on_change=lambda: queue.add_after(EVALUATE, EVALUATE_SECONDS, routine=True),
         faults=faults,
         feeds=feeds,
     )
@@ -43,7 +43,7 @@ def assemble_audit(
         store=shared.store,
         cluster_cache=cluster_cache,
         prober=Prober(shared.api, shared.clock, configuration.probe_namespace),
-        judge=JudgedApart(),
+        evaluate=EvaluationClient(),
         faults=faults,
         publisher=Publisher(shared.api, shared.telemetry),
         recorder=shared.recorder,

@@ -23,13 +23,13 @@ from hermetic.audit.attestation.verification import Expected, Newest
 from hermetic.audit.findings import Finding, Verdict, overall
 from hermetic.audit.policy import Policy, Profile
 from hermetic.audit.verdict.inputs import ProbeRound, VerdictInputs, probe_ends_at
-from hermetic.audit.verdict.overall import Standing, judge_standing
+from hermetic.audit.verdict.overall import Standing, standing_of
 from hermetic.audit.verdict.status import LONGEST_MESSAGE, next_change, status_of, status_unfounded, status_unreadable
 from hermetic.controller.attestation_cache import Attestations
 from hermetic.controller.audit_faults import AuditFaults
 from hermetic.controller.cluster_cache import ClusterCache
 from hermetic.controller.condition_events import announcements
-from hermetic.controller.evaluation_client import JudgingFailed
+from hermetic.controller.evaluation_client import EvaluationFailed
 from hermetic.controller.evaluation_input import Case
 from hermetic.controller.probe_scheduler import Prober, targets_of
 from hermetic.controller.reconciler import Outcome
@@ -61,7 +61,7 @@ CONFIRM_SECONDS = 300.0
 
 Status = dict[str, Any]
 Manifest = Mapping[str, Any]
-Unjudged = Callable[[int, Manifest, str, datetime], Status]
+StatusWithoutVerdict = Callable[[int, Manifest, str, datetime], Status]
 
 log = structlog.get_logger(__name__)
 
@@ -74,7 +74,7 @@ class ClusterIdentity:
     kube_system_uid: str
 
 
-class Judge(Protocol):
+class Evaluator(Protocol):
     """Evaluates a case without blocking the event loop."""
 
     async def __call__(self, case: Case) -> tuple[Finding, ...]:
@@ -96,7 +96,7 @@ class Auditor:
         store: Store,
         cluster_cache: ClusterCache,
         prober: Prober,
-        judge: Judge,
+        evaluate: Evaluator,
         faults: AuditFaults,
         publisher: Publisher,
         recorder: EventRecorder,
@@ -109,7 +109,7 @@ class Auditor:
         self._store = store
         self._cluster_cache = cluster_cache
         self._prober = prober
-        self._judge_case = judge
+        self._evaluate_case = evaluate
         self._publisher = publisher
         self._recorder = recorder
         self._clock = clock
@@ -125,7 +125,7 @@ class Auditor:
 
     async def close(self) -> None:
         """End the evaluation process."""
-        await self._judge_case.close()
+        await self._evaluate_case.close()
 
     async def evaluate(self) -> Outcome:
         """Evaluate the audit, and write the status if it changed. Raises errors that are worth a retry."""
@@ -133,7 +133,7 @@ class Auditor:
         if live is None or live["metadata"].get("deletionTimestamp"):
             self._prober.forget()
             self._publisher.forget()
-            self._store.judge(confirmed_at=None)
+            self._store.record_evaluation(confirmed_at=None)
             return Outcome()
         self._cluster_cache.want()
         if self._cluster_cache.seen_at is None:
@@ -163,7 +163,7 @@ class Auditor:
         except (ValidationError, KeyUnusable) as error:
             await self._give_up(live, status_unreadable, _in_words(error), outcome)
             return outcome
-        probe_error = await self._judge(live, spec, keys, outcome)
+        probe_error = await self._evaluate_spec(live, spec, keys, outcome)
         if isinstance(probe_error, Throttled | Unreachable):
             raise probe_error
         if probe_error is not None:
@@ -171,7 +171,7 @@ class Auditor:
             outcome.requeue_after = min(outcome.requeue_after or PROBE_AGAIN_SECONDS, PROBE_AGAIN_SECONDS)
         return outcome
 
-    async def _judge(
+    async def _evaluate_spec(
         self, live: Manifest, spec: EgressAuditSpec, keys: TrustedKeys, outcome: Outcome
     ) -> HermeticError | None:
         """Collect the inputs, evaluate, write the status; returns the error that stopped the probe, if any."""
@@ -182,9 +182,11 @@ class Auditor:
         if not self._is_current(live):
             return probe_error  # changed or deleted meanwhile: its watch event queues the audit again
         now = self._clock.now()
-        standing = judge_standing(spec, inputs, now)
+        standing = standing_of(spec, inputs, now)
         holds = self._counts_until_the_probe_is_back(live, spec, inputs, standing)
-        self._on_verdict(self._store.judge(confirmed_at=began if holds or standing.verdict is Verdict.PASS else None))
+        self._on_verdict(
+            self._store.record_evaluation(confirmed_at=began if holds or standing.verdict is Verdict.PASS else None)
+        )
         if holds:
             outcome.requeue_after = probe_again_in
             return probe_error
@@ -268,7 +270,7 @@ class Auditor:
         if self._findings[0] != basis:
             policy = self.policy.model_copy(update={"profile": _profile(spec)})
             probe = newest.answer if newest is not None else None
-            found = await self._judge_case(Case(spec.cluster, policy, self._cluster_cache.observed(), probe))
+            found = await self._evaluate_case(Case(spec.cluster, policy, self._cluster_cache.observed(), probe))
             self._findings = (basis, found)
         return self._findings[1]
 
@@ -297,14 +299,14 @@ class Auditor:
         self._faults.met("check", error)
         pause = self._faults.pause()
         self._not_before, self._broken_at = self._clock.monotonic() + pause, _edition(live)
-        words = str(error) if isinstance(error, JudgingFailed) else repr(error)
+        words = str(error) if isinstance(error, EvaluationFailed) else repr(error)
         await self._give_up(live, status_unfounded, f"the audit is broken: {words}", outcome)
         outcome.requeue_after = pause
         return outcome
 
-    async def _give_up(self, live: Manifest, status: Unjudged, message: str, outcome: Outcome) -> None:
+    async def _give_up(self, live: Manifest, status: StatusWithoutVerdict, message: str, outcome: Outcome) -> None:
         before, generation = live.get("status") or {}, live["metadata"]["generation"]
-        self._store.judge(confirmed_at=None)
+        self._store.record_evaluation(confirmed_at=None)
         await self._write_status(live, status(generation, before, message, self._clock.now()), outcome)
         self._publisher.report_verdict_alone(Verdict.UNKNOWN)
 

@@ -24,7 +24,7 @@ from hermetic.controller.context import Shared
 from hermetic.controller.http import serve_health
 from hermetic.controller.kopf_runtime import EventHandlers, watch
 from hermetic.controller.lazy_auditor import LazyAuditor
-from hermetic.controller.manager import JUDGE, JUDGE_SECONDS, Manager
+from hermetic.controller.manager import EVALUATE, EVALUATE_SECONDS, Manager
 from hermetic.controller.pod_gate import PodGate
 from hermetic.controller.reconciler import Reconciler
 from hermetic.controller.telemetry import Telemetry
@@ -58,7 +58,7 @@ class OperatorParts:
 
     operator: Manager
     following: StoreWatches
-    judging: LazyAuditor
+    auditor: LazyAuditor
     recorder: EventRecorder
     lease: LeaderLease
     api: KubernetesApi
@@ -90,16 +90,16 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
     faults = AuditFaults(
         clock,
         count=telemetry.count_audit_fault,
-        on_fault=lambda: queue.add_after(JUDGE, JUDGE_SECONDS, routine=True),
+        on_fault=lambda: queue.add_after(EVALUATE, EVALUATE_SECONDS, routine=True),
     )
-    judging = LazyAuditor(store, lambda: _audit(shared, faults, following.feed), faults)
+    auditor = LazyAuditor(store, lambda: _audit(shared, faults, following.feed), faults)
     operator = Manager(
         api=api,
         store=store,
         queue=queue,
         reconciler=Reconciler(api, store, recorder, clock),
         sweeper=VolumeCollector(api, store),
-        judging=judging,
+        auditor=auditor,
         telemetry=telemetry,
         clock=clock,
         namespaces=tuple(configuration.watch_namespaces),
@@ -113,7 +113,7 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
         listed=operator.listed,
         namespaces=tuple(configuration.watch_namespaces),
     )
-    return OperatorParts(operator, following, judging, recorder, lease, api, telemetry)
+    return OperatorParts(operator, following, auditor, recorder, lease, api, telemetry)
 
 
 async def _audit(
@@ -205,7 +205,7 @@ async def _lead(
 async def _work(parts: OperatorParts, workers: int) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(parts.following.run())
-        group.create_task(parts.judging.run())
+        group.create_task(parts.auditor.run())
         group.create_task(parts.recorder.run())
         group.create_task(parts.operator.work(workers))
 

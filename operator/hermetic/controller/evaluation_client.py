@@ -1,6 +1,6 @@
 """Client of the evaluation process: sends a case and awaits the findings without blocking the event loop.
 
-Every failure of that process is raised as JudgingFailed.
+Every failure of that process is raised as EvaluationFailed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COMMAND = (sys.executable, "-m", "hermetic.controller.evaluation_process")
 log = structlog.get_logger(__name__)
 
 
-class JudgingFailed(Exception):
+class EvaluationFailed(Exception):
     """There are no findings: a check raised, or the evaluation process ended or did not answer."""
 
 
@@ -39,7 +39,7 @@ class _Running:
     writer: asyncio.StreamWriter
 
 
-class JudgedApart:
+class EvaluationClient:
     """Evaluates one case at a time in another process, which it starts when there is none."""
 
     def __init__(self, command: tuple[str, ...] = COMMAND, *, longest: float = LONGEST_SECONDS) -> None:
@@ -54,7 +54,7 @@ class JudgedApart:
         return self._running.process.pid if self._running is not None else None
 
     async def __call__(self, case: Case) -> tuple[Finding, ...]:
-        """The findings of a case. Raises JudgingFailed."""
+        """The findings of a case. Raises EvaluationFailed."""
         if self._idle is not None:
             self._idle.cancel()
         try:
@@ -62,10 +62,10 @@ class JudgedApart:
                 findings = await self._exchanged(case)
         except TimeoutError:
             await self._end()
-            raise JudgingFailed(f"no findings after {self._longest:.0f} s") from None
+            raise EvaluationFailed(f"no findings after {self._longest:.0f} s") from None
         except (OSError, EOFError) as error:
             code = await self._end()
-            raise JudgingFailed(f"the process that judges ended (exit code {code})") from error
+            raise EvaluationFailed(f"the process that judges ended (exit code {code})") from error
         except BaseException:
             await self._end()  # a late answer must not be read as the answer to the next case
             raise
@@ -105,7 +105,7 @@ class JudgedApart:
             if isinstance(some[0], str):
                 words, trace = some
                 log.error("a check failed", because=words, trace=trace)
-                raise JudgingFailed(words)
+                raise EvaluationFailed(words)
             findings += some
         return tuple(findings)
 

@@ -8,7 +8,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Source
 from hermetic.audit.findings import Finding
 from hermetic.audit.policy import Policy
-from hermetic.audit.run import judge
+from hermetic.audit.run import evaluate
 from hermetic.collect.kube.cache import CacheSnapshot
 from hermetic.collect.probe.readings import question as probe_question
 
@@ -28,4 +28,4 @@ class Case:
         if self.probe is not None:
             answers[probe_question(self.cluster)] = self.probe
             sources.add("probe")
-        return judge(Estate(self.cluster, sources, answers), self.policy)
+        return evaluate(Estate(self.cluster, sources, answers), self.policy)

@@ -39,7 +39,7 @@ def main() -> int:
     gc.disable()
     gc.freeze()
     with contextlib.suppress(BrokenPipeError), _answers() as target:
-        while _judged_one(sys.stdin.buffer, target):
+        while _answered_one(sys.stdin.buffer, target):
             gc.collect()
     return 0
 
@@ -51,7 +51,7 @@ def _answers() -> BinaryIO:
     return answers
 
 
-def _judged_one(source: BinaryIO, target: BinaryIO) -> bool:
+def _answered_one(source: BinaryIO, target: BinaryIO) -> bool:
     """Answer one case; False at the end of the input."""
     bare = _received(source)
     if not isinstance(bare, Case):

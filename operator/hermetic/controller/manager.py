@@ -39,13 +39,13 @@ log = structlog.get_logger(__name__)
 
 # Not deployments: namespaces are never empty.
 SWEEP: Key = ("", "sweep persistentvolumes")
-JUDGE: Key = ("", "judge the egressaudit")
+EVALUATE: Key = ("", "evaluate the egressaudit")
 RELIST_KEYS: dict[Key, WatchSpec] = {
     ("", f"list {watched.kind.plural} {watched.kind.part}".rstrip()): watched for watched in ALL_WATCHES
 }
 SWEEPING_KINDS = frozenset((MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM))
 PRIMARY_KINDS = frozenset(watched.kind for watched in PRIMARY_WATCHES)
-JUDGED_KINDS = frozenset((EGRESS_AUDIT, EGRESS_ATTESTATION))
+AUDIT_KINDS = frozenset((EGRESS_AUDIT, EGRESS_ATTESTATION))
 # Optional for decisions: without them messages explain less why a pod is pending, and a model that needs image volumes
 # is not refused although no node mounts them: the kubelet then refuses its pods.
 DETAIL_KINDS = frozenset((NODE, CORE_EVENT))
@@ -59,7 +59,7 @@ GATHER_SECONDS = 0.5
 # Seconds. A sweep reads every volume, so a thousand volumes that come or go at once share one.
 SWEEP_SECONDS = 2.0
 # Seconds. A rollout changes hundreds of objects: one evaluation serves all of them.
-JUDGE_SECONDS = 1.0
+EVALUATE_SECONDS = 1.0
 OUTAGE_SECONDS = 30.0
 LONGEST_PAUSE_SECONDS = 30.0
 # Bad gateway, service unavailable, gateway timeout: answers of a proxy whose API server is down.
@@ -77,7 +77,7 @@ class Manager:
         queue: WorkQueue[Key],
         reconciler: Reconciler,
         sweeper: VolumeCollector,
-        judging: LazyAuditor,
+        auditor: LazyAuditor,
         telemetry: Telemetry,
         clock: Clock,
         namespaces: tuple[str, ...],
@@ -88,7 +88,7 @@ class Manager:
         self._queue = queue
         self._reconciler = reconciler
         self._sweeper = sweeper
-        self._judging = judging
+        self._auditor = auditor
         self.telemetry = telemetry
         self._clock = clock
         self._namespaces = namespaces
@@ -109,8 +109,8 @@ class Manager:
                 self._queue.add(key)
             else:
                 self._queue.add_after(key, GATHER_SECONDS, routine=kind is not SERVICE)
-        if kind in JUDGED_KINDS:
-            self._queue.add(JUDGE)
+        if kind in AUDIT_KINDS:
+            self._queue.add(EVALUATE)
         if kind in SWEEPING_KINDS and (gone or kind is PERSISTENT_VOLUME):
             self._queue.add_after(SWEEP, SWEEP_SECONDS, routine=True)
 
@@ -187,8 +187,8 @@ class Manager:
         If it is not confirmed in time, deployments are reconciled all the same, with the gate closed for new pods.
         """
         until = self._clock.monotonic() + FIRST_VERDICT_SECONDS
-        while self._store.awaits_judgement and self._clock.monotonic() < until:
-            await self._handle(JUDGE)
+        while self._store.awaits_evaluation and self._clock.monotonic() < until:
+            await self._handle(EVALUATE)
             await asyncio.sleep(FIRST_VERDICT_AGAIN_SECONDS)
 
     async def _worker(self) -> None:
@@ -235,8 +235,8 @@ class Manager:
         if key == SWEEP:
             swept = await self._sweeper.sweep()
             return Outcome([f"-PersistentVolume/{name}" for name in swept.removed], swept.refusals)
-        if key == JUDGE:
-            return await self._judging.evaluate()
+        if key == EVALUATE:
+            return await self._auditor.evaluate()
         if key in RELIST_KEYS:
             await self.relist(RELIST_KEYS[key])
             return Outcome()
@@ -273,7 +273,7 @@ class Manager:
             self._enqueue_everything()
 
     def _enqueue_everything(self) -> None:
-        for key in (*self._store.deployments(), SWEEP, JUDGE):
+        for key in (*self._store.deployments(), SWEEP, EVALUATE):
             self._queue.add(key, routine=True)
 
     async def _relist_all(self) -> None:

@@ -41,4 +41,4 @@ class PodGate:
 
     @property
     def _knows(self) -> bool:
-        return bool(self._store.listed_at(EGRESS_AUDIT, None)) and not self._store.awaits_judgement
+        return bool(self._store.listed_at(EGRESS_AUDIT, None)) and not self._store.awaits_evaluation

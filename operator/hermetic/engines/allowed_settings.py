@@ -30,7 +30,7 @@ def refused_flags(
     written, _ = read(arguments, table)
     for one in written:
         if one.flag.name not in reserved:
-            yield from _judged_flag(one, flags, weights)
+            yield from _refused_flag(one, flags, weights)
 
 
 def refused_flags_in_full(
@@ -38,7 +38,7 @@ def refused_flags_in_full(
 ) -> Iterator[Refused]:
     """The same for an unknown release: a flag must be written out, or spelled as in `table`."""
     for one in _read_in_full(arguments, table, flags):
-        yield from _judged_flag(one, flags, weights)
+        yield from _refused_flag(one, flags, weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def _written_out(name: str, table: FlagTable, flags: AllowedNames) -> str:
     return flag.name if flag is not None else name
 
 
-def _judged_flag(one: WrittenFlag | _InFull, flags: AllowedNames, weights: tuple[str, ...]) -> Iterator[Refused]:
+def _refused_flag(one: WrittenFlag | _InFull, flags: AllowedNames, weights: tuple[str, ...]) -> Iterator[Refused]:
     name = one.flag.name if isinstance(one, WrittenFlag) else one.name
     if one.written == MEDIA_FROM_NOWHERE:
         return  # the one exception: it blocks media URLs

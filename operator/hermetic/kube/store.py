@@ -52,7 +52,7 @@ class Store:
         self._owned: dict[Key, set[tuple[Kind, Name]]] = defaultdict(set)
         self._nodes: dict[str, NodeFacts] = {}
         self._evidence: IsolationEvidence | None = None
-        self._was_judged = False
+        self._was_evaluated = False
         self._confirmed_at: datetime | None = None
         self._warnings = PodWarnings()
         self._departures = Departures()
@@ -239,17 +239,17 @@ class Store:
         return self._evidence and replace(self._evidence, confirmed_at=self._confirmed_at)
 
     @property
-    def awaits_judgement(self) -> bool:
+    def awaits_evaluation(self) -> bool:
         """Whether the EgressAudit's verdict is Pass and this process has not evaluated it yet."""
-        return self._evidence is not None and self._evidence.verdict == "Pass" and not self._was_judged
+        return self._evidence is not None and self._evidence.verdict == "Pass" and not self._was_evaluated
 
-    def judge(self, *, confirmed_at: datetime | None) -> frozenset[Key]:
+    def record_evaluation(self, *, confirmed_at: datetime | None) -> frozenset[Key]:
         """Record that this process confirmed a Pass at this time, or (None) did not.
 
         Returns the ModelDeployments to reconcile because an unconfirmed Pass counts from now on.
         """
         is_news = self._confirmed_at is None and confirmed_at is not None
-        self._was_judged, self._confirmed_at = True, confirmed_at
+        self._was_evaluated, self._confirmed_at = True, confirmed_at
         return frozenset(self.deployments()) if is_news else frozenset()
 
     # ------------------------------------------------------------------ updates

@@ -49,7 +49,7 @@ def choose(
     )
 
 
-def choose_among(judged: Mapping[str, Authenticated], expected: Expected, now: datetime) -> ChosenAttestation:
+def choose_among(candidates: Mapping[str, Authenticated], expected: Expected, now: datetime) -> ChosenAttestation:
     """The newest that counts for `expected` at `now`, with the names of the objects.
 
     Of two observed in the same second the one with the higher sequence, then the greater digest: the choice does not
@@ -58,7 +58,7 @@ def choose_among(judged: Mapping[str, Authenticated], expected: Expected, now: d
     counting: list[tuple[Attestation, str]] = []
     refusals: dict[str, AttestationRefused] = {}
     expired: list[Attestation] = []
-    for name, one in judged.items():
+    for name, one in candidates.items():
         refusal = one if isinstance(one, AttestationRefused) else _objection(one, expected, now)
         if refusal is not None:
             refusals[name] = refusal

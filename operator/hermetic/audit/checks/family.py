@@ -12,7 +12,7 @@ from typing import Any, Concatenate, ParamSpec
 
 from hermetic.audit.controls import read_controls
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import Check, Judge, Judgement
+from hermetic.audit.evaluation import Check, CheckFunction, CheckResult
 from hermetic.audit.findings import CheckPage, Severity
 from hermetic.audit.policy import Policy
 
@@ -24,30 +24,30 @@ class Declared:
     """The function of a check, with the check's id."""
 
     id: str
-    judge: Judge
+    evaluate: CheckFunction
 
 
-def check(name: str) -> Callable[[Judge], Declared]:
+def check(name: str) -> Callable[[CheckFunction], Declared]:
     """Declare the decorated function as the one of this check; its name is the id with underscores."""
 
-    def declare(judge: Judge) -> Declared:
-        if judge.__name__ != name.replace("-", "_"):
-            raise ValueError(f"{judge.__module__}: the judge of {name} is called {judge.__name__}")
-        return Declared(name, judge)
+    def declare(evaluate: CheckFunction) -> Declared:
+        if evaluate.__name__ != name.replace("-", "_"):
+            raise ValueError(f"{evaluate.__module__}: the function of {name} is called {evaluate.__name__}")
+        return Declared(name, evaluate)
 
     return declare
 
 
 def check_each(
-    name: str, each: Callable[[Estate, Policy, Callable[P, Iterable[Judgement]]], Iterator[Judgement]]
-) -> Callable[[Callable[Concatenate[Estate, Policy, P], Iterator[Judgement]]], Declared]:
+    name: str, each: Callable[[Estate, Policy, Callable[P, Iterable[CheckResult]]], Iterator[CheckResult]]
+) -> Callable[[Callable[Concatenate[Estate, Policy, P], Iterator[CheckResult]]], Declared]:
     """Declare the decorated function as the one of this check; it judges one resource, and `each` applies it to all."""
 
-    def declare(judge: Callable[Concatenate[Estate, Policy, P], Iterator[Judgement]]) -> Declared:
-        @wraps(judge)
-        def of_all(estate: Estate, policy: Policy) -> Iterator[Judgement]:
-            def of_one(*args: P.args, **kwargs: P.kwargs) -> Iterator[Judgement]:
-                return judge(estate, policy, *args, **kwargs)
+    def declare(evaluate: Callable[Concatenate[Estate, Policy, P], Iterator[CheckResult]]) -> Declared:
+        @wraps(evaluate)
+        def of_all(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
+            def of_one(*args: P.args, **kwargs: P.kwargs) -> Iterator[CheckResult]:
+                return evaluate(estate, policy, *args, **kwargs)
 
             return each(estate, policy, of_one)
 
@@ -66,21 +66,21 @@ def family(package: str, *modules: ModuleType) -> tuple[Check, ...]:
     data = tomllib.loads(text)
     pages = {entry["id"]: entry for entry in data["check"]}
     declared = [one for module in modules for one in _declared_in(module)]
-    judges = {one.id: one.judge for one in declared}
-    if odd := pages.keys() ^ judges.keys():
-        raise ValueError(f"{package}: page or judge is missing for {', '.join(sorted(odd))}")
-    if len(declared) != len(judges):
+    functions = {one.id: one.evaluate for one in declared}
+    if odd := pages.keys() ^ functions.keys():
+        raise ValueError(f"{package}: page or function is missing for {', '.join(sorted(odd))}")
+    if len(declared) != len(functions):
         raise ValueError(f"{package}: a check is declared twice")
-    return tuple(_check(data["family"], entry, judges[name]) for name, entry in pages.items())
+    return tuple(_check(data["family"], entry, functions[name]) for name, entry in pages.items())
 
 
 def _declared_in(module: ModuleType) -> Iterator[Declared]:
     for one in vars(module).values():
-        if isinstance(one, Declared) and one.judge.__module__ == module.__name__:
+        if isinstance(one, Declared) and one.evaluate.__module__ == module.__name__:
             yield one
 
 
-def _check(title: str, entry: Mapping[str, Any], judge: Judge) -> Check:
+def _check(title: str, entry: Mapping[str, Any], evaluate: CheckFunction) -> Check:
     page = CheckPage(
         id=entry["id"],
         title=entry["title"],
@@ -93,4 +93,4 @@ def _check(title: str, entry: Mapping[str, Any], judge: Judge) -> Check:
         controls=read_controls(entry.get("controls", {})),
         remedy_in_node_group=entry.get("remedy_in_node_group", "").strip(),
     )
-    return Check(page, frozenset(entry.get("needs", ["azure"])), judge)
+    return Check(page, frozenset(entry.get("needs", ["azure"])), evaluate)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
 from hermetic.audit.hops import Path
 
 Fact = str | bool | None
@@ -29,7 +29,7 @@ class PropertyIs:
     unclear: Outcome = ("ValueUnknown", "")
     paths: tuple[Path, ...] = ()
 
-    def judged(self, resource: str, observation: Observation, fact: Fact) -> Judgement:
+    def result(self, resource: str, observation: Observation, fact: Fact) -> CheckResult:
         """Pass for the wanted value, Fail for the value of `absent_means`, Unknown for any other string."""
         is_absent = fact is None or fact == ""
         value = _spelt(self.absent_means if fact is None or fact == "" else fact)

@@ -10,7 +10,7 @@ from hermetic.audit.egress.subnet_context import SubnetContext, surroundings
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate, derived
-from hermetic.audit.evaluation import Judgement
+from hermetic.audit.evaluation import CheckResult
 from hermetic.errors import FactDamaged
 
 
@@ -73,7 +73,7 @@ def masks_of_nodes(estate: Estate) -> tuple[str, ...]:
     return tuple(dict.fromkeys(mask for masks in found for mask in masks))
 
 
-def with_masks(found: Judgement, masks: tuple[str, ...]) -> Judgement:
+def with_masks(found: CheckResult, masks: tuple[str, ...]) -> CheckResult:
     """The Fail with its masks in its message, if there are any."""
     return replace(found, message=f"{found.message}; {in_words(masks)}", masked=True) if masks else found
 

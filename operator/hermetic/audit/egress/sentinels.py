@@ -18,7 +18,7 @@ from hermetic.audit.estate.arm_ids import group_of, same_id
 from hermetic.audit.estate.azure.vnet import NetworkInterface, Subnet
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Observation, ObservedDocument, is_locked
-from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply
+from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply
 from hermetic.audit.policy import Policy
 
 LOCKED = "is a node in the locked node resource group, about which no role can ask: the verdict rests on configuration"
@@ -78,29 +78,29 @@ def _one_for_each_group(interfaces: list[NetworkInterface], nodes: str) -> Itera
 
 
 def unless_locked(
-    estate: Estate, policy: Policy, nic: NetworkInterface, observation: Observation, judgement: Judgement
-) -> Judgement:
-    """`judgement` of a missing answer, or not applicable for a locked node that the policy does not name."""
+    estate: Estate, policy: Policy, nic: NetworkInterface, observation: Observation, result: CheckResult
+) -> CheckResult:
+    """`result` of a missing answer, or not applicable for a locked node that the policy does not name."""
     is_named = any(same_id(nic.id, one) for one in policy.sentinel_nics)
     if is_named or not is_locked(observation) or not same_id(group_of(nic.id), node_group_of(estate)):
-        return judgement
+        return result
     return does_not_apply(
-        judgement.resource, "LockedNode", f"{nic.name} {LOCKED}", nic, ObservedDocument(observation.evidence)
+        result.resource, "LockedNode", f"{nic.name} {LOCKED}", nic, ObservedDocument(observation.evidence)
     )
 
 
-Answered = Callable[[SubnetContext, NetworkInterface], Iterable[Judgement]]
+Answered = Callable[[SubnetContext, NetworkInterface], Iterable[CheckResult]]
 
 
-def each_sentinel(estate: Estate, policy: Policy, judge: Answered) -> Iterator[Judgement]:
-    """Apply `judge` to the sentinels of every subnet; findings name the subnet."""
+def each_sentinel(estate: Estate, policy: Policy, evaluate: Answered) -> Iterator[CheckResult]:
+    """Apply `evaluate` to the sentinels of every subnet; findings name the subnet."""
     sentinels = sentinels_of(estate, policy)
 
-    def of_subnet(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
+    def of_subnet(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[CheckResult]:
         around = surroundings(estate, scoped, subnet)
         found = sentinels.by_subnet.get(scoped.id.lower(), ())
         for nic in found:
-            yield from judge(around, nic)
+            yield from evaluate(around, nic)
         if not found:
             yield does_not_apply(scoped.id, "NoSentinel", NONE_THERE, scoped.seen, *sentinels.observations)
 

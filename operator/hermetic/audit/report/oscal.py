@@ -216,11 +216,11 @@ def _finding(
     check: str, findings: list[Finding], pages: Mapping[str, CheckPage], names: _Names
 ) -> dict[str, Any] | None:
     """The finding of a check: the worst verdict of its observations."""
-    judged = [finding for finding in findings if finding.verdict is not Verdict.NOT_APPLICABLE]
-    if not judged:
+    applicable = [finding for finding in findings if finding.verdict is not Verdict.NOT_APPLICABLE]
+    if not applicable:
         return None
-    worst = min((finding.verdict for finding in judged), key=lambda verdict: verdict.rank)
-    risks = [{"risk-uuid": names.of("risk", finding)} for finding in judged if _is_risk(finding)]
+    worst = min((finding.verdict for finding in applicable), key=lambda verdict: verdict.rank)
+    risks = [{"risk-uuid": names.of("risk", finding)} for finding in applicable if _is_risk(finding)]
     page = page_of(check, pages)
     return {
         "uuid": names.uuid("finding", check),
@@ -228,7 +228,7 @@ def _finding(
         "description": markup(page.why or page.title),
         "props": [prop("verdict", worst), prop("severity", page.severity), *_controls(page)],
         "target": {"type": "objective-id", "target-id": token(check), "status": _status(worst)},
-        "related-observations": [{"observation-uuid": names.of("observation", finding)} for finding in judged],
+        "related-observations": [{"observation-uuid": names.of("observation", finding)} for finding in applicable],
         **({"related-risks": risks} if risks else {}),
     }
 

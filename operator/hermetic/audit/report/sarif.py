@@ -123,7 +123,7 @@ def _result(
     return {
         "ruleId": finding.check,
         "ruleIndex": rules[finding.check],
-        **_judged(finding),
+        **_kind_and_level(finding),
         "message": {"text": _message(_text_of(finding, pages))},
         "locations": [_location(finding.resource)],
         "partialFingerprints": _fingerprints(finding),
@@ -141,7 +141,7 @@ def _result(
     }
 
 
-def _judged(finding: Finding) -> dict[str, Any]:
+def _kind_and_level(finding: Finding) -> dict[str, Any]:
     verdict = finding.verdict
     suppressed = {}
     if finding.exception:

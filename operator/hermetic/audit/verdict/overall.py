@@ -56,7 +56,7 @@ class Standing:
         return next((one for one in self.conditions if one.status != "True"), None)
 
 
-def judge_standing(spec: EgressAuditSpec, inputs: VerdictInputs, now: datetime) -> Standing:
+def standing_of(spec: EgressAuditSpec, inputs: VerdictInputs, now: datetime) -> Standing:
     accepted = inputs.choice.accepted
     attested = attested_findings(accepted, now.date()) if accepted is not None else ()
     if inputs.kubernetes_at is not None:

@@ -65,15 +65,15 @@ def status_of(
 
 def status_unreadable(generation: int, before: Mapping[str, Any], message: str, now: datetime) -> Status:
     """The status of an EgressAudit that this version cannot process: verdict Unknown, which closes the gate."""
-    return _unjudged(generation, before, Reason.SPEC_INVALID, message, now)
+    return _without_verdict(generation, before, Reason.SPEC_INVALID, message, now)
 
 
 def status_unfounded(generation: int, before: Mapping[str, Any], message: str, now: datetime) -> Status:
     """The status where nothing could be evaluated: verdict Unknown regardless of `before`, which closes the gate."""
-    return _unjudged(generation, before, Reason.ISOLATION_UNKNOWN, message, now)
+    return _without_verdict(generation, before, Reason.ISOLATION_UNKNOWN, message, now)
 
 
-def _unjudged(generation: int, before: Mapping[str, Any], reason: Reason, message: str, now: datetime) -> Status:
+def _without_verdict(generation: int, before: Mapping[str, Any], reason: Reason, message: str, now: datetime) -> Status:
     ready = ConditionUpdate(ConditionType.READY, "False", reason, message)
     status: Status = {
         "observedGeneration": generation,

@@ -17,7 +17,7 @@ from hermetic.audit.estate.questions import Source, UnreadReason
 from hermetic.audit.estate.snapshot import Snapshot, from_json, to_json
 from hermetic.audit.findings import Finding
 from hermetic.audit.policy import Policy
-from hermetic.audit.run import Judging, judge
+from hermetic.audit.run import Evaluation, evaluate
 from hermetic.cli.audit.files import content_of, write_file
 from hermetic.cli.audit.progress import ProgressLine
 from hermetic.cli.cluster_identity import DeclaredIdentity, declared_in
@@ -66,7 +66,7 @@ async def collect(sources: AuditSources, policy: Policy) -> Collected:
         seen = _loaded(sources.snapshot, sources)
         estate = seen.estate()
         _sentinels_must_be_there(estate, policy)
-        findings = judge(estate, policy.model_copy(update={"audited_at": seen.started_at}))
+        findings = evaluate(estate, policy.model_copy(update={"audited_at": seen.started_at}))
     else:
         seen, estate, findings = await _collected_now(sources, policy)
     if sources.save_snapshot is not None:
@@ -90,16 +90,16 @@ async def _collected_now(sources: AuditSources, policy: Policy) -> tuple[Snapsho
     clock = SystemClock()
     started_at = clock.now().replace(microsecond=0)
     rules = policy.model_copy(update={"audited_at": started_at})
-    judging = Judging(rules)
+    evaluation = Evaluation(rules)
 
-    def judged(estate: Estate) -> tuple[Estate, tuple[Finding, ...]]:
+    def evaluated(estate: Estate) -> tuple[Estate, tuple[Finding, ...]]:
         _sentinels_must_be_there(estate, rules)
-        return estate, judging.findings(estate)
+        return estate, evaluation.findings(estate)
 
     with ProgressLine() as progress:
         async with AsyncExitStack() as opened:
             asked = await _asked(opened, sources, progress)
-            answers, (estate, findings) = await collected(asked.cluster, asked.answerers, judged, progress)
+            answers, (estate, findings) = await collected(asked.cluster, asked.answerers, evaluated, progress)
     finished_at = clock.now().replace(microsecond=0)
     seen = Snapshot(asked.cluster, tuple(asked.answerers), started_at, finished_at, __version__, answers)
     return seen, estate, findings

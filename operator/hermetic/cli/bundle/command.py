@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hermetic.cli.attest.files import read_public_keys
-from hermetic.cli.bundle.verification import Bundle, judged
+from hermetic.cli.bundle.verification import Bundle, verify
 from hermetic.cli.options import common_options
 from hermetic.cli.output import note, say_fitted, write_json
 from hermetic.errors import BundleRefused, InputError
@@ -49,7 +49,7 @@ def verify_command(file: Path, public_keys: tuple[str, ...], output: str) -> Non
         what = f"--public-key {dated[0]}: a bundle has no signed time, so a key cannot be trusted until a moment"
         raise InputError(what, fix=f"--public-key {dated[0]}")
     try:
-        bundle = judged(file, trusted)
+        bundle = verify(file, trusted)
     except BundleRefused as refusal:
         if output == "json":
             write_json(_report(file, None, refusal.message))

@@ -40,7 +40,7 @@ class Bundle:
     signed_by: PublicKey | None
 
 
-def judged(path: Path, trusted: TrustedKeys) -> Bundle:
+def verify(path: Path, trusted: TrustedKeys) -> Bundle:
     """The bundle in a file; signed by one of the keys if any are given. Raises BundleRefused."""
     archive = read_archive(path)
     _must_match_checksums(archive)

@@ -12,7 +12,7 @@ import click
 from hermetic.api.kubernetes_yaml import NotReadable, dump, read_documents
 from hermetic.api.model_facts import ModelFacts
 from hermetic.cli.exit_codes import DONE, FAILED, UNKNOWN
-from hermetic.cli.manifest_validation import GATES_OF_THE_SPEC, AcceptedManifest, judge
+from hermetic.cli.manifest_validation import GATES_OF_THE_SPEC, AcceptedManifest, validate
 from hermetic.cli.manifests import note_skipped, read_manifests
 from hermetic.cli.options import common_options, manifest_files
 from hermetic.cli.output import say_fitted, write, write_json
@@ -126,7 +126,7 @@ def _deployments(files: tuple[str, ...], namespace: str, one_model: bool) -> lis
     if not files:
         raise InputError("no input file", fix="hermetic plan -f FILE --model DIR")
     reading = read_manifests(files)
-    accepted, findings = judge(reading.typed, namespace=namespace, gates=BUT_SIZING)
+    accepted, findings = validate(reading.typed, namespace=namespace, gates=BUT_SIZING)
     note_skipped(reading)
     reading.findings += findings
     reading.raise_findings()

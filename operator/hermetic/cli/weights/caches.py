@@ -72,12 +72,12 @@ def keys_of(tree: Tree) -> dict[str, list[dict[str, Any]]]:
 
 
 def _key_of(manifest: str) -> EngineCaches:
-    from hermetic.cli.manifest_validation import judge
+    from hermetic.cli.manifest_validation import validate
     from hermetic.cli.manifests import read_manifests
     from hermetic.engines.registry import engine_of
 
     reading = read_manifests((manifest,))
-    accepted, findings = judge(reading.typed, namespace="default")
+    accepted, findings = validate(reading.typed, namespace="default")
     reading.findings += findings
     reading.raise_findings()
     specs = [one.spec for one in accepted if one.spec is not None]

@@ -10,7 +10,7 @@ from hermetic.audit.cluster_scope import of_cluster
 from hermetic.audit.egress.address_ranges import network as prefix_of
 from hermetic.audit.estate.azure.aks import ApiServerAccess, ManagedCluster
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.hops import INTERNET, POD, path_of
 from hermetic.audit.policy import Policy
 
@@ -41,13 +41,13 @@ RUN_COMMAND_OFF = PropertyIs(
 
 
 @check_each("aks-private-api", of_cluster)
-def aks_private_api(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
+def aks_private_api(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """Only enablePrivateCluster makes the API server private; isolation or an API server subnet does not."""
-    yield PRIVATE.judged(estate.cluster, cluster, _access(cluster).enable_private_cluster)
+    yield PRIVATE.result(estate.cluster, cluster, _access(cluster).enable_private_cluster)
 
 
 @check_each("aks-public-fqdn", of_cluster)
-def aks_public_fqdn(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
+def aks_public_fqdn(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """A private cluster has a public name unless enablePrivateClusterPublicFQDN is false."""
     named = _access(cluster).enable_private_cluster_public_fqdn
     if not _is_private(cluster):
@@ -60,7 +60,7 @@ def aks_public_fqdn(estate: Estate, _policy: Policy, cluster: ManagedCluster) ->
 
 
 @check_each("aks-authorized-ips", of_cluster)
-def aks_authorized_ips(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
+def aks_authorized_ips(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """A public API server accepts the listed ranges; without a list it accepts every address."""
     ranges = _access(cluster).authorized_ip_ranges or []
     prefixes = {one: prefix_of(one) for one in ranges}
@@ -79,15 +79,15 @@ def aks_authorized_ips(estate: Estate, _policy: Policy, cluster: ManagedCluster)
 
 
 @check_each("aks-pna", of_cluster)
-def aks_pna(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
+def aks_pna(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """publicNetworkAccess is Disabled; absent means Enabled."""
-    yield PUBLIC_ACCESS_OFF.judged(estate.cluster, cluster, cluster.public_network_access)
+    yield PUBLIC_ACCESS_OFF.result(estate.cluster, cluster, cluster.public_network_access)
 
 
 @check_each("aks-run-command", of_cluster)
-def aks_run_command(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
+def aks_run_command(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """Run command leads through Azure Resource Manager into the private cluster, and its output out again."""
-    yield RUN_COMMAND_OFF.judged(estate.cluster, cluster, _access(cluster).disable_run_command)
+    yield RUN_COMMAND_OFF.result(estate.cluster, cluster, _access(cluster).disable_run_command)
 
 
 def _access(cluster: ManagedCluster) -> ApiServerAccess:

@@ -23,7 +23,7 @@ from hermetic.audit.estate.azure.extensions import (
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Namespace
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, NODE, POD, Hop, path_of
 from hermetic.audit.policy import Policy
@@ -35,14 +35,14 @@ FLEET_NAMESPACE = "fleet-system"
 
 
 @check("aks-extensions")
-def aks_extensions(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def aks_extensions(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """Fails for every extension and every Flux configuration."""
 
-    def extension(one: Extension) -> Iterator[Judgement]:
+    def extension(one: Extension) -> Iterator[CheckResult]:
         words = f"extension {one.name} ({one.extension_type or 'type not named'}) is installed"
         yield fails(one.id, "Extension", words, one)
 
-    def flux(one: FluxConfiguration) -> Iterator[Judgement]:
+    def flux(one: FluxConfiguration) -> Iterator[CheckResult]:
         yield fails(one.id, "FluxConfiguration", f"Flux configuration {one.name} pulls from a repository", one)
 
     found, configured = estate.every(Extension, estate.cluster), estate.every(FluxConfiguration, estate.cluster)
@@ -52,22 +52,22 @@ def aks_extensions(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 
 @check("aks-arc")
-def aks_arc(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def aks_arc(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """A connected cluster in the cluster's resource group or with its name; with source `kube`, Arc's namespace."""
     group, name = group_of(estate.cluster), name_of(estate.cluster).lower()
 
-    def judge(one: ConnectedCluster) -> Iterator[Judgement]:
+    def evaluate(one: ConnectedCluster) -> Iterator[CheckResult]:
         path = path_of(NODE, "azure arc agents", INTERNET)
         yield fails(one.id, "ArcConnected", "agents in the cluster dial out to Azure Arc", one, paths=(path,))
 
     every = throughout(estate, policy, ConnectedCluster)
     ours = every.where(lambda one: same_id(group_of(one.id), group) or name_of(one.id).lower() == name)
-    yield from each_or_none(estate.cluster, ours, judge, "no connected cluster of this name or group")
+    yield from each_or_none(estate.cluster, ours, evaluate, "no connected cluster of this name or group")
     if "kube" in estate.sources:
         yield _arc_in_the_cluster(estate)
 
 
-def _arc_in_the_cluster(estate: Estate) -> Judgement:
+def _arc_in_the_cluster(estate: Estate) -> CheckResult:
     namespaces = estate.every(Namespace, EVERYWHERE)
     if any(one.metadata.name == ARC_NAMESPACE for one in namespaces):
         words = f"namespace {ARC_NAMESPACE} is there: agents dial out"
@@ -77,19 +77,19 @@ def _arc_in_the_cluster(estate: Estate) -> Judgement:
 
 
 @check("aks-trusted-access")
-def aks_trusted_access(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def aks_trusted_access(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """Azure services that reach the API server by trusted access, bypassing the network."""
 
-    def judge(one: TrustedAccess) -> Iterator[Judgement]:
+    def evaluate(one: TrustedAccess) -> Iterator[CheckResult]:
         words = f"{one.source_resource_id or 'a service not named'} reaches the API server by trusted access"
         yield fails(one.id, "TrustedAccess", words, one)
 
     bindings = estate.every(TrustedAccess, estate.cluster)
-    yield from each_or_none(estate.cluster, bindings, judge, "no trusted access")
+    yield from each_or_none(estate.cluster, bindings, evaluate, "no trusted access")
 
 
 @check_each("aks-virtual-nodes", of_cluster)
-def aks_virtual_nodes(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
+def aks_virtual_nodes(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """Virtual nodes run pods in container instances, in another subnet with its own egress path."""
     addons = cluster.addon_profiles or {}
     if any(one.is_on for name, one in addons.items() if name.lower() == "aciconnectorlinux"):
@@ -101,11 +101,11 @@ def aks_virtual_nodes(estate: Estate, _policy: Policy, cluster: ManagedCluster) 
 
 
 @check("aks-identity-bindings")
-def aks_identity_bindings(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def aks_identity_bindings(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Managed identities whose tokens pods get through a proxy that AKS runs."""
     ours = (estate.cluster, *network_ids_of(estate))
 
-    def judge(one: IdentityBinding) -> Iterator[Judgement]:
+    def evaluate(one: IdentityBinding) -> Iterator[CheckResult]:
         profile = one.managed_identity_profile
         identity = (profile.resource_id if profile is not None else None) or ""
         path = path_of(POD, "identity proxy of AKS", f"tokens of {name_of(identity) or 'an identity'}")
@@ -119,15 +119,15 @@ def aks_identity_bindings(estate: Estate, policy: Policy) -> Iterator[Judgement]
             yield fails(one.id, "ForeignIdentity", words, one, paths=(path,), severity=Severity.HIGH)
 
     bindings = estate.every(IdentityBinding, estate.cluster)
-    yield from each_or_none(estate.cluster, bindings, judge, "no identity binding")
+    yield from each_or_none(estate.cluster, bindings, evaluate, "no identity binding")
 
 
 @check("aks-mesh-member")
-def aks_mesh_member(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def aks_mesh_member(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Azure-managed meshes that the cluster is a member of."""
     ours = (estate.cluster, *network_ids_of(estate))
 
-    def judge(one: MeshMembership) -> Iterator[Judgement]:
+    def evaluate(one: MeshMembership) -> Iterator[CheckResult]:
         mesh = one.managed_mesh_id or ""
         path = path_of(
             POD, hops.gateway("sidecar or gateway"), f"mesh {name_of(mesh) or 'without a name'}", "other clusters"
@@ -140,11 +140,11 @@ def aks_mesh_member(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             yield fails(one.id, "MemberOfForeignMesh", words, one, paths=(path,), severity=Severity.HIGH)
 
     memberships = estate.every(MeshMembership, estate.cluster)
-    yield from each_or_none(estate.cluster, memberships, judge, "the cluster is a member of no managed mesh")
+    yield from each_or_none(estate.cluster, memberships, evaluate, "the cluster is a member of no managed mesh")
 
 
 @check("aks-fleet-member")
-def aks_fleet_member(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def aks_fleet_member(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Fleets in home subscriptions with the cluster as a member; with source `kube`, Fleet's namespace."""
     fleets = in_home_subscriptions(estate, policy, Fleet)
     found = False
@@ -169,7 +169,7 @@ def _is_us(estate: Estate, member: FleetMember) -> bool:
     return not member.cluster_resource_id or same_id(member.cluster_resource_id, estate.cluster)
 
 
-def _member(fleet: Fleet, member: FleetMember) -> Iterator[Judgement]:
+def _member(fleet: Fleet, member: FleetMember) -> Iterator[CheckResult]:
     if not member.cluster_resource_id:
         yield cannot_say(member.id, "ClusterNotNamed", "the member does not name its cluster", member, fleet)
     elif fleet.hub_profile is not None:
@@ -181,7 +181,7 @@ def _member(fleet: Fleet, member: FleetMember) -> Iterator[Judgement]:
         yield fails(member.id, "MemberOfFleet", words, member, fleet)
 
 
-def _fleet_in_the_cluster(estate: Estate) -> Judgement:
+def _fleet_in_the_cluster(estate: Estate) -> CheckResult:
     namespaces = estate.every(Namespace, EVERYWHERE)
     if any(one.metadata.name == FLEET_NAMESPACE for one in namespaces):
         words = f"namespace {FLEET_NAMESPACE} is there: the agent of a fleet's hub puts objects into the cluster"

@@ -12,7 +12,7 @@ from hermetic.audit.cluster_scope import of_cluster
 from hermetic.audit.estate.azure.aks import BootstrapProfile, ManagedCluster
 from hermetic.audit.estate.azure.registries import Registry
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
 from hermetic.audit.findings import Parts, Severity, Verdict
 from hermetic.audit.hops import INTERNET, NODE, path_of
 from hermetic.audit.policy import Policy
@@ -27,7 +27,7 @@ REGISTRY = Parts(
 
 
 @check_each("aks-artifact-source", of_cluster)
-def aks_artifact_source(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
+def aks_artifact_source(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """The source is Cache, with a registry that is closed itself. Older nodes still pull from outside."""
     profile = cluster.bootstrap_profile or BootstrapProfile()
     source = profile.artifact_source or ""
@@ -42,7 +42,7 @@ def aks_artifact_source(estate: Estate, _policy: Policy, cluster: ManagedCluster
         yield _registry(estate, cluster, profile.container_registry_id)
 
 
-def _registry(estate: Estate, cluster: ManagedCluster, registry: str) -> Judgement:
+def _registry(estate: Estate, cluster: ManagedCluster, registry: str) -> CheckResult:
     """Pass that rests on the registry checks for this registry, and on those that could not list every registry."""
     observations = (cluster, estate.one(Registry, registry))
     words = f"images come from {registry}, which is closed"

@@ -17,7 +17,7 @@ from hermetic.audit.estate.azure.aks import (
 )
 from hermetic.audit.estate.azure.vnet import InhabitedNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
 from hermetic.audit.hops import INTERNET, LOAD_BALANCER, POD, path_of
 from hermetic.audit.policy import Policy
 
@@ -27,10 +27,10 @@ PUBLIC = {"annotationcontrolled", "external"}
 
 
 @check("aks-ingress-addon")
-def aks_ingress_addon(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def aks_ingress_addon(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Each ingress feature of AKS creates a public load balancer unless it is configured as internal."""
 
-    def judge(cluster: ManagedCluster) -> Iterator[Judgement]:
+    def evaluate(cluster: ManagedCluster) -> Iterator[CheckResult]:
         profile = cluster.ingress_profile or IngressProfile()
         kind = _default_controller(profile.web_app_routing)
         published = list(_published(profile, kind))
@@ -46,11 +46,11 @@ def aks_ingress_addon(estate: Estate, policy: Policy) -> Iterator[Judgement]:
                 estate.cluster, "NoAppRouting", "application routing is off, its Gateway API included", cluster
             )
 
-    yield from of_cluster(estate, policy, judge)
+    yield from of_cluster(estate, policy, evaluate)
     yield from _delegated(estate)
 
 
-def _delegated(estate: Estate) -> Iterator[Judgement]:
+def _delegated(estate: Estate) -> Iterator[CheckResult]:
     """Subnets delegated to Application Gateway for Containers, whose frontends are public."""
     networks = [estate.one(InhabitedNetwork, one) for one in network_ids_of(estate)]
     for network in networks:
@@ -85,7 +85,7 @@ def _published(profile: IngressProfile, kind: str) -> Iterator[str]:
 
 
 @check_each("aks-istio-gateways", of_cluster)
-def aks_istio_gateways(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
+def aks_istio_gateways(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """External ingress gateways, and egress gateways of any kind, unless `enabled` is false."""
     mesh = cluster.service_mesh_profile or MeshProfile(mode="Disabled")
     components = (mesh.istio.components if mesh.istio is not None else None) or MeshComponents()

@@ -10,7 +10,7 @@ from hermetic.audit.checks.family import check_each
 from hermetic.audit.cluster_scope import of_cluster, pools_of
 from hermetic.audit.estate.azure.aks import HttpProxy, ManagedCluster, NetworkProfile
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
 from hermetic.audit.findings import Parts, Severity
 from hermetic.audit.hops import INTERNET, NODE_SUBNETS, POD, PUBLIC_IP, path_of
 from hermetic.audit.policy import Policy
@@ -29,7 +29,7 @@ NETWORK_WAYS = Parts(
 
 
 @check_each("aks-outbound-type", of_cluster)
-def aks_outbound_type(estate: Estate, policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
+def aks_outbound_type(estate: Estate, policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """`block` passes; `none` only means that AKS adds nothing and passes where table A does; other types fail."""
     outbound_type = _profile(cluster).outbound_type or ""
     if outbound_type.lower() == "block":
@@ -50,7 +50,7 @@ def aks_outbound_type(estate: Estate, policy: Policy, cluster: ManagedCluster) -
 
 
 @check_each("aks-effective-outbound-ips", of_cluster)
-def aks_effective_outbound_ips(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
+def aks_effective_outbound_ips(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """Public addresses that the cluster uses for outbound traffic now, with any outbound type."""
     profile = _profile(cluster)
     if cluster.network_profile is None:
@@ -70,7 +70,7 @@ def aks_effective_outbound_ips(estate: Estate, _policy: Policy, cluster: Managed
 
 
 @check_each("aks-static-egress", of_cluster)
-def aks_static_egress(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
+def aks_static_egress(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """Static egress gateways: pods leave by them, and no network policy applies."""
     pools = pools_of(estate)
     profile = _profile(cluster).static_egress_gateway_profile
@@ -91,7 +91,7 @@ def aks_static_egress(estate: Estate, _policy: Policy, cluster: ManagedCluster) 
 
 
 @check_each("aks-http-proxy", of_cluster)
-def aks_http_proxy(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
+def aks_http_proxy(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """A proxy that AKS configures on nodes and pods; Medium where it is disabled, since one change enables it."""
     proxy = cluster.http_proxy_config or HttpProxy()
     servers = [one for one in (proxy.http_proxy, proxy.https_proxy) if one]

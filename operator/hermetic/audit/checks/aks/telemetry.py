@@ -11,7 +11,7 @@ from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.private_link import MonitorScope
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
 from hermetic.audit.hops import INTERNET, NODE, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.private_links import targets_of
@@ -40,7 +40,7 @@ TYPED = {
 
 
 @check_each("aks-addons", of_cluster)
-def aks_addons(estate: Estate, policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
+def aks_addons(estate: Estate, policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """Every enabled add-on has a private endpoint to its service."""
     on = [name for name, one in (cluster.addon_profiles or {}).items() if one.is_on]
     backed = {name: targets_of(estate, policy, ADDONS[name.lower()]) for name in on if ADDONS.get(name.lower())}
@@ -67,7 +67,7 @@ def aks_addons(estate: Estate, policy: Policy, cluster: ManagedCluster) -> Itera
 
 
 @check_each("aks-monitoring", of_cluster)
-def aks_monitoring(estate: Estate, policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
+def aks_monitoring(estate: Estate, policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """Monitoring features send to Azure; they pass with a private endpoint to an Azure Monitor private link scope."""
     on = list(_measuring(cluster))
     if not on:

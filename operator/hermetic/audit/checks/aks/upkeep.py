@@ -11,7 +11,7 @@ from hermetic.audit.estate.azure.aks import ManagedCluster, NetworkProfile, Node
 from hermetic.audit.estate.azure.cluster_unread import ClusterUnread
 from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
 from hermetic.audit.policy import Policy
 
 ENGINES = {"cilium", "calico", "azure"}
@@ -27,7 +27,7 @@ LOCKED = PropertyIs(
 
 
 @check_each("aks-network-policy", of_cluster)
-def aks_network_policy(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
+def aks_network_policy(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """Without a network policy engine, NetworkPolicies are not enforced."""
     profile = cluster.network_profile or NetworkProfile()
     engine, plugin = (profile.network_policy or "none").lower(), (profile.network_plugin or "").lower()
@@ -45,7 +45,7 @@ def aks_network_policy(estate: Estate, _policy: Policy, cluster: ManagedCluster)
 
 
 @check_each("aks-os-channel", of_cluster)
-def aks_os_channel(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
+def aks_os_channel(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """Nodes with the channel Unmanaged fetch updates from the internet; isolated clusters do not support it."""
     profile = cluster.auto_upgrade_profile
     channel = (profile.node_os_upgrade_channel if profile is not None else None) or ""
@@ -59,14 +59,14 @@ def aks_os_channel(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> 
 
 
 @check_each("aks-node-rg-lockdown", of_cluster)
-def aks_node_rg_lockdown(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
+def aks_node_rg_lockdown(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """Absent means unrestricted: an account with write access may add an address or a NAT gateway there."""
     profile = cluster.node_resource_group_profile or NodeGroupProfile()
-    yield LOCKED.judged(estate.cluster, cluster, profile.restriction_level)
+    yield LOCKED.result(estate.cluster, cluster, profile.restriction_level)
 
 
 @check("aks-unread-features")
-def aks_unread_features(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def aks_unread_features(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """A field that is set and that no model reads may open an egress path: Unknown."""
     seen = estate.one(ClusterUnread, estate.cluster)
     if seen.value is None:

@@ -16,7 +16,7 @@ from hermetic.audit.estate.kubernetes.policies import (
     CiliumNetworkPolicy,
 )
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.hops import NODE, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_or_none
@@ -25,7 +25,7 @@ MODES = {"auto", "manual"}
 
 
 @check_each("aks-acns", of_cluster)
-def aks_acns(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
+def aks_acns(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """Policies by host name while the feature that evaluates names is off: they block and do not filter."""
     advanced = (cluster.network_profile or NetworkProfile()).advanced_networking
     security = advanced.security if advanced is not None else None
@@ -50,7 +50,7 @@ def _by_host_name(estate: Estate) -> tuple[list[str], tuple[Observation, ...]]:
 
 
 @check_each("aks-nap", of_cluster)
-def aks_nap(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[Judgement]:
+def aks_nap(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """Node classes may name subnets that no pool uses; such a subnet fails here and is audited like any other."""
     profile = cluster.node_provisioning_profile
     mode = (profile.mode if profile is not None else None) or "Manual"
@@ -65,7 +65,7 @@ def aks_nap(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterato
         yield from each_or_none(estate.cluster, classes, lambda one: _node_class(estate, one), none, cluster)
 
 
-def _node_class(estate: Estate, one: AksNodeClass) -> Iterator[Judgement]:
+def _node_class(estate: Estate, one: AksNodeClass) -> Iterator[CheckResult]:
     subnets, observations = subnets_of(estate)
     named = one.spec.vnet_subnet_id
     known = {scoped.id.lower() for scoped in subnets if scoped.roles != {NODE_CLASS}}

@@ -14,7 +14,7 @@ from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.volumes import PersistentVolume
 from hermetic.audit.estate.observation import Listing, Observation, merged
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, POD, Path, path_of
 from hermetic.audit.policy import Policy
@@ -46,7 +46,7 @@ INSTANCES = "microsoft.compute/virtualmachinescalesets/virtualmachines"
 
 
 @check("disk-export")
-def disk_export(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def disk_export(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Every disk and snapshot in scope; system disks are reported per scale set, since AKS creates them all alike."""
     disks, snapshots = disks_of(estate), snapshots_of(estate)
     for one in (*disks, *snapshots):
@@ -58,7 +58,7 @@ def disk_export(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         yield passes(estate.cluster, "NoDisk", "no disk is kept for the cluster, and no snapshot", disks, snapshots)
 
 
-def _export(estate: Estate, policy: Policy, one: Exportable) -> Iterator[Judgement]:
+def _export(estate: Estate, policy: Policy, one: Exportable) -> Iterator[CheckResult]:
     resource, severity = _named(one)
     remedy, paths = _remedy(one, severity), _paths(one)
     access_policy = (one.network_access_policy or "AllowAll").lower()
@@ -103,7 +103,7 @@ def _paths(one: Exportable) -> tuple[Path, ...]:
     return (path_of(POD, f"{kind} {one.name}", "link", INTERNET),)
 
 
-def _through_an_access(estate: Estate, policy: Policy, one: Exportable, resource: str) -> Iterator[Judgement]:
+def _through_an_access(estate: Estate, policy: Policy, one: Exportable, resource: str) -> Iterator[CheckResult]:
     access = one.disk_access_id or ""
     if not access:
         yield cannot_say(resource, "AccessNotNamed", f"{one.name}: exported through an access that is not named", one)

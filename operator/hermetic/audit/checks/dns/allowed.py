@@ -26,7 +26,7 @@ from hermetic.audit.estate.azure.dns import DnsSecurityRule, DomainList, ZoneLin
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.hops import INTERNET, POD, path_of
 from hermetic.audit.policy import Policy
@@ -42,13 +42,13 @@ class OwnDomains:
 
 
 @check_each("dns-allowed-domains", each_network)
-def dns_allowed_domains(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+def dns_allowed_domains(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
     """Every domain list that is allowed above the rule that blocks every name."""
     for one in (network.target, *deciding_networks(estate, policy, network).networks):
         yield from _of_network(estate, policy, one)
 
 
-def _of_network(estate: Estate, policy: Policy, network: str) -> Iterator[Judgement]:
+def _of_network(estate: Estate, policy: Policy, network: str) -> Iterator[CheckResult]:
     names = names_by_default(estate, policy, network)
     if names.verdict is ByDefault.ANSWERED:
         words = f"{names.words}: every name is answered, which dns-security-policy judges"
@@ -57,22 +57,22 @@ def _of_network(estate: Estate, policy: Policy, network: str) -> Iterator[Judgem
     if names.verdict is ByDefault.UNCLEAR:
         yield cannot_say(network, names.reason, names.words, *names.observations, severity=Severity.MEDIUM)
     rules = [rule for one in names.policies for rule in _letting_through(estate, one)]
-    judgements = list(_of_rules(estate, rules, _own(estate, policy, network))) if rules else []
+    results = list(_of_rules(estate, rules, _own(estate, policy, network))) if rules else []
     if names.verdict is ByDefault.UNCLEAR:
-        yield from (one for one in judgements if one.verdict is Verdict.FAIL)  # Fails do not depend on the other names
+        yield from (one for one in results if one.verdict is Verdict.FAIL)  # Fails do not depend on the other names
         return
-    yield from judgements
-    if not judgements:
+    yield from results
+    if not results:
         yield passes(
             network, "NothingAllowed", "no domain is allowed above the rule that blocks all", *names.observations
         )
 
 
-def _of_rules(estate: Estate, rules: list[DnsSecurityRule], own: OwnDomains) -> Iterator[Judgement]:
+def _of_rules(estate: Estate, rules: list[DnsSecurityRule], own: OwnDomains) -> Iterator[CheckResult]:
     found = [(rule, estate.one(DomainList, one.id)) for rule in rules for one in rule.dns_resolver_domain_lists or ()]
     managed = [rule for rule in rules if rule.managed_domain_lists]
     for rule, seen in found:
-        yield _judge(rule, seen, own)
+        yield _evaluate(rule, seen, own)
     for rule in rules:
         if not rule.dns_resolver_domain_lists and not rule.managed_domain_lists:
             words = f"rule {rule.name} names no list of what it lets through"
@@ -114,7 +114,7 @@ def _letting_through(estate: Estate, policy: str) -> Iterator[DnsSecurityRule]:
             yield rule
 
 
-def _judge(rule: DnsSecurityRule, seen: Seen[DomainList], own: OwnDomains) -> Judgement:
+def _evaluate(rule: DnsSecurityRule, seen: Seen[DomainList], own: OwnDomains) -> CheckResult:
     domains = sorted((seen.value.listed or ()) if seen.value is not None else ())
     wide = [one for one in domains if not is_within(one, own.domains)]
     if seen.value is None or seen.value.listed is None:

@@ -21,7 +21,7 @@ from hermetic.audit.estate.azure.dns import ForwardingRule, LinkedRulesets
 from hermetic.audit.estate.azure.vnet import NetworkInterface, NicFields, Peering, ScaleSet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Observation, Seen
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.hops import INTERNET, POD, path_of, written
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network, throughout
@@ -91,40 +91,40 @@ def _holds(prefixes: tuple[str, ...] | list[str], address: str) -> bool:
 
 
 @check("vnet-dns-servers")
-def vnet_dns_servers(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def vnet_dns_servers(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Servers of the network and of interfaces are listed in the policy, and no machines with an egress path."""
     yield from _of_interfaces(estate, policy)
     yield from _of_the_firewall(estate, policy)
 
-    def judge(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+    def evaluate(network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
         options = network.value.dhcp_options if network.value is not None else None
         named = options.dns_servers if options is not None else []
-        yield from _judge(estate, policy, network.target, named, network)
+        yield from _evaluate(estate, policy, network.target, named, network)
 
-    yield from each_network(estate, policy, judge)
+    yield from each_network(estate, policy, evaluate)
 
 
-def _of_interfaces(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def _of_interfaces(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Findings for interfaces with servers of their own; a Pass of the network covers all others."""
     nics, observations = interfaces_in_the_networks(estate, policy)
     broken: list[Observation] = []
     for nic, named in readable(nics, _named, broken):
         if named:
-            yield from whatever_is_damaged(nic.id, _judge(estate, policy, nic.id, named, nic))
+            yield from whatever_is_damaged(nic.id, _evaluate(estate, policy, nic.id, named, nic))
     sets = scale_sets_of(estate)
     for scale_set, named in readable(sets, _of_the_model, broken):
         if named:
-            yield from whatever_is_damaged(scale_set.id, _judge(estate, policy, scale_set.id, named, scale_set))
+            yield from whatever_is_damaged(scale_set.id, _evaluate(estate, policy, scale_set.id, named, scale_set))
     observations = (*observations, sets)
     every = throughout(estate, policy, NetworkInterface)
     yield from whole_or_unknown(estate.cluster, "servers of interfaces", *observations, *broken, every)
 
 
-def _of_the_firewall(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def _of_the_firewall(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Servers that the declared firewall asks as a DNS proxy; Azure's own are judged by dns-security-policy."""
     proxy, observations = dns_proxy(estate, policy)
     if proxy is not None:
-        yield from _judge(estate, policy, proxy.owner, list(proxy.servers), *observations, remedy=OF_THE_FIREWALL)
+        yield from _evaluate(estate, policy, proxy.owner, list(proxy.servers), *observations, remedy=OF_THE_FIREWALL)
     yield from whole_or_unknown(estate.cluster, "the DNS proxy of the firewall", *observations)
 
 
@@ -137,9 +137,9 @@ def _named(nic: NicFields) -> list[str]:
     return nic.dns_settings.dns_servers if nic.dns_settings is not None else []
 
 
-def _judge(
+def _evaluate(
     estate: Estate, policy: Policy, resource: str, named: list[str], *observations: Observation, remedy: str = ""
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     custom = [one for one in named if _same(one) != AZURE_DNS]
     allowed = {_same(one) for one in policy.allowed_dns_servers}
     no_machines: Listing[RelayMachine] = Listing(estate.cluster)
@@ -168,17 +168,17 @@ def _same(address: str) -> str:
 
 
 @check_each("dns-security-policy", each_network)
-def dns_security_policy(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+def dns_security_policy(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
     """Every name that no rule allows is blocked, in the network and in the networks of its DNS servers."""
     deciding = deciding_networks(estate, policy, network)
     for one in (network.target, *deciding.networks):
-        yield _judged_by_default(one, names_by_default(estate, policy, one))
+        yield _result_by_default(one, names_by_default(estate, policy, one))
     if deciding.elsewhere:
         words = f"{', '.join(deciding.elsewhere)}: in no network in reach; what is blocked there was not seen"
         yield cannot_say(network.target, "ServerNotInReach", words, *deciding.observations)
 
 
-def _judged_by_default(network: str, names: NamePolicy) -> Judgement:
+def _result_by_default(network: str, names: NamePolicy) -> CheckResult:
     if names.verdict is ByDefault.BLOCKED:
         return passes(network, names.reason, names.words, *names.observations)
     if names.verdict is ByDefault.ANSWERED:
@@ -188,7 +188,7 @@ def _judged_by_default(network: str, names: NamePolicy) -> Judgement:
 
 
 @check_each("dns-forwarding-ruleset", each_network)
-def dns_forwarding_ruleset(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+def dns_forwarding_ruleset(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
     """Forwarding rulesets linked to the network, or to the networks of its DNS servers."""
     for one in (network.target, *deciding_networks(estate, policy, network).networks):
         yield from _rulesets_of(estate, policy, one)
@@ -196,7 +196,7 @@ def dns_forwarding_ruleset(estate: Estate, policy: Policy, network: Seen[Virtual
             yield _ruleset(policy, one, linked, estate.every(ForwardingRule, linked))
 
 
-def _rulesets_of(estate: Estate, policy: Policy, network: str) -> Iterator[Judgement]:
+def _rulesets_of(estate: Estate, policy: Policy, network: str) -> Iterator[CheckResult]:
     linked = estate.asked(LinkedRulesets, network)
     found = (linked.value.value or ()) if linked.value is not None else ()
     for one in found:
@@ -208,7 +208,7 @@ def _rulesets_of(estate: Estate, policy: Policy, network: str) -> Iterator[Judge
         yield passes(network, "NoRuleset", "no forwarding ruleset is linked", linked)
 
 
-def _ruleset(policy: Policy, network: str, ruleset: str, rules: Listing[ForwardingRule]) -> Judgement:
+def _ruleset(policy: Policy, network: str, ruleset: str, rules: Listing[ForwardingRule]) -> CheckResult:
     enabled = [one for one in rules if (one.forwarding_rule_state or "").lower() != "disabled"]
     servers = [(one, server.ip_address) for one in enabled for server in one.target_dns_servers or ()]
     public = [f"{rule.domain_name or 'every name'} to {address}" for rule, address in servers if _is_public(address)]

@@ -12,18 +12,18 @@ from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Seen, merged
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
 from hermetic.audit.hops import INTERNET, POD, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network, each_or_none, throughout
 
 
 @check("privdns-fallthrough")
-def privdns_fallthrough(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def privdns_fallthrough(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Every link of a private zone to one of the cluster's networks."""
     links = links_of(estate, policy)
 
-    def of_network(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+    def of_network(network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
         ours = links.where(lambda one: one.virtual_network is None or same_id(one.virtual_network.id, network.target))
         yield from each_or_none(network.target, ours, _link, "no private zone is linked", network)
 
@@ -48,7 +48,7 @@ def _of_zone(estate: Estate, zone: PrivateZone) -> Listing[ZoneLink]:
     return Listing(links.target, links.items, links.evidence, problem)
 
 
-def _link(link: ZoneLink) -> Iterator[Judgement]:
+def _link(link: ZoneLink) -> Iterator[CheckResult]:
     """One link. Zones without the option leave it out, and resolve nothing outside."""
     if link.virtual_network is None:
         yield cannot_say(link.id, "NetworkNotNamed", "the link does not name its network", link)

@@ -14,7 +14,7 @@ from hermetic.audit.estate.azure.storage import FileShare, StorageAccount
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
 from hermetic.audit.evaluation import (
-    Judgement,
+    CheckResult,
     cannot_say,
     does_not_apply,
     fails,
@@ -31,30 +31,30 @@ Store = Registry | StorageAccount | FileShare | MonitorScope
 
 
 @check("pe-stranger")
-def pe_stranger(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def pe_stranger(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Every registry, account, file share and monitor scope in scope: which private endpoints are connected to it."""
 
-    def judge(seen: Seen[Registry] | Seen[StorageAccount] | Seen[FileShare]) -> Iterator[Judgement]:
+    def evaluate(seen: Seen[Registry] | Seen[StorageAccount] | Seen[FileShare]) -> Iterator[CheckResult]:
         yield from _store(estate, policy, seen.value, seen)
 
-    judgements = [
-        *each_registry(estate, policy, judge),
-        *each_account(estate, policy, judge),
-        *each_share(estate, policy, judge),
+    results = [
+        *each_registry(estate, policy, evaluate),
+        *each_account(estate, policy, evaluate),
+        *each_share(estate, policy, evaluate),
         *_scopes(estate, policy),
     ]
-    found = [one for one in judgements if not _is_nothing(one)]
-    yield from found or judgements
+    found = [one for one in results if not _is_nothing(one)]
+    yield from found or results
 
 
-def _is_nothing(judgement: Judgement) -> bool:
+def _is_nothing(result: CheckResult) -> bool:
     """Whether it is a Not Applicable that rests on complete observations: a kind that is not used."""
-    return judgement.verdict is Verdict.NOT_APPLICABLE and not any(
-        observation.problem for observation in judgement.observations
+    return result.verdict is Verdict.NOT_APPLICABLE and not any(
+        observation.problem for observation in result.observations
     )
 
 
-def _scopes(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def _scopes(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     targets = targets_of(estate, policy, MonitorScope.TYPE)
     for target in targets:
         seen = estate.one(MonitorScope, target)
@@ -69,7 +69,7 @@ def _scopes(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         yield does_not_apply(estate.cluster, "NoMonitorScope", words, targets)
 
 
-def _store(estate: Estate, policy: Policy, store: Store | None, seen: Seen[Store]) -> Iterator[Judgement]:
+def _store(estate: Estate, policy: Policy, store: Store | None, seen: Seen[Store]) -> Iterator[CheckResult]:
     connections = store.private_endpoint_connections if store is not None else None
     if connections is None:
         yield cannot_say(seen.target, "ConnectionsNotSeen", "the answer does not list its private endpoints", seen)

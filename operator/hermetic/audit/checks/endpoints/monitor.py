@@ -9,7 +9,7 @@ from hermetic.audit.cluster_scope import whole_or_unknown
 from hermetic.audit.estate.azure.private_link import AccessModes, MonitorScope
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
-from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.hops import NODE_SUBNETS, PRIVATE_ENDPOINT, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.private_links import targets_of
@@ -18,7 +18,7 @@ PRIVATE, OPEN = "privateonly", "open"
 
 
 @check("ampls-open")
-def ampls_open(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def ampls_open(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Every monitor scope that a private endpoint in reach leads to."""
     targets = targets_of(estate, policy, MonitorScope.TYPE)
     for target in targets:
@@ -31,7 +31,7 @@ def ampls_open(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         yield does_not_apply(estate.cluster, "NoMonitorScope", words, targets)
 
 
-def _scope(seen: Seen[MonitorScope]) -> Iterator[Judgement]:
+def _scope(seen: Seen[MonitorScope]) -> Iterator[CheckResult]:
     settings = seen.value.access_mode_settings if seen.value is not None else None
     if settings is None:
         yield cannot_say(seen.target, "ModesNotSeen", "the access modes were not seen", seen)

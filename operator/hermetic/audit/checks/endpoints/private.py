@@ -10,7 +10,7 @@ from hermetic.audit.cluster_scope import cluster_of, network_ids_of, node_group_
 from hermetic.audit.estate.arm_ids import is_arm_id, is_below, name_of, same_id, subscription_of, type_of
 from hermetic.audit.estate.azure.private_link import Audience, LinkConnection, PrivateEndpoint, PrivateLinkService
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import LOAD_BALANCER, POD, path_of
 from hermetic.audit.policy import Policy
@@ -27,10 +27,10 @@ def is_allowed(policy: Policy, target: str) -> bool:
 
 
 @check("pe-foreign-target")
-def pe_foreign_target(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def pe_foreign_target(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Every private endpoint in the networks and their peers leads to a resource of our subscriptions."""
 
-    def judge(endpoint: PrivateEndpoint) -> Iterator[Judgement]:
+    def evaluate(endpoint: PrivateEndpoint) -> Iterator[CheckResult]:
         if not endpoint.connections:
             yield cannot_say(endpoint.id, "NoConnection", "the answer names nothing that it leads to", endpoint)
         manual = endpoint.manual_private_link_service_connections or ()
@@ -38,12 +38,12 @@ def pe_foreign_target(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             yield _target(estate, policy, endpoint, connection, manual=connection in manual)
 
     endpoints = private_endpoints_of(estate, policy)
-    yield from each_or_none(estate.cluster, endpoints, judge, "there is no private endpoint in reach")
+    yield from each_or_none(estate.cluster, endpoints, evaluate, "there is no private endpoint in reach")
 
 
 def _target(
     estate: Estate, policy: Policy, endpoint: PrivateEndpoint, connection: LinkConnection, *, manual: bool
-) -> Judgement:
+) -> CheckResult:
     target = connection.private_link_service_id or ""
     if not target:
         return cannot_say(endpoint.id, "TargetNotNamed", "a connection does not say where it leads", endpoint)
@@ -88,7 +88,7 @@ def _is_for_the_api_server(estate: Estate, endpoint: PrivateEndpoint, connection
 
 
 @check("pls-exposed")
-def pls_exposed(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def pls_exposed(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Private link services in the node resource group or in the cluster's networks."""
     group = node_group_of(estate)
     own = frozenset(one.lower() for one in network_ids_of(estate))
@@ -103,7 +103,7 @@ def pls_exposed(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     )
 
 
-def _exposure(estate: Estate, policy: Policy, service: PrivateLinkService) -> Iterator[Judgement]:
+def _exposure(estate: Estate, policy: Policy, service: PrivateLinkService) -> Iterator[CheckResult]:
     ours = (estate.cluster, *network_ids_of(estate))
     foreign = [one for one in _subscriptions(service.visibility) if not policy.owns(one, *ours)]
     exposures = [f"visible to {one}" for one in foreign]

@@ -13,7 +13,7 @@ from hermetic.audit.estate.azure.private_link import LinkConnection, MonitorScop
 from hermetic.audit.estate.azure.registries import Registry
 from hermetic.audit.estate.azure.storage import FileShare, StorageAccount
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.hops import path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.private_links import private_endpoints_of
@@ -97,20 +97,20 @@ RELAYS = {
 
 
 @check("pe-relay-target")
-def pe_relay_target(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def pe_relay_target(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Every private endpoint in the networks and their peers that leads to a resource of our subscriptions."""
 
-    def judge(endpoint: PrivateEndpoint) -> Iterator[Judgement]:
+    def evaluate(endpoint: PrivateEndpoint) -> Iterator[CheckResult]:
         if not endpoint.connections:
             yield cannot_say(endpoint.id, "NoConnection", "the answer names nothing that it leads to", endpoint)
         for connection in endpoint.connections:
             yield _target(estate, policy, endpoint, connection)
 
     endpoints = private_endpoints_of(estate, policy)
-    yield from each_or_none(estate.cluster, endpoints, judge, "there is no private endpoint in reach")
+    yield from each_or_none(estate.cluster, endpoints, evaluate, "there is no private endpoint in reach")
 
 
-def _target(estate: Estate, policy: Policy, endpoint: PrivateEndpoint, connection: LinkConnection) -> Judgement:
+def _target(estate: Estate, policy: Policy, endpoint: PrivateEndpoint, connection: LinkConnection) -> CheckResult:
     target = connection.private_link_service_id or ""
     if not target:
         return cannot_say(endpoint.id, "TargetNotNamed", "a connection does not say where it leads", endpoint)
@@ -124,7 +124,7 @@ def _target(estate: Estate, policy: Policy, endpoint: PrivateEndpoint, connectio
     return _by_kind(endpoint, target)
 
 
-def _by_kind(endpoint: PrivateEndpoint, target: str) -> Judgement:
+def _by_kind(endpoint: PrivateEndpoint, target: str) -> CheckResult:
     kind = type_of(target).lower()
     if kind in ENDS:
         return passes(endpoint.id, "TargetEnds", f"what is sent to {target} stays there", endpoint)

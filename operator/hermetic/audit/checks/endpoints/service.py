@@ -12,13 +12,13 @@ from hermetic.audit.estate.azure.private_link import ServiceEndpointPolicy
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
-from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.hops import SERVICE_ENDPOINT, STORAGE, path_of
 from hermetic.audit.policy import Policy
 
 
 @check_each("svc-endpoint-storage", each_subnet)
-def svc_endpoint_storage(estate: Estate, policy: Policy, scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
+def svc_endpoint_storage(estate: Estate, policy: Policy, scoped: ScopedSubnet, subnet: Subnet) -> Iterator[CheckResult]:
     """An endpoint to storage: critical without a policy, high with a wide one, medium with one that names accounts."""
     reach = storage_reach(estate, policy, subnet)
     if reach is None:
@@ -39,7 +39,7 @@ def svc_endpoint_storage(estate: Estate, policy: Policy, scoped: ScopedSubnet, s
 
 
 @check_each("svc-endpoint-other", each_subnet)
-def svc_endpoint_other(_estate: Estate, _policy: Policy, scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
+def svc_endpoint_other(_estate: Estate, _policy: Policy, scoped: ScopedSubnet, subnet: Subnet) -> Iterator[CheckResult]:
     """An endpoint to any other service reaches vaults, databases or registries of any tenant."""
     services = [one.service for one in subnet.service_endpoints if one.service and not is_storage(one.service)]
     if services:
@@ -54,7 +54,7 @@ def svc_endpoint_other(_estate: Estate, _policy: Policy, scoped: ScopedSubnet, s
         yield from _none(scoped, subnet, "no service endpoint to another service")
 
 
-def _none(scoped: ScopedSubnet, subnet: Subnet, words: str) -> Iterator[Judgement]:
+def _none(scoped: ScopedSubnet, subnet: Subnet, words: str) -> Iterator[CheckResult]:
     """Pass without an endpoint; Unknown where an endpoint does not name its service, since it may be any."""
     if any(not one.service for one in subnet.service_endpoints):
         yield cannot_say(scoped.id, "ServiceNotNamed", "a service endpoint does not name its service", scoped.seen)
@@ -63,7 +63,7 @@ def _none(scoped: ScopedSubnet, subnet: Subnet, words: str) -> Iterator[Judgemen
 
 
 @check("svc-endpoint-policy-scope")
-def svc_endpoint_policy_scope(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def svc_endpoint_policy_scope(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Each service endpoint policy of the cluster's subnets lists single accounts, all of our subscriptions."""
     ids = {
         one.id.lower(): one.id
@@ -75,14 +75,14 @@ def svc_endpoint_policy_scope(estate: Estate, policy: Policy) -> Iterator[Judgem
         seen = estate.one(ServiceEndpointPolicy, one)
         yield from whatever_is_damaged(one, _policy(estate, policy, seen))
 
-    def without(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
+    def without(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[CheckResult]:
         if not subnet.service_endpoint_policies:
             yield does_not_apply(scoped.id, "NoPolicy", "the subnet has no service endpoint policy", scoped.seen)
 
     yield from each_subnet(estate, policy, without)
 
 
-def _policy(estate: Estate, policy: Policy, seen: Seen[ServiceEndpointPolicy]) -> Iterator[Judgement]:
+def _policy(estate: Estate, policy: Policy, seen: Seen[ServiceEndpointPolicy]) -> Iterator[CheckResult]:
     wide = too_wide(estate, policy, seen)
     if wide:
         yield fails(seen.target, "PolicyTooWide", f"it lists more than accounts of ours: {'; '.join(wide)}", seen)

@@ -13,7 +13,7 @@ from hermetic.audit.estate.azure.aks import ManagedCluster, NetworkProfile
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.hops import INTERNET, NODE, POD, path_of
 from hermetic.audit.policy import Policy
 
@@ -22,7 +22,7 @@ KNOWN_ENGINES = {"azure", "calico", "cilium"}
 
 
 @check("cluster-dual-stack")
-def cluster_dual_stack(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def cluster_dual_stack(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """The cluster assigns IPv6 addresses."""
     seen = estate.one(ManagedCluster, estate.cluster)
     families = _families(seen)
@@ -39,7 +39,7 @@ def cluster_dual_stack(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 
 @check_each("subnet-ipv6-prefix", each_subnet)
-def subnet_ipv6_prefix(_estate: Estate, _policy: Policy, scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
+def subnet_ipv6_prefix(_estate: Estate, _policy: Policy, scoped: ScopedSubnet, subnet: Subnet) -> Iterator[CheckResult]:
     """A subnet of the cluster has an IPv6 prefix."""
     parsed = {one: network(one) for one in subnet.prefixes}
     v6 = sorted(text for text, prefix in parsed.items() if prefix is not None and prefix.version == 6)
@@ -55,7 +55,7 @@ def subnet_ipv6_prefix(_estate: Estate, _policy: Policy, scoped: ScopedSubnet, s
 
 
 @check("nsg-v6")
-def nsg_v6(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def nsg_v6(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """Azure's own policy engine filters IPv4 only: with IPv6 in use, NetworkPolicies cover IPv4 alone."""
     seen = estate.one(ManagedCluster, estate.cluster)
     if seen.value is None:

@@ -20,7 +20,7 @@ from hermetic.audit.estate.kubernetes.calls import (
 from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
 from hermetic.audit.estate.kubernetes.services import Service
-from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails
 from hermetic.audit.hops import path_of
 from hermetic.audit.kube_findings import counted, everywhere, objections, settled
 from hermetic.audit.policy import Policy
@@ -34,42 +34,42 @@ Services = Mapping[tuple[str, str], Service]
 
 
 @check("k8s-webhook-external")
-def k8s_webhook_external(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def k8s_webhook_external(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """A webhook with a URL makes the API server call it, with the object in the request."""
     validating = everywhere(estate, ValidatingWebhookConfiguration)
     mutating = everywhere(estate, MutatingWebhookConfiguration)
     definitions, services = everywhere(estate, CustomResourceDefinition), everywhere(estate, Service)
     known = _by_name(services)
 
-    def judge(configuration: WebhookConfiguration) -> Iterator[Judgement]:
+    def evaluate(configuration: WebhookConfiguration) -> Iterator[CheckResult]:
         for webhook in configuration.webhooks or ():
-            yield from _judge_url(configuration, f"webhook {webhook.name}", webhook.client_config)
+            yield from _evaluate_url(configuration, f"webhook {webhook.name}", webhook.client_config)
 
-    judgements = (
-        *objections(validating, judge),
-        *objections(mutating, judge),
-        *objections(definitions, lambda one: _judge_conversion(one, known)),
+    results = (
+        *objections(validating, evaluate),
+        *objections(mutating, evaluate),
+        *objections(definitions, lambda one: _evaluate_conversion(one, known)),
     )
     admission = counted(len(validating) + len(mutating), "webhook configuration")
     fine = f"{admission} and {counted(len(definitions), 'conversion webhook')}: none calls anything outside"
-    yield from settled(estate, judgements, "WebhooksInside", fine, validating, mutating, definitions, services)
+    yield from settled(estate, results, "WebhooksInside", fine, validating, mutating, definitions, services)
 
 
-def _judge_conversion(one: CustomResourceDefinition, known: Services) -> Iterator[Judgement]:
+def _evaluate_conversion(one: CustomResourceDefinition, known: Services) -> Iterator[CheckResult]:
     conversion = one.spec.conversion
     if conversion is None or conversion.webhook is None:
         return
     config = conversion.webhook.client_config
-    yield from _judge_url(one, "the conversion webhook", config, remedy=_CONVERT)
+    yield from _evaluate_url(one, "the conversion webhook", config, remedy=_CONVERT)
     if config.service is not None:
-        yield from _judge_service(one, "is converted", config.service, known, remedy=_CONVERT)
+        yield from _evaluate_service(one, "is converted", config.service, known, remedy=_CONVERT)
 
 
 CALLS = (("webhooks",), ("spec", "conversion"))
 """The fields that name what the API server calls."""
 
 
-def _judge_url(one: KubernetesObject, who: str, config: ClientConfig, *, remedy: str = "") -> Iterator[Judgement]:
+def _evaluate_url(one: KubernetesObject, who: str, config: ClientConfig, *, remedy: str = "") -> Iterator[CheckResult]:
     url = config.url
     if url is not None and not is_inside(_host(url)):
         whom = _host(url) or url
@@ -78,33 +78,33 @@ def _judge_url(one: KubernetesObject, who: str, config: ClientConfig, *, remedy:
 
 
 @check("k8s-apiservice-external")
-def k8s_apiservice_external(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def k8s_apiservice_external(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """An aggregated API is served by a Service of the cluster; a driver that is not known may call any service."""
     api_services, drivers = everywhere(estate, ApiService), everywhere(estate, CsiDriver)
     services = everywhere(estate, Service)
     known = _by_name(services)
 
-    def judge_driver(driver: CsiDriver) -> Iterator[Judgement]:
+    def evaluate_driver(driver: CsiDriver) -> Iterator[CheckResult]:
         if driver.metadata.name not in KNOWN_DRIVERS:
             message = "a driver that this release does not know: its nodes or controller may call a cloud service"
             yield cannot_say(driver.id, "DriverUnknown", message, driver, remedy="Look whom it calls, and accept it.")
 
-    judgements = (
-        *objections(api_services, lambda one: _judge_api(one, known)),
-        *objections(drivers, judge_driver),
+    results = (
+        *objections(api_services, lambda one: _evaluate_api(one, known)),
+        *objections(drivers, evaluate_driver),
     )
     fine = f"{counted(len(api_services), 'APIService')} and {counted(len(drivers), 'CSI driver')}: none calls outside"
-    yield from settled(estate, judgements, "CallsInside", fine, api_services, drivers, services)
+    yield from settled(estate, results, "CallsInside", fine, api_services, drivers, services)
 
 
-def _judge_api(one: ApiService, known: Services) -> Iterator[Judgement]:
+def _evaluate_api(one: ApiService, known: Services) -> Iterator[CheckResult]:
     if one.spec.service is not None:
-        yield from _judge_service(one, "is answered", one.spec.service, known)
+        yield from _evaluate_service(one, "is answered", one.spec.service, known)
 
 
-def _judge_service(
+def _evaluate_service(
     one: KubernetesObject, what: str, reference: ServiceReference, known: Services, *, remedy: str = ""
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     where = f"{what} by Service {reference.namespace}/{reference.name}, which"
     service = known.get((reference.namespace, reference.name))
     if service is None:

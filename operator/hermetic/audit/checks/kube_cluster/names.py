@@ -28,7 +28,7 @@ from hermetic.audit.estate.kubernetes.names import is_inside, is_outside
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.estate.observation import Listing
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import POD, path_of
 from hermetic.audit.kube_findings import everywhere, objections, settled
@@ -51,7 +51,7 @@ class _Objection:
     severity: Severity | None = None
 
 
-def judge_plugins(config_map: ConfigMap, key: str, text: str, allowed: frozenset[str]) -> Iterator[Judgement]:
+def evaluate_plugins(config_map: ConfigMap, key: str, text: str, allowed: frozenset[str]) -> Iterator[CheckResult]:
     """Judge all directives except forwarders and imports."""
     for one in directives(text):
         name = without_environment(one.name)
@@ -227,28 +227,28 @@ _CUSTOM = frozenset({"", "custom", "/etc/coredns/custom"})
 
 
 @check("coredns-custom")
-def coredns_custom(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def coredns_custom(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Forwarders are the node's own resolvers, which `vnet-dns-servers` judges, or servers that the policy allows."""
     main, custom = estate.every(ConfigMap, COREDNS), estate.every(ConfigMap, COREDNS_CUSTOM)
     node_local = estate.every(ConfigMap, NODE_LOCAL_DNS)
     allowed = frozenset(policy.allowed_dns_servers) | _of_coredns_itself(estate)
 
-    def judge(config_map: ConfigMap) -> Iterator[Judgement]:
+    def evaluate(config_map: ConfigMap) -> Iterator[CheckResult]:
         texts = config_map.data or {}
         known = frozenset[str]().union(*map(snippets, texts.values()))
         for key, text in sorted(texts.items()):
             for target in forwarders(text):
-                yield from _judge_target(config_map, key, target, allowed)
+                yield from _evaluate_target(config_map, key, target, allowed)
             for target in imports(text):
-                yield from _judge_import(config_map, key, target, known)
-            yield from judge_plugins(config_map, key, text, allowed)
+                yield from _evaluate_import(config_map, key, target, known)
+            yield from evaluate_plugins(config_map, key, text, allowed)
         for key in sorted(config_map.binary_data or {}):
             message = f"{key} is kept as binary data, which CoreDNS imports and the audit does not read"
             yield cannot_say(config_map.id, "BinaryNotSeen", message, config_map, remedy="Write it under `data`.")
 
-    judgements = (*objections(main, judge), *objections(custom, judge), *objections(node_local, judge))
+    results = (*objections(main, evaluate), *objections(custom, evaluate), *objections(node_local, evaluate))
     fine = "CoreDNS asks only the node's own resolvers and servers that the policy allows"
-    yield from settled(estate, judgements, "NoForeignForwarder", fine, _has_a_corefile(main), custom, node_local)
+    yield from settled(estate, results, "NoForeignForwarder", fine, _has_a_corefile(main), custom, node_local)
 
 
 def _of_coredns_itself(estate: Estate) -> frozenset[str]:
@@ -263,7 +263,7 @@ def _of_coredns_itself(estate: Estate) -> frozenset[str]:
     return frozenset(found - {""})
 
 
-def _judge_target(config_map: ConfigMap, key: str, target: str, allowed: frozenset[str]) -> Iterator[Judgement]:
+def _evaluate_target(config_map: ConfigMap, key: str, target: str, allowed: frozenset[str]) -> Iterator[CheckResult]:
     if target in {NODE_RESOLVERS, HOST_RESOLVER, *OF_NODE_LOCAL_DNS} or target in allowed:
         return
     outside = is_public(target) if is_address(target) else not is_inside(target)
@@ -292,7 +292,7 @@ def _judge_target(config_map: ConfigMap, key: str, target: str, allowed: frozens
         )
 
 
-def _judge_import(config_map: ConfigMap, key: str, target: str, known: frozenset[str]) -> Iterator[Judgement]:
+def _evaluate_import(config_map: ConfigMap, key: str, target: str, known: frozenset[str]) -> Iterator[CheckResult]:
     folder, _, name = target.rpartition("/")
     if target not in known and not (folder in _CUSTOM and name.endswith(IMPORTED)):
         yield cannot_say(

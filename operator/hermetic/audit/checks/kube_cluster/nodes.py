@@ -10,18 +10,18 @@ from hermetic.audit.cluster_scope import instance_nics_of, machines_named_by
 from hermetic.audit.estate.arm_ids import parent_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Node
-from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails
 from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
 from hermetic.audit.policy import Policy
 
 
 @check("k8s-node-externalip")
-def k8s_node_externalip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def k8s_node_externalip(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """A node with an external address can be on the internet with any outbound type of the cluster."""
     nodes = never_empty(everywhere(estate, Node), Node)
 
-    def judge(node: Node) -> Iterator[Judgement]:
+    def evaluate(node: Node) -> Iterator[CheckResult]:
         if addresses := node.external:
             yield fails(
                 node.id,
@@ -32,11 +32,11 @@ def k8s_node_externalip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
             )
 
     fine = f"{counted(len(nodes), 'node')}: none has an external address"
-    yield from settled(estate, objections(nodes, judge), "NoExternalAddress", fine, nodes)
+    yield from settled(estate, objections(nodes, evaluate), "NoExternalAddress", fine, nodes)
 
 
 @check("k8s-node-machine")
-def k8s_node_machine(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def k8s_node_machine(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """The network of a machine in no list of Azure's was not judged.
 
     A check of both sources: the operator, which reads no Azure, cannot evaluate it anew, so what was attested counts.
@@ -44,7 +44,7 @@ def k8s_node_machine(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
     nodes, nics = never_empty(everywhere(estate, Node), Node), instance_nics_of(estate)
     known = frozenset({parent_of(one.id).lower() for one in nics} | machines_named_by(nics))
 
-    def judge(node: Node) -> Iterator[Judgement]:
+    def evaluate(node: Node) -> Iterator[CheckResult]:
         if not node.spec.provider_id:
             words = (
                 "it has no spec.providerID, so which machine it is, is not known: where it joined just now, audit again"
@@ -55,4 +55,4 @@ def k8s_node_machine(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
             yield cannot_say(node.id, "MachineNotListed", words, node, nics)
 
     fine = f"{counted(len(nodes), 'node')}: the machine of each is listed by Azure"
-    yield from settled(estate, objections(nodes, judge), "MachinesListed", fine, nodes, nics)
+    yield from settled(estate, objections(nodes, evaluate), "MachinesListed", fine, nodes, nics)

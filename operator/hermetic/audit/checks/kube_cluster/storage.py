@@ -22,7 +22,7 @@ from hermetic.audit.estate.kubernetes.volumes import (
     Volume,
     VolumeSnapshotClass,
 )
-from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails
 from hermetic.audit.hops import POD, Hop, path_of
 from hermetic.audit.host_paths import gives_the_node_away
 from hermetic.audit.kube_findings import counted, everywhere, objections, settled
@@ -65,11 +65,11 @@ _SUBSCRIPTION = "subscriptionid"
 
 
 @check("csi-nfs-storageclass")
-def csi_nfs_storageclass(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def csi_nfs_storageclass(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """An NFS class of Azure Files without a private endpoint adds a storage service endpoint to every subnet."""
     classes = everywhere(estate, StorageClass)
 
-    def judge(storage_class: StorageClass) -> Iterator[Judgement]:
+    def evaluate(storage_class: StorageClass) -> Iterator[CheckResult]:
         parameters = {key.lower(): value for key, value in (storage_class.parameters or {}).items()}
         if storage_class.provisioner not in {*AZURE_FILES, AZURE_BLOBS} or not is_nfs(parameters):
             return
@@ -98,20 +98,20 @@ def csi_nfs_storageclass(estate: Estate, _policy: Policy) -> Iterator[Judgement]
     fine = (
         f"{counted(len(classes), 'StorageClass', 'StorageClasses')}: none makes NFS shares without a private endpoint"
     )
-    yield from settled(estate, objections(classes, judge), "NoOpenNfsClass", fine, classes)
+    yield from settled(estate, objections(classes, evaluate), "NoOpenNfsClass", fine, classes)
 
 
 @check("weights-share-writable")
-def weights_share_writable(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def weights_share_writable(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """Only the mount option `ro` makes a share read-only; access modes and the volume's `readOnly` do not."""
     volumes, pods = everywhere(estate, PersistentVolume), pods_and_templates(estate)
 
-    def judge_volume(volume: PersistentVolume) -> Iterator[Judgement]:
+    def evaluate_volume(volume: PersistentVolume) -> Iterator[CheckResult]:
         if _is_share(volume) and "ro" not in (volume.spec.mount_options or ()):
             message = "a share without the mount option `ro`: all who may mount it can leave data there for others"
             yield fails(volume.id, "ShareWritable", message, volume)
 
-    def judge_pod(pod: Pod) -> Iterator[Judgement]:
+    def evaluate_pod(pod: Pod) -> Iterator[CheckResult]:
         if pod.has_ended:
             return
         names = tuple(one.name for one in pod.spec.volumes or () if _is_writable_inline(pod, one))
@@ -124,9 +124,9 @@ def weights_share_writable(estate: Estate, _policy: Policy) -> Iterator[Judgemen
                 blames=(VOLUMES,),
             )
 
-    judgements = (*objections(volumes, judge_volume), *objections(pods, judge_pod))
+    results = (*objections(volumes, evaluate_volume), *objections(pods, evaluate_pod))
     fine = f"{counted(len(volumes), 'PersistentVolume')}: every share among them is mounted read-only"
-    yield from settled(estate, judgements, "SharesReadOnly", fine, volumes, pods)
+    yield from settled(estate, results, "SharesReadOnly", fine, volumes, pods)
 
 
 def is_nfs(parameters: dict[str, str]) -> bool:
@@ -156,24 +156,24 @@ def _inline_share(volume: Volume) -> InlineShare | None:
 
 
 @check("k8s-outside-storage")
-def k8s_outside_storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def k8s_outside_storage(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """No class, volume or pod names a server outside, another cloud environment, or a folder of the node."""
     classes, volumes = everywhere(estate, StorageClass), everywhere(estate, PersistentVolume)
     snapshots, pods = everywhere(estate, VolumeSnapshotClass), pods_and_templates(estate)
 
     ours = (policy, subscription_of(estate.cluster))
     makers = (
-        *objections(classes, lambda one: _judge_class(one, one.provisioner or "", one.mount_options or (), *ours)),
-        *objections(snapshots, lambda one: _judge_class(one, one.driver or "", (), *ours)),
+        *objections(classes, lambda one: _evaluate_class(one, one.provisioner or "", one.mount_options or (), *ours)),
+        *objections(snapshots, lambda one: _evaluate_class(one, one.driver or "", (), *ours)),
     )
-    judgements = (*makers, *objections(volumes, _judge_volume), *objections(pods, _judge_pod))
+    results = (*makers, *objections(volumes, _evaluate_volume), *objections(pods, _evaluate_pod))
     fine = f"{counted(len(volumes), 'PersistentVolume')} and their classes: none names a server outside"
-    yield from settled(estate, judgements, "StorageInside", fine, classes, volumes, snapshots, pods)
+    yield from settled(estate, results, "StorageInside", fine, classes, volumes, snapshots, pods)
 
 
-def _judge_class(
+def _evaluate_class(
     one: StorageClass | VolumeSnapshotClass, driver: str, options: Iterable[str], policy: Policy, own: str
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     parameters = one.parameters or {}
     if found := _leads_to(driver, parameters, options):
         yield _fails(one.id, found, one)
@@ -183,7 +183,7 @@ def _judge_class(
         yield fails(one.id, "SubscriptionForeign", message, one, paths=(path_of("claim", subscription),))
 
 
-def _judge_volume(one: PersistentVolume) -> Iterator[Judgement]:
+def _evaluate_volume(one: PersistentVolume) -> Iterator[CheckResult]:
     if found := tuple(dict.fromkeys(_volume_leads_to(one))):
         yield _fails(one.id, found, one)
     for folder in (one.spec.host_path, one.spec.local):
@@ -194,7 +194,7 @@ def _judge_volume(one: PersistentVolume) -> Iterator[Judgement]:
         yield cannot_say(one.id, "FlexVolume", message, one)
 
 
-def _judge_pod(pod: Pod) -> Iterator[Judgement]:
+def _evaluate_pod(pod: Pod) -> Iterator[CheckResult]:
     found = tuple(dict.fromkeys(where for one in pod.spec.volumes or () for where in _inline_leads_to(one)))
     if found and not pod.has_ended:
         yield _fails(pod.workload, found, pod)
@@ -202,7 +202,7 @@ def _judge_pod(pod: Pod) -> Iterator[Judgement]:
 
 def _fails(
     resource: str, found: tuple[str, ...], observation: StorageClass | VolumeSnapshotClass | PersistentVolume | Pod
-) -> Judgement:
+) -> CheckResult:
     message = f"its data lies at {', '.join(found[:3])}"
     return fails(
         resource,

@@ -34,7 +34,7 @@ from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.served import SERVED, ServedGroup
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.estate.observation import Listing, Observation
-from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.hops import POD, path_of
 from hermetic.audit.kube_findings import counted, everywhere, objections, settled
@@ -62,14 +62,14 @@ def is_there(estate: Estate) -> bool:
     return groups.problem is not None or any(one.id == GROUP for one in groups)
 
 
-def judge_settings(estate: Estate, maps: Listing[ConfigMap]) -> Iterator[Judgement]:
+def evaluate_settings(estate: Estate, maps: Listing[ConfigMap]) -> Iterator[CheckResult]:
     """Judge every mesh ConfigMap, and the case that there is none."""
     services = _short_names(estate)
     settings = {(one.namespace, one.metadata.name): one for one in maps if one.mesh is not None}
 
-    def judge(one: ConfigMap) -> Iterator[Judgement]:
+    def evaluate(one: ConfigMap) -> Iterator[CheckResult]:
         mesh = one.mesh or MeshConfig()
-        yield from _judge_addresses(one, mesh, services)
+        yield from _evaluate_addresses(one, mesh, services)
         # AKS reads its own ConfigMap first, then the user's.
         revision = one.metadata.name.removeprefix("istio-")
         shared = settings.get((one.namespace, f"{SHARED}{revision}"))
@@ -79,7 +79,7 @@ def judge_settings(estate: Estate, maps: Listing[ConfigMap]) -> Iterator[Judgeme
         if is_open and not (is_shared and not mesh.mode):
             yield _allows_any(one, mode)
 
-    yield from objections(settings.values(), judge)
+    yield from objections(settings.values(), evaluate)
     if not settings and maps.problem is None and is_there(estate):
         message = "Istio's kinds are served, and no ConfigMap istio or istio-REVISION holds the settings of the mesh"
         yield cannot_say(
@@ -91,7 +91,7 @@ def _short_names(estate: Estate) -> frozenset[str]:
     return frozenset(f"{one.metadata.name}.{one.namespace}" for one in everywhere(estate, Service))
 
 
-def _judge_addresses(one: ConfigMap, mesh: MeshConfig, services: frozenset[str]) -> Iterator[Judgement]:
+def _evaluate_addresses(one: ConfigMap, mesh: MeshConfig, services: frozenset[str]) -> Iterator[CheckResult]:
     outside = [host for host in mesh.addresses if not is_inside(host) and host not in services]
     if outside:
         message = f"the mesh is configured to call {', '.join(outside[:3])}"
@@ -101,7 +101,7 @@ def _judge_addresses(one: ConfigMap, mesh: MeshConfig, services: frozenset[str])
         yield cannot_say(one.id, "MeshConfigNotRead", mesh.unread, one)
 
 
-def _allows_any(one: ConfigMap, mode: str) -> Judgement:
+def _allows_any(one: ConfigMap, mode: str) -> CheckResult:
     words = f"outboundTrafficPolicy.mode is {mode}" if mode else "outboundTrafficPolicy.mode is not set: ALLOW_ANY"
     message = f"{words}; proxies let everything through that the mesh does not know"
     return fails(one.id, "AllowAny", message, one, severity=Severity.MEDIUM, remedy=_EDIT, blames=(DATA,))
@@ -153,19 +153,19 @@ WAYS = (
 
 
 @check("k8s-other-ways")
-def k8s_other_ways(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def k8s_other_ways(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """No object of these kinds exists."""
     listings = tuple(everywhere(estate, way.kind) for way in WAYS)
-    judgements = tuple(
+    results = tuple(
         one for way, listing in zip(WAYS, listings, strict=True) for one in objections(listing, partial(_is, way))
     )
     nodes = everywhere(estate, Node)
     of_nodes = tuple(objections(nodes, _of_node))
     fine = "no object sends packets of pods by a gateway, a second network or a proxy of its own"
-    yield from settled(estate, (*judgements, *of_nodes), "NoOtherWay", fine, *listings, nodes)
+    yield from settled(estate, (*results, *of_nodes), "NoOtherWay", fine, *listings, nodes)
 
 
-def _of_node(node: Node) -> Iterator[Judgement]:
+def _of_node(node: Node) -> Iterator[CheckResult]:
     """A node that is no machine of Azure."""
     if node.is_virtual:
         words = "it is a virtual kubelet: its pods run in container instances, outside of the node subnets"
@@ -178,7 +178,7 @@ def _of_node(node: Node) -> Iterator[Judgement]:
         yield cannot_say(node.id, "MachineElsewhere", words, node)
 
 
-def _is(way: _Way, one: KubernetesObject) -> Iterator[Judgement]:
+def _is(way: _Way, one: KubernetesObject) -> Iterator[CheckResult]:
     owner = one.metadata.controller
     is_made = owner is not None and (owner.api_version.rpartition("/")[0], owner.kind) in _BY_GATEWAYS
     if is_made and way.kind is kinds.CiliumEnvoyConfig:
@@ -195,24 +195,24 @@ def _is(way: _Way, one: KubernetesObject) -> Iterator[Judgement]:
 
 
 @check("k8s-mesh-egress")
-def k8s_mesh_egress(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def k8s_mesh_egress(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Nothing in the mesh names a destination outside, and no proxy is set to let everything through."""
     entries, workloads = everywhere(estate, ServiceEntry), everywhere(estate, WorkloadEntry)
     gateways, sidecars = everywhere(estate, MeshGateway), everywhere(estate, Sidecar)
     services, maps = everywhere(estate, VirtualService), everywhere(estate, ConfigMap)
     tokens, plugins = everywhere(estate, RequestAuthentication), everywhere(estate, WasmPlugin)
     rules, proxies = everywhere(estate, DestinationRule), everywhere(estate, ProxyConfig)
-    judgements = (
-        *objections(entries, _judge_entry),
-        *objections(workloads, _judge_workload),
-        *objections(gateways, _judge_gateway),
-        *objections(sidecars, _judge_sidecar),
-        *objections(services, _judge_service),
-        *objections(tokens, _judge_tokens),
-        *objections(plugins, partial(_judge_plugin, policy)),
-        *objections(rules, _judge_rule),
-        *objections(proxies, _judge_proxies),
-        *judge_settings(estate, maps),
+    results = (
+        *objections(entries, _evaluate_entry),
+        *objections(workloads, _evaluate_workload),
+        *objections(gateways, _evaluate_gateway),
+        *objections(sidecars, _evaluate_sidecar),
+        *objections(services, _evaluate_service),
+        *objections(tokens, _evaluate_tokens),
+        *objections(plugins, partial(_evaluate_plugin, policy)),
+        *objections(rules, _evaluate_rule),
+        *objections(proxies, _evaluate_proxies),
+        *evaluate_settings(estate, maps),
     )
     fine = f"{counted(len(entries), 'ServiceEntry', 'ServiceEntries')}: nothing in the mesh names a destination outside"
     observations: tuple[Observation, ...] = (
@@ -221,12 +221,12 @@ def k8s_mesh_egress(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     )
     if is_there(estate):  # without Istio there is no mesh that a ConfigMap or an annotation configures
         pods = pods_and_templates(estate)
-        judgements = (*judgements, *objections(pods, partial(_judge_pod, _short_names(estate))))
+        results = (*results, *objections(pods, partial(_evaluate_pod, _short_names(estate))))
         observations = (*observations, maps, pods, estate.every(ServedGroup, SERVED.target))
-    yield from settled(estate, judgements, "MeshInside", fine, *observations)
+    yield from settled(estate, results, "MeshInside", fine, *observations)
 
 
-def _judge_entry(entry: ServiceEntry) -> Iterator[Judgement]:
+def _evaluate_entry(entry: ServiceEntry) -> Iterator[CheckResult]:
     outside = [one for one in entry.leads_to if _is_outside(one)]
     if outside:
         yield _leads_out(entry, f"makes {', '.join(outside[:3])} a destination of the mesh", outside[0])
@@ -234,19 +234,19 @@ def _judge_entry(entry: ServiceEntry) -> Iterator[Judgement]:
         yield cannot_say(entry.id, "DestinationNotSeen", "names no destination that the audit can read", entry)
 
 
-def _judge_workload(entry: WorkloadEntry) -> Iterator[Judgement]:
+def _evaluate_workload(entry: WorkloadEntry) -> Iterator[CheckResult]:
     address = entry.spec.address or ""
     if address and _is_outside(address):
         yield _leads_out(entry, f"makes {address} a workload of the mesh", address)
 
 
-def _judge_gateway(gateway: MeshGateway) -> Iterator[Judgement]:
+def _evaluate_gateway(gateway: MeshGateway) -> Iterator[CheckResult]:
     chosen = [value for value in (gateway.spec.selector or {}).values() if "egress" in value.lower()]
     if chosen:
         yield _leads_out(gateway, f"opens ports on the egress gateway {chosen[0]}", chosen[0])
 
 
-def _judge_sidecar(sidecar: Sidecar) -> Iterator[Judgement]:
+def _evaluate_sidecar(sidecar: Sidecar) -> Iterator[CheckResult]:
     outbound = sidecar.spec.outbound_traffic_policy
     if outbound is None:
         return
@@ -260,19 +260,19 @@ def _judge_sidecar(sidecar: Sidecar) -> Iterator[Judgement]:
         yield fails(sidecar.id, "AllowAny", message, sidecar, severity=Severity.MEDIUM, blames=(SPEC,))
 
 
-def _judge_service(service: VirtualService) -> Iterator[Judgement]:
+def _evaluate_service(service: VirtualService) -> Iterator[CheckResult]:
     outside = [one for one in service.leads_to if _is_outside(one)]
     if outside:
         yield _leads_out(service, f"sends traffic to {', '.join(outside[:3])}", outside[0])
 
 
-def _judge_tokens(tokens: RequestAuthentication) -> Iterator[Judgement]:
+def _evaluate_tokens(tokens: RequestAuthentication) -> Iterator[CheckResult]:
     outside = [one for one in tokens.fetches if _is_outside(bare_host(one))]
     if outside:
         yield _leads_out(tokens, f"has keys fetched from {', '.join(outside[:3])}", bare_host(outside[0]))
 
 
-def _judge_plugin(policy: Policy, plugin: WasmPlugin) -> Iterator[Judgement]:
+def _evaluate_plugin(policy: Policy, plugin: WasmPlugin) -> Iterator[CheckResult]:
     """Code that each proxy fetches itself: it must come from an approved registry or from inside."""
     host = plugin.host
     approved = frozenset(one.lower() for one in policy.allowed_registries)
@@ -280,18 +280,18 @@ def _judge_plugin(policy: Policy, plugin: WasmPlugin) -> Iterator[Judgement]:
         yield _leads_out(plugin, f"runs code in proxies that they fetch from {host}", host)
 
 
-def _judge_rule(rule: DestinationRule) -> Iterator[Judgement]:
+def _evaluate_rule(rule: DestinationRule) -> Iterator[CheckResult]:
     outside = [one for one in rule.tunnels_to if _is_outside(one)]
     if outside:
         yield _leads_out(rule, f"makes proxies open tunnels to {', '.join(outside[:3])}", outside[0])
 
 
-def _judge_proxies(config: ProxyConfig) -> Iterator[Judgement]:
+def _evaluate_proxies(config: ProxyConfig) -> Iterator[CheckResult]:
     if config.hosts:
         yield _leads_out(config, f"configures proxies to call {', '.join(config.hosts[:3])}", config.hosts[0])
 
 
-def _judge_pod(services: frozenset[str], pod: Pod) -> Iterator[Judgement]:
+def _evaluate_pod(services: frozenset[str], pod: Pod) -> Iterator[CheckResult]:
     outside = [host for host in pod.annotations.get(OF_A_POD, "").split() if host not in services]
     if pod.has_ended or not outside:
         return
@@ -303,7 +303,7 @@ def _judge_pod(services: frozenset[str], pod: Pod) -> Iterator[Judgement]:
         yield fails(pod.workload, "MeshEgress", message, pod, paths=(path,), blames=(ANNOTATIONS,))
 
 
-def _leads_out(one: KubernetesObject, message: str, target: str) -> Judgement:
+def _leads_out(one: KubernetesObject, message: str, target: str) -> CheckResult:
     return fails(one.id, "MeshEgress", message, one, paths=(path_of(POD, "proxy of the mesh", target),), blames=(SPEC,))
 
 

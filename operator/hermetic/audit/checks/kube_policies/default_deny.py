@@ -27,7 +27,7 @@ from hermetic.audit.estate.kubernetes.policies import (
     Requirement,
 )
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails
 from hermetic.audit.hops import NODE, path_of
 from hermetic.audit.kube_findings import counted, everywhere, objections, settled
 from hermetic.audit.policy import Policy
@@ -49,7 +49,7 @@ _NOT_KNOWN: _Selection = (None,)
 
 
 @check("k8s-default-deny-egress")
-def k8s_default_deny_egress(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def k8s_default_deny_egress(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """A namespace is closed by a policy for all of its pods, or by policies that together select every one of them."""
     pods, policies = pods_and_templates(estate), everywhere(estate, NetworkPolicy)
     trust = trust_of(estate, policy)
@@ -70,7 +70,7 @@ def k8s_default_deny_egress(estate: Estate, policy: Policy) -> Iterator[Judgemen
     doubtful_pods: dict[str, list[Pod]] = defaultdict(list)
     namespaces = set()
 
-    def judge(pod: Pod) -> Iterator[Judgement]:
+    def evaluate(pod: Pod) -> Iterator[CheckResult]:
         if pod.has_ended or pod.on_host_network or is_the_platforms(pod, trust) or _is_own(pod, policy):
             return
         namespaces.add(pod.namespace)
@@ -80,14 +80,14 @@ def k8s_default_deny_egress(estate: Estate, policy: Policy) -> Iterator[Judgemen
         yield from ()
 
     listings = (policies, cilium, clusterwide)
-    judgements = [*objections(pods, judge)]
+    results = [*objections(pods, evaluate)]
     for namespace in sorted({*open_pods, *doubtful_pods}):
         some = open_pods.get(namespace, ())
-        judgements.append(
+        results.append(
             _open(namespace, some, doubtful_pods.get(namespace, ()), *listings, calico, calico_global, *admin)
         )
     fine = f"every pod in {counted(len(namespaces), 'namespace')} with workloads may go only where a policy lets it"
-    yield from settled(estate, judgements, "EgressClosed", fine, pods, *listings)
+    yield from settled(estate, results, "EgressClosed", fine, pods, *listings)
 
 
 def _is_own(pod: Pod, policy: Policy) -> bool:
@@ -95,7 +95,7 @@ def _is_own(pod: Pod, policy: Policy) -> bool:
     return is_operator(pod, policy.hermetic_namespaces) or is_probe(pod, policy.hermetic_namespaces)
 
 
-def _open(namespace: str, pods: Sequence[Pod], doubtful: Sequence[Pod], *policies: Observation) -> Judgement:
+def _open(namespace: str, pods: Sequence[Pod], doubtful: Sequence[Pod], *policies: Observation) -> CheckResult:
     resource = reference_to(Namespace, "", namespace)
     unread = next((listing for listing in policies if listing.problem is not None), None)
     if unread is not None:  # the policy that closes the pods may be in a list that could not be read

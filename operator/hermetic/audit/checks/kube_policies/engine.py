@@ -8,14 +8,14 @@ from functools import partial
 from hermetic.api.field_managers import ANNOTATIONS, LABELS, SPEC
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
-from hermetic.audit.checks.kube_policies.settings import judge_settings
+from hermetic.audit.checks.kube_policies.settings import evaluate_settings
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Node, StaticGatewayConfiguration
 from hermetic.audit.estate.kubernetes.platform import is_policy_engine
 from hermetic.audit.estate.kubernetes.pods import POLICY_ENGINES, Pod
 from hermetic.audit.estate.kubernetes.templates import DaemonSet
 from hermetic.audit.estate.observation import Listing
-from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails
 from hermetic.audit.hops import INTERNET, POD, path_of
 from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
 from hermetic.audit.policy import Policy
@@ -27,7 +27,7 @@ SERVICE_GATEWAY = "kubernetes.azure.com/service-egress-gateway"
 
 
 @check("k8s-policy-engine-live")
-def k8s_policy_engine_live(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def k8s_policy_engine_live(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """An engine's agent is ready on every GPU node (on every node, where none has a GPU).
 
     The settings of the engine must not switch enforcement off.
@@ -39,19 +39,19 @@ def k8s_policy_engine_live(estate: Estate, _policy: Policy) -> Iterator[Judgemen
         yield _no_engine(estate, daemon_sets)
         return
     where = _machines(nodes)
-    agents = objections(where, partial(_judge_node, engines, pods, _held_nodes(pods)))
+    agents = objections(where, partial(_evaluate_node, engines, pods, _held_nodes(pods)))
     known = frozenset(one.metadata.name for one in engines) if daemon_sets.problem is None else None
-    of_settings, settings = judge_settings(estate, known)
+    of_settings, settings = evaluate_settings(estate, known)
     names = ", ".join(sorted({one.metadata.name for one in engines})) or "the engine"
     what = "GPU node" if any(node.has_gpu for node in where) else "node"
     fine = f"{names} is ready on {counted(len(where), what)}; that a denied packet is dropped is the probe's to show"
-    judgements = (*agents, *of_settings)
-    yield from settled(estate, judgements, "PolicyEngineReady", fine, daemon_sets, pods, nodes, *settings)
+    results = (*agents, *of_settings)
+    yield from settled(estate, results, "PolicyEngineReady", fine, daemon_sets, pods, nodes, *settings)
 
 
-def _judge_node(
+def _evaluate_node(
     engines: Sequence[DaemonSet], pods: Listing[Pod], held: frozenset[str], node: Node
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     if node.metadata.name in held:
         return
     if pods.problem is not None:  # its agent may be among the pods that could not be read
@@ -68,7 +68,7 @@ def _judge_node(
     )
 
 
-def _no_engine(estate: Estate, daemon_sets: Listing[DaemonSet]) -> Judgement:
+def _no_engine(estate: Estate, daemon_sets: Listing[DaemonSet]) -> CheckResult:
     names = ", ".join(f"{namespace}/{name}" for name, namespace in POLICY_ENGINES.items())
     return fails(
         estate.cluster,
@@ -89,11 +89,11 @@ def _held_nodes(pods: Listing[Pod]) -> frozenset[str]:
 
 
 @check("k8s-static-egress")
-def k8s_static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def k8s_static_egress(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """A static egress gateway sends traffic of annotated pods out, and no network policy applies."""
     gateways, pods = everywhere(estate, StaticGatewayConfiguration), pods_and_templates(estate)
 
-    def judge_gateway(gateway: StaticGatewayConfiguration) -> Iterator[Judgement]:
+    def evaluate_gateway(gateway: StaticGatewayConfiguration) -> Iterator[CheckResult]:
         path = path_of(hops.pod("annotated pod"), hops.kubernetes(gateway.id), hops.gateway("gateway node"), INTERNET)
         yield fails(
             gateway.id,
@@ -104,7 +104,7 @@ def k8s_static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
             blames=(SPEC,),
         )
 
-    def judge_pod(pod: Pod) -> Iterator[Judgement]:
+    def evaluate_pod(pod: Pod) -> Iterator[CheckResult]:
         if not pod.has_ended and STATIC_GATEWAY in pod.annotations:
             name = pod.annotations[STATIC_GATEWAY]
             yield fails(
@@ -118,13 +118,13 @@ def k8s_static_egress(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
                 blames=(ANNOTATIONS,),
             )
 
-    judgements = (*objections(gateways, judge_gateway), *objections(pods, judge_pod))
+    results = (*objections(gateways, evaluate_gateway), *objections(pods, evaluate_pod))
     fine = f"no static egress gateway is configured, and none of {counted(len(pods), 'pod')} asks for one"
-    yield from settled(estate, judgements, "NoStaticEgressGateway", fine, gateways, pods)
+    yield from settled(estate, results, "NoStaticEgressGateway", fine, gateways, pods)
 
 
 @check_each("k8s-svc-egress-gateway", each_pod("NoServiceEgressGateway", "none is labelled for the service gateway"))
-def k8s_svc_egress_gateway(_estate: Estate, _policy: Policy, pod: Pod) -> Iterator[Judgement]:
+def k8s_svc_egress_gateway(_estate: Estate, _policy: Policy, pod: Pod) -> Iterator[CheckResult]:
     """A label routes a pod's traffic through the service gateway's own NAT."""
     if SERVICE_GATEWAY in pod.labels:
         yield fails(

@@ -20,7 +20,7 @@ from hermetic.audit.estate.kubernetes.engine_settings import (
 )
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject, reference_to
 from hermetic.audit.estate.observation import Listing, Observation
-from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import NODE, path_of
 from hermetic.audit.kube_findings import everywhere, objections
@@ -37,17 +37,19 @@ kubectl --namespace kube-system rollout restart daemonset cilium
 """
 
 
-def judge_settings(estate: Estate, engines: frozenset[str] | None) -> tuple[list[Judgement], tuple[Observation, ...]]:
+def evaluate_settings(
+    estate: Estate, engines: frozenset[str] | None
+) -> tuple[list[CheckResult], tuple[Observation, ...]]:
     """The judgements about the settings of these engines (None: not known), and the lists that they rest on."""
-    found: list[Judgement] = []
+    found: list[CheckResult] = []
     observations: list[Observation] = []
     if engines is None or CILIUM in engines:
         configs, maps = everywhere(estate, CiliumNodeConfig), _maps(estate)
-        found += [*objections(maps, _judge_map), *objections(configs, _judge_node_config)]
+        found += [*objections(maps, _evaluate_map), *objections(configs, _evaluate_node_config)]
         observations += [configs, maps]
     if engines is None or CALICO in engines:
         felix = everywhere(estate, FelixConfiguration)
-        found += objections(felix, _judge_felix)
+        found += objections(felix, _evaluate_felix)
         observations.append(felix)
     return found, tuple(observations)
 
@@ -75,19 +77,19 @@ def _settings(one: ConfigMap) -> Mapping[str, str]:
     return one.engine_settings or {}
 
 
-def _judge_map(one: ConfigMap) -> Iterator[Judgement]:
-    yield from _judge_cilium(one, _settings(one), DATA)
+def _evaluate_map(one: ConfigMap) -> Iterator[CheckResult]:
+    yield from _evaluate_cilium(one, _settings(one), DATA)
 
 
-def _judge_node_config(one: CiliumNodeConfig) -> Iterator[Judgement]:
+def _evaluate_node_config(one: CiliumNodeConfig) -> Iterator[CheckResult]:
     settings = one.spec.defaults or {}
-    yield from _judge_cilium(one, settings, SPEC)
+    yield from _evaluate_cilium(one, settings, SPEC)
     if others := sorted(settings.keys() - SETTINGS_READ):
         message = f"it sets {', '.join(others[:3])} for some nodes, and what that does to policies is not judged"
         yield cannot_say(one.id, "NodeSettingsNotKnown", message, one, severity=Severity.MEDIUM)
 
 
-def _judge_cilium(one: KubernetesObject, settings: Mapping[str, str], place: Place) -> Iterator[Judgement]:
+def _evaluate_cilium(one: KubernetesObject, settings: Mapping[str, str], place: Place) -> Iterator[CheckResult]:
     for name in SWITCHES_OF_CILIUM:
         value = settings.get(name, "").strip().lower()
         if value in _NOT_ENFORCING.get(name, ()):
@@ -99,13 +101,13 @@ def _judge_cilium(one: KubernetesObject, settings: Mapping[str, str], place: Pla
         yield cannot_say(one.id, "PolicyFilesNotRead", message, one)
 
 
-def _enforces_nothing(one: KubernetesObject, setting: str, place: Place, remedy: str = "") -> Judgement:
+def _enforces_nothing(one: KubernetesObject, setting: str, place: Place, remedy: str = "") -> CheckResult:
     message = f"{setting}: the engine runs and enforces no NetworkPolicy where this holds"
     path = path_of(hops.pod("pod (no policy is enforced)"), NODE, "all that the network lets through")
     return fails(one.id, "PolicyNotEnforced", message, one, paths=(path,), remedy=remedy, blames=(place,))
 
 
-def _judge_felix(one: FelixConfiguration) -> Iterator[Judgement]:
+def _evaluate_felix(one: FelixConfiguration) -> Iterator[CheckResult]:
     spec = one.spec
     override = spec.drop_action_override or ""
     if "accept" in override.lower():

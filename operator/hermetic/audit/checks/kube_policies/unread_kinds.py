@@ -16,7 +16,7 @@ from hermetic.audit.estate.kubernetes.calls import ApiService
 from hermetic.audit.estate.kubernetes.served import SERVED, ServedGroup, ServedKind
 from hermetic.audit.estate.observation import Listing
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.evaluation import Judgement, cannot_say, unreadable
+from hermetic.audit.evaluation import CheckResult, cannot_say, unreadable
 from hermetic.audit.findings import Severity
 from hermetic.audit.kube_findings import counted, everywhere, settled
 from hermetic.audit.policy import Policy
@@ -126,15 +126,15 @@ SHOWN = 6
 
 
 @check("k8s-unread-kinds")
-def k8s_unread_kinds(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def k8s_unread_kinds(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Every kind is read, is known to let no packet out, or is listed in the policy."""
     groups = _never_empty(estate.every(ServedGroup, SERVED.target))
     harmless = frozenset(one.lower() for one in policy.harmless_kinds)
     again = _shown_again(estate, frozenset(group.id for group in groups))
-    judgements = [one for group in groups if group.id not in again for one in _judged(group, harmless)]
+    results = [one for group in groups if group.id not in again for one in _results(group, harmless)]
     number = sum(len(group.kinds) for group in groups)
     fine = f"{counted(number, 'kind')} in {counted(len(groups), 'API group')}: each that can let packets out is read"
-    yield from settled(estate, judgements, "KindsRead", fine, groups)
+    yield from settled(estate, results, "KindsRead", fine, groups)
 
 
 def _shown_again(estate: Estate, names: frozenset[str]) -> frozenset[str]:
@@ -152,7 +152,7 @@ def _is_aggregated(estate: Estate, group: str) -> bool:
         return False
 
 
-def _judged(group: ServedGroup, harmless: frozenset[str]) -> Iterator[Judgement]:
+def _results(group: ServedGroup, harmless: frozenset[str]) -> Iterator[CheckResult]:
     name = group.id
     if name in HARMLESS_GROUPS or f"{name}/*".lower() in harmless:
         return
@@ -177,7 +177,7 @@ def _is_settled(group: str, one: ServedKind, harmless: frozenset[str]) -> bool:
     return is_known or f"{group}/{one.kind}".lower() in harmless
 
 
-def _egress(group: ServedGroup, one: ServedKind) -> Judgement:
+def _egress(group: ServedGroup, one: ServedKind) -> CheckResult:
     return cannot_say(
         f"apiextensions.k8s.io/v1/CustomResourceDefinition {one.plural}.{group.id}",
         "EgressKindNotRead",
@@ -186,7 +186,7 @@ def _egress(group: ServedGroup, one: ServedKind) -> Judgement:
     )
 
 
-def _unknown(group: ServedGroup, unread: list[ServedKind]) -> Judgement:
+def _unknown(group: ServedGroup, unread: list[ServedKind]) -> CheckResult:
     some = ", ".join(one.kind for one in unread[:SHOWN]) + (" and more" if len(unread) > SHOWN else "")
     return cannot_say(
         f"API group {group.id}",

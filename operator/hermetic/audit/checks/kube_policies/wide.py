@@ -45,7 +45,7 @@ from hermetic.audit.estate.kubernetes.policies import (
     Peer,
     Requirement,
 )
-from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails
 from hermetic.audit.hops import INTERNET, POD, path_of
 from hermetic.audit.kube_findings import Objections, counted, everywhere, objections, settled
 from hermetic.audit.policy import Policy
@@ -72,7 +72,7 @@ _WITHOUT = frozenset({"DoesNotExist", "NotIn"})
 
 
 @check("k8s-policy-allow-all")
-def k8s_policy_allow_all(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def k8s_policy_allow_all(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """No egress rule of any policy leads to public addresses."""
     plain = everywhere(estate, NetworkPolicy)
     cilium, clusterwide = everywhere(estate, CiliumNetworkPolicy), everywhere(estate, CiliumClusterwideNetworkPolicy)
@@ -86,19 +86,19 @@ def k8s_policy_allow_all(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     def by_calico(policy: CalicoNetworkPolicy | CalicoGlobalNetworkPolicy) -> Iterator[Wide]:
         return _calico(policy, outside)
 
-    judgements = (
-        *objections(plain, _judge(_plain, spared)),
-        *objections(cilium, _judge(_cilium, spared)),
-        *objections(clusterwide, _judge(_cilium, spared)),
-        *objections(calico, _judge(by_calico, spared)),
-        *objections(calico_global, _judge(by_calico, spared)),
-        *(one for listing in admin for one in objections(listing, _judge(_admin, spared))),
+    results = (
+        *objections(plain, _evaluate(_plain, spared)),
+        *objections(cilium, _evaluate(_cilium, spared)),
+        *objections(clusterwide, _evaluate(_cilium, spared)),
+        *objections(calico, _evaluate(by_calico, spared)),
+        *objections(calico_global, _evaluate(by_calico, spared)),
+        *(one for listing in admin for one in objections(listing, _evaluate(_admin, spared))),
     )
     policies = (plain, cilium, clusterwide, calico, calico_global, *admin)
     listings = (*policies, *sets, pods)
     number = sum(len(listing.items) for listing in policies)
     fine = f"{counted(number, 'network policy', 'network policies')}: no egress rule leads to public addresses"
-    yield from settled(estate, judgements, "NoWideRule", fine, *listings)
+    yield from settled(estate, results, "NoWideRule", fine, *listings)
 
 
 def _of_the_platform_alone(pods: Iterable[Pod], trust: PlatformTrust) -> frozenset[str]:
@@ -113,8 +113,8 @@ def _of_the_platform_alone(pods: Iterable[Pod], trust: PlatformTrust) -> frozens
     return (PLATFORM_NAMESPACES & trust.namespaces) - foreign
 
 
-def _judge(rules_of: Callable[[K], Iterable[Wide]], spared: Container[str]) -> Objections[K]:
-    def judge(policy: K) -> Iterator[Judgement]:
+def _evaluate(rules_of: Callable[[K], Iterable[Wide]], spared: Container[str]) -> Objections[K]:
+    def evaluate(policy: K) -> Iterator[CheckResult]:
         if policy.namespace in spared:
             return
         for wide, why in rules_of(policy):
@@ -130,7 +130,7 @@ def _judge(rules_of: Callable[[K], Iterable[Wide]], spared: Container[str]) -> O
                     blames=(("spec", "egress"),),
                 )
 
-    return judge
+    return evaluate
 
 
 # ------------------------------------------------------------------ Kubernetes

@@ -10,7 +10,7 @@ from hermetic.audit import hops
 from hermetic.audit.checks.family import check_each
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.services import Service
-from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails
 from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.kube_findings import each_object
 from hermetic.audit.policy import Policy
@@ -21,7 +21,7 @@ ADDRESSES = (f"{PREFIX}azure-load-balancer-ipv4", f"{PREFIX}azure-load-balancer-
 
 
 @check_each("k8s-public-lb", each_object(Service, "AllInternal", "every load balancer among them is internal"))
-def k8s_public_lb(_estate: Estate, policy: Policy, service: Service) -> Iterator[Judgement]:
+def k8s_public_lb(_estate: Estate, policy: Policy, service: Service) -> Iterator[CheckResult]:
     """Only the annotation value "true" makes it private; every other value, and none, is public."""
     if not service.is_load_balancer:
         return
@@ -49,7 +49,7 @@ def k8s_public_lb(_estate: Estate, policy: Policy, service: Service) -> Iterator
 @check_each(
     "k8s-lb-status-ip", each_object(Service, "NoPublicAddress", "none was given a public address or a host name")
 )
-def k8s_lb_status_ip(_estate: Estate, policy: Policy, service: Service) -> Iterator[Judgement]:
+def k8s_lb_status_ip(_estate: Estate, policy: Policy, service: Service) -> Iterator[CheckResult]:
     """The address that was given decides: the annotation may have been set after it was given."""
     public = tuple(one for one in service.given if policy.is_public(one))
     if public:

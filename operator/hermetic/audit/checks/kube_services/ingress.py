@@ -15,7 +15,7 @@ from hermetic.audit.estate.kubernetes.platform import is_the_platforms
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.services import Gateway, GatewayClass, Ingress, IngressClass, Service
 from hermetic.audit.estate.observation import Listing
-from hermetic.audit.evaluation import Judgement, fails
+from hermetic.audit.evaluation import CheckResult, fails
 from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
 from hermetic.audit.policy import Policy
@@ -26,13 +26,13 @@ OF_A_CLASS = (("spec", "ingressClassName"), ("spec", "gatewayClassName"), annota
 
 
 @check("k8s-nodeport")
-def k8s_nodeport(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def k8s_nodeport(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """A node port is exposed when a node has an external address, or a Service has a public load balancer."""
     services = never_empty(everywhere(estate, Service), Service)
     nodes, pods = never_empty(everywhere(estate, Node), Node), pods_and_templates(estate)
     public, trust = tuple(_public_sides(services, nodes, policy)), trust_of(estate, policy)
 
-    def judge(service: Service) -> Iterator[Judgement]:
+    def evaluate(service: Service) -> Iterator[CheckResult]:
         ports = service.node_ports
         if ports and public:
             yield fails(
@@ -43,34 +43,34 @@ def k8s_nodeport(estate: Estate, policy: Policy) -> Iterator[Judgement]:
                 paths=(path_of(INTERNET, public[0], hops.node("node port"), hops.kubernetes(service.id)),),
             )
 
-    def judge_pod(pod: Pod) -> Iterator[Judgement]:
+    def evaluate_pod(pod: Pod) -> Iterator[CheckResult]:
         ports = tuple(one.host_port for container in pod.containers for one in container.ports or () if one.host_port)
         if ports and public and not (pod.has_ended or is_the_platforms(pod, trust)):
             message = f"host port {', '.join(map(str, ports[:5]))} is open on its node, and {public[0]}"
             path = path_of(INTERNET, public[0], "host port", hops.kubernetes(pod.workload))
             yield fails(pod.workload, "HostPortExposed", message, pod, paths=(path,), blames=CONTAINERS)
 
-    judgements = (*objections(services, judge), *objections(pods, judge_pod))
+    results = (*objections(services, evaluate), *objections(pods, evaluate_pod))
     fine = "no node has an external address and no load balancer a public one, so that node ports stay inside"
-    yield from settled(estate, judgements, "NoPublicSide", fine, services, nodes, pods)
+    yield from settled(estate, results, "NoPublicSide", fine, services, nodes, pods)
 
 
 @check("k8s-ingress-gateway")
-def k8s_ingress_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def k8s_ingress_gateway(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """An ingress or gateway is public if its address is, or if its controller creates public addresses."""
     ingresses, gateways = everywhere(estate, Ingress), everywhere(estate, Gateway)
     classes, gateway_classes = everywhere(estate, IngressClass), everywhere(estate, GatewayClass)
     controllers = _controllers(classes, gateway_classes)
 
-    def judge_ingress(ingress: Ingress) -> Iterator[Judgement]:
-        yield from _judged(ingress, ingress.class_names, ingress.given, ingress.annotations)
+    def evaluate_ingress(ingress: Ingress) -> Iterator[CheckResult]:
+        yield from _results(ingress, ingress.class_names, ingress.given, ingress.annotations)
 
-    def judge_gateway(gateway: Gateway) -> Iterator[Judgement]:
-        yield from _judged(gateway, (gateway.spec.gateway_class_name or "",), gateway.given, {})
+    def evaluate_gateway(gateway: Gateway) -> Iterator[CheckResult]:
+        yield from _results(gateway, (gateway.spec.gateway_class_name or "",), gateway.given, {})
 
-    def _judged(
+    def _results(
         entry: Ingress | Gateway, names: tuple[str, ...], given: tuple[str, ...], annotations: Mapping[str, str]
-    ) -> Iterator[Judgement]:
+    ) -> Iterator[CheckResult]:
         public = tuple(one for one in given if policy.is_public(one))
         served = {name: controllers.get((type(entry), name), name if name in PUBLIC_CLASSES else "") for name in names}
         by_class = next((name for name in names if class_is_public(name, annotations, served[name])), None)
@@ -84,10 +84,10 @@ def k8s_ingress_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         path = path_of(INTERNET, hops.kubernetes(entry.id))
         yield fails(entry.id, "PublicIngress", message, entry, classes, paths=(path,), blames=blames)
 
-    judgements = (*objections(ingresses, judge_ingress), *objections(gateways, judge_gateway))
+    results = (*objections(ingresses, evaluate_ingress), *objections(gateways, evaluate_gateway))
     fine = f"{counted(len(ingresses), 'Ingress', 'Ingresses')} and {counted(len(gateways), 'Gateway')}: none is public"
     observations = (ingresses, gateways, classes, gateway_classes)
-    yield from settled(estate, judgements, "NoPublicIngress", fine, *observations)
+    yield from settled(estate, results, "NoPublicIngress", fine, *observations)
 
 
 def _controllers(

@@ -16,7 +16,7 @@ from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.routes import ROUTES, GatewayApiRoute, ObjectReference
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Ingress, Service
 from hermetic.audit.estate.observation import merged
-from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import GATEWAY, POD, path_of
 from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
@@ -30,28 +30,28 @@ _POOLS = frozenset({"inference.networking.k8s.io", "inference.networking.x-k8s.i
 
 
 @check("k8s-gateway-routes")
-def k8s_gateway_routes(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def k8s_gateway_routes(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Every backend, mirror and filter of every route leads to a Service whose endpoints are in the cluster."""
     listings, ingresses = tuple(everywhere(estate, kind) for kind in ROUTES), everywhere(estate, Ingress)
     services = never_empty(everywhere(estate, Service), Service)
     slices = never_empty(everywhere(estate, EndpointSlice), EndpointSlice)
     targets = {**_by_address(estate, policy), **_by_name(estate)}
 
-    def judge(route: GatewayApiRoute) -> Iterator[Judgement]:
+    def evaluate(route: GatewayApiRoute) -> Iterator[CheckResult]:
         for one in route.leads_to:
-            yield from _judge(route, one, targets)
+            yield from _evaluate(route, one, targets)
         for one in route.extensions:
             message = f"applies {one.kind} {one.name} of {one.group}, which the audit does not read"
             yield cannot_say(route.id, "FilterNotRead", message, route, severity=Severity.MEDIUM)
 
     every = merged("", *listings)
-    judgements = (*objections(every, judge), *objections(ingresses, lambda one: _judge_ingress(one, targets)))
+    results = (*objections(every, evaluate), *objections(ingresses, lambda one: _evaluate_ingress(one, targets)))
     routes, others = counted(len(every), "route"), counted(len(ingresses), "Ingress", "Ingresses")
     fine = f"{routes} of the Gateway API and {others}: none leads outside"
-    yield from settled(estate, judgements, "RoutesInside", fine, *listings, ingresses, services, slices)
+    yield from settled(estate, results, "RoutesInside", fine, *listings, ingresses, services, slices)
 
 
-def _judge_ingress(one: Ingress, targets: Mapping[_Name, str]) -> Iterator[Judgement]:
+def _evaluate_ingress(one: Ingress, targets: Mapping[_Name, str]) -> Iterator[CheckResult]:
     services = [backend.service.name for backend in one.backends if backend.service is not None]
     services += [value for key, value in one.annotations.items() if key.endswith(BACKEND)]
     for name in dict.fromkeys(services):
@@ -69,7 +69,7 @@ def _judge_ingress(one: Ingress, targets: Mapping[_Name, str]) -> Iterator[Judge
             yield cannot_say(one.id, "FilterNotRead", message, one)
 
 
-def _called(one: Ingress, key: str, host: str) -> Iterator[Judgement]:
+def _called(one: Ingress, key: str, host: str) -> Iterator[CheckResult]:
     """A URL that the controller calls with each request. A host that the request names is one of the Ingress's own."""
     if "$" in host:
         is_own = host == REQUESTED and one.names_its_hosts
@@ -79,7 +79,7 @@ def _called(one: Ingress, key: str, host: str) -> Iterator[Judgement]:
         yield _leads_out(one, f"annotation {key}", host)
 
 
-def _judge(route: GatewayApiRoute, one: ObjectReference, targets: Mapping[_Name, str]) -> Iterator[Judgement]:
+def _evaluate(route: GatewayApiRoute, one: ObjectReference, targets: Mapping[_Name, str]) -> Iterator[CheckResult]:
     group, kind = one.group or "", one.kind or "Service"
     if names_a_service(group, kind):
         namespace = one.namespace or route.namespace
@@ -93,7 +93,7 @@ def _judge(route: GatewayApiRoute, one: ObjectReference, targets: Mapping[_Name,
         yield cannot_say(route.id, "BackendNotRead", message, route)
 
 
-def _leads_out(route: GatewayApiRoute | Ingress, by: str, target: str) -> Judgement:
+def _leads_out(route: GatewayApiRoute | Ingress, by: str, target: str) -> CheckResult:
     path = path_of(POD, GATEWAY, hops.kubernetes(route.id), by, target)
     return fails(
         route.id,

@@ -13,7 +13,7 @@ from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
-from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import POD, path_of
 from hermetic.audit.kube_findings import counted, each_object, everywhere, never_empty, objections, settled
@@ -51,7 +51,7 @@ SHOWN = 5
 
 
 @check_each("k8s-externalips", each_object(Service, "NoExternalIPs", "none has external IPs"))
-def k8s_externalips(_estate: Estate, _policy: Policy, service: Service) -> Iterator[Judgement]:
+def k8s_externalips(_estate: Estate, _policy: Policy, service: Service) -> Iterator[CheckResult]:
     """An external IP redirects traffic for any address, inside or outside, to the Service; AKS does not forbid it."""
     if addresses := service.spec.external_ips:
         yield fails(
@@ -64,7 +64,7 @@ def k8s_externalips(_estate: Estate, _policy: Policy, service: Service) -> Itera
 
 
 @check_each("k8s-externalname", each_object(Service, "NamesInside", "none is a name for a host outside"))
-def k8s_externalname(_estate: Estate, _policy: Policy, service: Service) -> Iterator[Judgement]:
+def k8s_externalname(_estate: Estate, _policy: Policy, service: Service) -> Iterator[CheckResult]:
     """An ExternalName Service with a name outside, or a Service shared with other clusters of a mesh."""
     shared = list(switched_on(SHARED_BY_MESH, service.annotations))
     if shared:
@@ -94,13 +94,13 @@ def k8s_externalname(_estate: Estate, _policy: Policy, service: Service) -> Iter
 
 
 @check("k8s-endpoints-external")
-def k8s_endpoints_external(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def k8s_endpoints_external(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """EndpointSlices decide where a Service leads, independently of its selector."""
     slices = never_empty(everywhere(estate, EndpointSlice), EndpointSlice)
     pods, nodes = everywhere(estate, Pod), everywhere(estate, Node)
     known = addresses_of(pods, nodes)
 
-    def judge(endpoint_slice: EndpointSlice) -> Iterator[Judgement]:
+    def evaluate(endpoint_slice: EndpointSlice) -> Iterator[CheckResult]:
         if (endpoint_slice.namespace, endpoint_slice.metadata.name, endpoint_slice.service) == API_SERVER:
             return
         found = outside(endpoint_slice, policy, known)
@@ -124,7 +124,7 @@ def k8s_endpoints_external(estate: Estate, policy: Policy) -> Iterator[Judgement
             )
 
     fine = f"{counted(len(slices), 'EndpointSlice')}: none leads to a public address"
-    yield from settled(estate, objections(slices, judge), "EndpointsInside", fine, slices)
+    yield from settled(estate, objections(slices, evaluate), "EndpointsInside", fine, slices)
 
 
 def _shown(addresses: list[str] | tuple[str, ...]) -> str:

@@ -13,7 +13,7 @@ from hermetic.audit.estate.kubernetes.environment import NOT_KEPT, PROXIES, EnvV
 from hermetic.audit.estate.kubernetes.names import is_inside, outside
 from hermetic.audit.estate.kubernetes.platform import is_the_platforms
 from hermetic.audit.estate.kubernetes.pods import Container, Pod
-from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.policy import Policy
@@ -24,13 +24,13 @@ _NAME_THEM = "Name each variable that the pods need (`env` instead of `envFrom`)
 
 
 @check_each("k8s-proxy-env", each_pod("NoProxy", "none has a proxy set"))
-def k8s_proxy_env(estate: Estate, _policy: Policy, pod: Pod) -> Iterator[Judgement]:
+def k8s_proxy_env(estate: Estate, _policy: Policy, pod: Pod) -> Iterator[CheckResult]:
     """No container is configured with a proxy, in any form."""
     maps = config_maps(estate)
-    yield from _judged(pod, maps)
+    yield from _results(pod, maps)
 
 
-def _judged(pod: Pod, maps: ConfigMaps) -> Iterator[Judgement]:
+def _results(pod: Pod, maps: ConfigMaps) -> Iterator[CheckResult]:
     named = [(one, variable) for one in pod.containers for variable in maps.variables(pod, one)]
     proxies = [(one, variable) for one, variable in named if is_proxy(variable.name) and variable.is_set]
     hidden = [variable for _, variable in proxies if _may_be_a_switch(variable)]
@@ -56,7 +56,7 @@ def _judged(pod: Pod, maps: ConfigMaps) -> Iterator[Judgement]:
         yield from not_seen_whole(pod, maps)
 
 
-def not_seen_whole(pod: Pod, maps: ConfigMaps) -> Iterator[Judgement]:
+def not_seen_whole(pod: Pod, maps: ConfigMaps) -> Iterator[CheckResult]:
     """Unknown for variables that come from an unread source as a whole: most hold no address, but one may."""
     secrets = secrets_taken_whole(pod)
     sources = (*(f"Secret {one}" for one in secrets), *maps.beyond(pod))
@@ -76,7 +76,7 @@ SHOWN = 5
 
 
 @check_each("k8s-outside-endpoint", each_pod("EndpointsInside", "none is configured with an address outside"))
-def k8s_outside_endpoint(estate: Estate, policy: Policy, pod: Pod) -> Iterator[Judgement]:
+def k8s_outside_endpoint(estate: Estate, policy: Policy, pod: Pod) -> Iterator[CheckResult]:
     """No model server is configured with an address outside, and no pod with a hub, an index or a collector outside."""
     maps = config_maps(estate)
     trust = trust_of(estate, policy)
@@ -94,7 +94,7 @@ def k8s_outside_endpoint(estate: Estate, policy: Policy, pod: Pod) -> Iterator[J
         yield from _not_seen(pod, maps)
 
 
-def _with_a_proxy(pod: Pod, found: tuple[str, ...]) -> Judgement:
+def _with_a_proxy(pod: Pod, found: tuple[str, ...]) -> CheckResult:
     return fails(
         pod.workload,
         "EndpointOutside",
@@ -105,7 +105,7 @@ def _with_a_proxy(pod: Pod, found: tuple[str, ...]) -> Judgement:
     )
 
 
-def _by_the_kubelet(pod: Pod, host: str) -> Judgement:
+def _by_the_kubelet(pod: Pod, host: str) -> CheckResult:
     return fails(
         pod.workload,
         "KubeletCallsOutside",
@@ -139,7 +139,7 @@ def _arguments(container: Container) -> Iterator[str]:
         yield from outside(word)
 
 
-def _not_seen(pod: Pod, maps: ConfigMaps) -> Iterator[Judgement]:
+def _not_seen(pod: Pod, maps: ConfigMaps) -> Iterator[CheckResult]:
     named = [one for container in pod.containers for one in maps.variables(pod, container) if is_endpoint(one.name)]
     hidden = {one.name: one for one in named if one.value_from}
     if hidden:

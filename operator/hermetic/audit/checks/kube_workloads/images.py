@@ -10,7 +10,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.images import MICROSOFT, registry_of
 from hermetic.audit.estate.kubernetes.platform import may_run_microsofts_images
 from hermetic.audit.estate.kubernetes.pods import Pod
-from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails
 from hermetic.audit.kube_findings import counted, objections, settled
 from hermetic.audit.policy import Policy
 from hermetic.audit.workloads import pods_and_templates, trust_of
@@ -36,13 +36,13 @@ PUBLIC_ENDINGS = (".gcr.io", ".pkg.dev", ".docker.io", ".gallery.ecr.aws")
 
 
 @check("k8s-image-origin")
-def k8s_image_origin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def k8s_image_origin(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Images come from registries that the policy approves; platform pods may also run Microsoft's images."""
     pods, trust = pods_and_templates(estate), trust_of(estate, policy)
     approved = frozenset(one.lower() for one in policy.allowed_registries)
     undeclared: dict[str, Pod] = {}
 
-    def judge(pod: Pod) -> Iterator[Judgement]:
+    def evaluate(pod: Pod) -> Iterator[CheckResult]:
         if pod.has_ended:
             return
         of_platform = MICROSOFT if may_run_microsofts_images(pod, trust) else frozenset()
@@ -55,9 +55,9 @@ def k8s_image_origin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         for one in registries.difference(foreign):
             undeclared.setdefault(one, pod)
 
-    judgements = [*objections(pods, judge)]
+    results = [*objections(pods, evaluate)]
     if undeclared:
-        judgements.append(
+        results.append(
             cannot_say(
                 estate.cluster,
                 "NoRegistryApproved",
@@ -67,7 +67,7 @@ def k8s_image_origin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             )
         )
     fine = f"{counted(len(pods), 'pod')}: every image comes from an approved registry"
-    yield from settled(estate, judgements, "ImagesApproved", fine, pods)
+    yield from settled(estate, results, "ImagesApproved", fine, pods)
 
 
 def _images(pod: Pod) -> Iterator[str]:

@@ -12,7 +12,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.environment import HUB_KEYS, EnvVar
 from hermetic.audit.estate.kubernetes.pods import Container, Pod
 from hermetic.audit.estate.kubernetes.volumes import Volume
-from hermetic.audit.evaluation import Judgement, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import path_of
 from hermetic.audit.policy import Policy
@@ -36,7 +36,7 @@ API = "the API server"
 @check_each(
     "k8s-hf-offline", each_pod("Offline", "every container with a GPU is set to stay offline, and none holds a key")
 )
-def k8s_hf_offline(estate: Estate, _policy: Policy, pod: Pod) -> Iterator[Judgement]:
+def k8s_hf_offline(estate: Estate, _policy: Policy, pod: Pod) -> Iterator[CheckResult]:
     """The switches are required in containers with a GPU; a key fails in any container."""
     maps = config_maps(estate)
     keys, missing, unseen = set(), set(), set()
@@ -92,7 +92,7 @@ def _listed(names: set[str]) -> str:
 
 
 @check_each("k8s-model-token", each_pod("NoToken", "no model server has a token"))
-def k8s_model_token(_estate: Estate, _policy: Policy, pod: Pod) -> Iterator[Judgement]:
+def k8s_model_token(_estate: Estate, _policy: Policy, pod: Pod) -> Iterator[CheckResult]:
     """No pod with a GPU has a token for a service outside, or a Secret with the name of such a key."""
     if not pod.wants_gpu:
         return

@@ -10,7 +10,7 @@ from hermetic.audit.checks.family import check_each
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.platform import is_probe, may_control_its_node, may_use_the_host_network
 from hermetic.audit.estate.kubernetes.pods import Container, Pod, SecurityContext
-from hermetic.audit.evaluation import Judgement, fails
+from hermetic.audit.evaluation import CheckResult, fails
 from hermetic.audit.hops import NODE, path_of
 from hermetic.audit.host_paths import gives_the_node_away
 from hermetic.audit.node_agents import is_trusted, other_images, with_entries
@@ -43,7 +43,7 @@ pod-security.kubernetes.io/enforce=restricted so that it stays out.
 
 
 @check_each("k8s-hostnetwork", each_pod("NoHostNetwork", "only the platform's own have their node's network"))
-def k8s_hostnetwork(estate: Estate, policy: Policy, pod: Pod) -> Iterator[Judgement]:
+def k8s_hostnetwork(estate: Estate, policy: Policy, pod: Pod) -> Iterator[CheckResult]:
     """Cilium's policies and the restriction of instance metadata do not apply to the host network."""
     trust = trust_of(estate, policy)
     if not pod.on_host_network:
@@ -67,7 +67,7 @@ def k8s_hostnetwork(estate: Estate, policy: Policy, pod: Pod) -> Iterator[Judgem
     "k8s-privileged",
     each_pod("NoRightsOverNode", "only the platform's own and named agents have rights over their node"),
 )
-def k8s_privileged(estate: Estate, policy: Policy, pod: Pod) -> Iterator[Judgement]:
+def k8s_privileged(estate: Estate, policy: Policy, pod: Pod) -> Iterator[CheckResult]:
     """A pod with rights on its node can undo the rules that restrict it."""
     trust = trust_of(estate, policy)
     if may_control_its_node(pod, trust):

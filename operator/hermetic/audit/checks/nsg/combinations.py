@@ -15,26 +15,26 @@ from hermetic.audit.estate.arm_ids import group_of, name_of
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.hops import INTERNET, Path, path_of
 from hermetic.audit.policy import Policy
 
 
 def each_surrounded(
-    estate: Estate, policy: Policy, judge: Callable[[SubnetContext], Iterable[Judgement]]
-) -> Iterator[Judgement]:
-    """Apply `judge` to the context of every subnet of the cluster that a node or a pod sends from.
+    estate: Estate, policy: Policy, evaluate: Callable[[SubnetContext], Iterable[CheckResult]]
+) -> Iterator[CheckResult]:
+    """Apply `evaluate` to the context of every subnet of the cluster that a node or a pod sends from.
 
     A subnet of the API server alone needs no security group: AKS documents it without one.
     """
 
-    def of_subnet(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
+    def of_subnet(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[CheckResult]:
         around = surroundings(estate, scoped, subnet)
         if around.is_for_the_api_server_only:
             words = "delegated to the API server, and no node or pod has an address in it"
             yield does_not_apply(around.id, "ApiServerSubnet", words, scoped.seen, *subnets_of(estate)[1])
         else:
-            yield from judge(around)
+            yield from evaluate(around)
 
     yield from each_subnet(estate, policy, of_subnet)
 
@@ -56,7 +56,7 @@ FIRST_A_GROUP = "Give the subnet a security group first: nsg-missing tells how."
 
 
 @check_each("nsg-missing", each_surrounded)
-def nsg_missing(_estate: Estate, _policy: Policy, around: SubnetContext) -> Iterator[Judgement]:
+def nsg_missing(_estate: Estate, _policy: Policy, around: SubnetContext) -> Iterator[CheckResult]:
     """Without a group no rule applies, and even a private subnet reaches storage of the region."""
     bare = next((layers for layers in around.combinations if not layers.groups), None)
     if bare is not None:
@@ -68,7 +68,7 @@ def nsg_missing(_estate: Estate, _policy: Policy, around: SubnetContext) -> Iter
 
 
 @check_each("nsg-internet-deny", each_surrounded)
-def nsg_internet_deny(estate: Estate, policy: Policy, around: SubnetContext) -> Iterator[Judgement]:
+def nsg_internet_deny(estate: Estate, policy: Policy, around: SubnetContext) -> Iterator[CheckResult]:
     """Some group must deny the internet before it allows it; one such group on the way is enough."""
     by_firewall = firewall_observations(estate, policy, around)
     if by_firewall is not None:
@@ -82,7 +82,7 @@ def nsg_internet_deny(estate: Estate, policy: Policy, around: SubnetContext) -> 
     yield passes(around.id, "InternetDenied", words, *observations_of(around, *around.read_combinations))
 
 
-def _open(around: SubnetContext, layers: Layers) -> Judgement:
+def _open(around: SubnetContext, layers: Layers) -> CheckResult:
     if layers.unseen:
         words = "a security group that decides could not be read"
         return cannot_say(around.id, "SecurityGroupNotSeen", words, *layers.unseen)

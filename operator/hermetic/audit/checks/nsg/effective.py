@@ -15,30 +15,32 @@ from hermetic.audit.estate.azure.effective import EffectiveGroup, EffectiveGroup
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.policy import Policy
 
 Rules = tuple[Hole, ...]
 
 
 @check_each("nsg-effective", each_sentinel)
-def nsg_effective(estate: Estate, policy: Policy, around: SubnetContext, nic: NetworkInterface) -> Iterator[Judgement]:
+def nsg_effective(
+    estate: Estate, policy: Policy, around: SubnetContext, nic: NetworkInterface
+) -> Iterator[CheckResult]:
     """All groups on a sentinel's way: if its packets get out, those of the nodes in its subnet can."""
     seen = estate.asked(EffectiveGroups, nic.id)
     by_firewall = firewall_observations(estate, policy, around)
     if seen.value is None:
-        judgement = cannot_say(around.id, "RulesNotSeen", f"effective rules of {nic.name} were not answered", seen)
-        yield unless_locked(estate, policy, nic, seen, judgement)
+        result = cannot_say(around.id, "RulesNotSeen", f"effective rules of {nic.name} were not answered", seen)
+        yield unless_locked(estate, policy, nic, seen, result)
     elif by_firewall is not None:
         words = "every default route leads to the declared firewall, which decides"
         yield does_not_apply(around.id, "FirewallDecides", words, seen, *by_firewall)
     else:
-        yield _judged(around, nic, seen, seen.value.value or [])
+        yield _result(around, nic, seen, seen.value.value or [])
 
 
-def _judged(
+def _result(
     around: SubnetContext, nic: NetworkInterface, seen: Seen[EffectiveGroups], groups: list[EffectiveGroup]
-) -> Judgement:
+) -> CheckResult:
     unread = [one for one in groups if not one.effective_security_rules]
     is_attached = nic.network_security_group is not None or around.subnet.network_security_group is not None
     if unread or (not groups and is_attached):

@@ -13,7 +13,7 @@ from hermetic.audit.estate.azure.private_link import PrivateEndpoint
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.hops import NODE, path_of
 from hermetic.audit.policy import Policy
 
@@ -22,7 +22,7 @@ DOES_NOT_APPLY = {"disabled", "routetableenabled", ""}
 
 
 @check("nsg-pe-bypass")
-def nsg_pe_bypass(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def nsg_pe_bypass(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Every subnet of the cluster's networks with a private endpoint that is not AKS's own."""
     endpoints = everywhere(estate, policy, PrivateEndpoint)
     networks, group = {one.lower() for one in network_ids_of(estate)}, node_group_of(estate)
@@ -33,7 +33,7 @@ def nsg_pe_bypass(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             homes[home.lower()] = home
     for _, home in sorted(homes.items()):
         seen = estate.one(Subnet, home)
-        yield from whatever_is_damaged(home, _judged(home, seen))
+        yield from whatever_is_damaged(home, _results(home, seen))
     if homes:
         yield from whole_or_unknown(estate.cluster, "private endpoints", *observations)
     else:
@@ -48,7 +48,7 @@ def _home(endpoint: PrivateEndpoint, node_group: str) -> str:
     return "" if is_of_aks or endpoint.subnet is None else endpoint.subnet.id
 
 
-def _judged(home: str, seen: Seen[Subnet]) -> Iterator[Judgement]:
+def _results(home: str, seen: Seen[Subnet]) -> Iterator[CheckResult]:
     if seen.value is None:
         yield cannot_say(home, "SubnetNotSeen", "the subnet could not be read", seen)
         return

@@ -30,7 +30,7 @@ from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.azure.vnet import NicFields
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, PUBLIC_IP, path_of
 from hermetic.audit.policy import Policy
@@ -48,11 +48,11 @@ class Used:
 
 
 @check("nsg-broad-allow")
-def nsg_broad_allow(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def nsg_broad_allow(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Each group once: it passes only if none of its subnets fails."""
     used: dict[str, Used] = {}
 
-    def gathered(around: SubnetContext) -> Iterator[Judgement]:
+    def gathered(around: SubnetContext) -> Iterator[CheckResult]:
         by_firewall = firewall_observations(estate, policy, around)
         for layers in around.combinations:
             for seen in layers.groups:
@@ -69,12 +69,12 @@ def nsg_broad_allow(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from each_surrounded(estate, policy, gathered)
     exposed, observations = _exposed_groups(estate, policy)
     for _, group in sorted(used.items()):
-        yield from whatever_is_damaged(group.seen.target, _judged(estate, group, exposed, observations))
+        yield from whatever_is_damaged(group.seen.target, _results(estate, group, exposed, observations))
 
 
-def _judged(
+def _results(
     estate: Estate, group: Used, exposed: frozenset[str], observations: tuple[Observation, ...]
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     seen = group.seen
     if seen.value is None:
         yield cannot_say(seen.target, "SecurityGroupNotSeen", "the security group could not be read", seen)
@@ -95,7 +95,7 @@ def _judged(
 
 def _holes(
     seen: Seen[SecurityGroup], group: SecurityGroup, around: SubnetContext, layers: Layers
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     everyone = around.holes_of(layers)
     for hole in holes(group.rules, around.ground):
         if _is_by_default(hole) or hole.through_the_network_tag:
@@ -126,7 +126,7 @@ def _to_exposed_machines(
     group: SecurityGroup,
     places: Iterable[tuple[SubnetContext, Layers]],
     exposed: frozenset[str],
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     """An allow to an application security group with a publicly addressed machine: one hop to the internet."""
     for around, _ in places:
         for rule in in_order(group.rules, "outbound"):

@@ -15,7 +15,7 @@ from hermetic.audit.estate.arm_ids import group_of, name_of, parent_of
 from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.hops import INTERNET, NODE, path_of
 from hermetic.audit.policy import Policy
 
@@ -24,7 +24,7 @@ METADATA_TAG, METADATA_PORT = "AzurePlatformIMDS", 80
 
 
 @check_each("nsg-platform-dns", each_surrounded)
-def nsg_platform_dns(estate: Estate, policy: Policy, around: SubnetContext) -> Iterator[Judgement]:
+def nsg_platform_dns(estate: Estate, policy: Policy, around: SubnetContext) -> Iterator[CheckResult]:
     """Rules deny Azure's resolver, or a DNS security policy blocks every name that it does not allow."""
     names = names_by_default(estate, policy, parent_of(around.id))
     if all(_denies(around, layers, DNS_TAG, DNS_PORT) for layers in around.combinations):
@@ -53,7 +53,7 @@ def nsg_platform_dns(estate: Estate, policy: Policy, around: SubnetContext) -> I
 
 
 @check_each("nsg-platform-imds", each_surrounded)
-def nsg_platform_imds(_estate: Estate, _policy: Policy, around: SubnetContext) -> Iterator[Judgement]:
+def nsg_platform_imds(_estate: Estate, _policy: Policy, around: SubnetContext) -> Iterator[CheckResult]:
     """Information only: the metadata service answers on the host, and nodes need it for their identity."""
     if all(_denies(around, layers, METADATA_TAG, METADATA_PORT) for layers in around.combinations):
         words = f"rules deny {METADATA_TAG} to every interface"
@@ -76,7 +76,7 @@ def _group_named(around: SubnetContext) -> dict[str, str]:
 
 
 @check("nsg-block-type")
-def nsg_block_type(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def nsg_block_type(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """Every group of the node group must deny the internet before it allows it."""
     seen = estate.one(ManagedCluster, estate.cluster)
     if seen.value is None:
@@ -90,7 +90,7 @@ def nsg_block_type(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         return
     groups = estate.every(SecurityGroup, node_group_of(estate))
     for group in groups:
-        yield from whatever_is_damaged(group.id, _judged(group))
+        yield from whatever_is_damaged(group.id, _results(group))
     if groups.items:
         yield from whole_or_unknown(estate.cluster, "security groups of the node group", groups)
     elif groups.problem is not None:
@@ -100,7 +100,7 @@ def nsg_block_type(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         yield fails(estate.cluster, "NoBlockRules", words, seen, groups, paths=(path_of(NODE, INTERNET),))
 
 
-def _judged(group: SecurityGroup) -> Iterator[Judgement]:
+def _results(group: SecurityGroup) -> Iterator[CheckResult]:
     found = holes(group.rules, Ground())
     if found and not any(hole.is_sure for hole in found):
         observation = missing(f"{group.id}: answered without the rules that every group ends in")

@@ -23,7 +23,7 @@ from hermetic.audit.estate.azure.balancing import BackendAddress, BackendPool, L
 from hermetic.audit.estate.azure.vnet import NicFields
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.hops import DEFAULT_OUTBOUND, INTERNET, NODE, Hop, Path, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.remedies.filling import Fill
@@ -36,7 +36,9 @@ az network nic ip-config update --subscription SUBSCRIPTION_ID --resource-group 
 """The remedy for an interface: the page's remedy is for frontends."""
 
 
-def _each(estate: Estate, policy: Policy, judge: Callable[[LoadBalancer], Iterable[Judgement]]) -> Iterator[Judgement]:
+def _each(
+    estate: Estate, policy: Policy, evaluate: Callable[[LoadBalancer], Iterable[CheckResult]]
+) -> Iterator[CheckResult]:
     balancers, observations = balancers_of(estate, policy)
     for seen in balancers:
         if seen.value is None:
@@ -44,7 +46,7 @@ def _each(estate: Estate, policy: Policy, judge: Callable[[LoadBalancer], Iterab
         elif seen.value.backend_address_pools is None:
             yield _without(seen.value, "backend pools")
         else:
-            yield from whatever_is_damaged(seen.target, judge(seen.value))
+            yield from whatever_is_damaged(seen.target, evaluate(seen.value))
     if balancers:
         yield from whole_or_unknown(estate.cluster, "load balancers", *observations)
     else:
@@ -52,7 +54,7 @@ def _each(estate: Estate, policy: Policy, judge: Callable[[LoadBalancer], Iterab
 
 
 @check_each("lb-outbound-rule", _each)
-def lb_outbound_rule(estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Iterator[Judgement]:
+def lb_outbound_rule(estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Iterator[CheckResult]:
     """An outbound rule gives all members of its pool a public source address."""
     nodes, _ = nodes_of(estate)
     if balancer.outbound_rules is None:
@@ -67,7 +69,7 @@ def lb_outbound_rule(estate: Estate, _policy: Policy, balancer: LoadBalancer) ->
 
 
 @check_each("lb-rule-snat", _each)
-def lb_rule_snat(estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Iterator[Judgement]:
+def lb_rule_snat(estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Iterator[CheckResult]:
     """A rule on a public frontend also translates outbound connections unless disableOutboundSnat is true."""
     nodes, _ = nodes_of(estate)
     if balancer.load_balancing_rules is None:
@@ -81,7 +83,7 @@ def lb_rule_snat(estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Ite
         yield passes(balancer.id, "NoTranslation", "no rule lends nodes a public address", balancer)
 
 
-def _without(balancer: LoadBalancer, what: str) -> Judgement:
+def _without(balancer: LoadBalancer, what: str) -> CheckResult:
     """Azure answers these lists even when they are empty: a missing one was cut off."""
     words = f"{balancer.id}: the answer has no list of {what}"
     return cannot_say(balancer.id, "ListNotAnswered", words, missing(words), balancer)
@@ -89,13 +91,13 @@ def _without(balancer: LoadBalancer, what: str) -> Judgement:
 
 def _translates(
     estate: Estate, balancer: LoadBalancer, reason: str, words: str, by: str, rules: list[str]
-) -> Judgement:
+) -> CheckResult:
     paths, fill = (_path(balancer, by),), {"RULE_NAME": rules}
     return with_masks(fails(balancer.id, reason, words, balancer, paths=paths, fill=fill), masks_of_nodes(estate))
 
 
 @check_each("lb-public-frontend", _each)
-def lb_public_frontend(_estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Iterator[Judgement]:
+def lb_public_frontend(_estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Iterator[CheckResult]:
     """A public frontend with nodes behind it is reachable from outside; one outbound rule makes it an egress path."""
     names = sorted(one.name for one in public_frontends(balancer))
     if balancer.frontend_ip_configurations is None:
@@ -111,7 +113,7 @@ def lb_public_frontend(_estate: Estate, _policy: Policy, balancer: LoadBalancer)
 
 
 @check_each("lb-basic-sku", _each)
-def lb_basic_sku(estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Iterator[Judgement]:
+def lb_basic_sku(estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Iterator[CheckResult]:
     """Basic load balancers, internal ones included, leave their members default outbound access."""
     sku = (balancer.sku.name if balancer.sku is not None else None) or ""
     if sku.lower() == "standard":
@@ -125,10 +127,10 @@ def lb_basic_sku(estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Ite
 
 
 @check("lb-gateway-chain")
-def lb_gateway_chain(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def lb_gateway_chain(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """A gateway load balancer sends every packet of a frontend or interface through an appliance, maybe of others."""
 
-    def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
+    def evaluate(balancer: LoadBalancer) -> Iterator[CheckResult]:
         frontends = [one for one in balancer.frontend_ip_configurations or () if one.gateway_load_balancer is not None]
         chained = {one.gateway_load_balancer.id for one in frontends if one.gateway_load_balancer is not None}
         if chained:
@@ -137,11 +139,11 @@ def lb_gateway_chain(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         else:
             yield passes(balancer.id, "NotChained", "no frontend is chained to a gateway load balancer", balancer)
 
-    yield from _each(estate, policy, judge)
+    yield from _each(estate, policy, evaluate)
     yield from _chained_interfaces(estate, policy)
 
 
-def _chained_interfaces(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def _chained_interfaces(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Chained interfaces are rare among many: only those get a finding of their own."""
     interfaces, observations = interfaces_in_the_networks(estate, policy)
     damaged: list[Observation] = []
@@ -164,19 +166,19 @@ def _gateways(nic: NicFields) -> set[str]:
 
 def _chained(
     resource: str, what: Hop, gateways: set[str], observation: Observation, fill: Fill, remedy: str = ""
-) -> Judgement:
+) -> CheckResult:
     words = f"chained to {', '.join(sorted(gateways))}: packets pass an appliance that another team may run"
     paths = (path_of(what, hops.gateway("gateway load balancer"), hops.firewall("appliance")),)
     return fails(resource, "Chained", words, observation, paths=paths, remedy=remedy, fill=fill)
 
 
 @check("lb-ip-based-pool")
-def lb_ip_based_pool(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def lb_ip_based_pool(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Pool members by address keep default outbound access, which internal load balancers mask for interfaces only."""
     nodes, _ = nodes_of(estate)
     open_subnets, unseen = _with_default_outbound(estate)
 
-    def judge(balancer: LoadBalancer) -> Iterator[Judgement]:
+    def evaluate(balancer: LoadBalancer) -> Iterator[CheckResult]:
         members = _members_by_address(balancer)
         by_address = {subnet for pool, one in members for subnet in nodes.subnets_of_address(pool, one)}
         leaking = sorted(name_of(one) for one in by_address if one.lower() in open_subnets)
@@ -191,7 +193,7 @@ def lb_ip_based_pool(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             yield passes(balancer.id, "NoNodeAddresses", "no pool lists node addresses", balancer, *needed)
 
     yield from _of_the_cluster(estate, open_subnets, unseen)
-    yield from _each(estate, policy, judge)
+    yield from _each(estate, policy, evaluate)
 
 
 def _members_by_address(balancer: LoadBalancer) -> list[tuple[BackendPool, BackendAddress]]:
@@ -205,7 +207,7 @@ def _members_by_address(balancer: LoadBalancer) -> list[tuple[BackendPool, Backe
 
 def _of_the_cluster(
     estate: Estate, open_subnets: dict[str, str], unseen: tuple[Observation, ...]
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     seen = estate.one(ManagedCluster, estate.cluster)
     if seen.value is None:
         yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
@@ -226,18 +228,18 @@ def _of_the_cluster(
 def _with_default_outbound(estate: Estate) -> tuple[dict[str, str], tuple[Observation, ...]]:
     """Names, by id in lower case, of the cluster's subnets that are not private, and the observations they rest on."""
     subnets, observations = subnets_of(estate)
-    judged = [one for one in subnets if not one.is_for_the_api_server_only]
+    of_nodes = [one for one in subnets if not one.is_for_the_api_server_only]
     damaged: list[Observation] = []
-    seen = [one.seen.value for one in judged if one.seen.value is not None]
+    seen = [one.seen.value for one in of_nodes if one.seen.value is not None]
     found = {
         subnet.id.lower(): subnet.name
         for subnet, private in readable(seen, lambda one: one.default_outbound_access is False, damaged)
         if not private
     }
-    return found, (*observations, *(one.seen for one in judged), *damaged)
+    return found, (*observations, *(one.seen for one in of_nodes), *damaged)
 
 
-def _leaks(estate: Estate, resource: str, what: str, subnets: Iterable[str], observation: Observation) -> Judgement:
+def _leaks(estate: Estate, resource: str, what: str, subnets: Iterable[str], observation: Observation) -> CheckResult:
     names = list(subnets)
     words = f"{what}, and default outbound access is not off in {', '.join(names)}: no balancer masks it there"
     paths = (path_of(hops.subnet(name), DEFAULT_OUTBOUND, INTERNET) for name in names)

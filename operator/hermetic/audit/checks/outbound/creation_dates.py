@@ -18,7 +18,7 @@ from hermetic.audit.estate.arm_ids import is_below, name_of
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSet, Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import Judgement, cannot_say, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, passes
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.policy import Policy
 from hermetic.audit.remedies.filling import Fill, values_of
@@ -74,9 +74,9 @@ NOT_REPORTED = "Azure does not show defaultOutboundConnectivityEnabled of this i
 MEANWHILE = "Until then, a route 0.0.0.0/0 -> None in the route table of the subnet stops what would leave this way."
 
 
-def by_time(estate: Estate, policy: Policy, nic: NicFields, seen: tuple[Observation, ...], masked: str) -> Judgement:
+def by_time(estate: Estate, policy: Policy, nic: NicFields, seen: tuple[Observation, ...], masked: str) -> CheckResult:
     """The verdict on an interface without reported state. `seen` are its observations, `masked` describes masks."""
-    found = _judged(estate, policy, nic, seen)
+    found = _result(estate, policy, nic, seen)
     message = f"{NOT_REPORTED}{found.message}; {masked}"
     if found.verdict is Verdict.PASS:
         return replace(found, message=message)
@@ -84,7 +84,7 @@ def by_time(estate: Estate, policy: Policy, nic: NicFields, seen: tuple[Observat
     return replace(found, message=message, remedy=f"{found.remedy}{meanwhile}".strip())
 
 
-def _judged(estate: Estate, policy: Policy, nic: NicFields, seen: tuple[Observation, ...]) -> Judgement:
+def _result(estate: Estate, policy: Policy, nic: NicFields, seen: tuple[Observation, ...]) -> CheckResult:
     subnets = _subnets_of(estate, nic)
     if not is_below(nic.id, node_group_of(estate) or "-"):
         machine = {"MACHINE_ID": nic.virtual_machine.id} if nic.virtual_machine is not None else {}
@@ -98,7 +98,7 @@ def _judged(estate: Estate, policy: Policy, nic: NicFields, seen: tuple[Observat
 
 def _by_dates(
     estate: Estate, policy: Policy, nic: NicFields, subnets: Subnets, seen: tuple[Observation, ...]
-) -> Judgement:
+) -> CheckResult:
     known = [(one, private_since(estate, policy, one)) for one in subnets]
     machine = created(estate, nic)
     for one, since in known:
@@ -127,7 +127,7 @@ def _by_dates(
 
 def _unknown(
     nic: NicFields, reason: str, words: str, remedy: str, *observations: Observation, fill: Fill | None = None
-) -> Judgement:
+) -> CheckResult:
     return cannot_say(nic.id, reason, words, *observations, severity=Severity.HIGH, remedy=remedy, fill=fill)
 
 

@@ -24,7 +24,7 @@ from hermetic.audit.estate.azure.balancing import PublicAddress, PublicPrefix
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSetNic
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import DEFAULT_OUTBOUND, INTERNET, PUBLIC_IP, Hop, path_of
 from hermetic.audit.policy import Policy
@@ -32,7 +32,7 @@ from hermetic.audit.topology import PlaceKind
 
 
 @check("nic-default-outbound")
-def nic_default_outbound(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def nic_default_outbound(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """A hidden address stays with its interface until the machine is deallocated, even if the subnet is now private."""
     interfaces, observations = interfaces_in_the_networks(estate, policy)
     ours = subnets_by_id(estate).keys()
@@ -45,7 +45,7 @@ def nic_default_outbound(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         yield cannot_say(estate.cluster, "NoInterfaceSeen", "no network interface of a node was seen", *observations)
 
 
-def _default_outbound(estate: Estate, policy: Policy, nic: NicFields) -> Iterator[Judgement]:
+def _default_outbound(estate: Estate, policy: Policy, nic: NicFields) -> Iterator[CheckResult]:
     reported, observations = default_outbound_of(estate, nic)
     if reported is None and _has_no_machine(nic):
         yield does_not_apply(nic.id, "NoMachine", "no machine sends from this interface", nic)
@@ -81,7 +81,7 @@ def _mitigation(estate: Estate, nic: NicFields) -> str:
 
 
 @check("nic-public-ip")
-def nic_public_ip(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def nic_public_ip(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """A public address on any interface: an egress path in a cluster subnet, a possible relay elsewhere."""
     interfaces, observations = interfaces_in_the_networks(estate, policy)
     ours = subnets_by_id(estate).keys()
@@ -92,7 +92,7 @@ def nic_public_ip(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         yield cannot_say(estate.cluster, "NoInterfaceSeen", "no network interface was seen", *observations)
 
 
-def _public_address(estate: Estate, nic: NicFields, ours: Collection[str]) -> Iterator[Judgement]:
+def _public_address(estate: Estate, nic: NicFields, ours: Collection[str]) -> Iterator[CheckResult]:
     public = [one.public_ip_address.id for one in nic.ip_configurations if one.public_ip_address is not None]
     if not public:
         yield passes(nic.id, "NoPublicIp", "no address configuration has a public address", nic)
@@ -114,7 +114,7 @@ def _public_address(estate: Estate, nic: NicFields, ours: Collection[str]) -> It
 
 
 @check("nic-ip-forwarding")
-def nic_ip_forwarding(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def nic_ip_forwarding(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """A machine that forwards packets can route for the nodes. Nodes are exempt: some network plug-ins need it."""
     interfaces, observations = interfaces_in_the_networks(estate, policy)
     nodes = {nic.id.lower() for nic in instance_nics_of(estate)}
@@ -129,7 +129,7 @@ def nic_ip_forwarding(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         )
 
 
-def _forwarding(nic: NicFields) -> Iterator[Judgement]:
+def _forwarding(nic: NicFields) -> Iterator[CheckResult]:
     if nic.enable_ip_forwarding is True:
         yield fails(
             nic.id,
@@ -149,7 +149,7 @@ def _forwarding(nic: NicFields) -> Iterator[Judgement]:
 
 
 @check("pip-and-prefix-inventory")
-def pip_and_prefix_inventory(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def pip_and_prefix_inventory(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """Every address in the node resource group; in the networks' groups idle addresses and all prefixes."""
     nodes = node_group_of(estate)
     groups = {one.lower(): one for one in (nodes, *(group_of(one) for one in network_ids_of(estate))) if one}
@@ -171,7 +171,7 @@ def pip_and_prefix_inventory(estate: Estate, _policy: Policy) -> Iterator[Judgem
         )
 
 
-def _address(address: PublicAddress, nodes: str) -> Iterator[Judgement]:
+def _address(address: PublicAddress, nodes: str) -> Iterator[CheckResult]:
     shown = address.ip_address or "not allocated yet"
     holder = address.ip_configuration or address.nat_gateway
     if nodes and is_below(address.id, nodes):
@@ -182,7 +182,7 @@ def _address(address: PublicAddress, nodes: str) -> Iterator[Judgement]:
         yield passes(address.id, "InUse", f"it belongs to {holder.id}, which is judged by itself", address)
 
 
-def _prefix(prefix: PublicPrefix, nodes: str) -> Iterator[Judgement]:
+def _prefix(prefix: PublicPrefix, nodes: str) -> Iterator[CheckResult]:
     shown = prefix.ip_prefix or "not allocated yet"
     holder = prefix.load_balancer_frontend_ip_configuration or prefix.nat_gateway
     if holder is not None:

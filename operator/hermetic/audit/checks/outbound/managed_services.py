@@ -18,7 +18,7 @@ from hermetic.audit.estate.azure.managed_services import (
 )
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Observation
-from hermetic.audit.evaluation import Judgement, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.hops import INTERNET, Hop, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.topology import PlaceKind
@@ -27,7 +27,7 @@ ManagedService = ApplicationGateway | Bastion | AzureFirewall
 
 
 @check("appgw-bastion-other-pip")
-def appgw_bastion_other_pip(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def appgw_bastion_other_pip(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Application gateways, bastions and firewalls in the network that the internet can reach."""
     services, observations = _managed_services(estate, policy)
     for service in services:
@@ -39,7 +39,7 @@ def appgw_bastion_other_pip(estate: Estate, policy: Policy) -> Iterator[Judgemen
         yield passes(estate.cluster, "NoDoor", words, *observations)
 
 
-def _public_face(policy: Policy, service: ManagedService) -> Iterator[Judgement]:
+def _public_face(policy: Policy, service: ManagedService) -> Iterator[CheckResult]:
     if policy.profile == "filtered" and same_id(service.id, policy.firewall):
         yield does_not_apply(
             service.id, "DeclaredFirewall", "the declared firewall is judged by firewall-in-path", service
@@ -55,7 +55,7 @@ def _public_face(policy: Policy, service: ManagedService) -> Iterator[Judgement]
 
 
 @check("bastion-copy-out")
-def bastion_copy_out(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def bastion_copy_out(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Features of a bastion that let users copy data out of a session."""
     services, observations = _managed_services(estate, policy)
     bastions = [service for service in services if isinstance(service, Bastion)]
@@ -67,7 +67,7 @@ def bastion_copy_out(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         yield passes(estate.cluster, "NoBastion", "no bastion is in the network", *observations)
 
 
-def _copying_out(bastion: Bastion) -> Iterator[Judgement]:
+def _copying_out(bastion: Bastion) -> Iterator[CheckResult]:
     switches = {
         "copy and paste": bastion.disable_copy_paste is not True,
         "file copy": bastion.enable_file_copy is True,

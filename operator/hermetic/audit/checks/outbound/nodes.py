@@ -20,21 +20,21 @@ from hermetic.audit.estate.azure.balancing import ScaleSetPublicAddress
 from hermetic.audit.estate.azure.vnet import ScaleSet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing
-from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.hops import INTERNET, PUBLIC_IP, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_or_none
 
 
 def _each_scale_set(
-    estate: Estate, _policy: Policy, judge: Callable[[ScaleSet], Iterable[Judgement]]
-) -> Iterator[Judgement]:
+    estate: Estate, _policy: Policy, evaluate: Callable[[ScaleSet], Iterable[CheckResult]]
+) -> Iterator[CheckResult]:
     none = "the node resource group holds no scale set"
-    yield from each_or_none(estate.cluster, scale_sets_of(estate), judge, none, pools_of(estate))
+    yield from each_or_none(estate.cluster, scale_sets_of(estate), evaluate, none, pools_of(estate))
 
 
 @check("nodepool-node-public-ip")
-def nodepool_node_public_ip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def nodepool_node_public_ip(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """A pool with node public IPs has them with any outbound type."""
     pools = pools_of(estate)
     for pool in pools:
@@ -43,7 +43,7 @@ def nodepool_node_public_ip(estate: Estate, _policy: Policy) -> Iterator[Judgeme
     yield from whole_or_unknown(estate.cluster, "the pools of the cluster", pools)
 
 
-def _pool(estate: Estate, pool: AgentPool, resource: str) -> Iterator[Judgement]:
+def _pool(estate: Estate, pool: AgentPool, resource: str) -> Iterator[CheckResult]:
     cluster = cluster_of(estate)
     path = (path_of(hops.node(f"node of pool {pool.name}"), PUBLIC_IP, INTERNET),)
     masks = masks_of_nodes(estate)
@@ -58,7 +58,7 @@ def _pool(estate: Estate, pool: AgentPool, resource: str) -> Iterator[Judgement]
 
 
 @check_each("vmss-public-ip-config", _each_scale_set)
-def vmss_public_ip_config(estate: Estate, _policy: Policy, scale_set: ScaleSet) -> Iterator[Judgement]:
+def vmss_public_ip_config(estate: Estate, _policy: Policy, scale_set: ScaleSet) -> Iterator[CheckResult]:
     """Any IP configuration of any interface of the model, IPv4 or IPv6."""
     named = [
         f"{nic.name}/{one.name}"
@@ -77,7 +77,7 @@ def vmss_public_ip_config(estate: Estate, _policy: Policy, scale_set: ScaleSet) 
 
 
 @check_each("vmss-instance-pip", _each_scale_set)
-def vmss_instance_pip(estate: Estate, _policy: Policy, scale_set: ScaleSet) -> Iterator[Judgement]:
+def vmss_instance_pip(estate: Estate, _policy: Policy, scale_set: ScaleSet) -> Iterator[CheckResult]:
     """Addresses of the instances: one that differs from its model shows only here."""
     if is_flexible(scale_set):
         words = "its instances are machines of their own: their interfaces are judged one by one"

@@ -14,7 +14,7 @@ from hermetic.audit.estate.azure.balancing import NatGateway, ServiceGateway
 from hermetic.audit.estate.azure.vnet import Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import Judgement, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import DEFAULT_OUTBOUND, INTERNET, path_of
 from hermetic.audit.policy import Policy
@@ -28,7 +28,7 @@ az network nat gateway update --ids NAT_GATEWAY_ID --remove sourceVirtualNetwork
 @check_each("subnet-default-outbound", each_subnet)
 def subnet_default_outbound(
     estate: Estate, _policy: Policy, scoped: ScopedSubnet, subnet: Subnet
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     """Absent and null mean that Azure assigns hidden public addresses; only `false` turns it off."""
     if scoped.is_for_the_api_server_only:
         words = "delegated to the API server, and no node or pod has an address in it"
@@ -48,7 +48,7 @@ def subnet_default_outbound(
 
 
 @check_each("subnet-nat-gateway", each_subnet)
-def subnet_nat_gateway(estate: Estate, _policy: Policy, scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
+def subnet_nat_gateway(estate: Estate, _policy: Policy, scoped: ScopedSubnet, subnet: Subnet) -> Iterator[CheckResult]:
     """A NAT gateway on the subnet is an egress path, even if it is masked today."""
     if subnet.nat_gateway is None:
         yield passes(scoped.id, "NoNatGateway", "no NAT gateway is attached", scoped.seen)
@@ -65,11 +65,11 @@ def subnet_nat_gateway(estate: Estate, _policy: Policy, scoped: ScopedSubnet, su
 
 
 @check("subnet-service-gateway")
-def subnet_service_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def subnet_service_gateway(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """A service gateway on a subnet, or one of the subnet's network that no subnet references."""
     gateways = everywhere(estate, policy, ServiceGateway)
 
-    def judge(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
+    def evaluate(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[CheckResult]:
         if subnet.service_gateway is None:
             yield passes(scoped.id, "NoServiceGateway", "no service gateway is attached", scoped.seen)
         else:
@@ -85,13 +85,13 @@ def subnet_service_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement
                 masked=is_masked(estate, scoped, subnet),
             )
 
-    yield from each_subnet(estate, policy, judge)
+    yield from each_subnet(estate, policy, evaluate)
     for gateway in gateways:
         yield from whatever_is_damaged(gateway.id, _of_network(estate, gateway))
     yield from whole_or_unknown(estate.cluster, "service gateways", gateways)
 
 
-def _of_network(estate: Estate, gateway: ServiceGateway) -> Iterator[Judgement]:
+def _of_network(estate: Estate, gateway: ServiceGateway) -> Iterator[CheckResult]:
     network = gateway.virtual_network.id if gateway.virtual_network is not None else ""
     if any(same_id(network, one) for one in network_ids_of(estate)):
         found = fails(
@@ -110,13 +110,13 @@ def _shown(value: bool | None) -> str:
 
 
 @check("vnet-nat-gateway")
-def vnet_nat_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def vnet_nat_gateway(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """The network's default gateway, or one that names the network as its source; subnets show neither."""
     gateways = everywhere(estate, policy, NatGateway)
     damaged: list[Observation] = []
     sources = list(readable(gateways, lambda one: one.source_virtual_network, damaged))
 
-    def judge(seen: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+    def evaluate(seen: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
         default = seen.value.default_public_nat_gateway if seen.value is not None else None
         found = [(gateway.id, gateway) for gateway, source in sources if source and same_id(source.id, seen.target)]
         observations: tuple[Observation, ...] = (seen, gateways, *damaged)
@@ -137,18 +137,18 @@ def vnet_nat_gateway(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             )
             yield with_masks(served, masks_of_nodes(estate))
 
-    yield from each_network(estate, policy, judge)
+    yield from each_network(estate, policy, evaluate)
 
 
 @check("natgw-inventory")
-def natgw_inventory(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def natgw_inventory(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Critical for a gateway that names a subnet or network of the cluster; informational for an idle one."""
     subnets, scope = subnets_of(estate)
     ours = {one.id.lower() for one in subnets}
     of_nodes = {one.id.lower() for one in subnets if not one.is_for_the_api_server_only}
     networks = {one.lower() for one in network_ids_of(estate)}
 
-    def judge(gateway: NatGateway) -> Iterator[Judgement]:
+    def evaluate(gateway: NatGateway) -> Iterator[CheckResult]:
         served = [one.id for one in gateway.subnets or ()]
         source = gateway.source_virtual_network.id if gateway.source_virtual_network is not None else ""
         of_ours = sorted(one for one in served if one.lower() in ours)
@@ -183,4 +183,4 @@ def natgw_inventory(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             )
 
     gateways = everywhere(estate, policy, NatGateway)
-    yield from each_or_none(estate.cluster, gateways, judge, "no NAT gateway in our subscriptions", *scope)
+    yield from each_or_none(estate.cluster, gateways, evaluate, "no NAT gateway in our subscriptions", *scope)

@@ -13,7 +13,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.readings import Reading, Reply
 from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.estate.probe.situations import situation
-from hermetic.audit.evaluation import Judgement
+from hermetic.audit.evaluation import CheckResult
 from hermetic.audit.hops import path_of
 from hermetic.audit.policy import Policy
 
@@ -22,7 +22,7 @@ NETWORKS = 3
 
 
 @check("probe-internet")
-def probe_internet(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def probe_internet(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """No address, port or protocol on the internet may answer."""
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
@@ -35,11 +35,11 @@ def probe_internet(estate: Estate, policy: Policy) -> Iterator[Judgement]:
                 message = f"{name.target.address} was found on {run.node} ({name.resolved.raw}), and was not called"
                 yield Doubt("NameNotCalled", message, "Let the probe run again; look whom the cluster's resolver asks.")
 
-    return each_place(estate, partial(_judged, policy, "public", doubts))
+    return each_place(estate, partial(_results, policy, "public", doubts))
 
 
 @check("probe-storage")
-def probe_storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def probe_storage(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Storage of the same region answers even in a private subnet, whichever tenant owns the account."""
     remedy = (
         "Name the endpoint of a storage account in the same region that is not yours: `storageNames` or "
@@ -55,30 +55,30 @@ def probe_storage(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             message = f"{(*names, *called)[0]} leads to no public address here, so that nothing outside was called"
             yield Doubt("StorageNotCalled", message, "Name it by its public address as well.")
 
-    return each_place(estate, partial(_judged, policy, "storage", doubts))
+    return each_place(estate, partial(_results, policy, "storage", doubts))
 
 
 @check("probe-proxy")
-def probe_proxy(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def probe_proxy(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """A proxy that passes a request on is an egress path, inside or outside the network."""
     return _named(estate, policy, "proxy")
 
 
 @check("probe-networks")
-def probe_networks(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def probe_networks(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Addresses that the platform team declares out of reach: other networks, machines on premises."""
     return _named(estate, policy, "forbidden")
 
 
 @check("wireserver")
-def wireserver(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def wireserver(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """The host's wire server is for the node's agent: on a pod's request the host fetches and stores data elsewhere."""
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         if not run.report.called("wireserver"):
             yield Doubt("NotCalled", "168.63.129.16 was not called", "Keep it among the targets of the probe.")
 
-    return each_place(estate, partial(_judged, policy, "wireserver", doubts, vantages=(POD,)))
+    return each_place(estate, partial(_results, policy, "wireserver", doubts, vantages=(POD,)))
 
 
 def on_the_hosts_channel(run: ProbeRun, policy: Policy) -> Iterator[tuple[str, str]]:
@@ -94,20 +94,20 @@ def unclear_on_the_hosts_channel(run: ProbeRun, policy: Policy) -> Iterator[Doub
     yield from _unclear(run, "wireserver", policy)
 
 
-def _named(estate: Estate, policy: Policy, what: str) -> Iterator[Judgement]:
+def _named(estate: Estate, policy: Policy, what: str) -> Iterator[CheckResult]:
     """Judges targets that are optional: without any, no finding is made."""
     runs = estate.every(ProbeRun, estate.cluster)
     if any(run.report.called(what) or run.problem for run in runs) or runs.problem or not runs.items:
-        yield from each_place(estate, partial(_judged, policy, what, lambda _run: ()))
+        yield from each_place(estate, partial(_results, policy, what, lambda _run: ()))
 
 
-def _judged(
+def _results(
     policy: Policy,
     what: str,
     doubts: Callable[[ProbeRun], Iterable[Doubt]],
     place: ProbePlace,
     vantages: tuple[bool, ...] = BOTH,
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     yield weigh(
         place,
         vantages,

@@ -16,7 +16,7 @@ from hermetic.audit.checks.probe.calls import on_the_hosts_channel, unclear_on_t
 from hermetic.audit.checks.probe.vantages import HOST, Doubt, OpenPath, ProbePlace, each_place, start_of, weigh
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.runs import ProbeRun
-from hermetic.audit.evaluation import Judgement
+from hermetic.audit.evaluation import CheckResult
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.policy import Policy
@@ -25,7 +25,7 @@ SHOWN = 3
 
 
 @check("host-plugin")
-def host_plugin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def host_plugin(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Answers of 168.63.129.16 on ports 80 and 32526 to a pod in the machine's own network."""
     others = _others_on_the_host(estate, policy)
 
@@ -42,7 +42,7 @@ def host_plugin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             message = "168.63.129.16 was not asked over HTTP: this is the answer of an older release of the probe"
             yield Doubt("NotAsked", message, "Let the probe of this release run.")
 
-    def judge(place: ProbePlace) -> Iterator[Judgement]:
+    def evaluate(place: ProbePlace) -> Iterator[CheckResult]:
         silence = "the host's channel answered nothing"
         found = weigh(place, (HOST,), reason="HostPluginReachable", ways=ways, doubts=doubts, silence=silence)
         if found.verdict is not Verdict.FAIL:
@@ -54,14 +54,14 @@ def host_plugin(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         else:
             yield replace(found, message=f"{found.message}; {_only_the_platform(estate)}")
 
-    yield from each_place(estate, judge)
+    yield from each_place(estate, evaluate)
 
 
 def _others_on_the_host(estate: Estate, policy: Policy) -> tuple[str, ...]:
     """Workloads with their node's network that are not part of the platform, as k8s-hostnetwork finds them."""
     if "kube" not in estate.sources:
         return ()
-    found = rights.k8s_hostnetwork.judge(estate, policy)
+    found = rights.k8s_hostnetwork.evaluate(estate, policy)
     return tuple(sorted(one.resource for one in found if one.verdict is Verdict.FAIL))
 
 

@@ -15,7 +15,7 @@ from hermetic.audit.estate.arm_ids import name_of, subscription_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing
 from hermetic.audit.estate.probe.runs import ProbeRun, RunMetadata
-from hermetic.audit.evaluation import Judgement
+from hermetic.audit.evaluation import CheckResult
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, Hop, path_of
 from hermetic.audit.policy import Policy
@@ -28,7 +28,7 @@ SHOWN = 4
 
 
 @check("imds-lb")
-def imds_lb(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def imds_lb(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """The load balancer document exists only behind a Standard load balancer; its absence proves nothing.
 
     Its `publicIpAddresses` holds public and private addresses of the instance, and a frontend may be empty.
@@ -79,7 +79,7 @@ def _addresses(found: Mapping[str, Any]) -> list[str]:
 
 
 @check("imds-nic-pip")
-def imds_nic_pip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def imds_nic_pip(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """Public addresses on the interfaces themselves; those of a Standard SKU appear only with the load balancer."""
 
     def ways(run: ProbeRun) -> Iterator[OpenPath]:
@@ -99,7 +99,7 @@ def imds_nic_pip(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 
 @check("imds-identity")
-def imds_identity(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def imds_identity(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """The machines belong to the cluster, which the evidence from outside is about."""
     expected = _expected(estate)
 
@@ -140,7 +140,7 @@ def _unread(run: ProbeRun, document: RunMetadata) -> Doubt:
 
 
 @check("node-routes")
-def node_routes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def node_routes(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """Azure gives every machine an IPv4 default route, sealed or not; an IPv6 default route was configured."""
 
     def ways(run: ProbeRun) -> Iterator[OpenPath]:
@@ -154,7 +154,7 @@ def node_routes(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
 
 
 @check("node-v6-default-route")
-def node_v6_default_route(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def node_v6_default_route(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """An IPv6 default route leads out once the machine has an IPv6 address."""
 
     def ways(run: ProbeRun) -> Iterator[OpenPath]:

@@ -25,7 +25,7 @@ from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.observation import Observation
 from hermetic.audit.estate.probe.dns import DnsReading, DnsReply
 from hermetic.audit.estate.probe.runs import ProbeRun, resolved_within_the_cluster
-from hermetic.audit.evaluation import Judgement
+from hermetic.audit.evaluation import CheckResult
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import path_of
 from hermetic.audit.policy import Policy
@@ -37,10 +37,10 @@ LOCAL_DNS = frozenset({"169.254.10.10", "169.254.10.11"})
 
 
 @check("dns-recursion")
-def dns_recursion(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def dns_recursion(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """No resolver may pass a query on to public name servers, since names can carry data."""
 
-    def judge(place: ProbePlace) -> Iterator[Judgement]:
+    def evaluate(place: ProbePlace) -> Iterator[CheckResult]:
         yield weigh(
             place,
             BOTH,
@@ -50,7 +50,7 @@ def dns_recursion(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
             silence="no resolver brought an answer from outside",
         )
 
-    return each_place(estate, judge)
+    return each_place(estate, evaluate)
 
 
 def _recursions(run: ProbeRun) -> Iterator[OpenPath]:
@@ -85,7 +85,7 @@ def _doubts(run: ProbeRun) -> Iterator[Doubt]:
 
 
 @check("node-resolv")
-def node_resolv(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def node_resolv(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """The machines' resolvers are those that the policy allows, and the node's own LocalDNS."""
     allowed = {AZURE_DNS, *policy.allowed_dns_servers}
 

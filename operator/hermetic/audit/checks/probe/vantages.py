@@ -11,7 +11,7 @@ from hermetic.audit.cluster_scope import whole_or_unknown
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing
 from hermetic.audit.estate.probe.runs import ProbeRun
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
 from hermetic.audit.hops import Hop, Path
 from hermetic.audit.topology import PlaceKind
 
@@ -56,14 +56,14 @@ class Doubt:
     remedy: str = ""
 
 
-def each_place(estate: Estate, judge: Callable[[ProbePlace], Iterable[Judgement]]) -> Iterator[Judgement]:
-    """Apply `judge` to every pool and subnet with a run; Unknown without any run."""
+def each_place(estate: Estate, evaluate: Callable[[ProbePlace], Iterable[CheckResult]]) -> Iterator[CheckResult]:
+    """Apply `evaluate` to every pool and subnet with a run; Unknown without any run."""
     runs: Listing[ProbeRun] = estate.every(ProbeRun, estate.cluster)
     found: dict[tuple[str, str], list[ProbeRun]] = {}
     for run in runs:
         found.setdefault((run.pool, run.subnet), []).append(run)
     for (pool, subnet), of_place in sorted(found.items(), key=_key):
-        yield from judge(ProbePlace(pool, subnet, tuple(of_place)))
+        yield from evaluate(ProbePlace(pool, subnet, tuple(of_place)))
     yield from whole_or_unknown(estate.cluster, "the runs of the probe", runs)
     if not found:
         yield cannot_say(estate.cluster, "NoProbeRun", "no pod of the probe has answered", runs)
@@ -81,7 +81,7 @@ def weigh(
     ways: Callable[[ProbeRun], Iterable[OpenPath]],
     doubts: Callable[[ProbeRun], Iterable[Doubt]],
     silence: str,
-) -> Judgement:
+) -> CheckResult:
     """Any open path fails. A pass needs a run of every vantage, each with its positive control, and no doubt."""
     runs = place.seen_from(vantages)
     if found := [way for run in runs for way in ways(run)]:
@@ -104,13 +104,13 @@ def on_each_machine(
     ways: Callable[[ProbeRun], Iterable[OpenPath]],
     doubts: Callable[[ProbeRun], Iterable[Doubt]],
     silence: str,
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     """Judge what only a pod in the machine's own network can observe."""
 
-    def judge(place: ProbePlace) -> Iterator[Judgement]:
+    def evaluate(place: ProbePlace) -> Iterator[CheckResult]:
         yield weigh(place, (HOST,), reason=reason, ways=ways, doubts=doubts, silence=silence)
 
-    return each_place(estate, judge)
+    return each_place(estate, evaluate)
 
 
 def _joined(words: Iterable[str]) -> str:

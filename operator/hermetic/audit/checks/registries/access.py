@@ -10,7 +10,7 @@ from hermetic.audit.checks.family import check_each
 from hermetic.audit.estate.azure.registries import Registry, RegistryPolicies, Switch
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, REGISTRY, path_of
 from hermetic.audit.policy import Policy
@@ -37,7 +37,7 @@ HELD_BY_AKS = "; AKS keeps this registry in the node resource group, and it hold
 
 
 @check_each("acr-public", each_registry)
-def acr_public(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
+def acr_public(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[CheckResult]:
     """Absent means public access. Permissive rules fail even with public access off: one change enables them."""
     access = seen.value.public_network_access if seen.value else None
     rules = seen.value.network_rule_set if seen.value else None
@@ -56,7 +56,7 @@ def acr_public(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterat
 
 
 @check_each("acr-trusted-bypass", each_registry)
-def acr_trusted_bypass(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
+def acr_trusted_bypass(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[CheckResult]:
     """Azure services may bypass the network rules, even with public access off; absent means that they may."""
     bypass = (seen.value.network_rule_bypass_options if seen.value else None) or "AzureServices"
     words, path = "services of Azure pass the network rules by", path_of(hops.service("azure services"), REGISTRY)
@@ -70,7 +70,7 @@ def acr_trusted_bypass(estate: Estate, _policy: Policy, seen: Seen[Registry]) ->
 
 
 @check_each("acr-task-bypass", each_registry)
-def acr_task_bypass(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
+def acr_task_bypass(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[CheckResult]:
     """Tasks run any container on machines of the registry service, which reach the internet."""
     flag = seen.value.network_rule_bypass_allowed_for_tasks if seen.value else None
     found = _must_be_false(seen, flag, "networkRuleBypassAllowedForTasks", "TaskBypass")
@@ -79,7 +79,7 @@ def acr_task_bypass(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> I
 
 
 @check_each("acr-export-policy", each_registry)
-def acr_export_policy(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
+def acr_export_policy(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[CheckResult]:
     """With export on, an image can be transferred to any other registry; absent means on."""
     status = export_status(seen)
     words = f"the export policy is {status or 'absent, which means enabled'}"
@@ -92,21 +92,21 @@ def acr_export_policy(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> 
 
 
 @check_each("acr-anonymous", each_registry)
-def acr_anonymous(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
+def acr_anonymous(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[CheckResult]:
     """Pulling without authentication."""
     flag = seen.value.anonymous_pull_enabled if seen.value else None
     yield _must_be_false(seen, flag, "anonymousPullEnabled", "AnonymousPull")
 
 
 @check_each("acr-admin", each_registry)
-def acr_admin(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
+def acr_admin(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[CheckResult]:
     """The admin user: one shared password that may push."""
     flag = seen.value.admin_user_enabled if seen.value else None
     yield _must_be_false(seen, flag, "adminUserEnabled", "AdminUser")
 
 
 @check_each("acr-arm-audience", each_registry)
-def acr_arm_audience(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
+def acr_arm_audience(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[CheckResult]:
     """Nodes of isolated clusters authenticate with tokens for Azure Resource Manager."""
     status = _status(_policies(seen).azure_ad_authentication_as_arm_policy)
     if status == "enabled":
@@ -118,7 +118,9 @@ def acr_arm_audience(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> 
         yield cannot_say(seen.target, "NotSaid", f"azureADAuthenticationAsArmPolicy: {status or 'absent'}", seen)
 
 
-def _where_aks_keeps_it(estate: Estate, seen: Seen[Registry], found: Judgement, setting: str, off: str) -> Judgement:
+def _where_aks_keeps_it(
+    estate: Estate, seen: Seen[Registry], found: CheckResult, setting: str, off: str
+) -> CheckResult:
     """The Fail; of medium severity for a registry that AKS reconciles and that holds only AKS's images."""
     kept = only_caches_for_aks(estate, seen.value) if seen.value is not None else None
     if kept is None:
@@ -132,7 +134,7 @@ def _where_aks_keeps_it(estate: Estate, seen: Seen[Registry], found: Judgement, 
     )
 
 
-def _must_be_false(seen: Seen[Registry], flag: bool | None, field: str, reason: str) -> Judgement:
+def _must_be_false(seen: Seen[Registry], flag: bool | None, field: str, reason: str) -> CheckResult:
     if flag is None:
         return cannot_say(seen.target, "NotSaid", f"the answer does not say {field}", seen)
     if flag:

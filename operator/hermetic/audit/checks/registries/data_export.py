@@ -13,7 +13,7 @@ from hermetic.audit.estate.azure.registries import CacheRule, ConnectedRegistry,
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
 from hermetic.audit.estate.resource import Resource
-from hermetic.audit.evaluation import Judgement, does_not_apply, fails, passes
+from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes
 from hermetic.audit.hops import INTERNET, POD, REGISTRY, Path, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.registry_storage_scope import each_registry
@@ -25,7 +25,7 @@ REQUIRED = ("mcr.microsoft.com/*", "aks-managed-repository/*")
 
 
 @check("acr-cache-wildcard")
-def acr_cache_wildcard(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def acr_cache_wildcard(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Any rule but the required one: the registry passes names that are pulled on to an upstream registry."""
 
     def more(_registry: Registry, rule: CacheRule) -> str:
@@ -40,7 +40,7 @@ def acr_cache_wildcard(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 @check("acr-connected-registry")
-def acr_connected_registry(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def acr_connected_registry(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """A connected registry elsewhere copies what this one holds."""
 
     def more(_registry: Registry, one: ConnectedRegistry) -> str:
@@ -51,7 +51,7 @@ def acr_connected_registry(estate: Estate, policy: Policy) -> Iterator[Judgement
 
 
 @check("acr-webhooks")
-def acr_webhooks(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def acr_webhooks(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """A webhook reports each push to an outside address."""
 
     def more(_registry: Registry, one: RegistryWebhook) -> str:
@@ -61,7 +61,7 @@ def acr_webhooks(estate: Estate, policy: Policy) -> Iterator[Judgement]:
 
 
 @check("acr-replications")
-def acr_replications(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def acr_replications(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Copies in other regions; the home region is one of its own replications."""
 
     def more(registry: Registry, one: Replication) -> str:
@@ -81,13 +81,13 @@ def _each(  # noqa: PLR0913 - the columns of a table
     path: Path,
     *,
     is_premium: bool = False,
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     """One judgement per registry. `more` describes an offending child; "" means none.
 
     is_premium: only registries of that tier can have such children, so others are not queried.
     """
 
-    def judge(seen: Seen[Registry]) -> Iterator[Judgement]:
+    def evaluate(seen: Seen[Registry]) -> Iterator[CheckResult]:
         if is_premium and (tier := lesser_tier(seen)):
             yield does_not_apply(seen.target, "NotInTier", f"a registry of tier {tier} can have none", seen)
             return
@@ -100,4 +100,4 @@ def _each(  # noqa: PLR0913 - the columns of a table
             what = kind.TYPE.rpartition("/")[2]
             yield passes(seen.target, f"No{reason}", f"nothing leaves by {what}", seen, children)
 
-    yield from each_registry(estate, policy, judge)
+    yield from each_registry(estate, policy, evaluate)

@@ -10,7 +10,7 @@ from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.registries import Registry, RegistryToken, RoleAssignment, ScopeMap
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Missing, Seen
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, unreadable
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes, unreadable
 from hermetic.audit.findings import Severity
 from hermetic.audit.held_identities import Identities, federated, identities_of
 from hermetic.audit.hops import POD, REGISTRY, path_of
@@ -46,12 +46,12 @@ READING = ("/content/read", "/metadata/read")
 
 
 @check_each("acr-push-identity", each_registry)
-def acr_push_identity(estate: Estate, policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
+def acr_push_identity(estate: Estate, policy: Policy, seen: Seen[Registry]) -> Iterator[CheckResult]:
     """Every role, at the registry or above it, of an identity that a node or a pod can use."""
-    yield _judge(estate, policy, seen)
+    yield _evaluate(estate, policy, seen)
 
 
-def _judge(estate: Estate, policy: Policy, seen: Seen[Registry]) -> Judgement:
+def _evaluate(estate: Estate, policy: Policy, seen: Seen[Registry]) -> CheckResult:
     identities = identities_of(estate)
     assignments = estate.every(RoleAssignment, seen.target)
     writing = _writing(assignments)
@@ -129,12 +129,12 @@ def _remedies(registry: str, holders: Mapping[str, str], writing: Assigned) -> I
 
 
 @check_each("acr-tokens", each_registry)
-def acr_tokens(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
+def acr_tokens(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[CheckResult]:
     """Medium where a token that can sign in may write, low where all of them only read."""
     yield from _of_registry(estate, seen)
 
 
-def _of_registry(estate: Estate, seen: Seen[Registry]) -> Iterator[Judgement]:
+def _of_registry(estate: Estate, seen: Seen[Registry]) -> Iterator[CheckResult]:
     every = estate.every(RegistryToken, seen.target)
     maps = {one.id.lower(): one for one in estate.every(ScopeMap, seen.target)} if every.items else {}
     writing, reading, odd, names = list[str](), list[str](), list[Missing](), list[str]()

@@ -19,7 +19,7 @@ from hermetic.audit.estate.azure.registries import (
 )
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Seen
-from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.hops import INTERNET, POD, REGISTRY, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.registry_storage_scope import each_registry
@@ -29,7 +29,7 @@ IPV4, DUAL_STACK = "ipv4", "ipv4andipv6"
 
 
 @check_each("acr-writable-cache", each_registry)
-def acr_writable_cache(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
+def acr_writable_cache(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[CheckResult]:
     """Whether repositories behind cache rules accept pushes."""
     shown = estate.one(RegistryInPreview, seen.target)
     repositories = (shown.value.writable_cache_repos if shown.value is not None else None) or ""
@@ -43,7 +43,7 @@ def acr_writable_cache(estate: Estate, _policy: Policy, seen: Seen[Registry]) ->
 
 
 @check_each("acr-endpoints", each_registry)
-def acr_endpoints(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
+def acr_endpoints(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[CheckResult]:
     """Regional and IPv6 endpoints beside the one that every registry has."""
     shown = estate.one(RegistryInPreview, seen.target)
     regional = (shown.value.regional_endpoints if shown.value is not None else None) or ""
@@ -62,7 +62,7 @@ def acr_endpoints(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iter
 
 
 @check_each("acr-pipelines", each_registry)
-def acr_pipelines(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
+def acr_pipelines(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[CheckResult]:
     """An export pipeline writes artifacts to a storage account, possibly of another tenant."""
     if tier := lesser_tier(seen):
         yield does_not_apply(seen.target, "NotInTier", f"a registry of tier {tier} can have none", seen)
@@ -83,7 +83,7 @@ def acr_pipelines(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iter
 
 
 @check_each("acr-tasks", each_registry)
-def acr_tasks(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[Judgement]:
+def acr_tasks(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[CheckResult]:
     """Tasks run any container, on machines in Microsoft's network or in the subnet of an agent pool."""
     every = estate.every(RegistryTask, seen.target)
     running = [one for one in every if (one.status or "").lower() != OFF]

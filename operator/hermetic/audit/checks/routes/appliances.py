@@ -10,7 +10,7 @@ from hermetic.audit.cluster_scope import peerings_of, subnets_of
 from hermetic.audit.estate.arm_ids import parent_of
 from hermetic.audit.estate.azure.routing import VirtualNetworkAppliance
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
 from hermetic.audit.hops import Hop, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_or_none, reached_network_ids, throughout
@@ -18,12 +18,12 @@ from hermetic.audit.topology import PlaceKind
 
 
 @check("vnra")
-def vnra(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def vnra(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Any in the cluster's networks, or in a network peered with one."""
     networks = reached_network_ids(estate)
     observations = (peerings_of(estate), *subnets_of(estate)[1])
 
-    def judge(appliance: VirtualNetworkAppliance) -> Iterator[Judgement]:
+    def evaluate(appliance: VirtualNetworkAppliance) -> Iterator[CheckResult]:
         if appliance.subnet is None:
             yield cannot_say(appliance.id, "SubnetUnknown", "it names no subnet", appliance)
         elif parent_of(appliance.subnet.id).lower() in networks:
@@ -38,4 +38,4 @@ def vnra(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             yield passes(appliance.id, "Elsewhere", "it is in a network out of reach", appliance, *observations)
 
     listed = throughout(estate, policy, VirtualNetworkAppliance)
-    yield from each_or_none(estate.cluster, listed, judge, "no managed routing appliance is there", *observations)
+    yield from each_or_none(estate.cluster, listed, evaluate, "no managed routing appliance is there", *observations)

@@ -21,7 +21,7 @@ from hermetic.audit.estate.azure.effective import EffectiveRoute, EffectiveRoute
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, SERVICE_ENDPOINT, Path, path_of, written
 from hermetic.audit.policy import Policy
@@ -64,26 +64,24 @@ class RouteKind:
 
 
 @check("effective-routes")
-def effective_routes(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def effective_routes(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """The whole effective route table of each sentinel, for its subnet."""
     methods = methods_of(estate, policy)
 
-    def judge(around: SubnetContext, nic: NetworkInterface) -> Iterator[Judgement]:
+    def evaluate(around: SubnetContext, nic: NetworkInterface) -> Iterator[CheckResult]:
         seen = estate.asked(EffectiveRoutes, nic.id)
         asked = Asked(around, methods, *declared_addresses(estate, policy))
         if seen.value is None:
-            judgement = cannot_say(
-                around.id, "RoutesNotSeen", f"effective routes of {nic.name} were not answered", seen
-            )
-            yield unless_locked(estate, policy, nic, seen, judgement)
+            result = cannot_say(around.id, "RoutesNotSeen", f"effective routes of {nic.name} were not answered", seen)
+            yield unless_locked(estate, policy, nic, seen, result)
         elif not seen.value.value:
             odd = missing(f"{nic.id}: no effective route, and every running machine has some")
             yield cannot_say(around.id, "NoRoutes", "the list of effective routes is empty", seen, odd)
         else:
             found = _by_kind(asked, seen.value.value)
-            yield from _judged(estate, policy, asked, found, seen)
+            yield from _results(estate, policy, asked, found, seen)
 
-    yield from each_sentinel(estate, policy, judge)
+    yield from each_sentinel(estate, policy, evaluate)
 
 
 def _by_kind(asked: Asked, routes: list[EffectiveRoute]) -> dict[str, list[Path]]:
@@ -133,9 +131,9 @@ def _forwarded(asked: Asked, route: EffectiveRoute, is_a_default: bool) -> str:
     return RouteKind.APPLIANCE if is_a_default else RouteKind.FORWARDED
 
 
-def _judged(
+def _results(
     estate: Estate, policy: Policy, asked: Asked, found: dict[str, list[Path]], seen: Seen[EffectiveRoutes]
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     subnet, subnet_id = hops.subnet(name_of(asked.around.id)), asked.around.id
     severities = {
         RouteKind.CARRIED: Severity.CRITICAL,
@@ -170,7 +168,7 @@ def _judged(
 
 def _service(
     estate: Estate, policy: Policy, asked: Asked, routes: list[Path], seen: Seen[EffectiveRoutes]
-) -> Judgement:
+) -> CheckResult:
     """The severity is that of the endpoint itself: its policy decides what is reachable."""
     reach = storage_reach(estate, policy, asked.around.subnet)
     path = path_of(hops.subnet(name_of(asked.around.id)), SERVICE_ENDPOINT, "any account it reaches")

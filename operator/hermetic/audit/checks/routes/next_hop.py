@@ -17,7 +17,7 @@ from hermetic.audit.estate.azure.effective import NetworkWatcher, NextHop
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, Path, path_of
 from hermetic.audit.policy import Policy
@@ -29,11 +29,11 @@ SYSTEM_ROUTE = "system route"
 
 
 @check("nexthop-spotcheck")
-def nexthop_spotcheck(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def nexthop_spotcheck(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """The next hop of a packet to the internet, from the watcher of the sentinel's region."""
     methods = methods_of(estate, policy)
 
-    def judge(around: SubnetContext, nic: NetworkInterface) -> Iterator[Judgement]:
+    def evaluate(around: SubnetContext, nic: NetworkInterface) -> Iterator[CheckResult]:
         watchers = estate.every(NetworkWatcher, f"/subscriptions/{subscription_of(nic.id)}")
         here = [one for one in watchers if _region(one.location) == _region(nic.location)]
         if not here:
@@ -42,10 +42,10 @@ def nexthop_spotcheck(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         for watcher in here[:1]:
             for destination in DESTINATIONS:
                 seen = estate.asked(NextHop, watcher.id, _packet(nic, destination))
-                judgement = _judged(estate, policy, around, methods, destination, seen)
-                yield replace(judgement, fill=_named(nic))
+                result = _result(estate, policy, around, methods, destination, seen)
+                yield replace(result, fill=_named(nic))
 
-    yield from each_sentinel(estate, policy, judge)
+    yield from each_sentinel(estate, policy, evaluate)
 
 
 def _region(location: str) -> str:
@@ -76,9 +76,9 @@ def _packet(nic: NetworkInterface, destination: str) -> dict[str, str]:
     }
 
 
-def _judged(
+def _result(
     estate: Estate, policy: Policy, around: SubnetContext, methods: Methods, destination: str, seen: Seen[NextHop]
-) -> Judgement:
+) -> CheckResult:
     if seen.value is None:
         return cannot_say(around.id, "NextHopNotSeen", f"the next hop to {destination} was not answered", seen)
     answer, hop = seen.value, hop_of(seen.value.next_hop_type)
@@ -94,7 +94,9 @@ def _judged(
     return fails(around.id, "LeadsOut", words, seen, paths=(_path(around, answer),))
 
 
-def _to_appliance(estate: Estate, policy: Policy, around: SubnetContext, words: str, seen: Seen[NextHop]) -> Judgement:
+def _to_appliance(
+    estate: Estate, policy: Policy, around: SubnetContext, words: str, seen: Seen[NextHop]
+) -> CheckResult:
     """Pass for the declared firewall; Unknown where it could not be read."""
     addresses, observations = declared_addresses(estate, policy)
     answer = seen.value
@@ -105,7 +107,9 @@ def _to_appliance(estate: Estate, policy: Policy, around: SubnetContext, words: 
     return fails(around.id, "LeadsOut", words, seen, paths=(_path(around, answer),))
 
 
-def _to_internet(around: SubnetContext, methods: Methods, answer: NextHop, words: str, seen: Observation) -> Judgement:
+def _to_internet(
+    around: SubnetContext, methods: Methods, answer: NextHop, words: str, seen: Observation
+) -> CheckResult:
     """Azure's system route passes where no method carries it; a configured route fails, without a method as medium."""
     paths = (_path(around, answer),)
     if not around.is_private or methods.of(around.id):

@@ -15,7 +15,7 @@ from hermetic.audit.estate.arm_ids import name_of, parent_of
 from hermetic.audit.estate.azure.vnet import Peering, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import Judgement, fails, passes
+from hermetic.audit.evaluation import CheckResult, fails, passes
 from hermetic.audit.gateway_finding import gateways_in, hub_connections, joins
 from hermetic.audit.hops import INTERNET, Hop, path_of
 from hermetic.audit.policy import Policy
@@ -32,14 +32,14 @@ az network route-table route create --subscription SUBSCRIPTION_ID --resource-gr
 
 
 @check("route-bgp-propagation")
-def route_bgp_propagation(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def route_bgp_propagation(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Routes that a gateway learns apply to every subnet whose table does not disable propagation."""
 
-    def without_table(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
+    def without_table(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[CheckResult]:
         if subnet.route_table is None:
             yield from _in_reach(estate, policy, scoped.id, (scoped.id,), scoped.seen)
 
-    def judge(served: ServedTable) -> Iterator[Judgement]:
+    def evaluate(served: ServedTable) -> Iterator[CheckResult]:
         subnets = tuple(one.id for one in served.subnets)
         if served.table.disable_bgp_route_propagation is True:
             yield passes(served.table.id, "PropagationOff", "disableBgpRoutePropagation is true", served.seen)
@@ -47,12 +47,12 @@ def route_bgp_propagation(estate: Estate, policy: Policy) -> Iterator[Judgement]
             yield from _in_reach(estate, policy, served.table.id, subnets, served.seen)
 
     yield from each_subnet(estate, policy, without_table)
-    yield from (one for one in each_table(estate, policy, judge) if one.reason != "NoRouteTable")
+    yield from (one for one in each_table(estate, policy, evaluate) if one.reason != "NoRouteTable")
 
 
 def _in_reach(
     estate: Estate, policy: Policy, resource: str, subnets: tuple[str, ...], observation: Observation
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     """Fail where a gateway, a route server or a virtual hub can propagate routes to one of these subnets."""
     gateways: list[Hop] = []
     observations: list[Observation] = [observation]
@@ -98,16 +98,16 @@ def _route_servers(network: Seen[VirtualNetwork]) -> list[str]:
 
 
 @check("route-table-missing")
-def route_table_missing(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def route_table_missing(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """An explicit route to `None` holds even if every other setting is lost."""
 
-    def without_table(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
+    def without_table(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[CheckResult]:
         if subnet.route_table is None:
             words = "no route table: only Azure's own default route, which leads to the internet"
             path = path_of(hops.subnet(subnet.name), "system route 0.0.0.0/0", INTERNET)
             yield fails(scoped.id, "NoRouteTable", words, scoped.seen, paths=(path,))
 
-    def judge(served: ServedTable) -> Iterator[Judgement]:
+    def evaluate(served: ServedTable) -> Iterator[CheckResult]:
         addresses, observations = declared_addresses(estate, policy)
         missing = sorted({prefix for one in served.subnets for prefix in _unrouted(one, addresses)})
         if missing:
@@ -122,7 +122,7 @@ def route_table_missing(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             )
 
     yield from each_subnet(estate, policy, without_table)
-    yield from (one for one in each_table(estate, policy, judge) if one.reason != "NoRouteTable")
+    yield from (one for one in each_table(estate, policy, evaluate) if one.reason != "NoRouteTable")
 
 
 def _unrouted(around: SubnetContext, firewall: tuple[str, ...]) -> Iterator[str]:

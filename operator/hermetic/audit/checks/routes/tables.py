@@ -20,7 +20,7 @@ from hermetic.audit.estate.azure.routing import RouteTable
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, Hop, Path, path_of
 from hermetic.audit.policy import Policy
@@ -43,12 +43,12 @@ class ServedTable:
 
 
 def each_table(
-    estate: Estate, policy: Policy, judge: Callable[[ServedTable], Iterable[Judgement]]
-) -> Iterator[Judgement]:
-    """Apply `judge` to every route table of the cluster's subnets once; not applicable to a subnet without one."""
+    estate: Estate, policy: Policy, evaluate: Callable[[ServedTable], Iterable[CheckResult]]
+) -> Iterator[CheckResult]:
+    """Apply `evaluate` to every route table of the cluster's subnets once; not applicable to a subnet without one."""
     by_table: defaultdict[str, list[SubnetContext]] = defaultdict(list)
 
-    def gathered(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
+    def gathered(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[CheckResult]:
         around = surroundings(estate, scoped, subnet)
         if around.table is None:
             yield does_not_apply(scoped.id, "NoRouteTable", "it has no route table", scoped.seen)
@@ -62,17 +62,17 @@ def each_table(
             cut = missing(f"{seen.target}: the answer has no list of routes")
             yield cannot_say(seen.target, "RoutesNotSeen", "the routes of the table were not seen", cut, seen)
         elif seen is not None and seen.value is not None:
-            yield from whatever_is_damaged(seen.target, judge(ServedTable(seen, seen.value, tuple(subnets))))
+            yield from whatever_is_damaged(seen.target, evaluate(ServedTable(seen, seen.value, tuple(subnets))))
         elif seen is not None:
             yield cannot_say(seen.target, "RouteTableNotSeen", "the route table could not be read", seen)
 
 
 @check("route-default-internet")
-def route_default_internet(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def route_default_internet(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Critical where a method or default outbound access carries it; otherwise medium, since a method may be added."""
     methods = methods_of(estate, policy)
 
-    def judge(served: ServedTable) -> Iterator[Judgement]:
+    def evaluate(served: ServedTable) -> Iterator[CheckResult]:
         found = [way for way in _ways(served) if way.is_default and way.hop is NextHopKind.INTERNET]
         carried = served.lets_out(methods)
         for way in found:
@@ -89,11 +89,11 @@ def route_default_internet(estate: Estate, policy: Policy) -> Iterator[Judgement
         if not found:
             yield passes(served.table.id, "NoDefaultToInternet", "no default route leads to the internet", served.seen)
 
-    yield from each_table(estate, policy, judge)
+    yield from each_table(estate, policy, evaluate)
 
 
 @check_each("route-default-appliance", each_table)
-def route_default_appliance(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[Judgement]:
+def route_default_appliance(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[CheckResult]:
     """A default route must have next hop `None`, or the declared firewall in the profile `filtered`."""
     defaults = [way for way in _ways(served) if way.is_default and way.hop is not NextHopKind.INTERNET]
     addresses, observations = declared_addresses(estate, policy)
@@ -112,7 +112,7 @@ def route_default_appliance(estate: Estate, policy: Policy, served: ServedTable)
         yield passes(served.table.id, "NoDefaultToAppliance", words, served.seen)
 
 
-def _default(served: ServedTable, way: OutboundRoute) -> Judgement:
+def _default(served: ServedTable, way: OutboundRoute) -> CheckResult:
     if way.hop is NextHopKind.DROPPED:
         return passes(served.table.id, "DefaultToNowhere", f"{way.words}", served.seen)
     if way.hop is NextHopKind.STAYS:
@@ -125,11 +125,11 @@ def _default(served: ServedTable, way: OutboundRoute) -> Judgement:
 
 
 @check("route-split-default")
-def route_split_default(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def route_split_default(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Longer prefixes override the default route: its two halves, a public prefix, or a service tag."""
     methods = methods_of(estate, policy)
 
-    def judge(served: ServedTable) -> Iterator[Judgement]:
+    def evaluate(served: ServedTable) -> Iterator[CheckResult]:
         found = [way for way in _ways(served) if not way.is_default]
         for way in found:
             yield _split(served, way, methods)
@@ -138,10 +138,10 @@ def route_split_default(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             words = "every route but the default one is to private prefixes, or to our own"
             yield passes(served.table.id, "NoPublicPrefix", words, served.seen)
 
-    yield from each_table(estate, policy, judge)
+    yield from each_table(estate, policy, evaluate)
 
 
-def _beyond(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[Judgement]:
+def _beyond(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[CheckResult]:
     """Private prefixes of no network in reach that are handed to an appliance or gateway: networks not judged here."""
     addresses, observations = declared_addresses(estate, policy)
     per_subnet = [
@@ -176,7 +176,7 @@ def _node_addresses(estate: Estate) -> frozenset[str | None]:
     return frozenset(address for _, held in nics for address in held)
 
 
-def _split(served: ServedTable, way: OutboundRoute, methods: Methods) -> Judgement:
+def _split(served: ServedTable, way: OutboundRoute, methods: Methods) -> CheckResult:
     if way.hop is NextHopKind.DROPPED:
         return passes(served.table.id, "PublicPrefixToNowhere", f"{way.words}", served.seen)
     if not way.route.address_prefix:

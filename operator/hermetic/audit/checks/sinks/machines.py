@@ -32,7 +32,7 @@ from hermetic.audit.estate.azure.vnet import (
 )
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Observation
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, unreadable, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes, unreadable, whatever_is_damaged
 from hermetic.audit.findings import Severity
 from hermetic.audit.held_identities import standing_machines
 from hermetic.audit.hops import NODE, Hop, path_of
@@ -82,7 +82,7 @@ class _Code:
 
 def beyond_the_model(
     scale_set: ScaleSet, instances: Listing[ScaleSetInstance], model: Sequence[MachineExtension]
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     """Code of instances beside the model; the model itself is judged by vmss-extensions."""
     silent: list[str] = []
     damaged: list[Observation] = []
@@ -101,7 +101,7 @@ def beyond_the_model(
         yield cannot_say(scale_set.id, "AgentSilent", f"{words}: {why}", instances, *damaged)
 
 
-def beyond_the_list(machine: Machine, listed: Sequence[MachineExtension]) -> Iterator[Judgement]:
+def beyond_the_list(machine: Machine, listed: Sequence[MachineExtension]) -> Iterator[CheckResult]:
     """Code of a machine that is no scale set instance, beside the extensions listed for it."""
     yield from _findings(machine, listed)
     if not _reports(machine):
@@ -109,7 +109,7 @@ def beyond_the_list(machine: Machine, listed: Sequence[MachineExtension]) -> Ite
         yield cannot_say(machine.id, "AgentSilent", words, machine)
 
 
-def kept_at(machine: VirtualMachine, commands: Listing[VirtualMachineRunCommand]) -> Iterator[Judgement]:
+def kept_at(machine: VirtualMachine, commands: Listing[VirtualMachineRunCommand]) -> Iterator[CheckResult]:
     """Run commands stored at a machine, whether its agent has run them or not."""
     if commands.items:
         names = sorted(one.name or name_of(one.id) for one in commands)
@@ -119,7 +119,7 @@ def kept_at(machine: VirtualMachine, commands: Listing[VirtualMachineRunCommand]
         yield fails(machine.id, "CodeOnOneMachine", words, commands, paths=(path,))
 
 
-def _findings(machine: Machine, known: Sequence[MachineExtension]) -> Iterator[Judgement]:
+def _findings(machine: Machine, known: Sequence[MachineExtension]) -> Iterator[CheckResult]:
     found = list(_beside(machine, known))
     path = path_of(hops.machine(f"machine {_name(machine)}"), "extension or run command", NODE, "what its code calls")
     if others := [one.words for one in found if not one.is_agent]:
@@ -177,13 +177,13 @@ def _name(machine: Machine) -> str:
 
 
 @check("vmss-extensions")
-def vmss_extensions(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
+def vmss_extensions(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """Extensions of every scale set model and every machine, and run commands that the agents report.
 
     They are code that runs as root and is installed through ARM.
     """
 
-    def judge(scale_set: ScaleSet) -> Iterator[Judgement]:
+    def evaluate(scale_set: ScaleSet) -> Iterator[CheckResult]:
         profile = scale_set.virtual_machine_profile or MachineProfile()
         found = profile.extension_profile.extensions if profile.extension_profile is not None else []
         instances = instances_of(estate, scale_set)
@@ -193,13 +193,13 @@ def vmss_extensions(estate: Estate, _policy: Policy) -> Iterator[Judgement]:
         yield from beyond_the_model(scale_set, instances, found)
 
     none = "the node resource group holds no scale set"
-    yield from each_or_none(estate.cluster, scale_sets_of(estate), judge, none, pools_of(estate))
+    yield from each_or_none(estate.cluster, scale_sets_of(estate), evaluate, none, pools_of(estate))
     yield from _of_machines(estate)
 
 
 def _applications(
     holder: ScaleSet | VirtualMachine, at: Hop, profile: ApplicationProfile | None
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     packages = profile.gallery_applications if profile is not None else []
     if packages:
         words = f"VM applications: {', '.join(one.package_reference_id or 'without a name' for one in packages)}"
@@ -207,7 +207,7 @@ def _applications(
         yield fails(holder.id, "ApplicationOfOthers", words, holder, paths=(path,))
 
 
-def _of_machines(estate: Estate) -> Iterator[Judgement]:
+def _of_machines(estate: Estate) -> Iterator[CheckResult]:
     """Nodes of a pool of type VirtualMachines, and of a flexible scale set.
 
     Azure runs one custom script per machine, and AKS needs it to create a node: under any name, it counts as that of
@@ -223,7 +223,7 @@ def _of_machines(estate: Estate) -> Iterator[Judgement]:
 
 def _of_machine(
     machine: VirtualMachine, listed: Listing[VirtualMachineExtension], commands: Listing[VirtualMachineRunCommand]
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     found = [one.code or MachineExtension(name=one.name) for one in listed]
     scripts = {one.name.lower() for one in found if _kind_of(one) in STARTS_NODES}
     known = scripts if len(scripts) == 1 else set[str]()
@@ -237,7 +237,7 @@ def _of_machine(
 
 def _extensions(
     holder: str, at: Hop, found: Sequence[MachineExtension], observations: tuple[Observation, ...], scripts: set[str]
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     """`scripts`: names, in lower case, of the custom scripts that count as the one of AKS."""
     agents = [_words(one) for one in found if _is_agent(one)]
     others = [_words(one) for one in found if not _is_of_aks(one, scripts) and not _is_agent(one)]
@@ -272,10 +272,10 @@ def _words(one: MachineExtension) -> str:
 
 
 @check("vmss-boot-diagnostics")
-def vmss_boot_diagnostics(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def vmss_boot_diagnostics(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Where the serial console log is stored: root on a node can write to it, and reading it needs no network."""
 
-    def judge(scale_set: ScaleSet) -> Iterator[Judgement]:
+    def evaluate(scale_set: ScaleSet) -> Iterator[CheckResult]:
         profile = scale_set.virtual_machine_profile or MachineProfile()
         diagnostics = profile.diagnostics_profile.boot_diagnostics if profile.diagnostics_profile is not None else None
         settings = diagnostics or BootDiagnostics(enabled=False)
@@ -288,10 +288,10 @@ def vmss_boot_diagnostics(estate: Estate, policy: Policy) -> Iterator[Judgement]
             yield passes(scale_set.id, "NotKept", "the serial console is not kept", scale_set)
 
     none = "the node resource group holds no scale set"
-    yield from each_or_none(estate.cluster, scale_sets_of(estate), judge, none, pools_of(estate))
+    yield from each_or_none(estate.cluster, scale_sets_of(estate), evaluate, none, pools_of(estate))
 
 
-def _kept(estate: Estate, policy: Policy, scale_set: ScaleSet, uri: str) -> Judgement:
+def _kept(estate: Estate, policy: Policy, scale_set: ScaleSet, uri: str) -> CheckResult:
     """Accounts are matched by the first label of their address, which is unique within a cloud."""
     name = uri.partition("://")[2].partition("/")[0].partition(".")[0].lower()
     accounts = throughout(estate, policy, StorageAccount)
@@ -306,7 +306,7 @@ def _kept(estate: Estate, policy: Policy, scale_set: ScaleSet, uri: str) -> Judg
 
 
 @check("nic-tap")
-def nic_tap(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def nic_tap(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Virtual network taps send a copy of every packet of an interface to a collector."""
     nics, observations = interfaces_in_the_networks(estate, policy)
     broken: list[Observation] = []

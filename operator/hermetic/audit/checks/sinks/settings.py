@@ -32,7 +32,7 @@ from hermetic.audit.estate.azure.storage import StorageAccount
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, merged
 from hermetic.audit.estate.questions import UnreadReason
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.held_identities import standing_machines
 from hermetic.audit.hops import Hop, path_of
@@ -46,7 +46,7 @@ PARTNER = "partner solution"
 
 def sent(
     estate: Estate, policy: Policy, resource: str, sinks: Sequence[tuple[str, str]], *observations: Observation
-) -> Judgement:
+) -> CheckResult:
     """Fail where a destination is in no subscription of ours. `sinks`: the kind and the ARM id of each destination."""
     ours = (estate.cluster, *network_ids_of(estate))
     others = [(word, one) for word, one in sinks if word == PARTNER or not policy.owns(one, *ours)]
@@ -77,7 +77,7 @@ If the workspace is yours, list its subscription under `ownSubscriptions` of the
 
 
 @check("diag-foreign-sink")
-def diag_foreign_sink(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def diag_foreign_sink(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Every diagnostic setting and flow log with a destination."""
     registries, accounts = registry_ids(estate, policy), account_ids(estate, policy)
     (groups, of_groups), (balancers, of_balancers) = _security_groups(estate), balancers_of(estate, policy)
@@ -93,7 +93,7 @@ def diag_foreign_sink(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from whole_or_unknown(estate.cluster, "what has diagnostic settings", *observations)
 
 
-def _of_add_ons(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def _of_add_ons(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Workspaces that Container Insights, Azure Monitor and Defender send logs and measurements to."""
     cluster = cluster_of(estate)
     named = cluster.value.workspaces if cluster.value is not None else ()
@@ -114,7 +114,7 @@ def _security_groups(estate: Estate) -> tuple[tuple[str, ...], tuple[Observation
     return tuple(ids[key] for key in sorted(ids)), (*observations, *damaged)
 
 
-def _of_account(estate: Estate, policy: Policy, account: str) -> Iterator[Judgement]:
+def _of_account(estate: Estate, policy: Policy, account: str) -> Iterator[CheckResult]:
     """The settings of the account's services, by its kind; of all services where the kind is not known."""
     seen = estate.one(StorageAccount, account)
     if seen.problem is not None and seen.problem.reason is UnreadReason.NOT_ASKED:
@@ -125,17 +125,17 @@ def _of_account(estate: Estate, policy: Policy, account: str) -> Iterator[Judgem
         yield from _of_resource(estate, policy, f"{account}/{service}")
 
 
-def _of_resource(estate: Estate, policy: Policy, resource: str) -> Iterator[Judgement]:
+def _of_resource(estate: Estate, policy: Policy, resource: str) -> Iterator[CheckResult]:
     settings = estate.every(DiagnosticSetting, resource)
     for one in settings:
-        yield from whatever_is_damaged(one.id or resource, _judge(estate, policy, one))
+        yield from whatever_is_damaged(one.id or resource, _evaluate(estate, policy, one))
     if not settings.items:
         yield passes(resource, "NothingSent", "no diagnostic setting: Azure sends no logs of it", settings)
     else:
         yield from whole_or_unknown(resource, "its diagnostic settings", settings)
 
 
-def _judge(estate: Estate, policy: Policy, setting: DiagnosticSetting) -> Iterator[Judgement]:
+def _evaluate(estate: Estate, policy: Policy, setting: DiagnosticSetting) -> Iterator[CheckResult]:
     sinks = list(setting.sinks)
     if not sinks:
         words = "the setting names no workspace, account, event hub or partner"
@@ -144,7 +144,7 @@ def _judge(estate: Estate, policy: Policy, setting: DiagnosticSetting) -> Iterat
         yield sent(estate, policy, setting.id, sinks, setting)
 
 
-def _of_flow_logs(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def _of_flow_logs(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Flow logs of the networks, disabled ones included: one change enables them."""
     networks = (network.value for network in networks_of(estate) if network.value is not None)
     ids = {one.id.lower(): one.id for network in networks for one in network.flow_logs}
@@ -156,7 +156,7 @@ def _of_flow_logs(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             yield from whatever_is_damaged(one, _flow_log(estate, policy, seen.value))
 
 
-def _flow_log(estate: Estate, policy: Policy, log: FlowLog) -> Iterator[Judgement]:
+def _flow_log(estate: Estate, policy: Policy, log: FlowLog) -> Iterator[CheckResult]:
     analytics = log.flow_analytics_configuration
     watcher = analytics.network_watcher_flow_analytics_configuration if analytics is not None else None
     named = {"storage account": log.storage_id, "workspace": watcher.workspace_resource_id if watcher else None}
@@ -166,7 +166,7 @@ def _flow_log(estate: Estate, policy: Policy, log: FlowLog) -> Iterator[Judgemen
 
 
 @check("packet-capture")
-def packet_capture(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def packet_capture(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Captures, in the cluster's region, whose target is a machine or scale set of the node resource group."""
     cluster, watchers = cluster_of(estate), in_home_subscriptions(estate, policy, NetworkWatcher)
     region = _region(cluster.value.location) if cluster.value is not None else ""
@@ -182,7 +182,7 @@ def _region(location: str) -> str:
     return location.replace(" ", "").lower()
 
 
-def _capture(estate: Estate, policy: Policy, capture: PacketCapture) -> Iterator[Judgement]:
+def _capture(estate: Estate, policy: Policy, capture: PacketCapture) -> Iterator[CheckResult]:
     kept = capture.storage_location or CaptureLocation()
     ours = (estate.cluster, *network_ids_of(estate))
     account = kept.storage_id or kept.storage_path or ""
@@ -197,7 +197,7 @@ def _capture(estate: Estate, policy: Policy, capture: PacketCapture) -> Iterator
         yield fails(capture.id, "Captured", words, capture, severity=Severity.MEDIUM)
 
 
-def of_collection_rules(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def of_collection_rules(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """A finding for each association, whose removal mends it and leaves the rule to others."""
     scale_sets, observations = scale_sets_of(estate), list[Observation]()
     machines = [one.id for one in standing_machines(estate, observations)]
@@ -209,7 +209,7 @@ def of_collection_rules(estate: Estate, policy: Policy) -> Iterator[Judgement]:
     yield from whole_or_unknown(estate.cluster, "what has data collection rules", scale_sets, *observations)
 
 
-def _association(estate: Estate, policy: Policy, association: DataCollectionRuleAssociation) -> Iterator[Judgement]:
+def _association(estate: Estate, policy: Policy, association: DataCollectionRuleAssociation) -> Iterator[CheckResult]:
     if association.data_collection_rule_id is None:
         if association.data_collection_endpoint_id is None:
             yield cannot_say(association.id, "RuleNotNamed", "the association names no rule", association)

@@ -11,7 +11,7 @@ from hermetic.audit.estate.arm_ids import is_arm_id, same_id
 from hermetic.audit.estate.azure.storage import AccountRules, BlobService, LocalUser, ReplicationPolicy, StorageAccount
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Missing, Seen
-from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes, unreadable
+from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes, unreadable
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, POD, STORAGE, path_of
 from hermetic.audit.policy import Policy
@@ -30,7 +30,7 @@ WITHOUT_WEBSITE = {"filestorage", "storage", "blobstorage"}
 
 
 @check_each("storage-public", each_account)
-def storage_public(_estate: Estate, _policy: Policy, seen: Seen[StorageAccount]) -> Iterator[Judgement]:
+def storage_public(_estate: Estate, _policy: Policy, seen: Seen[StorageAccount]) -> Iterator[CheckResult]:
     """High where access is possible now; medium where only disabled public access makes permissive rules ineffective.
 
     Exceptions for Azure's services and for resource instances apply with public access off as well.
@@ -46,7 +46,7 @@ def storage_public(_estate: Estate, _policy: Policy, seen: Seen[StorageAccount])
         yield from _rules(seen, rules, access)
 
 
-def _rules(seen: Seen[StorageAccount], rules: AccountRules, access: str) -> Iterator[Judgement]:
+def _rules(seen: Seen[StorageAccount], rules: AccountRules, access: str) -> Iterator[CheckResult]:
     let_in = _let_in(rules)
     behind = _allowed_by_rules(rules)
     odd = [word for word in _bypasses(rules) if word not in BYPASSES]
@@ -91,7 +91,7 @@ def _allowed_by_rules(rules: AccountRules) -> list[str]:
 
 
 @check_each("storage-copy-scope", each_account)
-def storage_copy_scope(_estate: Estate, _policy: Policy, seen: Seen[StorageAccount]) -> Iterator[Judgement]:
+def storage_copy_scope(_estate: Estate, _policy: Policy, seen: Seen[StorageAccount]) -> Iterator[CheckResult]:
     """Server-side copies and other ways for data to leave an account without passing the network."""
     value = seen.value
     scope = (value.allowed_copy_scope if value else None) or ""
@@ -124,7 +124,7 @@ def _switches(account: StorageAccount) -> Iterator[str]:
 
 
 @check_each("storage-replication", each_account)
-def storage_replication(estate: Estate, policy: Policy, seen: Seen[StorageAccount]) -> Iterator[Judgement]:
+def storage_replication(estate: Estate, policy: Policy, seen: Seen[StorageAccount]) -> Iterator[CheckResult]:
     """High where blobs are copied to an account that is not known to be ours, medium where it is."""
     kind = (seen.value.kind if seen.value is not None else None) or ""
     if kind.lower() in WITHOUT_REPLICATION:
@@ -134,7 +134,7 @@ def storage_replication(estate: Estate, policy: Policy, seen: Seen[StorageAccoun
         yield from _replication(estate, policy, seen)
 
 
-def _replication(estate: Estate, policy: Policy, seen: Seen[StorageAccount]) -> Iterator[Judgement]:
+def _replication(estate: Estate, policy: Policy, seen: Seen[StorageAccount]) -> Iterator[CheckResult]:
     every = estate.every(ReplicationPolicy, seen.target)
     copies, odd = list[tuple[str, str]](), list[Missing]()
     for one in every:
@@ -171,7 +171,7 @@ def _is(account: str, seen: Seen[StorageAccount]) -> bool:
 
 
 @check_each("storage-local-users", each_account)
-def storage_local_users(estate: Estate, _policy: Policy, seen: Seen[StorageAccount]) -> Iterator[Judgement]:
+def storage_local_users(estate: Estate, _policy: Policy, seen: Seen[StorageAccount]) -> Iterator[CheckResult]:
     """SFTP users; with SFTP or local users off, none of them can sign in."""
     account = seen.value
     if account is None or not account.is_sftp_enabled:
@@ -191,7 +191,7 @@ def storage_local_users(estate: Estate, _policy: Policy, seen: Seen[StorageAccou
 
 
 @check_each("storage-static-website", each_account)
-def storage_static_website(estate: Estate, _policy: Policy, seen: Seen[StorageAccount]) -> Iterator[Judgement]:
+def storage_static_website(estate: Estate, _policy: Policy, seen: Seen[StorageAccount]) -> Iterator[CheckResult]:
     """High where the site is reachable from the internet now, medium where disabled public access prevents it."""
     account = seen.value
     kind = (account.kind if account is not None else None) or ""

@@ -9,14 +9,14 @@ from hermetic.audit.cluster_scope import is_of_the_cluster, subnets_of
 from hermetic.audit.estate.azure.storage import FileShare, NfsProperties
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
-from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.hops import INTERNET, STORAGE, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.registry_storage_scope import each_share
 
 
 @check_each("fileshare-public", each_share)
-def fileshare_public(estate: Estate, _policy: Policy, seen: Seen[FileShare]) -> Iterator[Judgement]:
+def fileshare_public(estate: Estate, _policy: Policy, seen: Seen[FileShare]) -> Iterator[CheckResult]:
     """Absent counts as open: the service's default is not documented."""
     access = (seen.value.public_network_access if seen.value else None) or ""
     properties = seen.value.public_access_properties if seen.value else None
@@ -39,10 +39,10 @@ def fileshare_public(estate: Estate, _policy: Policy, seen: Seen[FileShare]) -> 
 
 
 @check("fileshare-eit")
-def fileshare_eit(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def fileshare_eit(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Anything but Enabled lets clients mount without encryption."""
 
-    def judge(seen: Seen[FileShare], nfs: NfsProperties) -> Iterator[Judgement]:
+    def evaluate(seen: Seen[FileShare], nfs: NfsProperties) -> Iterator[CheckResult]:
         required = nfs.encryption_in_transit_required or ""
         if required.lower() == "enabled":
             yield passes(seen.target, "Encrypted", "encryption in transit is required", seen)
@@ -50,14 +50,14 @@ def fileshare_eit(estate: Estate, policy: Policy) -> Iterator[Judgement]:
             words = f"encryptionInTransitRequired is {required or 'absent'}: weights travel in clear"
             yield fails(seen.target, "InClear", words, seen)
 
-    yield from each_share(estate, policy, _of_nfs(judge))
+    yield from each_share(estate, policy, _of_nfs(evaluate))
 
 
 @check("fileshare-squash")
-def fileshare_squash(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def fileshare_squash(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Absent means that root on a node is root on the share."""
 
-    def judge(seen: Seen[FileShare], nfs: NfsProperties) -> Iterator[Judgement]:
+    def evaluate(seen: Seen[FileShare], nfs: NfsProperties) -> Iterator[CheckResult]:
         squash = nfs.root_squash or "NoRootSquash"
         if squash.lower() in {"rootsquash", "allsquash"}:
             yield passes(seen.target, "Squashed", f"rootSquash is {squash}", seen)
@@ -66,15 +66,15 @@ def fileshare_squash(estate: Estate, policy: Policy) -> Iterator[Judgement]:
         else:
             yield cannot_say(seen.target, "SquashUnknown", f"rootSquash {squash!r} is not known", seen)
 
-    yield from each_share(estate, policy, _of_nfs(judge))
+    yield from each_share(estate, policy, _of_nfs(evaluate))
 
 
 def _of_nfs(
-    judge: Callable[[Seen[FileShare], NfsProperties], Iterable[Judgement]],
-) -> Callable[[Seen[FileShare]], Iterator[Judgement]]:
+    evaluate: Callable[[Seen[FileShare], NfsProperties], Iterable[CheckResult]],
+) -> Callable[[Seen[FileShare]], Iterator[CheckResult]]:
     """Only NFS shares; one without a protocol counts as NFS."""
 
-    def of_share(seen: Seen[FileShare]) -> Iterator[Judgement]:
+    def of_share(seen: Seen[FileShare]) -> Iterator[CheckResult]:
         protocol = (seen.value.protocol if seen.value else None) or "NFS"
         nfs = seen.value.nfs_protocol_properties if seen.value else None
         if protocol.lower() == "smb":
@@ -82,6 +82,6 @@ def _of_nfs(
         elif protocol.lower() != "nfs":
             yield cannot_say(seen.target, "ProtocolUnknown", f"protocol {protocol!r} is not known", seen)
         else:
-            yield from judge(seen, nfs or NfsProperties())
+            yield from evaluate(seen, nfs or NfsProperties())
 
     return of_share

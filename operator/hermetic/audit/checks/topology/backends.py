@@ -16,7 +16,7 @@ from hermetic.audit.estate.azure.managed_services import ApplicationGateway
 from hermetic.audit.estate.azure.vnet import NetworkInterface, ScaleSet
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
 from hermetic.audit.hops import INTERNET, NODE_SUBNETS, Hop, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import reached_network_ids, throughout
@@ -35,7 +35,7 @@ az network lb address-pool delete --subscription SUBSCRIPTION_ID --resource-grou
 --lb-name LOAD_BALANCER_NAME --name RULE_NAME"""
 
 
-def of_gateway(estate: Estate, gateway: ApplicationGateway, inside: Container[str]) -> Iterator[Judgement]:
+def of_gateway(estate: Estate, gateway: ApplicationGateway, inside: Container[str]) -> Iterator[CheckResult]:
     """An application gateway with an address in one of these subnets, by id in lower case."""
     homes = tuple(one.subnet.id for one in gateway.gateway_ip_configurations or () if one.subnet is not None)
     if homes and not any(one.lower() in inside for one in homes):
@@ -58,7 +58,9 @@ def of_gateway(estate: Estate, gateway: ApplicationGateway, inside: Container[st
         yield passes(gateway.id, "BackendsInReach", "every backend is an address in the networks in reach", gateway)
 
 
-def of_balancer(estate: Estate, policy: Policy, balancer: LoadBalancer, inside: Container[str]) -> Iterator[Judgement]:
+def of_balancer(
+    estate: Estate, policy: Policy, balancer: LoadBalancer, inside: Container[str]
+) -> Iterator[CheckResult]:
     """A load balancer with an address in one of these subnets; nothing where all of its backends are in reach.
 
     Azure documents that backends are in the network of the load balancer (learn.microsoft.com/azure/load-balancer/
@@ -128,7 +130,7 @@ def _homes(estate: Estate, policy: Policy) -> dict[str, tuple[str, ...]]:
 
 def _relays(
     relay: ApplicationGateway | LoadBalancer, reason: str, hop: Hop, beyond: dict[str, str], remedy: str, fill: Fill
-) -> Judgement:
+) -> CheckResult:
     words = f"it passes requests on to {', '.join(sorted(beyond))}, outside the networks in reach"
     paths = (path_of(NODE_SUBNETS, hop, INTERNET),)
     return fails(relay.id, reason, words, relay, paths=paths, remedy=remedy, fill=fill)

@@ -13,7 +13,7 @@ from hermetic.audit.estate.azure.managed_services import AzureFirewall
 from hermetic.audit.estate.azure.routing import RouteTable
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
 from hermetic.audit.findings import Severity
 from hermetic.audit.gateway_finding import Joined, hub_connections, joins
 from hermetic.audit.hops import INTERNET, NODE_SUBNETS, Hop, Path, path_of
@@ -23,7 +23,7 @@ from hermetic.audit.topology import PlaceKind
 
 
 @check("firewall-in-path")
-def firewall_in_path(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def firewall_in_path(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Firewalls in the network, in a peer, in a connected hub or behind a route; and the rules of the declared one."""
     firewalls = throughout(estate, policy, AzureFirewall)
     others = firewalls.where(lambda one: not _is_declared(one.id, policy))
@@ -56,7 +56,9 @@ def _next_hops(estate: Estate) -> tuple[frozenset[str], tuple[Observation, ...]]
     return frozenset(one.next_hop_ip_address for one in routes if one.next_hop_ip_address), (*subnets, *tables)
 
 
-def _reached(estate: Estate, policy: Policy, firewall: AzureFirewall, next_hops: frozenset[str]) -> Iterator[Judgement]:
+def _reached(
+    estate: Estate, policy: Policy, firewall: AzureFirewall, next_hops: frozenset[str]
+) -> Iterator[CheckResult]:
     observations: tuple[Observation, ...] = (firewall,)
     own = frozenset(one.lower() for one in network_ids_of(estate))
     way: Path = ()
@@ -90,7 +92,7 @@ def _is_ours(estate: Estate, joined: Joined) -> bool:
     return any(joins(joined, one) for one in network_ids_of(estate))
 
 
-def _declared(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def _declared(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """The declared firewall of the profile `filtered`: no rule may allow arbitrary destinations."""
     seen = estate.one(AzureFirewall, policy.firewall)
     if seen.value is None:

@@ -19,7 +19,7 @@ from hermetic.audit.estate.azure.routing import (
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
-from hermetic.audit.evaluation import Judgement, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes
 from hermetic.audit.findings import Severity
 from hermetic.audit.gateway_finding import connections_of, distant_networks, gateways_in
 from hermetic.audit.hops import INTERNET, ON_PREMISES, Hop, path_of
@@ -31,18 +31,18 @@ from hermetic.audit.topology import PlaceKind
 def _each_gateway(
     estate: Estate,
     policy: Policy,
-    judge: Callable[[VirtualNetworkGateway], Iterable[Judgement]],
+    evaluate: Callable[[VirtualNetworkGateway], Iterable[CheckResult]],
     *,
     with_peers: bool = False,
-) -> Iterator[Judgement]:
-    """Apply `judge` to the gateways of each network; with `with_peers`, also to those used through a peering."""
+) -> Iterator[CheckResult]:
+    """Apply `evaluate` to the gateways of each network; with `with_peers`, also to those used through a peering."""
 
-    def of_network(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+    def of_network(network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
         near = gateways_in(estate, network)
         far = [gateways_in(estate, one) for one in distant_networks(estate, network.target)] if with_peers else []
         found = [gateway for listing in (near, *far) for gateway in listing]
         for gateway in found:
-            yield from judge(gateway)
+            yield from evaluate(gateway)
         if found:
             yield from whole_or_unknown(network.target, "its gateways", near, *far)
         else:
@@ -52,7 +52,7 @@ def _each_gateway(
 
 
 @check_each("vnet-gateway", each_network)
-def vnet_gateway(estate: Estate, _policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+def vnet_gateway(estate: Estate, _policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
     """A gateway in the cluster's network: medium by itself, high with a connection that is not known to be down."""
     gateways = gateways_in(estate, network)
     for gateway in gateways:
@@ -63,7 +63,7 @@ def vnet_gateway(estate: Estate, _policy: Policy, network: Seen[VirtualNetwork])
         yield passes(network.target, "NoGateway", "no gateway sits in the network", network, gateways)
 
 
-def _present(estate: Estate, gateway: VirtualNetworkGateway) -> Judgement:
+def _present(estate: Estate, gateway: VirtualNetworkGateway) -> CheckResult:
     up = [one for one in connections_of(estate, gateway) if not _is_down(one)]
     words = f"{gateway.gateway_type or 'a'} gateway with {len(up)} connection(s) that may be up"
     path = path_of(hops.vnet("of the cluster"), hops.gateway(f"gateway {gateway.name}"), ON_PREMISES)
@@ -76,7 +76,7 @@ def _is_down(connection: Seen[VirtualNetworkGatewayConnection]) -> bool:
 
 
 @check_each("gateway-connections", _each_gateway)
-def gateway_connections(estate: Estate, _policy: Policy, gateway: VirtualNetworkGateway) -> Iterator[Judgement]:
+def gateway_connections(estate: Estate, _policy: Policy, gateway: VirtualNetworkGateway) -> Iterator[CheckResult]:
     """Each connection of each gateway in the cluster's network."""
     listing = connections_of(estate, gateway)
     for one in listing:
@@ -87,7 +87,7 @@ def gateway_connections(estate: Estate, _policy: Policy, gateway: VirtualNetwork
         yield passes(gateway.id, "NoConnection", "the gateway has no connection", gateway, listing)
 
 
-def _connection(gateway: VirtualNetworkGateway, seen: Seen[VirtualNetworkGatewayConnection]) -> Judgement:
+def _connection(gateway: VirtualNetworkGateway, seen: Seen[VirtualNetworkGatewayConnection]) -> CheckResult:
     status = seen.value.connection_status if seen.value is not None else None
     if (status or "").lower() == "connected":
         path = path_of(
@@ -102,7 +102,7 @@ def _connection(gateway: VirtualNetworkGateway, seen: Seen[VirtualNetworkGateway
 
 
 @check_each("gateway-p2s", _each_gateway)
-def gateway_p2s(_estate: Estate, _policy: Policy, gateway: VirtualNetworkGateway) -> Iterator[Judgement]:
+def gateway_p2s(_estate: Estate, _policy: Policy, gateway: VirtualNetworkGateway) -> Iterator[CheckResult]:
     """Point-to-site: client machines in the network, each with an internet connection of its own."""
     configuration = gateway.vpn_client_configuration
     pool = configuration.vpn_client_address_pool if configuration is not None else None
@@ -115,10 +115,10 @@ def gateway_p2s(_estate: Estate, _policy: Policy, gateway: VirtualNetworkGateway
 
 
 @check("gateway-forced-tunnel")
-def gateway_forced_tunnel(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def gateway_forced_tunnel(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """A default site, or a public prefix learned by BGP, routes internet traffic through the gateway."""
 
-    def judge(gateway: VirtualNetworkGateway) -> Iterator[Judgement]:
+    def evaluate(gateway: VirtualNetworkGateway) -> Iterator[CheckResult]:
         learned = estate.asked(LearnedRoutes, gateway.id)
         path = path_of(hops.vnet("of the cluster"), hops.gateway(f"gateway {gateway.name}"), ON_PREMISES, INTERNET)
         site = gateway.gateway_default_site
@@ -133,7 +133,7 @@ def gateway_forced_tunnel(estate: Estate, policy: Policy) -> Iterator[Judgement]
         else:
             yield passes(gateway.id, "NoPublicRoute", "no default and no public prefix is learned", gateway, learned)
 
-    yield from _each_gateway(estate, policy, judge, with_peers=True)
+    yield from _each_gateway(estate, policy, evaluate, with_peers=True)
 
 
 def _own_space(estate: Estate, gateway: VirtualNetworkGateway) -> Space:

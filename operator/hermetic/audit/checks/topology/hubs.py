@@ -14,7 +14,7 @@ from hermetic.audit.estate.azure.routing import HubRoutes
 from hermetic.audit.estate.azure.vnet import Peering, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
-from hermetic.audit.evaluation import Judgement, fails, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, fails, whatever_is_damaged
 from hermetic.audit.gateway_finding import Joined, hub_connections, joins
 from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.policy import Policy
@@ -25,23 +25,25 @@ HUB_NETWORK, HUB_PEERING = "hv_", "remotevnettohubpeering"
 
 
 @check("vwan-connection")
-def vwan_connection(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def vwan_connection(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """A hub connection to one of the cluster's networks."""
     every = hub_connections(estate, policy)
 
-    def of_network(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+    def of_network(network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
         ours = every.where(lambda one: joins(one, network.target))
         peerings = estate.every(Peering, network.target)
         if not ours.items:
             for peering in peerings:
                 yield from whatever_is_damaged(peering.id, _by_peering(network, peering))
         none = "no virtual hub is connected"
-        yield from each_or_none(network.target, ours, lambda one: _judge(estate, network, one), none, network, peerings)
+        yield from each_or_none(
+            network.target, ours, lambda one: _evaluate(estate, network, one), none, network, peerings
+        )
 
     yield from each_network(estate, policy, of_network)
 
 
-def _by_peering(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Judgement]:
+def _by_peering(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[CheckResult]:
     """The peering with a hub's own network (Microsoft's), which Azure creates in a connected network.
 
     It exists whether or not the hub's subscription can be read.
@@ -58,7 +60,7 @@ def _by_peering(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[Jud
     yield fails(peering.id, "HubPeering", words, peering, paths=(path,))
 
 
-def _judge(estate: Estate, network: Seen[VirtualNetwork], joined: Joined) -> Iterator[Judgement]:
+def _evaluate(estate: Estate, network: Seen[VirtualNetwork], joined: Joined) -> Iterator[CheckResult]:
     connection = joined.connection
     hop = _default_hop(estate, joined)
     words = f"connected to virtual hub {joined.hub.name}"

@@ -26,7 +26,7 @@ from hermetic.audit.estate.azure.network_manager import (
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen, is_locked
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network
@@ -70,7 +70,7 @@ MANAGER = re.compile(
 
 
 @check_each("avnm-connectivity", each_network)
-def avnm_connectivity(estate: Estate, _policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+def avnm_connectivity(estate: Estate, _policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
     """A mesh or hub configuration joins networks without a visible peering."""
     pages, observations = pages_of(estate, EffectiveConnectivity, network.target)
     applied = [one for page in pages for one in page.value or ()]
@@ -91,7 +91,7 @@ def avnm_connectivity(estate: Estate, _policy: Policy, network: Seen[VirtualNetw
 
 
 @check_each("avnm-admin-rules", each_network)
-def avnm_admin_rules(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+def avnm_admin_rules(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
     """An admin rule that allows is evaluated before every security group."""
     pages, observations = pages_of(estate, EffectiveAdminRules, network.target)
     yield passes(network.target, "NoAdminAllow", "no admin rule allows packets to the internet", *observations)
@@ -105,7 +105,7 @@ def avnm_admin_rules(estate: Estate, policy: Policy, network: Seen[VirtualNetwor
         yield from _rules_behind_the_lock(estate, policy, network.target)
 
 
-def _joined_behind_the_lock(estate: Estate, network: str) -> Iterator[Judgement]:
+def _joined_behind_the_lock(estate: Estate, network: str) -> Iterator[CheckResult]:
     applied = applied_in_graph(estate, ConnectivityInGraph, network)
     yield from _damaged(estate, network, applied)
     for one in applied.configurations:
@@ -115,7 +115,7 @@ def _joined_behind_the_lock(estate: Estate, network: str) -> Iterator[Judgement]
         yield fails(one, "ConnectivityApplied", words, *applied.observations, paths=(path,), fill=fill)
 
 
-def _rules_behind_the_lock(estate: Estate, policy: Policy, network: str) -> Iterator[Judgement]:
+def _rules_behind_the_lock(estate: Estate, policy: Policy, network: str) -> Iterator[CheckResult]:
     applied = applied_in_graph(estate, AdminRulesInGraph, network)
     yield from _damaged(estate, network, applied)
     for one in applied.configurations:
@@ -129,17 +129,17 @@ def _rules_behind_the_lock(estate: Estate, policy: Policy, network: str) -> Iter
 
 def _held(
     estate: Estate, policy: Policy, network: str, rule: SecurityAdminRule, observations: tuple[Observation, ...]
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     yield from _filled(estate, network, rule, _rule(rule.id, network, rule, observations))
     if _always_allows_the_network_tag(rule):
         yield from _widened(estate, policy, rule.id, network, [rule], observations)
 
 
 def _filled(
-    estate: Estate, network: str, rule: SecurityAdminRule, judgements: Iterable[Judgement]
-) -> Iterator[Judgement]:
+    estate: Estate, network: str, rule: SecurityAdminRule, results: Iterable[CheckResult]
+) -> Iterator[CheckResult]:
     fill = _named(estate, network, [rule.id]) | ({"ADMIN_RULE_ID": [rule.id]} if MANAGER.fullmatch(rule.id) else {})
-    yield from (replace(one, fill=fill) for one in judgements)
+    yield from (replace(one, fill=fill) for one in results)
 
 
 def _named(estate: Estate, network: str, ids: Iterable[str]) -> dict[str, list[str]]:
@@ -151,7 +151,7 @@ def _named(estate: Estate, network: str, ids: Iterable[str]) -> dict[str, list[s
     return fill | ({"LOCATION": [seen.location]} if seen is not None and seen.location else {})
 
 
-def _damaged(estate: Estate, network: str, applied: Applied) -> Iterator[Judgement]:
+def _damaged(estate: Estate, network: str, applied: Applied) -> Iterator[CheckResult]:
     if applied.damaged:
         words = f"what Resource Graph says is applied to {name_of(network)} could not be read"
         yield cannot_say(estate.cluster, "RowNotReadable", words, *applied.damaged)
@@ -159,7 +159,7 @@ def _damaged(estate: Estate, network: str, applied: Applied) -> Iterator[Judgeme
 
 def _rule(
     resource: str, network: str, rule: SecurityAdminRule, observations: tuple[Observation, ...]
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     name, access, direction = rule.id or "not named", (rule.access or "").lower(), (rule.direction or "").lower()
     if direction == "inbound" or access == "deny":
         return
@@ -195,7 +195,7 @@ def _widened(
     network: str,
     rules: Sequence[SecurityAdminRule],
     observations: tuple[Observation, ...],
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     """The tag includes the destinations of user-defined routes, as in a security group."""
     names = ", ".join(name_of(rule.id or "not named") for rule in rules)
     unseen = f"admin rule {names} always allows VirtualNetwork, and what widens the tag was not seen"

@@ -13,7 +13,7 @@ from hermetic.audit.estate.azure.vnet import InhabitedNetwork, Peering, Subnet, 
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Seen
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
 from hermetic.audit.hops import GATEWAY, ON_PREMISES, Hop, Path, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network, each_or_none
@@ -22,12 +22,12 @@ PERMISSION = f"{Peering.TYPE}/read"
 
 
 def _each_peering(
-    estate: Estate, policy: Policy, judge: Callable[[Seen[VirtualNetwork], Peering], Iterable[Judgement]]
-) -> Iterator[Judgement]:
-    def of_network(network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
-        def of_peering(peering: Peering) -> Iterator[Judgement]:
+    estate: Estate, policy: Policy, evaluate: Callable[[Seen[VirtualNetwork], Peering], Iterable[CheckResult]]
+) -> Iterator[CheckResult]:
+    def of_network(network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
+        def of_peering(peering: Peering) -> Iterator[CheckResult]:
             if peering.connects:
-                yield from judge(network, peering)
+                yield from evaluate(network, peering)
             else:
                 yield passes(peering.id, "NotConnected", f"the peering is {peering.peering_state}", peering)
 
@@ -40,7 +40,7 @@ def _each_peering(
 @check_each("peering-any", _each_peering)
 def peering_any(
     _estate: Estate, policy: Policy, network: Seen[VirtualNetwork], peering: Peering
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     """A connected peering to a network that the policy does not list."""
     remote = _remote(peering)
     if remote and policy.allows_peering(peering.id, remote):
@@ -60,7 +60,7 @@ def peering_any(
 @check_each("peering-remote-gateway", _each_peering)
 def peering_remote_gateway(
     _estate: Estate, _policy: Policy, network: Seen[VirtualNetwork], peering: Peering
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     """Using the peer's gateway adds every default route that the gateway has learned."""
     path = path_of(hops.vnet(name_of(network.target)), _peer(peering), GATEWAY, ON_PREMISES)
     yield _off(peering, peering.use_remote_gateways, "useRemoteGateways", path)
@@ -69,7 +69,7 @@ def peering_remote_gateway(
 @check_each("peering-gateway-transit", _each_peering)
 def peering_gateway_transit(
     _estate: Estate, _policy: Policy, network: Seen[VirtualNetwork], peering: Peering
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     """Lets a peer use the gateway of the cluster's network."""
     path = path_of(_peer(peering), hops.vnet(name_of(network.target)), GATEWAY, ON_PREMISES)
     yield _off(peering, peering.allow_gateway_transit, "allowGatewayTransit", path)
@@ -78,14 +78,14 @@ def peering_gateway_transit(
 @check_each("peering-forwarded", _each_peering)
 def peering_forwarded(
     estate: Estate, _policy: Policy, network: Seen[VirtualNetwork], peering: Peering
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     """Forwarded traffic, on our side (relays reach us) and on the remote side (our packets are forwarded on)."""
     path = path_of(hops.vnet(name_of(network.target)), _peer(peering), hops.firewall("appliance"))
     yield _off(peering, peering.allow_forwarded_traffic, "allowForwardedTraffic", path)
     yield from _far_side(estate, network, peering, path)
 
 
-def _far_side(estate: Estate, network: Seen[VirtualNetwork], peering: Peering, path: Path) -> Iterator[Judgement]:
+def _far_side(estate: Estate, network: Seen[VirtualNetwork], peering: Peering, path: Path) -> Iterator[CheckResult]:
     remote = _remote(peering)
     if not remote:
         yield cannot_say(peering.id, "RemoteNotNamed", "the answer does not name the remote network", peering)
@@ -102,7 +102,7 @@ def _far_side(estate: Estate, network: Seen[VirtualNetwork], peering: Peering, p
 @check_each("peering-subnet-scope", _each_peering)
 def peering_subnet_scope(
     _estate: Estate, _policy: Policy, _network: Seen[VirtualNetwork], peering: Peering
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     """A peering of some subnets only: every other check treats it as one of whole networks."""
     named = (*peering.local_subnet_names, *peering.remote_subnet_names)
     if peering.peer_complete_vnets is False or named or peering.enable_only_ipv6_peering:
@@ -126,7 +126,7 @@ def _listed(estate: Estate, network: str) -> Listing[Peering]:
     return Listing(listing.target, listing.items, listing.evidence, problem)
 
 
-def _off(peering: Peering, flag: bool | None, field: str, path: Path) -> Judgement:
+def _off(peering: Peering, flag: bool | None, field: str, path: Path) -> CheckResult:
     if flag is None:
         return cannot_say(peering.id, "NotSaid", f"the answer does not say {field}", peering)
     if flag:
@@ -143,7 +143,7 @@ def _peer(peering: Peering) -> Hop:
 
 
 @check_each("subnet-sharing", each_subnet)
-def subnet_sharing(_estate: Estate, _policy: Policy, scoped: ScopedSubnet, subnet: Subnet) -> Iterator[Judgement]:
+def subnet_sharing(_estate: Estate, _policy: Policy, scoped: ScopedSubnet, subnet: Subnet) -> Iterator[CheckResult]:
     """Others can put machines into a shared subnet."""
     if subnet.sharing_scope:
         message = f"sharingScope is {subnet.sharing_scope}: machines of other subscriptions may sit beside the nodes"
@@ -153,7 +153,7 @@ def subnet_sharing(_estate: Estate, _policy: Policy, scoped: ScopedSubnet, subne
 
 
 @check_each("nsg-flowlogs", each_network)
-def nsg_flowlogs(estate: Estate, _policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[Judgement]:
+def nsg_flowlogs(estate: Estate, _policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
     """Without a flow log, past outbound traffic cannot be investigated."""
     ids = [one.id for one in network.value.flow_logs] if network.value else []
     logs = [estate.one(FlowLog, one) for one in ids]

@@ -12,24 +12,24 @@ from hermetic.audit.egress.reach import Reach, reach_of
 from hermetic.audit.egress.relay_entries import backend_of, reach_by_others
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.hops import INTERNET, NODE_SUBNETS, path_of, written
 from hermetic.audit.policy import Policy
 
 
 @check("vm-pivot")
-def vm_pivot(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def vm_pivot(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Every machine in the networks and their peers that is not a node of the cluster."""
     machines = machines_of(estate, policy)
     for machine in machines:
-        yield from whatever_is_damaged(machine.id, _judge(estate, policy, machine))
+        yield from whatever_is_damaged(machine.id, _evaluate(estate, policy, machine))
     if machines.items:
         yield from whole_or_unknown(estate.cluster, "machines in reach", machines)
     else:
         yield passes(estate.cluster, "NoMachine", "there is no machine in reach but the nodes", machines)
 
 
-def _judge(estate: Estate, policy: Policy, machine: RelayMachine) -> Iterator[Judgement]:
+def _evaluate(estate: Estate, policy: Policy, machine: RelayMachine) -> Iterator[CheckResult]:
     ways, observations = ways_out(estate, policy, machine)
     if not ways and all(observation.problem is None for observation in observations):
         yield passes(machine.id, "NoWayOut", "the machine has no egress path of its own", *machine.seen, *observations)

@@ -27,7 +27,7 @@ from hermetic.audit.estate.azure.managed_services import ApplicationGateway
 from hermetic.audit.estate.azure.vnet import InhabitedSubnet, ScaleSet, Subnet
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import Judgement, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes, whatever_is_damaged
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, NODE_SUBNETS, path_of
 from hermetic.audit.policy import Policy
@@ -71,7 +71,7 @@ RESOLVERS = "microsoft.network/dnsresolvers"
 UNNAMED = "a service that is not named"
 
 # Types that other checks judge wherever they are in reach, or that only let in.
-JUDGED_ELSEWHERE = {
+EVALUATED_ELSEWHERE = {
     ApplicationGateway.TYPE.lower(),
     "microsoft.servicenetworking/trafficcontrollers",
     "microsoft.network/networkinterfaces",
@@ -99,25 +99,25 @@ class Occupant:
 
 
 @check("service-pivot")
-def service_pivot(estate: Estate, policy: Policy) -> Iterator[Judgement]:
+def service_pivot(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Every subnet of the networks and their peers, by its delegation, its service links and what has addresses in it.
 
     What a service does with the packets that it is sent is up to its own settings, which are not read.
     """
     observations, subnets = _subnets(estate)
-    judgements = [
+    results = [
         one
         for subnet in subnets
-        for one in whatever_is_damaged(subnet.id, _judge(estate, policy, subnet, observations))
+        for one in whatever_is_damaged(subnet.id, _evaluate(estate, policy, subnet, observations))
     ]
     gateways, balancers = throughout(estate, policy, ApplicationGateway), throughout(estate, policy, LoadBalancer)
     inside = {subnet.id.lower() for subnet in subnets}
     for gateway in gateways:
-        judgements += whatever_is_damaged(gateway.id, of_gateway(estate, gateway, inside))
+        results += whatever_is_damaged(gateway.id, of_gateway(estate, gateway, inside))
     for balancer in balancers:
-        judgements += whatever_is_damaged(balancer.id, of_balancer(estate, policy, balancer, inside))
-    yield from judgements
-    if judgements:
+        results += whatever_is_damaged(balancer.id, of_balancer(estate, policy, balancer, inside))
+    yield from results
+    if results:
         yield from whole_or_unknown(estate.cluster, "services in reach", *observations, gateways, balancers)
     else:
         yield passes(estate.cluster, "NoService", "no managed service is in reach", *observations, gateways, balancers)
@@ -135,9 +135,9 @@ def _subnets(estate: Estate) -> tuple[tuple[Observation, ...], list[InhabitedSub
     return tuple(observations), found
 
 
-def _judge(
+def _evaluate(
     estate: Estate, policy: Policy, subnet: InhabitedSubnet, observations: tuple[Observation, ...]
-) -> Iterator[Judgement]:
+) -> Iterator[CheckResult]:
     for occupant in dict.fromkeys(_occupants(estate, policy, subnet)):
         ends = ENDS.get(occupant.kind) or SENDERS.get(occupant.kind)
         if ends:
@@ -148,7 +148,7 @@ def _judge(
 
 def _by_reach(
     estate: Estate, policy: Policy, subnet: InhabitedSubnet, occupant: Occupant, observations: tuple[Observation, ...]
-) -> Judgement:
+) -> CheckResult:
     # Whether a service obeys the security group of its subnet differs from service to service.
     to_it = (Destination((subnet.id,), obeys_its_subnet=False),)
     reach, rests_on = reach_of(estate, to_it)
@@ -188,13 +188,13 @@ def _occupants(estate: Estate, policy: Policy, subnet: InhabitedSubnet) -> Itera
     if MANAGED_CLUSTERS in map(str.lower, delegated) and _is_ours(estate, subnet):
         yield from _other_clusters(estate, subnet)
         return
-    services = [one for one in delegated if one.lower() not in JUDGED_ELSEWHERE]
+    services = [one for one in delegated if one.lower() not in EVALUATED_ELSEWHERE]
     for service in services:
         yield Occupant(service.lower(), f"the subnet is delegated to {service}", subnet.has_visible_inhabitants)
     if services:
         return  # the service manages what is in its subnet
     for service in (one.linked_resource_type or UNNAMED for one in subnet.service_links):
-        if service.lower() not in JUDGED_ELSEWHERE:
+        if service.lower() not in EVALUATED_ELSEWHERE:
             yield Occupant(service.lower(), f"{service} is in the subnet")
     yield from _owners(estate, policy, subnet)
 
@@ -224,7 +224,7 @@ def _owners(estate: Estate, policy: Policy, subnet: InhabitedSubnet) -> Iterator
         is_listed_kind = kind in {one.TYPE.lower() for one in LISTED}
         if is_listed_kind and owner not in _listed(estate, policy):
             yield Occupant(kind, f"{owner} has an address in the subnet, and no list shows it")
-        elif not is_listed_kind and kind not in JUDGED_ELSEWHERE:
+        elif not is_listed_kind and kind not in EVALUATED_ELSEWHERE:
             yield Occupant(kind, f"{owner} has an address in the subnet")
 
 

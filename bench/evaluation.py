@@ -1,9 +1,9 @@
-"""How long judging a large cluster holds the event loop, and how long it takes: seconds in which nothing else is done.
+"""How long the evaluation of a large cluster holds the event loop, and how long it takes: seconds without other work.
 
 The API server is played in this process from JSON text, so parsing, projecting, packing and sending are the product's
-own; the lists feed the operator's store as well. While the cluster is listed and judged, a task sleeps again and again;
-what it sleeps too long is what the loop was held for by something else. For comparison the same case is judged in the
-loop, and in a thread.
+own; the lists feed the operator's store as well. While the cluster is listed and evaluated, a task sleeps again and
+again; what it sleeps too long is what the loop was held for by something else. For comparison the same case is
+evaluated in the loop, and in a thread.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hermetic.audit.policy import Policy
 from hermetic.controller.audit_faults import AuditFaults
 from hermetic.controller.clock import SystemClock
 from hermetic.controller.cluster_cache import ClusterCache
-from hermetic.controller.evaluation_client import JudgedApart
+from hermetic.controller.evaluation_client import EvaluationClient
 from hermetic.controller.evaluation_input import Case
 from hermetic.kinds import Kind
 from hermetic.kube.client import PAGE_SIZE
@@ -40,7 +40,7 @@ PROBE_SECONDS = 0.002
 CLUSTER = "/subscriptions/s/resourceGroups/g/providers/Microsoft.ContainerService/managedClusters/aks"
 
 Figures = dict[str, Any]
-Judge = Callable[[Case], Awaitable[tuple[Finding, ...]]]
+Evaluate = Callable[[Case], Awaitable[tuple[Finding, ...]]]
 
 
 class Played:
@@ -131,7 +131,7 @@ class Loop:
 
 
 def measure(pods: int = PODS) -> Figures:
-    """Listing, and then judging: apart as the operator does it, in the loop, and in a thread."""
+    """Listing, and then evaluating: apart as the operator does it, in the loop, and in a thread."""
     return asyncio.run(_measured(pods))
 
 
@@ -148,13 +148,13 @@ async def _measured(pods: int) -> Figures:
         following = asyncio.create_task(cluster_cache.run())
         while cluster_cache.seen_at is None:  # noqa: ASYNC110 - nothing tells it
             await asyncio.sleep(0.01)
-    judged = JudgedApart()
+    client = EvaluationClient()
     async with Loop() as nothing:
         await asyncio.sleep(3)
     figures: Figures = {"rest": nothing.figures(), "pods": pods, "objects": len(objects), "listing": listing.figures()}
-    figures["apart"] = [await _round(cluster_cache, judged) for _ in range(ROUNDS)]
-    figures["process_peak_rss"] = _peak(judged.pid)
-    await judged.close()
+    figures["apart"] = [await _round(cluster_cache, client) for _ in range(ROUNDS)]
+    figures["process_peak_rss"] = _peak(client.pid)
+    await client.close()
     figures["operator_peak_rss"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
     figures["thread"] = [await _round(cluster_cache, _in_a_thread) for _ in range(ROUNDS)]
     figures["loop"] = [await _round(cluster_cache, _in_the_loop)]
@@ -173,12 +173,12 @@ async def _no_list(watched: WatchSpec) -> None:
     raise AssertionError(f"{watched.kind.plural} is fed")
 
 
-async def _round(cluster_cache: ClusterCache, judge: Judge) -> Figures:
+async def _round(cluster_cache: ClusterCache, evaluate: Evaluate) -> Figures:
     cluster_cache._cause = (-1, "")  # noqa: SLF001 - as after a change
     async with Loop() as loop:
         await asyncio.sleep(0.05)
         await cluster_cache.cause()
-        await judge(Case(CLUSTER, Policy(), cluster_cache.observed(), None))
+        await evaluate(Case(CLUSTER, Policy(), cluster_cache.observed(), None))
     return loop.figures()
 
 

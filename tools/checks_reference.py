@@ -13,8 +13,8 @@ from hermetic.audit.report.sentences import controls_of
 _INTRODUCTION = """\
 # Checks
 
-Everything that `hermetic audit` judges, {count} checks in the order of their tables. `hermetic explain CHECK` shows the
-same offline. [audit.md](audit.md) tells how to run the audit and read its report.
+Everything that `hermetic audit` evaluates, {count} checks in the order of their tables. `hermetic explain CHECK`
+shows the same offline. [audit.md](audit.md) is about how to run the audit and read its report.
 
 The title says what is so where a check passes. The severity is that of a Fail or an Unknown unless the finding says
 otherwise: critical and high decide the verdict, medium and low are warnings, info is inventory. `azure`, `kube` and

@@ -86,7 +86,7 @@ def _hold_back(stage: Stage) -> None:
 def _open_the_gate(stage: Stage) -> None:
     chapter("From the jump box, the simulated Azure is audited, and the signed result is imported into the cluster")
     _carry_in(stage, PASSED)
-    show("the probe runs from every pool, the cluster's own objects are judged, and the gate opens")
+    show("the probe runs from every pool, the cluster's own objects are evaluated, and the gate opens")
 
     def settled(seen: dict[str, str]) -> bool:
         return sum(reason == "Serving" for reason in seen.values()) == len(SERVED)

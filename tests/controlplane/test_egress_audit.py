@@ -226,7 +226,7 @@ def test_evidence_of_the_profile_filtered_counts_only_where_filtered_is_asked_fo
     sealed.apply_audit()
     sealed.attest(says={"profile": "filtered"})
     condition = sealed.until("Unknown", "AttestationRefused")
-    assert "judged by the profile 'filtered', and 'sealed' is asked for" in condition["message"]
+    assert "evaluated with the profile 'filtered', and 'sealed' is required" in condition["message"]
 
     sealed.apply_audit(profile="Filtered")
     sealed.until("Pass")

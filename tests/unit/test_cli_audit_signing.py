@@ -90,7 +90,7 @@ def test_a_snapshot_is_signed_as_old_as_it_is_without_a_request(
     before = len(arm.requests)
     ran = signed(arm, keys, tmp_path / "a.yaml", "--snapshot", snapshot, "--out", tmp_path / "report.json")
     assert len(arm.requests) == before
-    assert "a snapshot is judged without asking anybody" in ran.err
+    assert "a snapshot is evaluated without any request" in ran.err
     observed = verified(keys, tmp_path / "a.yaml")["observedAt"]
     assert observed == report_in((tmp_path / "report.json").read_text())["startedAt"]
 

@@ -143,9 +143,9 @@ FAULT = (
 @pytest.mark.parametrize(
     ("program", "words"),
     [
-        ("import sys; sys.exit(3)", "the process that judges ended"),
-        ("import os, sys; sys.stdin.buffer.read(9); os.kill(os.getpid(), 9)", "the process that judges ended"),
-        ("import sys; sys.stdin.buffer.read(9); sys.stdout.write('torn')", "the process that judges ended"),
+        ("import sys; sys.exit(3)", "the evaluation process ended"),
+        ("import os, sys; sys.stdin.buffer.read(9); os.kill(os.getpid(), 9)", "the evaluation process ended"),
+        ("import sys; sys.stdin.buffer.read(9); sys.stdout.write('torn')", "the evaluation process ended"),
         ("import time; time.sleep(3600)", "no findings after 1 s"),
         (FAULT, "KeyError()"),
     ],

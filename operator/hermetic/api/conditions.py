@@ -36,7 +36,7 @@ class ConditionType(StrEnum):
     AVAILABLE = "Available", "As many replicas serve as were asked for."
     ATTESTATION_ACCEPTED = "AttestationAccepted", "An attestation from outside is there, and it is accepted."
     EVIDENCE_FRESH = "EvidenceFresh", "The attestation is not too old; its reason says when it will be soon."
-    CLUSTER_CHECKED = "ClusterChecked", "The cluster's own objects were judged as they are now."
+    CLUSTER_CHECKED = "ClusterChecked", "The cluster's own objects were evaluated as they are now."
     PROBE_CURRENT = "ProbeCurrent", "The probe has tried every known egress path from every pool, not long ago."
     EXCEPTIONS_CURRENT = "ExceptionsCurrent", "Every exception still counts; there only where there are exceptions."
     AUDIT_FAULTY = "AuditFaulty", "A part of the operator's own audit failed; there only while it is True."

@@ -142,7 +142,7 @@ class EgressAuditSpec(ApiModel):
     ]
     """ARM id of this cluster. Immutable."""
     profile: Literal["Sealed", "Filtered"] = "Sealed"
-    """Sealed: no egress path at all. Filtered: one declared firewall is allowed, and judged. Default: Sealed."""
+    """Sealed: no egress path at all. Filtered: one declared firewall is allowed, and evaluated. Default: Sealed."""
     trusted_keys: Annotated[list[TrustedKey], Field(max_length=16), list_of("map", "name")] = []
     """Public keys whose attestations count. Default: none, so no attestation counts."""
     max_evidence_age_seconds: Annotated[int, Field(ge=300, le=604800)] = 86400
@@ -251,11 +251,11 @@ class EgressAuditStatus(ApiModel):
     """The verdict, and what it rests on."""
 
     observed_generation: Annotated[int, Field(ge=-1)] = -1
-    """The metadata.generation that this status is about; -1 until it was first judged."""
+    """The metadata.generation that this status is about; -1 until it was first evaluated."""
     conditions: Annotated[list[Condition], Field(max_length=16), list_of("map", "type")] = []
     """Ready and what it is made of."""
     verdict: Verdict | None = None
-    """Pass, Fail or Unknown; absent until it was first judged."""
+    """Pass, Fail or Unknown; absent until it was first evaluated."""
     message: Annotated[str, StringConstraints(max_length=2048)] | None = None
     """The worst finding in one sentence."""
     counts: Counts | None = None

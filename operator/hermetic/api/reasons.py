@@ -257,7 +257,7 @@ class Reason(ExplainedWord):
     )
     ISOLATION_EVIDENCE_PENDING = (
         "IsolationEvidencePending",
-        "The EgressAudit has not been judged yet.",
+        "The EgressAudit has not been evaluated yet.",
         "Wait for its verdict: 'kubectl get egressaudit cluster'.",
     )
     ISOLATION_EVIDENCE_STALE = (
@@ -317,7 +317,7 @@ class Reason(ExplainedWord):
     )
     CLUSTER_SEEN = (
         "ClusterSeen",
-        "The cluster's own objects are judged again at every change.",
+        "The cluster's own objects are evaluated again at every change.",
         "Nothing to do.",
     )
     CLUSTER_NOT_SEEN = (

@@ -29,10 +29,10 @@ VALIDATIONS = "x-kubernetes-validations"
 class Rule:
     """What must hold of a value; `message` says what would be accepted.
 
-    `cel` judges `self` on the API server. `holds` is the same in Python, or None for a transition rule (`oldSelf`),
-    which only the API server can judge. `field` is the CEL fieldPath (".image") that the error should name.
-    `show` is a CEL expression for the value to put before the message: the API server prints the value of a string or
-    a number by itself, but not what an object or a transition is about.
+    `cel` is evaluated for `self` on the API server. `holds` is the same in Python, or None for a transition rule
+    (`oldSelf`), which only the API server can evaluate. `field` is the CEL fieldPath (".image") that the error
+    should name. `show` is a CEL expression for the value to put before the message: the API server prints the value of
+    a string or a number by itself, but not what an object or a transition is about.
     """
 
     cel: str
@@ -114,7 +114,7 @@ def _names_of(model: type[BaseModel]) -> frozenset[str | None]:
 
 
 class ApiModel(BaseModel):
-    """Frozen, camelCase outside and snake_case inside, refusing unknown fields; `RULES` judge the model as a whole.
+    """Frozen, camelCase outside and snake_case inside, refusing unknown fields; `RULES` are about the model as a whole.
 
     Values are read as the API server reads JSON: null means absent, 2.0 is an integer, "2" and true are not.
     """

@@ -290,7 +290,7 @@ def _named_by_profiles(cluster: ManagedCluster) -> Iterator[tuple[str, str]]:
 def of_cluster(
     estate: Estate, _policy: Policy, evaluate: Callable[[ManagedCluster], Iterable[CheckResult]]
 ) -> Iterator[CheckResult]:
-    """Judge the cluster; Unknown where it could not be read."""
+    """Evaluate the cluster; Unknown where it could not be read."""
     seen = cluster_of(estate)
     if seen.value is None:
         yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
@@ -301,7 +301,7 @@ def of_cluster(
 def each_subnet(
     estate: Estate, _policy: Policy, evaluate: Callable[[ScopedSubnet, Subnet], Iterable[CheckResult]]
 ) -> Iterator[CheckResult]:
-    """Judge every subnet of the cluster; one that was not read, or a list that is incomplete, is Unknown."""
+    """Evaluate every subnet of the cluster; one that was not read, or a list that is incomplete, is Unknown."""
     subnets, observations = subnets_of(estate)
     for subnet in subnets:
         if subnet.seen.value is None:

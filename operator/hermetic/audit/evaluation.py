@@ -1,6 +1,6 @@
-"""Turns the judgements of a check into findings; Pass becomes Unknown where an observation is incomplete.
+"""Turns the results of a check into findings; Pass becomes Unknown where an observation is incomplete.
 
-A check names every observation that its judgement rests on. If one of them has a problem, a Pass or NotApplicable
+A check names every observation that its result rests on. If one of them has a problem, a Pass or NotApplicable
 becomes Unknown, and the finding says why; a Fail stays, because it was observed. Checks do not repeat that rule.
 """
 
@@ -110,7 +110,7 @@ def does_not_apply(resource: str, reason: str, message: str, *observations: Obse
 
 
 def whatever_is_damaged(resource: str, results: Iterable[CheckResult]) -> Iterator[CheckResult]:
-    """The judgements of one resource; a field of it that cannot be read makes this resource Unknown, and no other."""
+    """The results of one resource; a field of it that cannot be read makes this resource Unknown, and no other."""
     try:
         yield from results
     except FactDamaged as damage:
@@ -127,7 +127,7 @@ CheckFunction = Callable[[Estate, Policy], Iterable[CheckResult]]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check: its page, the sources that it needs, and the function that judges an estate."""
+    """A check: its page, the sources that it needs, and the function that evaluates an estate."""
 
     page: CheckPage
     needs: frozenset[Source]
@@ -135,7 +135,7 @@ class Check:
 
 
 def findings_of(check: Check, estate: Estate, policy: Policy) -> Iterator[Finding]:
-    """Every finding of one check: one per resource, the most serious where the check has several judgements of it.
+    """Every finding of one check: one per resource, the most serious where the check has several results about it.
 
     Derived findings are not settled yet: `hermetic.audit.derived_findings` does that.
     """

@@ -1,4 +1,4 @@
-"""Whether as many instances are listed as Azure counts: one that no list shows may differ from what is judged.
+"""Whether as many instances are listed as Azure counts: one that no list shows may differ from what is evaluated.
 
 An instance keeps the model that it was made of until it is upgraded (VirtualMachineScaleSetVM.latestModelApplied).
 Azure counts twice: the pool (AgentPool.count) and its scale set (sku.capacity). Where these or the lists differ, the

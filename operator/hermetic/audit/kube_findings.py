@@ -36,10 +36,10 @@ def never_empty(listing: Listing[K], kind: type[K]) -> Listing[K]:
 
 
 def objections(listing: Iterable[K], evaluate: Objections[K]) -> Iterator[CheckResult]:
-    """The judgements about each object. One that cannot be read is Unknown and does not affect the others."""
+    """The results about each object. One that cannot be read is Unknown and does not affect the others."""
     for item in listing:
         try:
-            # Not lazily: damage met while judging this object must be caught here and not with another one.
+            # Not lazily: damage met while evaluating this object must be caught here and not with another one.
             yield from tuple(evaluate(item))
         except FactDamaged as damage:
             yield cannot_say(item.id, "Unreadable", damage.message, unreadable(damage))
@@ -48,7 +48,7 @@ def objections(listing: Iterable[K], evaluate: Objections[K]) -> Iterator[CheckR
 def settled(
     estate: Estate, results: Iterable[CheckResult], reason: str, fine: str, *observations: Observation
 ) -> Iterator[CheckResult]:
-    """The judgements given; where there are none, a Pass about the cluster that rests on all `observations`.
+    """The results given; where there are none, a Pass about the cluster that rests on all `observations`.
 
     `fine` is the message of that Pass.
     """
@@ -65,7 +65,7 @@ def settled(
 def each_object(
     kind: type[K], reason: str, fine: str
 ) -> Callable[[Estate, Policy, Objections[K]], Iterator[CheckResult]]:
-    """For `check_each`: judge every object of a kind that each cluster has; `reason` and `fine` are of the Pass."""
+    """For `check_each`: evaluate every object of a kind that each cluster has; `reason` and `fine` are of the Pass."""
 
     def each(estate: Estate, _policy: Policy, evaluate: Objections[K]) -> Iterator[CheckResult]:
         listing = never_empty(everywhere(estate, kind), kind)

@@ -113,7 +113,7 @@ class Policy(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
 
     profile: Profile = "sealed"
-    """Sealed: no egress path. Filtered: one declared firewall, which is judged. From --profile, not from this file."""
+    """Sealed: no egress path. Filtered: one declared firewall, evaluated too. From --profile, not from this file."""
     own_subscriptions: tuple[str, ...] = ()
     """Subscription ids that are ours, beside those of the cluster and its virtual network."""
     allowed_peerings: tuple[str, ...] = ()

@@ -52,7 +52,7 @@ N = TypeVar("N", bound=Named)
 def each_network(
     estate: Estate, _policy: Policy, evaluate: Callable[[Seen[VirtualNetwork]], Iterable[CheckResult]]
 ) -> Iterator[CheckResult]:
-    """Judge every virtual network of the cluster; one that could not be read is Unknown.
+    """Evaluate every virtual network of the cluster; one that could not be read is Unknown.
 
     All interfaces of a machine are in one network, so pools and scale sets determine the set of networks.
     """
@@ -75,7 +75,7 @@ def each_or_none(
     none: str,
     *observations: Observation,
 ) -> Iterator[CheckResult]:
-    """Judge every item. Without any, the parent passes with the message `none`; an incomplete list adds an Unknown."""
+    """Evaluate all items. Without any, the parent passes with the message `none`; a partial list adds an Unknown."""
     for item in listing:
         yield from whatever_is_damaged(item.id or parent, evaluate(item))
     if listing.items:

@@ -61,21 +61,21 @@ REGISTRY_HOSTS = (".azurecr.io", ".azurecr.us", ".azurecr.cn")
 def each_registry(
     estate: Estate, policy: Policy, evaluate: Callable[[Seen[Registry]], Iterable[CheckResult]]
 ) -> Iterator[CheckResult]:
-    """Judge every registry in scope."""
+    """Evaluate every registry in scope."""
     yield from _each(estate, Registry, registry_ids(estate, policy), evaluate)
 
 
 def each_account(
     estate: Estate, policy: Policy, evaluate: Callable[[Seen[StorageAccount]], Iterable[CheckResult]]
 ) -> Iterator[CheckResult]:
-    """Judge every storage account in scope."""
+    """Evaluate every storage account in scope."""
     yield from _each(estate, StorageAccount, account_ids(estate, policy), evaluate)
 
 
 def each_share(
     estate: Estate, policy: Policy, evaluate: Callable[[Seen[FileShare]], Iterable[CheckResult]]
 ) -> Iterator[CheckResult]:
-    """Judge every file share in scope that has no storage account."""
+    """Evaluate every file share in scope that has no storage account."""
     yield from _each(estate, FileShare, _share_ids(estate, policy), evaluate)
 
 

@@ -28,7 +28,7 @@ def _as_pods(estate: Estate, kind: type[Resting]) -> Listing[Pod]:
 
 
 def each_pod(reason: str, fine: str) -> Callable[[Estate, Policy, Objections[Pod]], Iterator[CheckResult]]:
-    """For `check_each`: judge every pod that has not ended, and every template; `reason` and `fine` are of the Pass."""
+    """For `check_each`: evaluate pods that have not ended, and templates; `reason` and `fine` are of the Pass."""
 
     def each(estate: Estate, _policy: Policy, evaluate: Objections[Pod]) -> Iterator[CheckResult]:
         def of_pod(pod: Pod) -> Iterable[CheckResult]:

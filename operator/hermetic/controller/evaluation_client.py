@@ -65,7 +65,7 @@ class EvaluationClient:
             raise EvaluationFailed(f"no findings after {self._longest:.0f} s") from None
         except (OSError, EOFError) as error:
             code = await self._end()
-            raise EvaluationFailed(f"the process that judges ended (exit code {code})") from error
+            raise EvaluationFailed(f"the evaluation process ended (exit code {code})") from error
         except BaseException:
             await self._end()  # a late answer must not be read as the answer to the next case
             raise

@@ -45,7 +45,7 @@ def evidence_counts(evidence: IsolationEvidence | None, allowed: timedelta, now:
         found = evidence.message or "the audit found an egress path of the node subnets"
         return Blocks(Reason.ISOLATION_BROKEN, found, ConditionType.ISOLATION_VERIFIED)
     if evidence.verdict is None:
-        return _unknown(Reason.ISOLATION_EVIDENCE_PENDING, "the EgressAudit 'cluster' has not been judged yet")
+        return _unknown(Reason.ISOLATION_EVIDENCE_PENDING, "the EgressAudit 'cluster' has not been evaluated yet")
     if evidence.verdict == "Unknown":
         message = evidence.message or "the audit could not see enough to rule out an egress path"
         return _unknown(OF_THE_AUDIT.get(evidence.reason, Reason.ISOLATION_UNKNOWN), message)

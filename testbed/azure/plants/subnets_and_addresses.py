@@ -40,7 +40,7 @@ def default_outbound_is_absent(estate: Estate) -> Named:
 
 @plant("subnet-default-outbound", "critical", also=WAYS_OUT, needs=("pod_subnet",))
 def default_outbound_of_a_delegated_pod_subnet(estate: Estate) -> Named:
-    """The pod subnet is delegated to AKS, and is judged all the same."""
+    """The pod subnet is delegated to AKS, and is evaluated all the same."""
     estate.properties(estate.site.pod_subnet)["defaultOutboundAccess"] = True
     return estate.site.pod_subnet
 

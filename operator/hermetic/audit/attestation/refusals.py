@@ -63,7 +63,7 @@ class Refusal(ExplainedWord):
     )
     OTHER_PROFILE = (
         "OtherProfile",
-        "It was judged by the profile 'filtered', and 'sealed' is asked for.",
+        "It was evaluated with the profile 'filtered', and 'sealed' is required.",
         "Audit again with --profile sealed, or ask for Filtered in the EgressAudit.",
     )
     OTHER_REPORT = (

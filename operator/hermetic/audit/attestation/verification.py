@@ -118,7 +118,7 @@ def must_count(attestation: Attestation, expected: Expected, now: datetime) -> N
     """Check cluster, time and replay. Raises AttestationRefused."""
     _must_be_about(attestation.scope, expected)
     if expected.profile == "sealed" and attestation.read_report.profile != "sealed":
-        raise refused(Refusal.OTHER_PROFILE, "judged by the profile 'filtered', and 'sealed' is asked for")
+        raise refused(Refusal.OTHER_PROFILE, "evaluated with the profile 'filtered', and 'sealed' is required")
     _must_be_in_time(attestation, expected, now)
     _must_not_be_older(attestation, expected.newest)
 

@@ -41,7 +41,7 @@ def check(name: str) -> Callable[[CheckFunction], Declared]:
 def check_each(
     name: str, each: Callable[[Estate, Policy, Callable[P, Iterable[CheckResult]]], Iterator[CheckResult]]
 ) -> Callable[[Callable[Concatenate[Estate, Policy, P], Iterator[CheckResult]]], Declared]:
-    """Declare the decorated function as the one of this check; it judges one resource, and `each` applies it to all."""
+    """Declare the decorated function as the one of this check; it gets one resource, and `each` applies it to all."""
 
     def declare(evaluate: Callable[Concatenate[Estate, Policy, P], Iterator[CheckResult]]) -> Declared:
         @wraps(evaluate)

@@ -198,7 +198,7 @@ def _gateway_pools(nic: NicFields | ModelNic) -> tuple[str, ...]:
 def ways_out(estate: Estate, policy: Policy, machine: RelayMachine) -> tuple[tuple[Path, ...], tuple[Observation, ...]]:
     """Every egress path, and the observations it rests on; where one has a problem, there may be more ways.
 
-    Subnets of the cluster and their route tables are skipped: other checks judge them.
+    Subnets of the cluster and their route tables are skipped: other checks evaluate them.
     """
     observations: list[Observation] = [
         *machine.doubts,

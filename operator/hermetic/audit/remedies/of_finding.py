@@ -1,4 +1,4 @@
-"""The remedy of one finding, from the page of its check or from its judgement, with names of the estate filled in."""
+"""The remedy of one finding, from the page of its check or from its result, with names of the estate filled in."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ FROM_THE_CLUSTER = {
     "CLUSTER_SUBSCRIPTION": "its subscription",
     "NODE_GROUP": "its node resource group",
 }
-# A judgement gives these: fails(..., fill={"RULE_NAME": rule.name}).
+# A check gives these: fails(..., fill={"RULE_NAME": rule.name}).
 FROM_THE_CHECK = {
     "ADDON_NAME": "add-on of the cluster, as az calls it",
     "ASSIGNMENT_ID": "ARM id of a role assignment",

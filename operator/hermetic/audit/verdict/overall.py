@@ -170,7 +170,7 @@ def _kubernetes(inputs: VerdictInputs) -> ConditionUpdate:
             kind, "Unknown", Reason.CLUSTER_NOT_SEEN, "the cluster's own objects were not all listed yet"
         )
     return ConditionUpdate(
-        kind, "True", Reason.CLUSTER_SEEN, "judged again at every change of the cluster's own objects"
+        kind, "True", Reason.CLUSTER_SEEN, "evaluated again at every change of the cluster's own objects"
     )
 
 

@@ -66,7 +66,7 @@ _FILE = click.Path(path_type=Path)
     type=click.Choice(["sealed", "filtered"]),
     default="sealed",
     show_default=True,
-    help="sealed: no egress path. filtered: one declared firewall is allowed, and judged.",
+    help="sealed: no egress path. filtered: one declared firewall is allowed, and evaluated.",
 )
 @click.option("--policy", type=_FILE, help="What is allowed at all (YAML or JSON).")
 @click.option("--exceptions", type=_FILE, help="Findings that are accepted (YAML or JSON).")
@@ -78,7 +78,7 @@ _FILE = click.Path(path_type=Path)
     metavar="SECONDS",
     help="Waiting in all before what Azure does not answer is Unknown.",
 )
-@click.option("--snapshot", type=_FILE, help="Judge what was saved; no host is talked to.")
+@click.option("--snapshot", type=_FILE, help="Evaluate what was saved; no host is contacted.")
 @click.option("--save-snapshot", type=_FILE, help="Save everything that was collected.")
 @click.option("--check-access", is_flag=True, help="Only say which reads Azure would refuse; nothing is audited.")
 @click.option("--baseline", type=_FILE, help="Report what changed since this earlier report (-o json).")

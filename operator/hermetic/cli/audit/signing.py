@@ -107,7 +107,7 @@ def _must_be_about(cluster: str, previous: Attestation | None, tie: Tie) -> None
 
 def _tie(options: dict[str, Any]) -> Tie:
     if options["snapshot"] is not None and not (options["kubeconfig"] or options["context"]):
-        return not_tied("a snapshot is judged without asking anybody; --kubeconfig or --context names its API server")
+        return not_tied("a snapshot is evaluated without any request; --kubeconfig or --context names its API server")
     return asyncio.run(tie_to(options["kubeconfig"], options["context"]))
 
 

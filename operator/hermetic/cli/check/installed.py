@@ -363,13 +363,13 @@ def _release(facts: Installed) -> Iterator[CheckRow]:
     release = ((lease or {}).get("metadata", {}).get("annotations") or {}).get(RELEASE, "")
     if not release:
         what = "no operator has written its release on its Lease"
-        why = "an operator and a command line of two releases may judge one manifest differently"
+        why = "an operator and a command line of two releases may validate one manifest differently"
         yield CheckRow(
             check, RowVerdict.UNKNOWN, what, why, "see whether an operator runs, and upgrade one that does not say"
         )
     elif release != facts.release:
         what = f"the operator is of release {release}, this command line of {facts.release}"
-        why = "the two may judge one manifest differently"
+        why = "the two may validate one manifest differently"
         yield CheckRow(check, RowVerdict.WARNING, what, why, "use the command line of the operator's release")
     else:
         yield passes(check, f"operator and command line are both of release {release}")

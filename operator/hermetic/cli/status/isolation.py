@@ -79,7 +79,7 @@ def proof(audit: Manifest) -> Proof:
     seen = status.get("observedGeneration")
     if seen is None or seen != audit["metadata"].get("generation", seen):
         wait = Remedy("see whether the operator runs", ("kubectl get pods --namespace hermetic-system",))
-        return Proof("", NOT_EVALUATED, "the operator has not judged it yet", (), None, None, None, wait)
+        return Proof("", NOT_EVALUATED, "the operator has not evaluated it yet", (), None, None, None, wait)
     conditions = {str(one.get("type")): one for one in status.get("conditions") or ()}
     rows = tuple(_row(name, conditions[kind]) for kind, name in EVIDENCE.items() if kind in conditions)
     ready = conditions.get(ConditionType.READY) or {}

@@ -72,7 +72,7 @@ def _node_class(estate: Estate, one: AksNodeClass) -> Iterator[CheckResult]:
     if not named:
         yield passes(one.id, "PoolSubnet", "new nodes go where the first pool is", one, *observations)
     elif named.lower() in known:
-        yield passes(one.id, "SubnetChecked", f"new nodes go to {named}, which is judged", one, *observations)
+        yield passes(one.id, "SubnetChecked", f"new nodes go to {named}, which is evaluated", one, *observations)
     elif (
         gap := next((observation for observation in observations if observation.problem is not None), None)
     ) is not None:

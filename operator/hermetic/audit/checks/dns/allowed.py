@@ -51,7 +51,7 @@ def dns_allowed_domains(estate: Estate, policy: Policy, network: Seen[VirtualNet
 def _of_network(estate: Estate, policy: Policy, network: str) -> Iterator[CheckResult]:
     names = names_by_default(estate, policy, network)
     if names.verdict is ByDefault.ANSWERED:
-        words = f"{names.words}: every name is answered, which dns-security-policy judges"
+        words = f"{names.words}: every name is answered, which dns-security-policy evaluates"
         yield does_not_apply(network, names.reason, words, *names.observations)
         return
     if names.verdict is ByDefault.UNCLEAR:

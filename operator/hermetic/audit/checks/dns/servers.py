@@ -121,7 +121,7 @@ def _of_interfaces(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 
 
 def _of_the_firewall(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
-    """Servers that the declared firewall asks as a DNS proxy; Azure's own are judged by dns-security-policy."""
+    """Servers that the declared firewall asks as a DNS proxy; Azure's own are evaluated by dns-security-policy."""
     proxy, observations = dns_proxy(estate, policy)
     if proxy is not None:
         yield from _evaluate(estate, policy, proxy.owner, list(proxy.servers), *observations, remedy=OF_THE_FIREWALL)

@@ -21,7 +21,7 @@ from hermetic.audit.reachable_networks import each_or_none
 
 API_SERVER = "microsoft.containerservice/managedclusters"
 
-# These keep what is sent to them; all but the vaults are judged by checks of their own.
+# These keep what is sent to them; all but the vaults are evaluated by checks of their own.
 ENDS = {
     kind.lower()
     for kind in (
@@ -117,7 +117,7 @@ def _target(estate: Estate, policy: Policy, endpoint: PrivateEndpoint, connectio
     if is_allowed(policy, target):
         return passes(endpoint.id, "TargetAllowed", f"the policy allows {target}", endpoint)
     if not is_arm_id(target) or not policy.owns(target, estate.cluster, *network_ids_of(estate)):
-        words = f"{target} is not ours, which pe-foreign-target judges"
+        words = f"{target} is not ours, which pe-foreign-target evaluates"
         return does_not_apply(endpoint.id, "TargetNotOurs", words, endpoint)
     if same_id(target, estate.cluster):
         return passes(endpoint.id, "ApiServer", "it leads to the cluster's own API server", endpoint)

@@ -52,7 +52,7 @@ class _Objection:
 
 
 def evaluate_plugins(config_map: ConfigMap, key: str, text: str, allowed: frozenset[str]) -> Iterator[CheckResult]:
-    """Judge all directives except forwarders and imports."""
+    """All directives except forwarders and imports."""
     for one in directives(text):
         name = without_environment(one.name)
         if name not in PLUGINS:
@@ -228,7 +228,7 @@ _CUSTOM = frozenset({"", "custom", "/etc/coredns/custom"})
 
 @check("coredns-custom")
 def coredns_custom(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
-    """Forwarders are the node's own resolvers, which `vnet-dns-servers` judges, or servers that the policy allows."""
+    """Forwarders are the node's own resolvers, which `vnet-dns-servers` evaluates, or servers that are allowed."""
     main, custom = estate.every(ConfigMap, COREDNS), estate.every(ConfigMap, COREDNS_CUSTOM)
     node_local = estate.every(ConfigMap, NODE_LOCAL_DNS)
     allowed = frozenset(policy.allowed_dns_servers) | _of_coredns_itself(estate)

@@ -37,7 +37,7 @@ def k8s_node_externalip(estate: Estate, _policy: Policy) -> Iterator[CheckResult
 
 @check("k8s-node-machine")
 def k8s_node_machine(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
-    """The network of a machine in no list of Azure's was not judged.
+    """The network of a machine in no list of Azure's was not evaluated.
 
     A check of both sources: the operator, which reads no Azure, cannot evaluate it anew, so what was attested counts.
     """

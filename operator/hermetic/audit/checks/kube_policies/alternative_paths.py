@@ -63,7 +63,7 @@ def is_there(estate: Estate) -> bool:
 
 
 def evaluate_settings(estate: Estate, maps: Listing[ConfigMap]) -> Iterator[CheckResult]:
-    """Judge every mesh ConfigMap, and the case that there is none."""
+    """Evaluate every mesh ConfigMap, and the case that there is none."""
     services = _short_names(estate)
     settings = {(one.namespace, one.metadata.name): one for one in maps if one.mesh is not None}
 
@@ -182,7 +182,7 @@ def _is(way: _Way, one: KubernetesObject) -> Iterator[CheckResult]:
     owner = one.metadata.controller
     is_made = owner is not None and (owner.api_version.rpartition("/")[0], owner.kind) in _BY_GATEWAYS
     if is_made and way.kind is kinds.CiliumEnvoyConfig:
-        return  # made for a Gateway, an Ingress or a Service, which other checks judge
+        return  # made for a Gateway, an Ingress or a Service, which other checks evaluate
     if way.verdict is Verdict.FAIL:
         path = path_of(POD, hops.kubernetes(one.id), "outside of the cluster's network")
         yield fails(one.id, "OtherWay", way.does, one, paths=(path,), severity=way.severity, blames=(SPEC,))

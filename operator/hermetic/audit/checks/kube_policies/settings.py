@@ -40,7 +40,7 @@ kubectl --namespace kube-system rollout restart daemonset cilium
 def evaluate_settings(
     estate: Estate, engines: frozenset[str] | None
 ) -> tuple[list[CheckResult], tuple[Observation, ...]]:
-    """The judgements about the settings of these engines (None: not known), and the lists that they rest on."""
+    """The results about the settings of these engines (None: not known), and the lists that they rest on."""
     found: list[CheckResult] = []
     observations: list[Observation] = []
     if engines is None or CILIUM in engines:
@@ -85,7 +85,7 @@ def _evaluate_node_config(one: CiliumNodeConfig) -> Iterator[CheckResult]:
     settings = one.spec.defaults or {}
     yield from _evaluate_cilium(one, settings, SPEC)
     if others := sorted(settings.keys() - SETTINGS_READ):
-        message = f"it sets {', '.join(others[:3])} for some nodes, and what that does to policies is not judged"
+        message = f"it sets {', '.join(others[:3])} for some nodes, and what that does to policies is not evaluated"
         yield cannot_say(one.id, "NodeSettingsNotKnown", message, one, severity=Severity.MEDIUM)
 
 

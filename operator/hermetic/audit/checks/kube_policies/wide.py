@@ -247,7 +247,7 @@ def _calico_pass(rule: CalicoRule, spec: CalicoSpec, outside: tuple[CalicoSet, .
         if wide and spec.is_in_the_default_tier:
             yield True, f"Pass in the default tier goes past the policies of Kubernetes: {why}"
         else:
-            yield None, f"Pass in tier {spec.tier or CALICO_DEFAULT_TIER}, and what follows is not judged: {why}"
+            yield None, f"Pass in tier {spec.tier or CALICO_DEFAULT_TIER}, and what follows is not evaluated: {why}"
 
 
 def _calico_rule(rule: CalicoRule, outside: tuple[CalicoSet, ...]) -> Iterator[Wide]:

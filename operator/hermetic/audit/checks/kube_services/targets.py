@@ -44,8 +44,8 @@ def _addresses(some: Iterable[Pod] | Iterable[Node]) -> Iterator[str]:
             continue
 
 
-# The API server writes this one, with its own address: `aks-private-api` judges whether that is public.
-# Other slices of the same Service are judged like any other.
+# The API server writes this one, with its own address: `aks-private-api` evaluates whether that is public.
+# Other slices of the same Service are evaluated like any other.
 API_SERVER = ("default", "kubernetes", "kubernetes")
 SHOWN = 5
 

@@ -40,7 +40,7 @@ def each_surrounded(
 
 
 def observations_of(around: SubnetContext, *layers: Layers) -> tuple[Observation, ...]:
-    """The observations that a judgement on combinations rests on."""
+    """The observations that a result on combinations rests on."""
     groups = {one.target.lower(): one for combination in layers for one in combination.groups}
     return (around.subnet, *groups.values(), *around.observations)
 

@@ -63,7 +63,7 @@ def nsg_broad_allow(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
                     known.by_firewall.append(by_firewall)
         if not any(layers.groups for layers in around.combinations):
             yield does_not_apply(
-                around.id, "NoSecurityGroup", "there is no rule to judge", around.subnet, *around.observations
+                around.id, "NoSecurityGroup", "there is no rule to evaluate", around.subnet, *around.observations
             )
 
     yield from each_surrounded(estate, policy, gathered)

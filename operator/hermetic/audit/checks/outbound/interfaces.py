@@ -179,7 +179,7 @@ def _address(address: PublicAddress, nodes: str) -> Iterator[CheckResult]:
     elif holder is None:
         yield fails(address.id, "IdleAddress", f"a public address ({shown}) that is attached to nothing", address)
     else:
-        yield passes(address.id, "InUse", f"it belongs to {holder.id}, which is judged by itself", address)
+        yield passes(address.id, "InUse", f"it belongs to {holder.id}, which is evaluated by itself", address)
 
 
 def _prefix(prefix: PublicPrefix, nodes: str) -> Iterator[CheckResult]:

@@ -42,7 +42,7 @@ def appgw_bastion_other_pip(estate: Estate, policy: Policy) -> Iterator[CheckRes
 def _public_face(policy: Policy, service: ManagedService) -> Iterator[CheckResult]:
     if policy.profile == "filtered" and same_id(service.id, policy.firewall):
         yield does_not_apply(
-            service.id, "DeclaredFirewall", "the declared firewall is judged by firewall-in-path", service
+            service.id, "DeclaredFirewall", "the declared firewall is evaluated by firewall-in-path", service
         )
     elif isinstance(service, Bastion) and service.enable_private_only_bastion is True:
         yield passes(service.id, "PrivateOnly", "enablePrivateOnlyBastion is true", service)

@@ -80,7 +80,7 @@ def vmss_public_ip_config(estate: Estate, _policy: Policy, scale_set: ScaleSet) 
 def vmss_instance_pip(estate: Estate, _policy: Policy, scale_set: ScaleSet) -> Iterator[CheckResult]:
     """Addresses of the instances: one that differs from its model shows only here."""
     if is_flexible(scale_set):
-        words = "its instances are machines of their own: their interfaces are judged one by one"
+        words = "its instances are machines of their own: their interfaces are evaluated one by one"
         yield does_not_apply(scale_set.id, "FlexibleMode", words, scale_set, instance_nics_of(estate))
         return
     found: Listing[ScaleSetPublicAddress] = estate.every(ScaleSetPublicAddress, scale_set.id)

@@ -1,4 +1,4 @@
-"""Tables J and K, and the rows of D and G that only a pod can observe: judged from the results of probe pods.
+"""Tables J and K, and the rows of D and G that only a pod can observe: evaluated from the results of probe pods.
 
 The probe refutes and never proves: each id covers only what it tests, and the absence of an answer counts only where
 a positive control answered before and after.

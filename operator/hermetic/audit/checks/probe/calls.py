@@ -95,7 +95,7 @@ def unclear_on_the_hosts_channel(run: ProbeRun, policy: Policy) -> Iterator[Doub
 
 
 def _named(estate: Estate, policy: Policy, what: str) -> Iterator[CheckResult]:
-    """Judges targets that are optional: without any, no finding is made."""
+    """Evaluates targets that are optional: without any, no finding is made."""
     runs = estate.every(ProbeRun, estate.cluster)
     if any(run.report.called(what) or run.problem for run in runs) or runs.problem or not runs.items:
         yield from each_place(estate, partial(_results, policy, what, lambda _run: ()))

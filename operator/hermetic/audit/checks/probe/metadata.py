@@ -52,7 +52,7 @@ def imds_lb(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
         document = _document(run, "loadbalancer")
         if document.status == NOT_FOUND:
             message = f"{run.node} is behind no Standard load balancer that Azure tells of: nothing follows from that"
-            yield Doubt(NO_BALANCER, message, "Nothing: load balancers are judged from Azure itself.")
+            yield Doubt(NO_BALANCER, message, "Nothing: load balancers are evaluated from what Azure lists.")
         else:
             yield from _doubts_of_addresses(run, document)
 

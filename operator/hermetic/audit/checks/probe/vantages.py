@@ -105,7 +105,7 @@ def on_each_machine(
     doubts: Callable[[ProbeRun], Iterable[Doubt]],
     silence: str,
 ) -> Iterator[CheckResult]:
-    """Judge what only a pod in the machine's own network can observe."""
+    """Evaluate what only a pod in the machine's own network can observe."""
 
     def evaluate(place: ProbePlace) -> Iterator[CheckResult]:
         yield weigh(place, (HOST,), reason=reason, ways=ways, doubts=doubts, silence=silence)

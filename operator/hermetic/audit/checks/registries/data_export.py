@@ -82,7 +82,7 @@ def _each(  # noqa: PLR0913 - the columns of a table
     *,
     is_premium: bool = False,
 ) -> Iterator[CheckResult]:
-    """One judgement per registry. `more` describes an offending child; "" means none.
+    """One result per registry. `more` describes an offending child; "" means none.
 
     is_premium: only registries of that tier can have such children, so others are not queried.
     """

@@ -142,7 +142,7 @@ def route_split_default(estate: Estate, policy: Policy) -> Iterator[CheckResult]
 
 
 def _beyond(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[CheckResult]:
-    """Private prefixes of no network in reach that are handed to an appliance or gateway: networks not judged here."""
+    """Private prefixes of no network in reach that are sent to an appliance or gateway: not evaluated here."""
     addresses, observations = declared_addresses(estate, policy)
     per_subnet = [
         ways_beyond(served.table.routes, one.ground.local, with_v6=one.ground.has_v6) for one in served.subnets
@@ -169,7 +169,7 @@ def _is_to_pods(estate: Estate, way: OutboundRoute) -> bool:
 @derived
 def _node_addresses(estate: Estate) -> frozenset[str | None]:
     """Private addresses of the nodes: with kubenet there is a route for each."""
-    unread: list[Observation] = []  # a route to what cannot be read is judged as any other
+    unread: list[Observation] = []  # a route to what cannot be read is evaluated as any other
     nics = readable(
         instance_nics_of(estate), lambda one: [each.private_ip_address for each in one.ip_configurations], unread
     )

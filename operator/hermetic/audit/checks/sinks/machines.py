@@ -83,7 +83,7 @@ class _Code:
 def beyond_the_model(
     scale_set: ScaleSet, instances: Listing[ScaleSetInstance], model: Sequence[MachineExtension]
 ) -> Iterator[CheckResult]:
-    """Code of instances beside the model; the model itself is judged by vmss-extensions."""
+    """Code of instances beside the model; the model itself is evaluated by vmss-extensions."""
     silent: list[str] = []
     damaged: list[Observation] = []
     for one in instances:

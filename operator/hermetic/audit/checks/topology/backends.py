@@ -64,7 +64,7 @@ def of_balancer(
     """A load balancer with an address in one of these subnets; nothing where all of its backends are in reach.
 
     Azure documents that backends are in the network of the load balancer (learn.microsoft.com/azure/load-balancer/
-    backend-pool-management, limitations). Machines in reach are judged by `vm-pivot`, nodes by checks of their own.
+    backend-pool-management, limitations). Machines in reach are evaluated by `vm-pivot`, nodes by checks of their own.
     """
     frontends = balancer.frontend_ip_configurations or ()
     if not any(one.subnet is not None and one.subnet.id.lower() in inside for one in frontends):

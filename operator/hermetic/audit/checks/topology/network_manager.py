@@ -182,7 +182,7 @@ def _rule(
 
 
 def _always_allows_the_network_tag(rule: SecurityAdminRule) -> bool:
-    """AlwaysAllow only: after Allow the security groups still decide, and their checks judge the same tag."""
+    """AlwaysAllow only: after Allow the security groups still decide, and their checks evaluate the same tag."""
     words = {(one.address_prefix or "").strip().lower() for one in rule.destinations or ()}
     is_inbound = (rule.direction or "").lower() == "inbound"
     return not is_inbound and (rule.access or "").lower() == "alwaysallow" and VIRTUAL_NETWORK in words

@@ -1,4 +1,4 @@
-"""Networks: their peerings, judged on both sides, sharing of subnets, and flow logs."""
+"""Networks: their peerings, evaluated on both sides, sharing of subnets, and flow logs."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ SENDERS = {
 RESOLVERS = "microsoft.network/dnsresolvers"
 UNNAMED = "a service that is not named"
 
-# Types that other checks judge wherever they are in reach, or that only let in.
+# Types that other checks evaluate wherever they are in reach, or that only let in.
 EVALUATED_ELSEWHERE = {
     ApplicationGateway.TYPE.lower(),
     "microsoft.servicenetworking/trafficcontrollers",
@@ -84,7 +84,7 @@ EVALUATED_ELSEWHERE = {
     "microsoft.network/virtualhubs",
 }
 
-# Types that are judged where a list shows them. The balancers and scale sets of a service are in its provider's
+# Types that are evaluated where a list shows them. The balancers and scale sets of a service are in its provider's
 # subscription, and no list of ours does.
 LISTED = (LoadBalancer, ScaleSet, ApplicationGateway)
 
@@ -183,7 +183,7 @@ def _members(estate: Estate, subnet: InhabitedSubnet) -> Members:
 
 
 def _occupants(estate: Estate, policy: Policy, subnet: InhabitedSubnet) -> Iterator[Occupant]:
-    """Services in a subnet that no other check judges."""
+    """Services in a subnet that no other check evaluates."""
     delegated = [one.service_name or UNNAMED for one in subnet.delegations or ()]
     if MANAGED_CLUSTERS in map(str.lower, delegated) and _is_ours(estate, subnet):
         yield from _other_clusters(estate, subnet)
@@ -213,7 +213,7 @@ def _other_clusters(estate: Estate, subnet: InhabitedSubnet) -> Iterator[Occupan
 
 
 def _owners(estate: Estate, policy: Policy, subnet: InhabitedSubnet) -> Iterator[Occupant]:
-    """Owners of addresses in a subnet that are of no kind that is judged, or in no list."""
+    """Owners of addresses in a subnet that are of no kind that is evaluated, or in no list."""
     references = (
         *(subnet.ip_configurations or ()),
         *(subnet.application_gateway_ip_configurations or ()),

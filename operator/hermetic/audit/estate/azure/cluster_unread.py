@@ -64,8 +64,8 @@ KNOWN: Mapping[str, frozenset[str]] = {
     "securityprofile": _names("defender azureKeyVaultKms workloadIdentity imageCleaner customCATrustCertificates"),
     "metricsprofile": _names("costAnalysis"),
 }
-"""Fields by the object, or the objects of a list, that contain them. `azureMonitorProfile` is not here: a check judges
-everything that is on in it."""
+"""Fields by the object, or the objects of a list, that contain them. `azureMonitorProfile` is not here: a check
+evaluates everything that is on in it."""
 
 OFF = frozenset({"", "disabled", "none", "notspecified", "unmanaged", "manual"})
 

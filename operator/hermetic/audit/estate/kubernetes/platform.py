@@ -104,7 +104,7 @@ _IN_KUBE_SYSTEM: tuple[PlatformPart, ...] = (
     ),
     *_on_every_node("aks-secrets-store-csi-driver"),
     # Azure Monitor: microsoft/Docker-Provider, Azure/prometheus-collector. On AKS Automatic a DaemonSet for each size
-    # of node. `aks-monitoring` judges where they send the data.
+    # of node. `aks-monitoring` evaluates where they send the data.
     *_on_every_node("ama-logs", "ama-logs-windows", "ama-metrics-node", "ama-metrics-node-*"),
     *_controllers("ama-logs-rs", "ama-metrics", node=True),
     # Defender for Containers: defender-for-containers-architecture.md (hostPID, eBPF, folders of the node)

@@ -2,7 +2,7 @@
 
 The controller is scaled to zero or suspended; its pods were not scheduled, or were refused by a quota or an admission
 policy; or its template is newer than its pods, as when it is changed while paused. Where the latest template has pods,
-the pods are judged: of that controller only who wrote it is kept.
+the pods are evaluated: of that controller only who wrote it is kept.
 """
 
 from __future__ import annotations

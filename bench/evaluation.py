@@ -144,7 +144,7 @@ async def _measured(pods: int) -> Figures:
     gc.collect()
     gc.freeze()  # what the bench itself holds is not the operator's
     async with Loop() as listing:
-        cluster_cache.want()
+        cluster_cache.start()
         following = asyncio.create_task(cluster_cache.run())
         while cluster_cache.seen_at is None:  # noqa: ASYNC110 - nothing tells it
             await asyncio.sleep(0.01)

@@ -9,7 +9,7 @@ import pytest
 
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
-from hermetic.audit.evaluation import Check, CheckResult, cannot_say, fails, findings_of, passes
+from hermetic.audit.evaluation import Check, CheckResult, fails, findings_of, passes, unknown
 from hermetic.audit.findings import CheckPage, Evidence, Finding, Severity, Verdict, overall
 from hermetic.audit.policy import Policy
 from tests.drawn_paths import hops
@@ -19,10 +19,10 @@ LOOK = Seen("/subnet", "seen", (Evidence("GET /subnet", 200, "0" * 64),))
 
 WARNS = fails("/subnet", "Idle", "an idle route", LOOK, severity=Severity.MEDIUM, paths=(hops("subnet -> idle"),))
 BREAKS = fails("/subnet", "Open", "an open route", LOOK, paths=(hops("subnet -> internet"),))
-HIDES = cannot_say("/subnet", "HopUnknown", "an unknown route", LOOK)
-DOUBTS = cannot_say("/subnet", "Odd", "an odd route", LOOK, severity=Severity.LOW)
+HIDES = unknown("/subnet", "HopUnknown", "an unknown route", LOOK)
+DOUBTS = unknown("/subnet", "Odd", "an odd route", LOOK, severity=Severity.LOW)
 MINOR = fails("/subnet", "Small", "a small hole", LOOK, severity=Severity.LOW)
-PUZZLES = cannot_say("/subnet", "Strange", "a strange route", LOOK, severity=Severity.MEDIUM)
+PUZZLES = unknown("/subnet", "Strange", "a strange route", LOOK, severity=Severity.MEDIUM)
 IS_FINE = passes("/subnet", "Closed", "a closed route", LOOK)
 
 

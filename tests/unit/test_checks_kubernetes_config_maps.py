@@ -169,8 +169,8 @@ def test_of_a_config_map_no_text_is_kept() -> None:
 
 def test_a_config_map_without_anything_of_note_is_forgotten() -> None:
     kept = projected(ConfigMap, settings(**{"ca.crt": "-----BEGIN", "log": "info"}))
-    assert not ConfigMap.tells(kept)
-    assert ConfigMap.tells(projected(ConfigMap, settings(log="true")))
+    assert not ConfigMap.is_relevant(kept)
+    assert ConfigMap.is_relevant(projected(ConfigMap, settings(log="true")))
 
 
 def test_what_is_kept_of_a_big_config_map_is_bounded_and_its_pods_are_unknown() -> None:

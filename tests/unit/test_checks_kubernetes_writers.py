@@ -151,13 +151,13 @@ def test_of_a_controller_with_pods_nothing_else_is_kept(kind: Any) -> None:
     kept = projected(kind, signed(one, BOOK))
     assert kept["metadata"].keys() == {"name", "namespace", "managedFields"}
     assert not kept["spec"]
-    assert kind.tells(kept)
-    assert not kind.tells(projected(kind, one))
+    assert kind.is_relevant(kept)
+    assert not kind.is_relevant(projected(kind, one))
 
 
 def test_of_a_replica_set_with_pods_nothing_is_kept_at_all() -> None:
     one = manifest(ReplicaSet, "a", "team", ownerReferences=owned("Deployment", "a"), spec={"template": {}})
-    assert not ReplicaSet.tells(projected(ReplicaSet, signed(one, BOOK)))
+    assert not ReplicaSet.is_relevant(projected(ReplicaSet, signed(one, BOOK)))
 
 
 @pytest.mark.parametrize("book", [None, "x", [], ["x"], [{}], [{"manager": 7, "time": {}}], {"manager": "x"}])

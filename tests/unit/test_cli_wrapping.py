@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hermetic.audit.remedies.steps import is_command
 from hermetic.cli import screen
 from hermetic.cli.explain import command as explain
-from hermetic.cli.output import say_fitted
+from hermetic.cli.output import echo_fitted
 from hermetic.cli.wrapping import NARROWEST, beside, fitted, in_rows, wrapped
 from tests.unit.test_cli_status_report import on_a_terminal
 
@@ -93,7 +93,7 @@ def test_pages_and_reports_in_words_fit_the_terminal(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("COLUMNS", str(columns))
     for arguments in ([], ["dns-security-policy"], ["IsolationEvidenceStale"]):
         explain.main(arguments, standalone_mode=False)
-    say_fitted(f"  verdict    {'word ' * 30}")
+    echo_fitted(f"  verdict    {'word ' * 30}")
     prose = [line for line in terminal.getvalue().splitlines() if not is_command(line.strip())]
     assert len(prose) > 100
     assert [line for line in prose if not is_within(line, columns)] == []

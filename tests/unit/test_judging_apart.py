@@ -107,7 +107,7 @@ def test_no_step_of_the_loop_is_long_while_a_large_cluster_is_listed_and_judged(
         gc.collect()
         gc.freeze()  # what the tests hold is not the operator's
         async with Loop() as loop:
-            cluster_cache.want()
+            cluster_cache.start()
             following = asyncio.create_task(cluster_cache.run())
             while cluster_cache.seen_at is None:  # noqa: ASYNC110 - nothing tells it
                 await asyncio.sleep(0.01)

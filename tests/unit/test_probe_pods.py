@@ -292,7 +292,7 @@ async def test_a_round_is_started_once_however_often_it_is_started():
         assert await probing.start(RUN, [PROBED_NODE]) == {}
 
     assert len(cluster.jobs) == 2
-    assert (await probing.look(RUN, [PROBED_NODE])).answer.problem is None
+    assert (await probing.read(RUN, [PROBED_NODE])).answer.problem is None
 
 
 @pytest.mark.usefixtures("at_once")

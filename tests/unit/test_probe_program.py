@@ -116,7 +116,7 @@ def report_of(result: dict, tmp_path, monkeypatch) -> tuple[str, str]:
     message = tmp_path / "termination-log"
     message.touch()
     monkeypatch.setattr(asking, "MESSAGE_FILE", message)
-    asking.say(result)
+    asking.write_answer(result)
     return json.dumps(result, separators=(",", ":")), message.read_text()
 
 
@@ -214,11 +214,11 @@ def test_a_table_of_another_shape_is_not_an_empty_one(read, tmp_path):
     table = tmp_path / "table"
     table.write_text("head\nwhat is this\n")
 
-    assert machine.told(str(table), read) is None
+    assert machine.parsed(str(table), read) is None
 
 
 def test_a_file_that_is_not_there_is_not_an_empty_one(tmp_path):
-    assert machine.told(str(tmp_path / "nothing"), machine.nameservers) is None
+    assert machine.parsed(str(tmp_path / "nothing"), machine.nameservers) is None
 
 
 def test_name_servers_are_read_as_the_resolver_reads_them():

@@ -28,7 +28,7 @@ from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.observation import Listing, Missing, Observation, Seen, merged
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.estate.resource import Resource
-from hermetic.audit.evaluation import CheckResult, cannot_say, unreadable, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, unknown, unreadable, whatever_is_damaged
 from hermetic.audit.instance_counts import is_made_of_a_scale_set, of_instances, of_machines, of_pools
 from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
@@ -293,7 +293,7 @@ def of_cluster(
     """Evaluate the cluster; Unknown where it could not be read."""
     seen = cluster_of(estate)
     if seen.value is None:
-        yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
+        yield unknown(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
     else:
         yield from evaluate(seen.value)
 
@@ -305,19 +305,19 @@ def each_subnet(
     subnets, observations = subnets_of(estate)
     for subnet in subnets:
         if subnet.seen.value is None:
-            yield cannot_say(subnet.id, "SubnetNotSeen", "the subnet could not be read", subnet.seen)
+            yield unknown(subnet.id, "SubnetNotSeen", "the subnet could not be read", subnet.seen)
         else:
             yield from whatever_is_damaged(subnet.id, evaluate(subnet, subnet.seen.value))
     yield from whole_or_unknown(estate.cluster, "the subnets of the cluster", *observations)
     if not subnets:
-        yield cannot_say(estate.cluster, "NoSubnetSeen", "no subnet of the cluster was seen", *observations)
+        yield unknown(estate.cluster, "NoSubnetSeen", "no subnet of the cluster was seen", *observations)
 
 
 def whole_or_unknown(resource: str, what: str, *observations: Observation) -> Iterator[CheckResult]:
     """One Unknown where a list that a check rests on is incomplete; otherwise nothing."""
     broken = next((observation for observation in observations if observation.problem is not None), None)
     if broken is not None:
-        yield cannot_say(resource, "ScopeIncomplete", f"{what}: the list is not whole", broken)
+        yield unknown(resource, "ScopeIncomplete", f"{what}: the list is not whole", broken)
 
 
 def network_ids_of(estate: Estate) -> tuple[str, ...]:

@@ -93,26 +93,26 @@ class Comparison:
         return [change for change in self.changes if change.matters]
 
 
-class _Shape(BaseModel):
+class _BaselineModel(BaseModel):
     model_config = ConfigDict(
         extra="ignore", frozen=True, alias_generator=to_camel, validate_by_name=False, validate_by_alias=True
     )
 
 
-class _Finding(_Shape):
+class _BaselineFinding(_BaselineModel):
     check: _Word
     resource: str
     verdict: Verdict
     severity: Severity
 
 
-class _Report(_Shape):
+class _BaselineReport(_BaselineModel):
     cluster: _Word
     profile: str
     finished_at: _Word
     verdict: Literal["Pass", "Fail", "Unknown"]
     not_asked: dict[str, list[str]]
-    findings: list[_Finding]
+    findings: list[_BaselineFinding]
 
 
 def read_baseline(content: bytes) -> Baseline:
@@ -125,7 +125,7 @@ def read_baseline(content: bytes) -> Baseline:
         written = str(data.get("schema"))[:64] if isinstance(data, dict) else type(data).__name__
         raise NotABaseline(f"its `schema` must be {SCHEMA!r}, and it is {written!r}")
     try:
-        report = _Report.model_validate(data)
+        report = _BaselineReport.model_validate(data)
         datetime.fromisoformat(report.finished_at)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]

@@ -89,7 +89,7 @@ def passes(
     return CheckResult(Verdict.PASS, resource, reason, message, observations, severity=severity, parts=parts)
 
 
-def cannot_say(
+def unknown(
     resource: str,
     reason: str,
     message: str,
@@ -114,7 +114,7 @@ def whatever_is_damaged(resource: str, results: Iterable[CheckResult]) -> Iterat
     try:
         yield from results
     except FactDamaged as damage:
-        yield cannot_say(resource, "Unreadable", damage.message, unreadable(damage))
+        yield unknown(resource, "Unreadable", damage.message, unreadable(damage))
 
 
 def unreadable(damage: FactDamaged) -> Missing:
@@ -164,7 +164,7 @@ def _results(check: Check, estate: Estate, policy: Policy) -> Iterator[CheckResu
     try:
         yield from check.evaluate(estate, policy)
     except FactDamaged as damage:
-        yield cannot_say(damage.resource or estate.cluster, "Unreadable", damage.message, unreadable(damage))
+        yield unknown(damage.resource or estate.cluster, "Unreadable", damage.message, unreadable(damage))
 
 
 def _settled(page: CheckPage, result: CheckResult, around: RemedyContext) -> Finding:

@@ -14,7 +14,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE, KubernetesObject
 from hermetic.audit.estate.observation import Listing, Observation
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.evaluation import CheckResult, cannot_say, passes, unreadable
+from hermetic.audit.evaluation import CheckResult, passes, unknown, unreadable
 from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
 
@@ -42,7 +42,7 @@ def objections(listing: Iterable[K], evaluate: Objections[K]) -> Iterator[CheckR
             # Not lazily: damage met while evaluating this object must be caught here and not with another one.
             yield from tuple(evaluate(item))
         except FactDamaged as damage:
-            yield cannot_say(item.id, "Unreadable", damage.message, unreadable(damage))
+            yield unknown(item.id, "Unreadable", damage.message, unreadable(damage))
 
 
 def settled(
@@ -59,7 +59,7 @@ def settled(
         return
     broken = next((observation for observation in observations if observation.problem is not None), None)
     if broken is not None:
-        yield cannot_say(estate.cluster, "ListNotWhole", "there may be more than what was found", broken)
+        yield unknown(estate.cluster, "ListNotWhole", "there may be more than what was found", broken)
 
 
 def each_object(

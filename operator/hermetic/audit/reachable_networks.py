@@ -26,7 +26,7 @@ from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Observation, Seen, merged
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.estate.resource import Resource
-from hermetic.audit.evaluation import CheckResult, cannot_say, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, passes, unknown, whatever_is_damaged
 from hermetic.audit.policy import Policy
 
 # Kinds that the answers about networks refer to by id, and that are listed here.
@@ -59,13 +59,13 @@ def each_network(
     networks = networks_of(estate)
     for network in networks:
         if network.value is None:
-            yield cannot_say(network.target, "NetworkNotSeen", "the virtual network could not be read", network)
+            yield unknown(network.target, "NetworkNotSeen", "the virtual network could not be read", network)
         else:
             yield from whatever_is_damaged(network.target, evaluate(network))
     observations = (pools_of(estate), scale_sets_of(estate))
     yield from whole_or_unknown(estate.cluster, "the virtual networks of the cluster", *observations)
     if not networks:
-        yield cannot_say(estate.cluster, "NoNetworkSeen", "no virtual network of the cluster was seen", *observations)
+        yield unknown(estate.cluster, "NoNetworkSeen", "no virtual network of the cluster was seen", *observations)
 
 
 def each_or_none(

@@ -22,7 +22,7 @@ from hermetic.audit.estate.kubernetes.volumes import PersistentVolume
 from hermetic.audit.estate.observation import Listing, Observation, Seen
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.estate.resource import Resource
-from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, does_not_apply, unknown, whatever_is_damaged
 from hermetic.audit.policy import Policy
 from hermetic.audit.private_links import targets_of
 from hermetic.audit.reachable_networks import throughout
@@ -86,7 +86,7 @@ def _each(
     for one in ids:
         seen = estate.one(kind, one)
         if seen.value is None:
-            yield cannot_say(one, "NotSeen", f"it is in use, and could not be read ({what})", seen)
+            yield unknown(one, "NotSeen", f"it is in use, and could not be read ({what})", seen)
         else:
             yield from whatever_is_damaged(one, evaluate(seen))
     if ids.items:

@@ -13,7 +13,7 @@ import click
 from hermetic.audit.remedies.steps import WARNING, steps_of
 from hermetic.cli.explanations import Page, Sort, page_of, pages
 from hermetic.cli.options import common_options
-from hermetic.cli.output import say, write_json
+from hermetic.cli.output import echo, write_json
 from hermetic.cli.wrapping import beside, columns
 from hermetic.errors import InputError
 
@@ -50,7 +50,7 @@ def command(name: str | None, output: str) -> None:
     if output == "json":
         write_json({"schema": SCHEMA, **_as_json(page)})
     else:
-        say("\n".join(_as_text(page)))
+        echo("\n".join(_as_text(page)))
 
 
 def _list_all(output: str) -> None:
@@ -60,10 +60,10 @@ def _list_all(output: str) -> None:
     for sort in Sort:
         of_sort = [page for page in pages().values() if page.sort is sort]
         widest = max(len(page.name) for page in of_sort)
-        say(_PLURALS.get(sort, f"{sort.value}s"))
+        echo(_PLURALS.get(sort, f"{sort.value}s"))
         for page in of_sort:
             for line in beside(page.name, widest, page.meaning, columns()):
-                say(line)
+                echo(line)
 
 
 def _as_text(page: Page) -> Iterator[str]:

@@ -13,7 +13,7 @@ import click
 from hermetic.cli.manifest_validation import validate
 from hermetic.cli.manifests import note_skipped, read_manifests
 from hermetic.cli.options import common_options, manifest_files
-from hermetic.cli.output import note, say_fitted, write_json
+from hermetic.cli.output import echo_fitted, note, write_json
 from hermetic.controller.settings import load_configuration
 from hermetic.errors import InputError
 from hermetic.kinds import DEPLOYMENT, EGRESS_AUDIT, MODEL_DEPLOYMENT
@@ -76,9 +76,9 @@ def command(files: tuple[str, ...], namespace: str, config: Path | None, output:
         write_json({"schema": SCHEMA, "images": [_as_json(image, used) for image, used in by_image.items()]})
         return
     for image, used in by_image.items():
-        say_fitted(image)
+        echo_fitted(image)
         for use in used:
-            say_fitted(f"  {use.where}")
+            echo_fitted(f"  {use.where}")
     if not by_image:
         note("no ModelDeployment, EgressAudit or operator in the cluster names an image")
     if files:

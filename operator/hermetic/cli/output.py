@@ -29,15 +29,15 @@ def note(text: str) -> None:
     click.echo(f"# {printable(text)}", err=True)
 
 
-def say(text: str) -> None:
+def echo(text: str) -> None:
     """Text for people, in characters that the terminal can show."""
     click.echo(shown(text))
 
 
-def say_fitted(line: str) -> None:
+def echo_fitted(line: str) -> None:
     """The same for one line of a report, wrapped between words on a narrow terminal."""
     for part in fitted(printable(line), columns()):
-        say(part)
+        echo(part)
 
 
 def shown(text: str) -> str:

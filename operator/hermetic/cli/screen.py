@@ -11,7 +11,7 @@ import click
 
 from hermetic.api.text import printable
 from hermetic.cli.options import color_is_unwanted
-from hermetic.cli.output import say, shown
+from hermetic.cli.output import echo, shown
 from hermetic.cli.status.report import DeploymentReport
 from hermetic.cli.status.text import COLUMNS, StatusLine, blocked, cluster_lines, headline, lines, table
 from hermetic.cli.wrapping import columns, fitted, in_rows, wrapped
@@ -38,7 +38,7 @@ def show_one(report: DeploymentReport, now: datetime) -> None:
         _put((row, STRONG))
     for line in lines(report, now):
         if line.command:
-            say(f"{COMMAND_INDENT}{line.text}")
+            echo(f"{COMMAND_INDENT}{line.text}")
         else:
             _show(line)
 
@@ -59,7 +59,7 @@ def _show(line: StatusLine) -> None:
         _put((f"  {line.label}: ", ""), (line.word, line.tone))
     for row in rows:
         if row.strip():
-            say(row)
+            echo(row)
 
 
 def show_many(reports: Sequence[DeploymentReport], now: datetime) -> None:
@@ -76,7 +76,7 @@ def show_many(reports: Sequence[DeploymentReport], now: datetime) -> None:
             _stacked(row, width)
     for line in _below(reports, now):
         for part in fitted(printable(line), width):
-            say(part)
+            echo(part)
 
 
 def _below(reports: Sequence[DeploymentReport], now: datetime) -> Iterator[str]:
@@ -91,7 +91,7 @@ def _stacked(row: Sequence[str], width: int) -> None:
     _put((f"{cells['NAMESPACE']}/{cells['NAME']}", STRONG))
     pieces = [f"{name.lower()} {cell}" for name, cell in cells.items() if name not in {"NAMESPACE", "NAME"}]
     for line in in_rows(pieces, width, "  "):
-        say(line)
+        echo(line)
 
 
 def _coloured(cells: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ import click
 from hermetic.cli.manifest_validation import AcceptedManifest, validate
 from hermetic.cli.manifests import ManifestFinding, ManifestsRead, note_skipped, read_manifests
 from hermetic.cli.options import common_options, configuration_in, manifest_files
-from hermetic.cli.output import say, write_json
+from hermetic.cli.output import echo, write_json
 from hermetic.errors import InputError
 
 SCHEMA = "hermetic.dev/validation/v1"
@@ -46,7 +46,7 @@ def command(files: tuple[str, ...], config: Path | None, namespace: str, output:
         write_json(_report(accepted, reading))
     else:
         for one in accepted:
-            say(f"{one.typed.where()}: {one.kind} {_name(one)} is valid")
+            echo(f"{one.typed.where()}: {one.kind} {_name(one)} is valid")
         note_skipped(reading)
     reading.raise_findings()
 

@@ -135,7 +135,7 @@ class Auditor:
             self._publisher.forget()
             self._store.record_evaluation(confirmed_at=None)
             return Outcome()
-        self._cluster_cache.want()
+        self._cluster_cache.start()
         if self._cluster_cache.seen_at is None:
             # The status of an earlier process stays until this one has listed everything once.
             return Outcome(requeue_after=UNTIL_SEEN_SECONDS)

@@ -51,12 +51,12 @@ class ClusterCache:
             on_fault=lambda error: faults.met("collection", error),
             feeds=feeds,
         )
-        self._wanted = asyncio.Event()
+        self._started = asyncio.Event()
         self._cause: tuple[int, str] = (-1, "")
 
     async def run(self) -> None:
-        """Wait for `want`, then list and watch until cancelled."""
-        await self._wanted.wait()
+        """Wait for `start`, then list and watch until cancelled."""
+        await self._started.wait()
         while True:
             try:
                 await self._observing.run()
@@ -64,9 +64,9 @@ class ClusterCache:
                 self._faults.met("collection", error)
             await asyncio.sleep(AGAIN_SECONDS)
 
-    def want(self) -> None:
+    def start(self) -> None:
         """Start listing and watching: there is an EgressAudit."""
-        self._wanted.set()
+        self._started.set()
 
     @property
     def seen_at(self) -> datetime | None:

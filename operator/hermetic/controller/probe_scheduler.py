@@ -154,7 +154,7 @@ class Prober:
             going.refused = await probing.start(going.run, going.probed_nodes)
             going.was_started = True
             log.info("probe started", run=going.run, seats=len(going.probed_nodes), refused=len(going.refused))
-        found = await probing.look(going.run, going.probed_nodes, going.refused)
+        found = await probing.read(going.run, going.probed_nodes, going.refused)
         if found.awaited and self._clock.monotonic() < going.until:
             return
         self._ended = Ended(going.run, self._when(going.run, found), going.probed_nodes, found.answer)
@@ -173,7 +173,7 @@ class Prober:
         places = {place_of(node) for node in await probing.nodes()}
         if not chosen or len(by_run[run]) != len(wanted_pods(chosen)) or places - {(s.pool, s.subnet) for s in chosen}:
             return
-        found = await probing.look(run, chosen)
+        found = await probing.read(run, chosen)
         if not found.awaited:
             self._ended = Ended(run, self._when(run, found), chosen, found.answer)
         elif not all(_is_over(job) for job in by_run[run]):

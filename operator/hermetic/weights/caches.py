@@ -64,13 +64,13 @@ class WithCaches(Tree):
         model = (item for item in self._model.walk() if not item.path.startswith(self._place))
         yield from heapq.merge(model, self._cached(), key=lambda item: key_of(item.path))
 
-    def look(self, path: str) -> Item | None:
+    def lstat(self, path: str) -> Item | None:
         """As in any folder."""
         if not path.startswith(self._place):
-            return self._model.look(path)
+            return self._model.lstat(path)
         if path == self._key_path:
             return self._item(os.fstat(self._key_file), path)
-        found = self._caches.look(self._paths[path]) if path in self._paths else None
+        found = self._caches.lstat(self._paths[path]) if path in self._paths else None
         return _moved(found, path) if found is not None else None
 
     def open(self, path: str) -> int:
@@ -85,7 +85,7 @@ class WithCaches(Tree):
 
     def _cached(self) -> Iterator[Item]:
         for path in sorted((*self._paths, self._key_path), key=key_of):
-            if (item := self.look(path)) is not None:
+            if (item := self.lstat(path)) is not None:
                 yield item
 
     def _staged(self) -> Iterator[tuple[str, str]]:

@@ -216,7 +216,7 @@ def _index(tree: Tree, item: Item, content: Item, _: frozenset[str]) -> Iterator
             yield WeightsFinding(WeightsReason.WEIGHTS_CORRUPT, item.path, "names of files beside it", shard[:200])
         elif is_safetensors and not shard.endswith(_SAFETENSORS):
             yield WeightsFinding(WeightsReason.WEIGHTS_CORRUPT, item.path, "names of safetensors files", shard[:200])
-        elif is_safetensors and tree.look(path) is None:
+        elif is_safetensors and tree.lstat(path) is None:
             yield WeightsFinding(WeightsReason.SHARD_MISSING, path, f"a file, by {item.path}", "none")
 
 

@@ -111,7 +111,7 @@ class Copy:
         with self._progress.asking("config.json"):
             self.result.without_facts = write_facts(self._source.root, self.folder)
         with Tree(self.folder) as target:
-            own = [item for path in (FACTS, NAMES) if (item := target.look(path)) is not None]
+            own = [item for path in (FACTS, NAMES) if (item := target.lstat(path)) is not None]
 
             def digest_of(content: Item, span: tuple[int, int], buffer: memoryview) -> bytes:
                 if content in own:

@@ -37,7 +37,7 @@ def hash_range(tree: Tree, item: Item, span: tuple[int, int], buffer: memoryview
         raise WeightsStopped(finding_of(error, path)) from None
     finally:
         os.close(descriptor)
-    now = tree.look(path)
+    now = tree.lstat(path)
     must_be(item, None if now is None else now.identity, kind="" if now is None else now.kind.value)
     return digest.digest()
 

@@ -167,13 +167,13 @@ class _StagedTree(Tree):
 
     def walk(self) -> Iterator[Item]:
         """Both in one order."""
-        large = (item for path in sorted(self._large, key=key_of) if (item := self.look(path)) is not None)
+        large = (item for path in sorted(self._large, key=key_of) if (item := self.lstat(path)) is not None)
         return heapq.merge(super().walk(), large, key=lambda item: key_of(item.path))
 
-    def look(self, path: str) -> Item | None:
+    def lstat(self, path: str) -> Item | None:
         """A large file has its own size, and the identity of what it lies in."""
         if (found := self._large.get(path)) is None:
-            return super().look(path)
+            return super().lstat(path)
         held = found[1].path.lstat()
         return Item(path, EntryKind.FILE, found[0], identity_of(held), held.st_mode)
 

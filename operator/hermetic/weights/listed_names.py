@@ -57,7 +57,7 @@ def _files(tree: Tree, entries: Iterable[Entry], names: bytes) -> Iterator[tuple
         *_, last = group
         if last.end >= 0:
             yield path, last.end
-        elif (item := tree.look(path)) is None or (content := content_of(tree, item)) is None:
+        elif (item := tree.lstat(path)) is None or (content := content_of(tree, item)) is None:
             raise WeightsStopped(WeightsFinding(WeightsReason.FILE_MISSING, path, "a file", "none"))
         else:
             yield path, content.size

@@ -99,4 +99,4 @@ def content_of(tree: Tree, item: Item) -> Item | None:
     if item.kind is not EntryKind.LINK:
         return item
     path = tree.target(item)
-    return None if path is None else tree.look(path)
+    return None if path is None else tree.lstat(path)

@@ -39,10 +39,10 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 Task: TypeAlias = "tuple[int, Item, Item, tuple[int, int]]"
 """Place in the manifest, the listed item, the file with its content, and the range."""
 DigestOf: TypeAlias = "Callable[[Item, tuple[int, int], memoryview], bytes]"
-Tell: TypeAlias = "Callable[[Progress], None]"
+OnProgress: TypeAlias = "Callable[[Progress], None]"
 
 
-Watched: TypeAlias = "tuple[Progress, Limits, Tell]"
+Watched: TypeAlias = "tuple[Progress, Limits, OnProgress]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Written:
     without_facts: str = ""
 
 
-def write_manifest(tree: Tree, serialization: Serialization, limits: Limits, tell: Tell) -> Written:
+def write_manifest(tree: Tree, serialization: Serialization, limits: Limits, on_progress: OnProgress) -> Written:
     """Writes `.hermetic/names.json` and `.hermetic/manifest.json`; removes a signature of an older manifest.
 
     Raises WeightsRefused for what cannot be listed, and where the folder changes meanwhile.
@@ -90,7 +90,7 @@ def write_manifest(tree: Tree, serialization: Serialization, limits: Limits, tel
     listing = with_content(tree, listed(tree))
     job = ManifestJob(tree.root, tree.root.resolve().name, serialization, listing, digest_of, must_be_unchanged)
     try:
-        return Written(write_manifest_of(job, (progress, limits, tell)), names, without_facts)
+        return Written(write_manifest_of(job, (progress, limits, on_progress)), names, without_facts)
     except WeightsStopped as stopped:
         raise WeightsRefused([stopped.finding], f"{tree.root}: no manifest was written") from None
 
@@ -151,7 +151,7 @@ def write_facts(source: Path, root: Path) -> str:
 
 def write_manifest_of(job: ManifestJob, watched: Watched) -> str:
     """Writes `.hermetic/manifest.json` and returns the root digest. Raises WeightsStopped where the source changes."""
-    progress, limits, tell = watched
+    progress, limits, on_progress = watched
     writer = StatementWriter(job.name, job.serialization)
 
     def write(file: IO[bytes]) -> None:
@@ -165,7 +165,7 @@ def write_manifest_of(job: ManifestJob, watched: Watched) -> str:
             end = -1 if job.serialization.method == FILES else span[1]
             ordered.put(place, Entry(item.path, span[0], end, digest))
 
-        work_through(in_turns(_files(job), limits.width), work, progress, limits, tell)
+        work_through(in_turns(_files(job), limits.width), work, progress, limits, on_progress)
         file.write(writer.end())
 
     write_whole(job.root / MANIFEST, write, before=job.must_be_unchanged)

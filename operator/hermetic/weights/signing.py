@@ -33,7 +33,9 @@ Signer = tuple[EllipticCurvePrivateKey, Sequence[x509.Certificate]]
 """A private key, and its certificate with the chain below the root; no certificate: a signature by key."""
 
 
-def sign_folder(tree: Tree, signer: Signer, digest: str, limits: Limits, tell: Callable[[Progress], None]) -> str:
+def sign_folder(
+    tree: Tree, signer: Signer, digest: str, limits: Limits, on_progress: Callable[[Progress], None]
+) -> str:
     """Writes `.hermetic/model.sig` and returns the root digest.
 
     With `digest` the manifest must have it, and the names that it covers, and files are not read; without, every file
@@ -43,11 +45,11 @@ def sign_folder(tree: Tree, signer: Signer, digest: str, limits: Limits, tell: C
     if chain and chain[0].public_key() != key.public_key():
         raise SigningKeyUnusable(f"the first certificate is not one of the key {hint_of(key.public_key())[:16]}")
     if not digest:
-        found = verify(tree, Trust(), limits, tell)
+        found = verify(tree, Trust(), limits, on_progress)
         if not found.is_right:
             raise WeightsRefused(found.findings, f"{tree.root}: nothing was signed")
         digest = found.root
-    item = tree.look(MANIFEST)
+    item = tree.lstat(MANIFEST)
     if item is None or item.kind is not EntryKind.FILE:
         reason = WeightsReason.MANIFEST_ABSENT if item is None else WeightsReason.MANIFEST_INVALID
         kind = "none" if item is None else item.kind.value

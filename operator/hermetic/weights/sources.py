@@ -34,7 +34,7 @@ class HuggingFaceSnapshot(Tree):
     def _item(self, found: os.stat_result, path: str) -> Item:
         item = super()._item(found, path)
         if item.kind is EntryKind.LINK and (blob := self._blob(path)) is not None:
-            behind = self._blobs.look(blob)
+            behind = self._blobs.lstat(blob)
             if behind is not None and behind.kind is EntryKind.FILE:
                 return Item(path, EntryKind.FILE, behind.size, behind.identity, behind.mode)
         return item
@@ -73,10 +73,10 @@ class WatchedSource(Tree):
             path = item.path
             yield item
 
-    def look(self, path: str) -> Item | None:
+    def lstat(self, path: str) -> Item | None:
         """As the other tree."""
         with self._progress.asking(path):
-            return self._tree.look(path)
+            return self._tree.lstat(path)
 
     def open(self, path: str) -> int:
         """As the other tree."""

@@ -205,7 +205,7 @@ def _read_back(tree: Tree, partial: Path, root: str, options: Options, watched: 
     from hermetic.weights.sealing import Trust
     from hermetic.weights.verification import verify
 
-    progress, limits, tell = watched
+    progress, limits, on_progress = watched
     for item in tree.walk():
         progress.steps += 1
         if item.kind is EntryKind.FILE:
@@ -216,7 +216,7 @@ def _read_back(tree: Tree, partial: Path, root: str, options: Options, watched: 
     def report(reading: Progress) -> None:
         progress.steps += reading.steps - seen[0]
         seen[0] = reading.steps
-        tell(reading)
+        on_progress(reading)
 
     seen = [0]
     found = verify(tree, Trust(digest=root), limits, report)

@@ -122,7 +122,7 @@ class Tree:
         kind = kind_of(found.st_mode)
         return Item(path, kind, found.st_size, identity_of(found), found.st_mode)
 
-    def look(self, path: str) -> Item | None:
+    def lstat(self, path: str) -> Item | None:
         """The item at a path now, links not followed; None where there is none."""
         try:
             return self._item(os.stat(path, dir_fd=self.descriptor, follow_symlinks=False), path)
@@ -162,7 +162,7 @@ class Tree:
 
     def small(self, path: str, largest: int) -> bytes | None:
         """The content of a small file; None where there is none. Raises WeightsStopped where it is larger."""
-        if (item := self.look(path)) is None:
+        if (item := self.lstat(path)) is None:
             return None
         if item.kind is not EntryKind.FILE:
             raise WeightsStopped(WeightsFinding(WeightsReason.LINK_REFUSED, path, "a file", f"a {item.kind.value}"))
@@ -197,7 +197,7 @@ class Tree:
         path = item.path
         for _ in range(_MOST_LINKS):
             further = self._one_link_further(path)
-            found = None if further is None else self.look(further)
+            found = None if further is None else self.lstat(further)
             if found is None or found.kind not in {EntryKind.FILE, EntryKind.LINK}:
                 return None
             if found.kind is EntryKind.FILE:
@@ -221,7 +221,7 @@ class Tree:
                 parts.pop()
             elif part not in {"", "."}:
                 parts.append(part)
-                found = self.look("/".join(parts))
+                found = self.lstat("/".join(parts))
                 if found is None or found.kind is not EntryKind.FOLDER:
                     return None
         return "/".join((*parts, name))

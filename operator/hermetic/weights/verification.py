@@ -75,7 +75,7 @@ def verify(
     tree: Tree,
     trust: Trust,
     limits: Limits = Limits(),  # noqa: B008 - frozen
-    tell: Callable[[Progress], None] = lambda _progress: None,
+    on_progress: Callable[[Progress], None] = lambda _progress: None,
     signature: str = "",
     content: Content = lambda _tree: [],
 ) -> Verified:
@@ -87,7 +87,7 @@ def verify(
     started = time.monotonic()
     job = _Job(tree, trust, limits, signature, content)
     try:
-        within(limits, job.progress, job.run, tell)
+        within(limits, job.progress, job.run, on_progress)
     except WeightsStopped as stopped:
         job.add(stopped.finding)
     found = job.found
@@ -143,7 +143,7 @@ class _Job:
             wanted = SIGNATURE if self._trust.wants_signature else MANIFEST
             self.add(WeightsFinding(WeightsReason.MANIFEST_ABSENT, self._signature or wanted, "a file", "none"))
             return
-        item = self._tree.look(path)
+        item = self._tree.lstat(path)
         if item is not None and item.kind is not EntryKind.FILE:
             self.add(WeightsFinding(WeightsReason.MANIFEST_INVALID, path, "a file", item.kind.value))
             return
@@ -160,7 +160,7 @@ class _Job:
     def _manifest_path(self) -> str | None:
         signatures = (self._signature,) if self._signature else (SIGNATURE, _OTHER_SIGNATURE)
         usual = signatures if self._trust.wants_signature else (MANIFEST, *signatures)
-        return next((path for path in usual if self._tree.look(path) is not None), None)
+        return next((path for path in usual if self._tree.lstat(path) is not None), None)
 
     def _read(self, statement: WeightsStatement, path: str) -> None:
         if self._trust.wants_signature:

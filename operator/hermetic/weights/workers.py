@@ -123,12 +123,15 @@ def in_turns(files: Iterable[FileTasks[Task]], width: int) -> Iterator[Task]:
 
 
 def within(
-    limits: Limits, progress: Progress, run: Callable[[], Result], tell: Callable[[Progress], None] = lambda _: None
+    limits: Limits,
+    progress: Progress,
+    run: Callable[[], Result],
+    on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Result:
     """What `run` returns, on a thread of its own. Raises what it raises, and WeightsStopped at a time limit."""
     results: list[Result] = []
     only = Limits(limits.timeout, limits.stall, 1)
-    work_through(iter([None]), lambda _task, _buffer: results.append(run()), progress, only, tell)
+    work_through(iter([None]), lambda _task, _buffer: results.append(run()), progress, only, on_progress)
     return results[0]
 
 
@@ -137,18 +140,19 @@ def work_through(
     work: Callable[[Task, memoryview], None],
     progress: Progress,
     limits: Limits,
-    tell: Callable[[Progress], None] = lambda _progress: None,
+    on_progress: Callable[[Progress], None] = lambda _progress: None,
 ) -> None:
     """Runs all tasks; `work` gets a task and its thread's buffer. Raises the first exception of any thread.
 
-    `tell` is called a few times a second from the calling thread. Raises WeightsStopped with TooSlow or ShareHangs.
+    `on_progress` is called a few times a second from the calling thread. Raises WeightsStopped with TooSlow or
+    ShareHangs.
     """
     crew = _Crew(tasks, work, limits.width)
     steps, moved = progress.steps, time.monotonic()
     began = moved
     while not crew.wait(_POLL_SECONDS):
         now = time.monotonic()
-        tell(progress)
+        on_progress(progress)
         if progress.steps != steps:
             steps, moved = progress.steps, now
         reason = WeightsReason.SHARE_HANGS if limits.stall and now - moved > limits.stall else None

@@ -31,7 +31,7 @@ _MOMENT = r"^2[0-9]{3}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]Z$"
 _Word = Annotated[str, Field(min_length=1)]
 
 
-class _Shape(BaseModel):
+class _ReportModel(BaseModel):
     """The part of the report that is read here; other fields are ignored."""
 
     model_config = ConfigDict(
@@ -51,12 +51,12 @@ def _day(text: Any) -> date:
     return date.fromisoformat(text)
 
 
-class _Exception(_Shape):
+class _Exception(_ReportModel):
     expiry: Annotated[date, BeforeValidator(_day)]
     accepted: Literal["Fail", "Unknown"]
 
 
-class _Parts(_Shape):
+class _Parts(_ReportModel):
     """What a derived finding follows from; absent from releases before derived findings."""
 
     checks: list[_Word]
@@ -72,7 +72,7 @@ class _Parts(_Shape):
         )
 
 
-class _Finding(_Shape):
+class _Finding(_ReportModel):
     check: _Word
     resource: _Word
     verdict: Annotated[Verdict, Field(strict=False)]
@@ -88,7 +88,7 @@ class _Finding(_Shape):
         return Finding(self.check, self.resource, verdict, self.severity)
 
 
-class AttestedPrivateSubnet(_Shape):
+class AttestedPrivateSubnet(_ReportModel):
     """Since when a subnet is known to be private; the list is absent from older releases."""
 
     subnet: Annotated[
@@ -105,7 +105,7 @@ class AttestedPrivateSubnet(_Shape):
         return moment(self.since)
 
 
-class _Ended(_Shape):
+class _Ended(_ReportModel):
     """An exception that had expired when the audit ran."""
 
     check: _Word
@@ -114,7 +114,7 @@ class _Ended(_Shape):
     expiry: Annotated[date, BeforeValidator(_day)]
 
 
-class AuditReport(_Shape):
+class AuditReport(_ReportModel):
     """The fields of the audit JSON that affect the verdict."""
 
     cluster: _Word

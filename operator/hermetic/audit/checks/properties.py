@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
 from hermetic.audit.hops import Path
 
 Fact = str | bool | None
@@ -36,7 +36,7 @@ class PropertyIs:
         if value.lower() == _spelt(self.wanted).lower():
             return passes(resource, self.fine[0], self.fine[1] or f"{self.name} is {value}", observation)
         if isinstance(fact, str) and value.lower() != _spelt(self.absent_means).lower():
-            return cannot_say(
+            return unknown(
                 resource, self.unclear[0], self.unclear[1] or f"{self.name} {value!r} is not known", observation
             )
         words = f"{self.name} is {'absent, which means ' if is_absent else ''}{value}"

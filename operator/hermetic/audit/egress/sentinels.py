@@ -18,7 +18,7 @@ from hermetic.audit.estate.arm_ids import group_of, same_id
 from hermetic.audit.estate.azure.vnet import NetworkInterface, Subnet
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Observation, ObservedDocument, is_locked
-from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply
+from hermetic.audit.evaluation import CheckResult, does_not_apply, unknown
 from hermetic.audit.policy import Policy
 
 LOCKED = "is a node in the locked node resource group, about which no role can ask: the verdict rests on configuration"
@@ -106,6 +106,4 @@ def each_sentinel(estate: Estate, policy: Policy, evaluate: Answered) -> Iterato
 
     yield from each_subnet(estate, policy, of_subnet)
     for arm_id, observation in sentinels.unseen:
-        yield cannot_say(
-            arm_id, "SentinelNotSeen", "the policy names it as a sentinel, and it was not seen", observation
-        )
+        yield unknown(arm_id, "SentinelNotSeen", "the policy names it as a sentinel, and it was not seen", observation)

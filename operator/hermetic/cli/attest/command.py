@@ -18,7 +18,7 @@ from hermetic.cli.attest.files import SUFFIXES, read_attestation, read_public_ke
 from hermetic.cli.attest.text import CHAIN_SCHEMA, CHECK_SCHEMA, attested, chain_as_json, chain_lines, lines
 from hermetic.cli.exit_codes import Several
 from hermetic.cli.options import common_options
-from hermetic.cli.output import say_fitted, write_json
+from hermetic.cli.output import echo_fitted, write_json
 from hermetic.errors import AttestationRefused, ChainBroken, InputError, Unreachable
 from hermetic.signing.envelope import Envelope
 
@@ -77,7 +77,7 @@ def verify_command(
         write_json({"schema": CHECK_SCHEMA, "file": file, "valid": True, **_refusal(None), **found})
         return
     for line in lines(file, attestation, now, cluster_compared=cluster is not None, report_compared=report is not None):
-        say_fitted(line)
+        echo_fitted(line)
 
 
 @command.command("chain", short_help="Check that the attestations of a folder form one chain.")
@@ -100,7 +100,7 @@ def chain_command(named: str, public_keys: tuple[str, ...], head: str | None, ou
         write_json({"schema": CHAIN_SCHEMA, "folder": str(folder), **chain_as_json(report)})
     else:
         for line in chain_lines(report, head_known=head is not None):
-            say_fitted(line)
+            echo_fitted(line)
     _must_be_intact(folder, report)
 
 

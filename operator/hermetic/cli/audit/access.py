@@ -12,7 +12,7 @@ from hermetic.audit.estate.arm_ids import group_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.cli.audit.progress import ProgressLine
 from hermetic.cli.exit_codes import DONE, UNKNOWN
-from hermetic.cli.output import say_fitted, write_json
+from hermetic.cli.output import echo_fitted, write_json
 from hermetic.collect.azure.allowed_requests import READING_ACTIONS
 from hermetic.collect.azure.answering import cluster_id
 from hermetic.collect.azure.clouds import PUBLIC
@@ -42,7 +42,7 @@ async def check_access(typed: str, *, arm_endpoint: str | None, retry_budget: fl
         write_json(as_document(settings.cluster, found, actions))
     else:
         for line in lines(found, actions):
-            say_fitted(line)
+            echo_fitted(line)
     return DONE if all(_is_enough(one, actions) for one in found) else UNKNOWN
 
 

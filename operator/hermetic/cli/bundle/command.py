@@ -10,7 +10,7 @@ import click
 from hermetic.cli.attest.files import read_public_keys
 from hermetic.cli.bundle.verification import Bundle, verify
 from hermetic.cli.options import common_options
-from hermetic.cli.output import note, say_fitted, write_json
+from hermetic.cli.output import echo_fitted, note, write_json
 from hermetic.errors import BundleRefused, InputError
 
 CHECK_SCHEMA = "hermetic.dev/bundle-check/v1"
@@ -62,10 +62,10 @@ def verify_command(file: Path, public_keys: tuple[str, ...], output: str) -> Non
 
 def _print(file: Path, bundle: Bundle) -> None:
     size = f"{bundle.size / 1e6:.0f} MB"
-    say_fitted(f"{file}: Hermetic {bundle.version}, {bundle.files} files, {size}: every checksum and digest matches")
-    say_fitted(f"image: {bundle.image}")
+    echo_fitted(f"{file}: Hermetic {bundle.version}, {bundle.files} files, {size}: every checksum and digest matches")
+    echo_fitted(f"image: {bundle.image}")
     if bundle.signed_by is not None:
-        say_fitted(f"signed by {bundle.signed_by.name} ({bundle.signed_by.keyid})")
+        echo_fitted(f"signed by {bundle.signed_by.name} ({bundle.signed_by.keyid})")
     elif bundle.has_signature:
         note("it is signed, and no key was given to check the signature with: --public-key KEY")
     else:

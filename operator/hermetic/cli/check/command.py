@@ -12,7 +12,7 @@ import click
 from hermetic.cli.check.rows import CheckRow, RowVerdict, overall
 from hermetic.cli.exit_codes import DONE, FAILED, UNKNOWN
 from hermetic.cli.options import common_options, configuration_in
-from hermetic.cli.output import say, write_json
+from hermetic.cli.output import echo, write_json
 from hermetic.cli.running import run
 from hermetic.cli.wrapping import columns, fitted, wrapped
 from hermetic.errors import InputError
@@ -58,7 +58,7 @@ def command(
         write_json(as_document(rows, "installed" if installed else "before"))
     else:
         for line in lines(rows, columns()):
-            say(line)
+            echo(line)
     return EXIT_CODES[overall(rows)]
 
 

@@ -15,7 +15,7 @@ from hermetic.cli.exit_codes import DONE, FAILED, UNKNOWN
 from hermetic.cli.manifest_validation import GATES_OF_THE_SPEC, AcceptedManifest, validate
 from hermetic.cli.manifests import note_skipped, read_manifests
 from hermetic.cli.options import common_options, manifest_files
-from hermetic.cli.output import say_fitted, write, write_json
+from hermetic.cli.output import echo_fitted, write, write_json
 from hermetic.cli.plan.document import as_document
 from hermetic.cli.plan.planned import Planned, planned
 from hermetic.cli.plan.text import lines
@@ -87,7 +87,7 @@ def _print(plans: list[Planned], output: str, *, priced: bool) -> None:
         return
     for number, one in enumerate(plans):
         for line in ("", *lines(one, priced=priced)) if number else lines(one, priced=priced):
-            say_fitted(line)
+            echo_fitted(line)
 
 
 def _show(facts: ModelFacts | None, output: str) -> int:

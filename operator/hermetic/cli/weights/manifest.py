@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from hermetic.cli.options import common_options
-from hermetic.cli.output import note, say, write_json
+from hermetic.cli.output import echo, note, write_json
 from hermetic.cli.weights.options import folder_argument, limits_of, method_options, serialization_of, threads_option
 from hermetic.cli.weights.progress import TransferProgress
 
@@ -49,5 +49,5 @@ def command(folder: Path, method: str, shard_size: int, links: bool, threads: in
         }
         write_json(facts)
     else:
-        say(f"{folder}: {written.names.files} files, {written.names.size} bytes")
-        say(f"digest: {written.root}")
+        echo(f"{folder}: {written.names.files} files, {written.names.size} bytes")
+        echo(f"digest: {written.root}")

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from hermetic.cli.options import common_options
-from hermetic.cli.output import say, write_json
+from hermetic.cli.output import echo, write_json
 from hermetic.cli.weights.options import (
     digest_option,
     folder_argument,
@@ -47,5 +47,5 @@ def command(folder: Path, key: Path, certificate: Path | None, digest: str, thre
     if output == "json":
         write_json({"schema": SCHEMA, "folder": str(folder), "digest": root, "signature": ".hermetic/model.sig"})
     else:
-        say(f"{folder}/.hermetic/model.sig: signed")
-        say(f"digest: {root}")
+        echo(f"{folder}/.hermetic/model.sig: signed")
+        echo(f"digest: {root}")

@@ -11,7 +11,7 @@ import click
 from hermetic.api.staged_folders import CACHES
 from hermetic.api.text import one_line
 from hermetic.cli.options import common_options
-from hermetic.cli.output import note, say, write
+from hermetic.cli.output import echo, note, write
 from hermetic.cli.weights.caches import caches_of_source, caches_options, keys_of, source_with_caches
 from hermetic.cli.weights.image import image_of, image_options
 from hermetic.cli.weights.options import (
@@ -78,7 +78,7 @@ def command(source: Path, destination: Path, output: str, **options: Any) -> Non
     how = Options(serialization, frozenset(options["allow"]), options["read_back"], signer, image_of(options))
     progress = Progress()
     with TransferProgress("staged") as line:
-        tell = ProgressEvents() if output == "json" else line
+        on_progress = ProgressEvents() if output == "json" else line
 
         def run() -> tuple[Staged, dict[str, Any], list[str]]:
             with progress.asking(str(source)):
@@ -86,7 +86,7 @@ def command(source: Path, destination: Path, output: str, **options: Any) -> Non
             with opened as tree:
                 with progress.asking(CACHES):
                     brought = caches_of_source(tree)
-                staged = stage(tree, destination, how, (progress, limits_of(options["threads"]), tell))
+                staged = stage(tree, destination, how, (progress, limits_of(options["threads"]), on_progress))
                 return staged, keys_of(tree) if options["caches"] is not None else {}, brought
 
         staged, keys, brought = in_time(run, progress, options["stall"], destination)
@@ -103,12 +103,12 @@ def _tell(destination: Path, staged: Staged, keys: dict[str, Any], advice: list[
         event = {"event": "staged", "schema": SCHEMA, **_facts(destination, staged), **keys, "advice": advice}
         write(json.dumps(event) + "\n")
         return
-    say(f"{destination}: {staged.names.files} files, {staged.names.size} bytes; {staged.kept} were there already")
-    say(f"digest: {staged.root}")
+    echo(f"{destination}: {staged.names.files} files, {staged.names.size} bytes; {staged.kept} were there already")
+    echo(f"digest: {staged.root}")
     if staged.image:
-        say(f"image: {staged.image}")
+        echo(f"image: {staged.image}")
     for name, wanted in keys.items():
-        say(f"weights.{name}: {json.dumps(wanted)}")
+        echo(f"weights.{name}: {json.dumps(wanted)}")
     for each in advice:
         note(each)
 

@@ -15,7 +15,7 @@ import click
 
 from hermetic.api.staged_folders import CACHES
 from hermetic.cli.options import Amount, common_options
-from hermetic.cli.output import note, say_fitted, write_json
+from hermetic.cli.output import echo_fitted, note, write_json
 from hermetic.cli.weights.options import (
     allow_option,
     digest_option,
@@ -187,18 +187,18 @@ def _tell(folder: Path, found: Verified, trust: Trust, output: str) -> None:
         for key in _caches(folder):
             note(f"compile caches for {key}")
         rate = found.bytes / 2**20 / found.seconds if found.seconds else 0
-        say_fitted(
+        echo_fitted(
             f"{folder}: {found.files} files, {found.bytes} bytes as listed; {found.seconds:.1f} s, {rate:.0f} MiB/s"
         )
-        say_fitted(f"digest: {found.root}")
+        echo_fitted(f"digest: {found.root}")
         if found.signer:
-            say_fitted(f"signed by {found.signer}")
+            echo_fitted(f"signed by {found.signer}")
         elif not trust.digest:
             note("neither key nor digest was given: this shows damage, and not who made the manifest")
     for each in found.findings[:_MOST_LISTED]:
-        say_fitted(each.message)
+        echo_fitted(each.message)
     if (more := len(found.findings) - _MOST_LISTED + found.omitted) > 0:
-        say_fitted(f"and {more} more")
+        echo_fitted(f"and {more} more")
 
 
 def _caches(folder: Path) -> list[str]:

@@ -120,7 +120,7 @@ class ClusterObservations:
         if known is not None and known.version > version:
             return False
         fresh = kept(request, manifest)
-        if gone or not request.model.tells(fresh.body):
+        if gone or not request.model.is_relevant(fresh.body):
             return known is not None and self._forget(seen, name, manifest, version)
         seen.entries[name] = packed(fresh)
         if known is not None and known.body == seen.entries[name].body:

@@ -74,7 +74,7 @@ async def _gathered(
         if feed is not None:
             feed.add(item)
         name, one = identity(item), kept(request, item)
-        if request.model.tells(one.body):
+        if request.model.is_relevant(one.body):
             found[name] = pack(one)
 
     try:

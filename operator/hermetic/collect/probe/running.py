@@ -1,6 +1,6 @@
 """One round of the probe on a cluster: its Jobs applied, its pods read.
 
-No state is kept between two calls, so an operator may call `start` and `look` from any reconcile, before or after a
+No state is kept between two calls, so an operator may call `start` and `read` from any reconcile, before or after a
 restart, and the command line in a loop: the same round always has the same Jobs. The cluster removes finished Jobs.
 """
 
@@ -59,7 +59,7 @@ class Probing:
                 refused[wanted.job(run)] = _in_words(refusal)
         return refused
 
-    async def look(
+    async def read(
         self, run: str, probed_nodes: Sequence[ProbedNode], refused: Mapping[str, str] | None = None
     ) -> Round:
         """The state of the round now."""
@@ -75,7 +75,7 @@ class Probing:
         refused = await self.start(run, probed_nodes)
         until = clock.monotonic() + patience
         while True:
-            found = await self.look(run, probed_nodes, refused)
+            found = await self.read(run, probed_nodes, refused)
             if not found.awaited or clock.monotonic() >= until:
                 return found.answer
             await asyncio.sleep(POLL_SECONDS)

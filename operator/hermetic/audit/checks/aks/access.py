@@ -10,7 +10,7 @@ from hermetic.audit.cluster_scope import of_cluster
 from hermetic.audit.egress.address_ranges import network as prefix_of
 from hermetic.audit.estate.azure.aks import ApiServerAccess, ManagedCluster
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.hops import INTERNET, POD, path_of
 from hermetic.audit.policy import Policy
 
@@ -73,7 +73,7 @@ def aks_authorized_ips(estate: Estate, _policy: Policy, cluster: ManagedCluster)
         path = path_of(INTERNET, "api server")
         yield fails(estate.cluster, "ApiServerForAll", words, cluster, paths=(path,))
     elif odd:
-        yield cannot_say(estate.cluster, "RangeUnknown", f"{', '.join(odd)} is no range", cluster)
+        yield unknown(estate.cluster, "RangeUnknown", f"{', '.join(odd)} is no range", cluster)
     else:
         yield passes(estate.cluster, "ListedRanges", f"only {', '.join(ranges)} may come", cluster)
 

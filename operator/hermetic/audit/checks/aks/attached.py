@@ -23,7 +23,7 @@ from hermetic.audit.estate.azure.extensions import (
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Namespace
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, NODE, POD, Hop, path_of
 from hermetic.audit.policy import Policy
@@ -110,7 +110,7 @@ def aks_identity_bindings(estate: Estate, policy: Policy) -> Iterator[CheckResul
         identity = (profile.resource_id if profile is not None else None) or ""
         path = path_of(POD, "identity proxy of AKS", f"tokens of {name_of(identity) or 'an identity'}")
         if not identity:
-            yield cannot_say(one.id, "IdentityNotNamed", "the binding does not name its identity", one)
+            yield unknown(one.id, "IdentityNotNamed", "the binding does not name its identity", one)
         elif policy.owns(identity, *ours):
             words = f"pods may take on {identity}; what it may do, they may do where a private endpoint leads"
             yield fails(one.id, "IdentityBound", words, one, paths=(path,))
@@ -171,7 +171,7 @@ def _is_us(estate: Estate, member: FleetMember) -> bool:
 
 def _member(fleet: Fleet, member: FleetMember) -> Iterator[CheckResult]:
     if not member.cluster_resource_id:
-        yield cannot_say(member.id, "ClusterNotNamed", "the member does not name its cluster", member, fleet)
+        yield unknown(member.id, "ClusterNotNamed", "the member does not name its cluster", member, fleet)
     elif fleet.hub_profile is not None:
         words = f"the cluster is a member of fleet {fleet.name}, whose hub puts objects into it"
         path = path_of(hops.peer(f"hub of fleet {fleet.name}"), "fleet agent", "cluster")

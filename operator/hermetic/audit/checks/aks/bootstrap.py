@@ -12,7 +12,7 @@ from hermetic.audit.cluster_scope import of_cluster
 from hermetic.audit.estate.azure.aks import BootstrapProfile, ManagedCluster
 from hermetic.audit.estate.azure.registries import Registry
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
 from hermetic.audit.findings import Parts, Severity, Verdict
 from hermetic.audit.hops import INTERNET, NODE, path_of
 from hermetic.audit.policy import Policy
@@ -37,7 +37,7 @@ def aks_artifact_source(estate: Estate, _policy: Policy, cluster: ManagedCluster
         yield fails(estate.cluster, "DirectSource", words, cluster, paths=(path,))
     elif not profile.container_registry_id:
         words = "artifactSource is Cache, and the answer does not name the registry"
-        yield cannot_say(estate.cluster, "RegistryNotNamed", words, cluster)
+        yield unknown(estate.cluster, "RegistryNotNamed", words, cluster)
     else:
         yield _registry(estate, cluster, profile.container_registry_id)
 

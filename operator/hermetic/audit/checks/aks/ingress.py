@@ -17,7 +17,7 @@ from hermetic.audit.estate.azure.aks import (
 )
 from hermetic.audit.estate.azure.vnet import InhabitedNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
 from hermetic.audit.hops import INTERNET, LOAD_BALANCER, POD, path_of
 from hermetic.audit.policy import Policy
 
@@ -38,7 +38,7 @@ def aks_ingress_addon(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
             path = path_of(INTERNET, LOAD_BALANCER, POD)
             yield fails(estate.cluster, "PublicIngress", "; ".join(published), cluster, paths=(path,))
         elif kind and kind.lower() not in INTERNAL:
-            yield cannot_say(estate.cluster, "TypeUnknown", f"controller type {kind!r} is not known", cluster)
+            yield unknown(estate.cluster, "TypeUnknown", f"controller type {kind!r} is not known", cluster)
         elif kind:
             yield passes(estate.cluster, "InternalOnly", f"its default controller is {kind}", cluster)
         else:
@@ -103,7 +103,7 @@ def aks_istio_gateways(estate: Estate, _policy: Policy, cluster: ManagedCluster)
         yield fails(estate.cluster, "MeshGateway", words, cluster, paths=paths, fill=fill)
     elif odd or (mesh.mode or "").lower() != "istio":
         words = f"mesh mode {mesh.mode!r}, gateway modes {[one.mode for one in odd]}: not known"
-        yield cannot_say(estate.cluster, "MeshUnknown", words, cluster)
+        yield unknown(estate.cluster, "MeshUnknown", words, cluster)
     else:
         yield passes(estate.cluster, "InternalOnly", "its gateways are internal", cluster)
 

@@ -10,7 +10,7 @@ from hermetic.audit.checks.family import check_each
 from hermetic.audit.cluster_scope import of_cluster, pools_of
 from hermetic.audit.estate.azure.aks import HttpProxy, ManagedCluster, NetworkProfile
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
 from hermetic.audit.findings import Parts, Severity
 from hermetic.audit.hops import INTERNET, NODE_SUBNETS, POD, PUBLIC_IP, path_of
 from hermetic.audit.policy import Policy
@@ -55,7 +55,7 @@ def aks_effective_outbound_ips(estate: Estate, _policy: Policy, cluster: Managed
     profile = _profile(cluster)
     if cluster.network_profile is None:
         words = "the answer has no networkProfile"
-        yield cannot_say(estate.cluster, "ProfileNotSeen", words, cluster)
+        yield unknown(estate.cluster, "ProfileNotSeen", words, cluster)
         return
     held = (profile.load_balancer_profile, profile.nat_gateway_profile)
     found = [str(ip.get("id", "?")) for one in held if one is not None for ip in one.effective_outbound_ips or ()]
@@ -85,7 +85,7 @@ def aks_static_egress(estate: Estate, _policy: Policy, cluster: ManagedCluster) 
         yield fails(estate.cluster, "GatewayPool", words, cluster, paths=(path,), fill={"GATEWAY_NAME": gateways})
     elif odd:
         words = f"pools of a mode that is not known: {', '.join(odd)}"
-        yield cannot_say(estate.cluster, "ModeUnknown", words, cluster)
+        yield unknown(estate.cluster, "ModeUnknown", words, cluster)
     else:
         yield passes(estate.cluster, "NoStaticEgress", "no gateway pool, and the feature is off", cluster, pools)
 

@@ -11,7 +11,7 @@ from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.private_link import MonitorScope
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
 from hermetic.audit.hops import INTERNET, NODE, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.private_links import targets_of
@@ -50,7 +50,7 @@ def aks_addons(estate: Estate, policy: Policy, cluster: ManagedCluster) -> Itera
     unseen = next((backed[name] for name in bare if name in backed and backed[name].problem is not None), None)
     if unseen is not None:
         words = "private endpoints of add-ons were not seen"
-        yield cannot_say(estate.cluster, "EndpointsNotSeen", words, unseen)
+        yield unknown(estate.cluster, "EndpointsNotSeen", words, unseen)
     elif bare:
         words = f"add-ons without a private endpoint: {', '.join(bare)}"
         paths, fill = (
@@ -60,7 +60,7 @@ def aks_addons(estate: Estate, policy: Policy, cluster: ManagedCluster) -> Itera
         yield fails(estate.cluster, "AddOnsOn", words, *observations, paths=paths, fill=fill)
     elif odd:
         words = f"add-ons that are not known: {', '.join(odd)}"
-        yield cannot_say(estate.cluster, "AddOnUnknown", words, cluster)
+        yield unknown(estate.cluster, "AddOnUnknown", words, cluster)
     else:
         words = f"private endpoints stand before {', '.join(on)}" if on else "no add-on is on"
         yield passes(estate.cluster, "AddOnsClosed", words, *observations)
@@ -79,7 +79,7 @@ def aks_monitoring(estate: Estate, policy: Policy, cluster: ManagedCluster) -> I
         yield passes(estate.cluster, "MonitorPrivate", words, cluster, scopes)
     elif scopes.problem is not None:
         words = f"{', '.join(on)}: private endpoints were not seen"
-        yield cannot_say(estate.cluster, "EndpointsNotSeen", words, scopes)
+        yield unknown(estate.cluster, "EndpointsNotSeen", words, scopes)
     else:
         words = f"{', '.join(on)}: on, and no private endpoint leads to Azure Monitor"
         yield fails(

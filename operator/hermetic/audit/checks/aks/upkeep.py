@@ -11,7 +11,7 @@ from hermetic.audit.estate.azure.aks import ManagedCluster, NetworkProfile, Node
 from hermetic.audit.estate.azure.cluster_unread import ClusterUnread
 from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
 from hermetic.audit.policy import Policy
 
 ENGINES = {"cilium", "calico", "azure"}
@@ -35,10 +35,10 @@ def aks_network_policy(estate: Estate, _policy: Policy, cluster: ManagedCluster)
         yield passes(estate.cluster, "EngineSet", f"networkPolicy is {profile.network_policy}", cluster)
     elif engine != "none":
         words = f"networkPolicy {profile.network_policy!r} is not known"
-        yield cannot_say(estate.cluster, "EngineUnknown", words, cluster)
+        yield unknown(estate.cluster, "EngineUnknown", words, cluster)
     elif plugin == "none":
         words = "the cluster brings its own network plug-in: what enforces policies is not Azure's to say"
-        yield cannot_say(estate.cluster, "OwnPlugin", words, cluster)
+        yield unknown(estate.cluster, "OwnPlugin", words, cluster)
     else:
         words = f"networkPolicy is {profile.network_policy or 'absent, which means none'}: nothing enforces policies"
         yield fails(estate.cluster, "NoEngine", words, cluster)
@@ -55,7 +55,7 @@ def aks_os_channel(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> 
         yield fails(estate.cluster, "Unmanaged", "nodeOSUpgradeChannel is Unmanaged", cluster)
     else:
         words = f"nodeOSUpgradeChannel is {channel or 'absent'}"
-        yield cannot_say(estate.cluster, "ChannelUnknown", words, cluster)
+        yield unknown(estate.cluster, "ChannelUnknown", words, cluster)
 
 
 @check_each("aks-node-rg-lockdown", of_cluster)
@@ -70,10 +70,10 @@ def aks_unread_features(estate: Estate, _policy: Policy) -> Iterator[CheckResult
     """A field that is set and that no model reads may open an egress path: Unknown."""
     seen = estate.one(ClusterUnread, estate.cluster)
     if seen.value is None:
-        yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
+        yield unknown(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
     elif seen.value.unread:
         words = f"set, and not known to this release: {', '.join(seen.value.unread)}"
-        yield cannot_say(estate.cluster, "FeatureUnknown", words, seen)
+        yield unknown(estate.cluster, "FeatureUnknown", words, seen)
     else:
         words = f"every field that is set is one of api-version {CONTAINER_SERVICE}"
         yield passes(estate.cluster, "AllFieldsKnown", words, seen)

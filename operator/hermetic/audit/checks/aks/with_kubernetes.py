@@ -16,7 +16,7 @@ from hermetic.audit.estate.kubernetes.policies import (
     CiliumNetworkPolicy,
 )
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.hops import NODE, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_or_none
@@ -58,7 +58,7 @@ def aks_nap(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterato
         words = "nodeProvisioningProfile.mode is Manual: no nodes but those of pools"
         yield does_not_apply(estate.cluster, "Manual", words, cluster)
     elif mode.lower() not in MODES:
-        yield cannot_say(estate.cluster, "ModeUnknown", f"provisioning mode {mode!r} is not known", cluster)
+        yield unknown(estate.cluster, "ModeUnknown", f"provisioning mode {mode!r} is not known", cluster)
     else:
         classes = node_classes_of(estate)
         none = "no node class names a subnet of its own"
@@ -76,7 +76,7 @@ def _node_class(estate: Estate, one: AksNodeClass) -> Iterator[CheckResult]:
     elif (
         gap := next((observation for observation in observations if observation.problem is not None), None)
     ) is not None:
-        yield cannot_say(one.id, "SubnetsNotSeen", f"new nodes go to {named}; subnets were not seen whole", gap)
+        yield unknown(one.id, "SubnetsNotSeen", f"new nodes go to {named}; subnets were not seen whole", gap)
     else:
         words = f"new nodes go to {named}, which no pool and no interface of the cluster names"
         yield fails(

@@ -14,7 +14,7 @@ from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.volumes import PersistentVolume
 from hermetic.audit.estate.observation import Listing, Observation, merged
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, POD, Path, path_of
 from hermetic.audit.policy import Policy
@@ -71,7 +71,7 @@ def _export(estate: Estate, policy: Policy, one: Exportable) -> Iterator[CheckRe
         yield from _through_an_access(estate, policy, one, resource)
     elif access_policy != ALLOW_ALL:
         words = f"{one.name}: networkAccessPolicy {one.network_access_policy!r} is not known"
-        yield cannot_say(resource, "PolicyUnknown", words, one, remedy=remedy)
+        yield unknown(resource, "PolicyUnknown", words, one, remedy=remedy)
     elif (one.public_network_access or "").lower() == "disabled":
         yield passes(resource, "PublicOff", "publicNetworkAccess is Disabled, and there is no private access", one)
     else:
@@ -106,7 +106,7 @@ def _paths(one: Exportable) -> tuple[Path, ...]:
 def _through_an_access(estate: Estate, policy: Policy, one: Exportable, resource: str) -> Iterator[CheckResult]:
     access = one.disk_access_id or ""
     if not access:
-        yield cannot_say(resource, "AccessNotNamed", f"{one.name}: exported through an access that is not named", one)
+        yield unknown(resource, "AccessNotNamed", f"{one.name}: exported through an access that is not named", one)
         return
     if not policy.owns(access, estate.cluster, *network_ids_of(estate)):
         words = f"{one.name}: exported through {access}, which is not ours"
@@ -115,7 +115,7 @@ def _through_an_access(estate: Estate, policy: Policy, one: Exportable, resource
     seen = estate.one(DiskAccess, access)
     connections = seen.value.private_endpoint_connections if seen.value is not None else None
     if connections is None:
-        yield cannot_say(resource, "AccessNotSeen", f"{access}: the answer lists no private endpoints", seen, one)
+        yield unknown(resource, "AccessNotSeen", f"{access}: the answer lists no private endpoints", seen, one)
         return
     others, unseen = others_of(estate, policy, connections), networks_unseen(estate)
     observations: tuple[Observation, ...] = (one, seen)
@@ -128,9 +128,9 @@ def _through_an_access(estate: Estate, policy: Policy, one: Exportable, resource
             )
     elif others.connected or others.odd:
         words = f"{one.name}: {'; '.join((*(other.words for other in others.connected), *others.odd))}"
-        yield cannot_say(resource, "WhoseNotSeen", words, *unseen, *observations)
+        yield unknown(resource, "WhoseNotSeen", words, *unseen, *observations)
     for damage in others.damage:
-        yield cannot_say(resource, "Unreadable", damage.problem.detail, damage)
+        yield unknown(resource, "Unreadable", damage.problem.detail, damage)
     for other in others.waiting:
         words = f"{one.name}: a private endpoint that is not ours waits for approval: {other.words}"
         yield fails(resource, "StrangerWaits", words, *observations, remedy=REJECT, fill={"LINK_ID": other.link})

@@ -26,7 +26,7 @@ from hermetic.audit.estate.azure.dns import DnsSecurityRule, DomainList, ZoneLin
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.hops import INTERNET, POD, path_of
 from hermetic.audit.policy import Policy
@@ -55,7 +55,7 @@ def _of_network(estate: Estate, policy: Policy, network: str) -> Iterator[CheckR
         yield does_not_apply(network, names.reason, words, *names.observations)
         return
     if names.verdict is ByDefault.UNCLEAR:
-        yield cannot_say(network, names.reason, names.words, *names.observations, severity=Severity.MEDIUM)
+        yield unknown(network, names.reason, names.words, *names.observations, severity=Severity.MEDIUM)
     rules = [rule for one in names.policies for rule in _letting_through(estate, one)]
     results = list(_of_rules(estate, rules, _own(estate, policy, network))) if rules else []
     if names.verdict is ByDefault.UNCLEAR:
@@ -76,7 +76,7 @@ def _of_rules(estate: Estate, rules: list[DnsSecurityRule], own: OwnDomains) -> 
     for rule in rules:
         if not rule.dns_resolver_domain_lists and not rule.managed_domain_lists:
             words = f"rule {rule.name} names no list of what it lets through"
-            yield cannot_say(rule.id, "DomainsNotNamed", words, missing(f"{rule.id}: {words}"), rule)
+            yield unknown(rule.id, "DomainsNotNamed", words, missing(f"{rule.id}: {words}"), rule)
     for rule in managed:
         words = f"rule {rule.name} lets through lists of Azure's: {', '.join(sorted(rule.managed_domain_lists or ()))}"
         yield fails(
@@ -118,10 +118,10 @@ def _evaluate(rule: DnsSecurityRule, seen: Seen[DomainList], own: OwnDomains) ->
     domains = sorted((seen.value.listed or ()) if seen.value is not None else ())
     wide = [one for one in domains if not is_within(one, own.domains)]
     if seen.value is None or seen.value.listed is None:
-        return cannot_say(seen.target, "DomainListNotSeen", f"rule {rule.name}: its domains were not seen", seen)
+        return unknown(seen.target, "DomainListNotSeen", f"rule {rule.name}: its domains were not seen", seen)
     if wide and any(observation.problem is not None for observation in own.observations):
         words = f"rule {rule.name} allows {', '.join(wide)}: whether a private zone answers them was not seen"
-        return cannot_say(seen.target, "ZonesNotSeen", words, *own.observations, seen)
+        return unknown(seen.target, "ZonesNotSeen", words, *own.observations, seen)
     if wide:
         words = f"rule {rule.name} lets through {', '.join(wide)} and every name below: none of the cluster's own"
         paths = tuple(path_of(POD, hops.dns("platform dns"), f"servers of {plain(one)}", INTERNET) for one in wide[:3])

@@ -21,7 +21,7 @@ from hermetic.audit.estate.azure.dns import ForwardingRule, LinkedRulesets
 from hermetic.audit.estate.azure.vnet import NetworkInterface, NicFields, Peering, ScaleSet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Observation, Seen
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.hops import INTERNET, POD, path_of, written
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network, throughout
@@ -175,7 +175,7 @@ def dns_security_policy(estate: Estate, policy: Policy, network: Seen[VirtualNet
         yield _result_by_default(one, names_by_default(estate, policy, one))
     if deciding.elsewhere:
         words = f"{', '.join(deciding.elsewhere)}: in no network in reach; what is blocked there was not seen"
-        yield cannot_say(network.target, "ServerNotInReach", words, *deciding.observations)
+        yield unknown(network.target, "ServerNotInReach", words, *deciding.observations)
 
 
 def _result_by_default(network: str, names: NamePolicy) -> CheckResult:
@@ -184,7 +184,7 @@ def _result_by_default(network: str, names: NamePolicy) -> CheckResult:
     if names.verdict is ByDefault.ANSWERED:
         path = path_of(POD, hops.dns(f"dns of vnet {name_of(network)}"), INTERNET)
         return fails(network, names.reason, names.words, *names.observations, paths=(path,), fill={"VNET_ID": network})
-    return cannot_say(network, names.reason, names.words, *names.observations)
+    return unknown(network, names.reason, names.words, *names.observations)
 
 
 @check_each("dns-forwarding-ruleset", each_network)
@@ -203,7 +203,7 @@ def _rulesets_of(estate: Estate, policy: Policy, network: str) -> Iterator[Check
         yield _ruleset(policy, network, one.id, estate.every(ForwardingRule, one.id))
     if linked.value is not None and not linked.value.is_whole:
         odd = missing(f"{network}: the answer of {LinkedRulesets.ACTION} is not whole")
-        yield cannot_say(network, "RulesetsNotSeen", "linked rulesets were not seen", linked, odd)
+        yield unknown(network, "RulesetsNotSeen", "linked rulesets were not seen", linked, odd)
     elif not found:
         yield passes(network, "NoRuleset", "no forwarding ruleset is linked", linked)
 
@@ -221,14 +221,14 @@ def _ruleset(policy: Policy, network: str, ruleset: str, rules: Listing[Forwardi
         ids = list(dict.fromkeys(rule.id for rule, address in servers if _is_public(address)))
         return fails(ruleset, "ForwardsOutside", words, rules, paths=(path,), fill={"ATTACHED_ID": ids})
     if odd:
-        return cannot_say(ruleset, "NoServer", f"rules name no server: {', '.join(odd)}", rules)
+        return unknown(ruleset, "NoServer", f"rules name no server: {', '.join(odd)}", rules)
     allowed = {_same(one) for one in policy.allowed_dns_servers}
     others = [(rule, one) for rule, one in servers if _same(one or "") not in allowed]
     if others:
         shown = ", ".join(f"{rule.domain_name or 'every name'} to {one}" for rule, one in others)
         words = f"names are forwarded to servers that are not on the list: {shown}; what they ask was not read"
         ids = list(dict.fromkeys(rule.id for rule, _ in others))
-        return cannot_say(ruleset, "ServerNotAllowed", words, rules, remedy=LIST_THEM, fill={"ATTACHED_ID": ids})
+        return unknown(ruleset, "ServerNotAllowed", words, rules, remedy=LIST_THEM, fill={"ATTACHED_ID": ids})
     return passes(ruleset, "ForwardsInside", "names are forwarded to servers on the list only", rules)
 
 

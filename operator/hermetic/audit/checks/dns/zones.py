@@ -12,7 +12,7 @@ from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Seen, merged
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
 from hermetic.audit.hops import INTERNET, POD, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network, each_or_none, throughout
@@ -51,7 +51,7 @@ def _of_zone(estate: Estate, zone: PrivateZone) -> Listing[ZoneLink]:
 def _link(link: ZoneLink) -> Iterator[CheckResult]:
     """One link. Zones without the option leave it out, and resolve nothing outside."""
     if link.virtual_network is None:
-        yield cannot_say(link.id, "NetworkNotNamed", "the link does not name its network", link)
+        yield unknown(link.id, "NetworkNotNamed", "the link does not name its network", link)
         return
     resolution_policy = (link.resolution_policy or "Default").lower()
     if resolution_policy == "default":
@@ -66,4 +66,4 @@ def _link(link: ZoneLink) -> Iterator[CheckResult]:
             paths=(path_of(POD, hops.dns("private dns zone"), hops.dns("public dns"), INTERNET),),
         )
     else:
-        yield cannot_say(link.id, "PolicyUnknown", f"resolutionPolicy {link.resolution_policy!r} is not known", link)
+        yield unknown(link.id, "PolicyUnknown", f"resolutionPolicy {link.resolution_policy!r} is not known", link)

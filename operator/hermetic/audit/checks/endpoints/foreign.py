@@ -15,10 +15,10 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
 from hermetic.audit.evaluation import (
     CheckResult,
-    cannot_say,
     does_not_apply,
     fails,
     passes,
+    unknown,
     whatever_is_damaged,
 )
 from hermetic.audit.findings import Severity, Verdict
@@ -59,7 +59,7 @@ def _scopes(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     for target in targets:
         seen = estate.one(MonitorScope, target)
         if seen.value is None:
-            yield cannot_say(target, "NotSeen", "a private endpoint leads to it, and it could not be read", seen)
+            yield unknown(target, "NotSeen", "a private endpoint leads to it, and it could not be read", seen)
         else:
             yield from whatever_is_damaged(target, _store(estate, policy, seen.value, seen))
     if targets.items:
@@ -72,7 +72,7 @@ def _scopes(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 def _store(estate: Estate, policy: Policy, store: Store | None, seen: Seen[Store]) -> Iterator[CheckResult]:
     connections = store.private_endpoint_connections if store is not None else None
     if connections is None:
-        yield cannot_say(seen.target, "ConnectionsNotSeen", "the answer does not list its private endpoints", seen)
+        yield unknown(seen.target, "ConnectionsNotSeen", "the answer does not list its private endpoints", seen)
         return
     others = others_of(estate, policy, connections)
     unseen = networks_unseen(estate)
@@ -80,15 +80,15 @@ def _store(estate: Estate, policy: Policy, store: Store | None, seen: Seen[Store
     for other in others.connected:
         words, fill = f"a private endpoint that is not ours is connected: {other.words}", {"LINK_ID": other.link}
         if unseen:
-            yield cannot_say(seen.target, "WhoseNotSeen", words, *unseen, seen)
+            yield unknown(seen.target, "WhoseNotSeen", words, *unseen, seen)
         else:
             yield fails(seen.target, "Stranger", words, seen, paths=(path,), fill=fill)
     for other in others.waiting:
         words, fill = f"a private endpoint that is not ours waits for approval: {other.words}", {"LINK_ID": other.link}
         yield fails(seen.target, "StrangerWaits", words, seen, severity=Severity.MEDIUM, fill=fill)
     if others.odd:
-        yield cannot_say(seen.target, "StateUnknown", "; ".join(others.odd), seen)
+        yield unknown(seen.target, "StateUnknown", "; ".join(others.odd), seen)
     for damage in others.damage:
-        yield cannot_say(seen.target, "Unreadable", damage.problem.detail, damage)
+        yield unknown(seen.target, "Unreadable", damage.problem.detail, damage)
     if not others:
         yield passes(seen.target, "OursOnly", "only private endpoints of ours are connected", seen)

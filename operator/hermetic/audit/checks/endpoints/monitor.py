@@ -9,7 +9,7 @@ from hermetic.audit.cluster_scope import whole_or_unknown
 from hermetic.audit.estate.azure.private_link import AccessModes, MonitorScope
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
-from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.hops import NODE_SUBNETS, PRIVATE_ENDPOINT, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.private_links import targets_of
@@ -34,7 +34,7 @@ def ampls_open(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 def _scope(seen: Seen[MonitorScope]) -> Iterator[CheckResult]:
     settings = seen.value.access_mode_settings if seen.value is not None else None
     if settings is None:
-        yield cannot_say(seen.target, "ModesNotSeen", "the access modes were not seen", seen)
+        yield unknown(seen.target, "ModesNotSeen", "the access modes were not seen", seen)
         return
     modes = [(name, mode or "Open by default") for name, mode in _modes(settings)]
     for exclusion in settings.exclusions or ():
@@ -46,7 +46,7 @@ def _scope(seen: Seen[MonitorScope]) -> Iterator[CheckResult]:
         path = path_of(NODE_SUBNETS, PRIVATE_ENDPOINT, "azure monitor", "other tenant")
         yield fails(seen.target, "OpenMode", "; ".join(is_open), seen, paths=(path,))
     elif odd:
-        yield cannot_say(seen.target, "ModeUnknown", "; ".join(odd), seen)
+        yield unknown(seen.target, "ModeUnknown", "; ".join(odd), seen)
     else:
         yield passes(seen.target, "PrivateOnly", "ingestion and query are private only", seen)
 

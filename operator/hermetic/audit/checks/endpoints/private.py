@@ -10,7 +10,7 @@ from hermetic.audit.cluster_scope import cluster_of, network_ids_of, node_group_
 from hermetic.audit.estate.arm_ids import is_arm_id, is_below, name_of, same_id, subscription_of, type_of
 from hermetic.audit.estate.azure.private_link import Audience, LinkConnection, PrivateEndpoint, PrivateLinkService
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import LOAD_BALANCER, POD, path_of
 from hermetic.audit.policy import Policy
@@ -32,7 +32,7 @@ def pe_foreign_target(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 
     def evaluate(endpoint: PrivateEndpoint) -> Iterator[CheckResult]:
         if not endpoint.connections:
-            yield cannot_say(endpoint.id, "NoConnection", "the answer names nothing that it leads to", endpoint)
+            yield unknown(endpoint.id, "NoConnection", "the answer names nothing that it leads to", endpoint)
         manual = endpoint.manual_private_link_service_connections or ()
         for connection in endpoint.connections:
             yield _target(estate, policy, endpoint, connection, manual=connection in manual)
@@ -46,7 +46,7 @@ def _target(
 ) -> CheckResult:
     target = connection.private_link_service_id or ""
     if not target:
-        return cannot_say(endpoint.id, "TargetNotNamed", "a connection does not say where it leads", endpoint)
+        return unknown(endpoint.id, "TargetNotNamed", "a connection does not say where it leads", endpoint)
     path = path_of(hops.private_endpoint(f"private endpoint {endpoint.name}"), name_of(target))
     if is_arm_id(target) and type_of(target).lower() == ARM:
         words = "it leads to Azure Resource Manager: with a token the tenant is managed from here"
@@ -123,7 +123,7 @@ def _exposure(estate: Estate, policy: Policy, service: PrivateLinkService) -> It
         path = path_of(POD, LOAD_BALANCER, hops.service(f"private link service {service.name}"), "other subscription")
         yield fails(service.id, "OfferedToOthers", "; ".join(exposures), service, paths=(path,))
     elif pending:
-        yield cannot_say(service.id, "StatusUnknown", "; ".join(pending), service)
+        yield unknown(service.id, "StatusUnknown", "; ".join(pending), service)
     else:
         yield passes(service.id, "OursOnly", "only subscriptions of ours see it", service)
 

@@ -13,7 +13,7 @@ from hermetic.audit.estate.azure.private_link import LinkConnection, MonitorScop
 from hermetic.audit.estate.azure.registries import Registry
 from hermetic.audit.estate.azure.storage import FileShare, StorageAccount
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.hops import path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.private_links import private_endpoints_of
@@ -102,7 +102,7 @@ def pe_relay_target(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 
     def evaluate(endpoint: PrivateEndpoint) -> Iterator[CheckResult]:
         if not endpoint.connections:
-            yield cannot_say(endpoint.id, "NoConnection", "the answer names nothing that it leads to", endpoint)
+            yield unknown(endpoint.id, "NoConnection", "the answer names nothing that it leads to", endpoint)
         for connection in endpoint.connections:
             yield _target(estate, policy, endpoint, connection)
 
@@ -113,7 +113,7 @@ def pe_relay_target(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 def _target(estate: Estate, policy: Policy, endpoint: PrivateEndpoint, connection: LinkConnection) -> CheckResult:
     target = connection.private_link_service_id or ""
     if not target:
-        return cannot_say(endpoint.id, "TargetNotNamed", "a connection does not say where it leads", endpoint)
+        return unknown(endpoint.id, "TargetNotNamed", "a connection does not say where it leads", endpoint)
     if is_allowed(policy, target):
         return passes(endpoint.id, "TargetAllowed", f"the policy allows {target}", endpoint)
     if not is_arm_id(target) or not policy.owns(target, estate.cluster, *network_ids_of(estate)):
@@ -133,4 +133,4 @@ def _by_kind(endpoint: PrivateEndpoint, target: str) -> CheckResult:
         path = path_of(hops.private_endpoint(f"private endpoint {endpoint.name}"), name_of(target), "elsewhere")
         return fails(endpoint.id, "TargetRelays", f"it leads to {target}: {reason}", endpoint, paths=(path,))
     words = f"it leads to {target}: whether a resource of this type sends on what it is given is not known"
-    return cannot_say(endpoint.id, "KindUnknown", words, endpoint)
+    return unknown(endpoint.id, "KindUnknown", words, endpoint)

@@ -12,7 +12,7 @@ from hermetic.audit.estate.azure.private_link import ServiceEndpointPolicy
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
-from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.hops import SERVICE_ENDPOINT, STORAGE, path_of
 from hermetic.audit.policy import Policy
 
@@ -26,7 +26,7 @@ def svc_endpoint_storage(estate: Estate, policy: Policy, scoped: ScopedSubnet, s
         return
     words = f"{', '.join(reach.services)}: {reach.words}"
     if reach.severity is None:
-        yield cannot_say(scoped.id, "PolicyNotSeen", words, *reach.observations)
+        yield unknown(scoped.id, "PolicyNotSeen", words, *reach.observations)
         return
     yield fails(
         scoped.id,
@@ -57,7 +57,7 @@ def svc_endpoint_other(_estate: Estate, _policy: Policy, scoped: ScopedSubnet, s
 def _none(scoped: ScopedSubnet, subnet: Subnet, words: str) -> Iterator[CheckResult]:
     """Pass without an endpoint; Unknown where an endpoint does not name its service, since it may be any."""
     if any(not one.service for one in subnet.service_endpoints):
-        yield cannot_say(scoped.id, "ServiceNotNamed", "a service endpoint does not name its service", scoped.seen)
+        yield unknown(scoped.id, "ServiceNotNamed", "a service endpoint does not name its service", scoped.seen)
     else:
         yield passes(scoped.id, "NoEndpoint", words, scoped.seen)
 
@@ -87,6 +87,6 @@ def _policy(estate: Estate, policy: Policy, seen: Seen[ServiceEndpointPolicy]) -
     if wide:
         yield fails(seen.target, "PolicyTooWide", f"it lists more than accounts of ours: {'; '.join(wide)}", seen)
     elif seen.value is None or not resources_of(seen.value):
-        yield cannot_say(seen.target, "ListsNothing", "it lists no account; what that allows is not known", seen)
+        yield unknown(seen.target, "ListsNothing", "it lists no account; what that allows is not known", seen)
     else:
         yield passes(seen.target, "AccountsOnly", "it lists accounts of ours, one by one", seen)

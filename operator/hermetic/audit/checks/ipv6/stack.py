@@ -13,7 +13,7 @@ from hermetic.audit.estate.azure.aks import ManagedCluster, NetworkProfile
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.hops import INTERNET, NODE, POD, path_of
 from hermetic.audit.policy import Policy
 
@@ -27,7 +27,7 @@ def cluster_dual_stack(estate: Estate, _policy: Policy) -> Iterator[CheckResult]
     seen = estate.one(ManagedCluster, estate.cluster)
     families = _families(seen)
     if seen.value is None:
-        yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
+        yield unknown(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
     elif "ipv6" in families:
         words = f"ipFamilies is {', '.join(sorted(families))}: nodes and pods have a second way to route by"
         yield fails(estate.cluster, "DualStack", words, seen, paths=(path_of(NODE, "ipv6 default route", INTERNET),))
@@ -35,7 +35,7 @@ def cluster_dual_stack(estate: Estate, _policy: Policy) -> Iterator[CheckResult]
         yield passes(estate.cluster, "IPv4Only", "ipFamilies is IPv4", seen)
     else:
         words = f"ipFamilies is {', '.join(sorted(families)) or 'absent'}, which does not say IPv4 alone"
-        yield cannot_say(estate.cluster, "FamiliesUnknown", words, seen)
+        yield unknown(estate.cluster, "FamiliesUnknown", words, seen)
 
 
 @check_each("subnet-ipv6-prefix", each_subnet)
@@ -49,7 +49,7 @@ def subnet_ipv6_prefix(_estate: Estate, _policy: Policy, scoped: ScopedSubnet, s
         yield fails(scoped.id, "IPv6Prefix", words, scoped.seen, paths=(path,))
     elif not parsed or None in parsed.values():
         words = f"its prefixes cannot be read: {', '.join(sorted(parsed)) or 'none'}"
-        yield cannot_say(scoped.id, "PrefixesUnknown", words, scoped.seen)
+        yield unknown(scoped.id, "PrefixesUnknown", words, scoped.seen)
     else:
         yield passes(scoped.id, "IPv4Only", "all of its prefixes are IPv4", scoped.seen)
 
@@ -59,7 +59,7 @@ def nsg_v6(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """Azure's own policy engine filters IPv4 only: with IPv6 in use, NetworkPolicies cover IPv4 alone."""
     seen = estate.one(ManagedCluster, estate.cluster)
     if seen.value is None:
-        yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
+        yield unknown(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
         return
     profile = seen.value.network_profile
     engine = (profile.network_policy if profile is not None else None) or ""
@@ -68,14 +68,14 @@ def nsg_v6(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     if engine.lower() in {"", "none"}:
         yield does_not_apply(estate.cluster, "NoEngine", "there is no policy engine: see aks-network-policy", seen)
     elif engine.lower() not in KNOWN_ENGINES:
-        yield cannot_say(estate.cluster, "EngineUnknown", f"networkPolicy {engine!r} is not known", seen)
+        yield unknown(estate.cluster, "EngineUnknown", f"networkPolicy {engine!r} is not known", seen)
     elif engine.lower() != ENGINE_WITHOUT_V6:
         yield passes(estate.cluster, "EngineKnowsIPv6", f"networkPolicy is {engine}", seen)
     elif users:
         words = f"networkPolicy is azure, which filters no IPv6, and IPv6 is used by {', '.join(users)}"
         yield fails(estate.cluster, "IPv6Unfiltered", words, seen, paths=(path_of(POD, "ipv6", "anywhere in reach"),))
     elif _families(seen) != {"ipv4"}:
-        yield cannot_say(estate.cluster, "FamiliesUnknown", "ipFamilies does not say IPv4 alone", seen)
+        yield unknown(estate.cluster, "FamiliesUnknown", "ipFamilies does not say IPv4 alone", seen)
     else:
         yield passes(estate.cluster, "NoIPv6", "networkPolicy is azure, and nothing uses IPv6", seen, *observations)
 

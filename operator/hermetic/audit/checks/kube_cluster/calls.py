@@ -20,7 +20,7 @@ from hermetic.audit.estate.kubernetes.calls import (
 from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
 from hermetic.audit.estate.kubernetes.services import Service
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, fails, unknown
 from hermetic.audit.hops import path_of
 from hermetic.audit.kube_findings import counted, everywhere, objections, settled
 from hermetic.audit.policy import Policy
@@ -87,7 +87,7 @@ def k8s_apiservice_external(estate: Estate, _policy: Policy) -> Iterator[CheckRe
     def evaluate_driver(driver: CsiDriver) -> Iterator[CheckResult]:
         if driver.metadata.name not in KNOWN_DRIVERS:
             message = "a driver that this release does not know: its nodes or controller may call a cloud service"
-            yield cannot_say(driver.id, "DriverUnknown", message, driver, remedy="Look whom it calls, and accept it.")
+            yield unknown(driver.id, "DriverUnknown", message, driver, remedy="Look whom it calls, and accept it.")
 
     results = (
         *objections(api_services, lambda one: _evaluate_api(one, known)),
@@ -108,13 +108,13 @@ def _evaluate_service(
     where = f"{what} by Service {reference.namespace}/{reference.name}, which"
     service = known.get((reference.namespace, reference.name))
     if service is None:
-        yield cannot_say(one.id, "ServiceNotSeen", f"{where} was not seen", one, remedy=remedy)
+        yield unknown(one.id, "ServiceNotSeen", f"{where} was not seen", one, remedy=remedy)
     elif service.spec.type == "ExternalName" and not is_inside(service.spec.external_name or ""):
         message = f"{where} is a name for {service.spec.external_name}"
         yield fails(one.id, "AnsweredOutside", message, one, service, remedy=remedy)
     elif not service.spec.selector and service.spec.type != "ExternalName":
         message = f"{where} selects no pod: see k8s-endpoints-external for where it leads"
-        yield cannot_say(one.id, "ServiceWithoutPods", message, one, service, remedy=remedy)
+        yield unknown(one.id, "ServiceWithoutPods", message, one, service, remedy=remedy)
 
 
 def _by_name(services: Iterable[Service]) -> Services:

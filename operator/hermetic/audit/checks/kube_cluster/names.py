@@ -28,7 +28,7 @@ from hermetic.audit.estate.kubernetes.names import is_inside, is_outside
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.estate.observation import Listing
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, fails, unknown
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import POD, path_of
 from hermetic.audit.kube_findings import everywhere, objections, settled
@@ -58,7 +58,7 @@ def evaluate_plugins(config_map: ConfigMap, key: str, text: str, allowed: frozen
         if name not in PLUGINS:
             if name.strip("{}() ") and not one.block and _is_a_word(name):
                 message = f"{key} has the directive {name}, which this release does not know"
-                yield cannot_say(config_map.id, "PluginUnknown", message, config_map)
+                yield unknown(config_map.id, "PluginUnknown", message, config_map)
             continue
         for found in _HANDLERS.get(name, _nothing)(one, allowed):
             message = f"{key}: {found.message}"
@@ -66,7 +66,7 @@ def evaluate_plugins(config_map: ConfigMap, key: str, text: str, allowed: frozen
                 paths = (path_of(POD, hops.dns("CoreDNS"), found.message),)
                 yield fails(config_map.id, "LeadsOutside", message, config_map, paths=paths, severity=found.severity)
             else:
-                yield cannot_say(config_map.id, "PluginNotRead", message, config_map, severity=found.severity)
+                yield unknown(config_map.id, "PluginNotRead", message, config_map, severity=found.severity)
 
 
 def _is_a_word(name: str) -> bool:
@@ -244,7 +244,7 @@ def coredns_custom(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
             yield from evaluate_plugins(config_map, key, text, allowed)
         for key in sorted(config_map.binary_data or {}):
             message = f"{key} is kept as binary data, which CoreDNS imports and the audit does not read"
-            yield cannot_say(config_map.id, "BinaryNotSeen", message, config_map, remedy="Write it under `data`.")
+            yield unknown(config_map.id, "BinaryNotSeen", message, config_map, remedy="Write it under `data`.")
 
     results = (*objections(main, evaluate), *objections(custom, evaluate), *objections(node_local, evaluate))
     fine = "CoreDNS asks only the node's own resolvers and servers that the policy allows"
@@ -269,7 +269,7 @@ def _evaluate_target(config_map: ConfigMap, key: str, target: str, allowed: froz
     outside = is_public(target) if is_address(target) else not is_inside(target)
     if not target or target.startswith("/"):
         message = f"{key} forwards to {target or 'what its environment says'}, which the audit does not read"
-        yield cannot_say(config_map.id, "ForwarderNotSeen", message, config_map)
+        yield unknown(config_map.id, "ForwarderNotSeen", message, config_map)
     elif outside:
         yield fails(
             config_map.id,
@@ -280,7 +280,7 @@ def _evaluate_target(config_map: ConfigMap, key: str, target: str, allowed: froz
             blames=(DATA,),
         )
     else:
-        yield cannot_say(
+        yield unknown(
             config_map.id,
             "ForwarderNotDeclared",
             f"{key} forwards to {target}, of which the policy says nothing: it may ask the internet in turn",
@@ -295,7 +295,7 @@ def _evaluate_target(config_map: ConfigMap, key: str, target: str, allowed: froz
 def _evaluate_import(config_map: ConfigMap, key: str, target: str, known: frozenset[str]) -> Iterator[CheckResult]:
     folder, _, name = target.rpartition("/")
     if target not in known and not (folder in _CUSTOM and name.endswith(IMPORTED)):
-        yield cannot_say(
+        yield unknown(
             config_map.id,
             "ImportNotSeen",
             f"{key} imports {target or 'what its environment says'}, which the audit does not read",

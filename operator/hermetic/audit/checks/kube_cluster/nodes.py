@@ -10,7 +10,7 @@ from hermetic.audit.cluster_scope import instance_nics_of, machines_named_by
 from hermetic.audit.estate.arm_ids import parent_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Node
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, fails, unknown
 from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
 from hermetic.audit.policy import Policy
@@ -49,10 +49,10 @@ def k8s_node_machine(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
             words = (
                 "it has no spec.providerID, so which machine it is, is not known: where it joined just now, audit again"
             )
-            yield cannot_say(node.id, "MachineNotNamed", words, node)
+            yield unknown(node.id, "MachineNotNamed", words, node)
         elif node.machine and nics.problem is None and node.machine.lower() not in known:
             words = f"its machine {node.machine} is in no list of Azure's: where it was added just now, audit again"
-            yield cannot_say(node.id, "MachineNotListed", words, node, nics)
+            yield unknown(node.id, "MachineNotListed", words, node, nics)
 
     fine = f"{counted(len(nodes), 'node')}: the machine of each is listed by Azure"
     yield from settled(estate, objections(nodes, evaluate), "MachinesListed", fine, nodes, nics)

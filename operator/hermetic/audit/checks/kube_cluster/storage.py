@@ -22,7 +22,7 @@ from hermetic.audit.estate.kubernetes.volumes import (
     Volume,
     VolumeSnapshotClass,
 )
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, fails, unknown
 from hermetic.audit.hops import POD, Hop, path_of
 from hermetic.audit.host_paths import gives_the_node_away
 from hermetic.audit.kube_findings import counted, everywhere, objections, settled
@@ -78,7 +78,7 @@ def csi_nfs_storageclass(estate: Estate, _policy: Policy) -> Iterator[CheckResul
             return
         if endpoint.lower() == PRIVATE.lower():
             message = f"{ENDPOINT} is {endpoint}; it is known to count for Azure Files, spelt {PRIVATE}, and not else"
-            yield cannot_say(storage_class.id, "EndpointTypeUnclear", message, storage_class)
+            yield unknown(storage_class.id, "EndpointTypeUnclear", message, storage_class)
             return
         yield fails(
             storage_class.id,
@@ -191,7 +191,7 @@ def _evaluate_volume(one: PersistentVolume) -> Iterator[CheckResult]:
             yield fails(one.id, "FolderOfTheNode", f"is the node's {folder.path}", one)
     if one.spec.flex_volume is not None:
         message = f"is a FlexVolume of {one.spec.flex_volume.driver}: whom that program calls is not read"
-        yield cannot_say(one.id, "FlexVolume", message, one)
+        yield unknown(one.id, "FlexVolume", message, one)
 
 
 def _evaluate_pod(pod: Pod) -> Iterator[CheckResult]:

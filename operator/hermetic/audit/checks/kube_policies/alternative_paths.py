@@ -34,7 +34,7 @@ from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.served import SERVED, ServedGroup
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.estate.observation import Listing, Observation
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, fails, unknown
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.hops import POD, path_of
 from hermetic.audit.kube_findings import counted, everywhere, objections, settled
@@ -82,9 +82,7 @@ def evaluate_settings(estate: Estate, maps: Listing[ConfigMap]) -> Iterator[Chec
     yield from objections(settings.values(), evaluate)
     if not settings and maps.problem is None and is_there(estate):
         message = "Istio's kinds are served, and no ConfigMap istio or istio-REVISION holds the settings of the mesh"
-        yield cannot_say(
-            estate.cluster, "MeshConfigNotSeen", message, maps, severity=Severity.MEDIUM, remedy=_WHERE_IS_IT
-        )
+        yield unknown(estate.cluster, "MeshConfigNotSeen", message, maps, severity=Severity.MEDIUM, remedy=_WHERE_IS_IT)
 
 
 def _short_names(estate: Estate) -> frozenset[str]:
@@ -98,7 +96,7 @@ def _evaluate_addresses(one: ConfigMap, mesh: MeshConfig, services: frozenset[st
         path = path_of("proxy of the mesh", outside[0])
         yield fails(one.id, "MeshEgress", message, one, paths=(path,), remedy=_EDIT, blames=(DATA,))
     elif mesh.unread:
-        yield cannot_say(one.id, "MeshConfigNotRead", mesh.unread, one)
+        yield unknown(one.id, "MeshConfigNotRead", mesh.unread, one)
 
 
 def _allows_any(one: ConfigMap, mode: str) -> CheckResult:
@@ -175,7 +173,7 @@ def _of_node(node: Node) -> Iterator[CheckResult]:
         words = (
             f"its machine is {node.spec.provider_id}, which is none of Azure's: what its network lets out is not read"
         )
-        yield cannot_say(node.id, "MachineElsewhere", words, node)
+        yield unknown(node.id, "MachineElsewhere", words, node)
 
 
 def _is(way: _Way, one: KubernetesObject) -> Iterator[CheckResult]:
@@ -188,7 +186,7 @@ def _is(way: _Way, one: KubernetesObject) -> Iterator[CheckResult]:
         yield fails(one.id, "OtherWay", way.does, one, paths=(path,), severity=way.severity, blames=(SPEC,))
     else:
         message = f"{way.does}: where that leads is not read"
-        yield cannot_say(one.id, "OtherWayNotRead", message, one, severity=way.severity)
+        yield unknown(one.id, "OtherWayNotRead", message, one, severity=way.severity)
 
 
 # ------------------------------------------------------------------ Istio
@@ -231,7 +229,7 @@ def _evaluate_entry(entry: ServiceEntry) -> Iterator[CheckResult]:
     if outside:
         yield _leads_out(entry, f"makes {', '.join(outside[:3])} a destination of the mesh", outside[0])
     elif not entry.leads_to and not entry.spec.workload_selector:
-        yield cannot_say(entry.id, "DestinationNotSeen", "names no destination that the audit can read", entry)
+        yield unknown(entry.id, "DestinationNotSeen", "names no destination that the audit can read", entry)
 
 
 def _evaluate_workload(entry: WorkloadEntry) -> Iterator[CheckResult]:
@@ -296,7 +294,7 @@ def _evaluate_pod(services: frozenset[str], pod: Pod) -> Iterator[CheckResult]:
     if pod.has_ended or not outside:
         return
     if NOT_READ in outside:
-        yield cannot_say(pod.workload, "ProxyConfigNotRead", f"its annotation {OF_A_POD} cannot be read", pod)
+        yield unknown(pod.workload, "ProxyConfigNotRead", f"its annotation {OF_A_POD} cannot be read", pod)
     else:
         message = f"its annotation {OF_A_POD} configures its proxy to call {', '.join(outside[:3])}"
         path = path_of(hops.kubernetes(pod.workload), "proxy of the mesh", outside[0])

@@ -27,7 +27,7 @@ from hermetic.audit.estate.kubernetes.policies import (
     Requirement,
 )
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, fails, unknown
 from hermetic.audit.hops import NODE, path_of
 from hermetic.audit.kube_findings import counted, everywhere, objections, settled
 from hermetic.audit.policy import Policy
@@ -99,10 +99,10 @@ def _open(namespace: str, pods: Sequence[Pod], doubtful: Sequence[Pod], *policie
     resource = reference_to(Namespace, "", namespace)
     unread = next((listing for listing in policies if listing.problem is not None), None)
     if unread is not None:  # the policy that closes the pods may be in a list that could not be read
-        return cannot_say(resource, "PoliciesNotSeen", "not every policy could be read", unread)
+        return unknown(resource, "PoliciesNotSeen", "not every policy could be read", unread)
     if not pods:
         message = f"a policy may close egress of {_shown(doubtful)}; whether it does is not for the audit to see"
-        return cannot_say(resource, "SelectionUnknown", message, *doubtful[:1], *policies, remedy=_PLAINLY)
+        return unknown(resource, "SelectionUnknown", message, *doubtful[:1], *policies, remedy=_PLAINLY)
     return fails(
         resource,
         "EgressOpen",

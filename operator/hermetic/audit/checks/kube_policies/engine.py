@@ -15,7 +15,7 @@ from hermetic.audit.estate.kubernetes.platform import is_policy_engine
 from hermetic.audit.estate.kubernetes.pods import POLICY_ENGINES, Pod
 from hermetic.audit.estate.kubernetes.templates import DaemonSet
 from hermetic.audit.estate.observation import Listing
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, fails, unknown
 from hermetic.audit.hops import INTERNET, POD, path_of
 from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
 from hermetic.audit.policy import Policy
@@ -55,7 +55,7 @@ def _evaluate_node(
     if node.metadata.name in held:
         return
     if pods.problem is not None:  # its agent may be among the pods that could not be read
-        yield cannot_say(node.id, "AgentsNotSeen", "not every pod could be read", pods)
+        yield unknown(node.id, "AgentsNotSeen", "not every pod could be read", pods)
         return
     yield fails(
         node.id,

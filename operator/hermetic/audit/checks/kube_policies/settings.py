@@ -20,7 +20,7 @@ from hermetic.audit.estate.kubernetes.engine_settings import (
 )
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject, reference_to
 from hermetic.audit.estate.observation import Listing, Observation
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, fails, unknown
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import NODE, path_of
 from hermetic.audit.kube_findings import everywhere, objections
@@ -86,7 +86,7 @@ def _evaluate_node_config(one: CiliumNodeConfig) -> Iterator[CheckResult]:
     yield from _evaluate_cilium(one, settings, SPEC)
     if others := sorted(settings.keys() - SETTINGS_READ):
         message = f"it sets {', '.join(others[:3])} for some nodes, and what that does to policies is not evaluated"
-        yield cannot_say(one.id, "NodeSettingsNotKnown", message, one, severity=Severity.MEDIUM)
+        yield unknown(one.id, "NodeSettingsNotKnown", message, one, severity=Severity.MEDIUM)
 
 
 def _evaluate_cilium(one: KubernetesObject, settings: Mapping[str, str], place: Place) -> Iterator[CheckResult]:
@@ -95,10 +95,10 @@ def _evaluate_cilium(one: KubernetesObject, settings: Mapping[str, str], place: 
         if value in _NOT_ENFORCING.get(name, ()):
             yield _enforces_nothing(one, f"{name}: {value}", place, _CILIUM_REMEDY)
         elif value and value not in _ENFORCING.get(name, _TRUE):
-            yield cannot_say(one.id, "EnforcementUnknown", f"{name} is {value}: some policies may have no effect", one)
+            yield unknown(one.id, "EnforcementUnknown", f"{name} is {value}: some policies may have no effect", one)
     if settings.get(POLICY_FILES_OF_CILIUM):
         message = f"{POLICY_FILES_OF_CILIUM} names a folder of policies, which the API server does not show"
-        yield cannot_say(one.id, "PolicyFilesNotRead", message, one)
+        yield unknown(one.id, "PolicyFilesNotRead", message, one)
 
 
 def _enforces_nothing(one: KubernetesObject, setting: str, place: Place, remedy: str = "") -> CheckResult:
@@ -116,7 +116,7 @@ def _evaluate_felix(one: FelixConfiguration) -> Iterator[CheckResult]:
         message = (
             f"interfacePrefix is {spec.interface_prefix}: no policy holds for a pod whose interface has another name"
         )
-        yield cannot_say(one.id, "InterfacesUnknown", message, one)
+        yield unknown(one.id, "InterfacesUnknown", message, one)
     if (spec.chain_insert_mode or "insert").lower() != "insert":
         message = f"chainInsertMode is {spec.chain_insert_mode}: rules of the node come before the policies"
-        yield cannot_say(one.id, "OtherRulesFirst", message, one)
+        yield unknown(one.id, "OtherRulesFirst", message, one)

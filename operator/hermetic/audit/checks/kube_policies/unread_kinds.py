@@ -16,7 +16,7 @@ from hermetic.audit.estate.kubernetes.calls import ApiService
 from hermetic.audit.estate.kubernetes.served import SERVED, ServedGroup, ServedKind
 from hermetic.audit.estate.observation import Listing
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.evaluation import CheckResult, cannot_say, unreadable
+from hermetic.audit.evaluation import CheckResult, unknown, unreadable
 from hermetic.audit.findings import Severity
 from hermetic.audit.kube_findings import counted, everywhere, settled
 from hermetic.audit.policy import Policy
@@ -160,7 +160,7 @@ def _results(group: ServedGroup, harmless: frozenset[str]) -> Iterator[CheckResu
         unread = [one for one in group.kinds if not _is_settled(name, one, harmless)]
         stale = list(group.stale)
     except FactDamaged as damage:
-        yield cannot_say(f"API group {name}", "Unreadable", damage.message, unreadable(damage))
+        yield unknown(f"API group {name}", "Unreadable", damage.message, unreadable(damage))
         return
     if name in EGRESS_GROUPS:
         yield from (_egress(group, one) for one in unread)
@@ -169,7 +169,7 @@ def _results(group: ServedGroup, harmless: frozenset[str]) -> Iterator[CheckResu
     if stale:
         message = f"its server did not say what it serves in {', '.join(stale)}"
         severity = None if name in EGRESS_GROUPS else Severity.MEDIUM
-        yield cannot_say(f"API group {name}", "GroupNotSeen", message, group, severity=severity)
+        yield unknown(f"API group {name}", "GroupNotSeen", message, group, severity=severity)
 
 
 def _is_settled(group: str, one: ServedKind, harmless: frozenset[str]) -> bool:
@@ -178,7 +178,7 @@ def _is_settled(group: str, one: ServedKind, harmless: frozenset[str]) -> bool:
 
 
 def _egress(group: ServedGroup, one: ServedKind) -> CheckResult:
-    return cannot_say(
+    return unknown(
         f"apiextensions.k8s.io/v1/CustomResourceDefinition {one.plural}.{group.id}",
         "EgressKindNotRead",
         f"{group.id}/{one.kind} is served, can decide which packets leave, and is not read",
@@ -188,7 +188,7 @@ def _egress(group: ServedGroup, one: ServedKind) -> CheckResult:
 
 def _unknown(group: ServedGroup, unread: list[ServedKind]) -> CheckResult:
     some = ", ".join(one.kind for one in unread[:SHOWN]) + (" and more" if len(unread) > SHOWN else "")
-    return cannot_say(
+    return unknown(
         f"API group {group.id}",
         "KindsNotKnown",
         f"{group.id} ({some}) is served, and this release does not know what its objects do",

@@ -45,7 +45,7 @@ from hermetic.audit.estate.kubernetes.policies import (
     Peer,
     Requirement,
 )
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, fails, unknown
 from hermetic.audit.hops import INTERNET, POD, path_of
 from hermetic.audit.kube_findings import Objections, counted, everywhere, objections, settled
 from hermetic.audit.policy import Policy
@@ -119,7 +119,7 @@ def _evaluate(rules_of: Callable[[K], Iterable[Wide]], spared: Container[str]) -
             return
         for wide, why in rules_of(policy):
             if wide is None:
-                yield cannot_say(policy.id, "RuleUnknown", why, policy)
+                yield unknown(policy.id, "RuleUnknown", why, policy)
             elif wide:
                 yield fails(
                     policy.id,

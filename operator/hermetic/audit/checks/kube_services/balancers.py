@@ -10,7 +10,7 @@ from hermetic.audit import hops
 from hermetic.audit.checks.family import check_each
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.services import Service
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, fails, unknown
 from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.kube_findings import each_object
 from hermetic.audit.policy import Policy
@@ -36,7 +36,7 @@ def k8s_public_lb(_estate: Estate, policy: Policy, service: Service) -> Iterator
             blames=(*map(annotation, set_among(ASKS_FOR_PUBLIC, service.annotations)), *OF_A_BALANCER),
         )
     elif service.spec.load_balancer_class:
-        yield cannot_say(
+        yield unknown(
             service.id,
             "LoadBalancerClassUnknown",
             f"loadBalancerClass {service.spec.load_balancer_class}: Azure's controller leaves it to another one, "

@@ -16,7 +16,7 @@ from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.routes import ROUTES, GatewayApiRoute, ObjectReference
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Ingress, Service
 from hermetic.audit.estate.observation import merged
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, fails, unknown
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import GATEWAY, POD, path_of
 from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
@@ -42,7 +42,7 @@ def k8s_gateway_routes(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
             yield from _evaluate(route, one, targets)
         for one in route.extensions:
             message = f"applies {one.kind} {one.name} of {one.group}, which the audit does not read"
-            yield cannot_say(route.id, "FilterNotRead", message, route, severity=Severity.MEDIUM)
+            yield unknown(route.id, "FilterNotRead", message, route, severity=Severity.MEDIUM)
 
     every = merged("", *listings)
     results = (*objections(every, evaluate), *objections(ingresses, lambda one: _evaluate_ingress(one, targets)))
@@ -60,13 +60,13 @@ def _evaluate_ingress(one: Ingress, targets: Mapping[_Name, str]) -> Iterator[Ch
     for backend in one.backends:
         if (resource := backend.resource) is not None:
             message = f"leads to {resource.kind} {resource.name} of {resource.api_group or 'v1'}, {_NOT_READ}"
-            yield cannot_say(one.id, "BackendNotRead", message, one)
+            yield unknown(one.id, "BackendNotRead", message, one)
     for key, value in one.annotations.items():
         if key.endswith(CALLED):
             yield from _called(one, key, value)
         elif key.endswith(SNIPPETS) and value:
             message = f"its annotation {key} has directives of the proxy that may lead elsewhere, {_NOT_READ}"
-            yield cannot_say(one.id, "FilterNotRead", message, one)
+            yield unknown(one.id, "FilterNotRead", message, one)
 
 
 def _called(one: Ingress, key: str, host: str) -> Iterator[CheckResult]:
@@ -74,7 +74,7 @@ def _called(one: Ingress, key: str, host: str) -> Iterator[CheckResult]:
     if "$" in host:
         is_own = host == REQUESTED and one.names_its_hosts
         message = f"its annotation {key} calls a host that the request names"
-        yield cannot_say(one.id, "FilterNotRead", message, one, severity=Severity.MEDIUM if is_own else None)
+        yield unknown(one.id, "FilterNotRead", message, one, severity=Severity.MEDIUM if is_own else None)
     elif host and not is_inside(host):
         yield _leads_out(one, f"annotation {key}", host)
 
@@ -90,7 +90,7 @@ def _evaluate(route: GatewayApiRoute, one: ObjectReference, targets: Mapping[_Na
             yield _leads_out(route, "Hostname", one.name)
     elif not (group in _POOLS and kind == "InferencePool"):
         message = f"leads to {kind} {one.name} of {group or 'v1'}, {_NOT_READ}"
-        yield cannot_say(route.id, "BackendNotRead", message, route)
+        yield unknown(route.id, "BackendNotRead", message, route)
 
 
 def _leads_out(route: GatewayApiRoute | Ingress, by: str, target: str) -> CheckResult:

@@ -13,7 +13,7 @@ from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, fails, unknown
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import POD, path_of
 from hermetic.audit.kube_findings import counted, each_object, everywhere, never_empty, objections, settled
@@ -106,7 +106,7 @@ def k8s_endpoints_external(estate: Estate, policy: Policy) -> Iterator[CheckResu
         found = outside(endpoint_slice, policy, known)
         unread = next((listing for listing in (pods, nodes) if listing.problem is not None), None)
         if found and unread is not None:  # a network may use public addresses for its own pods
-            yield cannot_say(endpoint_slice.id, "PodsNotSeen", f"whose {_shown(found)} is, was not seen", unread)
+            yield unknown(endpoint_slice.id, "PodsNotSeen", f"whose {_shown(found)} is, was not seen", unread)
         elif found:
             yield fails(
                 endpoint_slice.id,

@@ -13,7 +13,7 @@ from hermetic.audit.estate.kubernetes.environment import NOT_KEPT, PROXIES, EnvV
 from hermetic.audit.estate.kubernetes.names import is_inside, outside
 from hermetic.audit.estate.kubernetes.platform import is_the_platforms
 from hermetic.audit.estate.kubernetes.pods import Container, Pod
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, fails, unknown
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.policy import Policy
@@ -46,12 +46,12 @@ def _results(pod: Pod, maps: ConfigMaps) -> Iterator[CheckResult]:
             blames=CONTAINERS,
         )
     elif unread := maps.unread(pod):
-        yield cannot_say(pod.workload, "ConfigMapsNotSeen", "it takes variables from ConfigMaps", pod, *unread)
+        yield unknown(pod.workload, "ConfigMapsNotSeen", "it takes variables from ConfigMaps", pod, *unread)
     elif hidden:
         names = ", ".join(sorted({f"{one.name} from Secret {one.secret}" for one in hidden}))
         message = f"{names}: the name is that of a proxy, and the audit does not read the value"
         fill = {"SECRET_NAME": [one.secret for one in hidden]}
-        yield cannot_say(pod.workload, "ProxyNotSeen", message, pod, remedy=SEE_WHAT_IT_HOLDS, fill=fill)
+        yield unknown(pod.workload, "ProxyNotSeen", message, pod, remedy=SEE_WHAT_IT_HOLDS, fill=fill)
     else:
         yield from not_seen_whole(pod, maps)
 
@@ -64,7 +64,7 @@ def not_seen_whole(pod: Pod, maps: ConfigMaps) -> Iterator[CheckResult]:
         message = f"variables are taken whole from {', '.join(sources[:5])}, which the audit does not read"
         remedy, fill = (SEE_WHAT_IT_HOLDS, {"SECRET_NAME": list(secrets)}) if secrets else (_NAME_THEM, None)
         severity = Severity.MEDIUM
-        yield cannot_say(pod.workload, "EnvironmentNotSeen", message, pod, severity=severity, remedy=remedy, fill=fill)
+        yield unknown(pod.workload, "EnvironmentNotSeen", message, pod, severity=severity, remedy=remedy, fill=fill)
 
 
 def _may_be_a_switch(variable: EnvVar) -> bool:
@@ -89,7 +89,7 @@ def k8s_outside_endpoint(estate: Estate, policy: Policy, pod: Pod) -> Iterator[C
     if found:
         yield _with_a_proxy(pod, found)
     elif unread := maps.unread(pod):
-        yield cannot_say(pod.workload, "ConfigMapsNotSeen", "it takes variables from ConfigMaps", pod, *unread)
+        yield unknown(pod.workload, "ConfigMapsNotSeen", "it takes variables from ConfigMaps", pod, *unread)
     else:
         yield from _not_seen(pod, maps)
 
@@ -147,6 +147,6 @@ def _not_seen(pod: Pod, maps: ConfigMaps) -> Iterator[CheckResult]:
         message = f"{names}: set from elsewhere, with a value that the audit does not read"
         secrets = [one.secret for one in hidden.values() if one.secret]
         remedy, fill = (SEE_WHAT_IT_HOLDS, {"SECRET_NAME": secrets}) if secrets else ("", None)
-        yield cannot_say(pod.workload, "EndpointNotSeen", message, pod, remedy=remedy, fill=fill)
+        yield unknown(pod.workload, "EndpointNotSeen", message, pod, remedy=remedy, fill=fill)
     elif pod.wants_gpu:
         yield from not_seen_whole(pod, maps)

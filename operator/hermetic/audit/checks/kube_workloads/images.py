@@ -10,7 +10,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.images import MICROSOFT, registry_of
 from hermetic.audit.estate.kubernetes.platform import may_run_microsofts_images
 from hermetic.audit.estate.kubernetes.pods import Pod
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, fails, unknown
 from hermetic.audit.kube_findings import counted, objections, settled
 from hermetic.audit.policy import Policy
 from hermetic.audit.workloads import pods_and_templates, trust_of
@@ -58,7 +58,7 @@ def k8s_image_origin(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     results = [*objections(pods, evaluate)]
     if undeclared:
         results.append(
-            cannot_say(
+            unknown(
                 estate.cluster,
                 "NoRegistryApproved",
                 f"no policy says which registries are approved; in use: {', '.join(sorted(undeclared))}",

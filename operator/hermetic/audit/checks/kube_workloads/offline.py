@@ -12,7 +12,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.environment import HUB_KEYS, EnvVar
 from hermetic.audit.estate.kubernetes.pods import Container, Pod
 from hermetic.audit.estate.kubernetes.volumes import Volume
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails
+from hermetic.audit.evaluation import CheckResult, fails, unknown
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import path_of
 from hermetic.audit.policy import Policy
@@ -53,7 +53,7 @@ def k8s_hf_offline(estate: Estate, _policy: Policy, pod: Pod) -> Iterator[CheckR
         )
     unread = maps.unread(pod) if pod.wants_gpu else ()
     if unread and not keys:
-        yield cannot_say(pod.workload, "ConfigMapsNotSeen", "it takes variables from ConfigMaps", pod, *unread)
+        yield unknown(pod.workload, "ConfigMapsNotSeen", "it takes variables from ConfigMaps", pod, *unread)
     elif missing:
         yield fails(
             pod.workload,
@@ -64,7 +64,7 @@ def k8s_hf_offline(estate: Estate, _policy: Policy, pod: Pod) -> Iterator[CheckR
         )
     elif unseen or (pod.wants_gpu and maps.beyond(pod)):
         message = f"{_listed(unseen or {'variables'})}: set from elsewhere, with a value that the audit does not read"
-        yield cannot_say(pod.workload, "OfflineNotSeen", message, pod)
+        yield unknown(pod.workload, "OfflineNotSeen", message, pod)
 
 
 def _not_offline(container: Container, env: Mapping[str, EnvVar]) -> tuple[list[str], list[str]]:

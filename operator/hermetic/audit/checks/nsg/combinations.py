@@ -15,7 +15,7 @@ from hermetic.audit.estate.arm_ids import group_of, name_of
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.hops import INTERNET, Path, path_of
 from hermetic.audit.policy import Policy
 
@@ -85,11 +85,11 @@ def nsg_internet_deny(estate: Estate, policy: Policy, around: SubnetContext) -> 
 def _open(around: SubnetContext, layers: Layers) -> CheckResult:
     if layers.unseen:
         words = "a security group that decides could not be read"
-        return cannot_say(around.id, "SecurityGroupNotSeen", words, *layers.unseen)
+        return unknown(around.id, "SecurityGroupNotSeen", words, *layers.unseen)
     observations = observations_of(around, layers)
     if not around.is_open(layers):
         words = "whether the rules let packets out to the internet was not seen whole"
-        return cannot_say(around.id, "RulesNotSeen", words, *around.doubts(layers))
+        return unknown(around.id, "RulesNotSeen", words, *around.doubts(layers))
     if not layers.groups:
         words = "no security group denies the internet: there is none"
         return fails(

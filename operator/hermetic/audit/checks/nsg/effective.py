@@ -15,7 +15,7 @@ from hermetic.audit.estate.azure.effective import EffectiveGroup, EffectiveGroup
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.policy import Policy
 
 Rules = tuple[Hole, ...]
@@ -29,7 +29,7 @@ def nsg_effective(
     seen = estate.asked(EffectiveGroups, nic.id)
     by_firewall = firewall_observations(estate, policy, around)
     if seen.value is None:
-        result = cannot_say(around.id, "RulesNotSeen", f"effective rules of {nic.name} were not answered", seen)
+        result = unknown(around.id, "RulesNotSeen", f"effective rules of {nic.name} were not answered", seen)
         yield unless_locked(estate, policy, nic, seen, result)
     elif by_firewall is not None:
         words = "every default route leads to the declared firewall, which decides"
@@ -45,13 +45,13 @@ def _result(
     is_attached = nic.network_security_group is not None or around.subnet.network_security_group is not None
     if unread or (not groups and is_attached):
         words = f"the effective rules of {nic.name} came without rules, though a security group is attached"
-        return cannot_say(around.id, "NoEffectiveRules", words, seen)
+        return unknown(around.id, "NoEffectiveRules", words, seen)
     layers = [holes(one.effective_security_rules or (), around.ground) for one in groups]
     if not way_out(layers, around.ground):
         return passes(around.id, "InternetDenied", f"the effective rules of {nic.name} deny the internet", seen)
     if not way_out(sure(layers), around.ground):
         words = f"whether the effective rules of {nic.name} let packets out to the internet was not seen whole"
-        return cannot_say(around.id, "RulesNotSeen", words, *_doubts(around, layers), seen)
+        return unknown(around.id, "RulesNotSeen", words, *_doubts(around, layers), seen)
     words = f"the effective rules of {nic.name} let packets out to the internet: {_first(sure(layers))}"
     paths, fill = (path(around, Layers(())),), {"SENTINEL_NIC_ID": nic.id}
     return fails(around.id, "InternetNotDenied", words, seen, paths=paths, fill=fill)

@@ -13,7 +13,7 @@ from hermetic.audit.estate.azure.private_link import PrivateEndpoint
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.hops import NODE, path_of
 from hermetic.audit.policy import Policy
 
@@ -50,7 +50,7 @@ def _home(endpoint: PrivateEndpoint, node_group: str) -> str:
 
 def _results(home: str, seen: Seen[Subnet]) -> Iterator[CheckResult]:
     if seen.value is None:
-        yield cannot_say(home, "SubnetNotSeen", "the subnet could not be read", seen)
+        yield unknown(home, "SubnetNotSeen", "the subnet could not be read", seen)
         return
     policies = seen.value.private_endpoint_network_policies or ""
     if policies.lower() in APPLIES:
@@ -65,4 +65,4 @@ def _results(home: str, seen: Seen[Subnet]) -> Iterator[CheckResult]:
             paths=(path_of(NODE, hops.private_endpoint(f"private endpoint in {seen.value.name}")),),
         )
     else:
-        yield cannot_say(home, "PolicyUnknown", f"privateEndpointNetworkPolicies {policies!r} is not known", seen)
+        yield unknown(home, "PolicyUnknown", f"privateEndpointNetworkPolicies {policies!r} is not known", seen)

@@ -30,7 +30,7 @@ from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.azure.vnet import NicFields
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, PUBLIC_IP, path_of
 from hermetic.audit.policy import Policy
@@ -77,7 +77,7 @@ def _results(
 ) -> Iterator[CheckResult]:
     seen = group.seen
     if seen.value is None:
-        yield cannot_say(seen.target, "SecurityGroupNotSeen", "the security group could not be read", seen)
+        yield unknown(seen.target, "SecurityGroupNotSeen", "the security group could not be read", seen)
     elif not group.places:
         rests_on = (observation for one in group.by_firewall for observation in one)
         words = "every default route behind it leads to the declared firewall, which decides"
@@ -103,7 +103,7 @@ def _holes(
         is_open = passes_all(hole, sure(everyone), around.ground)
         if not is_open and passes_all(hole, everyone, around.ground):
             words = f"{in_words(hole)}: whether another layer seals it was not seen whole"
-            yield cannot_say(seen.target, "RulesNotSeen", words, *around.doubts(layers))
+            yield unknown(seen.target, "RulesNotSeen", words, *around.doubts(layers))
             continue
         words = "nothing else stops it" if is_open else "another layer seals it: one change away from open"
         yield fails(

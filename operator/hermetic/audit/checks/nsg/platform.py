@@ -15,7 +15,7 @@ from hermetic.audit.estate.arm_ids import group_of, name_of, parent_of
 from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.hops import INTERNET, NODE, path_of
 from hermetic.audit.policy import Policy
 
@@ -36,10 +36,10 @@ def nsg_platform_dns(estate: Estate, policy: Policy, around: SubnetContext) -> I
         )
     elif names.verdict is ByDefault.UNCLEAR:
         words = f"{DNS_TAG} is not denied, and {names.words}"
-        yield cannot_say(around.id, names.reason, words, around.subnet, *names.observations)
+        yield unknown(around.id, names.reason, words, around.subnet, *names.observations)
     elif unseen := [one for layers in around.combinations for one in layers.unseen]:
         words = "a security group that may deny it could not be read"
-        yield cannot_say(around.id, "SecurityGroupNotSeen", words, *unseen)
+        yield unknown(around.id, "SecurityGroupNotSeen", words, *unseen)
     else:
         yield fails(
             around.id,
@@ -80,7 +80,7 @@ def nsg_block_type(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """Every group of the node group must deny the internet before it allows it."""
     seen = estate.one(ManagedCluster, estate.cluster)
     if seen.value is None:
-        yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
+        yield unknown(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
         return
     profile = seen.value.network_profile
     outbound_type = (profile.outbound_type if profile is not None else None) or ""
@@ -94,7 +94,7 @@ def nsg_block_type(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     if groups.items:
         yield from whole_or_unknown(estate.cluster, "security groups of the node group", groups)
     elif groups.problem is not None:
-        yield cannot_say(estate.cluster, "SecurityGroupsNotSeen", "the groups could not be read", groups)
+        yield unknown(estate.cluster, "SecurityGroupsNotSeen", "the groups could not be read", groups)
     else:
         words = "outboundType is block, and the node group has no security group"
         yield fails(estate.cluster, "NoBlockRules", words, seen, groups, paths=(path_of(NODE, INTERNET),))
@@ -104,7 +104,7 @@ def _results(group: SecurityGroup) -> Iterator[CheckResult]:
     found = holes(group.rules, Ground())
     if found and not any(hole.is_sure for hole in found):
         observation = missing(f"{group.id}: answered without the rules that every group ends in")
-        yield cannot_say(group.id, "RulesNotSeen", "its rules were not seen whole", observation, group)
+        yield unknown(group.id, "RulesNotSeen", "its rules were not seen whole", observation, group)
     elif found:
         words = f"outboundType is block, and rule {found[0].rule.name} ({found[0].rule.priority}) lets packets out"
         path = path_of(NODE, f"rules of {group.name}", INTERNET)

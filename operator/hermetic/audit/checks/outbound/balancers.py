@@ -23,7 +23,7 @@ from hermetic.audit.estate.azure.balancing import BackendAddress, BackendPool, L
 from hermetic.audit.estate.azure.vnet import NicFields
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.hops import DEFAULT_OUTBOUND, INTERNET, NODE, Hop, Path, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.remedies.filling import Fill
@@ -42,7 +42,7 @@ def _each(
     balancers, observations = balancers_of(estate, policy)
     for seen in balancers:
         if seen.value is None:
-            yield cannot_say(seen.target, "BalancerNotSeen", "nodes are in a pool of it, and it was not seen", seen)
+            yield unknown(seen.target, "BalancerNotSeen", "nodes are in a pool of it, and it was not seen", seen)
         elif seen.value.backend_address_pools is None:
             yield _without(seen.value, "backend pools")
         else:
@@ -86,7 +86,7 @@ def lb_rule_snat(estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Ite
 def _without(balancer: LoadBalancer, what: str) -> CheckResult:
     """Azure answers these lists even when they are empty: a missing one was cut off."""
     words = f"{balancer.id}: the answer has no list of {what}"
-    return cannot_say(balancer.id, "ListNotAnswered", words, missing(words), balancer)
+    return unknown(balancer.id, "ListNotAnswered", words, missing(words), balancer)
 
 
 def _translates(
@@ -123,7 +123,7 @@ def lb_basic_sku(estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Ite
         path = path_of(NODE, hops.load_balancer(f"basic load balancer {balancer.name}"), DEFAULT_OUTBOUND, INTERNET)
         yield with_masks(fails(balancer.id, "BasicSku", words, balancer, paths=(path,)), masks_of_nodes(estate))
     else:
-        yield cannot_say(balancer.id, "SkuUnknown", f"what SKU {sku!r} does for outbound is not known", balancer)
+        yield unknown(balancer.id, "SkuUnknown", f"what SKU {sku!r} does for outbound is not known", balancer)
 
 
 @check("lb-gateway-chain")
@@ -210,14 +210,14 @@ def _of_the_cluster(
 ) -> Iterator[CheckResult]:
     seen = estate.one(ManagedCluster, estate.cluster)
     if seen.value is None:
-        yield cannot_say(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
+        yield unknown(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
         return
     profile = seen.value.network_profile.load_balancer_profile if seen.value.network_profile is not None else None
     pool_type = (profile.backend_pool_type if profile is not None else None) or "nodeIPConfiguration"
     if pool_type.lower() == "nodeipconfiguration":
         yield passes(estate.cluster, "PoolsByInterface", "backend pools hold interfaces, not addresses", seen)
     elif pool_type.lower() != "nodeip":
-        yield cannot_say(estate.cluster, "PoolTypeUnknown", f"backendPoolType {pool_type!r} is not known", seen)
+        yield unknown(estate.cluster, "PoolTypeUnknown", f"backendPoolType {pool_type!r} is not known", seen)
     elif open_subnets:
         yield _leaks(estate, estate.cluster, "backendPoolType is nodeIP", sorted(open_subnets.values()), seen)
     else:

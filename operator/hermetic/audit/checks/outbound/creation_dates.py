@@ -18,7 +18,7 @@ from hermetic.audit.estate.arm_ids import is_below, name_of
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSet, Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import CheckResult, cannot_say, passes
+from hermetic.audit.evaluation import CheckResult, passes, unknown
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.policy import Policy
 from hermetic.audit.remedies.filling import Fill, values_of
@@ -128,7 +128,7 @@ def _by_dates(
 def _unknown(
     nic: NicFields, reason: str, words: str, remedy: str, *observations: Observation, fill: Fill | None = None
 ) -> CheckResult:
-    return cannot_say(nic.id, reason, words, *observations, severity=Severity.HIGH, remedy=remedy, fill=fill)
+    return unknown(nic.id, reason, words, *observations, severity=Severity.HIGH, remedy=remedy, fill=fill)
 
 
 def _is_dropped(estate: Estate, nic: NicFields) -> bool:

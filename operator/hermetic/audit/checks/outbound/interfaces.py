@@ -24,7 +24,7 @@ from hermetic.audit.estate.azure.balancing import PublicAddress, PublicPrefix
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSetNic
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import DEFAULT_OUTBOUND, INTERNET, PUBLIC_IP, Hop, path_of
 from hermetic.audit.policy import Policy
@@ -42,7 +42,7 @@ def nic_default_outbound(estate: Estate, policy: Policy) -> Iterator[CheckResult
             yield from whatever_is_damaged(nic.id, _default_outbound(estate, policy, nic))
     yield from whole_or_unknown(estate.cluster, "the network interfaces of the cluster's subnets", *observations)
     if not interfaces:
-        yield cannot_say(estate.cluster, "NoInterfaceSeen", "no network interface of a node was seen", *observations)
+        yield unknown(estate.cluster, "NoInterfaceSeen", "no network interface of a node was seen", *observations)
 
 
 def _default_outbound(estate: Estate, policy: Policy, nic: NicFields) -> Iterator[CheckResult]:
@@ -89,7 +89,7 @@ def nic_public_ip(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
         yield from whatever_is_damaged(nic.id, _public_address(estate, nic, ours))
     yield from whole_or_unknown(estate.cluster, "the network interfaces of the cluster's networks", *observations)
     if not interfaces:
-        yield cannot_say(estate.cluster, "NoInterfaceSeen", "no network interface was seen", *observations)
+        yield unknown(estate.cluster, "NoInterfaceSeen", "no network interface was seen", *observations)
 
 
 def _public_address(estate: Estate, nic: NicFields, ours: Collection[str]) -> Iterator[CheckResult]:

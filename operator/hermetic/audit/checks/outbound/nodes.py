@@ -20,7 +20,7 @@ from hermetic.audit.estate.azure.balancing import ScaleSetPublicAddress
 from hermetic.audit.estate.azure.vnet import ScaleSet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing
-from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.hops import INTERNET, PUBLIC_IP, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_or_none
@@ -71,7 +71,7 @@ def vmss_public_ip_config(estate: Estate, _policy: Policy, scale_set: ScaleSet) 
         paths = (path_of(f"scale set {scale_set.name}", PUBLIC_IP, INTERNET),)
         yield with_masks(fails(scale_set.id, "ModelPublicIp", words, scale_set, paths=paths), masks_of_nodes(estate))
     elif not scale_set.nics:
-        yield cannot_say(scale_set.id, "NoInterfaces", "the model shows no network interface", scale_set)
+        yield unknown(scale_set.id, "NoInterfaces", "the model shows no network interface", scale_set)
     else:
         yield passes(scale_set.id, "NoModelPublicIp", "no address configuration of the model is public", scale_set)
 

@@ -11,7 +11,7 @@ from hermetic.audit.cluster_scope import whole_or_unknown
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing
 from hermetic.audit.estate.probe.runs import ProbeRun
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
 from hermetic.audit.hops import Hop, Path
 from hermetic.audit.topology import PlaceKind
 
@@ -66,7 +66,7 @@ def each_place(estate: Estate, evaluate: Callable[[ProbePlace], Iterable[CheckRe
         yield from evaluate(ProbePlace(pool, subnet, tuple(of_place)))
     yield from whole_or_unknown(estate.cluster, "the runs of the probe", runs)
     if not found:
-        yield cannot_say(estate.cluster, "NoProbeRun", "no pod of the probe has answered", runs)
+        yield unknown(estate.cluster, "NoProbeRun", "no pod of the probe has answered", runs)
 
 
 def _key(entry: tuple[Any, Any]) -> Any:
@@ -89,12 +89,12 @@ def weigh(
         return fails(place.resource, reason, _joined(way.message for way in found), *runs, paths=paths)
     if missing := [vantage for vantage in vantages if not place.seen_from((vantage,))]:
         words = " and ".join("host network pod" if vantage is HOST else "pod" for vantage in missing)
-        return cannot_say(place.resource, "VantageMissing", f"no {words} of the probe has answered from here", *runs)
+        return unknown(place.resource, "VantageMissing", f"no {words} of the probe has answered from here", *runs)
     if mute := [run.node for run in runs if not run.report.control_answered]:
         message = f"the positive control did not answer on {_joined(mute)}: this silence means nothing"
-        return cannot_say(place.resource, "ControlSilent", message, *runs)
+        return unknown(place.resource, "ControlSilent", message, *runs)
     if doubt := next((doubt for run in runs for doubt in doubts(run)), None):
-        return cannot_say(place.resource, doubt.reason, doubt.message, *runs, remedy=doubt.remedy)
+        return unknown(place.resource, doubt.reason, doubt.message, *runs, remedy=doubt.remedy)
     return passes(place.resource, "NothingAnswered", silence, *runs)
 
 

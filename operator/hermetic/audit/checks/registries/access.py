@@ -10,7 +10,7 @@ from hermetic.audit.checks.family import check_each
 from hermetic.audit.estate.azure.registries import Registry, RegistryPolicies, Switch
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, REGISTRY, path_of
 from hermetic.audit.policy import Policy
@@ -66,7 +66,7 @@ def acr_trusted_bypass(estate: Estate, _policy: Policy, seen: Seen[Registry]) ->
         found = fails(seen.target, "TrustedBypass", words, seen, paths=(path,))
         yield _where_aks_keeps_it(estate, seen, found, "the bypass", "the bypass")
     else:
-        yield cannot_say(seen.target, "BypassUnknown", f"networkRuleBypassOptions {bypass!r} is not known", seen)
+        yield unknown(seen.target, "BypassUnknown", f"networkRuleBypassOptions {bypass!r} is not known", seen)
 
 
 @check_each("acr-task-bypass", each_registry)
@@ -115,7 +115,7 @@ def acr_arm_audience(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> 
         words = "tokens for Azure Resource Manager are refused: nodes of an isolated cluster cannot pull"
         yield fails(seen.target, "ArmTokensRefused", words, seen)
     else:
-        yield cannot_say(seen.target, "NotSaid", f"azureADAuthenticationAsArmPolicy: {status or 'absent'}", seen)
+        yield unknown(seen.target, "NotSaid", f"azureADAuthenticationAsArmPolicy: {status or 'absent'}", seen)
 
 
 def _where_aks_keeps_it(
@@ -136,7 +136,7 @@ def _where_aks_keeps_it(
 
 def _must_be_false(seen: Seen[Registry], flag: bool | None, field: str, reason: str) -> CheckResult:
     if flag is None:
-        return cannot_say(seen.target, "NotSaid", f"the answer does not say {field}", seen)
+        return unknown(seen.target, "NotSaid", f"the answer does not say {field}", seen)
     if flag:
         return fails(seen.target, reason, f"{field} is true", seen)
     return passes(seen.target, "Off", f"{field} is false", seen)

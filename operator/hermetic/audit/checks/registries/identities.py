@@ -10,7 +10,7 @@ from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.registries import Registry, RegistryToken, RoleAssignment, ScopeMap
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Missing, Seen
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes, unreadable
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown, unreadable
 from hermetic.audit.findings import Severity
 from hermetic.audit.held_identities import Identities, federated, identities_of
 from hermetic.audit.hops import POD, REGISTRY, path_of
@@ -69,12 +69,12 @@ def _evaluate(estate: Estate, policy: Policy, seen: Seen[Registry]) -> CheckResu
     nameless = [one.id for one in assignments if not one.principal_id and _may_write(one)]
     if nameless:
         words = f"{', '.join(nameless)}: the answer does not say who has this role"
-        return cannot_say(seen.target, "PrincipalNotNamed", words, missing(words), *observations)
+        return unknown(seen.target, "PrincipalNotNamed", words, missing(words), *observations)
     if identities.odd:
         words = f"no identity can be read in {', '.join(identities.odd)}"
-        return cannot_say(seen.target, "IdentityNotRead", words, *observations)
+        return unknown(seen.target, "IdentityNotRead", words, *observations)
     if not identities.names_the_kubelet:
-        return cannot_say(
+        return unknown(
             seen.target, "KubeletNotNamed", "the cluster does not name its kubelet's identity", *observations
         )
     words = "no identity that a node or a pod can hold has a role that writes; roles of Entra groups are not resolved"
@@ -155,7 +155,7 @@ def _of_registry(estate: Estate, seen: Seen[Registry]) -> Iterator[CheckResult]:
         severity = None if odd else Severity.LOW
         yield fails(seen.target, "TokenReads", words, seen, every, severity=severity, fill={"RULE_NAME": names})
     for damage in odd:
-        yield cannot_say(seen.target, "Unreadable", damage.problem.detail, damage)
+        yield unknown(seen.target, "Unreadable", damage.problem.detail, damage)
     if not (writing or reading or odd):
         yield passes(seen.target, "NoToken", "no token can sign in", seen, every)
 

@@ -19,7 +19,7 @@ from hermetic.audit.estate.azure.registries import (
 )
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Seen
-from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.hops import INTERNET, POD, REGISTRY, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.registry_storage_scope import each_registry
@@ -39,7 +39,7 @@ def acr_writable_cache(estate: Estate, _policy: Policy, seen: Seen[Registry]) ->
     elif repositories.lower() == OFF:
         yield passes(seen.target, "CacheReadOnly", "repositories behind cache rules are read-only", shown)
     else:
-        yield cannot_say(seen.target, "NotSaid", f"writableCacheRepos is {repositories or 'absent'}", shown)
+        yield unknown(seen.target, "NotSaid", f"writableCacheRepos is {repositories or 'absent'}", shown)
 
 
 @check_each("acr-endpoints", each_registry)
@@ -58,7 +58,7 @@ def acr_endpoints(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iter
         yield passes(seen.target, "OneEndpoint", words, shown)
     else:
         words = f"regionalEndpoints is {regional or 'absent'}, endpointProtocol is {protocol or 'absent'}"
-        yield cannot_say(seen.target, "NotSaid", words, shown)
+        yield unknown(seen.target, "NotSaid", words, shown)
 
 
 @check_each("acr-pipelines", each_registry)

@@ -10,7 +10,7 @@ from hermetic.audit.cluster_scope import peerings_of, subnets_of
 from hermetic.audit.estate.arm_ids import parent_of
 from hermetic.audit.estate.azure.routing import VirtualNetworkAppliance
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
 from hermetic.audit.hops import Hop, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_or_none, reached_network_ids, throughout
@@ -25,7 +25,7 @@ def vnra(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 
     def evaluate(appliance: VirtualNetworkAppliance) -> Iterator[CheckResult]:
         if appliance.subnet is None:
-            yield cannot_say(appliance.id, "SubnetUnknown", "it names no subnet", appliance)
+            yield unknown(appliance.id, "SubnetUnknown", "it names no subnet", appliance)
         elif parent_of(appliance.subnet.id).lower() in networks:
             words = f"it forwards in {appliance.subnet.id}: effective routes of an interface do not show all it does"
             path = path_of(

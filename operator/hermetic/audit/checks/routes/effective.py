@@ -21,7 +21,7 @@ from hermetic.audit.estate.azure.effective import EffectiveRoute, EffectiveRoute
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, SERVICE_ENDPOINT, Path, path_of, written
 from hermetic.audit.policy import Policy
@@ -72,11 +72,11 @@ def effective_routes(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
         seen = estate.asked(EffectiveRoutes, nic.id)
         asked = Asked(around, methods, *declared_addresses(estate, policy))
         if seen.value is None:
-            result = cannot_say(around.id, "RoutesNotSeen", f"effective routes of {nic.name} were not answered", seen)
+            result = unknown(around.id, "RoutesNotSeen", f"effective routes of {nic.name} were not answered", seen)
             yield unless_locked(estate, policy, nic, seen, result)
         elif not seen.value.value:
             odd = missing(f"{nic.id}: no effective route, and every running machine has some")
-            yield cannot_say(around.id, "NoRoutes", "the list of effective routes is empty", seen, odd)
+            yield unknown(around.id, "NoRoutes", "the list of effective routes is empty", seen, odd)
         else:
             found = _by_kind(asked, seen.value.value)
             yield from _results(estate, policy, asked, found, seen)
@@ -150,9 +150,9 @@ def _results(
             yield _service(estate, policy, asked, routes, seen)
         elif kind == RouteKind.UNSEEN_FIREWALL:
             words = "whether the appliance is the declared firewall could not be seen"
-            yield cannot_say(subnet_id, kind, words, seen, *asked.firewall_observations)
+            yield unknown(subnet_id, kind, words, seen, *asked.firewall_observations)
         elif kind == RouteKind.UNKNOWN:
-            yield cannot_say(subnet_id, kind, f"where it leads is not known: {_words(routes)}", seen)
+            yield unknown(subnet_id, kind, f"where it leads is not known: {_words(routes)}", seen)
     note = ""
     observations: tuple[Observation, ...] = (seen,)
     if RouteKind.SYSTEM in found:
@@ -185,7 +185,7 @@ def _service(
         )
     words = f"service endpoint route, past every route of ours: {_words(routes)}; {reach.words}"
     if reach.severity is None:
-        return cannot_say(asked.around.id, RouteKind.SERVICE, words, seen, *reach.observations)
+        return unknown(asked.around.id, RouteKind.SERVICE, words, seen, *reach.observations)
     fill = {"SENTINEL_NIC_ID": seen.target}
     return fails(asked.around.id, RouteKind.SERVICE, words, seen, paths=(path,), severity=reach.severity, fill=fill)
 

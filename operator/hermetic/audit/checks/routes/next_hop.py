@@ -17,7 +17,7 @@ from hermetic.audit.estate.azure.effective import NetworkWatcher, NextHop
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, Path, path_of
 from hermetic.audit.policy import Policy
@@ -80,13 +80,13 @@ def _result(
     estate: Estate, policy: Policy, around: SubnetContext, methods: Methods, destination: str, seen: Seen[NextHop]
 ) -> CheckResult:
     if seen.value is None:
-        return cannot_say(around.id, "NextHopNotSeen", f"the next hop to {destination} was not answered", seen)
+        return unknown(around.id, "NextHopNotSeen", f"the next hop to {destination} was not answered", seen)
     answer, hop = seen.value, hop_of(seen.value.next_hop_type)
     words = f"the next hop to {destination} is {answer.next_hop_type} {answer.next_hop_ip_address or ''}".strip()
     if hop is NextHopKind.DROPPED:
         return passes(around.id, "NoNextHop", words, seen)
     if hop in {NextHopKind.UNKNOWN, NextHopKind.STAYS}:
-        return cannot_say(around.id, "HopUnknown", f"{words}; where that leads is not known", seen)
+        return unknown(around.id, "HopUnknown", f"{words}; where that leads is not known", seen)
     if (answer.next_hop_type or "").lower() == "internet":
         return _to_internet(around, methods, answer, words, seen)
     if (answer.next_hop_type or "").lower() == "virtualappliance" and policy.profile == "filtered":
@@ -103,7 +103,7 @@ def _to_appliance(
     if answer is not None and answer.next_hop_ip_address in addresses:
         return passes(around.id, "DeclaredFirewall", f"{words}, the declared firewall", seen, *observations)
     if answer is None or any(observation.problem is not None for observation in observations):
-        return cannot_say(around.id, "FirewallNotSeen", f"{words}; is it the declared firewall?", seen, *observations)
+        return unknown(around.id, "FirewallNotSeen", f"{words}; is it the declared firewall?", seen, *observations)
     return fails(around.id, "LeadsOut", words, seen, paths=(_path(around, answer),))
 
 

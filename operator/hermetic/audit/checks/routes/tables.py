@@ -20,7 +20,7 @@ from hermetic.audit.estate.azure.routing import RouteTable
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, Hop, Path, path_of
 from hermetic.audit.policy import Policy
@@ -60,11 +60,11 @@ def each_table(
         seen = subnets[0].table
         if seen is not None and seen.value is not None and not subnets[0].are_routes_seen:
             cut = missing(f"{seen.target}: the answer has no list of routes")
-            yield cannot_say(seen.target, "RoutesNotSeen", "the routes of the table were not seen", cut, seen)
+            yield unknown(seen.target, "RoutesNotSeen", "the routes of the table were not seen", cut, seen)
         elif seen is not None and seen.value is not None:
             yield from whatever_is_damaged(seen.target, evaluate(ServedTable(seen, seen.value, tuple(subnets))))
         elif seen is not None:
-            yield cannot_say(seen.target, "RouteTableNotSeen", "the route table could not be read", seen)
+            yield unknown(seen.target, "RouteTableNotSeen", "the route table could not be read", seen)
 
 
 @check("route-default-internet")
@@ -104,7 +104,7 @@ def route_default_appliance(estate: Estate, policy: Policy, served: ServedTable)
             yield passes(served.table.id, "ToTheFirewall", words, served.seen, *observations)
         elif unseen and way.hop is NextHopKind.FORWARDED:
             words = "whether the default route leads to the declared firewall could not be seen"
-            yield cannot_say(served.table.id, "FirewallNotSeen", words, *unseen)
+            yield unknown(served.table.id, "FirewallNotSeen", words, *unseen)
         else:
             yield _default(served, way)
     if not defaults:
@@ -117,7 +117,7 @@ def _default(served: ServedTable, way: OutboundRoute) -> CheckResult:
         return passes(served.table.id, "DefaultToNowhere", f"{way.words}", served.seen)
     if way.hop is NextHopKind.STAYS:
         words = f"route {way.route.name}: {way.words}; what becomes of such packets is not documented"
-        return cannot_say(served.table.id, "DefaultStays", words, served.seen)
+        return unknown(served.table.id, "DefaultStays", words, served.seen)
     reason = "DefaultToUnknownHop" if way.hop is NextHopKind.UNKNOWN else "DefaultToAppliance"
     words = f"route {way.route.name}: {way.words}; what runs at that address decides about the internet"
     paths = _paths(served, way.next_hop, INTERNET)
@@ -153,7 +153,7 @@ def _beyond(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[Che
                 f"route {way.route.name}: {way.words}; the prefix is in no network in reach: what is there was not read"
             )
             fill = {"RULE_NAME": way.route.name}
-            yield cannot_say(served.table.id, "PrefixBeyond", words, served.seen, *observations, fill=fill)
+            yield unknown(served.table.id, "PrefixBeyond", words, served.seen, *observations, fill=fill)
 
 
 def _is_to_pods(estate: Estate, way: OutboundRoute) -> bool:
@@ -181,10 +181,10 @@ def _split(served: ServedTable, way: OutboundRoute, methods: Methods) -> CheckRe
         return passes(served.table.id, "PublicPrefixToNowhere", f"{way.words}", served.seen)
     if not way.route.address_prefix:
         words = f"route {way.route.name} names no prefix"
-        return cannot_say(served.table.id, "PrefixUnknown", words, served.seen)
+        return unknown(served.table.id, "PrefixUnknown", words, served.seen)
     if way.hop is NextHopKind.STAYS:
         words = f"route {way.route.name}: {way.words}; what becomes of such packets is not documented"
-        return cannot_say(served.table.id, "PublicPrefixStays", words, served.seen)
+        return unknown(served.table.id, "PublicPrefixStays", words, served.seen)
     reason = "ServiceTag" if way.prefix is None else "PublicPrefix"
     carried = way.hop is NextHopKind.INTERNET and served.lets_out(methods)
     return fails(

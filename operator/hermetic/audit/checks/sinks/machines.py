@@ -32,7 +32,7 @@ from hermetic.audit.estate.azure.vnet import (
 )
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Observation
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes, unreadable, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown, unreadable, whatever_is_damaged
 from hermetic.audit.findings import Severity
 from hermetic.audit.held_identities import standing_machines
 from hermetic.audit.hops import NODE, Hop, path_of
@@ -98,7 +98,7 @@ def beyond_the_model(
         some = ", ".join(sorted(silent)[:FIRST])
         words = f"{len(silent)} of {len(instances.items)} instances do not show what their agent runs, such as {some}"
         why = "they are stopped, or the agent is not ready"
-        yield cannot_say(scale_set.id, "AgentSilent", f"{words}: {why}", instances, *damaged)
+        yield unknown(scale_set.id, "AgentSilent", f"{words}: {why}", instances, *damaged)
 
 
 def beyond_the_list(machine: Machine, listed: Sequence[MachineExtension]) -> Iterator[CheckResult]:
@@ -106,7 +106,7 @@ def beyond_the_list(machine: Machine, listed: Sequence[MachineExtension]) -> Ite
     yield from _findings(machine, listed)
     if not _reports(machine):
         words = f"machine {_name(machine)} does not show what its agent runs: it is stopped, or the agent is not ready"
-        yield cannot_say(machine.id, "AgentSilent", words, machine)
+        yield unknown(machine.id, "AgentSilent", words, machine)
 
 
 def kept_at(machine: VirtualMachine, commands: Listing[VirtualMachineRunCommand]) -> Iterator[CheckResult]:
@@ -300,7 +300,7 @@ def _kept(estate: Estate, policy: Policy, scale_set: ScaleSet, uri: str) -> Chec
         return passes(scale_set.id, "OurAccount", words, scale_set, accounts)
     words = f"the serial console is kept at {uri}, and no storage account of ours is called {name!r}"
     if accounts.problem is not None:
-        return cannot_say(scale_set.id, "AccountNotSeen", words, accounts, scale_set)
+        return unknown(scale_set.id, "AccountNotSeen", words, accounts, scale_set)
     path = path_of(NODE, "serial console", hops.storage(f"storage account {name} of others"))
     return fails(scale_set.id, "ForeignAccount", words, scale_set, accounts, paths=(path,))
 

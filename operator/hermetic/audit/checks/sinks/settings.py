@@ -32,7 +32,7 @@ from hermetic.audit.estate.azure.storage import StorageAccount
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, merged
 from hermetic.audit.estate.questions import UnreadReason
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.held_identities import standing_machines
 from hermetic.audit.hops import Hop, path_of
@@ -118,7 +118,7 @@ def _of_account(estate: Estate, policy: Policy, account: str) -> Iterator[CheckR
     """The settings of the account's services, by its kind; of all services where the kind is not known."""
     seen = estate.one(StorageAccount, account)
     if seen.problem is not None and seen.problem.reason is UnreadReason.NOT_ASKED:
-        yield cannot_say(account, "NotSeen", "which services it has was not asked", seen)
+        yield unknown(account, "NotSeen", "which services it has was not asked", seen)
         return
     kind = seen.value.kind if seen.value is not None else None
     for service in SERVICES.get((kind or "").lower(), (BLOBS, FILES)):
@@ -139,7 +139,7 @@ def _evaluate(estate: Estate, policy: Policy, setting: DiagnosticSetting) -> Ite
     sinks = list(setting.sinks)
     if not sinks:
         words = "the setting names no workspace, account, event hub or partner"
-        yield cannot_say(setting.id, "SinkNotNamed", words, setting)
+        yield unknown(setting.id, "SinkNotNamed", words, setting)
     else:
         yield sent(estate, policy, setting.id, sinks, setting)
 
@@ -151,7 +151,7 @@ def _of_flow_logs(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     for _, one in sorted(ids.items()):
         seen = estate.one(FlowLog, one)
         if seen.value is None:
-            yield cannot_say(one, "FlowLogNotSeen", "the flow log could not be read", seen)
+            yield unknown(one, "FlowLogNotSeen", "the flow log could not be read", seen)
         else:
             yield from whatever_is_damaged(one, _flow_log(estate, policy, seen.value))
 
@@ -187,7 +187,7 @@ def _capture(estate: Estate, policy: Policy, capture: PacketCapture) -> Iterator
     ours = (estate.cluster, *network_ids_of(estate))
     account = kept.storage_id or kept.storage_path or ""
     if not capture.target:
-        yield cannot_say(capture.id, "TargetNotNamed", "the capture does not name its target", capture)
+        yield unknown(capture.id, "TargetNotNamed", "the capture does not name its target", capture)
     elif account and not policy.owns(account, *ours):
         words = f"packets of {name_of(capture.target)} are kept at {account}, which is not ours"
         path = path_of(name_of(capture.target), "packet capture", hops.storage("storage of others"))
@@ -212,11 +212,11 @@ def of_collection_rules(estate: Estate, policy: Policy) -> Iterator[CheckResult]
 def _association(estate: Estate, policy: Policy, association: DataCollectionRuleAssociation) -> Iterator[CheckResult]:
     if association.data_collection_rule_id is None:
         if association.data_collection_endpoint_id is None:
-            yield cannot_say(association.id, "RuleNotNamed", "the association names no rule", association)
+            yield unknown(association.id, "RuleNotNamed", "the association names no rule", association)
         return  # with an endpoint: agents read their configuration there
     seen = estate.one(DataCollectionRule, association.data_collection_rule_id)
     if seen.value is None:
-        yield cannot_say(association.id, "RuleNotSeen", "its data collection rule could not be read", seen, association)
+        yield unknown(association.id, "RuleNotSeen", "its data collection rule could not be read", seen, association)
         return
     named = [(word, one) for word, one in seen.value.sinks if one]
     found = sent(estate, policy, association.id, named, seen, association)
@@ -225,7 +225,7 @@ def _association(estate: Estate, policy: Policy, association: DataCollectionRule
         yield found
     elif nameless or seen.value.destinations is None:
         words = f"its rule does not identify where it sends to: {', '.join(nameless) or 'destinations'}"
-        yield cannot_say(association.id, "SinkNotNamed", words, seen, association)
+        yield unknown(association.id, "SinkNotNamed", words, seen, association)
     elif named:
         yield found
     else:

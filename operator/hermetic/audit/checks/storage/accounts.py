@@ -11,7 +11,7 @@ from hermetic.audit.estate.arm_ids import is_arm_id, same_id
 from hermetic.audit.estate.azure.storage import AccountRules, BlobService, LocalUser, ReplicationPolicy, StorageAccount
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Missing, Seen
-from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes, unreadable
+from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown, unreadable
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, POD, STORAGE, path_of
 from hermetic.audit.policy import Policy
@@ -41,7 +41,7 @@ def storage_public(_estate: Estate, _policy: Policy, seen: Seen[StorageAccount])
         words = f"publicNetworkAccess is {access or 'absent, which means Enabled'}"
         yield fails(seen.target, "PublicAccess", words, seen, paths=(path_of(INTERNET, STORAGE),))
     elif rules is None:
-        yield cannot_say(seen.target, "RulesNotSeen", "the answer does not hold the network rules", seen)
+        yield unknown(seen.target, "RulesNotSeen", "the answer does not hold the network rules", seen)
     else:
         yield from _rules(seen, rules, access)
 
@@ -56,10 +56,10 @@ def _rules(seen: Seen[StorageAccount], rules: AccountRules, access: str) -> Iter
             seen.target, "TrustedAccess", words, seen, paths=(path_of(hops.service("azure services"), STORAGE),)
         )
     elif odd:
-        yield cannot_say(seen.target, "BypassUnknown", f"bypass {', '.join(odd)} is not known", seen)
+        yield unknown(seen.target, "BypassUnknown", f"bypass {', '.join(odd)} is not known", seen)
     elif access.lower() == PERIMETER:
         words = "a network security perimeter decides who is let in: its access rules, which may name addresses of the "
-        yield cannot_say(seen.target, "PerimeterNotRead", f"{words}internet, are not read by this release", seen)
+        yield unknown(seen.target, "PerimeterNotRead", f"{words}internet, are not read by this release", seen)
     elif behind:
         words = f"public access is off, but the rules behind it say: {'; '.join(behind)}"
         yield fails(seen.target, "RulesAllow", words, seen, severity=Severity.MEDIUM)
@@ -105,7 +105,7 @@ def storage_copy_scope(_estate: Estate, _policy: Policy, seen: Seen[StorageAccou
             seen.target, "CopiesLeave", "; ".join(switches), seen, paths=(path_of(STORAGE, "copy", "other account"),)
         )
     elif scope.lower() not in COPY_SCOPES:
-        yield cannot_say(seen.target, "ScopeUnknown", f"allowedCopyScope {scope!r} is not known", seen)
+        yield unknown(seen.target, "ScopeUnknown", f"allowedCopyScope {scope!r} is not known", seen)
     else:
         yield passes(seen.target, "CopiesStay", f"allowedCopyScope is {scope}", seen)
 
@@ -159,7 +159,7 @@ def _replication(estate: Estate, policy: Policy, seen: Seen[StorageAccount]) -> 
             fill={"RULE_NAME": name},
         )
     for damage in odd:
-        yield cannot_say(seen.target, "Unreadable", damage.problem.detail, damage)
+        yield unknown(seen.target, "Unreadable", damage.problem.detail, damage)
     if not (copies or odd):
         yield passes(seen.target, "NotReplicated", "no object is replicated from it", seen, every)
 
@@ -202,7 +202,7 @@ def storage_static_website(estate: Estate, _policy: Policy, seen: Seen[StorageAc
     site = service.value.static_website if service.value is not None else None
     if site is None or site.enabled is None:
         words = "the answer does not say whether the account serves a static website"
-        yield cannot_say(seen.target, "NotSaid", words, service)
+        yield unknown(seen.target, "NotSaid", words, service)
     elif not site.enabled:
         yield passes(seen.target, "WebsiteOff", "the account serves no static website", seen, service)
     else:

@@ -9,7 +9,7 @@ from hermetic.audit.cluster_scope import is_of_the_cluster, subnets_of
 from hermetic.audit.estate.azure.storage import FileShare, NfsProperties
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
-from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.hops import INTERNET, STORAGE, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.registry_storage_scope import each_share
@@ -30,7 +30,7 @@ def fileshare_public(estate: Estate, _policy: Policy, seen: Seen[FileShare]) -> 
         and (gap := next((observation for observation in subnets_of(estate)[1] if observation.problem), None))
         is not None
     ):
-        yield cannot_say(seen.target, "SubnetsNotSeen", "whose subnets it lets in was not seen whole", gap)
+        yield unknown(seen.target, "SubnetsNotSeen", "whose subnets it lets in was not seen whole", gap)
     elif strange:
         words = f"subnets that are not the cluster's are let in: {', '.join(strange)}"
         yield fails(seen.target, "OtherSubnets", words, seen)
@@ -64,7 +64,7 @@ def fileshare_squash(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
         elif squash.lower() == "norootsquash":
             yield fails(seen.target, "RootWrites", "root on a node is root on the share", seen)
         else:
-            yield cannot_say(seen.target, "SquashUnknown", f"rootSquash {squash!r} is not known", seen)
+            yield unknown(seen.target, "SquashUnknown", f"rootSquash {squash!r} is not known", seen)
 
     yield from each_share(estate, policy, _of_nfs(evaluate))
 
@@ -80,7 +80,7 @@ def _of_nfs(
         if protocol.lower() == "smb":
             yield does_not_apply(seen.target, "NotNfs", "the share does not speak NFS", seen)
         elif protocol.lower() != "nfs":
-            yield cannot_say(seen.target, "ProtocolUnknown", f"protocol {protocol!r} is not known", seen)
+            yield unknown(seen.target, "ProtocolUnknown", f"protocol {protocol!r} is not known", seen)
         else:
             yield from evaluate(seen, nfs or NfsProperties())
 

@@ -16,7 +16,7 @@ from hermetic.audit.estate.azure.managed_services import ApplicationGateway
 from hermetic.audit.estate.azure.vnet import NetworkInterface, ScaleSet
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
 from hermetic.audit.hops import INTERNET, NODE_SUBNETS, Hop, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import reached_network_ids, throughout
@@ -41,7 +41,7 @@ def of_gateway(estate: Estate, gateway: ApplicationGateway, inside: Container[st
     if homes and not any(one.lower() in inside for one in homes):
         return
     if not homes or gateway.backend_address_pools is None:
-        yield cannot_say(gateway.id, "BackendsNotSeen", "the answer does not say where it is or leads", gateway)
+        yield unknown(gateway.id, "BackendsNotSeen", "the answer does not say where it is or leads", gateway)
         return
     local = _local(estate)
     backends = [(pool.name, one) for pool in gateway.backend_address_pools for one in pool.backend_addresses or ()]
@@ -53,7 +53,7 @@ def of_gateway(estate: Estate, gateway: ApplicationGateway, inside: Container[st
         yield _relays(gateway, "GatewayRelays", hop, beyond, GATEWAY_REMEDY, fill)
     elif names:
         words = f"it passes requests on to {', '.join(sorted(names))}, and where a name leads is up to DNS"
-        yield cannot_say(gateway.id, "BackendByName", words, gateway, remedy=GATEWAY_REMEDY, fill=fill)
+        yield unknown(gateway.id, "BackendByName", words, gateway, remedy=GATEWAY_REMEDY, fill=fill)
     else:
         yield passes(gateway.id, "BackendsInReach", "every backend is an address in the networks in reach", gateway)
 
@@ -71,7 +71,7 @@ def of_balancer(
         return
     if balancer.backend_address_pools is None:
         words = f"{balancer.id}: the answer has no list of backend pools"
-        yield cannot_say(balancer.id, "BackendsNotSeen", words, missing(words), balancer)
+        yield unknown(balancer.id, "BackendsNotSeen", words, missing(words), balancer)
         return
     beyond: dict[str, str] = {}
     unseen: dict[str, str] = {}
@@ -85,7 +85,7 @@ def of_balancer(
         yield _relays(balancer, "BalancerRelays", hop, beyond, BALANCER_REMEDY, fill)
     elif unseen:
         words = f"it passes packets on to {', '.join(sorted(unseen))}, and no list shows in which network that is"
-        yield cannot_say(balancer.id, "BackendNotSeen", words, balancer, remedy=BALANCER_REMEDY, fill=fill)
+        yield unknown(balancer.id, "BackendNotSeen", words, balancer, remedy=BALANCER_REMEDY, fill=fill)
 
 
 def _members(estate: Estate, policy: Policy, pool: BackendPool) -> Iterator[tuple[str, bool | None]]:

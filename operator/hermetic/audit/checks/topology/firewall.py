@@ -13,7 +13,7 @@ from hermetic.audit.estate.azure.managed_services import AzureFirewall
 from hermetic.audit.estate.azure.routing import RouteTable
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
 from hermetic.audit.findings import Severity
 from hermetic.audit.gateway_finding import Joined, hub_connections, joins
 from hermetic.audit.hops import INTERNET, NODE_SUBNETS, Hop, Path, path_of
@@ -97,7 +97,7 @@ def _declared(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     seen = estate.one(AzureFirewall, policy.firewall)
     if seen.value is None:
         words = "the declared firewall could not be read"
-        yield cannot_say(policy.firewall, "FirewallNotSeen", words, seen, severity=Severity.CRITICAL)
+        yield unknown(policy.firewall, "FirewallNotSeen", words, seen, severity=Severity.CRITICAL)
         return
     rules = rules_of(estate, policy, seen.value)
     observations = (seen, *rules.observations)
@@ -112,7 +112,7 @@ def _declared(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
         )
     elif rules.odd:
         words = f"rules are not understood: {'; '.join(rules.odd)}"
-        yield cannot_say(policy.firewall, "RuleUnknown", words, *observations, severity=Severity.CRITICAL)
+        yield unknown(policy.firewall, "RuleUnknown", words, *observations, severity=Severity.CRITICAL)
     else:
         words = "every rule names what it allows"
         yield passes(policy.firewall, "NamedOnly", words, *observations, severity=Severity.CRITICAL)

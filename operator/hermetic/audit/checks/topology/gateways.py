@@ -19,7 +19,7 @@ from hermetic.audit.estate.azure.routing import (
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
-from hermetic.audit.evaluation import CheckResult, cannot_say, does_not_apply, fails, passes
+from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.findings import Severity
 from hermetic.audit.gateway_finding import connections_of, distant_networks, gateways_in
 from hermetic.audit.hops import INTERNET, ON_PREMISES, Hop, path_of
@@ -98,7 +98,7 @@ def _connection(gateway: VirtualNetworkGateway, seen: Seen[VirtualNetworkGateway
         return fails(seen.target, "Connected", "the connection is up", seen, paths=(path,))
     if seen.value is not None and _is_down(seen):
         return passes(seen.target, "NotConnected", "the connection is down", seen)
-    return cannot_say(seen.target, "StatusUnknown", f"connection status {status!r} is neither up nor down", seen)
+    return unknown(seen.target, "StatusUnknown", f"connection status {status!r} is neither up nor down", seen)
 
 
 @check_each("gateway-p2s", _each_gateway)
@@ -129,7 +129,7 @@ def gateway_forced_tunnel(estate: Estate, policy: Policy) -> Iterator[CheckResul
             words = f"the gateway has learned {', '.join(public)}"
             yield fails(gateway.id, "PublicRouteLearned", words, gateway, learned, paths=(path,))
         elif (odd := without_a_list(learned)) is not None:
-            yield cannot_say(gateway.id, "RoutesNotSeen", "learned routes were not seen", odd, learned)
+            yield unknown(gateway.id, "RoutesNotSeen", "learned routes were not seen", odd, learned)
         else:
             yield passes(gateway.id, "NoPublicRoute", "no default and no public prefix is learned", gateway, learned)
 

@@ -26,7 +26,7 @@ from hermetic.audit.estate.azure.network_manager import (
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen, is_locked
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network
@@ -122,7 +122,7 @@ def _rules_behind_the_lock(estate: Estate, policy: Policy, network: str) -> Iter
         rules, held = rules_of(estate, one)
         observations = (*applied.observations, *held)
         words = f"{name_of(one)} is applied to {name_of(network)}, and the rules of the deployed snapshot were not seen"
-        yield cannot_say(one, "SnapshotNotSeen", words, *observations)
+        yield unknown(one, "SnapshotNotSeen", words, *observations)
         for rule in rules:
             yield from whatever_is_damaged(rule.id, _held(estate, policy, network, rule, observations))
 
@@ -154,7 +154,7 @@ def _named(estate: Estate, network: str, ids: Iterable[str]) -> dict[str, list[s
 def _damaged(estate: Estate, network: str, applied: Applied) -> Iterator[CheckResult]:
     if applied.damaged:
         words = f"what Resource Graph says is applied to {name_of(network)} could not be read"
-        yield cannot_say(estate.cluster, "RowNotReadable", words, *applied.damaged)
+        yield unknown(estate.cluster, "RowNotReadable", words, *applied.damaged)
 
 
 def _rule(
@@ -166,7 +166,7 @@ def _rule(
     if not leads_out(rule):
         if access != "allow" and any(is_group(one) for one in rule.destinations or ()):
             words = f"admin rule {name}: {rule.access} to a network group, whose prefixes may be public, was not read"
-            yield cannot_say(resource, "NetworkGroupNotRead", words, *observations)
+            yield unknown(resource, "NetworkGroupNotRead", words, *observations)
         return
     if direction == "outbound" and access in {"allow", "alwaysallow"}:
         yield fails(
@@ -178,7 +178,7 @@ def _rule(
         )
     else:
         message = f"admin rule {name}: access {rule.access!r}, direction {rule.direction!r} are not known"
-        yield cannot_say(resource, "AdminRuleUnknown", message, *observations)
+        yield unknown(resource, "AdminRuleUnknown", message, *observations)
 
 
 def _always_allows_the_network_tag(rule: SecurityAdminRule) -> bool:
@@ -201,15 +201,13 @@ def _widened(
     unseen = f"admin rule {names} always allows VirtualNetwork, and what widens the tag was not seen"
     for scoped in (one for one in subnets_of(estate)[0] if is_below(one.id, network)):
         if scoped.seen.value is None:
-            yield cannot_say(resource, "SubnetNotSeen", unseen, scoped.seen)
+            yield unknown(resource, "SubnetNotSeen", unseen, scoped.seen)
             continue
         around = surroundings(estate, scoped, scoped.seen.value)
         if firewall_observations(estate, policy, around) is not None:
             continue  # the tag leads to the declared firewall, which decides
         if around.ground.network_tag_leads_out is None:
-            yield cannot_say(
-                resource, "RoutesNotSeen", unseen, *((around.table,) if around.table else ()), *observations
-            )
+            yield unknown(resource, "RoutesNotSeen", unseen, *((around.table,) if around.table else ()), *observations)
         elif around.ground.network_tag_leads_out:
             words = f"admin rule {names} always allows VirtualNetwork, which holds the internet for subnet"
             words += f" {name_of(scoped.id)}: a user-defined route to a default or public prefix widens the tag"

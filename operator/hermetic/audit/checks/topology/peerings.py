@@ -13,7 +13,7 @@ from hermetic.audit.estate.azure.vnet import InhabitedNetwork, Peering, Subnet, 
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Seen
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
 from hermetic.audit.hops import GATEWAY, ON_PREMISES, Hop, Path, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network, each_or_none
@@ -54,7 +54,7 @@ def peering_any(
             paths=(path_of(hops.vnet(name_of(network.target)), _peer(peering)),),
         )
     else:
-        yield cannot_say(peering.id, "StateUnknown", f"peering state {peering.peering_state!r} is not known", peering)
+        yield unknown(peering.id, "StateUnknown", f"peering state {peering.peering_state!r} is not known", peering)
 
 
 @check_each("peering-remote-gateway", _each_peering)
@@ -88,7 +88,7 @@ def peering_forwarded(
 def _far_side(estate: Estate, network: Seen[VirtualNetwork], peering: Peering, path: Path) -> Iterator[CheckResult]:
     remote = _remote(peering)
     if not remote:
-        yield cannot_say(peering.id, "RemoteNotNamed", "the answer does not name the remote network", peering)
+        yield unknown(peering.id, "RemoteNotNamed", "the answer does not name the remote network", peering)
         return
     listing = estate.every(Peering, remote)
     back = listing.where(lambda one: same_id(_remote(one), network.target))
@@ -96,7 +96,7 @@ def _far_side(estate: Estate, network: Seen[VirtualNetwork], peering: Peering, p
         yield _off(one, one.allow_forwarded_traffic, "allowForwardedTraffic", path)
     if not back.items:
         message = f"the far side in {remote} was not seen, and it must be there"
-        yield cannot_say(peering.id, "FarSideNotSeen", message, listing)
+        yield unknown(peering.id, "FarSideNotSeen", message, listing)
 
 
 @check_each("peering-subnet-scope", _each_peering)
@@ -128,7 +128,7 @@ def _listed(estate: Estate, network: str) -> Listing[Peering]:
 
 def _off(peering: Peering, flag: bool | None, field: str, path: Path) -> CheckResult:
     if flag is None:
-        return cannot_say(peering.id, "NotSaid", f"the answer does not say {field}", peering)
+        return unknown(peering.id, "NotSaid", f"the answer does not say {field}", peering)
     if flag:
         return fails(peering.id, f"{field[0].upper()}{field[1:]}", f"{field} is true", peering, paths=(path,))
     return passes(peering.id, "Off", f"{field} is false", peering)
@@ -162,6 +162,6 @@ def nsg_flowlogs(estate: Estate, _policy: Policy, network: Seen[VirtualNetwork])
     if running:
         yield passes(network.target, "FlowLogOn", "a flow log is on", network, *running)
     elif unread:
-        yield cannot_say(network.target, "FlowLogNotSeen", "the flow log does not say whether it is on", *unread)
+        yield unknown(network.target, "FlowLogNotSeen", "the flow log does not say whether it is on", *unread)
     else:
         yield fails(network.target, "NoFlowLog", "no flow log of the network is on", network, *logs)

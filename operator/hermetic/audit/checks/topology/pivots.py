@@ -12,7 +12,7 @@ from hermetic.audit.egress.reach import Reach, reach_of
 from hermetic.audit.egress.relay_entries import backend_of, reach_by_others
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.hops import INTERNET, NODE_SUBNETS, path_of, written
 from hermetic.audit.policy import Policy
 
@@ -44,10 +44,10 @@ def _evaluate(estate: Estate, policy: Policy, machine: RelayMachine) -> Iterator
         words = f"the machine may have an egress path ({way}), and rules stop every packet of the nodes to it"
         yield passes(machine.id, "OutOfReach", words, *machine.seen, *rests_on)
     elif not ways:
-        yield cannot_say(machine.id, "WaysNotSeen", "whether it has an egress path was not seen", *observations)
+        yield unknown(machine.id, "WaysNotSeen", "whether it has an egress path was not seen", *observations)
     elif reach is Reach.UNSEEN:
         words = f"the machine has an egress path ({written(ways[0])}); whether nodes come to it was not seen"
-        yield cannot_say(machine.id, "ReachNotSeen", words, *rests_on)
+        yield unknown(machine.id, "ReachNotSeen", words, *rests_on)
     else:
         here = hops.machine(f"machine {name_of(machine.id)}")
         paths = [path_of(NODE_SUBNETS, here, *way, INTERNET) for way in ways]

@@ -27,7 +27,7 @@ from hermetic.audit.estate.azure.managed_services import ApplicationGateway
 from hermetic.audit.estate.azure.vnet import InhabitedSubnet, ScaleSet, Subnet
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import CheckResult, cannot_say, fails, passes, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, NODE_SUBNETS, path_of
 from hermetic.audit.policy import Policy
@@ -157,22 +157,22 @@ def _by_reach(
         rests_on += by_others
         if reach is Reach.UNSEEN:
             words = f"{occupant.how}, and whether nodes come to it by a load balancer or a gateway was not seen"
-            return cannot_say(subnet.id, "ReachNotSeen", words, *rests_on)
+            return unknown(subnet.id, "ReachNotSeen", words, *rests_on)
     if reach is Reach.SHUT:
         words = f"{occupant.how}, and rules stop every packet of the nodes to the subnet"
         return passes(subnet.id, "OutOfReach", words, *observations, *rests_on)
     if occupant.kind == RESOLVERS:
         words = f"{occupant.how}: what names it resolves for all who reach it is not read"
-        return cannot_say(subnet.id, "ResolverInReach", words, *observations, severity=Severity.MEDIUM)
+        return unknown(subnet.id, "ResolverInReach", words, *observations, severity=Severity.MEDIUM)
     relays = RELAYS.get(occupant.kind, "")
     if relays and occupant.is_seen:
         path = path_of(NODE_SUBNETS, hops.subnet(name_of(subnet.id)), hops.service(occupant.kind), INTERNET)
         return fails(subnet.id, "ServiceRelays", f"{occupant.how}: {relays}", *observations, paths=(path,))
     if relays:
         words = f"{occupant.how}: {relays}; whether one is there is not shown"
-        return cannot_say(subnet.id, "ServiceNotShown", words, *observations)
+        return unknown(subnet.id, "ServiceNotShown", words, *observations)
     words = f"{occupant.how}: whether it sends on what it is given is not known"
-    return cannot_say(subnet.id, "ServiceUnknown", words, *observations)
+    return unknown(subnet.id, "ServiceUnknown", words, *observations)
 
 
 def _members(estate: Estate, subnet: InhabitedSubnet) -> Members:

@@ -85,7 +85,7 @@ class CustomResourceDefinition(Trimmed, KubernetesObject):
         return {**kept, "metadata": {key: metadata[key] for key in ("name", "managedFields") if key in metadata}}
 
     @classmethod
-    def tells(cls, kept: Mapping[str, Any]) -> bool:
+    def is_relevant(cls, kept: Mapping[str, Any]) -> bool:
         """False without a conversion webhook, as for most of them."""
         value: Any = kept
         for field in ("spec", "conversion", "webhook"):
@@ -146,7 +146,7 @@ class ConfigMap(Trimmed, KubernetesObject):
         return {**named, **{key: value for key, value in made.items() if value}}
 
     @classmethod
-    def tells(cls, kept: Mapping[str, Any]) -> bool:
+    def is_relevant(cls, kept: Mapping[str, Any]) -> bool:
         """False where nothing was kept, as for most of them."""
         return any(kept.get(key) for key in ("data", "binaryData", "variables", "mesh", "engineSettings"))
 

@@ -93,7 +93,7 @@ class KubernetesObject(Resource):
         return super().read(Body({**value, "id": reference(cls, body.value)}, body.evidence))
 
     @classmethod
-    def tells(cls, kept: Mapping[str, Any]) -> bool:  # noqa: ARG003
+    def is_relevant(cls, kept: Mapping[str, Any]) -> bool:  # noqa: ARG003
         """Whether what is kept of an object can matter to a check; otherwise the object is dropped."""
         return True
 

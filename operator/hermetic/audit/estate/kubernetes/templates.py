@@ -81,7 +81,7 @@ class Controller(Trimmed, KubernetesObject):
         return spec.get("replicas") == 0 or not status.get(cls.COUNTED)
 
     @classmethod
-    def tells(cls, kept: Mapping[str, Any]) -> bool:
+    def is_relevant(cls, kept: Mapping[str, Any]) -> bool:
         """False where neither a template nor field managers were kept."""
         spec, metadata = kept.get("spec"), kept.get("metadata")
         signed = isinstance(metadata, Mapping) and bool(metadata.get("managedFields"))
@@ -130,7 +130,7 @@ class DaemonSet(Controller):
     COUNTED: ClassVar[str] = "updatedNumberScheduled"
 
     @classmethod
-    def tells(cls, kept: Mapping[str, Any]) -> bool:  # noqa: ARG003
+    def is_relevant(cls, kept: Mapping[str, Any]) -> bool:  # noqa: ARG003
         """True: its name matters."""
         return True
 

@@ -94,9 +94,9 @@ def without_plain_volumes(spec: Mapping[str, Any]) -> dict[str, Any]:
         volumes = []
     if not _has_gpu(spec):
         volumes = [_without(one, ("secret", "projected")) for one in volumes]
-    telling = [one for one in volumes if not isinstance(one, Mapping) or one.keys() - {"name"}]
-    names = {one.get("name") for one in telling if isinstance(one, Mapping)}
-    kept = {key: value for key, value in spec.items() if key != "volumes"} | ({"volumes": telling} if telling else {})
+    relevant = [one for one in volumes if not isinstance(one, Mapping) or one.keys() - {"name"}]
+    names = {one.get("name") for one in relevant if isinstance(one, Mapping)}
+    kept = {key: value for key, value in spec.items() if key != "volumes"} | ({"volumes": relevant} if relevant else {})
     for sort in ("containers", "initContainers", "ephemeralContainers"):
         if isinstance(spec.get(sort), list):
             kept[sort] = [_without_mounts(one, names) for one in spec[sort]]
@@ -119,9 +119,9 @@ def _without_mounts(container: Any, names: set[Any]) -> Any:
     mounts = container.get("volumeMounts") if isinstance(container, Mapping) else None
     if not isinstance(mounts, list):
         return container
-    telling = [one for one in mounts if not isinstance(one, Mapping) or one.get("name") in names]
+    relevant = [one for one in mounts if not isinstance(one, Mapping) or one.get("name") in names]
     rest = {key: value for key, value in container.items() if key != "volumeMounts"}
-    return {**rest, "volumeMounts": telling} if telling else rest
+    return {**rest, "volumeMounts": relevant} if relevant else rest
 
 
 @api_object("storage.k8s.io/v1/storageclasses", "StorageClass", namespaced=False)

@@ -87,7 +87,7 @@ def answers(asked: dict[str, Any]) -> dict[str, Any]:
     return {**result, "servers": servers, "metadata": documents, **facts}
 
 
-def say(result: dict[str, Any]) -> None:
+def write_answer(result: dict[str, Any]) -> None:
     """Writes the line, and the message: what the kubelet would cut is packed first."""
     line = json.dumps(result, separators=(",", ":"))
     sys.stdout.write(line + "\n")
@@ -104,4 +104,4 @@ def say(result: dict[str, Any]) -> None:
 
 def main() -> None:
     """Reads the questions from the environment."""
-    say(answers(json.loads(os.environ[QUESTIONS])))
+    write_answer(answers(json.loads(os.environ[QUESTIONS])))

@@ -19,14 +19,14 @@ def facts() -> dict[str, Any]:
     """Default routes as `gateway device`, global IPv6 addresses, name servers."""
     without_v6 = not Path("/proc/net/if_inet6").exists() and Path("/proc/net/route").exists()
     return {
-        "v4": told("/proc/net/route", v4_defaults),
-        "v6": [] if without_v6 else told("/proc/net/ipv6_route", v6_defaults),
-        "v6Addresses": [] if without_v6 else told("/proc/net/if_inet6", v6_globals),
-        "nameservers": told("/etc/resolv.conf", nameservers),
+        "v4": parsed("/proc/net/route", v4_defaults),
+        "v6": [] if without_v6 else parsed("/proc/net/ipv6_route", v6_defaults),
+        "v6Addresses": [] if without_v6 else parsed("/proc/net/if_inet6", v6_globals),
+        "nameservers": parsed("/etc/resolv.conf", nameservers),
     }
 
 
-def told(path: str, read: Callable[[str], Any]) -> Any:
+def parsed(path: str, read: Callable[[str], Any]) -> Any:
     """What a file says; None when it cannot be read."""
     try:
         return read(Path(path).read_text())

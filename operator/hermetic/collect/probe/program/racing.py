@@ -58,14 +58,14 @@ def race(attempts: Sequence[Steps]) -> list[str]:
         for attempt in running:
             attempt.advance(selector)
         while selector.get_map():
-            looked = time.monotonic()
+            polled = time.monotonic()
             first = min(key.data.deadline for key in selector.get_map().values())
-            ready = {key.fd for key, _ in selector.select(max(0.0, first - looked))}
+            ready = {key.fd for key, _ in selector.select(max(0.0, first - polled))}
             for key in list(selector.get_map().values()):
                 if key.fd in ready:
                     selector.unregister(key.fileobj)
                     key.data.advance(selector)
-                elif key.data.deadline <= looked:
+                elif key.data.deadline <= polled:
                     selector.unregister(key.fileobj)
                     key.data.advance(selector, lambda steps: steps.throw(NothingCame()))
     return [attempt.answer for attempt in running]

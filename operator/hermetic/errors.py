@@ -92,7 +92,7 @@ class OperatorRefuses(InputError):
     """The API server would take the manifest; the operator would start nothing for it. The message names the reason."""
 
     code = "HRM-API-003"
-    remedy = "'hermetic explain REASON' tells what the reason means and what to do."
+    remedy = "'hermetic explain REASON' shows what the reason means and what to do."
 
 
 class KeyUnusable(InputError):
@@ -143,7 +143,7 @@ class AttestationRefused(HermeticError):
     """Signed evidence does not count. `refusal` is the reason in one word, which `hermetic explain` knows."""
 
     code = "HRM-ATT-001"
-    remedy = "Read the reason: 'hermetic explain REASON' tells what it means and what to do."
+    remedy = "Read the reason: 'hermetic explain REASON' shows what it means and what to do."
 
     def __init__(self, message: str, *, refusal: str = "", fix: str = "") -> None:
         super().__init__(message, fix=fix)
@@ -157,7 +157,7 @@ class EnvelopeRefused(HermeticError):
     """
 
     code = "HRM-SIG-001"
-    remedy = "Read the reason: 'hermetic explain REASON' tells what it means and what to do."
+    remedy = "Read the reason: 'hermetic explain REASON' shows what it means and what to do."
 
     def __init__(self, message: str, *, refusal: str = "", fix: str = "") -> None:
         super().__init__(message, fix=fix)
@@ -175,7 +175,7 @@ class WeightsRefused(HermeticError):
     """Weights are not what was listed and signed, or hold what may not be served. `findings` says what."""
 
     code = "HRM-WGT-001"
-    remedy = "Read the reason: 'hermetic explain REASON' tells what it means and what to do."
+    remedy = "Read the reason: 'hermetic explain REASON' shows what it means and what to do."
 
     def __init__(self, findings: Sequence[Any], where: str, *, fix: str = "") -> None:
         first = findings[0]
@@ -216,7 +216,7 @@ class ChainBroken(HermeticError):
     """Attestations of one cluster do not follow each other: one is missing, doubled, refused or out of order."""
 
     code = "HRM-ATT-005"
-    remedy = "Bring what is missing from where it was signed; 'hermetic explain NAME' tells what each finding means."
+    remedy = "Bring what is missing from where it was signed; 'hermetic explain NAME' shows what each finding means."
 
 
 class Unreachable(HermeticError):

@@ -186,7 +186,7 @@ CAUSES = {
             a_node(gpus=None),
             changed_plug_in(nodeSelector={"accelerator": "x"}),
         ),
-        "wants nodes with accelerator=x",
+        "selects nodes with accelerator=x",
     ),
     "affinity": (without(a_node(gpus=None)), "has no pod there"),
     "the image": (

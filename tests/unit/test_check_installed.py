@@ -192,7 +192,7 @@ WRONG: dict[str, tuple[str, int, Callable[[dict[str, Any]], Any], RowVerdict, st
         1,
         lambda one: one["data"].update(registries="* other.io/"),
         RowVerdict.FAIL,
-        "not say what the configuration",
+        "does not match the configuration",
     ),
     "an operator that is not ready": (
         "deployments",

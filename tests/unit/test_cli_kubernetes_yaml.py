@@ -52,8 +52,8 @@ def test_empty_documents_are_passed_over_and_counted() -> None:
     [
         ("a: 1\nb: 2\na: 3\n", "3:1", "duplicate key 'a' (first on line 1)"),
         ('{"a": 1, "a": 2}', "1:1", "duplicate key 'a'"),
-        ("a: .nan\n", "1:4", "'.nan' is a number that JSON cannot say"),
-        ("a: [-.Inf]\n", "1:5", "'-.Inf' is a number that JSON cannot say"),
+        ("a: .nan\n", "1:4", "'.nan' is a number that JSON cannot represent"),
+        ("a: [-.Inf]\n", "1:5", "'-.Inf' is a number that JSON cannot represent"),
         ("on: 1\n", "1:1", "key 'on' is read as true: put it in quotes"),
         ("1: x\n", "1:1", "key '1' is read as 1: put it in quotes"),
         ("? [a]\n: x\n", "1:3", "a key must be text"),

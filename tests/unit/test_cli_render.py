@@ -67,7 +67,9 @@ def test_the_same_input_gives_the_same_bytes() -> None:
 def test_without_a_uid_zeros_are_printed_and_a_comment_says_so_beside_the_data() -> None:
     ran = hermetic("render", "-f", "-", stdin=text(a_share_model()))
     assert NO_UID in ran.out
-    assert ran.err.startswith(f"# no metadata.uid in llama: owner references say {NO_UID}, and the names of volumes")
+    assert ran.err.startswith(
+        f"# no metadata.uid in llama: owner references contain {NO_UID}, and the names of volumes"
+    )
     assert not re.search(r"^\s*#", ran.out, re.MULTILINE)
     assert list(yaml.safe_load_all(ran.err + ran.out)) == list(yaml.safe_load_all(ran.out))
 

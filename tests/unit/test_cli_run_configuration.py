@@ -55,7 +55,7 @@ def test_a_file_of_comments_is_every_default(tmp_path: Path) -> None:
         ("allowedDnsServers: [dns]\n", 'config.yaml:1:21: allowedDnsServers[0]: "dns": must be an IP address'),
         ("allowedDnsServers: ['::1%e']\n", 'config.yaml:1:21: allowedDnsServers[0]: "::1%e": must be an IP address'),
         ("harmlessKinds: [Widget]\n", 'config.yaml:1:17: harmlessKinds[0]: "Widget": must be an API group and a kind'),
-        ("workers: .nan\n", "config.yaml:1:10: '.nan' is a number that JSON cannot say"),
+        ("workers: .nan\n", "config.yaml:1:10: '.nan' is a number that JSON cannot represent"),
         ("volumes: {create: 'no'}\n", 'config.yaml:1:11: volumes.create: "no": must be true or false, without quotes'),
         ("workers: 1\n---\nworkers: 2\n", "config.yaml:3:1: must be one document, not 2"),
         ("- workers\n", 'config.yaml:1:1: ["workers"]: must be an object'),

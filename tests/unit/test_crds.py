@@ -221,7 +221,7 @@ class WithFloat(BaseModel):
 
 
 def test_what_no_crd_can_say_is_refused_by_path() -> None:
-    with pytest.raises(NotStructural, match=r"^parts\[\]\.size: a union; say it as optional siblings"):
+    with pytest.raises(NotStructural, match=r"^parts\[\]\.size: a union; write it as optional siblings"):
         structural_schema(WithUnion)
     with pytest.raises(NotStructural, match=r"^share: exclusiveMinimum cannot be expressed in a CRD"):
         structural_schema(WithFloat)

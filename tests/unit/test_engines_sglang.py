@@ -265,7 +265,7 @@ def test_other_settings_are_refused_with_their_reason(arguments, reason):
 
 def test_a_format_that_the_release_does_not_know_is_refused():
     engine = {"image": SGLANG_IMAGE, "version": "0.5.23", "kvCacheDtype": "fp9"}
-    assert "`engine.sglang.kvCacheDtype` says 'fp9'" in refusal(an_sglang_model(engine={"sglang": engine}))
+    assert "`engine.sglang.kvCacheDtype` has 'fp9'" in refusal(an_sglang_model(engine={"sglang": engine}))
 
 
 @pytest.mark.parametrize("flag", sorted(SGLANG_FLAGS))

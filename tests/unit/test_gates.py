@@ -335,7 +335,7 @@ def test_number_format_of_the_cache_is_one_of_the_version(minor):
 
     block = blocked(of("nonsense"))
     assert block.reason is Reason.ENGINE_FLAG_UNKNOWN
-    assert "`engine.vllm.kvCacheDtype` says 'nonsense'" in block.message
+    assert "`engine.vllm.kvCacheDtype` has 'nonsense'" in block.message
     for choice in KNOWN_FORMATS[minor]:
         assert first_block(spec_of(of(choice)), a_world()) is None
 

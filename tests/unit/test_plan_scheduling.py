@@ -46,7 +46,7 @@ def test_nodes_that_are_taken_are_told_with_what_there_is_in_all():
 
 def test_scheduler_is_quoted_last():
     assert sentence(an_a100_node(), event="0/1 nodes are available").endswith(
-        "; the scheduler says: 0/1 nodes are available"
+        "; the scheduler reports: 0/1 nodes are available"
     )
 
 

@@ -129,7 +129,7 @@ class ExceptionSpec(ApiModel):
 
 
 class EgressAuditSpec(ApiModel):
-    """What to look at, how often, and whose evidence counts."""
+    """What to audit, how often, and whose evidence counts."""
 
     cluster: Annotated[
         str,
@@ -157,9 +157,9 @@ class Counts(ApiModel):
     """Findings by verdict."""
 
     pass_: Annotated[int, Field(ge=0, alias="pass")] = 0
-    """Looked at and fine."""
+    """Evaluated and as required."""
     fail: Annotated[int, Field(ge=0)] = 0
-    """Looked at and open."""
+    """Evaluated and not as required."""
     unknown: Annotated[int, Field(ge=0)] = 0
     """Could not be seen well enough."""
     excepted: Annotated[int, Field(ge=0)] = 0
@@ -203,7 +203,7 @@ class AzureEvidence(ApiModel):
 
 
 class KubernetesEvidence(ApiModel):
-    """The newest look at the cluster's own objects."""
+    """The newest evaluation of the cluster's own objects."""
 
     observed_at: Timestamp
     """When they were read."""
@@ -289,7 +289,7 @@ class EgressAudit(ApiModel):
     kind: Literal["EgressAudit"]
     metadata: dict[str, Any]
     spec: EgressAuditSpec
-    """What to look at, how often, and whose evidence counts."""
+    """What to audit, how often, and whose evidence counts."""
     status: EgressAuditStatus = EgressAuditStatus()
     """The verdict, and what it rests on."""
 

@@ -24,7 +24,7 @@ class InternalLoadBalancer(ApiModel):
         | None
     ) = None
     """Subnet (of the cluster's virtual network) that the address comes from. Default: the node subnet.
-    Nothing tells whether the load balancer has followed a change yet: name an `address` of the subnet to be sure."""
+    Nothing shows whether the load balancer has followed a change yet: name an `address` of the subnet to be sure."""
     address: PrivateAddress | None = None
     """The private IPv4 address to take, for example '10.13.76.40'. Default: any free one of the subnet. The oldest of
     several deployments that ask for the same address gets it."""

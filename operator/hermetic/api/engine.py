@@ -76,8 +76,8 @@ class Vllm(ApiModel):
     """vLLM release inside the image, for example '0.32.0'. It decides which flags may be rendered: an unknown flag ends
     the engine at once."""
     max_model_length: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
-    """Longest context in tokens (prompt and answer together), 1 to 10,000,000. Default: what the model's config.json
-    says."""
+    """Longest context in tokens (prompt and answer together), 1 to 10,000,000. Default: the value in the model's
+    config.json."""
     gpu_memory_utilization_percent: Annotated[int, Field(ge=10, le=98)] | None = None
     """Share of each GPU's memory that vLLM may take, in percent, 10 to 98. Default: vLLM's own, 92."""
     kv_cache_dtype: (
@@ -166,8 +166,8 @@ class Nim(ApiModel):
     model_path: AbsolutePath | None = None
     """Model folder inside the container. Default: where the weights are: '/weights', or the path of a baked image."""
     max_model_length: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
-    """Longest context in tokens (prompt and answer together), 1 to 10,000,000. Default: what the model or profile
-    says."""
+    """Longest context in tokens (prompt and answer together), 1 to 10,000,000. Default: that of the model or
+    profile."""
     extra_args: Arguments = []
     """Arguments for the engine behind a NIM of line 2, passed as they are and written out. Reserved flags and flags
     that are not on the reviewed list are refused. From line 2.1 on

@@ -133,8 +133,8 @@ class Sglang(ApiModel):
     """SGLang release inside the image, for example '0.5.23'. It decides which flags may be rendered: an unknown flag
     ends the engine at once."""
     max_model_length: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
-    """Longest context in tokens (prompt and answer together), 1 to 10,000,000. Default: what the model's config.json
-    says."""
+    """Longest context in tokens (prompt and answer together), 1 to 10,000,000. Default: the value in the model's
+    config.json."""
     mem_fraction_static_percent: Annotated[int, Field(ge=10, le=98)] | None = None
     """Share of each GPU's memory that weights and key-value cache may take, in percent, 10 to 98. Default: what SGLang
     derives from GPU and model."""

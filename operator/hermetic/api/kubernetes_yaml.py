@@ -269,7 +269,9 @@ class _Composer:
         if not event.implicit[0]:
             return event.value
         if _NO_NUMBERS.fullmatch(event.value):
-            self._fault(event, f"'{event.value}' is a number that JSON cannot say; put it in quotes if it is text")
+            self._fault(
+                event, f"'{event.value}' is a number that JSON cannot represent; put it in quotes if it is text"
+            )
             return event.value
         return _plain(event.value)
 

@@ -57,12 +57,12 @@ class Shards(ApiModel):
 
 
 class SlidingWindow(ApiModel):
-    """Layers whose attention looks back over a window only."""
+    """Layers with sliding-window attention."""
 
     tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)]
     """Length of the window in tokens, 1 to 2147483647."""
     layers: Count
-    """How many layers have it; the others look back over everything, 1 to 1000000."""
+    """How many layers have it; the others attend to all tokens, 1 to 1000000."""
 
 
 class LatentAttention(ApiModel):
@@ -121,7 +121,7 @@ class Attention(ApiModel):
     latent: LatentAttention | None = None
     """Compressed key-value cache (MLA). Default: one key and one value vector for each head."""
     sliding_window: SlidingWindow | None = None
-    """Layers that look back over a window only. Default: none."""
+    """Layers with sliding-window attention. Default: none."""
 
 
 class StagedProfile(ApiModel):

@@ -96,8 +96,8 @@ class Reason(ExplainedWord):
         "EngineSettingNotAllowed",
         "An argument or variable is not on the reviewed list of this engine, or its value names an address or a file "
         "that it must not read.",
-        "Remove it or correct it as the message says; a platform team can allow further names with `engineSettings` in "
-        "the operator's configuration.",
+        "Remove it or correct it as the message describes; a platform team can allow further names with "
+        "`engineSettings` in the operator's configuration.",
         True,
     )
     IMAGE_VOLUME_UNSUPPORTED = (
@@ -121,8 +121,8 @@ class Reason(ExplainedWord):
     )
     NIM_PROFILE_MISMATCH = (
         "NimProfileMismatch",
-        "The NIM profile is for another number of GPUs than the pod has or for another GPU, as its name says, or it is "
-        "not among the staged profiles that weights.facts lists.",
+        "The NIM profile is for another number of GPUs than the pod has or for another GPU, as its name shows, or it "
+        "is not among the staged profiles that weights.facts lists.",
         "Set engine.nim.profile to one that the message lists, or accelerator.count to the profile's tensor parallel "
         "times pipeline stages, or stage a profile for these GPUs: 'list-model-profiles' of the image shows them.",
         True,
@@ -178,7 +178,7 @@ class Reason(ExplainedWord):
     )
     INTEGRITY_NOT_PINNED = (
         "IntegrityNotPinned",
-        "The weights must be verified, and neither a digest nor a trusted key says what they must be.",
+        "The weights must be verified, and neither a digest nor a trusted key defines what they must be.",
         "Set weights.integrity.digest to what 'hermetic stage' printed, or weights.integrity.publicKey; or list keys "
         "in the operator's configuration, under integrity.publicKeys.",
         True,
@@ -461,12 +461,12 @@ class Reason(ExplainedWord):
     MODEL_UNSUPPORTED = (
         "ModelUnsupported",
         "The engine of this version does not know the model's architecture.",
-        "Use an image with a version that lists the architecture, and say that version in the spec.",
+        "Use an image with a version that lists the architecture, and set that version in the spec.",
         True,
     )
     REMOTE_CODE_REQUIRED = (
         "RemoteCodeRequired",
-        "The model wants to run code that comes with its weights.",
+        "The model needs to run code that comes with its weights.",
         "Put that code into the image, or use a model that the engine supports by itself.",
         True,
     )

@@ -120,7 +120,7 @@ class _Inliner:
             return node
         members = [member for member in node["anyOf"] if member != {"type": "null"}]
         if len(members) != 1:
-            raise NotStructural(path, "a union; say it as optional siblings of which exactly one is set")
+            raise NotStructural(path, "a union; write it as optional siblings of which exactly one is set")
         beside = {key: value for key, value in node.items() if key != "anyOf"}
         return self._without_null(_merged(self._inlined(members[0]), beside), path)
 

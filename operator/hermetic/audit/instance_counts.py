@@ -64,13 +64,13 @@ def of_pools(pools: Iterable[AgentPool], sets: Iterable[ScaleSet]) -> Problem | 
 def of_machines(group: str, pools: Iterable[AgentPool], sets: Iterable[ScaleSet], seen: int) -> Problem | None:
     """Why machines of their own may be missing: `seen` of them have an interface that is listed.
 
-    `sets` are flexible scale sets. A pool or a scale set that does not tell how many machines it has is a problem.
+    `sets` are flexible scale sets. A pool or a scale set without a number of machines is a problem.
     """
     counts = [(f"pool {one.name}", one.machine_count) for one in pools if _is_made_of_machines(one)]
     counts += [(f"the flexible scale set {one.name}", _capacity(one)) for one in sets]
     uncounted = sorted(name for name, count in counts if count is None)
     if uncounted:
-        return _problem(f"{group}: the answer does not tell how many machines {uncounted[0]} has")
+        return _problem(f"{group}: the answer does not contain the number of machines of {uncounted[0]}")
     counted = [(name, count) for name, count in counts if count]
     if sum(count for _, count in counted) <= seen:
         return None

@@ -118,7 +118,7 @@ def _note_missing_uids(deployments: list[AcceptedManifest]) -> None:
     without = [one.owner.name for one in deployments if one.owner.uid == NO_UID]
     if without:
         note(
-            f"no metadata.uid in {', '.join(without)}: owner references say {NO_UID}, and the names of volumes are "
+            f"no metadata.uid in {', '.join(without)}: owner references contain {NO_UID}, and the names of volumes are "
             "others than those in a cluster"
         )
 

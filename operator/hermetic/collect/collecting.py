@@ -58,7 +58,7 @@ async def collected(
         if missing := [question for question in wanted if question.key not in answers]:
             raise NeverSettled(f"{missing[0].source} left {len(missing)} questions open, first {missing[0]}")
         estate = estate.with_answers(dict(found))
-    raise NeverSettled(f"after {MOST_ROUNDS} rounds the checks still want {len(wanted)} answers")
+    raise NeverSettled(f"after {MOST_ROUNDS} rounds the checks still need {len(wanted)} answers")
 
 
 @contextmanager

@@ -114,9 +114,9 @@ def _glued(one: WrittenFlag | _InFull) -> tuple[str, ...]:
 
 def _wrong_value(name: str, key: str, value: str, flags: AllowedNames, weights: tuple[str, ...]) -> str:
     if name in _IMPORTS and value == "custom_class":
-        return "says 'custom_class', which imports code by its name; name one of vLLM's own methods"
+        return "has the value 'custom_class', which imports code by its name; name one of vLLM's own methods"
     if name in flags.values and value not in flags.values[name]:
-        return f"says '{value[:64]}', and may say only {', '.join(flags.values[name])}"
+        return f"has the value '{value[:64]}', and may have only {', '.join(flags.values[name])}"
     if name in flags.keys:
         return _wrong_object(name, key, value, flags, weights)
     return objection(value, flags.paths.get(name, "none"), weights)

@@ -82,15 +82,16 @@ def keys_in(value: str) -> Iterator[str]:
 def _no_model_folder(value: str) -> str:
     if value.startswith("/") or value in NO_MODEL_NEEDED:
         return ""
-    return f"says '{shown(value)}', which vLLM takes for a model to fetch or a class to import: give an absolute path"
+    taken = "which vLLM takes for a model to fetch or a class to import"
+    return f"has the value '{shown(value)}', {taken}: give an absolute path"
 
 
 def _no_prefix(value: str) -> str:
     if not value or not any(one.startswith(value) or value.startswith(one) for one in GUARDED):
         return ""
     return (
-        f"says '{shown(value)}', with which vLLM would serve its paths without asking for the key: give a path that "
-        f"neither begins with {', '.join(GUARDED)} nor is the beginning of one of them"
+        f"has the value '{shown(value)}', with which vLLM would serve its paths without asking for the key: give "
+        f"a path that neither begins with {', '.join(GUARDED)} nor is the beginning of one of them"
     )
 
 

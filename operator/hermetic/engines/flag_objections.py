@@ -92,7 +92,7 @@ def _would_refuse(typed: Typed, table: FlagTable) -> Iterator[str]:
 
 
 def _not_a_choice(field: str, value: str, flag: str, release: str, choices: tuple[str, ...]) -> str:
-    return f"{field} says '{value}' for {flag}, for which {release} knows: {', '.join(choices)}"
+    return f"{field} has '{value}' for {flag}, for which {release} knows: {', '.join(choices)}"
 
 
 def _quoted(words: tuple[str, ...]) -> str:

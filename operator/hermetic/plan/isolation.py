@@ -93,7 +93,7 @@ def closes_at(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> datetime 
 
 def _fresh(evidence: IsolationEvidence, allowed: timedelta, now: datetime) -> Holds | Blocks:
     if evidence.observed_at is None:
-        return _unknown(Reason.ISOLATION_EVIDENCE_MISSING, "the evidence does not say when it was observed")
+        return _unknown(Reason.ISOLATION_EVIDENCE_MISSING, "the evidence has no time of observation")
     if evidence.observed_at > now + timedelta(minutes=5):
         return _unknown(Reason.ISOLATION_UNKNOWN, "the evidence is dated in the future: check the auditor's clock")
     if evidence.expires_at is not None and now >= evidence.expires_at:
@@ -116,7 +116,7 @@ def _confirmed(evidence: IsolationEvidence, now: datetime) -> Holds | Blocks:
     since = "it started" if at is None else timestamp(at)
     return _unknown(
         Reason.ISOLATION_EVIDENCE_PENDING,
-        f"the EgressAudit 'cluster' says Pass, and the operator could not confirm that since {since}",
+        f"the verdict of the EgressAudit 'cluster' is Pass, and the operator could not confirm that since {since}",
     )
 
 

@@ -194,6 +194,6 @@ def _of_workload(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> PodDia
     if ("Progressing", "ProgressDeadlineExceeded") in workload.conditions:
         return PodDiagnosis(
             Reason.STARTUP_BUDGET_EXCEEDED,
-            f"no pod served within `startupBudgetSeconds` {spec.startup_budget_seconds}, and none says why",
+            f"no pod served within `startupBudgetSeconds` {spec.startup_budget_seconds}, and none reports why",
         )
     return None

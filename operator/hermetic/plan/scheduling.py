@@ -30,7 +30,7 @@ def unschedulable_deadline(pod: Mapping[str, Any]) -> datetime | None:
 
 def unschedulable(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, quoted: str) -> str:
     """A sentence that names resource, pool and shortfall, and then quotes the scheduler (`quoted`)."""
-    quote = f"; the scheduler says: {quoted[:300]}" if quoted else ""
+    quote = f"; the scheduler reports: {quoted[:300]}" if quoted else ""
     return _shortfall(spec, snapshot.nodes) + quote
 
 

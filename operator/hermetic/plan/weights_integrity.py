@@ -106,8 +106,8 @@ def _not_pinned(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Blocks:
     )
     return _blocks(
         Reason.INTEGRITY_NOT_PINNED,
-        f"{raised}the weights must be verified, and nothing says what they must be: set `weights.integrity.digest` to "
-        "what 'hermetic stage' printed, or `weights.integrity.publicKey` to the key that signed them",
+        f"{raised}the weights must be verified, and nothing defines what they must be: set `weights.integrity.digest` "
+        "to what 'hermetic stage' printed, or `weights.integrity.publicKey` to the key that signed them",
         _FIELD,
     )
 

@@ -111,7 +111,7 @@ def _all_right(results: list[WeightsVerification], *, pinned: bool) -> Condition
         return ConditionUpdate(_KIND, "Unknown", Reason.INTEGRITY_NOT_PINNED, words)
     what = f"{first.files} files, {first.bytes} bytes, root digest {first.digest}"
     if not pinned:
-        words = f"they match their own manifest ({what}); neither digest nor key says that it is the right one"
+        words = f"they match their own manifest ({what}); neither digest nor key shows that it is the right one"
         return ConditionUpdate(_KIND, "Unknown", Reason.INTEGRITY_NOT_PINNED, words)
     signed = f", signed by {first.signed_by}" if first.signed_by else ""
     return ConditionUpdate(

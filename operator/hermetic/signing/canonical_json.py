@@ -113,7 +113,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]], what: str) -> dict[str, An
     fields: dict[str, Any] = {}
     for key, value in pairs:
         if key in fields:
-            raise refused(EnvelopeFault.DUPLICATE_KEYS, f"{what} says '{key[:64]}' twice in one object")
+            raise refused(EnvelopeFault.DUPLICATE_KEYS, f"{what} contains '{key[:64]}' twice in one object")
         fields[key] = value
     return fields
 

@@ -142,7 +142,7 @@ def _attention(text: Config, family: str, problems: list[str]) -> Attention | No
     heads = text.whole("num_attention_heads", "n_head", most=MOST_HEADS)
     hidden = text.whole("hidden_size", "n_embd", "d_model", most=MOST_COUNT)
     if layers is None or heads is None or hidden is None:
-        problems.append("config.json does not say layers, attention heads and hidden size")
+        problems.append("config.json does not contain layers, attention heads and hidden size")
         return None
     dimension = text.whole("head_dim", least=0, most=MOST_HEADS) or text.bounded(
         "hidden_size / num_attention_heads", hidden // heads, most=MOST_HEADS
@@ -182,7 +182,7 @@ def _latent(text: Config, family: str) -> LatentAttention | None:
     if rank is None:
         return None
     if family not in architectures().latent:
-        text.problems.append(f"config.json says kv_lora_rank, and the cache of model type '{family}' is not known")
+        text.problems.append(f"config.json contains kv_lora_rank, and the cache of model type '{family}' is not known")
         return None
     rope = text.whole("qk_rope_head_dim", least=0, most=MOST_COUNT)
     return LatentAttention(key_value_rank=rank, rope_head_dimension=rope or 0)

@@ -175,7 +175,7 @@ def _unknown(facts: ModelFacts, serving: Serving, gpu: Gpu, confirmed: bool) -> 
     if facts.attention is None and not facts.not_computed:
         yield "layers and heads of the model are not known"
     if serving.context(facts) is None:
-        yield "the longest context is not known: neither the deployment nor config.json says it"
+        yield "the longest context is not known: neither the deployment nor config.json contains it"
     if kv_bytes(serving.kv_cache_dtype)[1] != "exact":
         yield f"the size of the key-value format '{serving.kv_cache_dtype}' is not known"
     if serving.lora is not None and facts.experts is not None:

@@ -102,7 +102,7 @@ def _tidied(partial: Path, source: Tree, progress: Progress) -> Iterator[None]:
 
 
 def kept(partial: Path) -> str:
-    """What to tell of a folder with ranges that the same command does not copy again."""
+    """The report on a folder with ranges that the same command does not copy again."""
     return f"What is staged is kept for the same command; remove it with: rm -r {shlex.quote(str(partial))}"
 
 

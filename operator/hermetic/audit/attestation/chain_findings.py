@@ -20,7 +20,7 @@ class ChainFinding(ExplainedWord):
     REFUSED = (
         "Refused",
         "An attestation is not authentic; the message begins with the reason.",
-        "'hermetic explain REASON' tells what to do; 'hermetic attest verify FILE' tells it of that file alone.",
+        "'hermetic explain REASON' shows what to do; 'hermetic attest verify FILE' verifies that file alone.",
     )
     DUPLICATE = "Duplicate", "The same attestation is there twice.", "Remove one of the two files."
     START_MISSING = (
@@ -55,7 +55,7 @@ class ChainFinding(ExplainedWord):
     )
     PRIVATE_SINCE_UNFOUNDED = (
         "PrivateSinceUnfounded",
-        "An attestation says since when a subnet is private, and the one before it does not bear that out.",
+        "An attestation states since when a subnet is private, and the one before it does not confirm that.",
         "Audit again without --previous, and find out who signed it: a moment was handed on that was never shown.",
     )
     HEAD_MISSING = (

@@ -36,17 +36,17 @@ class Refusal(ExplainedWord):
     )
     AZURE_NOT_ASKED = (
         "AzureNotAsked",
-        "The report did not look at Azure, and that is what evidence from outside is for.",
+        "The report does not cover Azure, and evidence from outside must.",
         "Audit with --azure CLUSTER_ARM_ID and sign that report.",
     )
     CONTRADICTORY = (
         "Contradictory",
-        "It is signed, and says two things that cannot both be true, such as a verdict that its findings deny.",
+        "It is signed, and contradicts itself, for example by a verdict that does not follow from its findings.",
         "Do not use it. Audit again; if it stays, report it: Hermetic does not write such reports.",
     )
     EXPIRY_TOO_FAR = (
         "ExpiryTooFar",
-        "It wants to count for longer than seven days.",
+        "It would count for longer than seven days.",
         "Sign with a shorter time of validity.",
     )
 

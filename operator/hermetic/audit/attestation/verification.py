@@ -179,7 +179,7 @@ def _consistent_report(statement: Statement) -> AuditReport:
     must_agree_with_itself(report, omitted)
     if predicate.sequence == 1 and any(one.basis != "audit" for one in report.private_subnets):
         raise refused(
-            Refusal.CONTRADICTORY, "the first of a chain says of a subnet what an earlier one would have shown"
+            Refusal.CONTRADICTORY, "the first of a chain states about a subnet what only an earlier one could show"
         )
     return report
 

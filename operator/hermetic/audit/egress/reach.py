@@ -162,7 +162,7 @@ def _is_joined(estate: Estate, network: str, other: str) -> tuple[bool | None, t
         return False, (listed,)
     if found == {True}:
         return True, (listed,)
-    return None, (listed, *damaged, missing(f"{network}: no peering says whether {other} is accessible"))
+    return None, (listed, *damaged, missing(f"{network}: no peering shows whether {other} is accessible"))
 
 
 def _is_to(peering: Peering, network: str) -> bool:

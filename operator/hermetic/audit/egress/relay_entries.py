@@ -118,7 +118,7 @@ def _gateways(
     networks = reached_network_ids(estate)
     for gateway, homes in readable((*listed, *values_of(asked)), _homes, observations):
         if not homes:
-            observations.append(missing(f"{gateway.id}: the answer does not say in which subnet it is"))
+            observations.append(missing(f"{gateway.id}: the answer does not show in which subnet it is"))
         elif is_in(homes, networks):
             yield gateway, homes
 

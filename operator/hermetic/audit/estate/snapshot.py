@@ -246,5 +246,5 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         twice = next(name for number, (name, _) in enumerate(pairs) if name in dict(pairs[:number]))
-        raise SnapshotUnusable(f"the snapshot says {twice[:64]!r} twice in one object")
+        raise SnapshotUnusable(f"the snapshot contains {twice[:64]!r} twice in one object")
     return fields

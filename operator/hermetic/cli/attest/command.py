@@ -43,7 +43,7 @@ _public_keys = click.option(
 @common_options(cluster=False)
 @click.pass_context
 def command(ctx: click.Context, output: str) -> None:
-    """Verify signed evidence. Works offline; docs/attestation.md tells how keys are made and changed."""
+    """Verify signed evidence. Works offline; docs/attestation.md describes how keys are made and changed."""
     # the common options are accepted before and after the subcommand
     ctx.default_map = {name: {"output": output} for name in command.commands}
 

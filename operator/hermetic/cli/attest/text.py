@@ -47,7 +47,7 @@ def lines(
     yield f"{file}: authentic, and valid until {predicate.expires_at}"
     yield f"  verdict    {_verdict(attestation, now)}"
     yield f"  findings   {', '.join(f'{count} {name}' for name, count in _counts(attestation).items())}"
-    yield f"  looked at  {', '.join(report.sources)}, profile {report.profile}"
+    yield f"  sources    {', '.join(report.sources)}, profile {report.profile}"
     yield f"  cluster    {predicate.scope.cluster_arm_id}{'' if cluster_compared else '  (not compared: --cluster)'}"
     yield f"  CA         {predicate.scope.api_server_ca_fingerprint or 'not read'}"
     yield f"  uid        {predicate.scope.kube_system_uid or 'not read'}"

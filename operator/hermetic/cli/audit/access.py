@@ -23,7 +23,7 @@ assert CHECKS  # noqa: S101 - loading them registers the kinds that they ask for
 
 FIX = (
     "fix: assign the built-in role Reader there, and the custom role of docs/audit-role.json for the actions; "
-    "docs/audit.md tells how"
+    "docs/audit.md describes how"
 )
 LOCK = "a deny assignment forbids (node resource group lockdown; no role assignment helps)"
 

@@ -80,7 +80,7 @@ _FILE = click.Path(path_type=Path)
 )
 @click.option("--snapshot", type=_FILE, help="Evaluate what was saved; no host is contacted.")
 @click.option("--save-snapshot", type=_FILE, help="Save everything that was collected.")
-@click.option("--check-access", is_flag=True, help="Only say which reads Azure would refuse; nothing is audited.")
+@click.option("--check-access", is_flag=True, help="Only list the reads that Azure would refuse; nothing is audited.")
 @click.option("--baseline", type=_FILE, help="Report what changed since this earlier report (-o json).")
 @click.option("--arm-endpoint", metavar="URL", help="Management endpoint of another cloud; the only host talked to.")
 @click.option(
@@ -97,7 +97,9 @@ _FILE = click.Path(path_type=Path)
     metavar="FORM",
     help=f"Form of the report on standard output: {', '.join(FORMS)}. Default: table.",
 )
-@click.option("--out", type=_FILE, multiple=True, help="Also write a file; its ending says the form. May be repeated.")
+@click.option(
+    "--out", type=_FILE, multiple=True, help="Also write a file; its ending selects the format. May be repeated."
+)
 @click.option("--sign", type=_FILE, metavar="KEY", help="Sign the report with this private key.")
 @click.option("--attestation", type=_FILE, help="Where the signed report goes.")
 @click.option("--previous", type=_FILE, help="The attestation that this one follows.")

@@ -35,9 +35,9 @@ def read_policy(file: Path | None, profile: Profile) -> Policy:
     document = _document(file) if file is not None else Document(1, {})
     settings: dict[str, Any] = document.value
     if "profile" in settings:
-        raise InputError(f"{file}: `profile` is no key of a policy file", fix="say --profile sealed or filtered")
+        raise InputError(f"{file}: `profile` is no key of a policy file", fix="use --profile sealed or filtered")
     if "attestedPrivate" in settings:
-        raise InputError(f"{file}: `attestedPrivate` is not a key that is known here", fix="say --previous FILE")
+        raise InputError(f"{file}: `attestedPrivate` is not a key that is known here", fix="use --previous FILE")
     if "auditedAt" in settings:
         raise InputError(f"{file}: `auditedAt` is not a key that is known here", fix="leave it out")
     policy = _read(Policy, replace(document, value={**settings, "profile": profile}), file)
@@ -129,7 +129,7 @@ def must_be_writable(files: Iterable[Path]) -> None:
     seen: set[Path] = set()
     for file in files:
         if file.name in {"", "-"} or file.is_dir():
-            raise InputError(f"'{file}' is no file", fix="-o says what goes to standard output, --out names a file")
+            raise InputError(f"'{file}' is no file", fix="-o is the format of standard output, --out names a file")
         if not file.parent.is_dir():
             raise Unreachable(f"{file}: there is no folder {file.parent}", fix="name a file that can be written")
         if file.absolute() in seen:

@@ -112,7 +112,7 @@ def _sentinels_must_be_there(estate: Estate, policy: Policy) -> None:
         if problem is not None and problem.reason is UnreadReason.NOT_FOUND:
             raise InputError(
                 f"`sentinelNics` of the policy: {nic} is not there",
-                fix="name an interface that exists, or none: then machines in the subnets are looked for",
+                fix="name an interface that exists, or none: then machines in the subnets are chosen",
             )
 
 

@@ -24,7 +24,7 @@ CHECK_SCHEMA = "hermetic.dev/bundle-check/v1"
 @common_options(cluster=False)
 @click.pass_context
 def command(ctx: click.Context, output: str) -> None:
-    """Verify an air-gap bundle. Works offline; docs/bundle.md tells what it holds and how it is loaded."""
+    """Verify an air-gap bundle. Works offline; docs/bundle.md describes what it holds and how it is loaded."""
     # the common options are accepted before and after the subcommand
     ctx.default_map = {name: {"output": output} for name in command.commands}
 

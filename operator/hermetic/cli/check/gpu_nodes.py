@@ -187,7 +187,7 @@ def _not_placed(plug_in: Manifest, node: Manifest, commands: tuple[str, ...]) ->
     if missing:
         described = ", ".join(f"{key}={value}" for key, value in missing.items())
         return (
-            f"the device plug-in {name} wants nodes with {described}",
+            f"the device plug-in {name} selects nodes with {described}",
             "label the pool, or change the nodeSelector",
             commands,
         )

@@ -305,12 +305,12 @@ def _limits(facts: Installed, configuration: Configuration) -> Iterator[CheckRow
         what = f"the ConfigMap {ALLOWED} is not there: no policy bounds what a stolen token of the operator may use"
         yield CheckRow("configuration", RowVerdict.WARNING, what, why, "apply it", _APPLY_RIGHTS)
     elif any((found.get("data") or {}).get(key) != value for key, value in _lists(configuration).items()):
-        what = f"the ConfigMap {ALLOWED} does not say what the configuration says"
+        what = f"the ConfigMap {ALLOWED} does not match the configuration"
         yield CheckRow(
             "configuration", RowVerdict.FAIL, what, f"{why}; what differs is refused", "apply it again", _APPLY_RIGHTS
         )
     else:
-        yield passes("configuration", f"the ConfigMap {ALLOWED} says what the configuration says")
+        yield passes("configuration", f"the ConfigMap {ALLOWED} matches the configuration")
 
 
 def _lists(configuration: Configuration) -> Mapping[str, str]:
@@ -365,7 +365,7 @@ def _release(facts: Installed) -> Iterator[CheckRow]:
         what = "no operator has written its release on its Lease"
         why = "an operator and a command line of two releases may validate one manifest differently"
         yield CheckRow(
-            check, RowVerdict.UNKNOWN, what, why, "see whether an operator runs, and upgrade one that does not say"
+            check, RowVerdict.UNKNOWN, what, why, "see whether an operator runs, and upgrade one that writes none"
         )
     elif release != facts.release:
         what = f"the operator is of release {release}, this command line of {facts.release}"

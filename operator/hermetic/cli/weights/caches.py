@@ -88,5 +88,5 @@ def _key_of(manifest: str) -> EngineCaches:
         )
     key = engine_of(specs[0]).cache_key(specs[0])
     if isinstance(key, str):
-        raise InputError(f"--caches-for {manifest}: {key}", fix="docs/weights.md says which caches can be staged")
+        raise InputError(f"--caches-for {manifest}: {key}", fix="docs/weights.md lists which caches can be staged")
     return key

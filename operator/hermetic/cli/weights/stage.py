@@ -139,6 +139,6 @@ def _advice_on_files(staged: Staged, throughput: int | None) -> list[str]:
         return []
     what = f"{staged.weight_files} safetensors files, the largest of {staged.largest} bytes"
     return [
-        f"a share of {throughput} MiB/s delivers {FILE_CAP} MiB/s of one file: it wants {wanted} or more files of "
+        f"a share of {throughput} MiB/s delivers {FILE_CAP} MiB/s of one file: it needs {wanted} or more files of "
         f"similar size, and there are {what}; save the model in smaller shards (save_pretrained, max_shard_size)"
     ]

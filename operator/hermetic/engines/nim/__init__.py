@@ -112,7 +112,7 @@ class _Nim:
         return Objection(Reason.NIM_PROFILE_MISMATCH, f"{clause}{more}", "spec.engine.nim.profile")
 
     def cache_key(self, spec: ModelDeploymentSpec) -> EngineCaches | str:  # noqa: ARG002 - none of a NIM is known
-        return "no public source says how the compile caches of a NIM could be staged"
+        return "no public source documents how the compile caches of a NIM could be staged"
 
     def refused_settings(self, spec: ModelDeploymentSpec, extra: Extra) -> Iterator[Refused]:
         nim = _of(spec)
@@ -156,7 +156,7 @@ def _not_staged(spec: ModelDeploymentSpec) -> str:
     if nim.model_path is not None:
         return ""
     return (
-        "`weights.facts.nimProfiles` says that a NIM cache is staged, and `engine.nim.profile` names no profile of it"
+        "`weights.facts.nimProfiles` shows that a NIM cache is staged, and `engine.nim.profile` names no profile of it"
     )
 
 

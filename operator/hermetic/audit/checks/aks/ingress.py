@@ -79,7 +79,7 @@ def _published(profile: IngressProfile, kind: str) -> Iterator[str]:
     istio = gateways.app_routing_istio if gateways is not None else None
     mode = (istio.mode if istio is not None else None) or "Disabled"
     if mode.lower() != "disabled":
-        yield f"its Gateway API is {mode}: gateways are public load balancers unless each says otherwise"
+        yield f"its Gateway API is {mode}: gateways are public load balancers unless each is configured otherwise"
     if balancer is not None and balancer.enabled:
         yield "the application load balancer is on: it publishes by frontends of its own"
 

@@ -37,7 +37,7 @@ def aks_network_policy(estate: Estate, _policy: Policy, cluster: ManagedCluster)
         words = f"networkPolicy {profile.network_policy!r} is not known"
         yield unknown(estate.cluster, "EngineUnknown", words, cluster)
     elif plugin == "none":
-        words = "the cluster brings its own network plug-in: what enforces policies is not Azure's to say"
+        words = "the cluster brings its own network plug-in: Azure does not show what enforces policies"
         yield unknown(estate.cluster, "OwnPlugin", words, cluster)
     else:
         words = f"networkPolicy is {profile.network_policy or 'absent, which means none'}: nothing enforces policies"

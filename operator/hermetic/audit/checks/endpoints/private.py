@@ -46,7 +46,7 @@ def _target(
 ) -> CheckResult:
     target = connection.private_link_service_id or ""
     if not target:
-        return unknown(endpoint.id, "TargetNotNamed", "a connection does not say where it leads", endpoint)
+        return unknown(endpoint.id, "TargetNotNamed", "a connection does not show where it leads", endpoint)
     path = path_of(hops.private_endpoint(f"private endpoint {endpoint.name}"), name_of(target))
     if is_arm_id(target) and type_of(target).lower() == ARM:
         words = "it leads to Azure Resource Manager: with a token the tenant is managed from here"
@@ -64,7 +64,7 @@ def _target(
 
 def _objection(estate: Estate, policy: Policy, target: str, *, manual: bool) -> tuple[str, str]:
     if not is_arm_id(target):
-        return "TargetIsAlias", f"it leads to the alias {target}, which does not say whose it is"
+        return "TargetIsAlias", f"it leads to the alias {target}, which does not show whose it is"
     if not policy.owns(target, estate.cluster, *network_ids_of(estate)):
         return "TargetNotOurs", f"it leads to {target}, in a subscription that is not ours"
     if manual:

@@ -113,7 +113,7 @@ def pe_relay_target(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 def _target(estate: Estate, policy: Policy, endpoint: PrivateEndpoint, connection: LinkConnection) -> CheckResult:
     target = connection.private_link_service_id or ""
     if not target:
-        return unknown(endpoint.id, "TargetNotNamed", "a connection does not say where it leads", endpoint)
+        return unknown(endpoint.id, "TargetNotNamed", "a connection does not show where it leads", endpoint)
     if is_allowed(policy, target):
         return passes(endpoint.id, "TargetAllowed", f"the policy allows {target}", endpoint)
     if not is_arm_id(target) or not policy.owns(target, estate.cluster, *network_ids_of(estate)):

@@ -34,7 +34,7 @@ def cluster_dual_stack(estate: Estate, _policy: Policy) -> Iterator[CheckResult]
     elif families == {"ipv4"}:
         yield passes(estate.cluster, "IPv4Only", "ipFamilies is IPv4", seen)
     else:
-        words = f"ipFamilies is {', '.join(sorted(families)) or 'absent'}, which does not say IPv4 alone"
+        words = f"ipFamilies is {', '.join(sorted(families)) or 'absent'}, which is not IPv4 alone"
         yield unknown(estate.cluster, "FamiliesUnknown", words, seen)
 
 
@@ -75,7 +75,7 @@ def nsg_v6(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
         words = f"networkPolicy is azure, which filters no IPv6, and IPv6 is used by {', '.join(users)}"
         yield fails(estate.cluster, "IPv6Unfiltered", words, seen, paths=(path_of(POD, "ipv6", "anywhere in reach"),))
     elif _families(seen) != {"ipv4"}:
-        yield unknown(estate.cluster, "FamiliesUnknown", "ipFamilies does not say IPv4 alone", seen)
+        yield unknown(estate.cluster, "FamiliesUnknown", "ipFamilies is not IPv4 alone", seen)
     else:
         yield passes(estate.cluster, "NoIPv6", "networkPolicy is azure, and nothing uses IPv6", seen, *observations)
 

@@ -87,7 +87,9 @@ def k8s_apiservice_external(estate: Estate, _policy: Policy) -> Iterator[CheckRe
     def evaluate_driver(driver: CsiDriver) -> Iterator[CheckResult]:
         if driver.metadata.name not in KNOWN_DRIVERS:
             message = "a driver that this release does not know: its nodes or controller may call a cloud service"
-            yield unknown(driver.id, "DriverUnknown", message, driver, remedy="Look whom it calls, and accept it.")
+            yield unknown(
+                driver.id, "DriverUnknown", message, driver, remedy="See which services it calls, and accept it."
+            )
 
     results = (
         *objections(api_services, lambda one: _evaluate_api(one, known)),

@@ -85,7 +85,7 @@ def _sends(one: Directive, _allowed: frozenset[str]) -> Iterator[_Objection]:
             continue  # "full", or the type of a collector
         host = bare_host(word)
         if "{" in word or not host:
-            yield _Objection(f"{one.name} sends names to what its environment says", is_open=False)
+            yield _Objection(f"{one.name} sends names to the value of an environment variable", is_open=False)
         elif not word.startswith(("/", "unix:")) and not is_inside(host):
             yield _Objection(f"{one.name} sends names to {host}")
 
@@ -117,7 +117,7 @@ def _endpoints(one: Directive, _allowed: frozenset[str]) -> Iterator[_Objection]
         for target in one.values(option):
             host = bare_host(target)
             if "{" in target or not host:
-                yield _Objection(f"{one.name} asks what its environment says", is_open=False)
+                yield _Objection(f"{one.name} asks the value of an environment variable", is_open=False)
             elif is_outside(host):
                 yield _Objection(f"{one.name} asks {host}")
 
@@ -137,7 +137,7 @@ def _tls(one: Directive, allowed: frozenset[str]) -> Iterator[_Objection]:
     for server in one.values("ca") or ("https://acme-v02.api.letsencrypt.org",):
         host = bare_host(server)
         if "{" in server or not host:
-            yield _Objection("tls gets certificates from what its environment says", is_open=False)
+            yield _Objection("tls gets certificates from the value of an environment variable", is_open=False)
         elif not is_inside(host):
             yield _Objection(f"tls gets certificates from {host}")
     yield from _resolvers(one, allowed)
@@ -268,7 +268,7 @@ def _evaluate_target(config_map: ConfigMap, key: str, target: str, allowed: froz
         return
     outside = is_public(target) if is_address(target) else not is_inside(target)
     if not target or target.startswith("/"):
-        message = f"{key} forwards to {target or 'what its environment says'}, which the audit does not read"
+        message = f"{key} forwards to {target or 'the value of an environment variable'}, which the audit does not read"
         yield unknown(config_map.id, "ForwarderNotSeen", message, config_map)
     elif outside:
         yield fails(
@@ -283,7 +283,7 @@ def _evaluate_target(config_map: ConfigMap, key: str, target: str, allowed: froz
         yield unknown(
             config_map.id,
             "ForwarderNotDeclared",
-            f"{key} forwards to {target}, of which the policy says nothing: it may ask the internet in turn",
+            f"{key} forwards to {target}, which the policy does not list: it may ask the internet in turn",
             config_map,
             remedy=(
                 "Find out whom it asks, and list it under `allowedDnsServers`, in the file given to --policy and in "
@@ -298,7 +298,7 @@ def _evaluate_import(config_map: ConfigMap, key: str, target: str, known: frozen
         yield unknown(
             config_map.id,
             "ImportNotSeen",
-            f"{key} imports {target or 'what its environment says'}, which the audit does not read",
+            f"{key} imports {target or 'the value of an environment variable'}, which the audit does not read",
             config_map,
             remedy="Import nothing but the keys of kube-system/coredns-custom that end in .server or .override.",
         )

@@ -167,7 +167,7 @@ def _results(group: ServedGroup, harmless: frozenset[str]) -> Iterator[CheckResu
     elif unread:
         yield _unknown(group, unread)
     if stale:
-        message = f"its server did not say what it serves in {', '.join(stale)}"
+        message = f"its server did not list what it serves in {', '.join(stale)}"
         severity = None if name in EGRESS_GROUPS else Severity.MEDIUM
         yield unknown(f"API group {name}", "GroupNotSeen", message, group, severity=severity)
 

@@ -61,7 +61,7 @@ def k8s_image_origin(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
             unknown(
                 estate.cluster,
                 "NoRegistryApproved",
-                f"no policy says which registries are approved; in use: {', '.join(sorted(undeclared))}",
+                f"no policy lists the approved registries; in use: {', '.join(sorted(undeclared))}",
                 *undeclared.values(),
                 remedy="List the registries that are yours under `allowedRegistries` in the file given to --policy.",
             )

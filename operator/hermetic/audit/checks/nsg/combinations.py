@@ -52,7 +52,7 @@ def path(around: SubnetContext, layers: Layers) -> Path:
     return storage_path(around, layers) or path_of(hops.subnet(name_of(around.id)), *through, INTERNET)
 
 
-FIRST_A_GROUP = "Give the subnet a security group first: nsg-missing tells how."
+FIRST_A_GROUP = "Give the subnet a security group first, as nsg-missing shows."
 
 
 @check_each("nsg-missing", each_surrounded)

@@ -33,7 +33,9 @@ def probe_internet(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
         for name in run.report.names:
             if name.target.what == "public" and name.call is None and name.resolved.found_something:
                 message = f"{name.target.address} was found on {run.node} ({name.resolved.raw}), and was not called"
-                yield Doubt("NameNotCalled", message, "Let the probe run again; look whom the cluster's resolver asks.")
+                yield Doubt(
+                    "NameNotCalled", message, "Let the probe run again; see which servers the cluster's resolver asks."
+                )
 
     return each_place(estate, partial(_results, policy, "public", doubts))
 

@@ -51,7 +51,7 @@ def imds_lb(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         document = _document(run, "loadbalancer")
         if document.status == NOT_FOUND:
-            message = f"{run.node} is behind no Standard load balancer that Azure tells of: nothing follows from that"
+            message = f"{run.node} is behind no Standard load balancer that Azure reports: nothing follows from that"
             yield Doubt(NO_BALANCER, message, "Nothing: load balancers are evaluated from what Azure lists.")
         else:
             yield from _doubts_of_addresses(run, document)
@@ -68,7 +68,7 @@ def _doubts_of_addresses(run: ProbeRun, document: RunMetadata) -> Iterator[Doubt
         message = f"load balancer addresses of {run.node} that are none: {', '.join(map(repr, unclear))}"
         yield Doubt("AddressUnclear", message)
     elif len(_addresses(document.found)) >= SHOWN and "more" not in document.found:
-        message = f"{run.node} has more load balancer addresses than an older probe tells"
+        message = f"{run.node} has more load balancer addresses than an older probe reports"
         yield Doubt("AddressesCut", message, "Probe again with this release.")
 
 
@@ -108,7 +108,7 @@ def imds_identity(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
         for key, allowed in expected.items():
             reported = str(found.get(key) or "") if isinstance(found, Mapping) else ""
             if reported and reported.lower() not in {one.lower() for one in allowed}:
-                yield OpenPath(f"{run.node} says {key} {reported}, the cluster has {', '.join(sorted(allowed))}")
+                yield OpenPath(f"{run.node} reports {key} {reported}, the cluster has {', '.join(sorted(allowed))}")
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         document = _document(run, "compute")

@@ -74,7 +74,7 @@ def _doubts(run: ProbeRun) -> Iterator[Doubt]:
     report = run.report
     for one in (*report.dns, *(name.resolved for name in report.names)):
         if one.reading is DnsReading.UNCLEAR:
-            yield Doubt("UnclearAnswer", f"{one.server}: {one.raw!r} does not say where it comes from")
+            yield Doubt("UnclearAnswer", f"{one.server}: {one.raw!r} does not show where it comes from")
     if not report.nameservers:
         yield Doubt("ResolversUnknown", f"the resolvers of the pod on {run.node} could not be read")
     if AZURE_DNS not in {one.server for one in report.dns}:

@@ -46,7 +46,7 @@ def acr_public(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterat
         words = f"publicNetworkAccess is {access or 'absent, which means Enabled'}"
         yield fails(seen.target, "PublicAccess", words, seen, paths=(path_of(INTERNET, REGISTRY),))
     elif rules is not None and (action or "").lower() != "deny":
-        words = f"public access is off, but the rules behind it say {action or 'nothing, which means Allow'}"
+        words = f"public access is off, but the default action of its rules is {action or 'absent, which means Allow'}"
         yield fails(seen.target, "RulesAllow", words, seen, severity=Severity.MEDIUM)
     elif rules is not None and rules.ip_rules:
         words = "public access is off, but the rules behind it list addresses of the internet"
@@ -136,7 +136,7 @@ def _where_aks_keeps_it(
 
 def _must_be_false(seen: Seen[Registry], flag: bool | None, field: str, reason: str) -> CheckResult:
     if flag is None:
-        return unknown(seen.target, "NotSaid", f"the answer does not say {field}", seen)
+        return unknown(seen.target, "NotSaid", f"the answer does not contain {field}", seen)
     if flag:
         return fails(seen.target, reason, f"{field} is true", seen)
     return passes(seen.target, "Off", f"{field} is false", seen)

@@ -68,7 +68,7 @@ def _evaluate(estate: Estate, policy: Policy, seen: Seen[Registry]) -> CheckResu
         return fails(seen.target, "MoreThanPull", words, *observations, paths=(path,), remedy=remedy, fill=fill)
     nameless = [one.id for one in assignments if not one.principal_id and _may_write(one)]
     if nameless:
-        words = f"{', '.join(nameless)}: the answer does not say who has this role"
+        words = f"{', '.join(nameless)}: the answer does not show who has this role"
         return unknown(seen.target, "PrincipalNotNamed", words, missing(words), *observations)
     if identities.odd:
         words = f"no identity can be read in {', '.join(identities.odd)}"

@@ -61,7 +61,7 @@ def _rules(seen: Seen[StorageAccount], rules: AccountRules, access: str) -> Iter
         words = "a network security perimeter decides who is let in: its access rules, which may name addresses of the "
         yield unknown(seen.target, "PerimeterNotRead", f"{words}internet, are not read by this release", seen)
     elif behind:
-        words = f"public access is off, but the rules behind it say: {'; '.join(behind)}"
+        words = f"public access is off, but its rules have exceptions: {'; '.join(behind)}"
         yield fails(seen.target, "RulesAllow", words, seen, severity=Severity.MEDIUM)
     else:
         yield passes(seen.target, "PrivateOnly", "public access is off, and no rule makes an exception", seen)
@@ -201,7 +201,7 @@ def storage_static_website(estate: Estate, _policy: Policy, seen: Seen[StorageAc
     service = estate.one(BlobService, f"{seen.target}/blobServices/default")
     site = service.value.static_website if service.value is not None else None
     if site is None or site.enabled is None:
-        words = "the answer does not say whether the account serves a static website"
+        words = "the answer does not show whether the account serves a static website"
         yield unknown(seen.target, "NotSaid", words, service)
     elif not site.enabled:
         yield passes(seen.target, "WebsiteOff", "the account serves no static website", seen, service)

@@ -41,7 +41,7 @@ def of_gateway(estate: Estate, gateway: ApplicationGateway, inside: Container[st
     if homes and not any(one.lower() in inside for one in homes):
         return
     if not homes or gateway.backend_address_pools is None:
-        yield unknown(gateway.id, "BackendsNotSeen", "the answer does not say where it is or leads", gateway)
+        yield unknown(gateway.id, "BackendsNotSeen", "the answer does not show where it is or leads", gateway)
         return
     local = _local(estate)
     backends = [(pool.name, one) for pool in gateway.backend_address_pools for one in pool.backend_addresses or ()]

@@ -153,7 +153,7 @@ def _named(estate: Estate, network: str, ids: Iterable[str]) -> dict[str, list[s
 
 def _damaged(estate: Estate, network: str, applied: Applied) -> Iterator[CheckResult]:
     if applied.damaged:
-        words = f"what Resource Graph says is applied to {name_of(network)} could not be read"
+        words = f"what is applied to {name_of(network)} according to Resource Graph could not be read"
         yield unknown(estate.cluster, "RowNotReadable", words, *applied.damaged)
 
 

@@ -128,7 +128,7 @@ def _listed(estate: Estate, network: str) -> Listing[Peering]:
 
 def _off(peering: Peering, flag: bool | None, field: str, path: Path) -> CheckResult:
     if flag is None:
-        return unknown(peering.id, "NotSaid", f"the answer does not say {field}", peering)
+        return unknown(peering.id, "NotSaid", f"the answer does not contain {field}", peering)
     if flag:
         return fails(peering.id, f"{field[0].upper()}{field[1:]}", f"{field} is true", peering, paths=(path,))
     return passes(peering.id, "Off", f"{field} is false", peering)
@@ -162,6 +162,6 @@ def nsg_flowlogs(estate: Estate, _policy: Policy, network: Seen[VirtualNetwork])
     if running:
         yield passes(network.target, "FlowLogOn", "a flow log is on", network, *running)
     elif unread:
-        yield unknown(network.target, "FlowLogNotSeen", "the flow log does not say whether it is on", *unread)
+        yield unknown(network.target, "FlowLogNotSeen", "the flow log does not show whether it is on", *unread)
     else:
         yield fails(network.target, "NoFlowLog", "no flow log of the network is on", network, *logs)

@@ -188,7 +188,7 @@ class CiliumSpec(Part):
     def closes_egress(self) -> bool:
         """Whether what it selects may connect only where some policy allows it. An empty list has no effect.
 
-        `enableDefaultDeny.egress` can only take the effect away: the agent looks at it where the rule has a section
+        `enableDefaultDeny.egress` can only take the effect away: the agent reads it where the rule has a section
         egress or egressDeny (cilium/cilium, pkg/policy/repository.go, computePolicyEnforcementAndRules).
         """
         default = self.enable_default_deny.egress if self.enable_default_deny is not None else None

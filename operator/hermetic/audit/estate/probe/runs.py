@@ -144,7 +144,7 @@ def _object(line: str) -> dict[str, Any]:
     if not line.strip():
         raise _Unreadable("the probe returned nothing")
     if len(line) > LARGEST_ANSWER:
-        raise _Unreadable(f"{len(line)} characters, more than any probe says")
+        raise _Unreadable(f"{len(line)} characters, more than any probe writes")
     try:
         found = json.loads(_unpacked(line) if line.startswith("z") else line)
     except (ValueError, RecursionError, zlib.error):

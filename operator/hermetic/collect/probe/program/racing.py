@@ -50,7 +50,7 @@ class Attempt:
 def race(attempts: Sequence[Steps]) -> list[str]:
     """The answers of all attempts, made side by side.
 
-    An attempt is only given up after a look at its socket that began when its time was already over: a process that
+    An attempt is only given up after a poll of its socket that began when its time was already over: a process that
     got no CPU for a while must not mistake an answer that is there for silence.
     """
     running = [Attempt(steps) for steps in attempts]

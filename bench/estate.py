@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.azure.crowd import crowded_estate
 from testbed.azure.estate import Estate
+from testbed.azure.large_estate import large_estate
 
 PER_ENDPOINT = 4
 SERVICE = "default"
@@ -40,7 +40,7 @@ PLAIN = Size(0, pools=0, nodes=0, endpoints=0)
 
 def estate_of(size: Size) -> Estate:
     """A sealed estate of that size; it passes with its own policy."""
-    estate = crowded_estate(size.resources - PER_ENDPOINT * size.endpoints, size.pools, size.nodes)
+    estate = large_estate(size.resources - PER_ENDPOINT * size.endpoints, size.pools, size.nodes)
     estate.scale_set_outbound_shown_by = frozenset()  # as Azure documents it: dates decide, and the policy states one
     bodies = _endpoint_of(estate, estate.site.storage)
     for number in range(size.endpoints):

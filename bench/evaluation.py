@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from bench.crowd import crowd
+from bench.large_cluster import large_cluster
 from hermetic.api.configuration import Configuration
 from hermetic.audit.findings import Finding
 from hermetic.audit.policy import Policy
@@ -136,7 +136,7 @@ def measure(pods: int = PODS) -> Figures:
 
 
 async def _measured(pods: int) -> Figures:
-    objects, clock = crowd(pods), SystemClock()
+    objects, clock = large_cluster(pods), SystemClock()
     faults = AuditFaults(clock, count=lambda _part: None)
     api, store = Played(objects), Store(Configuration())
     watches = StoreWatches(api, store, see=_see(store), relist=_no_list, listed=lambda _kind, _keys: None)

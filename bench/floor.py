@@ -17,7 +17,7 @@ from hermetic.objects.names import Owner
 from testbed.api import Api
 
 CONNECTIONS = 20
-NOBODY = "00000000-0000-0000-0000-000000000000"
+ABSENT_OWNER = "00000000-0000-0000-0000-000000000000"
 COLLECTIONS = {
     "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
     "Service": "/api/v1/namespaces/{}/services",
@@ -55,7 +55,7 @@ def _children(namespace: str, models: int) -> list[dict[str, Any]]:
     manifests = []
     for number in range(models):
         wanted = model(number)
-        owner = Owner(namespace, wanted["metadata"]["name"], f"{NOBODY[:-4]}{number:04d}")
+        owner = Owner(namespace, wanted["metadata"]["name"], f"{ABSENT_OWNER[:-4]}{number:04d}")
         for child in render(owner, ModelDeploymentSpec.model_validate(wanted["spec"])):
             metadata = {key: value for key, value in child["metadata"].items() if key != "ownerReferences"}
             manifests.append({**child, "metadata": metadata})

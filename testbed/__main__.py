@@ -10,7 +10,7 @@ COMMANDS = {
     "programs": "testbed.programs",
     "controlplane": "testbed.controlplane",
     "cloud-provider": "testbed.cloud_provider",
-    "probe-player": "testbed.probe_player",
+    "probe-simulator": "testbed.probe_simulator",
     "azure": "testbed.azure.command",
     "azure-cli": "testbed.azure_cli.installing",
     "real-engine": "testbed.real_engine.installing",
@@ -18,7 +18,7 @@ COMMANDS = {
     "node": "testbed.node.command",
     "packages": "testbed.packages",
     "images": "testbed.images.command",
-    "demo": "testbed.demo.play",
+    "demo": "testbed.demo.walkthrough",
 }
 
 

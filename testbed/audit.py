@@ -1,4 +1,4 @@
-"""The API server's audit log: who asked for what, counted where nobody can forget to count."""
+"""The API server's audit log: who asked for what, counted by the API server itself."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Audited:
 
 
 def write_policy(path: Path, users: tuple[str, ...]) -> Path:
-    """A policy that records who, what and the answer's status for these users only; for everybody when empty."""
+    """A policy that records who, what and the answer's status for these users only; for every user when empty."""
     recorded = {"level": "Metadata", "omitStages": ["RequestReceived", "ResponseStarted"]}
     rules = [recorded | {"users": list(users)}, {"level": "None"}] if users else [recorded]
     path.write_text(json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules}, indent=1))

@@ -64,7 +64,7 @@ class Ledger:
         return self._held.get(uid)
 
     def book(self, address: Address, uid: str) -> Address:
-        """Raises Refused when somebody else holds it; gives up what this Service held before."""
+        """Raises Refused when another Service holds it; gives up what this Service held before."""
         if self._holders.get(address, uid) != uid:
             raise Refused(
                 f"PrivateIPAddressInUse: private IP address {address} is already allocated to another resource"
@@ -176,7 +176,7 @@ class CloudProvider:
         try:
             self._serve(service)
         except Refused as why:
-            self._complain(service, str(why))  # and stay unsettled: somebody may give an address back
+            self._complain(service, str(why))  # and stay unsettled: another Service may give an address back
         except ApiError as error:
             # gone or changed under our hands: the watch brings what is true now
             if error.status in {404, 409}:

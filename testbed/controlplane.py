@@ -41,7 +41,7 @@ API_NAMES = (
 class Settings:
     """What a caller may want different. The defaults are a cluster that only this machine's loopback can reach.
 
-    audit_users: None keeps no audit log, () records everybody's requests, else only those of the named users.
+    audit_users: None keeps no audit log, () records the requests of all users, else only those of the named users.
     calls_kubelets: the API server gets a credential for kubelets, so logs and exec work on real nodes.
     start_seconds: how long the API server may take to be ready; a machine that others use as well is slower.
     """
@@ -240,7 +240,7 @@ class ControlPlane:
         ]  # fmt: skip
 
     def _front_proxy_flags(self) -> list[str]:
-        # nobody is a front proxy here, but without these its clients log an error every ten seconds
+        # there is no front proxy here, but without these its clients log an error every ten seconds
         return [
             f"--requestheader-client-ca-file={self.authority_file}", "--requestheader-allowed-names=front-proxy",
             "--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",

@@ -5,8 +5,8 @@
         proxy.inject(Fault(Answer(409), methods=("PATCH",), path="/deployments/", times=3))
         proxy.at_write(4, operator.kill)
 
-It ends TLS with a certificate of the cluster's authority and passes the Authorization header on, so a client is
-whoever its token says; a client without one is the cluster's administrator. It runs in a thread of its own: a test
+It ends TLS with a certificate of the cluster's authority and passes the Authorization header on, so a client has
+the account of its token; a client without one is the cluster's administrator. It runs in a thread of its own: a test
 may block, or drive an event loop, as it likes. Every method may be called from any thread.
 """
 
@@ -110,8 +110,8 @@ class FaultProxy(FaultyServer[Fault]):
     ) -> WriteMark:
         """Calls back, once, at the n-th write from now (from one), and breaks that write's connection.
 
-        Before: the API server has not seen the write and will not. After: it is done there, and nobody tells the
-        client. Either is what a kill between two writes looks like from outside; the callback is what kills.
+        Before: the API server has not seen the write and will not. After: it is done there, and the client gets
+        no answer. Either is what a kill between two writes looks like from outside; the callback is what kills.
         """
         mark = WriteMark(number, path, after)
         self._marks = [*self._marks, (mark, callback)]
@@ -298,7 +298,7 @@ def _answer(action: Answer) -> web.Response:
 
 
 def _drop(incoming: web.BaseRequest, response: web.StreamResponse | None = None) -> web.StreamResponse:
-    """Breaks the connection; what is returned reaches nobody."""
+    """Breaks the connection; what is returned is never sent."""
     if incoming.transport is not None:
         incoming.transport.abort()
     return response or web.Response()

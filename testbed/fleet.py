@@ -57,7 +57,7 @@ class Pool:
     """A node pool. A GPU pool carries the taint that AKS's documentation recommends unless `taints` says otherwise.
 
     `driver=False` is a pool whose nodes have the size of a GPU machine but advertise no GPU, as AKS leaves them when
-    nobody installs a device plug-in. `labels` and `annotations` are added to every node's. `subscription` is the one
+    no device plug-in is installed. `labels` and `annotations` are added to every node's. `subscription` is the one
     that the machines are in, for their provider id.
     """
 

@@ -1,4 +1,4 @@
-"""Fake nodes: kwok plays the kubelet of every node that carries the annotation `kwok.x-k8s.io/node: fake`."""
+"""Fake nodes: kwok simulates the kubelet of every node that carries the annotation `kwok.x-k8s.io/node: fake`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from testbed.fates import own_stages, unless_fated
+from testbed.failure_modes import failure_stages, unless_a_failure_mode
 from testbed.programs import PROGRAMS, cache_folder, module_folder
 
 MODULE = "sigs.k8s.io/kwok"
@@ -33,10 +33,10 @@ FLAGS = (
 
 
 def write_stages(path: Path) -> Path:
-    """Writes kwok's configuration: the stock life of nodes and pods, and our own fates."""
+    """Writes kwok's configuration: the stock stages of nodes and pods, and those of our failure modes."""
     stock = stock_stages()
-    quiet = [unless_fated(yaml.safe_load((stock / name).read_text())) for name in STOCK_STAGES]
-    path.write_text(yaml.safe_dump_all([*quiet, *own_stages()], sort_keys=False, width=1000))
+    quiet = [unless_a_failure_mode(yaml.safe_load((stock / name).read_text())) for name in STOCK_STAGES]
+    path.write_text(yaml.safe_dump_all([*quiet, *failure_stages()], sort_keys=False, width=1000))
     return path
 
 

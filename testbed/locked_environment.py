@@ -23,7 +23,7 @@ from testbed.programs import cache_folder, only_builder, run_logged
 
 @dataclass(frozen=True)
 class LockedEnvironment:
-    """`cost` says what an installation takes; `finish` is given the folder before anybody may use it."""
+    """`cost` says what an installation takes; `finish` is given the folder before other processes may use it."""
 
     name: str
     lock: Path

@@ -14,7 +14,7 @@ from pathlib import Path
 from testbed.errors import ComponentError
 
 POLL_SECONDS = 0.05
-# below the kernel's range for outgoing connections (32768 and up), so nobody takes a port between choice and use
+# below the kernel's range for outgoing connections (32768 and up), so no connection takes a port between choice and use
 FIRST_PORT, PORTS, STRETCH = 20000, 10000, 50
 
 

@@ -82,8 +82,8 @@ class Desk:
             raise refusals.read_only(request.method)
         if not result.long_running:
             return Answer(200, result.value)
-        fate = next((fault for fault in faults if isinstance(fault, NeverEnds | EndsFailed)), None)
-        headers = self._operations.start(result.scope, request.api_version, result.value, fate)
+        failure = next((fault for fault in faults if isinstance(fault, NeverEnds | EndsFailed)), None)
+        headers = self._operations.start(result.scope, request.api_version, result.value, failure)
         return Answer(202, None, headers)
 
 

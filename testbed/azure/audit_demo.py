@@ -18,7 +18,7 @@ FAILED = 1
 
 
 def main(arguments: list[str]) -> int:
-    """Prints the findings, writes the HTML report and says where it is. 0 when the audit found what is open there."""
+    """Prints the findings, and the path of the HTML report. 0 when the audit found the egress paths of the estate."""
     if arguments:
         raise BedError("audit-demo takes no arguments")
     REPORT.parent.mkdir(exist_ok=True)
@@ -40,8 +40,8 @@ def main(arguments: list[str]) -> int:
         environment = {**os.environ, "HERMETIC_ARM_TOKEN": arm.token, "NO_PROXY": "127.0.0.1"}
         ended = subprocess.run([program, *command[1:], "--arm-endpoint", arm.url], env=environment, check=False)
     if ended.returncode != FAILED:
-        raise BedError(f"the audit ended with {ended.returncode}: this estate is open, and that was not found")
-    _say(f"exit code {ended.returncode}: there are ways out. The report, one file that fetches nothing: {REPORT}")
+        raise BedError(f"the audit ended with {ended.returncode}: the egress paths of this estate were not found")
+    _say(f"exit code {ended.returncode}: there are egress paths. The report, one file that fetches nothing: {REPORT}")
     _say(f"the same estate again, with a policy, exceptions or another format: {program} audit --snapshot {SNAPSHOT}")
     return 0
 

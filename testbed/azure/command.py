@@ -9,8 +9,8 @@ import threading
 from collections.abc import Callable
 
 from testbed.azure.baseline import LAYOUTS, estate_of
-from testbed.azure.crowd import crowded_estate
 from testbed.azure.estate import Estate
+from testbed.azure.large_estate import large_estate
 from testbed.azure.plants import PLANTS
 from testbed.azure.quota import Quota
 from testbed.azure.reference_estate import reference_estate
@@ -20,7 +20,7 @@ from testbed.errors import BedError
 
 ESTATES: dict[str, Callable[[], Estate]] = {
     "reference": reference_estate,
-    "crowded": crowded_estate,
+    "crowded": large_estate,
     **{name: lambda name=name: estate_of(name) for name in LAYOUTS},  # type: ignore[misc]
 }
 
@@ -28,7 +28,7 @@ ESTATES: dict[str, Callable[[], Estate]] = {
 def main(arguments: list[str]) -> int:
     """First line of stdout: {"url", "token", "cluster"}. Returns 0 when it was told to end."""
     options = _options(arguments)
-    estate = crowded_estate(options.resources) if options.resources else ESTATES[options.estate]()
+    estate = large_estate(options.resources) if options.resources else ESTATES[options.estate]()
     for name in options.plant:
         _plant(estate, name)
     ended = threading.Event()

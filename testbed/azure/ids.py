@@ -1,4 +1,4 @@
-"""ARM ids: what their segments say. Pure text; letter case never matters in Azure, so whoever compares folds it."""
+"""ARM ids: what their segments say. Pure text; Azure ignores letter case, so callers that compare ids fold it."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class Operation:
 
     polls_left: int
     result: Body
-    fate: Action | None = None
+    failure: Action | None = None
 
 
 @dataclass
@@ -30,10 +30,10 @@ class Operations:
     retry_after: int
     running: dict[str, Operation] = field(default_factory=dict)
 
-    def start(self, scope: str, version: str, result: Body, fate: Action | None) -> dict[str, str]:
+    def start(self, scope: str, version: str, result: Body, failure: Action | None) -> dict[str, str]:
         """Headers of the 202; the Location names the operation."""
         name = str(uuid.uuid4())
-        self.running[name] = Operation(self.polls, result, fate)
+        self.running[name] = Operation(self.polls, result, failure)
         base = f"{self.url}{scope}/providers/Microsoft.Network/locations/swedencentral"
         return {
             "Location": f"{base}/operationResults/{name}?api-version={version}",
@@ -49,13 +49,13 @@ class Operations:
             raise refusals.Refusal(404, "OperationNotFound", f"The operation '{name}' could not be found.")
         is_status = kind.lower().endswith("/operations")
         waits = {"Retry-After": str(self.retry_after)}
-        if isinstance(operation.fate, NeverEnds) or operation.polls_left > 0:
+        if isinstance(operation.failure, NeverEnds) or operation.polls_left > 0:
             operation.polls_left -= 1
             if is_status:
                 return 200, {"status": "InProgress"}, waits
             return 202, None, waits | {"Location": f"{self.url}{path}?{query}"}
-        if isinstance(operation.fate, EndsFailed):
-            return _failed(operation.fate, is_status)
+        if isinstance(operation.failure, EndsFailed):
+            return _failed(operation.failure, is_status)
         return 200, ({"status": "Succeeded", "properties": operation.result} if is_status else operation.result), {}
 
 
@@ -63,6 +63,6 @@ def is_poll(path: str) -> bool:
     return "/locations/" in path and ("/operationresults/" in path.lower() or "/operations/" in path.lower())
 
 
-def _failed(fate: EndsFailed, is_status: bool) -> tuple[int, Body | None, dict[str, str]]:
-    error = {"code": fate.code, "message": "The operation ended as failed."}
+def _failed(failure: EndsFailed, is_status: bool) -> tuple[int, Body | None, dict[str, str]]:
+    error = {"code": failure.code, "message": "The operation ended as failed."}
     return (200, {"status": "Failed", "error": error}, {}) if is_status else (500, {"error": error}, {})

@@ -59,7 +59,7 @@ class Reader:
         return self.shown(self._resource(path.rstrip("/"), taken), version, query)
 
     def _of_the_caller(self, taken: ArmPath, query: Query) -> Body:
-        """What the caller may do at a scope; whoever may read anything there may read that."""
+        """What the caller may do at a scope; a caller that may read anything there may read that."""
         versions.check_endpoint(query.get("api-version", ""), permissions.VERSIONS)
         self.demand(taken.scope, f"{taken.type}/read")
         return {"value": _OF_THE_CALLER[taken.type.lower()](self.estate, taken.scope)}

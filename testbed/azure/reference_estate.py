@@ -4,7 +4,7 @@ Built from what is known of that script, not from its text: a sealed estate from
 script does not do, and to which everything is added that it does beside. `CONTRADICTIONS` lists what the article and
 the script say against each other, and which findings an audit owes for each. Of the same list, ARM cannot show how the
 share is mounted, the node label that manifests select, and a version variable that is never set; that the GPU pool is
-spot can be seen, and is no way out.
+spot can be seen, and is no egress path.
 """
 
 from __future__ import annotations

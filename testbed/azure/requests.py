@@ -1,4 +1,4 @@
-"""What a stand-in was asked, as it is kept for whoever looks afterwards."""
+"""What a stand-in was asked, as it is kept for tests to read."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def _on_the_wire(answer: Answer, actions: list[Any]) -> tuple[bytes, str]:
 
 
 async def _cut(incoming: web.BaseRequest, answer: Answer) -> web.StreamResponse:
-    """Half of the body, then a reset; what is returned reaches nobody."""
+    """Half of the body, then a reset; what is returned is never sent."""
     body = json.dumps(answer.body).encode()
     response = web.StreamResponse(status=answer.status, headers={"Content-Length": str(len(body))})
     await response.prepare(incoming)

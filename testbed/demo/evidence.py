@@ -20,8 +20,8 @@ from testbed.certificates import write_private
 from testbed.demo.estate import SAMPLES
 
 KEY_NAME = "demo"
-# RFC 5737: stands for the storage account of a stranger in the same region.
-SOMEBODYS_STORAGE = "203.0.113.10"
+# RFC 5737: represents a storage account of another customer in the same region.
+FOREIGN_STORAGE = "203.0.113.10"
 # What a bare node of this machine cannot have; a real cluster fails here until it has it.
 NOT_HERE = {
     "k8s-policy-engine-live": "the demo's node runs no network policy engine",
@@ -58,7 +58,7 @@ class JumpBox:
             "probe": {
                 "image": probe_image,
                 "intervalSeconds": 3600,
-                "targets": {"storageAddresses": [SOMEBODYS_STORAGE]},
+                "targets": {"storageAddresses": [FOREIGN_STORAGE]},
             },
             "exceptions": [
                 {"check": check, "resource": "*", "reason": reason, "owner": "demo", "expires": "2099-12-31"}

@@ -1,4 +1,4 @@
-"""How the demo speaks: what happens on stderr as it happens, what to keep on stdout."""
+"""The output of the demo: chapters, lines with the time, and a table of phases."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from testbed.damaged_files import flip_a_bit
+from testbed.demo.environment import HERMETIC, DemoEnvironment, statuses
 from testbed.demo.narration import chapter, show, watch_phases
-from testbed.demo.stage import HERMETIC, Stage, statuses
 from testbed.errors import BedError
 from testbed.images.model import stage_model
 
@@ -19,24 +19,24 @@ SHARD = "model.safetensors"
 SHARE = "contosomodels/models"
 
 
-def verified_weights(stage: Stage) -> None:
-    """Plays it on the real node of the stage, and removes the deployment again."""
-    assert stage.node is not None
+def verified_weights(demo: DemoEnvironment) -> None:
+    """Shows it on the real node of the demo, and removes the deployment again."""
+    assert demo.node is not None
     chapter("A model is staged and signed, and a bit of it flips on the share: no engine starts on it")
     with tempfile.TemporaryDirectory(prefix="hermetic-weights-") as folder:
-        model, staged = Path(folder) / "model", stage.node.shares / SHARE / NAME
+        model, staged = Path(folder) / "model", demo.node.shares / SHARE / NAME
         stage_model(model)
         integrity = _staged(Path(folder), model, staged)
         flip_a_bit(staged / SHARD)
         show(f"one bit of {SHARD} is flipped on the share; kubectl apply -f {NAME}.yaml")
-        stage.kubectl.apply(_manifest(stage, integrity))
-        _until(stage, "DigestMismatch")
-        show("WeightsVerified: " + _condition(stage)["message"])
+        demo.kubectl.apply(_manifest(demo, integrity))
+        _until(demo, "DigestMismatch")
+        show("WeightsVerified: " + _condition(demo)["message"])
         show(f"{SHARD} is copied again, and nothing else is done")
         shutil.copyfile(model / SHARD, staged / SHARD)
-        _until(stage, "Serving")
-        show("WeightsVerified: " + _condition(stage)["message"])
-    stage.kubectl("delete", "mdep", NAME, "-n", "inference", "--wait=true")
+        _until(demo, "Serving")
+        show("WeightsVerified: " + _condition(demo)["message"])
+    demo.kubectl("delete", "mdep", NAME, "-n", "inference", "--wait=true")
 
 
 def _staged(folder: Path, model: Path, staged: Path) -> dict[str, str]:
@@ -51,25 +51,25 @@ def _staged(folder: Path, model: Path, staged: Path) -> dict[str, str]:
     return {"digest": digest, "publicKey": public.read_text()}
 
 
-def _manifest(stage: Stage, integrity: dict[str, str]) -> dict[str, Any]:
+def _manifest(demo: DemoEnvironment, integrity: dict[str, str]) -> dict[str, Any]:
     files = {"account": "contosomodels", "share": "models", "folder": NAME}
     weights = {"azureFiles": files, "integrity": integrity}
-    manifest = stage.estate.sample("vllm-azure-files", weights=weights, replicas=1, endpoint={})
+    manifest = demo.estate.sample("vllm-azure-files", weights=weights, replicas=1, endpoint={})
     manifest["metadata"]["name"] = NAME
     return manifest
 
 
-def _ours(stage: Stage) -> list[dict[str, Any]]:
-    return [item for item in statuses(stage) if item["metadata"]["name"] == NAME]
+def _ours(demo: DemoEnvironment) -> list[dict[str, Any]]:
+    return [item for item in statuses(demo) if item["metadata"]["name"] == NAME]
 
 
-def _condition(stage: Stage) -> dict[str, str]:
-    conditions = _ours(stage)[0]["status"]["conditions"]
+def _condition(demo: DemoEnvironment) -> dict[str, str]:
+    conditions = _ours(demo)[0]["status"]["conditions"]
     return next(one for one in conditions if one["type"] == "WeightsVerified")
 
 
-def _until(stage: Stage, reason: str) -> None:
-    if not watch_phases(lambda: _ours(stage), lambda seen: seen.get(NAME) == reason, 180):
+def _until(demo: DemoEnvironment, reason: str) -> None:
+    if not watch_phases(lambda: _ours(demo), lambda seen: seen.get(NAME) == reason, 180):
         raise BedError("the demo did not go as it should; what was last seen is above")
 
 

@@ -1,11 +1,11 @@
 """The engine stand-in as files of an image: what a vLLM, SGLang or NIM image would have, as far as a pod uses it.
 
 files      image_files() -> [(path in the image, content, mode)]; a root with Python 3.11 and a shell is added by
-           whoever builds the image. Nothing but the standard library is needed.
+           the builder of the image. Nothing but the standard library is needed.
 vLLM       entrypoint VLLM_ENTRYPOINT, environment vllm_environment("0.32.0")
 SGLang     entrypoint SGLANG_ENTRYPOINT, environment sglang_environment("0.5.23")
 NIM        entrypoint nim_entrypoint("2.1"), environment nim_environment("2.1")
-orders     a file named ORDERS in the model folder: see stand_in/orders.py for what it can say
+behaviour  a file named BEHAVIOUR_FILE in the model folder: stand_in/behaviour.py has its keys
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 
 HOME = "opt/hermetic-engine"
-ORDERS = "stand-in.json"
+BEHAVIOUR_FILE = "stand-in.json"
 VLLM_ENTRYPOINT = ("vllm", "serve")
 SGLANG_ENTRYPOINT = ("sglang", "serve")
 NIM_LINES = {"1.15": "0.24.0", "2.0": "0.24.0", "2.1": "0.31.0"}

@@ -152,7 +152,7 @@ def cilium_that_only_reports_on_some_nodes(manifests: Manifests) -> str:
 
 @plant("k8s-policy-engine-live", "high", "Calico: Felix configuration", verdict="Unknown")
 def calico_for_some_interfaces(manifests: Manifests) -> str:
-    """Calico applies policies to interfaces with a prefix of somebody's choice."""
+    """Calico applies policies to interfaces with a prefix that users choose."""
     of_engine(manifests, "calico-node", "calico-system")
     spec = {"interfacePrefix": "eth"}
     return put(manifests, manifest("crd.projectcalico.org/v1", "FelixConfiguration", "default", spec=spec))

@@ -62,7 +62,7 @@ def alias_of_a_name_outside(manifests: Manifests) -> str:
 
 @plant("k8s-externalname", "medium", "Kubernetes: Service, ExternalName")
 def public_zone_that_looks_private(manifests: Manifests) -> str:
-    """A zone that anybody can register, with privatelink in its name."""
+    """A zone that any customer can register, with privatelink in its name."""
     return service(manifests, {"type": "ExternalName", "externalName": "acct.privatelink.example.com"})
 
 

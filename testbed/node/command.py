@@ -26,8 +26,8 @@ from testbed.errors import CannotRunError
 from testbed.fleet import SIZES
 from testbed.node import preflight
 from testbed.node.machine import labels_of
+from testbed.node.options import DEFAULT_SIZE, NodeOptions
 from testbed.node.real_node import REPOSITORY
-from testbed.node.wanted import DEFAULT_SIZE, Wanted
 from testbed.packages import SEARCH
 from testbed.programs import NODE_FAMILIES, programs
 
@@ -69,10 +69,10 @@ def check(folder: Path | None = None) -> None:
         raise CannotRunError("; ".join(found))
 
 
-def run(wanted: Wanted, *, keep_folder: bool) -> int:
+def run(options: NodeOptions, *, keep_folder: bool) -> int:
     """Hands the node to a keeper and waits. The keeper notices how we end by the pipe between us."""
     keeper = subprocess.Popen(
-        [sys.executable, "-m", "testbed.node.keeper", wanted.to_json(), "keep" if keep_folder else "remove"],
+        [sys.executable, "-m", "testbed.node.keeper", options.to_json(), "keep" if keep_folder else "remove"],
         stdin=subprocess.PIPE, start_new_session=True,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY), "PATH": f"{os.environ['PATH']}:{SEARCH}"},
     )  # fmt: skip
@@ -83,11 +83,11 @@ def run(wanted: Wanted, *, keep_folder: bool) -> int:
     return keeper.wait()
 
 
-def _wanted(chosen: argparse.Namespace) -> Wanted:
+def _wanted(chosen: argparse.Namespace) -> NodeOptions:
     folder = Path(tempfile.mkdtemp(prefix="hermetic-node-")) if chosen.folder is None else chosen.folder.resolve()
     shares = folder / "shares" if chosen.shares is None else chosen.shares.resolve()
     shares.mkdir(parents=True, exist_ok=True)
-    return Wanted(
+    return NodeOptions(
         folder=folder,
         shares=shares,
         images=tuple(tar for given in chosen.images for tar in _tars(given.resolve())),

@@ -1,6 +1,6 @@
 """Carries TCP connections from the machine's loopback into the node's network namespace.
 
-The listening socket was made outside and stays there whoever accepts on it; the connections go on from inside.
+The listening socket was made outside and stays there; the connections are accepted and forwarded inside.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from typing import NoReturn
 
 from testbed.errors import BedError
 from testbed.node.forwarder import forward
+from testbed.node.options import NodeOptions
 from testbed.node.real_node import RealNode
-from testbed.node.wanted import Wanted
 
 WATCH_SECONDS = 0.5
 
@@ -40,8 +40,8 @@ def _reap_until(child: int) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    wanted, cgroup = Wanted.from_json(arguments[0]), arguments[1]
-    node = RealNode(wanted, cgroup)
+    options, cgroup = NodeOptions.from_json(arguments[0]), arguments[1]
+    node = RealNode(options, cgroup)
     try:
         node.start()
         with socket.socket(fileno=int(arguments[2])) as listener:
@@ -54,7 +54,7 @@ def _run(arguments: list[str]) -> int:
 
 def _announce(node: RealNode, listener: socket.socket) -> None:
     """Opens the way in from the machine's loopback, then says on stdout that the node is usable."""
-    outside = _kubeconfig_outside(node.plane.kubeconfig, node.wanted.folder, listener.getsockname()[1])
+    outside = _kubeconfig_outside(node.plane.kubeconfig, node.options.folder, listener.getsockname()[1])
     forward(listener, int(node.plane.server.rsplit(":", 1)[1]))
     print(json.dumps({"kubeconfig": str(outside), **node.described()}), flush=True)
 

@@ -19,8 +19,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from testbed.node import cgroups
-from testbed.node.surroundings import CLIENT_NAMESPACE
-from testbed.node.wanted import Wanted
+from testbed.node.mounts_and_routes import CLIENT_NAMESPACE
+from testbed.node.options import NodeOptions
 
 PATIENCE_SECONDS = 3
 NAMESPACES = ("--net", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc")
@@ -28,13 +28,13 @@ NAMESPACES = ("--net", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mou
 
 def main(arguments: list[str]) -> int:
     """`keeper WANTED keep|remove`: whether the folder stays."""
-    wanted = Wanted.from_json(arguments[0])
+    options = NodeOptions.from_json(arguments[0])
     try:
         with _control_group() as cgroup, socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
-            return _keep(wanted, cgroup, listener)
+            return _keep(options, cgroup, listener)
     finally:
         if arguments[1] == "remove":
-            shutil.rmtree(wanted.folder, ignore_errors=True)
+            shutil.rmtree(options.folder, ignore_errors=True)
 
 
 @contextmanager
@@ -48,8 +48,8 @@ def _control_group() -> Iterator[str]:
         cgroups.remove(root)
 
 
-def _keep(wanted: Wanted, cgroup: str, listener: socket.socket) -> int:
-    inside = [sys.executable, "-m", "testbed.node.inside", wanted.to_json(), cgroup, str(listener.fileno())]
+def _keep(options: NodeOptions, cgroup: str, listener: socket.socket) -> int:
+    inside = [sys.executable, "-m", "testbed.node.inside", options.to_json(), cgroup, str(listener.fileno())]
     node = subprocess.Popen(
         ["setpriv", "--pdeathsig", "KILL", "unshare", *NAMESPACES, *inside],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, pass_fds=[listener.fileno()],
@@ -58,7 +58,7 @@ def _keep(wanted: Wanted, cgroup: str, listener: socket.socket) -> int:
     threading.Thread(target=_end_with_owner, args=(node, asked_to_end), daemon=True).start()
     assert node.stdout is not None
     for line in node.stdout:
-        print(json.dumps({**json.loads(line), **_ways_in(node)}), flush=True)
+        print(json.dumps({**json.loads(line), **_loopback_endpoints(node)}), flush=True)
     code = node.wait()
     return 0 if asked_to_end.is_set() else code
 
@@ -78,7 +78,7 @@ def _first_process(node: subprocess.Popen[str]) -> int:
     return int(Path(f"/proc/{node.pid}/task/{node.pid}/children").read_text().split()[0])
 
 
-def _ways_in(node: subprocess.Popen[str]) -> dict[str, object]:
+def _loopback_endpoints(node: subprocess.Popen[str]) -> dict[str, object]:
     """Argument prefixes: `enter` runs a program on the node, `client` on a machine in the same virtual network."""
     enter = ["nsenter", f"--target={_first_process(node)}", "--net", "--mount", "--pid", "--wd=/"]
     client = [*enter, "--", "nsenter", f"--net=/run/netns/{CLIENT_NAMESPACE}"]

@@ -1,4 +1,4 @@
-"""One real node and its control plane, brought up in order inside namespaces that somebody else has made."""
+"""One real node and its control plane, brought up in order inside namespaces that `keeper` has made."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from testbed.csi.shares import AZURE_FILES, NFS
 from testbed.errors import ApiError, ComponentError
 from testbed.images.oci import write_archive
 from testbed.images.recipes import pause_image
-from testbed.node import config, surroundings
+from testbed.node import config, mounts_and_routes
 from testbed.node.addresses import LOAD_BALANCER_NETWORK, NODE, NODE_ADDRESS
 from testbed.node.canary import run_canary
 from testbed.node.machine import pose_as
-from testbed.node.wanted import Wanted
+from testbed.node.options import NodeOptions
 from testbed.packages import SEARCH
 from testbed.processes import Component, wait_until
 from testbed.programs import NODE_FAMILIES, programs
@@ -43,9 +43,9 @@ CSI_DRIVERS: dict[str, Json] = {
 class RealNode:
     """`start()` returns when a first pod has run; nothing is ever stopped, the namespace ends all at once."""
 
-    def __init__(self, wanted: Wanted, cgroup: str) -> None:
-        self.wanted = wanted
-        self._folder = wanted.folder
+    def __init__(self, options: NodeOptions, cgroup: str) -> None:
+        self.options = options
+        self._folder = options.folder
         self._cgroup = cgroup
         self._programs = programs(*NODE_FAMILIES)
         self._components: dict[str, Component] = {}
@@ -58,16 +58,16 @@ class RealNode:
                 endpoint_reconciler="lease",
                 admission_plugins=("NodeRestriction",),
                 calls_kubelets=True,
-                audit_users=wanted.audit_users,
+                audit_users=options.audit_users,
             ),
-            wanted.folder / "controlplane",
+            options.folder / "controlplane",
         )
 
     def start(self) -> None:
         """Raises ComponentError with the log tails of what did not come up."""
-        surroundings.lay_mounts(self._folder)
-        surroundings.lay_network()
-        pose_as(self.wanted.size, self._folder / "machine")
+        mounts_and_routes.lay_mounts(self._folder)
+        mounts_and_routes.lay_network()
+        pose_as(self.options.size, self._folder / "machine")
         self._start_containerd()
         with ThreadPoolExecutor(1) as beside:
             imported = beside.submit(self._import_images)
@@ -86,10 +86,10 @@ class RealNode:
             "node": NODE,
             "version": self.plane.version,
             "folder": str(self._folder),
-            "shares": str(self.wanted.shares),
-            "csiCalls": str(self.wanted.csi_calls),
-            "unhealthyGpus": str(self.wanted.unhealthy_gpus),
-            "auditLog": None if self.wanted.audit_users is None else str(self.plane.audit_log),
+            "shares": str(self.options.shares),
+            "csiCalls": str(self.options.csi_calls),
+            "unhealthyGpus": str(self.options.unhealthy_gpus),
+            "auditLog": None if self.options.audit_users is None else str(self.plane.audit_log),
             "kubectl": str(self.plane.kubectl),
             "ctr": str(self._programs["ctr"]),
             "times": self._times,
@@ -132,7 +132,7 @@ class RealNode:
         pause = self._folder / "pause.tar"
         write_archive(pause, [pause_image()])
         wait_until("containerd", self._containerd_answers, self._components.values())
-        for archive in (pause, *self.wanted.images):
+        for archive in (pause, *self.options.images):
             command = [str(self._programs["ctr"]), "--namespace=k8s.io", "images", "import", str(archive)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode != 0:
@@ -163,7 +163,7 @@ class RealNode:
         self._start("kube-proxy", self._programs["kube-proxy"], f"--config={proxy}")
         corefile = config.coredns(cluster)
         self._start("coredns", self._programs["coredns"], "-conf", self._text("Corefile", corefile))
-        # It runs from the file; whoever looks into the cluster finds it where a cluster keeps it.
+        # It runs from the file; tests and users find it in the cluster where a cluster keeps it.
         published = {"metadata": {"name": "coredns"}, "data": {"Corefile": corefile}}
         self._api.create("/api/v1/namespaces/kube-system/configmaps", published)
         self._start_stand_ins()
@@ -173,16 +173,20 @@ class RealNode:
             driver = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": name}, "spec": spec}
             self._api.create("/apis/storage.k8s.io/v1/csidrivers", driver)
         self._start_python(
-            "csi", "testbed.csi", f"--node={NODE}", f"--shares={self.wanted.shares}", f"--calls={self.wanted.csi_calls}"
+            "csi",
+            "testbed.csi",
+            f"--node={NODE}",
+            f"--shares={self.options.shares}",
+            f"--calls={self.options.csi_calls}",
         )
         self._start_python(
             "cloud-provider", "testbed", "cloud-provider",
             f"--kubeconfig={self.plane.kubeconfig}", f"--private-range={LOAD_BALANCER_NETWORK}",
         )  # fmt: skip
-        if self.wanted.gpus:
+        if self.options.gpus:
             self._start_python(
-                "device-plugin", "testbed.device_plugin", self.wanted.size.resource, str(self.wanted.gpus),
-                f"--unhealthy={self.wanted.unhealthy_gpus}",
+                "device-plugin", "testbed.device_plugin", self.options.size.resource, str(self.options.gpus),
+                f"--unhealthy={self.options.unhealthy_gpus}",
             )  # fmt: skip
 
     def _text(self, name: str, content: str) -> Path:
@@ -195,7 +199,7 @@ class RealNode:
     def _wait_until_ready(self) -> None:
         wait_until("Ready node", self._is_ready, self.components, READY_SECONDS)
         self._note("node Ready")
-        self._api.merge(f"/api/v1/nodes/{NODE}", {"metadata": {"labels": dict(self.wanted.labels)}})
+        self._api.merge(f"/api/v1/nodes/{NODE}", {"metadata": {"labels": dict(self.options.labels)}})
         wait_until("registered CSI drivers", self._drivers_registered, self.components)
         wait_until("advertised GPUs", self._gpus_advertised, self.components)
         self._note("stand-ins")
@@ -213,7 +217,7 @@ class RealNode:
 
     def _gpus_advertised(self) -> bool:
         allocatable = self._api.get(f"/api/v1/nodes/{NODE}")["status"]["allocatable"]
-        return int(allocatable.get(self.wanted.size.resource, 0)) == self.wanted.gpus
+        return int(allocatable.get(self.options.size.resource, 0)) == self.options.gpus
 
     def _note(self, event: str) -> None:
         self._times[event] = round(time.monotonic() - self._started, 2)

@@ -1,6 +1,6 @@
 """A pod's network that leads nowhere: one namespace, a default route into nothing, and every packet written down.
 
-`eth0` has the pod's address; its other end lies in the same namespace and answers to nobody, as a NetworkPolicy that
+`eth0` has the pod's address; its other end lies in the same namespace and answers no packet, as a NetworkPolicy that
 drops. The namespace has no link to the machine, so no packet can leave.
 """
 

@@ -81,7 +81,7 @@ def _provisioned(estate: Estate) -> Iterator[Machine]:
 
 
 def aks(plane: Plane) -> list[Manifest]:
-    """Everything that is there before anybody installs anything."""
+    """Everything that is there before anything is installed."""
     return [
         *(_node(one) for one in plane.machines),
         *(namespace(name) for name in ("default", "kube-system", "kube-public", "kube-node-lease")),

@@ -1,4 +1,4 @@
-"""Manifests behind a real socket, as an API server shows them: discovery and lists over TLS, for whoever has the token.
+"""Manifests behind a real socket, as an API server shows them: discovery and lists over TLS, by token.
 
 Kubernetes API concepts (kubernetes.io/docs/reference/using-api/api-concepts): discovery by group and version, lists by
 `fieldSelector=metadata.name=…`, and a Status with reason NotFound for a kind that is not served. Nothing is written.

@@ -314,7 +314,7 @@ def with_own_drivers(estate: Estate) -> None:
 def automatic(estate: Estate) -> None:
     """learn.microsoft.com/azure/aks/intro-aks-automatic: what the SKU presets, in a network of one's own.
 
-    Application routing, which it also brings, was turned off: its gateway is a way in with a public address.
+    Application routing, which it also brings, was turned off: its gateway exposes a public address.
     """
     estate[estate.cluster]["sku"] = {"name": "Automatic", "tier": "Standard"}
     properties = cluster(estate)

@@ -180,7 +180,7 @@ class FunctionReading:
                 if isinstance(held, dict):
                     return key in held
             case ast.BoolOp(op=ast.And(), values=values) if all("sys.argv" in ast.unparse(v) for v in values):
-                return False  # what is asked is whether somebody wants the help text
+                return False  # the condition is whether the user asked for the help text
         raise self._lost(test, "a condition that cannot be decided from the source")
 
     def value(self, node: ast.expr) -> object:

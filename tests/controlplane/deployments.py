@@ -21,7 +21,7 @@ from tests.renderings import SHARES
 from tests.scenarios import VLLM_IMAGE, Manifest, changed
 
 MODELS = "/apis/hermetic.dev/v1alpha1/namespaces/{}/modeldeployments"
-FATED_IMAGE = VLLM_IMAGE.replace("vllm-openai", "fate-{}")
+FAILING_IMAGE = VLLM_IMAGE.replace("vllm-openai", "failure-{}")
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,9 @@ def module_namespace(api: Api, name: str, **labels: str) -> Iterator[str]:
     empty_namespace(api, full)
 
 
-def fated(manifest: Manifest, fate: str) -> Manifest:
-    """The same vLLM deployment with an image to which kwok plays this fate."""
-    vllm = {**manifest["spec"]["engine"]["vllm"], "image": FATED_IMAGE.format(fate)}
+def failing(manifest: Manifest, mode: str) -> Manifest:
+    """The same vLLM deployment with an image to which kwok plays this mode."""
+    vllm = {**manifest["spec"]["engine"]["vllm"], "image": FAILING_IMAGE.format(mode)}
     return changed(manifest, engine={"vllm": vllm})
 
 

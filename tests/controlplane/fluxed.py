@@ -23,13 +23,13 @@ from hermetic import __version__
 from hermetic.api.configuration import Configuration
 from hermetic.cli.installation import Installation
 from shipping.chart import CHART
-from testbed import cloud_provider, probe_player
+from testbed import cloud_provider, probe_simulator
+from testbed.aks_defaults import create_aks_defaults
 from testbed.api import Api
 from testbed.controlplane import ControlPlane, Settings
 from testbed.errors import CannotRunError, ComponentError
 from testbed.fleet import Pool, add_nodes
 from testbed.flux import Flux, components
-from testbed.furnishing import furnish
 from testbed.installation import REPOSITORY, OperatorProcess, operator_kubeconfig, wait_for
 from testbed.kubectl import Kubectl
 from testbed.policies_in_force import wait_for_policies
@@ -186,10 +186,10 @@ def _helm(folder: Path, *arguments: str) -> str:
     return done.stdout + done.stderr
 
 
-def furnished(api: Api) -> list[str]:
+def with_aks_defaults(api: Api) -> list[str]:
     """Nodes and what AKS brings; returns the names of the nodes."""
     nodes = [*add_nodes(api, Pool("system", "Standard_D16s_v5", taints=())), *add_nodes(api, Pool("gpu"), 4)]
-    furnish(api)
+    create_aks_defaults(api)
     return nodes
 
 
@@ -220,7 +220,7 @@ def arguments(manifests: list[Manifest]) -> dict[str, list[str]]:
 def started(folder: Path, logs: dict[str, Path]) -> Iterator[tuple[ControlPlane, Registry, list[str]]]:
     """Control plane, stand-ins, registry and Flux, with the nodes' names; nothing of Hermetic is there yet."""
     with ControlPlane(Settings(audit_users=())) as plane, Registry(folder) as registry, contextlib.ExitStack() as ends:
-        nodes = furnished(Api(plane.kubeconfig))
+        nodes = with_aks_defaults(Api(plane.kubeconfig))
         kubectl = Kubectl(programs("kubernetes")["kubectl"], plane.kubeconfig)
         plain, ours = controllers(kubectl, folder)
         kubectl.apply(*ours)
@@ -229,7 +229,7 @@ def started(folder: Path, logs: dict[str, Path]) -> Iterator[tuple[ControlPlane,
         flux = ends.enter_context(Flux(plane.kubeconfig, folder, added_flags(plain, ours)))
         players = [
             cloud_provider.component(plane.kubeconfig, folder / "cloud-provider.log"),
-            probe_player.component(plane.kubeconfig, folder / "probe-player.log"),
+            probe_simulator.component(plane.kubeconfig, folder / "probe-simulator.log"),
         ]
         for player in players:
             player.start()

@@ -2,7 +2,7 @@
 
 Verdicts are about a whole cluster, so other tests' objects must not meet them: this is another control plane than the
 session's. Attestations are really signed and really verified. Stood in for are machines (kwok), the load balancer, and
-what probe pods say (`testbed.probe_player`).
+what probe pods say (`testbed.probe_simulator`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from cryptography.x509 import load_pem_x509_certificate
 from hermetic.api.configuration import Configuration
 from hermetic.audit.attestation.custom_resource import as_object
 from hermetic.cli.installation import ACCOUNT, Installation
-from testbed import cloud_provider, probe_player
+from testbed import cloud_provider, probe_simulator
+from testbed.aks_defaults import create_aks_defaults
 from testbed.api import Api
 from testbed.controlplane import ControlPlane, Settings
 from testbed.errors import ApiError, CannotRunError, ComponentError
 from testbed.fleet import Pool, add_nodes
-from testbed.furnishing import furnish
 from testbed.installation import CONFIGURATION, OperatorProcess, install, operator_kubeconfig, wait_for
 from testbed.kubectl import Kubectl
 from testbed.programs import programs
@@ -200,10 +200,10 @@ def sealed_cluster(
         api, kubectl = Api(plane.kubeconfig), Kubectl(programs("kubernetes")["kubectl"], plane.kubeconfig)
         install(kubectl, installation if account else None)
         nodes = add_nodes(api, Pool("gpu"), GPU_NODES)
-        furnish(api)
+        create_aks_defaults(api)
         components = [
             cloud_provider.component(plane.kubeconfig, folder / "cloud-provider.log"),
-            probe_player.component(plane.kubeconfig, folder / "probe-player.log"),
+            probe_simulator.component(plane.kubeconfig, folder / "probe-simulator.log"),
         ]
         for component in components:
             component.start()

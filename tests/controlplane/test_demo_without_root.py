@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.demo.stage import STAND_INS_PLAYED
+from testbed.demo.environment import STAND_INS_SIMULATED
 from testbed.errors import CannotRunError
 from testbed.programs import CONTROL_PLANE_FAMILIES, cache_folder, programs
 
@@ -58,7 +58,7 @@ def test_it_ends_green_with_programs_that_were_built_before(cache: Path) -> None
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "no real node on this machine (a real node needs root)" in done.stdout
-    assert all(one in done.stdout for one in STAND_INS_PLAYED)
+    assert all(one in done.stdout for one in STAND_INS_SIMULATED)
     assert "left out without a real node: the chat call" in done.stdout
     green = done.stdout.split("== The NAT gateway")[1]
     last_seen = dict(re.findall(r"^ {10}(\S+) +(?:True|False|Unknown) +(\S+)", green, re.MULTILINE))

@@ -17,7 +17,7 @@ import pytest
 
 from testbed.audit import requests
 from testbed.installation import ACCOUNT
-from testbed.probe_player import EGRESS
+from testbed.probe_simulator import EGRESS
 from tests.attestations import OTHER_CLUSTER
 from tests.controlplane.deployments import Deployments
 from tests.controlplane.kstatus import kstatus

@@ -19,13 +19,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from testbed import cloud_provider, probe_player
+from testbed import cloud_provider, probe_simulator
+from testbed.aks_defaults import create_aks_defaults
 from testbed.api import Api
 from testbed.azure.server import ArmStandIn
 from testbed.controlplane import ControlPlane, Settings
 from testbed.errors import CannotRunError
 from testbed.fleet import Pool, add_nodes
-from testbed.furnishing import furnish
 from testbed.images.model import stage_model
 from testbed.installation import REPOSITORY, OperatorProcess, operator_kubeconfig
 from testbed.kubectl import Kubectl
@@ -94,10 +94,10 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         api = Api(plane.kubeconfig)
         add_nodes(api, Pool("system", "Standard_D16s_v5", taints=(), subscription=arm.estate.cluster.split("/")[2]))
         add_nodes(api, Pool("gpu", subscription=arm.estate.cluster.split("/")[2]))
-        furnish(api)
+        create_aks_defaults(api)
         for player in (
             cloud_provider.component(plane.kubeconfig, tmp_path / "cloud-provider.log"),
-            probe_player.component(plane.kubeconfig, tmp_path / "probe-player.log"),
+            probe_simulator.component(plane.kubeconfig, tmp_path / "probe-simulator.log"),
         ):
             player.start()
             ends.callback(player.stop)

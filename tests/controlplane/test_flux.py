@@ -160,7 +160,7 @@ def test_a_bad_model_fails_at_once_names_itself_and_a_correction_recovers(servin
 
 def test_a_correction_is_applied_while_a_model_is_still_waited_for(serving: Fluxed) -> None:
     """The wait may last for the whole timeout, which is that of the slowest model."""
-    never = VLLM_IMAGE.replace("vllm-openai", "fate-never-ready")
+    never = VLLM_IMAGE.replace("vllm-openai", "failure-never-ready")
     serving.push(models=[a_model("late", engine={"vllm": {"image": never, "version": "0.32.0"}})])
     serving.models.until("late", "Starting")
     serving.wait("the health check", lambda: serving.ready("models").get("status") == "Unknown")
@@ -256,7 +256,7 @@ def upgraded_to_an_operator_that_never_gets_ready(folder: list[Manifest]) -> lis
     spec = next(one["spec"] for one in folder if one["kind"] == "HelmRelease")
     spec["timeout"] = "12s"
     spec["upgrade"]["remediation"]["retries"] = 0
-    spec["values"]["image"]["repository"] = "hermetic/fate-never-ready"
+    spec["values"]["image"]["repository"] = "hermetic/failure-never-ready"
     return folder
 
 

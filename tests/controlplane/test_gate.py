@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from testbed.installation import CONFIGURATION, OperatorProcess
-from testbed.probe_player import EGRESS
+from testbed.probe_simulator import EGRESS
 from tests.controlplane.deployments import Deployments
 from tests.controlplane.kstatus import contradictions, kstatus, newest, revisions
 from tests.controlplane.sealed import ATTESTATIONS, SealedCluster, a_finding, sealed, sealed_module

@@ -1,6 +1,6 @@
 """Why pods do not serve, told by a real scheduler and controllers with kubelets played by kwok: one reason each.
 
-What kwok has no fate for is said by the test in the kubelet's place: a pod's status, or an Event about it.
+What kwok has no mode for is said by the test in the kubelet's place: a pod's status, or an Event about it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from testbed.api import Api
 from testbed.fleet import Pool, add_nodes, remove_nodes
 from testbed.installation import OperatorProcess
 from testbed.kubectl import Kubectl
-from tests.controlplane.deployments import Deployments, fated, module_namespace
+from tests.controlplane.deployments import Deployments, failing, module_namespace
 from tests.controlplane.kstatus import contradictions, history, kstatus, newest
 from tests.scenarios import Manifest, a_baked_model, reporting
 
@@ -31,9 +31,9 @@ class Case:
     stuck: bool
 
 
-def in_trouble(fate: str, reason: str, *words: str, stuck: bool = True) -> Case:
-    name = f"m-{fate}"
-    return Case(fated(reporting(a_baked_model(name, endpoint={})), fate), reason, words, stuck)
+def in_trouble(mode: str, reason: str, *words: str, stuck: bool = True) -> Case:
+    name = f"m-{mode}"
+    return Case(failing(reporting(a_baked_model(name, endpoint={})), mode), reason, words, stuck)
 
 
 def waiting(name: str, reason: str, *words: str, **spec: Any) -> Case:
@@ -144,9 +144,9 @@ def restarts(deployments: Deployments, name: str) -> int:
 # ---------------------------------------------------------------------- said in the kubelet's place
 
 
-def first_pod(deployments: Deployments, name: str, fate_is_played: Callable[[Manifest], bool]) -> Manifest:
+def first_pod(deployments: Deployments, name: str, failure_is_simulated: Callable[[Manifest], bool]) -> Manifest:
     def played() -> Manifest | None:
-        return next((pod for pod in deployments.pods(name) if fate_is_played(pod)), None)
+        return next((pod for pod in deployments.pods(name) if failure_is_simulated(pod)), None)
 
     pod: Manifest = deployments.wait(f"a pod of {name}", played)
     return pod
@@ -172,7 +172,7 @@ def stamp(moment: datetime) -> str:
 
 
 def test_engine_that_never_serves_has_exceeded_its_budget(served: Deployments):
-    served.apply(fated(reporting(a_baked_model("llama", endpoint={}, startupBudgetSeconds=60)), "never-ready"))
+    served.apply(failing(reporting(a_baked_model("llama", endpoint={}, startupBudgetSeconds=60)), "never-ready"))
     pod = first_pod(served, "llama", has_container_status)
     served.until("llama", "Starting")
 
@@ -195,7 +195,7 @@ def test_engine_that_never_serves_has_exceeded_its_budget(served: Deployments):
 
 def test_missing_secret_of_a_volume_is_named_and_the_pod_starts_when_it_is_there(served: Deployments):
     endpoint = {"tls": {"secretName": "llama-tls"}}
-    served.apply(fated(reporting(a_baked_model("llama", endpoint=endpoint)), "mount-failed"))
+    served.apply(failing(reporting(a_baked_model("llama", endpoint=endpoint)), "mount-failed"))
     pod = first_pod(served, "llama", has_container_status)
 
     served.api.create(f"/api/v1/namespaces/{served.namespace}/events", secret_not_found(pod, "llama-tls"))
@@ -233,7 +233,7 @@ def serves(deployments: Deployments, pod: Manifest) -> None:
 
 def test_missing_key_secret_is_named(served: Deployments):
     endpoint = {"apiKey": {"secretName": "llama-key"}}
-    served.apply(fated(reporting(a_baked_model("llama", endpoint=endpoint)), "mount-failed"))
+    served.apply(failing(reporting(a_baked_model("llama", endpoint=endpoint)), "mount-failed"))
     pod = first_pod(served, "llama", has_container_status)
 
     state = {"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "llama-key" not found'}}

@@ -13,7 +13,7 @@ from testbed.errors import ApiError
 from testbed.fleet import Pool
 from testbed.kubectl import Kubectl
 from testbed.processes import Component
-from tests.controlplane.deployments import FATED_IMAGE, Deployments, fated
+from tests.controlplane.deployments import FAILING_IMAGE, Deployments, failing
 from tests.controlplane.kstatus import (
     condition_of,
     contradictions,
@@ -53,10 +53,10 @@ def vllm(image: str) -> dict[str, Any]:
 def test_at_no_revision_of_its_life_does_a_deployment_lie(balanced: Deployments):
     """Create, progress, fail, recover, update, scale to zero and back, delete."""
     since = newest(balanced.api, balanced.collection)
-    balanced.apply(fated(reporting(a_share_model()), "slow-start"))
+    balanced.apply(failing(reporting(a_share_model()), "slow-start"))
     balanced.until("llama", "Starting")
     balanced.until("llama", "Serving")
-    balanced.change("llama", engine=vllm(FATED_IMAGE.format("crash-loop-kv-cache")))
+    balanced.change("llama", engine=vllm(FAILING_IMAGE.format("crash-loop-kv-cache")))
     balanced.until("llama", "GpuMemoryTooSmall")
     balanced.change("llama", engine=vllm(VLLM_IMAGE))
     balanced.until("llama", "Serving")
@@ -205,7 +205,7 @@ def test_ready_repeats_the_first_condition_that_fails(balanced: Deployments):
 
 def test_every_condition_change_is_told_by_one_event_at_most(balanced: Deployments):
     since = newest(balanced.api, balanced.collection)
-    balanced.apply(fated(reporting(a_baked_model("llama", endpoint={})), "slow-start"))
+    balanced.apply(failing(reporting(a_baked_model("llama", endpoint={})), "slow-start"))
     balanced.until("llama", "Serving")
     balanced.change("llama", replicas=0)
     balanced.until("llama", "ScaledToZero")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from testbed.engine import ORDERS
+from testbed.engine import BEHAVIOUR_FILE
 from testbed.images.model import stage_model
 from testbed.installation import wait_for
 from testbed.kubectl import Kubectl
@@ -163,7 +163,7 @@ def test_a_root_cause_further_up_than_a_kubelet_keeps_of_a_log_is_told(
     share_model: Deploy, weights: Path, failure: str, reason: str, expected: str
 ) -> None:
     weights.mkdir(parents=True)
-    (weights / ORDERS).write_text(json.dumps({"fail_with": failure}))
+    (weights / BEHAVIOUR_FILE).write_text(json.dumps({"fail_with": failure}))
     ready = share_model().until_reason(reason)
     assert expected in ready["message"]
 

@@ -6,7 +6,7 @@ import pytest
 
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.baseline.layout import CONNECTIVITY, WORKLOAD
-from testbed.azure.crowd import crowded_estate
+from testbed.azure.large_estate import large_estate
 from tests.unit.azure_stand_in import calling, code_of
 
 PUBLIC = f"/subscriptions/{CONNECTIVITY}/resourceGroups/rg/providers/Microsoft.Network/publicIPAddresses/pip"
@@ -95,7 +95,7 @@ def test_subscriptions_narrow_the_answer() -> None:
 
 
 def test_pages_follow_only_when_the_query_keeps_the_id() -> None:
-    estate = crowded_estate(2_400, pools=0)
+    estate = large_estate(2_400, pools=0)
     with calling(estate) as caller:
         pages, token = [], {}
         while True:

@@ -43,12 +43,12 @@ def model(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def serve(root: Path, model: Path, tmp_path: Path) -> Iterator[Serve]:
-    """Starts `vllm serve` on the model with the given flags; orders go into the model folder."""
+    """Starts `vllm serve` on the model with the given flags; behaviour go into the model folder."""
     with ExitStack() as stack:
 
-        def start(*flags: str, orders: dict[str, Any] | None = None, **environment: str) -> Running:
-            if orders:
-                (model / "stand-in.json").write_text(json.dumps(orders))
+        def start(*flags: str, behaviour: dict[str, Any] | None = None, **environment: str) -> Running:
+            if behaviour:
+                (model / "stand-in.json").write_text(json.dumps(behaviour))
             given = {**vllm_environment("0.32.0"), "HOME": str(tmp_path), "USER": "hermetic", **environment}
             words = ["serve", str(model), "--port", "0", "--served-model-name", MODEL, "llama", *flags]
             return stack.enter_context(running(root, "usr/local/bin/vllm", words, given))
@@ -142,7 +142,7 @@ def test_the_port_is_closed_until_the_engine_is_ready(serve: Serve):
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
         probe.close()
-        engine = serve("--port", str(port), orders={"load_seconds": 1.5})
+        engine = serve("--port", str(port), behaviour={"load_seconds": 1.5})
         engine.wait_for_line("Loading weights")
         with pytest.raises(httpx.ConnectError):
             early.get(f"http://127.0.0.1:{port}/health")
@@ -183,14 +183,14 @@ def test_a_stream_carries_the_same_words_as_the_whole_answer(serve: Serve, clien
 
 
 def test_a_stream_arrives_word_by_word(serve: Serve):
-    engine = serve(orders={"seconds_per_token": 0.05})
+    engine = serve(behaviour={"seconds_per_token": 0.05})
     with httpx.stream("POST", at(engine, "/v1/chat/completions"), json=asking(stream=True)) as answer:
         times = [time.monotonic() for line in answer.iter_lines() if line]
     assert times[-1] - times[0] > 0.3
 
 
 def test_an_idle_stream_is_kept_alive_when_asked_for(serve: Serve, client: httpx.Client):
-    engine = serve("--sse-keep-alive-interval", "1", orders={"seconds_per_token": 1.3})
+    engine = serve("--sse-keep-alive-interval", "1", behaviour={"seconds_per_token": 1.3})
     body = asking(stream=True, max_tokens=1)
     assert client.post(at(engine, "/v1/chat/completions"), json=body).text.count(": keep-alive\n") == 1
 
@@ -267,7 +267,7 @@ def test_paths_kept_out_of_the_access_log_are_not_in_it(serve: Serve, client: ht
 
 
 def test_a_full_queue_is_answered_with_503_and_counted(serve: Serve, client: httpx.Client):
-    engine = serve("--max-num-queued-reqs", "1", orders={"seconds_per_token": 0.02})
+    engine = serve("--max-num-queued-reqs", "1", behaviour={"seconds_per_token": 0.02})
     first = InFlight(engine)
     wait_until(lambda: load(client, engine) == 1)
     refused = client.post(at(engine, "/v1/chat/completions"), json=asking())
@@ -279,7 +279,7 @@ def test_a_full_queue_is_answered_with_503_and_counted(serve: Serve, client: htt
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_drain_lets_running_requests_finish_and_takes_no_new_ones(serve: Serve, client: httpx.Client, stream):
-    engine = serve("--shutdown-timeout", "30", orders={"seconds_per_token": 0.02})
+    engine = serve("--shutdown-timeout", "30", behaviour={"seconds_per_token": 0.02})
     under_way = InFlight(engine, stream=stream)
     wait_until(lambda: load(client, engine) == 1)
     engine.terminate()
@@ -295,7 +295,7 @@ def test_a_drain_lets_running_requests_finish_and_takes_no_new_ones(serve: Serve
 
 
 def test_a_drain_ends_when_its_time_is_over(serve: Serve, client: httpx.Client):
-    engine = serve("--shutdown-timeout", "1", orders={"seconds_per_token": 0.2})
+    engine = serve("--shutdown-timeout", "1", behaviour={"seconds_per_token": 0.2})
     under_way = InFlight(engine)
     wait_until(lambda: load(client, engine) == 1)
     began = time.monotonic()
@@ -306,7 +306,7 @@ def test_a_drain_ends_when_its_time_is_over(serve: Serve, client: httpx.Client):
 
 
 def test_without_a_drain_running_requests_are_lost(serve: Serve, client: httpx.Client):
-    engine = serve(orders={"seconds_per_token": 0.1})
+    engine = serve(behaviour={"seconds_per_token": 0.1})
     whole, streamed = InFlight(engine), InFlight(engine, stream=True)
     wait_until(lambda: load(client, engine) == 2)
     engine.terminate()
@@ -332,13 +332,13 @@ def test_idle_connections_are_closed_and_do_not_hold_the_end_up(serve: Serve):
 
 
 def test_a_dead_engine_is_unhealthy_and_then_gone(serve: Serve, client: httpx.Client):
-    engine = serve(orders={"die_after_seconds": 0.5})
+    engine = serve(behaviour={"die_after_seconds": 0.5})
     wait_until(lambda: client.get(at(engine, "/health")).status_code == 503)
     assert engine.exit_code(15) == 1
 
 
 def test_it_is_stopped_while_it_loads(serve: Serve):
-    engine = serve(orders={"load_seconds": 60})
+    engine = serve(behaviour={"load_seconds": 60})
     engine.wait_for_line("Loading weights")
     engine.terminate()
     assert engine.exit_code(10) == 130

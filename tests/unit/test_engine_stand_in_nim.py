@@ -41,9 +41,9 @@ def serve(root: Path, model: Path, tmp_path: Path) -> Iterator[Serve]:
     """Starts a NIM of the given line on the model store; a variable given as "" is left out."""
     with ExitStack() as stack:
 
-        def start(line: str, *arguments: str, orders: dict[str, Any] | None = None, **variables: str) -> Running:
-            if orders:
-                (model / "stand-in.json").write_text(json.dumps(orders))
+        def start(line: str, *arguments: str, behaviour: dict[str, Any] | None = None, **variables: str) -> Running:
+            if behaviour:
+                (model / "stand-in.json").write_text(json.dumps(behaviour))
             named = "NIM_MODEL_PATH" if line.startswith("2.") else "NIM_MODEL_NAME"
             environment = {
                 **nim_environment(line),
@@ -84,7 +84,7 @@ def test_it_answers_where_a_nim_answers(serve: Serve, client: httpx.Client, line
 
 
 def test_line_2_is_live_at_once_and_ready_later(serve: Serve, client: httpx.Client, free_port: int):
-    engine = serve("2.1", orders={"load_seconds": 1.5}, NIM_SERVER_PORT=str(free_port))
+    engine = serve("2.1", behaviour={"load_seconds": 1.5}, NIM_SERVER_PORT=str(free_port))
     engine.wait_for_line("Loading weights")
     url = f"http://127.0.0.1:{free_port}"
     assert client.get(f"{url}/v1/health/live").status_code == 200
@@ -96,7 +96,7 @@ def test_line_2_is_live_at_once_and_ready_later(serve: Serve, client: httpx.Clie
 
 
 def test_line_1_answers_nothing_before_it_is_ready(serve: Serve, client: httpx.Client, free_port: int):
-    engine = serve("1.15", orders={"load_seconds": 1}, NIM_SERVER_PORT=str(free_port))
+    engine = serve("1.15", behaviour={"load_seconds": 1}, NIM_SERVER_PORT=str(free_port))
     engine.wait_for_line("Loading weights")
     with pytest.raises(httpx.ConnectError):
         client.get(f"http://127.0.0.1:{free_port}/v1/health/live")

@@ -13,7 +13,7 @@ from hermetic.engines.registry import launch
 from hermetic.engines.sglang.tables import TABLES
 from testbed.engine import SGLANG_TABLES, sglang_environment
 from testbed.engine.local import running, unpack
-from testbed.engine.stand_in.sglang_face import sglang_settings
+from testbed.engine.stand_in.sglang_api import sglang_settings
 from testbed.engine.stand_in.tables import table_of
 from testbed.images.model import stage_model
 from tests.renderings import RENDERINGS

@@ -19,10 +19,10 @@ from hermetic.engines.vllm.tables import TABLES
 from testbed.engine import VLLM_TABLES, image_files, vllm_environment
 from testbed.engine.local import running, unpack
 from testbed.engine.stand_in.arguments import parse
+from testbed.engine.stand_in.behaviour import read_behaviour
+from testbed.engine.stand_in.container_checks import check_shared_memory
 from testbed.engine.stand_in.failures import ORDERED, StartFailure, cache_unwritable
-from testbed.engine.stand_in.orders import read_orders
 from testbed.engine.stand_in.settings import EngineSettings, Settings
-from testbed.engine.stand_in.surroundings import check_shared_memory
 from testbed.engine.stand_in.tables import table_of
 from testbed.images.model import stage_model
 
@@ -210,7 +210,7 @@ def test_a_worker_s_root_cause_lies_too_far_up_for_a_termination_message(ended: 
 def test_a_typo_in_the_orders_is_an_error(tmp_path: Path):
     (tmp_path / "stand-in.json").write_text('{"fail_wiht": "gpu-busy"}')
     with pytest.raises(ValueError, match="unknown fail_wiht; there are die_after_seconds"):
-        read_orders(tmp_path)
+        read_behaviour(tmp_path)
 
 
 def test_an_unwritable_cache_or_temporary_folder_fails(ended: Ended, model: Path):

@@ -6,7 +6,7 @@ import pytest
 
 from hermetic.api.reasons import Reason
 from hermetic.engines.failure_signatures import SIGNATURES, diagnose, telling_line
-from testbed.fates import CRASHES, WRAPPER
+from testbed.failure_modes import CRASHES, WRAPPER
 
 LAST_WORDS = {
     "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': "
@@ -121,6 +121,6 @@ def test_telling_line_is_the_last_that_says_something(words, line):
     assert telling_line(words) == line
 
 
-@pytest.mark.parametrize("fate", [fate for fate in CRASHES if fate not in {"crash-loop", "oom-killed"}])
-def test_fates_of_the_test_bed_speak_words_that_are_understood(fate):
-    assert diagnose(CRASHES[fate].message) is not None
+@pytest.mark.parametrize("mode", [mode for mode in CRASHES if mode not in {"crash-loop", "oom-killed"}])
+def test_fates_of_the_test_bed_speak_words_that_are_understood(mode):
+    assert diagnose(CRASHES[mode].message) is not None

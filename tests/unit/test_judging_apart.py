@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from bench.crowd import crowd
 from bench.evaluation import Loop, Played
+from bench.large_cluster import large_cluster
 from hermetic.audit.estate.kubernetes.all_kinds import question
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.collect.kube.cache import LIST_REQUESTS, ClusterObservations
@@ -102,7 +102,9 @@ def test_no_step_of_the_loop_is_long_while_a_large_cluster_is_listed_and_judged(
     """By processor time, so that other programs of the machine do not count; the figures have it by the clock too."""
 
     async def scenario() -> float:
-        cluster_cache = ClusterCache(Played(crowd(LARGE)), SystemClock(), on_change=lambda: None, faults=NO_FAULTS)
+        cluster_cache = ClusterCache(
+            Played(large_cluster(LARGE)), SystemClock(), on_change=lambda: None, faults=NO_FAULTS
+        )
         judged = EvaluationClient()
         gc.collect()
         gc.freeze()  # what the tests hold is not the operator's

@@ -11,7 +11,7 @@ from hermetic.api.reasons import Reason
 from hermetic.objects.names import TEMPLATE_LABEL
 from hermetic.plan.pod_diagnosis import PodDiagnosis, diagnose_pods
 from hermetic.plan.snapshot import Warned
-from testbed.fates import CRASHES
+from testbed.failure_modes import CRASHES
 from tests.scenarios import VLLM_IMAGE, a_baked_model
 from tests.worlds import NOW, OWNER, a_world, an_a100_node, children_of, reporting_of, spec_of
 
@@ -103,10 +103,10 @@ def test_waiting_alone_is_no_trouble(reason):
 # ---------------------------------------------------------------------- engines that end
 
 
-@pytest.mark.parametrize("fate", sorted(set(CRASHES) - {"crash-loop", "oom-killed"}))
+@pytest.mark.parametrize("mode", sorted(set(CRASHES) - {"crash-loop", "oom-killed"}))
 @pytest.mark.parametrize("state", [waiting("CrashLoopBackOff"), {"running": {}}], ids=["backing off", "running again"])
-def test_cause_that_the_engine_named_is_told_from_the_first_end_on(fate, state):
-    crash = CRASHES[fate]
+def test_cause_that_the_engine_named_is_told_from_the_first_end_on(mode, state):
+    crash = CRASHES[mode]
     one = of_container(a_container(state, lastState=ended(crash.exit_code, crash.message), restartCount=1))
     assert one is not None
     assert one.reason not in {Reason.CRASH_LOOP, Reason.STARTING}

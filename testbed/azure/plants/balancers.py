@@ -5,8 +5,8 @@ from __future__ import annotations
 from testbed.azure.baseline.layout import LOCATION
 from testbed.azure.estate import Estate
 from testbed.azure.plants.pieces import (
+    EGRESS_PATH_CHECKS,
     PIPS,
-    WAYS_OUT,
     balancing_rule,
     in_node_group,
     instance_nics,
@@ -18,7 +18,7 @@ from testbed.azure.plants.pieces import (
 )
 from testbed.azure.plants.plant import Named, plant
 
-PUBLIC = (*WAYS_OUT, "lb-public-frontend", "lb-rule-snat", "lb-outbound-rule")
+PUBLIC = (*EGRESS_PATH_CHECKS, "lb-public-frontend", "lb-rule-snat", "lb-outbound-rule")
 
 
 @plant("lb-outbound-rule", "critical", also=PUBLIC, spot="public-balancer")
@@ -78,7 +78,7 @@ def _appliance(estate: Estate) -> str:
     return network(estate, "loadBalancers", "gwlb/frontendIPConfigurations/appliance")
 
 
-@plant("lb-ip-based-pool", "high", also=(*WAYS_OUT, "subnet-default-outbound"), spot="gpu-outbound")
+@plant("lb-ip-based-pool", "high", also=(*EGRESS_PATH_CHECKS, "subnet-default-outbound"), spot="gpu-outbound")
 def pools_by_address_beside_default_outbound(estate: Estate) -> Named:
     """Backend pools hold addresses instead of interfaces: default outbound access is not masked there."""
     profile = estate.properties(estate.cluster)["networkProfile"]["loadBalancerProfile"]
@@ -87,7 +87,7 @@ def pools_by_address_beside_default_outbound(estate: Estate) -> Named:
     return estate.cluster, estate.site.gpu_subnet, estate.site.balancer
 
 
-@plant("lb-ip-based-pool", "high", also=(*WAYS_OUT, "subnet-default-outbound"), spot="gpu-outbound")
+@plant("lb-ip-based-pool", "high", also=(*EGRESS_PATH_CHECKS, "subnet-default-outbound"), spot="gpu-outbound")
 def balancer_that_lists_node_addresses(estate: Estate) -> Named:
     """One balancer's pool lists the nodes' addresses, whatever the cluster says of its pools."""
     estate.properties(estate.site.gpu_subnet)["defaultOutboundAccess"] = None

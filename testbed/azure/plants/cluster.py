@@ -15,9 +15,9 @@ BALANCER_IP = "/subscriptions/x/resourceGroups/y/providers/Microsoft.Network/pub
 # (name, check, severity, dotted field of the cluster, value, what was opened, what may fail beside it)
 EDITS: tuple[tuple[str, str, str, str, Any, str, tuple[str, ...]], ...] = (
     ("outbound_by_balancer", "aks-outbound-type", "critical", "networkProfile.outboundType", "loadBalancer",
-     "The cluster is told to make its own way out through a load balancer.", ()),
+     "The cluster is configured with an outbound load balancer of its own.", ()),
     ("outbound_by_nat_gateway", "aks-outbound-type", "critical", "networkProfile.outboundType", "managedNATGatewayV2",
-     "The cluster is told to make its own way out through a NAT gateway.", ()),
+     "The cluster is configured with a NAT gateway of its own.", ()),
     ("outbound_type_unset", "aks-outbound-type", "critical", "networkProfile.outboundType", None,
      "The cluster does not say its outbound type, and the default is a load balancer.", ()),
     ("outbound_addresses_left", "aks-effective-outbound-ips", "critical",
@@ -71,7 +71,7 @@ EDITS: tuple[tuple[str, str, str, str, Any, str, tuple[str, ...]], ...] = (
      {"mode": "Istio", "istio": {"components": {"egressGateways": [{"enabled": True, "name": "out"}]}}},
      "The service mesh has an egress gateway.", ()),
     ("virtual_nodes", "aks-virtual-nodes", "high", "addonProfiles.aciConnectorLinux", {"enabled": True},
-     "Pods may run in another subnet, with a way out of its own.", ("aks-addons",)),
+     "Pods may run in another subnet, with an egress path of its own.", ("aks-addons",)),
     ("unmanaged_node_updates", "aks-os-channel", "low", "autoUpgradeProfile.nodeOSUpgradeChannel", "Unmanaged",
      "Nodes update themselves from the internet.", ()),
     ("node_group_unlocked", "aks-node-rg-lockdown", "medium", "nodeResourceGroupProfile.restrictionLevel",

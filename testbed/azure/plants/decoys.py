@@ -22,7 +22,7 @@ from testbed.azure.plants.pieces import (
 from testbed.azure.plants.stores import ACR_PUSH
 from testbed.azure.references import refer_back
 
-GONE = "0e6b9c14-52fd-4a37-8d0b-c7f1a2e93b58"  # a subscription that nobody has any more
+GONE = "0e6b9c14-52fd-4a37-8d0b-c7f1a2e93b58"  # a subscription that no longer exists
 BUILD_SERVICE = "6c08d2f5-b9e3-4714-a56d-13fc9e70ab28"
 ELSEWHERE = f"/subscriptions/{WORKLOAD}/resourceGroups/rg-staging/providers"
 
@@ -83,7 +83,7 @@ def nodes_that_forward(estate: Estate) -> None:
 
 
 @decoy()
-def staging_network_with_every_way_out(estate: Estate) -> None:
+def staging_network_with_every_egress_path(estate: Estate) -> None:
     """A network of another team, connected to nothing of ours."""
     vnet = f"{ELSEWHERE}/Microsoft.Network/virtualNetworks/vnet-staging"
     nat = f"{ELSEWHERE}/Microsoft.Network/natGateways/nat-staging"
@@ -149,7 +149,7 @@ def allow_to_a_private_prefix(estate: Estate) -> None:
 
 @decoy()
 def inbound_rule_that_mentions_the_internet(estate: Estate) -> None:
-    """A deny, and inbound: no way out."""
+    """A deny, and inbound: no egress path."""
     denial = rule("DenyInternetIn", 120, "Deny", "*", direction="Inbound", sourceAddressPrefix="Internet")
     change_rules(estate, estate.site.node_rules, plus=denial)
 

@@ -1,4 +1,4 @@
-"""What looks like a way out through private endpoints, registries, storage or disks, and is none."""
+"""What looks like an egress path through private endpoints, registries, storage or disks, and is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table C, `vm-pivot`: machines beside the nodes, and every way out that one of them can have."""
+"""Table C, `vm-pivot`: machines beside the nodes, and every egress path that one of them can have."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from testbed.azure.baseline.layout import COMPUTE, HUB_GROUP, LOCATION, NETWORK,
 from testbed.azure.baseline.network import add_machine, add_rules, rule
 from testbed.azure.estate import Estate
 from testbed.azure.plants.pieces import (
+    EGRESS_PATH_CHECKS,
     PIPS,
     STANDARD,
-    WAYS_OUT,
     Body,
     first_configuration,
     machine,
@@ -24,9 +24,9 @@ OTHERS_GROUP = f"/subscriptions/{WORKLOAD}/resourceGroups/MC_rg-training_aks-tra
 HUB_NETWORK = f"{HUB_GROUP}/{NETWORK}"
 
 
-@plant("vm-pivot", "high", also=("nic-public-ip", *WAYS_OUT))
-def other_machine_with_a_way_out(estate: Estate) -> Named:
-    """A machine that the nodes can reach has a public address: a proxy on it is a way out."""
+@plant("vm-pivot", "high", also=("nic-public-ip", *EGRESS_PATH_CHECKS))
+def other_machine_with_an_egress_path(estate: Estate) -> Named:
+    """A machine that the nodes can reach has a public address: a proxy on it is an egress path."""
     home = subnet(estate, "snet-tools", "10.40.15.192/28")
     nic = machine(estate, "tools", home, "10.40.15.196")
     address = public_address(estate, network(estate, "publicIPAddresses", "pip-tools"))
@@ -62,7 +62,7 @@ def another_cluster_behind_a_public_balancer(estate: Estate) -> Named:
 @plant(
     "vm-pivot",
     "high",
-    also=("nic-default-outbound", *WAYS_OUT),
+    also=("nic-default-outbound", *EGRESS_PATH_CHECKS),
     spot="others-scale-set",
 )
 def scale_set_of_others_that_kept_its_hidden_address(estate: Estate) -> Named:
@@ -71,7 +71,7 @@ def scale_set_of_others_that_kept_its_hidden_address(estate: Estate) -> Named:
     return _scale_set(estate, estate.site.gpu_subnet, hidden=True)
 
 
-@plant("vm-pivot", "high", also=("nic-public-ip", *WAYS_OUT), spot="others-scale-set")
+@plant("vm-pivot", "high", also=("nic-public-ip", *EGRESS_PATH_CHECKS), spot="others-scale-set")
 def scale_set_of_others_with_an_instance_that_drifted(estate: Estate) -> Named:
     """The model of the scale set has no public address, an instance has one."""
     identifier = _scale_set(estate, subnet(estate, "snet-batch", "10.40.43.0/24"))
@@ -111,7 +111,7 @@ def machine_of_a_peer_behind_a_service_gateway(estate: Estate) -> Named:
 
 @plant("vm-pivot", "high", needs=("peering",), spot="hub-routes")
 def machine_of_a_peer_that_is_routed_to_an_appliance(estate: Estate) -> Named:
-    """The default route of the hub's subnet leads to an appliance that nobody of ours sees."""
+    """The default route of the hub's subnet leads to an appliance that the audit cannot read."""
     route = {"addressPrefix": "0.0.0.0/0", "nextHopType": "VirtualAppliance", "nextHopIpAddress": "10.200.0.4"}
     table = f"{HUB_NETWORK}/routeTables/rt-hub"
     estate.add(table, {"routes": [{"name": "default", "properties": route}]}, location=LOCATION)
@@ -143,7 +143,7 @@ def _lending(estate: Estate, balancer: str) -> str:
 
 
 def _scale_set(estate: Estate, home: str, pool: str = "", *, hidden: bool = False) -> str:
-    """A scale set of somebody else's with one instance in a subnet; returns its id."""
+    """A scale set of another team with one instance in a subnet; returns its id."""
     identifier = f"{OTHERS_GROUP}/{COMPUTE}/virtualMachineScaleSets/aks-training-vmss"
     pools = {"loadBalancerBackendAddressPools": [{"id": pool}]} if pool else {}
     address: Body = {"name": "ipconfig1", "properties": {"primary": True, "subnet": {"id": home}, **pools}}

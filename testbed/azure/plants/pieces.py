@@ -15,7 +15,7 @@ STANDARD = {"name": "Standard"}
 FOREIGN = "d94e2b6a-7c15-4f08-b3a9-6e1d50f8c274"  # a subscription that is not ours
 PIPS = "pip-and-prefix-inventory"
 # what an open path from a node subnet may trip beside the check it is planted for
-WAYS_OUT = ("aks-outbound-type", "vm-pivot", "effective-routes", "nexthop-spotcheck", PIPS)
+EGRESS_PATH_CHECKS = ("aks-outbound-type", "vm-pivot", "effective-routes", "nexthop-spotcheck", PIPS)
 
 
 def group(estate: Estate) -> str:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from testbed.azure.baseline.layout import LOCATION
 from testbed.azure.effective_routes import routes_of
 from testbed.azure.estate import Estate
-from testbed.azure.plants.pieces import PIPS, WAYS_OUT, gateway, nat_gateway, network, public_address, set_route, subnet
+from testbed.azure.plants.pieces import (
+    EGRESS_PATH_CHECKS,
+    PIPS,
+    gateway,
+    nat_gateway,
+    network,
+    public_address,
+    set_route,
+    subnet,
+)
 from testbed.azure.plants.plant import Named, plant
 
 SEEN_BY = ("effective-routes", "nexthop-spotcheck", "route-table-missing")
@@ -22,7 +31,7 @@ def default_route_to_the_internet(estate: Estate) -> Named:
 @plant(
     "route-default-internet",
     "critical",
-    also=(*SEEN_BY, *WAYS_OUT, "subnet-nat-gateway", "natgw-inventory"),
+    also=(*SEEN_BY, *EGRESS_PATH_CHECKS, "subnet-nat-gateway", "natgw-inventory"),
     spot="v4-route",
 )
 def default_route_to_the_internet_with_a_nat_gateway(estate: Estate) -> Named:
@@ -34,7 +43,7 @@ def default_route_to_the_internet_with_a_nat_gateway(estate: Estate) -> Named:
 
 @plant("route-default-appliance", "critical", also=(*SEEN_BY, "firewall-in-path", "aks-outbound-type"), spot="v4-route")
 def default_route_to_an_appliance(estate: Estate) -> Named:
-    """The default route leads to an appliance that nobody declared."""
+    """The default route leads to an appliance that is not declared."""
     return set_route(estate, "default-v4", "0.0.0.0/0", "VirtualAppliance", APPLIANCE)
 
 

@@ -160,7 +160,7 @@ def _extension(estate: Estate, publisher: str, kind: str, **settings: Any) -> st
 
 @plant("vmss-extensions", "high", spot="instance")
 def run_command_on_one_node(estate: Estate) -> Named:
-    """Somebody ran a command on one GPU node through ARM: neither the scale set nor a list of extensions shows it."""
+    """A user ran a command on one GPU node through ARM: neither the scale set nor a list of extensions shows it."""
     return _on_one_node(estate, "Microsoft.CPlat.Core.RunCommandLinux")
 
 

@@ -258,7 +258,7 @@ def storage_with_a_local_user(estate: Estate) -> Named:
 
 @plant("storage-static-website", "medium", spot="storage:website", depends=True)
 def storage_that_serves_a_website(estate: Estate) -> Named:
-    """What lies in $web is served without a login to everybody who reaches the account."""
+    """What lies in $web is served without a login to every client that reaches the account."""
     account = estate.site.storage
     estate[account].update(kind="StorageV2", sku={"name": "Standard_ZRS", "tier": "Standard"})
     website = {"enabled": True, "indexDocument": "index.html"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from testbed.azure.baseline.layout import LOCATION
 from testbed.azure.estate import Estate
 from testbed.azure.plants.pieces import (
+    EGRESS_PATH_CHECKS,
     PIPS,
     STANDARD,
-    WAYS_OUT,
     first_configuration,
     in_node_group,
     instance_nics,
@@ -21,31 +21,31 @@ from testbed.azure.plants.pieces import (
 from testbed.azure.plants.plant import Named, plant
 
 # what serves the whole network serves the machine with the resolver too
-OF_THE_NETWORK = (*WAYS_OUT, "vnet-dns-servers")
+OF_THE_NETWORK = (*EGRESS_PATH_CHECKS, "vnet-dns-servers")
 
 
-@plant("subnet-default-outbound", "critical", also=WAYS_OUT, spot="gpu-outbound")
+@plant("subnet-default-outbound", "critical", also=EGRESS_PATH_CHECKS, spot="gpu-outbound")
 def default_outbound_is_null(estate: Estate) -> Named:
     """The GPU subnet says null, which Azure reads as allowed."""
     estate.properties(estate.site.gpu_subnet)["defaultOutboundAccess"] = None
     return estate.site.gpu_subnet
 
 
-@plant("subnet-default-outbound", "critical", also=WAYS_OUT, spot="system-outbound")
+@plant("subnet-default-outbound", "critical", also=EGRESS_PATH_CHECKS, spot="system-outbound")
 def default_outbound_is_absent(estate: Estate) -> Named:
     """The system subnet does not mention default outbound access."""
     del estate.properties(estate.site.system_subnet)["defaultOutboundAccess"]
     return estate.site.system_subnet
 
 
-@plant("subnet-default-outbound", "critical", also=WAYS_OUT, needs=("pod_subnet",))
+@plant("subnet-default-outbound", "critical", also=EGRESS_PATH_CHECKS, needs=("pod_subnet",))
 def default_outbound_of_a_delegated_pod_subnet(estate: Estate) -> Named:
     """The pod subnet is delegated to AKS, and is evaluated all the same."""
     estate.properties(estate.site.pod_subnet)["defaultOutboundAccess"] = True
     return estate.site.pod_subnet
 
 
-@plant("nic-default-outbound", "critical", also=WAYS_OUT)
+@plant("nic-default-outbound", "critical", also=EGRESS_PATH_CHECKS)
 def node_kept_its_hidden_address(estate: Estate) -> Named:
     """An instance was never deallocated after its subnet became private, and Azure tells."""
     tell_hidden_addresses(estate)
@@ -54,14 +54,14 @@ def node_kept_its_hidden_address(estate: Estate) -> Named:
     return nic, nic.rsplit("/", 2)[0], estate.site.gpu_scale_set
 
 
-@plant("nic-default-outbound", "critical", also=WAYS_OUT, needs=("sentinel",))
+@plant("nic-default-outbound", "critical", also=EGRESS_PATH_CHECKS, needs=("sentinel",))
 def machine_kept_its_hidden_address(estate: Estate) -> Named:
     """A virtual machine in the GPU subnet was never deallocated after the subnet became private."""
     estate.properties(estate.site.sentinel)["defaultOutboundConnectivityEnabled"] = True
     return estate.site.sentinel
 
 
-@plant("subnet-default-outbound", "critical", also=(*WAYS_OUT, "route-table-missing", "nsg-internet-deny"))
+@plant("subnet-default-outbound", "critical", also=(*EGRESS_PATH_CHECKS, "route-table-missing", "nsg-internet-deny"))
 def second_interface_on_a_subnet_that_no_pool_names(estate: Estate) -> Named:
     """The scale set's model has a second interface, on a subnet with default outbound access."""
     home = subnet(estate, "snet-side", "10.40.14.0/24", defaultOutboundAccess=None)
@@ -75,7 +75,7 @@ def second_interface_on_a_subnet_that_no_pool_names(estate: Estate) -> Named:
 @plant(
     "subnet-default-outbound",
     "critical",
-    also=(*WAYS_OUT, "nsg-missing", "nsg-internet-deny"),
+    also=(*EGRESS_PATH_CHECKS, "nsg-missing", "nsg-internet-deny"),
     needs=("api_subnet",),
 )
 def second_interface_in_the_api_servers_subnet(estate: Estate) -> Named:
@@ -89,7 +89,7 @@ def second_interface_in_the_api_servers_subnet(estate: Estate) -> Named:
     return home
 
 
-@plant("subnet-nat-gateway", "critical", also=(*WAYS_OUT, "natgw-inventory"), spot="gpu-nat")
+@plant("subnet-nat-gateway", "critical", also=(*EGRESS_PATH_CHECKS, "natgw-inventory"), spot="gpu-nat")
 def nat_gateway_on_the_gpu_subnet(estate: Estate) -> Named:
     """A NAT gateway serves the GPU subnet, masked today by a route to nowhere."""
     home = estate.site.gpu_subnet
@@ -119,7 +119,7 @@ def nat_gateway_without_a_subnet(estate: Estate) -> Named:
     return nat_gateway(estate, "nat-idle")
 
 
-@plant("natgw-inventory", "critical", also=(*WAYS_OUT, "subnet-nat-gateway"))
+@plant("natgw-inventory", "critical", also=(*EGRESS_PATH_CHECKS, "subnet-nat-gateway"))
 def nat_gateway_that_names_a_subnet(estate: Estate) -> Named:
     """The NAT gateway says that it serves the system subnet; the subnet does not say so."""
     return nat_gateway(estate, "nat-named", subnets=[{"id": estate.site.system_subnet}])
@@ -142,14 +142,14 @@ def service_gateway_of_the_network(estate: Estate) -> Named:
     return gateway, estate.site.vnet
 
 
-@plant("nodepool-node-public-ip", "critical", also=WAYS_OUT, spot="gpu-pool-address")
+@plant("nodepool-node-public-ip", "critical", also=EGRESS_PATH_CHECKS, spot="gpu-pool-address")
 def pool_with_public_addresses(estate: Estate) -> Named:
     """Each node of the GPU pool gets a public address."""
     estate.properties(f"{estate.cluster}/agentPools/gpu")["enableNodePublicIP"] = True
     return f"{estate.cluster}/agentPools/gpu", estate.cluster
 
 
-@plant("nodepool-node-public-ip", "critical", also=WAYS_OUT, spot="gpu-pool-address")
+@plant("nodepool-node-public-ip", "critical", also=EGRESS_PATH_CHECKS, spot="gpu-pool-address")
 def pool_with_an_address_prefix(estate: Estate) -> Named:
     """The GPU pool names a prefix to take its nodes' public addresses from."""
     prefix = f"{estate.site.vnet.partition('/providers/')[0]}/providers/Microsoft.Network/publicIPPrefixes/ippre-nodes"
@@ -157,7 +157,7 @@ def pool_with_an_address_prefix(estate: Estate) -> Named:
     return f"{estate.cluster}/agentPools/gpu", estate.cluster
 
 
-@plant("vmss-public-ip-config", "critical", also=WAYS_OUT)
+@plant("vmss-public-ip-config", "critical", also=EGRESS_PATH_CHECKS)
 def scale_set_model_with_a_public_address(estate: Estate) -> Named:
     """The model of the scale set has a public address in a second, IPv6 configuration."""
     profile = estate.properties(estate.site.gpu_scale_set)["virtualMachineProfile"]["networkProfile"]
@@ -168,7 +168,7 @@ def scale_set_model_with_a_public_address(estate: Estate) -> Named:
     return estate.site.gpu_scale_set
 
 
-@plant("vmss-instance-pip", "critical", also=(*WAYS_OUT, "nic-public-ip"))
+@plant("vmss-instance-pip", "critical", also=(*EGRESS_PATH_CHECKS, "nic-public-ip"))
 def instance_with_a_public_address(estate: Estate) -> Named:
     """One instance drifted from its model: it has a public address."""
     nic = instance_nics(estate)[0]
@@ -177,7 +177,7 @@ def instance_with_a_public_address(estate: Estate) -> Named:
     return estate.site.gpu_scale_set, address, nic, nic.rsplit("/", 2)[0]
 
 
-@plant("nic-public-ip", "critical", also=WAYS_OUT, needs=("sentinel",))
+@plant("nic-public-ip", "critical", also=EGRESS_PATH_CHECKS, needs=("sentinel",))
 def machine_beside_the_nodes_with_a_public_address(estate: Estate) -> Named:
     """A virtual machine in the GPU subnet has a public address."""
     address = public_address(estate, network(estate, "publicIPAddresses", "pip-sentinel"))
@@ -185,7 +185,7 @@ def machine_beside_the_nodes_with_a_public_address(estate: Estate) -> Named:
     return estate.site.sentinel
 
 
-@plant("nic-public-ip", "high", also=WAYS_OUT)
+@plant("nic-public-ip", "high", also=EGRESS_PATH_CHECKS)
 def machine_elsewhere_with_a_public_address(estate: Estate) -> Named:
     """A virtual machine in another subnet of the network has a public address."""
     home = subnet(estate, "snet-jump", "10.40.15.0/28")

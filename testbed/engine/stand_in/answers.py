@@ -1,4 +1,4 @@
-"""OpenAI requests and answers: the same words for the same request, saying that nobody computed them."""
+"""OpenAI requests and answers: the same words for the same request, saying that no model computed them."""
 
 from __future__ import annotations
 

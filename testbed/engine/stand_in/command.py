@@ -8,15 +8,15 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from .behaviour import read_behaviour
+from .container_checks import OWN_VARIABLE, check_environment, check_writable
 from .failures import StartFailure, report
-from .nim_face import metric_prefix, nim_routes, nim_settings
-from .orders import read_orders
-from .process import STOP_SIGNALS, Life, live
-from .sglang_face import OWN_VARIABLE as SGLANG_VARIABLE
-from .sglang_face import check_cache, sglang_routes, sglang_settings
-from .surroundings import OWN_VARIABLE, check_environment, check_writable
+from .nim_api import metric_prefix, nim_routes, nim_settings
+from .process import STOP_SIGNALS, EngineApi, run_engine
+from .sglang_api import OWN_VARIABLE as SGLANG_VARIABLE
+from .sglang_api import check_cache, sglang_routes, sglang_settings
 from .tables import Table, table_of
-from .vllm_face import vllm_routes, vllm_settings
+from .vllm_api import vllm_routes, vllm_settings
 
 LINE_VARIABLE = "NIM_STAND_IN_LINE"
 INTERRUPTED = 130
@@ -27,10 +27,10 @@ def vllm(argv: Sequence[str]) -> int:
     table = _table()
     settings = vllm_settings(argv, table)
 
-    def begin() -> Life:
+    def begin() -> EngineApi:
         check_environment(table, strict=bool(settings.parsed.get("fail-on-environ-validation")))
         check_writable()
-        return Life(settings, vllm_routes, "vllm:", live_while_loading=False)
+        return EngineApi(settings, vllm_routes, "vllm:", live_while_loading=False)
 
     return _run(begin, settings.model)
 
@@ -40,10 +40,10 @@ def nim(argv: Sequence[str]) -> int:
     line = os.environ.get(LINE_VARIABLE, "2.1")
     table = _table()
 
-    def begin() -> Life:
+    def begin() -> EngineApi:
         settings = nim_settings(argv, table, line)
         check_environment(table, strict=False)
-        return Life(settings, nim_routes, metric_prefix(line), live_while_loading=line.startswith("2."))
+        return EngineApi(settings, nim_routes, metric_prefix(line), live_while_loading=line.startswith("2."))
 
     return _run(begin, os.environ.get("NIM_MODEL_PATH") or os.environ.get("NIM_MODEL_NAME") or "")
 
@@ -52,9 +52,9 @@ def sglang(argv: Sequence[str]) -> int:
     """`sglang ARGV`: exit code 2 for arguments that SGLang refuses, 1 for a start that fails, 0 after SIGTERM."""
     settings = sglang_settings(argv, table_of(os.environ[SGLANG_VARIABLE]))
 
-    def begin() -> Life:
+    def begin() -> EngineApi:
         check_cache()
-        return Life(settings, sglang_routes, "sglang:", live_while_loading=False)
+        return EngineApi(settings, sglang_routes, "sglang:", live_while_loading=False)
 
     return _run(begin, settings.model)
 
@@ -63,12 +63,12 @@ def _table() -> Table:
     return table_of(os.environ[OWN_VARIABLE])
 
 
-def _run(begin: Callable[[], Life], model: str) -> int:
+def _run(begin: Callable[[], EngineApi], model: str) -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
-        return live(begin())
+        return run_engine(begin())
     except StartFailure as error:
-        report(error.failure, full=read_orders(Path(model)).traceback == "full")
+        report(error.failure, full=read_behaviour(Path(model)).traceback == "full")
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -12,7 +12,7 @@ from .metrics import Metrics
 
 
 class Phase(Enum):
-    """Where the engine is in its life."""
+    """The phase that the engine is in."""
 
     LOADING = "loading"
     SERVING = "serving"

@@ -1,4 +1,4 @@
-"""The routes that both faces share: models, completions, and what only a stand-in would tell about itself."""
+"""The routes that the APIs share: models, completions, and what only a stand-in reports about itself."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class OpenAi:
             200,
             {
                 "stand_in": NAME,
-                "face": settings.face,
+                "product": settings.product,
                 "engine_version": settings.engine_version,
                 "argv": list(settings.argv),
                 "parsed": dict(settings.parsed),

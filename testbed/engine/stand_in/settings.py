@@ -1,4 +1,4 @@
-"""What the server needs to know, whichever face it wears."""
+"""The settings of the server, for any engine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Tls:
 
 @dataclass(frozen=True)
 class EngineSettings:
-    """What the engine itself is told, whoever passes it on."""
+    """The settings of the engine itself."""
 
     max_model_len: int | None = None
     tensor_parallel_size: int = 1
@@ -32,7 +32,7 @@ class EngineSettings:
 class Settings:
     """One start of the stand-in."""
 
-    face: Literal["vLLM", "NIM", "SGLang"]
+    product: Literal["vLLM", "NIM", "SGLang"]
     engine_version: str
     argv: tuple[str, ...]
     model: str

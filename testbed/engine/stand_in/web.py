@@ -1,4 +1,4 @@
-"""The HTTP side: one thread per connection, routes by method and path, TLS where asked, and a clean way out."""
+"""The HTTP side: one thread per connection, routes by method and path, TLS where asked, and a clean shutdown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FINISHING_SECONDS = 5.0
 
 
 class Server(ThreadingHTTPServer):
-    """Bound when made, so that a port in use is known early; it answers nobody before `open`."""
+    """Bound when made, so that a port in use is known early; it answers no request before `open`."""
 
     daemon_threads = True
     request_queue_size = 2048

@@ -12,7 +12,7 @@ IMAGE = "contoso.azurecr.io/app@sha256:" + "0" * 64
 Manifest = dict[str, Any]
 
 
-def crowd(pods: int) -> list[Manifest]:
+def large_cluster(pods: int) -> list[Manifest]:
     """One node for every 25 pods, one Service with its EndpointSlice for every five, 50 closed namespaces."""
     nodes, services = max(1, pods // PODS_PER_NODE), pods // 5
     found = [

@@ -1,4 +1,4 @@
-"""What a test wants of the stand-in: `stand-in.json` in the model folder, so that the pod itself stays as rendered."""
+"""How the stand-in behaves in a test: `stand-in.json` in the model folder, so that the pod itself stays as rendered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FILE = "stand-in.json"
 
 
 @dataclass(frozen=True)
-class Orders:
+class Behaviour:
     """Every key of the file, with what holds without it; durations in seconds.
 
     `fail_with` names a failure of failures.py, raised when `load_seconds` are over. `traceback` is "full" (as long as
@@ -26,13 +26,13 @@ class Orders:
     die_after_seconds: float = 0.0
 
 
-def read_orders(folder: Path) -> Orders:
-    """The orders of the folder. Raises ValueError for a key that does not exist: a typo would test nothing."""
+def read_behaviour(folder: Path) -> Behaviour:
+    """The behaviour that the folder asks for. Raises ValueError for an unknown key: a typo would test nothing."""
     file = folder / FILE
     if not file.is_file():
-        return Orders()
+        return Behaviour()
     given = json.loads(file.read_text())
-    known = {entry.name for entry in fields(Orders)}
+    known = {entry.name for entry in fields(Behaviour)}
     if unknown := sorted(set(given) - known):
         raise ValueError(f"{file}: unknown {', '.join(unknown)}; there are {', '.join(sorted(known))}")
-    return Orders(**given)
+    return Behaviour(**given)

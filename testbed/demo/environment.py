@@ -1,4 +1,4 @@
-"""Where the demo is played: on a real node where this machine can run one, else on nodes that kwok plays."""
+"""The cluster of the demo: with a real node where this machine can run one, else with nodes that kwok simulates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from testbed import cloud_provider, probe_player
+from testbed import cloud_provider, probe_simulator
+from testbed.aks_defaults import create_aks_defaults
 from testbed.api import Api
 from testbed.controlplane import ControlPlane
 from testbed.demo.estate import Estate, overlay, stage_weights
@@ -18,7 +19,6 @@ from testbed.demo.evidence import JumpBox
 from testbed.demo.narration import show
 from testbed.errors import CannotRunError
 from testbed.fleet import Pool, add_nodes
-from testbed.furnishing import furnish
 from testbed.installation import OperatorProcess, install, operator_kubeconfig
 from testbed.kubectl import Kubectl
 from testbed.node.command import check
@@ -28,8 +28,8 @@ HERMETIC = str(Path(sys.executable).parent / "hermetic")
 
 
 @dataclass
-class Stage:
-    """A cluster with Hermetic on it; `node` is None where kwok plays the nodes and nothing can be asked of a pod."""
+class DemoEnvironment:
+    """A cluster with Hermetic on it; `node` is None where kwok simulates the nodes and no container runs."""
 
     kubectl: Kubectl
     api: Api
@@ -53,21 +53,21 @@ class Stage:
 
 
 @contextmanager
-def set_stage(folder: Path) -> Iterator[Stage]:
-    """The best stage that this machine can set; says which, and why not the better one."""
+def demo_environment(folder: Path) -> Iterator[DemoEnvironment]:
+    """A cluster with a real node if this machine can run one, else with simulated nodes, and prints why."""
     with ExitStack() as stack:
         try:
-            yield _real(folder, stack)
+            yield _with_a_real_node(folder, stack)
         except _NoRealNode as reason:
-            show(f"no real node on this machine ({reason}): kwok plays the nodes, up to 'scheduled and Ready'")
-            yield _played(folder, stack)
+            show(f"no real node on this machine ({reason}): kwok simulates the nodes, up to 'scheduled and Ready'")
+            yield _with_simulated_nodes(folder, stack)
 
 
 class _NoRealNode(Exception):
     pass
 
 
-def _real(folder: Path, stack: ExitStack) -> Stage:
+def _with_a_real_node(folder: Path, stack: ExitStack) -> DemoEnvironment:
     shares = folder / "shares"
     stage_weights(shares)
     try:
@@ -89,28 +89,28 @@ def _real(folder: Path, stack: ExitStack) -> Stage:
     show("the audit of the simulated Azure begins on the jump box; its result is shown below")
     jump_box.begin()
     kubectl("--namespace", "hermetic-system", "rollout", "status", "deployment/hermetic-operator", "--timeout=90s")
-    return Stage(kubectl, Api(node.kubeconfig), estate, node, jump_box, STAND_INS_REAL)
+    return DemoEnvironment(kubectl, Api(node.kubeconfig), estate, node, jump_box, STAND_INS_REAL)
 
 
-def _played(folder: Path, stack: ExitStack) -> Stage:
+def _with_simulated_nodes(folder: Path, stack: ExitStack) -> DemoEnvironment:
     show("starting etcd, kube-apiserver, controller-manager, scheduler, kwok")
     plane = stack.enter_context(ControlPlane())
     kubectl, api = Kubectl(plane.kubectl, plane.kubeconfig), Api(plane.kubeconfig)
     add_nodes(api, Pool("gpu", "Standard_NC96ads_A100_v4"), 2)
     for stand_in in (
         cloud_provider.component(plane.kubeconfig, folder / "cloud-provider.log"),
-        probe_player.component(plane.kubeconfig, folder / "probe-player.log"),
+        probe_simulator.component(plane.kubeconfig, folder / "probe-simulator.log"),
     ):
         stand_in.start()
         stack.callback(stand_in.stop)
-    furnish(api)
+    create_aks_defaults(api)
     show("installing Hermetic: CRDs, RBAC, policies; the operator runs as a process with its ServiceAccount's token")
     install(kubectl)
     operator = OperatorProcess(folder, operator_kubeconfig(api, plane.kubeconfig, folder / "operator.kubeconfig"))
     operator.start()
     stack.callback(operator.stop)
     jump_box = _jump_box(folder, plane.kubeconfig, stack)
-    return Stage(kubectl, api, Estate.prepare(folder), None, jump_box, STAND_INS_PLAYED)
+    return DemoEnvironment(kubectl, api, Estate.prepare(folder), None, jump_box, STAND_INS_SIMULATED)
 
 
 def _jump_box(folder: Path, kubeconfig: Path, stack: ExitStack) -> JumpBox:
@@ -126,7 +126,7 @@ STAND_INS_REAL = [
     "vLLM, SGLang and NIM: one server that takes the same arguments and gives canned answers",
     "Azure: its management endpoint, by a server with an estate in memory; the audit of it is real",
 ]
-STAND_INS_PLAYED = [
+STAND_INS_SIMULATED = [
     "nodes and pods: kwok (no container runs, so nothing can be asked)",
     "the probe's packets: nothing is sent, its pods are given the answers of a sealed machine",
     "Azure load balancer: a controller that assigns by the same annotations; nothing answers at the addresses",
@@ -134,7 +134,7 @@ STAND_INS_PLAYED = [
 ]
 
 
-def statuses(stage: Stage) -> list[dict[str, Any]]:
-    """Every ModelDeployment with its conditions. A program for each look would take a third of a core."""
-    found: list[dict[str, Any]] = stage.api.get("/apis/hermetic.dev/v1alpha1/modeldeployments")["items"]
+def statuses(demo: DemoEnvironment) -> list[dict[str, Any]]:
+    """Every ModelDeployment with its conditions. A program for each poll would take a third of a core."""
+    found: list[dict[str, Any]] = demo.api.get("/apis/hermetic.dev/v1alpha1/modeldeployments")["items"]
     return found

@@ -1,9 +1,9 @@
-"""Stands in for the kubelets of fake nodes where the egress probe runs: answers its pods, as no packet ever would.
+"""Simulates the egress probe on fake nodes: gives its pods the termination messages of a sealed machine.
 
-    python -m testbed probe-player --kubeconfig FILE
+    python -m testbed probe-simulator --kubeconfig FILE
 
-kwok can say that a pod ran, but not what it said. A pod with the label `app.kubernetes.io/component=egress-probe` on a
-fake node ends here with a termination message: what the program would say on a sealed machine, to the very questions
+kwok can end a pod, but runs no program in it. A pod with the label `app.kubernetes.io/component=egress-probe` on a
+fake node ends here with a termination message: the program's answer on a sealed machine, to the questions
 that the pod was given. Nothing was sent anywhere, so it is no evidence about anything but the code that reads it.
 
 Annotations of a node, for tests:
@@ -37,7 +37,7 @@ GATEWAY = "10.1.0.1 eth0"
 Json = dict[str, Any]
 
 
-class ProbePlayer:
+class ProbeSimulator:
     """Looks for probe pods that a scheduler has given to a fake node, and ends each once."""
 
     def __init__(self, api: Api) -> None:
@@ -49,11 +49,11 @@ class ProbePlayer:
             try:
                 self.answer_all()
             except (ApiError, OSError, ValueError) as error:
-                say(f"probe-player: looking again: {error}")
+                say(f"probe-simulator: trying again: {error}")
             time.sleep(PAUSE_SECONDS)
 
     def answer_all(self) -> None:
-        """One look at what waits."""
+        """Answer every pod that waits."""
         waiting = self._api.get("/api/v1/pods", labelSelector=SELECTOR, fieldSelector="status.phase=Pending")["items"]
         for pod in waiting:
             name = pod["spec"].get("nodeName")
@@ -122,18 +122,18 @@ def _metadata(node: Json) -> Json:
 
 def component(kubeconfig: Path, log: Path) -> Component:
     """The stand-in as a program of its own, not yet started."""
-    command = [sys.executable, "-m", "testbed", "probe-player", f"--kubeconfig={kubeconfig}"]
-    return Component("probe-player", command, log, {"PYTHONPATH": str(Path(__file__).resolve().parents[1])})
+    command = [sys.executable, "-m", "testbed", "probe-simulator", f"--kubeconfig={kubeconfig}"]
+    return Component("probe-simulator", command, log, {"PYTHONPATH": str(Path(__file__).resolve().parents[1])})
 
 
 def main(arguments: list[str]) -> int:
-    """`python -m testbed probe-player`: runs until SIGTERM."""
+    """`python -m testbed probe-simulator`: runs until SIGTERM."""
     parser = argparse.ArgumentParser(
-        prog="python -m testbed probe-player", description="a stand-in for probed machines"
+        prog="python -m testbed probe-simulator", description="a stand-in for probed machines"
     )
     parser.add_argument("--kubeconfig", type=Path, required=True, help="of the cluster to serve")
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    say("probe-player: a stand-in: answers the egress probe on fake nodes with what sealed machines would say")
-    ProbePlayer(Api(options.kubeconfig, "hermetic-probe-player")).run()
+    say("probe-simulator: a stand-in: answers the egress probe on fake nodes with what sealed machines would say")
+    ProbeSimulator(Api(options.kubeconfig, "hermetic-probe-simulator")).run()
     return 0

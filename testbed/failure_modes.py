@@ -1,16 +1,16 @@
-"""What happens to pods and nodes that kwok plays: by default they get Ready at once; a fate makes them fail.
+"""Failure modes of pods and nodes that kwok simulates: without one they become Ready at once.
 
-A pod's fate is the first of
-    its annotation   hermetic.test/fate: crash-loop
-    its image        registry.test/vllm/fate-crash-loop@sha256:...       (last part of the repository)
-    its namespace    team-a-fate-crash-loop
-so a product that knows nothing of tests meets a fate through an image or a namespace that its user chose.
+A pod's failure mode is the first of
+    its annotation   hermetic.test/failure-mode: crash-loop
+    its image        registry.test/vllm/failure-crash-loop@sha256:...       (last part of the repository)
+    its namespace    team-a-failure-crash-loop
+so that an image or a namespace that a user chose is enough, and the product needs no test switch.
 
-Pod fates: image-pull-back-off, mount-failed, never-ready, slow-start (Ready after three seconds), and every key of
+Modes of pods: image-pull-back-off, mount-failed, never-ready, slow-start (Ready after three seconds), and every key of
 CRASHES. A crashing container is restarted five times, one second apart, and then rests in CrashLoopBackOff. Its
-termination message is that of the fate, or the pod's annotation `hermetic.test/termination-message`.
+termination message is that of the mode, or the pod's annotation `hermetic.test/termination-message`.
 
-A node with the annotation `hermetic.test/fate: lost` is one whose kubelet fell silent; without it, it comes back.
+The kubelet of a node with the annotation `hermetic.test/failure-mode: lost` no longer answers; without it, it is back.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from typing import Any
 import yaml
 
 STAGES = Path(__file__).resolve().parent / "stages"
-ANNOTATION = "hermetic.test/fate"
+ANNOTATION = "hermetic.test/failure-mode"
 
-NODE_FATE = f'.metadata.annotations["{ANNOTATION}"]'
-POD_FATE = (
+NODE_MODE = f'.metadata.annotations["{ANNOTATION}"]'
+POD_MODE = (
     f'[.metadata.annotations["{ANNOTATION}"],'
-    ' (.spec.containers[].image | capture("(^|/)fate-(?<fate>[a-z0-9-]+)([:@]|$)") | .fate),'
-    ' (.metadata.namespace | capture("-fate-(?<fate>[a-z0-9-]+)$") | .fate)]'
+    ' (.spec.containers[].image | capture("(^|/)failure-(?<mode>[a-z0-9-]+)([:@]|$)") | .mode),'
+    ' (.metadata.namespace | capture("-failure-(?<mode>[a-z0-9-]+)$") | .mode)]'
     " | map(values) | first"
 )
-FATE_OF = {"Pod": POD_FATE, "Node": NODE_FATE}
-# What its pods say is for somebody else to play (`probe_player`): where nobody does, they wait for ever.
+MODE_OF = {"Pod": POD_MODE, "Node": NODE_MODE}
+# `probe_simulator` answers for these pods: where it does not run, they wait for ever.
 PROBES = '.metadata.labels["app.kubernetes.io/component"] | select(. == "egress-probe")'
 
 WRAPPER = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"
@@ -78,31 +78,31 @@ CRASHES = {
 }
 
 
-def own_stages() -> Iterator[dict[str, Any]]:
+def failure_stages() -> Iterator[dict[str, Any]]:
     """The stages of the files in `stages/`, their @marks@ filled in; the crash file once per crash."""
     for file in sorted(STAGES.glob("*.yaml")):
         text = file.read_text()
-        for marks in _crash_marks() if "@fate@" in text else ({},):
-            yield from yaml.safe_load_all(_filled(text, {"pod-fate": POD_FATE, "node-fate": NODE_FATE, **marks}))
+        for marks in _crash_marks() if "@mode@" in text else ({},):
+            yield from yaml.safe_load_all(_filled(text, {"pod-mode": POD_MODE, "node-mode": NODE_MODE, **marks}))
 
 
-def unless_fated(stage: dict[str, Any]) -> dict[str, Any]:
-    """A stock stage that leaves alone what we play ourselves: fates and the egress probe. Deletion comes to all."""
+def unless_a_failure_mode(stage: dict[str, Any]) -> dict[str, Any]:
+    """A stock stage that excludes the pods and nodes with a failure mode, and the egress probe; deletion is for all."""
     spec = stage["spec"]
     if spec["next"].get("delete"):
         return stage
     kind = spec["resourceRef"]["kind"]
-    foreign = [FATE_OF[kind], *([PROBES] if kind == "Pod" else [])]
-    unfated = [{"key": key, "operator": "DoesNotExist"} for key in foreign]
-    expressions = [*spec["selector"]["matchExpressions"], *unfated]
+    foreign = [MODE_OF[kind], *([PROBES] if kind == "Pod" else [])]
+    others = [{"key": key, "operator": "DoesNotExist"} for key in foreign]
+    expressions = [*spec["selector"]["matchExpressions"], *others]
     return stage | {"spec": spec | {"selector": spec["selector"] | {"matchExpressions": expressions}}}
 
 
 def _crash_marks() -> Iterator[dict[str, str]]:
-    for fate, crash in CRASHES.items():
+    for mode, crash in CRASHES.items():
         # JSON of plain ASCII text is also a literal of Go's templates
         message = json.dumps(crash.message)
-        yield {"fate": fate, "reason": crash.reason, "exit-code": str(crash.exit_code), "message": message}
+        yield {"mode": mode, "reason": crash.reason, "exit-code": str(crash.exit_code), "message": message}
 
 
 def _filled(text: str, marks: dict[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Fake GPU nodes take pods as real ones would, and every fate shows what a kubelet shows."""
+"""Fake GPU nodes take pods as real ones would, and every mode shows what a kubelet shows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from testbed.api import Api
-from testbed.fates import ANNOTATION, CRASHES
+from testbed.failure_modes import ANNOTATION, CRASHES
 from testbed.fleet import SIZES, Pool
 from testbed.processes import wait_until
 
@@ -18,8 +18,8 @@ DIGEST = "sha256:" + "0" * 64
 HEALTHY = f"registry.test/vllm/engine@{DIGEST}"
 
 
-def image(fate: str) -> str:
-    return f"registry.test/vllm/fate-{fate}@{DIGEST}"
+def image(mode: str) -> str:
+    return f"registry.test/vllm/failure-{mode}@{DIGEST}"
 
 
 def gpu_pod(name: str, of: str = HEALTHY, resource: str = "nvidia.com/gpu", **metadata: Any) -> dict[str, Any]:
@@ -90,17 +90,17 @@ def test_pod_waits_where_the_nodes_driver_is_missing(pods: Pods, fleet: Callable
     until("unschedulable pod", lambda: pods.condition("model", "PodScheduled") == "False")
 
 
-@pytest.mark.parametrize("fate", list(CRASHES))
-def test_crashing_container_backs_off_with_its_last_words(fate: str, pods: Pods, fleet: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("mode", list(CRASHES))
+def test_crashing_container_backs_off_with_its_last_words(mode: str, pods: Pods, fleet: Callable[..., Any]) -> None:
     fleet(Pool("gpu"))
 
-    pods.run(gpu_pod("model", image(fate)))
+    pods.run(gpu_pod("model", image(mode)))
 
     until("second restart", lambda: pods.container("model").get("restartCount", 0) >= 2)
     until("back-off", lambda: pods.waiting_reason("model") == "CrashLoopBackOff")
     last = pods.container("model")["lastState"]["terminated"]
-    assert (last["reason"], last["exitCode"]) == (CRASHES[fate].reason, CRASHES[fate].exit_code)
-    assert last.get("message", "") == CRASHES[fate].message
+    assert (last["reason"], last["exitCode"]) == (CRASHES[mode].reason, CRASHES[mode].exit_code)
+    assert last.get("message", "") == CRASHES[mode].message
     assert pods.condition("model", "Ready") == "False"
     assert "BackOff" in pods.event_reasons("model")
 
@@ -168,18 +168,18 @@ def test_namespace_name_can_choose_the_fate(
     api: Api, make_namespace: Callable[[str], str], fleet: Callable[..., Any]
 ) -> None:
     fleet(Pool("gpu"))
-    pods = Pods(api, make_namespace("-fate-image-pull-back-off"))
+    pods = Pods(api, make_namespace("-failure-image-pull-back-off"))
 
     pods.run(gpu_pod("model"))
 
     until("pull back-off", lambda: pods.waiting_reason("model") == "ImagePullBackOff")
 
 
-@pytest.mark.parametrize("fate", ["crash-loop", "never-ready"])
-def test_pod_with_a_fate_can_be_deleted(fate: str, api: Api, namespace: str, fleet: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("mode", ["crash-loop", "never-ready"])
+def test_pod_with_a_fate_can_be_deleted(mode: str, api: Api, namespace: str, fleet: Callable[..., Any]) -> None:
     fleet(Pool("gpu"))
     pods = Pods(api, namespace)
-    pods.run(gpu_pod("model", image(fate)))
+    pods.run(gpu_pod("model", image(mode)))
     until("running", lambda: pods.status("model").get("phase") == "Running")
 
     api.delete(f"/api/v1/namespaces/{namespace}/pods/model")

@@ -1,4 +1,4 @@
-"""A NIM as a pod sees it: told by NIM_* variables, health under /v1/health, metrics under /v1/metrics.
+"""The API of a NIM: configured by NIM_* variables, health under /v1/health, metrics under /v1/metrics.
 
 Line 1 answers nothing before its engine is ready. Line 2 has a proxy in front: it is live at once, and ready later.
 """
@@ -12,13 +12,13 @@ from pathlib import Path
 
 from .arguments import parse
 from .console import log
+from .container_checks import write_below
 from .engine import Engine, Phase
 from .failures import StartFailure, plain
 from .openai_routes import OpenAi
 from .settings import Settings, Tls
-from .surroundings import write_below
 from .tables import Table
-from .vllm_face import engine_settings
+from .vllm_api import engine_settings
 from .web import Exchange, Routes
 
 CACHE = "/opt/nim/.cache"
@@ -37,7 +37,7 @@ def nim_settings(argv: Sequence[str], table: Table, line: str) -> Settings:
         tensor_parallel_size=arguments.get("tensor-parallel-size") or _number("NIM_TENSOR_PARALLEL_SIZE") or 1,
     )
     return Settings(
-        face="NIM",
+        product="NIM",
         line=line,
         engine_version=table.version,
         argv=("nim-serve", *argv) if line.startswith("2.") else ("start_server.sh", *argv),

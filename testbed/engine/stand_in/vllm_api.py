@@ -1,4 +1,4 @@
-"""vLLM as a pod sees it: `vllm serve PATH --flags`, /health, /metrics, and nothing on the port before it is ready."""
+"""The API of vLLM: `vllm serve PATH --flags`, /health, /metrics, and nothing on the port before it is ready."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def vllm_settings(argv: Sequence[str], table: Table) -> Settings:
     keys = parsed.get("api-key") or [os.environ.get("VLLM_API_KEY", "")]
     quiet = str(parsed.get("disable-access-log-for-endpoints", "")).split(",")
     return Settings(
-        face="vLLM",
+        product="vLLM",
         engine_version=table.version,
         argv=("vllm", *argv),
         model=model,

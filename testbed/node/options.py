@@ -1,4 +1,4 @@
-"""What the caller of `python -m testbed node` asked for, handed on to the process inside as JSON."""
+"""The options of `python -m testbed node`, passed to the process inside as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFAULT_SIZE = "Standard_NC96ads_A100_v4"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class NodeOptions:
     """`folder` holds everything of the node; `images` are tars to import before the first pod; `size` is an Azure size
     that the node takes itself for, with `gpus` of its GPUs working."""
 

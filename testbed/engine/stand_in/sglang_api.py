@@ -1,4 +1,4 @@
-"""SGLang as a pod sees it: `sglang serve --model-path PATH --flags`, /health and /ready, a key on nearly every path.
+"""The API of SGLang: `sglang serve --model-path PATH --flags`, /health and /ready, a key on nearly every path.
 
 From the source of 0.5.23: srt/utils/auth.py, srt/entrypoints/http_server.py, srt/managers/tokenizer_manager.py.
 """
@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .arguments import Parsed, add_flags
+from .container_checks import write_below
 from .engine import Engine, Phase
 from .openai_routes import OpenAi
 from .settings import EngineSettings, Settings, Tls
-from .surroundings import write_below
 from .tables import Table
 from .web import Exchange, Routes
 
@@ -30,7 +30,7 @@ def sglang_settings(argv: Sequence[str], table: Table) -> Settings:
     parsed = _parsed(argv, table)
     model = str(parsed["model-path"])
     return Settings(
-        face="SGLang",
+        product="SGLang",
         engine_version=table.version,
         argv=("sglang", *argv),
         model=model,

@@ -12,7 +12,7 @@ from testbed.azure.references import refer_back
 PER_GROUP = 250  # resources of other teams in one group
 
 
-def crowded_estate(resources: int = 50_000, pools: int = 40, nodes: int = 250) -> Estate:
+def large_estate(resources: int = 50_000, pools: int = 40, nodes: int = 250) -> Estate:
     """pools: GPU pools beside the sealed estate's, each with its own subnet and `nodes` instances with interfaces.
 
     The rest, up to `resources`, belongs to other teams: machines, interfaces and disks in groups of their own. It

@@ -1,6 +1,6 @@
-"""The mounts, links and routes of the node's namespaces, laid before any of its programs starts.
+"""The mounts, links and routes of the node's namespaces, made before any of its programs starts.
 
-Everything here lives in namespaces of our own and is gone with the last process in them.
+All of them are in namespaces of our own and end with the last process in them.
 """
 
 from __future__ import annotations

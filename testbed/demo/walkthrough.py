@@ -1,6 +1,6 @@
 """`python -m testbed demo`: from `kubectl apply` of a ModelDeployment to a private endpoint that answers.
 
-Ends after success with DEMO_EXIT=1; otherwise it leaves everything up until Ctrl-C and says what to try.
+Ends after success with DEMO_EXIT=1; otherwise it leaves everything up until Ctrl-C and prints what to try.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from testbed.demo.environment import HERMETIC, DemoEnvironment, demo_environment, statuses
 from testbed.demo.narration import chapter, show, watch_phases
-from testbed.demo.stage import HERMETIC, Stage, set_stage, statuses
 from testbed.demo.weights import verified_weights
 from testbed.errors import BedError
 from testbed.installation import REPOSITORY, wait_for
@@ -37,150 +37,150 @@ MOST_LINES = 40
 
 
 def main(arguments: list[str]) -> int:
-    """Play the demo; returns the exit code."""
+    """Run the demo; returns the exit code."""
     if arguments:
         print(__doc__)
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    with tempfile.TemporaryDirectory(prefix="hermetic-demo-") as folder, set_stage(Path(folder)) as stage:
-        _play(stage)
+    with tempfile.TemporaryDirectory(prefix="hermetic-demo-") as folder, demo_environment(Path(folder)) as demo:
+        _run(demo)
         if os.environ.get("DEMO_EXIT") != "1":
-            _leave_open(stage)
+            _leave_open(demo)
     return 0
 
 
-def _play(stage: Stage) -> None:
+def _run(demo: DemoEnvironment) -> None:
     chapter("What is simulated here; everything else is real")
-    for stand_in in stage.stand_ins:
+    for stand_in in demo.stand_ins:
         show(stand_in)
-    if stage.node is None:
+    if demo.node is None:
         show(
             "left out without a real node: the chat call, the rolling update under load, and weights that are verified"
         )
-    _hold_back(stage)
-    _open_the_gate(stage)
-    if stage.node is not None:
-        _ask(stage)
-        _roll_under_load(stage)
-        verified_weights(stage)
-    _lose_isolation(stage)
-    _regain_isolation(stage)
-    _delete(stage)
+    _hold_back(demo)
+    _open_the_gate(demo)
+    if demo.node is not None:
+        _ask(demo)
+        _roll_under_load(demo)
+        verified_weights(demo)
+    _lose_isolation(demo)
+    _regain_isolation(demo)
+    _delete(demo)
 
 
-def _hold_back(stage: Stage) -> None:
+def _hold_back(demo: DemoEnvironment) -> None:
     chapter("An EgressAudit and six deployments are applied. No attestation is there: nothing is started")
-    stage.kubectl.apply(stage.jump_box.egress_audit(stage.probe_image))
-    stage.kubectl("create", "namespace", "inference")
-    stage.kubectl("label", "namespace", "inference", "pod-security.kubernetes.io/enforce=restricted")
-    stage.kubectl.apply(DEFAULT_DENY)
+    demo.kubectl.apply(demo.jump_box.egress_audit(demo.probe_image))
+    demo.kubectl("create", "namespace", "inference")
+    demo.kubectl("label", "namespace", "inference", "pod-security.kubernetes.io/enforce=restricted")
+    demo.kubectl.apply(DEFAULT_DENY)
     for name in (*SERVED, "refused"):
-        stage.kubectl.apply(stage.estate.sample(name))
+        demo.kubectl.apply(demo.estate.sample(name))
     held = {"IsolationEvidenceMissing", "RegistryNotAllowed"}
-    _expect(watch_phases(lambda: statuses(stage), lambda seen: len(seen) == 6 and set(seen.values()) <= held, 60))
-    pods = stage.kubectl.json("get", "pods", "-n", "inference")["items"]
-    show(f"pods in namespace inference: {len(pods)}; 'hermetic status {LLAMA}' says:")
-    print(_hermetic(stage, "status", LLAMA, "-n", "inference"))
+    _expect(watch_phases(lambda: statuses(demo), lambda seen: len(seen) == 6 and set(seen.values()) <= held, 60))
+    pods = demo.kubectl.json("get", "pods", "-n", "inference")["items"]
+    show(f"pods in namespace inference: {len(pods)}; 'hermetic status {LLAMA}' prints:")
+    print(_hermetic(demo, "status", LLAMA, "-n", "inference"))
 
 
-def _open_the_gate(stage: Stage) -> None:
+def _open_the_gate(demo: DemoEnvironment) -> None:
     chapter("From the jump box, the simulated Azure is audited, and the signed result is imported into the cluster")
-    _carry_in(stage, PASSED)
+    _import_evidence(demo, PASSED)
     show("the probe runs from every pool, the cluster's own objects are evaluated, and the gate opens")
 
     def settled(seen: dict[str, str]) -> bool:
         return sum(reason == "Serving" for reason in seen.values()) == len(SERVED)
 
-    _expect(watch_phases(lambda: statuses(stage), settled, 240))
-    print(stage.kubectl("get", "egressaudit,mdep", "-A"))
+    _expect(watch_phases(lambda: statuses(demo), settled, 240))
+    print(demo.kubectl("get", "egressaudit,mdep", "-A"))
     show("EXCEPTED are findings that the EgressAudit of the demo accepts, because this machine is not Azure")
 
 
-def _carry_in(stage: Stage, expected: int) -> None:
-    code, output, attestation = stage.jump_box.audit()
+def _import_evidence(demo: DemoEnvironment, expected: int) -> None:
+    code, output, attestation = demo.jump_box.audit()
     _show(output)
     show(f"exit code {code}; kubectl apply -f {attestation.name}")
     _expect(code == expected)
-    stage.kubectl("create", "-f", str(attestation))
+    demo.kubectl("create", "-f", str(attestation))
 
 
 def _show(output: str) -> None:
-    """The first lines; how many more there are is told."""
+    """The first lines, and how many more there are."""
     lines = [line for line in output.splitlines() if line.strip()]
     print("\n".join(lines[:MOST_LINES]))
     if len(lines) > MOST_LINES:
         print(f"... ({len(lines) - MOST_LINES} more lines)")
 
 
-def _ask(stage: Stage) -> None:
-    url = _endpoint(stage)
+def _ask(demo: DemoEnvironment) -> None:
+    url = _endpoint(demo)
     chapter(f"An OpenAI chat call from a machine of the virtual network, through the internal load balancer: {url}")
     question = {"model": "meta/llama-3.1-8b-instruct", "messages": [{"role": "user", "content": "Are you private?"}]}
     # kube-proxy learns of a new address within a second or two; a client would try again as well
     patiently = ("curl", "-sS", "--max-time", "20", "--retry", "10", "--retry-delay", "1", "--retry-connrefused")
     body = ("-H", "Content-Type: application/json", "-d", json.dumps(question))
-    answer = json.loads(stage.from_client(*patiently, *body, f"{url}/chat/completions"))
+    answer = json.loads(demo.from_client(*patiently, *body, f"{url}/chat/completions"))
     show(f"answer: {answer['choices'][0]['message']['content']}")
 
 
-def _roll_under_load(stage: Stage) -> None:
+def _roll_under_load(demo: DemoEnvironment) -> None:
     chapter("A rolling update while about 80 requests a second come in, each on a connection of its own")
-    url, report = _endpoint(stage), {}
+    url, report = _endpoint(demo), {}
     load = (sys.executable, str(REPOSITORY / "testbed" / "load.py"), url, "--model", "meta/llama-3.1-8b-instruct")
 
     def send() -> None:
-        report.update(json.loads(stage.from_client(*load, "--seconds", str(LOAD_SECONDS), timeout=LOAD_SECONDS + 60)))
+        report.update(json.loads(demo.from_client(*load, "--seconds", str(LOAD_SECONDS), timeout=LOAD_SECONDS + 60)))
 
     sender = threading.Thread(target=send)
     sender.start()
     patch = {"spec": {"engine": {"vllm": {"maxModelLength": 4096}}}}
-    stage.kubectl("patch", "mdep", LLAMA, "-n", "inference", "--type=merge", "-p", json.dumps(patch))
-    _expect(watch_phases(lambda: _only(stage, LLAMA), _rolled_out(stage), 150))
+    demo.kubectl("patch", "mdep", LLAMA, "-n", "inference", "--type=merge", "-p", json.dumps(patch))
+    _expect(watch_phases(lambda: _only(demo, LLAMA), _rolled_out(demo), 150))
     sender.join()
     lost = sum(report["lost"].values())
     show(f"sent {report['sent']}, answered {report['answered']}, lost {lost} {report['lost'] or ''}")
     _expect(lost == 0)
 
 
-def _lose_isolation(stage: Stage) -> None:
+def _lose_isolation(demo: DemoEnvironment) -> None:
     chapter("A NAT gateway is attached. The next audit finds it: what runs keeps serving, nothing new starts")
-    stage.jump_box.plant(NAT_GATEWAY)
-    _carry_in(stage, FAILED)
-    _expect(watch_phases(lambda: statuses(stage), lambda seen: _all_but_refused(seen) == {"IsolationBroken"}, 60))
-    pods = stage.kubectl.json("get", "pods", "-n", "inference")["items"]
+    demo.jump_box.plant(NAT_GATEWAY)
+    _import_evidence(demo, FAILED)
+    _expect(watch_phases(lambda: statuses(demo), lambda seen: _all_but_refused(seen) == {"IsolationBroken"}, 60))
+    pods = demo.kubectl.json("get", "pods", "-n", "inference")["items"]
     show(f"pods in namespace inference, still running: {len(pods)}")
 
 
-def _regain_isolation(stage: Stage) -> None:
+def _regain_isolation(demo: DemoEnvironment) -> None:
     chapter("The NAT gateway is taken off again. The next audit passes, and the gate opens")
-    stage.jump_box.take_back()
-    _carry_in(stage, PASSED)
-    _expect(watch_phases(lambda: statuses(stage), lambda seen: _all_but_refused(seen) == {"Serving"}, 60))
+    demo.jump_box.take_back()
+    _import_evidence(demo, PASSED)
+    _expect(watch_phases(lambda: statuses(demo), lambda seen: _all_but_refused(seen) == {"Serving"}, 60))
 
 
-def _delete(stage: Stage) -> None:
+def _delete(demo: DemoEnvironment) -> None:
     chapter("One deployment is deleted, and leaves nothing but its data")
-    stage.kubectl("delete", "mdep", "llama-3-1-8b-nim", "-n", "inference", "--wait=true")
+    demo.kubectl("delete", "mdep", "llama-3-1-8b-nim", "-n", "inference", "--wait=true")
     chosen = "--selector=hermetic.dev/modeldeployment=llama-3-1-8b-nim"
     kinds = "deployments,services,serviceaccounts,networkpolicies,persistentvolumeclaims,pods"
 
     def left() -> list[Any]:
-        namespaced = stage.kubectl.json("get", kinds, "-n", "inference", chosen)["items"]
-        return [*namespaced, *stage.kubectl.json("get", "persistentvolumes", chosen)["items"]]
+        namespaced = demo.kubectl.json("get", kinds, "-n", "inference", chosen)["items"]
+        return [*namespaced, *demo.kubectl.json("get", "persistentvolumes", chosen)["items"]]
 
     wait_for("nothing left", lambda: not left(), timeout=180)
     show("left of it in the cluster: 0 objects; its folder on the share is untouched")
 
 
-def _leave_open(stage: Stage) -> None:
-    kubeconfig = stage.kubectl.kubeconfig
+def _leave_open(demo: DemoEnvironment) -> None:
+    kubeconfig = demo.kubectl.kubeconfig
     chapter("Everything stays up until Ctrl-C. To try next, in another terminal:")
     print(f"  export KUBECONFIG={kubeconfig}")
-    print(f"  {stage.kubectl.program} get mdep -A -o wide")
+    print(f"  {demo.kubectl.program} get mdep -A -o wide")
     print(f"  {HERMETIC} status -A")
     print(f"  {HERMETIC} explain IsolationEvidenceMissing")
-    if stage.node is not None:
-        print(f"  {' '.join(stage.node.printed['client'])} curl -s {_endpoint(stage)}/models")
+    if demo.node is not None:
+        print(f"  {' '.join(demo.node.printed['client'])} curl -s {_endpoint(demo)}/models")
     sys.stdout.flush()
     try:
         signal.pause()
@@ -188,19 +188,19 @@ def _leave_open(stage: Stage) -> None:
         show("ending")
 
 
-def _hermetic(stage: Stage, *arguments: str) -> str:
-    command = [HERMETIC, *arguments, "--kubeconfig", str(stage.kubectl.kubeconfig)]
+def _hermetic(demo: DemoEnvironment, *arguments: str) -> str:
+    command = [HERMETIC, *arguments, "--kubeconfig", str(demo.kubectl.kubeconfig)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout + done.stderr
 
 
-def _only(stage: Stage, name: str) -> list[dict[str, Any]]:
-    return [item for item in statuses(stage) if item["metadata"]["name"] == name]
+def _only(demo: DemoEnvironment, name: str) -> list[dict[str, Any]]:
+    return [item for item in statuses(demo) if item["metadata"]["name"] == name]
 
 
-def _rolled_out(stage: Stage) -> Any:
+def _rolled_out(demo: DemoEnvironment) -> Any:
     def done(_: dict[str, str]) -> bool:
-        item = _only(stage, LLAMA)[0]
+        item = _only(demo, LLAMA)[0]
         conditions = {c["type"]: c for c in item["status"]["conditions"]}
         return bool(
             item["status"]["observedGeneration"] == item["metadata"]["generation"]
@@ -215,8 +215,8 @@ def _all_but_refused(seen: dict[str, str]) -> set[str]:
     return {reason for name, reason in seen.items() if name != "registry-not-allowed"}
 
 
-def _endpoint(stage: Stage) -> str:
-    return str(_only(stage, LLAMA)[0]["status"]["endpoint"]["url"])
+def _endpoint(demo: DemoEnvironment) -> str:
+    return str(_only(demo, LLAMA)[0]["status"]["endpoint"]["url"])
 
 
 def _expect(happened: bool) -> None:

@@ -9,8 +9,8 @@ from testbed.api import Api
 COREFILE = ".:53 {\n    kubernetes cluster.local in-addr.arpa ip6.arpa\n    forward . /etc/resolv.conf\n}\n"
 
 
-def furnish(api: Api) -> None:
-    """Make them. The agents become pods on every node that kwok plays; nothing is enforced."""
+def create_aks_defaults(api: Api) -> None:
+    """Make them. The agents become pods on every simulated node; nothing is enforced."""
     agent: dict[str, Any] = {
         "containers": [
             {"name": "agent", "image": "mcr.microsoft.com/containernetworking/cilium/cilium@sha256:" + "c" * 64}

@@ -1,4 +1,4 @@
-"""What an engine needs of its container besides the model: writable caches, a user name, shared memory."""
+"""Checks of what an engine needs of its container besides the model: writable caches, a user name, shared memory."""
 
 from __future__ import annotations
 

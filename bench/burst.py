@@ -23,7 +23,7 @@ Figures = dict[str, Any]
 def measure() -> Figures:
     """Per contestant the median of three rounds, which the contestants take in turns, and the rounds themselves.
 
-    `floor` is taken in the same turns, by nobody: the same children without an operator.
+    `floor` is taken in the same turns: the same children without an operator.
     """
     rounds: dict[str, list[Figures]] = {"floor": [], **{contestant.name: [] for contestant in CONTESTANTS}}
     with Cluster(MODELS) as cluster:

@@ -1,6 +1,6 @@
 """The cluster that every figure of one run is taken on, and how it is emptied between two of them.
 
-CRDs and RBAC are installed from the manifests. The admission policies are not: one of them lets nobody but Hermetic
+CRDs and RBAC are installed from the manifests. The admission policies are not: one of them lets only Hermetic
 write a ModelDeployment's status, and both operators shall meet the same API server.
 """
 

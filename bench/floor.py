@@ -51,7 +51,7 @@ def measure(cluster: Cluster, namespace: str, models: int, timeout: float) -> di
 
 
 def _children(namespace: str, models: int) -> list[dict[str, Any]]:
-    """All children, in the order of the product: walls first, workloads last. Nobody owns them."""
+    """All children, in the order of the product: network policies first, workloads last. They have no owner."""
     manifests = []
     for number in range(models):
         wanted = model(number)

@@ -72,7 +72,7 @@ def _fill(cluster: Cluster, namespace: str) -> None:
 
 
 def _rest(running: Running, cluster: Cluster) -> Figures:
-    """A minute in which nobody does anything."""
+    """A minute without a change."""
     mark, before = cluster.trail.mark(), running.usage()
     running.hold(REST_SECONDS)
     after = running.usage()

@@ -75,7 +75,7 @@ def a_finding(verdict: str = "Pass", check: str = "subnet-default-outbound", **c
 
 
 def an_excepted_finding(expiry: str, accepted: str = "Fail") -> dict[str, Any]:
-    """A finding that somebody answers for until a day."""
+    """A finding that an owner accepts until a day."""
     exception = {"reason": "until the hub moves", "owner": "network team", "expiry": expiry, "accepted": accepted}
     return a_finding("Excepted", "peering-any", exception=exception)
 

@@ -1,8 +1,8 @@
 """Estates made by hand: a dictionary of ARM bodies, and a function that answers whatever the checks want to know of it.
 
-    world = small_cluster()
-    world.change(NODES, natGateway={"id": "/subscriptions/.../natGateways/out"})
-    found = world.findings("subnet-nat-gateway")            # {resource id in lower case: Finding}
+    azure = small_cluster()
+    azure.change(NODES, natGateway={"id": "/subscriptions/.../natGateways/out"})
+    found = azure.findings("subnet-nat-gateway")            # {resource id in lower case: Finding}
     assert found[NODES.lower()].verdict is Verdict.FAIL
 
 Every resource is an entry of its own, children too: `.../virtualNetworks/v/subnets/s`. Lists are answered by type and
@@ -55,7 +55,7 @@ _SHORTCUTS = {
 }
 
 
-class World:
+class FakeAzure:
     """The bodies, what POST actions answer, and what goes wrong."""
 
     def __init__(self, cluster: str = CLUSTER, sources: Iterable[Source] = ("azure",)) -> None:
@@ -65,18 +65,18 @@ class World:
         self.actions: dict[tuple[str, str], Any] = {}
         self.refusals: list[tuple[str, str, str, Problem]] = []
 
-    def put(self, arm_id: str, properties: dict[str, Any] | None = None, **rest: Any) -> World:
+    def put(self, arm_id: str, properties: dict[str, Any] | None = None, **rest: Any) -> FakeAzure:
         """A resource, in place of one with the same id."""
         name = arm_id.rsplit("/", 1)[-1]
         self.bodies[arm_id.lower()] = {"id": arm_id, "name": name, **rest, "properties": dict(properties or {})}
         return self
 
-    def change(self, arm_id: str, **properties: Any) -> World:
+    def change(self, arm_id: str, **properties: Any) -> FakeAzure:
         """Set some of its properties."""
         self.bodies[arm_id.lower()]["properties"].update(properties)
         return self
 
-    def drop(self, arm_id: str, *properties: str) -> World:
+    def drop(self, arm_id: str, *properties: str) -> FakeAzure:
         """Take some of its properties away; without any, the resource itself."""
         if not properties:
             del self.bodies[arm_id.lower()]
@@ -88,19 +88,19 @@ class World:
         """Its properties, to read or to change in place."""
         return self.bodies[arm_id.lower()]["properties"]
 
-    def act(self, arm_id: str, action: str, value: dict[str, Any]) -> World:
+    def act(self, arm_id: str, action: str, value: dict[str, Any]) -> FakeAzure:
         """What a POST action answers."""
         self.actions[arm_id.lower(), action.lower()] = value
         return self
 
     def refuse(
         self, target: str, reason: UnreadReason = UnreadReason.FORBIDDEN, *, kind: str = "", verb: str = ""
-    ) -> World:
+    ) -> FakeAzure:
         """Questions about exactly this id or scope get this reason; with TRUNCATED, lists keep what they have."""
         self.refusals.append((target.lower(), kind.lower(), verb, Problem(reason, f"{target}: {reason.value}")))
         return self
 
-    def copy(self) -> World:
+    def copy(self) -> FakeAzure:
         """One of its own."""
         return copy.deepcopy(self)
 
@@ -190,10 +190,10 @@ def _body(value: dict[str, Any], evidence: Evidence) -> Body:
     return Body(copy.deepcopy(value), (Evidence(evidence.request, 200, digest),))
 
 
-def small_cluster() -> World:
+def small_cluster() -> FakeAzure:
     """One sealed cluster: a pool of one node in a private subnet with routes and rules, an API server subnet."""
-    world = World()
-    world.put(
+    azure = FakeAzure()
+    azure.put(
         CLUSTER,
         {
             "nodeResourceGroup": "ai-nodes",
@@ -205,20 +205,20 @@ def small_cluster() -> World:
         },
         location="westeurope",
     )
-    world.put(VNET, {"addressSpace": {"addressPrefixes": ["10.0.0.0/16"]}}, location="westeurope")
+    azure.put(VNET, {"addressSpace": {"addressPrefixes": ["10.0.0.0/16"]}}, location="westeurope")
     sealed = {"defaultOutboundAccess": False, "routeTable": {"id": ROUTES}, "networkSecurityGroup": {"id": RULES}}
-    world.put(NODES, {"addressPrefix": "10.0.1.0/24", **sealed})
-    world.put(API_SERVER, {"addressPrefix": "10.0.2.0/28", "delegations": DELEGATED_TO_AKS, **sealed})
-    world.put(
+    azure.put(NODES, {"addressPrefix": "10.0.1.0/24", **sealed})
+    azure.put(API_SERVER, {"addressPrefix": "10.0.2.0/28", "delegations": DELEGATED_TO_AKS, **sealed})
+    azure.put(
         ROUTES,
         {
             "disableBgpRoutePropagation": True,
             "routes": [route("v4", "0.0.0.0/0", "None"), route("v6", "::/0", "None")],
         },
     )
-    world.put(RULES, {"securityRules": [deny_internet(4000)], "defaultSecurityRules": default_rules()})
-    world.put(SCALE_SET, {"virtualMachineProfile": {"networkProfile": model_nics(NODES)}}, sku={"capacity": 1})
-    world.put(
+    azure.put(RULES, {"securityRules": [deny_internet(4000)], "defaultSecurityRules": default_rules()})
+    azure.put(SCALE_SET, {"virtualMachineProfile": {"networkProfile": model_nics(NODES)}}, sku={"capacity": 1})
+    azure.put(
         NIC,
         {
             "ipConfigurations": [ip_configuration("10.0.1.4", NODES)],
@@ -226,8 +226,8 @@ def small_cluster() -> World:
             "virtualMachine": {"id": INSTANCE},
         },
     )
-    world.put(INSTANCE, {"instanceId": "0", "instanceView": instance_view()})
-    return world
+    azure.put(INSTANCE, {"instanceId": "0", "instanceView": instance_view()})
+    return azure
 
 
 def instance_view(*more: str, code: str = "ProvisioningState/succeeded") -> dict[str, Any]:

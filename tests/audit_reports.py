@@ -42,7 +42,7 @@ _TITLES = {
     "nsg-platform-dns": ("E. Network security groups", "medium", "The platform's resolver is closed to nodes"),
     "svc-endpoint-storage": ("F. Service endpoints", "critical", "No subnet reaches storage past its routes"),
     "aks-network-policy": ("H. Cluster", "high", "A policy engine enforces network policies"),
-    "aks-node-rg-lockdown": ("H. Cluster", "medium", "Nobody else can change the node resource group"),
+    "aks-node-rg-lockdown": ("H. Cluster", "medium", "Other accounts cannot change the node resource group"),
     "k8s-default-deny-egress": ("I. Kubernetes", "high", "Every namespace denies egress by default"),
 }
 
@@ -54,7 +54,7 @@ def pages() -> Mapping[str, CheckPage]:
             id=check,
             title=title,
             severity=Severity(severity),
-            why=f"Where this does not hold, a machine of the cluster may find a way out. Wanted: {title}.",
+            why=f"Where this does not hold, a machine of the cluster may find an egress path. Wanted: {title}.",
             reads=("the resource as Azure Resource Manager returns it",),
             remedy=f"hermetic explain {check}",
             source="Azure: Outbound connectivity",
@@ -78,7 +78,7 @@ def finding(check: str, resource: str, verdict: Verdict, reason: str, message: s
 
 
 def a_failing_report() -> Report:
-    """An estate with two ways out, one thing that could not be seen, one accepted hub and some warnings."""
+    """An estate with two egress paths, one thing that could not be seen, one accepted hub and some warnings."""
     return Report(
         cluster=CLUSTER,
         sources=("azure",),
@@ -93,7 +93,7 @@ def a_failing_report() -> Report:
 
 
 def a_sealed_report() -> Report:
-    """An estate without a way out."""
+    """An estate without an egress path."""
     return replace(a_failing_report(), findings=tuple(_passes()), notes=())
 
 
@@ -164,7 +164,7 @@ def _undecided() -> Iterator[Finding]:
         "nic-default-outbound", f"{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/aks-gpu-vmss",
         Verdict.UNKNOWN, "NotSeen",
         "defaultOutboundConnectivityEnabled is in no answer about the 4 network interfaces of this scale set.",
-        remedy="Put a route 0.0.0.0/0 to None on the subnet, which closes the way whatever the interfaces kept.",
+        remedy="Put a route 0.0.0.0/0 to None on the subnet, which closes the path whatever the interfaces kept.",
         evidence=(seen(NODES, "2018-10-01"),),
     )  # fmt: skip
     yield finding(

@@ -1,10 +1,10 @@
 """A sealed cluster with everything beside it that its nodes use: registry, storage, names, private endpoints, a hub.
 
-    world = served_cluster()
-    world.change(REGISTRY, publicNetworkAccess="Enabled")
-    assert verdicts(world, "acr-public") == {REGISTRY.lower(): "Fail"}
+    azure = served_cluster()
+    azure.change(REGISTRY, publicNetworkAccess="Enabled")
+    assert verdicts(azure, "acr-public") == {REGISTRY.lower(): "Fail"}
 
-Kubernetes objects are manifests by kind in `world.objects`; they are answered once "kube" is among `world.sources`.
+Kubernetes objects are manifests by kind in `azure.objects`; they are answered once "kube" is among `azure.sources`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.audit_estates import (
     RULES,
     SUBSCRIPTION,
     VNET,
-    World,
+    FakeAzure,
     ip_configuration,
     small_cluster,
 )
@@ -47,7 +47,7 @@ ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
 ACR_PUSH = "8311e382-0749-4cb8-b61a-304f252e45ec"
 
 
-class ServedWorld(World):
+class FakeServices(FakeAzure):
     """With objects of Kubernetes, answers of actions that come in pages, and lists that hold what lies elsewhere.
 
     objects: {"v1/pods": [manifest]}; pages: {(target, action): {body: page}}; lists: {(target, kind): [body]}, all of
@@ -73,28 +73,28 @@ class ServedWorld(World):
         return super().answer(question) if page is None else Answer((Body(page, evidence),), evidence)
 
 
-def verdicts(world: World, check: str, policy: Policy | None = None) -> dict[str, str]:
+def verdicts(azure: FakeAzure, check: str, policy: Policy | None = None) -> dict[str, str]:
     """Verdict by resource in lower case."""
-    return {resource: finding.verdict.value for resource, finding in world.findings(check, policy).items()}
+    return {resource: finding.verdict.value for resource, finding in azure.findings(check, policy).items()}
 
 
-def only(world: World, check: str, policy: Policy | None = None) -> Finding:
+def only(azure: FakeAzure, check: str, policy: Policy | None = None) -> Finding:
     """The one finding of a check."""
-    (finding,) = world.findings(check, policy).values()
+    (finding,) = azure.findings(check, policy).values()
     return finding
 
 
-def served_cluster() -> ServedWorld:
+def served_cluster() -> FakeServices:
     """Everything is closed: no check finds anything."""
-    world = ServedWorld()
-    _close_the_cluster(world)
-    _watch_and_name(world)
-    _add_stores(world)
-    return world
+    azure = FakeServices()
+    _close_the_cluster(azure)
+    _watch_and_name(azure)
+    _add_stores(azure)
+    return azure
 
 
-def _close_the_cluster(world: World) -> None:
-    world.change(
+def _close_the_cluster(azure: FakeAzure) -> None:
+    azure.change(
         CLUSTER,
         publicNetworkAccess="Disabled",
         apiServerAccessProfile={
@@ -111,41 +111,41 @@ def _close_the_cluster(world: World) -> None:
     )
 
 
-def _watch_and_name(world: World) -> None:
+def _watch_and_name(azure: FakeAzure) -> None:
     log = f"{NETWORK}/networkWatchers/watcher/flowLogs/ai"
-    world.put(log, {"enabled": True}).change(VNET, flowLogs=[{"id": log}])
+    azure.put(log, {"enabled": True}).change(VNET, flowLogs=[{"id": log}])
     for action in ("Connectivity", "SecurityAdmin"):
-        world.act(VNET, f"listNetworkManagerEffective{action}{_ENDS[action]}", {"value": []})
-    world.act(VNET, "listDnsForwardingRulesets", {"value": []})
-    world.act(VNET, "listDnsResolverPolicies", {"value": [{"id": DNS_POLICY}]})
+        azure.act(VNET, f"listNetworkManagerEffective{action}{_ENDS[action]}", {"value": []})
+    azure.act(VNET, "listDnsForwardingRulesets", {"value": []})
+    azure.act(VNET, "listDnsResolverPolicies", {"value": [{"id": DNS_POLICY}]})
     lists = f"{NETWORK}/dnsResolverDomainLists"
-    world.put(f"{lists}/ours", {"domains": ["privatelink.azurecr.io."]})
-    world.put(f"{lists}/all", {"domains": ["."]})
-    world.put(f"{DNS_POLICY}/dnsSecurityRules/allow", dns_rule(100, "Allow", f"{lists}/ours"))
-    world.put(f"{DNS_POLICY}/dnsSecurityRules/block", dns_rule(65000, "Block", f"{lists}/all"))
+    azure.put(f"{lists}/ours", {"domains": ["privatelink.azurecr.io."]})
+    azure.put(f"{lists}/all", {"domains": ["."]})
+    azure.put(f"{DNS_POLICY}/dnsSecurityRules/allow", dns_rule(100, "Allow", f"{lists}/ours"))
+    azure.put(f"{DNS_POLICY}/dnsSecurityRules/block", dns_rule(65000, "Block", f"{lists}/all"))
     zone = ZONE_LINK.rpartition("/virtualNetworkLinks/")[0]
-    world.put(zone, {"numberOfVirtualNetworkLinks": 1})
-    world.put(ZONE_LINK, {"virtualNetwork": {"id": VNET}, "resolutionPolicy": "Default"})
+    azure.put(zone, {"numberOfVirtualNetworkLinks": 1})
+    azure.put(ZONE_LINK, {"virtualNetwork": {"id": VNET}, "resolutionPolicy": "Default"})
 
 
 _ENDS = {"Connectivity": "Configurations", "SecurityAdmin": "Rules"}
 
 
-def _add_stores(world: World) -> None:
-    world.put(ENDPOINTS, {"addressPrefix": "10.0.8.0/24", "defaultOutboundAccess": False})
-    world.put(REGISTRY, _registry(), location="westeurope")
-    world.put(ACCOUNT, _account())
-    world.put(f"{ACCOUNT}/blobServices/default", {"staticWebsite": {"enabled": False}})
-    world.put(SHARE, _share())
+def _add_stores(azure: FakeAzure) -> None:
+    azure.put(ENDPOINTS, {"addressPrefix": "10.0.8.0/24", "defaultOutboundAccess": False})
+    azure.put(REGISTRY, _registry(), location="westeurope")
+    azure.put(ACCOUNT, _account())
+    azure.put(f"{ACCOUNT}/blobServices/default", {"staticWebsite": {"enabled": False}})
+    azure.put(SHARE, _share())
     for name, target in (("registry", REGISTRY), ("account", ACCOUNT), ("share", SHARE)):
-        endpoint = add_endpoint(world, f"{NETWORK}/privateEndpoints/{name}", target)
-        world.change(target, privateEndpointConnections=[consumer(endpoint)])
-    world.put(
+        endpoint = add_endpoint(azure, f"{NETWORK}/privateEndpoints/{name}", target)
+        azure.change(target, privateEndpointConnections=[consumer(endpoint)])
+    azure.put(
         f"{REGISTRY}/cacheRules/aks-managed-mcr",
         {"sourceRepository": "mcr.microsoft.com/*", "targetRepository": "aks-managed-repository/*"},
     )
-    world.put(f"{REGISTRY}/replications/westeurope", location="West Europe")
-    assign(world, KUBELET, ACR_PULL)
+    azure.put(f"{REGISTRY}/replications/westeurope", location="West Europe")
+    assign(azure, KUBELET, ACR_PULL)
 
 
 def _registry() -> dict[str, Any]:
@@ -200,11 +200,11 @@ def dns_rule(priority: int, action: str, domain_list: str, **rest: Any) -> dict[
     return {**fields, **rest}
 
 
-def add_endpoint(world: World, endpoint: str, target: str, *, subnet: str = ENDPOINTS, manual: bool = False) -> str:
+def add_endpoint(azure: FakeAzure, endpoint: str, target: str, *, subnet: str = ENDPOINTS, manual: bool = False) -> str:
     """A private endpoint with one connection."""
     connection = {"name": "c", "properties": {"privateLinkServiceId": target, "groupIds": ["part"]}}
     automatic, by_hand = ([], [connection]) if manual else ([connection], [])
-    world.put(
+    azure.put(
         endpoint,
         {
             "subnet": {"id": subnet},
@@ -226,9 +226,9 @@ def consumer(endpoint: str | None, status: str | None = "Approved", name: str = 
     }
 
 
-def assign(world: World, principal: str, role: str, scope: str = REGISTRY, name: str = "one") -> None:
+def assign(azure: FakeAzure, principal: str, role: str, scope: str = REGISTRY, name: str = "one") -> None:
     """A role assignment, as the list at the registry answers it."""
-    world.put(
+    azure.put(
         f"{REGISTRY}/providers/Microsoft.Authorization/roleAssignments/{name}",
         {
             "principalId": principal,
@@ -238,7 +238,7 @@ def assign(world: World, principal: str, role: str, scope: str = REGISTRY, name:
     )
 
 
-def peer(world: ServedWorld, **rest: Any) -> ServedWorld:
+def peer(azure: FakeServices, **rest: Any) -> FakeServices:
     """A peering with a hub in another subscription, both sides; `rest` replaces fields of ours."""
     fields = {
         "peeringState": "Connected",
@@ -247,43 +247,45 @@ def peer(world: ServedWorld, **rest: Any) -> ServedWorld:
         "useRemoteGateways": False,
         "peerCompleteVnets": True,
     }
-    world.put(HUB, {"addressSpace": {"addressPrefixes": ["10.9.0.0/16"]}})
+    azure.put(HUB, {"addressSpace": {"addressPrefixes": ["10.9.0.0/16"]}})
     sealed = {"defaultOutboundAccess": False, "networkSecurityGroup": {"id": RULES}}
-    world.put(HUB_SUBNET, {"addressPrefix": "10.9.1.0/24", **sealed})
-    world.put(PEERING, {**fields, "remoteVirtualNetwork": {"id": HUB}, **rest})
-    world.put(FAR_PEERING, {**fields, "remoteVirtualNetwork": {"id": VNET}})
-    return world
+    azure.put(HUB_SUBNET, {"addressPrefix": "10.9.1.0/24", **sealed})
+    azure.put(PEERING, {**fields, "remoteVirtualNetwork": {"id": HUB}, **rest})
+    azure.put(FAR_PEERING, {**fields, "remoteVirtualNetwork": {"id": VNET}})
+    return azure
 
 
-def add_gateway(world: ServedWorld, **properties: Any) -> ServedWorld:
+def add_gateway(azure: FakeServices, **properties: Any) -> FakeServices:
     """A VPN gateway in the cluster's network that has learned the client pool only."""
     home = f"{VNET}/subnets/GatewaySubnet"
-    world.put(home, {"addressPrefix": "10.0.9.0/27", "ipConfigurations": [{"id": f"{GATEWAY}/ipConfigurations/one"}]})
+    azure.put(home, {"addressPrefix": "10.0.9.0/27", "ipConfigurations": [{"id": f"{GATEWAY}/ipConfigurations/one"}]})
     addresses = [{"name": "one", "properties": {"subnet": {"id": home}}}]
-    world.put(GATEWAY, {"gatewayType": "Vpn", "ipConfigurations": addresses, **properties})
-    world.act(GATEWAY, "getLearnedRoutes", {"value": [{"network": "10.0.0.0/16", "origin": "Network"}]})
-    return world
+    azure.put(GATEWAY, {"gatewayType": "Vpn", "ipConfigurations": addresses, **properties})
+    azure.act(GATEWAY, "getLearnedRoutes", {"value": [{"network": "10.0.0.0/16", "origin": "Network"}]})
+    return azure
 
 
-def add_connection(world: World, status: str | None, name: str = "site") -> str:
+def add_connection(azure: FakeAzure, status: str | None, name: str = "site") -> str:
     """A connection of that gateway; None: the answer does not say its status."""
     connection = f"{NETWORK}/connections/{name}"
     fields = {} if status is None else {"connectionStatus": status}
-    world.put(connection, {"connectionType": "IPsec", "virtualNetworkGateway1": {"id": GATEWAY}, **fields})
+    azure.put(connection, {"connectionType": "IPsec", "virtualNetworkGateway1": {"id": GATEWAY}, **fields})
     return connection
 
 
-def add_machine(world: World, nic: str = MACHINE, *, subnet: str = "", address: str = "10.0.7.4", **rest: Any) -> str:
+def add_machine(
+    azure: FakeAzure, nic: str = MACHINE, *, subnet: str = "", address: str = "10.0.7.4", **rest: Any
+) -> str:
     """A machine beside the nodes, in a subnet of its own behind the sealed group unless `subnet` names another."""
     home = subnet or f"{VNET}/subnets/tools"
     if not subnet:
         sealed = {"defaultOutboundAccess": False, "networkSecurityGroup": {"id": RULES}}
-        world.put(home, {"addressPrefix": "10.0.7.0/24", **sealed})
+        azure.put(home, {"addressPrefix": "10.0.7.0/24", **sealed})
     group = nic.partition("/providers/")[0]
     machine = f"{group}/providers/Microsoft.Compute/virtualMachines/tools"
     addresses = [ip_configuration(address, home, **rest)]
     held = {"virtualMachine": {"id": machine}, "ipConfigurations": addresses}
-    world.put(nic, {"defaultOutboundConnectivityEnabled": False, **held})
+    azure.put(nic, {"defaultOutboundConnectivityEnabled": False, **held})
     return nic
 
 
@@ -302,10 +304,10 @@ def deny_nodes(priority: int = 100, **rest: Any) -> dict[str, Any]:
     return {"name": "deny-nodes", "properties": {**fields, **rest}}
 
 
-def add_hub(world: World, network: str = VNET, **rest: Any) -> str:
+def add_hub(azure: FakeAzure, network: str = VNET, **rest: Any) -> str:
     """A virtual hub in the cluster's subscription, connected to a network; returns the connection's id."""
     hub = f"{NETWORK}/virtualHubs/wan"
-    world.put(hub, {})
+    azure.put(hub, {})
     connection = f"{hub}/hubVirtualNetworkConnections/ai"
-    world.put(connection, {"remoteVirtualNetwork": {"id": network}, **rest})
+    azure.put(connection, {"remoteVirtualNetwork": {"id": network}, **rest})
     return connection

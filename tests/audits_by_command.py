@@ -46,7 +46,7 @@ def arguments_for(arm: ArmStandIn, *arguments: str | Path) -> tuple[str | Path, 
 
 
 def environment_for(arm: ArmStandIn) -> dict[str, str]:
-    """The stand-in's token, and nobody's kubeconfig."""
+    """The stand-in's token, and no kubeconfig."""
     return {"HERMETIC_ARM_TOKEN": arm.token, "KUBECONFIG": NO_KUBECONFIG}
 
 

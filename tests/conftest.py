@@ -174,7 +174,7 @@ def component_logs(pytestconfig: pytest.Config) -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def controlplane(component_logs: dict[str, Path]) -> Iterator[ControlPlane]:
-    """The embedded control plane, with everybody's requests in its audit log."""
+    """The embedded control plane, with the requests of all users in its audit log."""
     if os.environ.get("HERMETIC_TEST_KUBECONFIG"):
         pytest.skip("needs the embedded control plane, and HERMETIC_TEST_KUBECONFIG names another cluster")
     try:
@@ -216,7 +216,7 @@ def api(cluster: Path) -> Api:
 
 @pytest.fixture
 def make_namespace(request: pytest.FixtureRequest, api: Api) -> Iterator[Callable[[str], str]]:
-    """Makes namespaces named after the test, with an optional suffix (a fate, for one), and empties them all after."""
+    """Makes namespaces named after the test, with an optional suffix (as of a failure mode); empties them after."""
     slug = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower()).strip("-")[:24].rstrip("-")
     made: list[str] = []
 

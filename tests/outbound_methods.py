@@ -16,12 +16,12 @@ from tests.audit_estates import (
     SCALE_SET,
     SUBSCRIPTION,
     VNET,
-    World,
+    FakeAzure,
     ip_configuration,
     model_nics,
 )
 
-Change = Callable[[World], object]
+Change = Callable[[FakeAzure], object]
 
 NAT = f"{NETWORK}/natGateways/out"
 SERVICE_GATEWAY = f"{NETWORK}/serviceGateways/pods"
@@ -52,7 +52,7 @@ def balancer(
         "loadBalancingRules": rules or [],
         "outboundRules": outbound_rules or [],
     }
-    return lambda world: world.put(arm_id, properties, sku={"name": "Standard"})
+    return lambda azure: azure.put(arm_id, properties, sku={"name": "Standard"})
 
 
 def balancing(arm_id: str, **properties: Any) -> dict[str, Any]:
@@ -74,46 +74,46 @@ def outbound_rule(arm_id: str) -> dict[str, Any]:
 def machine(arm_id: str, subnet: str, *, ip: dict[str, Any] | None = None, **properties: Any) -> Change:
     """A virtual machine's interface; `ip` goes into its address configuration."""
 
-    def change(world: World) -> None:
+    def change(azure: FakeAzure) -> None:
         configuration = ip_configuration("10.0.9.4", subnet, **(ip or {}))
         held = {"virtualMachine": {"id": f"{GROUP}/providers/Microsoft.Compute/virtualMachines/vm"}, **properties}
-        world.put(arm_id, {"ipConfigurations": [configuration], "defaultOutboundConnectivityEnabled": False, **held})
+        azure.put(arm_id, {"ipConfigurations": [configuration], "defaultOutboundConnectivityEnabled": False, **held})
 
     return change
 
 
-def model_with_a_public_address(world: World) -> None:
+def model_with_a_public_address(azure: FakeAzure) -> None:
     nics = model_nics(NODES, publicIPAddressConfiguration={"name": "pip"})
-    world.change(SCALE_SET, virtualMachineProfile={"networkProfile": nics})
+    azure.change(SCALE_SET, virtualMachineProfile={"networkProfile": nics})
 
 
-def instance_address(world: World) -> None:
-    world.put(f"{NIC}/ipConfigurations/ipconfig1/publicIPAddresses/p", {"ipAddress": "20.0.0.1"})
+def instance_address(azure: FakeAzure) -> None:
+    azure.put(f"{NIC}/ipConfigurations/ipconfig1/publicIPAddresses/p", {"ipAddress": "20.0.0.1"})
 
 
 def node_in_pool(pool: str) -> Change:
     reference = {"loadBalancerBackendAddressPools": [{"id": pool}]}
-    return lambda world: world.change(NIC, ipConfigurations=[ip_configuration("10.0.1.4", NODES, **reference)])
+    return lambda azure: azure.change(NIC, ipConfigurations=[ip_configuration("10.0.1.4", NODES, **reference)])
 
 
 def together(*changes: Change) -> Change:
-    def change(world: World) -> None:
+    def change(azure: FakeAzure) -> None:
         for one in changes:
-            one(world)
+            one(azure)
 
     return change
 
 
 def set_to(arm_id: str, **properties: Any) -> Change:
-    return lambda world: world.change(arm_id, **properties)
+    return lambda azure: azure.change(arm_id, **properties)
 
 
 def put(arm_id: str, properties: dict[str, Any] | None = None, **rest: Any) -> Change:
-    return lambda world: world.put(arm_id, properties, **rest)
+    return lambda azure: azure.put(arm_id, properties, **rest)
 
 
 def pool_with(**properties: Any) -> Change:
-    return lambda world: world.properties(CLUSTER)["agentPoolProfiles"][0].update(properties)
+    return lambda azure: azure.properties(CLUSTER)["agentPoolProfiles"][0].update(properties)
 
 
 PUBLIC = {"publicIPAddress": {"id": f"{NETWORK}/publicIPAddresses/p"}}

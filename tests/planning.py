@@ -11,9 +11,9 @@ from hermetic.objects.names import TEMPLATE_LABEL
 from hermetic.plan.planning import Plan, plan
 from hermetic.plan.snapshot import ClusterSnapshot
 from tests.scenarios import Manifest, a_share_model, changed
-from tests.worlds import (
+from tests.snapshots import (
     NOW,
-    a_world,
+    a_snapshot,
     children_of,
     owner_of,
     rendered,
@@ -22,8 +22,8 @@ from tests.worlds import (
 )
 
 
-def planned(manifest: Manifest, world: ClusterSnapshot) -> Plan:
-    return plan(spec_of(manifest), world, NOW)
+def planned(manifest: Manifest, snapshot: ClusterSnapshot) -> Plan:
+    return plan(spec_of(manifest), snapshot, NOW)
 
 
 def written(decided: Plan) -> list[tuple[str, str]]:
@@ -31,17 +31,17 @@ def written(decided: Plan) -> list[tuple[str, str]]:
 
 
 def running(manifest: Manifest, pods: int = 1, **seen: Any) -> ClusterSnapshot:
-    return serving(a_world(owner_of(manifest), children=children_of(manifest), **seen), pods)
+    return serving(a_snapshot(owner_of(manifest), children=children_of(manifest), **seen), pods)
 
 
-def edited(world: ClusterSnapshot, kind: str, edit: Callable[[dict[str, Any]], Any]) -> ClusterSnapshot:
-    children = copy.deepcopy(dict(world.children))
+def edited(snapshot: ClusterSnapshot, kind: str, edit: Callable[[dict[str, Any]], Any]) -> ClusterSnapshot:
+    children = copy.deepcopy(dict(snapshot.children))
     edit(next(child for child in children.values() if child["kind"] == kind))
-    return replace(world, children=children)
+    return replace(snapshot, children=children)
 
 
-def without(world: ClusterSnapshot, kind: str) -> ClusterSnapshot:
-    return replace(world, children={key: child for key, child in world.children.items() if key[0] != kind})
+def without(snapshot: ClusterSnapshot, kind: str) -> ClusterSnapshot:
+    return replace(snapshot, children={key: child for key, child in snapshot.children.items() if key[0] != kind})
 
 
 def of_another_source() -> Manifest:

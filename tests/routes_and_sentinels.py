@@ -13,7 +13,7 @@ from tests.audit_estates import (
     ROUTES,
     SENTINEL,
     VNET,
-    World,
+    FakeAzure,
     ip_configuration,
     small_cluster,
 )
@@ -27,17 +27,17 @@ WATCHER = f"{NETWORK}/networkWatchers/w"
 MACHINE = f"{GROUP}/providers/Microsoft.Compute/virtualMachines/sentinel"
 
 
-def with_routes(*found: dict[str, Any], world: World | None = None) -> World:
-    return (world or small_cluster()).change(ROUTES, routes=list(found))
+def with_routes(*found: dict[str, Any], azure: FakeAzure | None = None) -> FakeAzure:
+    return (azure or small_cluster()).change(ROUTES, routes=list(found))
 
 
-def with_a_method(world: World) -> World:
-    return world.change(NODES, natGateway={"id": NAT})
+def with_a_method(azure: FakeAzure) -> FakeAzure:
+    return azure.change(NODES, natGateway={"id": NAT})
 
 
-def with_a_firewall(world: World) -> World:
+def with_a_firewall(azure: FakeAzure) -> FakeAzure:
     held = {"subnet": {"id": f"{VNET}/subnets/AzureFirewallSubnet"}, "privateIPAddress": FIREWALL_ADDRESS}
-    return world.put(FIREWALL, {"ipConfigurations": [{"name": "i", "properties": held}]})
+    return azure.put(FIREWALL, {"ipConfigurations": [{"name": "i", "properties": held}]})
 
 
 def verdict_and_severity(found: dict[str, Finding], resource: str) -> tuple[str, str]:
@@ -45,10 +45,10 @@ def verdict_and_severity(found: dict[str, Finding], resource: str) -> tuple[str,
     return finding.verdict.value, finding.severity.value
 
 
-def sentinel(world: World, subnet: str = NODES) -> World:
+def sentinel(azure: FakeAzure, subnet: str = NODES) -> FakeAzure:
     held = {"virtualMachine": {"id": MACHINE}, "ipConfigurations": [ip_configuration("10.0.1.200", subnet)]}
-    world.put(SENTINEL, held, location="West Europe")
-    return world.put(WATCHER, {}, location="westeurope")
+    azure.put(SENTINEL, held, location="West Europe")
+    return azure.put(WATCHER, {}, location="westeurope")
 
 
 def line(prefix: str, hop: str, source: str = "Default", state: str = "Active", address: str = "") -> dict[str, Any]:
@@ -65,5 +65,5 @@ def line(prefix: str, hop: str, source: str = "Default", state: str = "Active", 
 LOCAL = line("10.0.0.0/16", "VnetLocal")
 
 
-def effective(*lines: dict[str, Any], world: World | None = None) -> World:
-    return sentinel(world or small_cluster()).act(SENTINEL, "effectiveRouteTable", {"value": [LOCAL, *lines]})
+def effective(*lines: dict[str, Any], azure: FakeAzure | None = None) -> FakeAzure:
+    return sentinel(azure or small_cluster()).act(SENTINEL, "effectiveRouteTable", {"value": [LOCAL, *lines]})

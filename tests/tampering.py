@@ -158,7 +158,7 @@ def what_a_liar_wants(at: Target) -> bytes:
 
 
 def another_key(at: Target) -> bytes:
-    """Well signed, by a key that nobody trusts: under its own id, or under that of a trusted one."""
+    """Well signed, by an untrusted key: under its own id, or under that of a trusted one."""
     payload = at.random.choice(at.envelopes).payload
     if at.random.randrange(2):
         payload = changed_bytes(payload, at.random)
@@ -168,7 +168,7 @@ def another_key(at: Target) -> bytes:
 
 
 def the_other_form(signature: bytes) -> bytes:
-    """What anybody can make of a signature that mathematics takes as well: n - s of ECDSA, s + L of Ed25519."""
+    """Other signatures that verify as well, made without a key: n - s of ECDSA, s + L of Ed25519."""
     if len(signature) == ED25519_BYTES:
         s = int.from_bytes(signature[32:], "little") + ED25519_ORDER
         return signature[:32] + s.to_bytes(32, "little")

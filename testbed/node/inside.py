@@ -53,7 +53,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _announce(node: RealNode, listener: socket.socket) -> None:
-    """Opens the way in from the machine's loopback, then says on stdout that the node is usable."""
+    """Forwards from the machine's loopback, then writes to stdout that the node is usable."""
     outside = _kubeconfig_outside(node.plane.kubeconfig, node.options.folder, listener.getsockname()[1])
     forward(listener, int(node.plane.server.rsplit(":", 1)[1]))
     print(json.dumps({"kubeconfig": str(outside), **node.described()}), flush=True)

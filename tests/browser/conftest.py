@@ -17,7 +17,7 @@ from tests.browser.chromium import Tab, a_tab
 
 @dataclass
 class Site:
-    """One page on loopback that writes down every request, whoever makes it."""
+    """One page on loopback that records every request, from any client."""
 
     text: str = ""
     asked: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The HTML report in a real browser: it fetches nothing, runs nothing foreign, filters, prints, shows the ways out."""
+"""The HTML report in a real browser: it fetches nothing, runs nothing foreign, filters, prints, shows egress paths."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_it_fetches_nothing_and_breaks_no_policy(show, site, report):
 
 
 def test_its_policy_is_in_force(show):
-    """The same policy that nothing breaks above refuses what somebody puts into the page."""
+    """The same policy that nothing breaks above refuses what others put into the page."""
     tab = show(a_failing_report())
     tab.evaluate(
         "document.body.insertAdjacentHTML('beforeend', '<img src=\"/stolen\" onerror=\"window.broken = 1\">');"
@@ -125,7 +125,7 @@ def test_a_slash_leads_to_the_search(show):
     assert tab.evaluate("document.activeElement.value") == ""
 
 
-def test_open_ways_are_red_and_the_thicker_the_graver(show):
+def test_open_paths_are_red_and_the_thicker_the_graver(show):
     tab = show(a_failing_report())
     red, soft = _colour(tab, "--bad"), _colour(tab, "--soft")
     assert red != soft
@@ -160,7 +160,7 @@ def test_what_is_open_masked_inbound_and_accepted_is_drawn_in_lines_that_differ(
     assert keys == ["open", "masked", "inbound", "accepted"]
 
 
-def test_parallel_ways_are_one_line_of_words_with_a_count(show):
+def test_parallel_paths_are_one_line_of_words_with_a_count(show):
     plain = a_failing_report().findings[0]
     many = tuple(
         replace(plain, resource=f"/s/{number}", paths=(hops(f"subnet snet-{number} -> default outbound -> internet"),))
@@ -172,7 +172,7 @@ def test_parallel_ways_are_one_line_of_words_with_a_count(show):
     assert tab.evaluate("document.querySelectorAll('svg .place').length") == 4
 
 
-def test_every_way_in_the_drawing_is_there_in_words(show):
+def test_every_path_in_the_drawing_is_there_in_words(show):
     tab = show(a_failing_report())
     words = tab.evaluate("[...document.querySelectorAll('.ways li')].map(each => each.innerText.replace(/\\s+/g, ' '))")
     assert "subnet snet-pods → nat gateway nat-egress → public ip pip-egress → internet open critical" in words

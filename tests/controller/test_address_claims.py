@@ -61,9 +61,9 @@ def service(namespace: str, *, created: int, asks: str = ADDRESS, has: str = "")
 def holders(store: Store, *namespaces: str) -> dict[str, str]:
     found = {}
     for namespace in namespaces:
-        world = store.snapshot((namespace, "m"))
-        assert world is not None
-        found[namespace] = world.address_holder
+        snapshot = store.snapshot((namespace, "m"))
+        assert snapshot is not None
+        found[namespace] = snapshot.address_holder
     return found
 
 
@@ -156,16 +156,18 @@ def test_in_any_order_of_news_exactly_one_has_it_and_who_holds_it_keeps_it(seed)
             store.drop(service(name, created=1))
             holding = "" if holding == name else holding
         elif step == "give" and name in live and not holding:
-            world = store.snapshot((name, "m"))
-            assert world is not None
-            if not world.address_holder:  # what the operator does: it applies the Service of whose the address is
+            snapshot = store.snapshot((name, "m"))
+            assert snapshot is not None
+            if not snapshot.address_holder:  # what the operator does: it applies the Service of whose the address is
                 store.put(service(name, created=1, has=ADDRESS))
                 holding = name
         elif step == "take" and name == holding:
             store.drop(service(name, created=1))
             holding = ""
         found = holders(store, *live)
-        assert len([one for one in found.values() if one]) <= max(0, len(live) - 1), "somebody must be free to have it"
+        assert len([one for one in found.values() if one]) <= max(0, len(live) - 1), (
+            "at least one must be free to have it"
+        )
         if holding:
             assert found == {one: "" if one == holding else f"{holding}/m" for one in live}
 

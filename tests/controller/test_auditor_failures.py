@@ -56,7 +56,7 @@ def test_an_audit_that_is_deleted_is_forgotten_with_what_it_said() -> None:
         await rest(10)
         written = len(cluster.writes)
         await rest(2 * HOUR)
-        assert len(cluster.writes) == written, "nobody wants a probe any more"
+        assert len(cluster.writes) == written, "a probe is no longer wanted"
         cluster.put(an_audit())
         await rest(10)
         assert status(cluster)["verdict"] == "Pass"
@@ -155,7 +155,7 @@ def test_however_much_is_wrong_the_status_fits() -> None:
             cluster.put(
                 {"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"n{number}-{'y' * 200}", "labels": labels}}
             )
-        cluster.done = ClusterInMemory().done  # no kubelet: nobody answers
+        cluster.done = ClusterInMemory().done  # no kubelet: no pod answers
         cluster.put(an_audit())
         async with running(cluster):
             await rest(600)

@@ -1,4 +1,4 @@
-"""A Pass opens the gate only while this very process comes to it: after a restart, and whoever wrote the status."""
+"""A Pass opens the gate only while this process computes it: after a restart, and with a status that others wrote."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ from tests.fakes.cluster_in_memory import ClusterInMemory
 from tests.fakes.virtual_loop import virtually
 from tests.renderings import OWNER_UID, RENDERINGS
 from tests.scenarios import BAKED_IMAGE
+from tests.snapshots import spec_of
 from tests.traced_memory import traced_memory
-from tests.worlds import spec_of
 
 Manifest = dict[str, Any]
 OBJECTS = 14  # two of each kind; what is kept of one is kept of each
@@ -128,9 +128,9 @@ def test_children_of_an_owner_that_comes_later_are_kept_whole() -> None:
             "metadata": {"name": "n3", "namespace": "team-a", "uid": "u", "resourceVersion": "1"},
         }
     )
-    world = store.snapshot(("team-a", "n3"))
-    assert world is not None
-    assert world.children["Deployment", "n3"]["spec"]["containers"][0]["args"] == [many(3)]
+    snapshot = store.snapshot(("team-a", "n3"))
+    assert snapshot is not None
+    assert snapshot.children["Deployment", "n3"]["spec"]["containers"][0]["args"] == [many(3)]
 
 
 @pytest.mark.parametrize("shape", RENDERINGS)
@@ -153,9 +153,9 @@ def test_what_is_kept_of_a_stranger_shows_that_it_is_in_the_way(kind: str) -> No
             "metadata": {"name": "llama", "namespace": "team-a", "uid": "u", "resourceVersion": "1"},
         }
     )
-    world = store.snapshot(("team-a", "llama"))
-    assert world is not None
-    assert not is_ours(world.children[kind, "llama"], world.owner)
+    snapshot = store.snapshot(("team-a", "llama"))
+    assert snapshot is not None
+    assert not is_ours(snapshot.children[kind, "llama"], snapshot.owner)
 
 
 def test_a_large_child_for_which_there_was_no_room_is_read_before_anything_is_decided_about_it(

@@ -98,9 +98,9 @@ def test_ten_thousand_pods_take_a_bounded_number_of_bytes(shape: str) -> None:
             store.put(SHAPES[shape](number))
         kept, _ = taken()
     assert kept < OF_ALL, f"{kept / MEBIBYTE:.1f} MiB are kept"
-    world = store.snapshot((NAMESPACE, "llama"))
-    assert world is not None
-    assert len(json.dumps(world.pods)) < OF_ONE
+    snapshot = store.snapshot((NAMESPACE, "llama"))
+    assert snapshot is not None
+    assert len(json.dumps(snapshot.pods)) < OF_ONE
 
 
 @pytest.mark.parametrize("shape", ["the label of one model", "the account of one model", "large labels"])
@@ -151,10 +151,10 @@ def test_pods_of_the_deployment_are_kept_whatever_strangers_fill(shape: str) -> 
     phi["metadata"] |= {"uid": "uid-phi", "resourceVersion": "89999"}
     store.put(phi)
     assert (NAMESPACE, "phi") in store.put(own)
-    world = store.snapshot((NAMESPACE, "phi"))
-    assert world is not None
-    assert [pod["metadata"]["name"] for pod in world.pods] == ["phi-1"]
-    assert not world.pods_truncated
+    snapshot = store.snapshot((NAMESPACE, "phi"))
+    assert snapshot is not None
+    assert [pod["metadata"]["name"] for pod in snapshot.pods] == ["phi-1"]
+    assert not snapshot.pods_truncated
 
 
 def test_what_one_namespace_fills_leaves_room_for_those_of_another() -> None:
@@ -169,10 +169,10 @@ def test_what_one_namespace_fills_leaves_room_for_those_of_another() -> None:
         elsewhere = SHAPES["the label of another model each"](number)
         elsewhere["metadata"]["namespace"] = "evil"
         store.put(elsewhere)
-    world = store.snapshot((NAMESPACE, "llama"))
-    assert world is not None
-    assert [pod["metadata"]["name"] for pod in world.pods] == ["debugging"]
-    assert not world.pods_truncated
+    snapshot = store.snapshot((NAMESPACE, "llama"))
+    assert snapshot is not None
+    assert [pod["metadata"]["name"] for pod in snapshot.pods] == ["debugging"]
+    assert not snapshot.pods_truncated
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -193,13 +193,13 @@ def test_rendered_pods_of_every_namespace_share_the_room_fairly(seed: int, monke
                 "metadata": {"name": name, "namespace": namespace, "uid": f"{namespace}{name}", "resourceVersion": "5"},
             }
         )
-    world = store.snapshot(("small", "m0"))
-    assert world is not None
-    assert not world.pods_truncated
-    assert len(world.pods) == 20
+    snapshot = store.snapshot(("small", "m0"))
+    assert snapshot is not None
+    assert not snapshot.pods_truncated
+    assert len(snapshot.pods) == 20
     rest = [store.snapshot(("evil", f"m{at}")) for at in range(10)]
     assert any(one is not None and one.pods_truncated for one in rest)
-    kept = (pod for one in (world, *rest) if one is not None for pod in one.pods)
+    kept = (pod for one in (snapshot, *rest) if one is not None for pod in one.pods)
     assert sum(len(json.dumps(pod)) for pod in kept) <= MEBIBYTE
 
 
@@ -221,9 +221,9 @@ def test_many_crowded_models_of_one_namespace_crowd_none_of_another() -> None:
     phi = a_model("phi")
     phi["metadata"] |= {"uid": "uid-phi", "resourceVersion": "5"}
     store.put(phi)
-    world = store.snapshot((NAMESPACE, "phi"))
-    assert world is not None
-    assert not world.pods_truncated
+    snapshot = store.snapshot((NAMESPACE, "phi"))
+    assert snapshot is not None
+    assert not snapshot.pods_truncated
 
 
 def test_a_pod_that_no_longer_fits_is_forgotten_with_what_was_kept_of_it() -> None:
@@ -251,6 +251,6 @@ def test_evicted_pods_by_the_thousand_crowd_nothing() -> None:
         evicted["status"] = {"phase": "Failed", "reason": "Evicted", "message": TEXT}
         store.put(evicted)
     store.put({**a_model(), "metadata": {**a_model()["metadata"], "uid": "uid-m", "resourceVersion": "2"}})
-    world = store.snapshot((NAMESPACE, "llama"))
-    assert world is not None
-    assert not world.pods_truncated
+    snapshot = store.snapshot((NAMESPACE, "llama"))
+    assert snapshot is not None
+    assert not snapshot.pods_truncated

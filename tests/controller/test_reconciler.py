@@ -21,7 +21,7 @@ def test_a_create_writes_each_child_once_and_the_status_once() -> None:
             cluster.put(a_model())
             await rest()
             assert Counter(written(cluster)) == CHILDREN + Counter({"status": 1})
-            assert written(cluster)[-2:] == ["Deployment", "status"], "walls first, the workload behind them"
+            assert written(cluster)[-2:] == ["Deployment", "status"], "the network policy first, the workload after it"
             assert sum(cluster.lists.values()) == len(cluster.lists), "nothing was read but the first lists"
 
     virtually(scenario)
@@ -71,7 +71,7 @@ def test_a_strangers_object_is_never_taken_over() -> None:
             assert cluster.objects[where("Service")] == before
             assert reason(cluster) == "ChildNotOwned"
             assert "Service 'llama' exists and is not owned" in ready(cluster)["message"]
-            assert where("Deployment") not in cluster.objects, "no workload without its own door"
+            assert where("Deployment") not in cluster.objects, "no workload without its own Service"
 
             cluster.remove("Service", "team-a", "llama")
             await rest(300)

@@ -9,7 +9,7 @@ import pytest
 
 from hermetic.kube.store import Store
 from tests.sampling import Sample
-from tests.schedules.life import schedule
+from tests.schedules.schedule import schedule
 
 AT_ONCE = 10
 SEEDS = 100

@@ -1,4 +1,4 @@
-"""What the store believes, whoever tells it in whatever order."""
+"""What the store keeps, from any source and in any order of news."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def store() -> Store:
 
 
 def version_of(store: Store, kind: str = "Deployment") -> str | None:
-    world = store.snapshot(LLAMA)
-    assert world is not None
-    live = world.children.get((kind, "llama"))
+    snapshot = store.snapshot(LLAMA)
+    assert snapshot is not None
+    live = snapshot.children.get((kind, "llama"))
     return None if live is None else str(live["metadata"]["resourceVersion"])
 
 
@@ -171,9 +171,9 @@ def test_a_relist_forgets_what_vanished_unseen_and_tells_its_owner(store: Store)
     concerned: set[tuple[str, str]] = set()
     virtually(lambda: relist(cluster, store, WatchSpec(DEPLOYMENT), listed=concerned.update))
 
-    world = store.snapshot(LLAMA)
-    assert world is not None
-    assert [name for _, name in world.children] == ["kept"]
+    snapshot = store.snapshot(LLAMA)
+    assert snapshot is not None
+    assert [name for _, name in snapshot.children] == ["kept"]
     assert concerned == {LLAMA}
 
 
@@ -195,9 +195,9 @@ def test_a_list_that_begins_anew_half_way_forgets_what_vanished_meanwhile(store:
     concerned: set[tuple[str, str]] = set()
     virtually(lambda: relist(cluster, store, WatchSpec(DEPLOYMENT), listed=concerned.update))
 
-    world = store.snapshot(LLAMA)
-    assert world is not None
-    assert [name for _, name in world.children] == ["kept"]
+    snapshot = store.snapshot(LLAMA)
+    assert snapshot is not None
+    assert [name for _, name in snapshot.children] == ["kept"]
     assert concerned == {LLAMA}
 
 
@@ -254,9 +254,9 @@ def test_a_warning_that_overtakes_its_pod_is_kept_for_it(store: Store) -> None:
     assert store.put(event | about) == frozenset()
     store.put(a_child(POD.kind, version=4))
 
-    world = store.snapshot(LLAMA)
-    assert world is not None
-    assert world.warnings["uid-1"].message == "no such share"
+    snapshot = store.snapshot(LLAMA)
+    assert snapshot is not None
+    assert snapshot.warnings["uid-1"].message == "no such share"
 
 
 def warning(number: int, message: str = "no such share", written_in: str = "", **about: str) -> dict[str, Any]:
@@ -276,9 +276,9 @@ def warning(number: int, message: str = "no such share", written_in: str = "", *
 
 def warned(store: Store) -> str:
     """What the newest warning about the pod says; "" without one."""
-    world = store.snapshot(LLAMA)
-    assert world is not None
-    return world.warnings["uid-1"].message if "uid-1" in world.warnings else ""
+    snapshot = store.snapshot(LLAMA)
+    assert snapshot is not None
+    return snapshot.warnings["uid-1"].message if "uid-1" in snapshot.warnings else ""
 
 
 @pytest.mark.parametrize("other", [{"namespace": "team-b"}, {"name": "another"}, {"written_in": "team-b"}])
@@ -370,9 +370,9 @@ def a_pod(version: int, *, labels: dict[str, str] = LABELS, uid: str = "pod-1", 
 
 
 def pods(store: Store, key: tuple[str, str] = LLAMA) -> list[str]:
-    world = store.snapshot(key)
-    assert world is not None
-    return [pod["metadata"]["uid"] for pod in world.pods]
+    snapshot = store.snapshot(key)
+    assert snapshot is not None
+    return [pod["metadata"]["uid"] for pod in snapshot.pods]
 
 
 LOST: dict[str, dict[str, str]] = {

@@ -26,7 +26,7 @@ from tests.controller.auditing import a_cluster, an_attestation, an_audit, condi
 from tests.controller.running import NAMESPACE, RESYNC_SECONDS, a_model, rest, running, where, written
 from tests.fakes.cluster_in_memory import ClusterInMemory, Manifest
 from tests.fakes.virtual_loop import virtually
-from tests.schedules.world import World
+from tests.schedules.faulty_cluster import FaultyCluster
 
 PODS, UNLABELLED = "/api/v1/pods", "/api/v1/pods unlabelled"
 DEPLOYMENTS = "/apis/apps/v1/deployments"
@@ -206,22 +206,22 @@ def _ignored(_concerned: frozenset[Key]) -> None:
 class Followed:
     """A store that is kept up to date by reflectors, with a feed of the audit's watches or without."""
 
-    def __init__(self, world: World, *, fed: bool) -> None:
-        self._world = world
+    def __init__(self, cluster: FaultyCluster, *, fed: bool) -> None:
+        self._cluster = cluster
         self.store = Store(Configuration())
         self._following = StoreWatches(
-            world, self.store, see=self.see, relist=self._relist, listed=lambda _kind, _keys: None
+            cluster, self.store, see=self.see, relist=self._relist, listed=lambda _kind, _keys: None
         )
-        self._audit = CacheWatches(world, ClusterObservations(), feeds=self._following.feed) if fed else None
+        self._audit = CacheWatches(cluster, ClusterObservations(), feeds=self._following.feed) if fed else None
 
     def see(self, manifest: Manifest, *, gone: bool) -> None:
         (self.store.drop if gone else self.store.put)(manifest)
 
     async def _relist(self, watched: WatchSpec) -> None:
-        await relist(self._world, self.store, watched, listed=_ignored)
+        await relist(self._cluster, self.store, watched, listed=_ignored)
 
     async def prime(self) -> None:
-        for model in self._world.of_kind("ModelDeployment"):
+        for model in self._cluster.of_kind("ModelDeployment"):
             self.see(model, gone=False)
         for watched in STORE_WATCHES:
             await self._relist(watched)
@@ -250,9 +250,9 @@ def _labelled(kind: str, name: str, labels: dict[str, str], **fields: Any) -> Ma
     return {"apiVersion": versions.get(kind, "v1"), "kind": kind, "metadata": metadata, "spec": {}, **fields}
 
 
-def act(world: World) -> None:
-    """Somebody creates, changes or deletes an object of ours or of others, labels and states included."""
-    chance = world.chance
+def act(cluster: FaultyCluster) -> None:
+    """Create, change or delete an object of ours or of others, labels and states included."""
+    chance = cluster.chance
     kind, of = chance.choice(KINDS), chance.choice(KEYS)[1]
     labels = chance.choice([{}, {**MANAGED, "hermetic.dev/modeldeployment": of, "hermetic.dev/namespace": NAMESPACE}])
     at = (
@@ -260,20 +260,20 @@ def act(world: World) -> None:
         "" if kind == "PersistentVolume" else NAMESPACE,
         f"{of}-{chance.randint(0, 2)}" if kind == "Pod" else of,
     )
-    if at in world.objects and chance.random() < 0.25:
-        world.remove(*at)
+    if at in cluster.objects and chance.random() < 0.25:
+        cluster.remove(*at)
         return
     made = _labelled(kind, at[2], labels)
     if kind == "Deployment":
         made["spec"] = {"replicas": chance.randint(0, 3), "template": {"metadata": {}, "spec": {}}}
     if kind == "Pod":
-        before = world.objects.get(at)
+        before = cluster.objects.get(at)
         account = (
             before["spec"]["serviceAccountName"] if before else chance.choice(["default", *(key[1] for key in KEYS)])
         )
         made["spec"] = {"serviceAccountName": account, "containers": [{"name": "engine", "image": "x"}]}
         made["status"] = {"phase": chance.choice(["Pending", "Running", "Succeeded", "Failed"])}
-    world.put(made)
+    cluster.put(made)
 
 
 # the clusters are those of the schedules: how late a watch is follows from the seed
@@ -285,29 +285,29 @@ def test_a_store_that_is_fed_is_the_store_that_watches_for_itself(seed: int) -> 
     random.seed(seed)  # the product spreads its pauses by chance
 
     async def scenario() -> None:
-        world = World(seed)
+        cluster = FaultyCluster(seed)
         for key in KEYS:
-            world.put(a_model(key[1]))
-        by_feed, by_itself = Followed(world, fed=True), Followed(world, fed=False)
+            cluster.put(a_model(key[1]))
+        by_feed, by_itself = Followed(cluster, fed=True), Followed(cluster, fed=False)
         for one in (by_feed, by_itself):
             await one.prime()
         tasks = [asyncio.ensure_future(one.run()) for one in (by_feed, by_itself)]
         try:
             for _ in range(8):
                 for _ in range(15):
-                    world.trouble = world.chance.choice([0.0, 0.1, 0.3])
-                    act(world)
-                    if world.chance.random() < 0.1:
-                        world.cut_watches(forgets=world.chance.random() < 0.5)
-                    await asyncio.sleep(world.chance.choice([0.0, 0.01, 0.5, 30.0]))
-                world.trouble = 0.0
+                    cluster.trouble = cluster.chance.choice([0.0, 0.1, 0.3])
+                    act(cluster)
+                    if cluster.chance.random() < 0.1:
+                        cluster.cut_watches(forgets=cluster.chance.random() < 0.5)
+                    await asyncio.sleep(cluster.chance.choice([0.0, 0.01, 0.5, 30.0]))
+                cluster.trouble = 0.0
                 await asyncio.sleep(130)  # longer than any back-off
                 for _ in range(10):  # what follows comes by watches alone
-                    act(world)
+                    act(cluster)
                     await asyncio.sleep(1)
                     assert by_feed.counts() == by_itself.counts()
                     assert by_feed.snapshots() == by_itself.snapshots()
-                assert (world.watching[PODS], world.watching[UNLABELLED]) == (2, 1), "one of them is fed"
+                assert (cluster.watching[PODS], cluster.watching[UNLABELLED]) == (2, 1), "one of them is fed"
             assert not any(task.done() for task in tasks)
         finally:
             for task in tasks:

@@ -1,4 +1,4 @@
-"""The order of writes: what somebody waits for is there before whoever waits."""
+"""The order of writes: a child is written after those that it needs."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def test_nothing_is_handed_out_while_the_api_server_asks_for_patience() -> None:
         queue = a_queue()
         queue.add("a")
         queue.pause(7)
-        queue.pause(3)  # a shorter wish does not shorten a longer one
+        queue.pause(3)  # a shorter pause does not shorten a longer one
         assert await queue.get() == "a"
         assert now() == pytest.approx(7)
 
@@ -212,7 +212,7 @@ def test_many_workers_empty_it_without_losing_a_key() -> None:
 
 
 def test_a_parked_key_comes_at_the_end_of_its_time_although_it_is_added_again() -> None:
-    """The earlier wish must not replace the end of the parking: it would be turned away, and nothing would be left."""
+    """The earlier request must not replace the end of the pause: it would be refused, and nothing would be left."""
 
     async def scenario() -> None:
         queue = a_queue()

@@ -14,8 +14,8 @@ from testbed.api import Api
 from testbed.fleet import Pool, add_nodes, remove_nodes
 from testbed.processes import Component
 from tests.controlplane.deployments import deployments, gpu_nodes, hermetic, served
-from tests.controlplane.faulty import behind, proxy, start_behind
-from tests.controlplane.operating import installed, operator, start_operator
+from tests.controlplane.fault_fixtures import behind, proxy, start_behind
+from tests.controlplane.operator_fixtures import installed, operator, start_operator
 
 __all__ = [
     "behind",

@@ -113,7 +113,7 @@ def module_namespace(api: Api, name: str, **labels: str) -> Iterator[str]:
 
 
 def failing(manifest: Manifest, mode: str) -> Manifest:
-    """The same vLLM deployment with an image to which kwok plays this mode."""
+    """The same vLLM deployment with an image for which kwok simulates this failure mode."""
     vllm = {**manifest["spec"]["engine"]["vllm"], "image": FAILING_IMAGE.format(mode)}
     return changed(manifest, engine={"vllm": vllm})
 

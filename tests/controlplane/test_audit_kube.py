@@ -31,7 +31,7 @@ from testbed.api import Api
 from testbed.errors import ApiError
 from testbed.fleet import Pool
 from testbed.installation import operator_kubeconfig
-from tests.controlplane.ways_out import CHECKS_PLANTED, planted_in, pod, unique
+from tests.controlplane.planted_egress_paths import CHECKS_PLANTED, planted_in, pod, unique
 from tests.fakes.progress import NoProgress
 
 Manifest = dict[str, Any]
@@ -90,7 +90,7 @@ def plant(api: Api) -> Iterator[Callable[[str, Manifest], str]]:
 
 
 @pytest.mark.parametrize("check", CHECKS_PLANTED)
-async def test_a_planted_way_out_is_found_and_gone_with_its_object(
+async def test_a_planted_egress_path_is_found_and_gone_with_its_object(
     check: str, cluster: Path, namespace: str, plant: Callable[[str, Manifest], str], api: Api
 ) -> None:
     collection, one, reference = planted_in(namespace, check)
@@ -215,7 +215,7 @@ def _resources_of(check: Any) -> set[str]:
 
 @pytest.fixture
 def nowhere(cluster: Path, tmp_path: Path) -> Path:
-    """A kubeconfig of an address where nobody listens."""
+    """A kubeconfig of an address without a server."""
     config = yaml.safe_load(cluster.read_text())
     config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:9"
     file = tmp_path / "nowhere.kubeconfig"

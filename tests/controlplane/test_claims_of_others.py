@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from testbed.errors import ApiError
-from tests.controlplane.test_tenant_fences import CORE, MODEL, Tenancy, tenancy
+from tests.controlplane.test_tenant_rights import CORE, MODEL, Tenancy, tenancy
 from tests.scenarios import a_share_model, reporting
 
 __all__ = ["tenancy"]

@@ -45,7 +45,9 @@ def audit(cluster: Path, *arguments: str | Path) -> Ran:
     return hermetic_process("audit", *arguments, "--kubeconfig", cluster)
 
 
-def test_a_planted_way_out_is_1_and_the_cluster_has_no_name_of_its_own(cluster: Path, api: Api, namespace: str) -> None:
+def test_a_planted_egress_path_is_1_and_the_cluster_has_no_name_of_its_own(
+    cluster: Path, api: Api, namespace: str
+) -> None:
     spec = {"type": "LoadBalancer", "ports": [{"port": 80}]}
     api.create(f"/api/v1/namespaces/{namespace}/services", {"metadata": {"name": "out"}, "spec": spec})
     ran = audit(cluster, "--kube", "-o", "json")

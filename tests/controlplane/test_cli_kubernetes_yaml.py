@@ -15,7 +15,7 @@ HEAD = "apiVersion: hermetic.dev/v1alpha1\nkind: ModelDeployment\nmetadata: {nam
 
 
 def as_kubectl_reads(kubectl: Kubectl, text: str) -> object:
-    """`spec.values` after kubectl has made JSON of the manifest, before anybody has validated it."""
+    """`spec.values` after kubectl has made JSON of the manifest, before it is validated."""
     printed = kubectl("create", "--dry-run=client", "--validate=false", "-o", "json", "-f", "-", stdin=text)
     return json.loads(printed)["spec"]["values"]
 

@@ -18,7 +18,7 @@ from testbed.api import Api
 from testbed.installation import OperatorProcess, wait_for
 from testbed.kubectl import Kubectl
 from tests.commandline import hermetic
-from tests.controlplane.operating import StartOperator
+from tests.controlplane.operator_fixtures import StartOperator
 from tests.renderings import RENDERINGS, SHARES
 from tests.scenarios import Manifest, a_share_model, reporting
 

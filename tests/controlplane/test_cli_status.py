@@ -14,7 +14,7 @@ from testbed.api import Api
 from testbed.installation import OperatorProcess, wait_for
 from testbed.kubectl import Kubectl
 from tests.commandline import Ran, hermetic_process
-from tests.controlplane.sealed import CLUSTER, SealedCluster, sealed, sealed_module
+from tests.controlplane.sealed_cluster import CLUSTER, SealedCluster, sealed, sealed_module
 from tests.scenarios import a_baked_model, a_share_model, changed, reporting
 
 __all__ = ["sealed", "sealed_module"]

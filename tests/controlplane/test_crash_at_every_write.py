@@ -78,7 +78,7 @@ def rig(
 
 @pytest.fixture(scope="module")
 def created(rig: Rig) -> Iterator[str]:
-    """A namespace in which the model was created and nobody was killed."""
+    """A namespace in which the model was created without a kill."""
     with module_namespace(rig.api, "created") as namespace:
         deployments = rig.deployments(namespace)
         deployments.apply(CREATED)
@@ -88,7 +88,7 @@ def created(rig: Rig) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def moved(rig: Rig, created: str) -> Iterator[str]:
-    """A namespace in which the model was created and then moved, and nobody was killed."""
+    """A namespace in which the model was created and then moved, without a kill."""
     with module_namespace(rig.api, "moved") as namespace:
         deployments = rig.deployments(namespace)
         deployments.apply(CREATED)
@@ -137,7 +137,7 @@ moments = pytest.mark.parametrize("after", [False, True], ids=["before", "after"
 @pytest.mark.sampled(4)
 @moments
 @pytest.mark.parametrize("write", range(1, 8))
-def test_a_create_that_is_killed_ends_in_the_same_world(
+def test_a_create_that_is_killed_ends_in_the_same_state(
     rig: Rig, created: str, namespace: str, write: int, after: bool
 ) -> None:
     deployments = rig.deployments(namespace)
@@ -149,7 +149,7 @@ def test_a_create_that_is_killed_ends_in_the_same_world(
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("write", range(1, 8))
-def test_a_change_that_is_killed_ends_in_the_same_world(rig: Rig, moved: str, namespace: str, write: int) -> None:
+def test_a_change_that_is_killed_ends_in_the_same_state(rig: Rig, moved: str, namespace: str, write: int) -> None:
     deployments = rig.deployments(namespace)
     deployments.apply(CREATED)
     settled(deployments, volumes=1)

@@ -26,7 +26,7 @@ from testbed.images.model import stage_model
 from testbed.installation import CONFIGURATION, REPOSITORY
 from testbed.programs import programs
 from tests.audits_by_command import a_stand_in
-from tests.controlplane.sealed import SealedCluster, sealed_cluster
+from tests.controlplane.sealed_cluster import SealedCluster, sealed_cluster
 from tests.documented import Block, blocks
 from tests.install_page import documented
 

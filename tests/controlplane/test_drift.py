@@ -1,4 +1,4 @@
-"""Whoever deletes or edits a child by hand: it comes back, it is corrected, and what is not ours stays theirs."""
+"""A child that is deleted or edited by hand comes back or is corrected, and what is not ours stays as it is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from testbed.errors import ApiError
 from testbed.installation import OperatorProcess
 from testbed.kubectl import Kubectl
 from tests.controlplane.deployments import Deployments, module_namespace
-from tests.controlplane.written import STATUS, AuditLog
+from tests.controlplane.write_counts import STATUS, AuditLog
 from tests.renderings import RENDERINGS
 from tests.scenarios import Manifest, a_baked_model, changed, reporting
 
@@ -84,13 +84,13 @@ def offline_switched_off(deployment: Manifest) -> None:
 
 
 EDITS: dict[str, tuple[str, Edit]] = {
-    "a way out": ("NetworkPolicy", lambda live: live["spec"].update(egress=[{}])),
-    "a way in": ("NetworkPolicy", lambda live: live["spec"].update(ingress=[{}])),
+    "egress to everywhere": ("NetworkPolicy", lambda live: live["spec"].update(egress=[{}])),
+    "ingress from everywhere": ("NetworkPolicy", lambda live: live["spec"].update(ingress=[{}])),
     "no rule for egress": ("NetworkPolicy", lambda live: live["spec"].update(policyTypes=["Ingress"])),
     "a policy for other pods": (
         "NetworkPolicy", lambda live: live["spec"]["podSelector"]["matchLabels"].update(app="nobody"),
     ),
-    "a door for other pods": ("Service", lambda live: live["spec"]["selector"].update(app="nobody")),
+    "a Service for other pods": ("Service", lambda live: live["spec"]["selector"].update(app="nobody")),
     "a budget for other pods": (
         "PodDisruptionBudget", lambda live: live["spec"]["selector"]["matchLabels"].update(app="nobody"),
     ),

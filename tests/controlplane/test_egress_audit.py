@@ -22,7 +22,7 @@ from tests.attestations import OTHER_CLUSTER
 from tests.controlplane.deployments import Deployments
 from tests.controlplane.kstatus import kstatus
 from tests.controlplane.open_reports import CLUSTER_REPORTS, open_reports_served
-from tests.controlplane.sealed import ATTESTATIONS, AUDIT, SealedCluster, a_finding, sealed, sealed_module
+from tests.controlplane.sealed_cluster import ATTESTATIONS, AUDIT, SealedCluster, a_finding, sealed, sealed_module
 from tests.scenarios import a_baked_model, a_share_model
 
 __all__ = ["sealed", "sealed_module"]
@@ -144,7 +144,7 @@ def test_a_foreign_public_load_balancer_closes_within_seconds_and_ends_no_pod(
     assert uids(open_gate) == before
 
 
-def test_an_attestation_that_found_a_way_out_closes_and_the_next_one_opens(
+def test_an_attestation_that_found_an_egress_path_closes_and_the_next_one_opens(
     sealed: SealedCluster, open_gate: Deployments
 ) -> None:
     before = uids(open_gate)

@@ -13,19 +13,19 @@ from testbed.controlplane import ControlPlane
 from testbed.errors import ApiError
 from testbed.faults import Answer, CutWatch, DropAfter, DropBefore, Fault
 from testbed.installation import wait_for
-from tests.controlplane.faulty import Behind, terminated
+from tests.controlplane.fault_fixtures import ProxiedDeployments, terminated
 from tests.scenarios import a_baked_model, a_share_model, changed, reporting
 
-StartBehind = Callable[..., Behind]
+StartBehind = Callable[..., ProxiedDeployments]
 CHILDREN = r"/(deployments|services|serviceaccounts|networkpolicies|persistentvolume)"
 MANY = 40  # two hundred are made in memory, by tests/controller/test_operator.py
 
 
-def children_stand(behind: Behind, name: str = "phi") -> bool:
+def children_stand(behind: ProxiedDeployments, name: str = "phi") -> bool:
     return bool(behind.workload(name)) and behind.condition(name).get("observedGeneration") == 1
 
 
-def test_writes_that_were_done_but_not_answered_are_done_once(behind: Behind) -> None:
+def test_writes_that_were_done_but_not_answered_are_done_once(behind: ProxiedDeployments) -> None:
     behind.proxy.inject(Fault(DropAfter(), methods=("PATCH",), path=CHILDREN, times=6))
     behind.apply(reporting(a_share_model()))
 
@@ -33,11 +33,11 @@ def test_writes_that_were_done_but_not_answered_are_done_once(behind: Behind) ->
     assert set(_children(behind).values()) == {1}
 
 
-def _stands_whole(behind: Behind) -> bool:
+def _stands_whole(behind: ProxiedDeployments) -> bool:
     return all(_children(behind).values()) and bool(behind.condition("llama"))
 
 
-def _children(behind: Behind) -> dict[str, int]:
+def _children(behind: ProxiedDeployments) -> dict[str, int]:
     """How many children of each kind there are in the namespace, volumes for it included."""
     paths = {
         "deployments": "/apis/apps/v1/namespaces/{}/deployments",
@@ -55,7 +55,7 @@ def _children(behind: Behind) -> dict[str, int]:
     }
 
 
-def test_connections_that_break_at_random_only_cost_time(behind: Behind) -> None:
+def test_connections_that_break_at_random_only_cost_time(behind: ProxiedDeployments) -> None:
     behind.proxy.inject(Fault(DropBefore(), methods=("PATCH",), path=CHILDREN, probability=0.4, times=12))
     behind.proxy.inject(Fault(Answer(500), methods=("PATCH",), path=CHILDREN, probability=0.4, times=12))
     behind.apply(reporting(a_share_model()))
@@ -63,7 +63,7 @@ def test_connections_that_break_at_random_only_cost_time(behind: Behind) -> None
     behind.wait("every child", lambda: _stands_whole(behind), 120)
 
 
-def test_patience_that_the_api_server_asks_for_is_given(behind: Behind) -> None:
+def test_patience_that_the_api_server_asks_for_is_given(behind: ProxiedDeployments) -> None:
     behind.proxy.inject(Fault(Answer(429, retry_after=3), methods=("PATCH",), path="/deployments/phi", times=1))
     behind.apply(reporting(a_baked_model()))
     behind.wait("the refusal", lambda: any(line.get("again_in") or line.get("because") for line in _of(behind, "phi")))
@@ -74,11 +74,11 @@ def test_patience_that_the_api_server_asks_for_is_given(behind: Behind) -> None:
     assert len(behind.writes_to("/deployments/phi")) == 2
 
 
-def _of(behind: Behind, name: str) -> list[dict[str, Any]]:
+def _of(behind: ProxiedDeployments, name: str) -> list[dict[str, Any]]:
     return [line for line in behind.reconciles(name) if line["result"] == "retried"]
 
 
-def test_a_poisoned_object_does_not_hold_the_others_up(behind: Behind) -> None:
+def test_a_poisoned_object_does_not_hold_the_others_up(behind: ProxiedDeployments) -> None:
     behind.proxy.inject(Fault(Answer(500), methods=("PATCH",), path="/serviceaccounts/poisoned"))
     behind.apply(reporting(a_baked_model("poisoned")), *(reporting(a_baked_model(f"m{n}")) for n in range(MANY - 1)))
 
@@ -96,7 +96,7 @@ def test_a_poisoned_object_does_not_hold_the_others_up(behind: Behind) -> None:
     behind.wait("the poisoned one", lambda: behind.workload("poisoned"), 120)
 
 
-def test_what_happens_while_the_watches_are_cut_is_not_missed(behind: Behind) -> None:
+def test_what_happens_while_the_watches_are_cut_is_not_missed(behind: ProxiedDeployments) -> None:
     behind.apply(reporting(a_baked_model()))
     behind.wait("the workload", lambda: children_stand(behind))
     for expired in (False, True):
@@ -104,7 +104,7 @@ def test_what_happens_while_the_watches_are_cut_is_not_missed(behind: Behind) ->
         _comes_back(behind, f"/api/v1/namespaces/{behind.namespace}/serviceaccounts/phi")
 
 
-def _comes_back(behind: Behind, path: str) -> None:
+def _comes_back(behind: ProxiedDeployments, path: str) -> None:
     gone = _uid(behind.api, path)
     behind.api.delete(path)
     behind.wait("another of its name", lambda: _uid(behind.api, path) not in {"", gone}, 90)
@@ -120,7 +120,7 @@ def _uid(api: Api, path: str) -> str:
 
 
 def test_an_api_server_that_restarts_in_the_middle_finds_the_work_done(
-    behind: Behind, controlplane: ControlPlane
+    behind: ProxiedDeployments, controlplane: ControlPlane
 ) -> None:
     behind.proxy.at_write(3, controlplane.stop_apiserver)
     behind.apply(reporting(a_share_model()))
@@ -141,7 +141,7 @@ def _answers(api: Api) -> bool:
 OF_PHI = "/modeldeployments/phi|/deployments/phi|/services/phi"
 
 
-def test_a_rival_that_writes_all_the_time_neither_stops_us_nor_makes_us_write(behind: Behind) -> None:
+def test_a_rival_that_writes_all_the_time_neither_stops_us_nor_makes_us_write(behind: ProxiedDeployments) -> None:
     behind.apply(reporting(a_baked_model()))
     behind.wait("the workload", lambda: children_stand(behind))
     landed, sent = len(behind.landed(OF_PHI)), len(behind.writes_to(OF_PHI))
@@ -159,7 +159,7 @@ def test_a_rival_that_writes_all_the_time_neither_stops_us_nor_makes_us_write(be
     assert sent <= 12, "of a hundred changes between, a few are met on the way, and no write is refused for long"
 
 
-def test_a_deployment_that_is_made_anew_under_its_name_adopts_nothing(behind: Behind) -> None:
+def test_a_deployment_that_is_made_anew_under_its_name_adopts_nothing(behind: ProxiedDeployments) -> None:
     behind.apply(reporting(a_share_model()))
     behind.wait("every child", lambda: _stands_whole(behind))
     first = behind.get("llama")["metadata"]["uid"]
@@ -193,7 +193,7 @@ ENDS = {
 
 
 @pytest.mark.timeout(900)
-def test_no_end_of_a_watch_ends_the_process(behind: Behind) -> None:
+def test_no_end_of_a_watch_ends_the_process(behind: ProxiedDeployments) -> None:
     """kopf takes some of these for the end. What is applied afterwards is served by the same process all the same."""
     pid = behind.operator.component.pid
     for number, (name, fault) in enumerate(ENDS.items()):
@@ -204,7 +204,7 @@ def test_no_end_of_a_watch_ends_the_process(behind: Behind) -> None:
     assert seconds < 12
 
 
-def _serves_after(behind: Behind, fault: Fault, model: str, name: str) -> None:
+def _serves_after(behind: ProxiedDeployments, fault: Fault, model: str, name: str) -> None:
     behind.wait(
         "watches", lambda: {one.resource for one in behind.proxy.open_watches} >= {"modeldeployments", "egressaudits"}
     )

@@ -22,9 +22,9 @@ from testbed.errors import ApiError
 from testbed.flux import CONTROLLERS, components
 from testbed.installation import REPOSITORY
 from testbed.programs import programs
-from tests.controlplane.fluxed import RECIPE, RELEASES, Fluxed, fluxed, recipe
+from tests.controlplane.flux_cluster import RECIPE, RELEASES, FluxCluster, fluxed, recipe
 from tests.controlplane.kstatus import kstatus
-from tests.controlplane.sealed import ATTESTATIONS
+from tests.controlplane.sealed_cluster import ATTESTATIONS
 from tests.install_page import commands
 from tests.scenarios import VLLM_IMAGE, Manifest, a_baked_model, a_share_model, changed
 
@@ -46,7 +46,7 @@ def of_another_registry(model: Manifest) -> Manifest:
 
 
 @pytest.fixture
-def proven(fluxed: Fluxed) -> Fluxed:
+def proven(fluxed: FluxCluster) -> FluxCluster:
     """The proof is in the artifact and counts."""
     if not any(one["kind"] == "EgressAttestation" for one in fluxed.artifact["audit"]):
         fluxed.push(audit=[*fluxed.artifact["audit"], fluxed.sealed.attestation()])
@@ -55,7 +55,7 @@ def proven(fluxed: Fluxed) -> Fluxed:
 
 
 @pytest.fixture
-def serving(proven: Fluxed) -> Fluxed:
+def serving(proven: FluxCluster) -> FluxCluster:
     """One model, `llama`, serves, and everything is at rest."""
     digest = proven.push(models=[a_model()])
     proven.until_ready("models", digest)
@@ -74,7 +74,7 @@ def is_there(api: Api, path: str) -> bool:
 # ---------------------------------------------------------------------- operator, then proof, then models
 
 
-def test_the_operator_came_by_helm_release_with_its_crds(fluxed: Fluxed) -> None:
+def test_the_operator_came_by_helm_release_with_its_crds(fluxed: FluxCluster) -> None:
     assert fluxed.get("hermetic", RELEASES)["status"]["history"][0]["status"] == "deployed"
     (crd,) = (
         one
@@ -86,7 +86,7 @@ def test_the_operator_came_by_helm_release_with_its_crds(fluxed: Fluxed) -> None
     assert is_there(fluxed.api, "/apis/apps/v1/namespaces/hermetic-system/deployments/hermetic-operator")
 
 
-def test_models_wait_for_the_proof_and_the_proof_for_the_operator(fluxed: Fluxed) -> None:
+def test_models_wait_for_the_proof_and_the_proof_for_the_operator(fluxed: FluxCluster) -> None:
     fluxed.push(models=[a_model()])
     condition = fluxed.until_not_ready("hermetic-audit", "HealthCheckFailed", saying=FAILS_FAST)
     assert "EgressAudit/cluster" in condition
@@ -101,7 +101,7 @@ def test_models_wait_for_the_proof_and_the_proof_for_the_operator(fluxed: Fluxed
     assert fluxed.models.condition("llama")["reason"] == "Serving"
 
 
-def test_a_newer_attestation_takes_the_place_of_the_old_one_in_one_revision(serving: Fluxed) -> None:
+def test_a_newer_attestation_takes_the_place_of_the_old_one_in_one_revision(serving: FluxCluster) -> None:
     pods, (audit, old) = uids(serving), serving.artifact["audit"]
     new = serving.sealed.attestation()
 
@@ -114,7 +114,9 @@ def test_a_newer_attestation_takes_the_place_of_the_old_one_in_one_revision(serv
     assert uids(serving) == pods
 
 
-def test_the_recipe_takes_every_image_by_digest_and_the_audit_finds_nothing_against_its_pods(proven: Fluxed) -> None:
+def test_the_recipe_takes_every_image_by_digest_and_the_audit_finds_nothing_against_its_pods(
+    proven: FluxCluster,
+) -> None:
     pods = proven.api.get("/api/v1/namespaces/flux-system/pods")["items"]
     images = {container["image"] for pod in pods for container in pod["spec"]["containers"]}
     assert len(images) == len(CONTROLLERS)
@@ -125,7 +127,7 @@ def test_the_recipe_takes_every_image_by_digest_and_the_audit_finds_nothing_agai
 # ---------------------------------------------------------------------- ready, failed, recovered
 
 
-def test_a_kustomization_is_ready_only_when_its_model_is(proven: Fluxed) -> None:
+def test_a_kustomization_is_ready_only_when_its_model_is(proven: FluxCluster) -> None:
     switch(proven, WITHHOLD, "true")
     digest = proven.push(models=[a_model(endpoint={"internalLoadBalancer": {}})])
     proven.models.until("llama", "LoadBalancerPending")
@@ -140,11 +142,11 @@ def test_a_kustomization_is_ready_only_when_its_model_is(proven: Fluxed) -> None
     proven.until_ready("models", digest)
 
 
-def switch(fluxed: Fluxed, annotation: str, value: str | None) -> None:
+def switch(fluxed: FluxCluster, annotation: str, value: str | None) -> None:
     fluxed.api.merge(INFERENCE, {"metadata": {"annotations": {annotation: value}}})
 
 
-def test_a_bad_model_fails_at_once_names_itself_and_a_correction_recovers(serving: Fluxed) -> None:
+def test_a_bad_model_fails_at_once_names_itself_and_a_correction_recovers(serving: FluxCluster) -> None:
     pods = uids(serving)
     serving.push(models=[a_model(), of_another_registry(a_model("stranger"))])
     condition = serving.until_not_ready("models", "HealthCheckFailed", saying=FAILS_FAST)
@@ -158,7 +160,7 @@ def test_a_bad_model_fails_at_once_names_itself_and_a_correction_recovers(servin
     assert uids(serving) == pods
 
 
-def test_a_correction_is_applied_while_a_model_is_still_waited_for(serving: Fluxed) -> None:
+def test_a_correction_is_applied_while_a_model_is_still_waited_for(serving: FluxCluster) -> None:
     """The wait may last for the whole timeout, which is that of the slowest model."""
     never = VLLM_IMAGE.replace("vllm-openai", "failure-never-ready")
     serving.push(models=[a_model("late", engine={"vllm": {"image": never, "version": "0.32.0"}})])
@@ -170,7 +172,7 @@ def test_a_correction_is_applied_while_a_model_is_still_waited_for(serving: Flux
     serving.until_ready("models", digest)
 
 
-def test_broken_isolation_fails_the_proof_and_both_recover_by_themselves(serving: Fluxed) -> None:
+def test_broken_isolation_fails_the_proof_and_both_recover_by_themselves(serving: FluxCluster) -> None:
     pods = uids(serving)
     service = {"type": "LoadBalancer", "selector": {"app": "shop"}, "ports": [{"port": 443}]}
     serving.api.create(f"{INFERENCE}/services", {"metadata": {"name": "shop"}, "spec": service})
@@ -189,14 +191,14 @@ def test_broken_isolation_fails_the_proof_and_both_recover_by_themselves(serving
     assert uids(serving) == pods
 
 
-def uids(fluxed: Fluxed) -> set[str]:
+def uids(fluxed: FluxCluster) -> set[str]:
     return {pod["metadata"]["uid"] for pod in fluxed.models.pods("llama")}
 
 
 # ---------------------------------------------------------------------- at rest, upgraded, pruned
 
 
-def test_ten_reconciles_write_nothing_to_what_the_operator_has_in_hand(serving: Fluxed) -> None:
+def test_ten_reconciles_write_nothing_to_what_the_operator_has_in_hand(serving: FluxCluster) -> None:
     before = revisions(serving)
     for _ in range(RECONCILES):
         serving.until_handled("models")
@@ -206,13 +208,13 @@ def test_ten_reconciles_write_nothing_to_what_the_operator_has_in_hand(serving: 
     assert list(owners["hermetic-status"]["fieldsV1"]) == ["f:status"]
 
 
-def revisions(fluxed: Fluxed) -> dict[str, str]:
+def revisions(fluxed: FluxCluster) -> dict[str, str]:
     """resourceVersion of the model and of what was made for it."""
     found = fluxed.sealed.kubectl.within("inference").json("get", "mdep,deployments,services,networkpolicies,pdb,pods")
     return {f"{one['kind']}/{one['metadata']['name']}": one["metadata"]["resourceVersion"] for one in found["items"]}
 
 
-def test_what_kubectl_writes_into_a_model_is_taken_back(serving: Fluxed) -> None:
+def test_what_kubectl_writes_into_a_model_is_taken_back(serving: FluxCluster) -> None:
     before = serving.models.get("llama")["spec"]
     serving.sealed.kubectl.within("inference")(
         "patch", "mdep", "llama", "--type=merge", '--patch={"spec":{"replicas":0}}'
@@ -221,7 +223,7 @@ def test_what_kubectl_writes_into_a_model_is_taken_back(serving: Fluxed) -> None
     assert serving.models.get("llama")["spec"] == before
 
 
-def test_the_release_shows_no_drift_and_an_upgrade_replaces_no_pod_of_a_model(serving: Fluxed) -> None:
+def test_the_release_shows_no_drift_and_an_upgrade_replaces_no_pod_of_a_model(serving: FluxCluster) -> None:
     serving.until_handled("hermetic", RELEASES)
     assert [one["version"] for one in serving.get("hermetic", RELEASES)["status"]["history"]] == [1], "drift"
     pods, model = uids(serving), serving.models.get("llama")["metadata"]["generation"]
@@ -233,7 +235,7 @@ def test_the_release_shows_no_drift_and_an_upgrade_replaces_no_pod_of_a_model(se
     assert (uids(serving), serving.models.get("llama")["metadata"]["generation"]) == (pods, model)
 
 
-def test_an_upgrade_that_fails_is_rolled_back_and_nothing_after_it_begins(serving: Fluxed) -> None:
+def test_an_upgrade_that_fails_is_rolled_back_and_nothing_after_it_begins(serving: FluxCluster) -> None:
     pods, good = uids(serving), serving.artifact["operator"]
     serving.push(operator=upgraded_to_an_operator_that_never_gets_ready(good), models=[a_model(), a_model("next")])
     condition = serving.until_not_ready("hermetic", "HealthCheckFailed", saying=FAILS_FAST)
@@ -260,7 +262,7 @@ def upgraded_to_an_operator_that_never_gets_ready(folder: list[Manifest]) -> lis
     return folder
 
 
-def test_what_leaves_the_artifact_leaves_the_cluster_with_its_volume(serving: Fluxed) -> None:
+def test_what_leaves_the_artifact_leaves_the_cluster_with_its_volume(serving: FluxCluster) -> None:
     shared = a_share_model("shared")
     shared["spec"]["weights"]["integrity"] = {"digest": f"sha256:{'5e' * 32}"}
     digest = serving.push(models=[a_model(), shared])
@@ -276,7 +278,7 @@ def test_what_leaves_the_artifact_leaves_the_cluster_with_its_volume(serving: Fl
     assert children(serving, "llama")
 
 
-def children(fluxed: Fluxed, name: str) -> set[str]:
+def children(fluxed: FluxCluster, name: str) -> set[str]:
     """Everything that carries the label of a model, and the model itself."""
     kinds = "deployments,services,persistentvolumeclaims,persistentvolumes,networkpolicies,serviceaccounts,pdb,pods"
     labelled = f"--selector=hermetic.dev/modeldeployment={name}"
@@ -285,14 +287,14 @@ def children(fluxed: Fluxed, name: str) -> set[str]:
     return {f"{one['kind']}/{one['metadata']['name']}" for one in (*found, *models)}
 
 
-def test_the_folder_of_models_can_hold_nothing_but_models(serving: Fluxed) -> None:
+def test_the_folder_of_models_can_hold_nothing_but_models(serving: FluxCluster) -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "more"}, "stringData": {"a": "b"}}
     serving.push(models=[a_model(), secret])
     assert "forbidden" in serving.until_not_ready("models", "ReconciliationFailed", saying="system:serviceaccount")
     serving.until_ready("models", serving.push(models=[a_model()]))
 
 
-def test_the_commands_of_the_page_push_an_artifact_that_flux_applies(serving: Fluxed, tmp_path: Path) -> None:
+def test_the_commands_of_the_page_push_an_artifact_that_flux_applies(serving: FluxCluster, tmp_path: Path) -> None:
     for name, manifests in {**serving.artifact, "models": [a_model(), a_model("phi")]}.items():
         (tmp_path / "artifact" / name).mkdir(parents=True)
         (tmp_path / "artifact" / name / "all.yaml").write_text(yaml.safe_dump_all(manifests))
@@ -305,7 +307,7 @@ def test_the_commands_of_the_page_push_an_artifact_that_flux_applies(serving: Fl
     serving.until_ready("models", serving.push(models=[a_model()]))
 
 
-def test_the_commands_of_the_page_apply_the_recipe(serving: Fluxed, tmp_path: Path) -> None:
+def test_the_commands_of_the_page_apply_the_recipe(serving: FluxCluster, tmp_path: Path) -> None:
     """The API server takes what they apply; it is there already, with the registry of this machine, and stays so."""
     flux = tmp_path / "flux"
     shutil.copytree(RECIPE, flux)
@@ -324,7 +326,7 @@ def test_the_commands_of_the_page_apply_the_recipe(serving: Fluxed, tmp_path: Pa
                 subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, check=True)
 
 
-def test_everything_goes_by_the_commands_of_the_page_but_namespaces_and_crds(serving: Fluxed) -> None:
+def test_everything_goes_by_the_commands_of_the_page_but_namespaces_and_crds(serving: FluxCluster) -> None:
     """The last test of the file: nothing of Hermetic is left for others."""
     for command in commands("Uninstall", PAGE):
         program, *arguments = shlex.split(command)
@@ -337,6 +339,6 @@ def test_everything_goes_by_the_commands_of_the_page_but_namespaces_and_crds(ser
     assert {"hermetic-system", "inference"} <= {one["metadata"]["name"] for one in namespaces(serving)}
 
 
-def namespaces(fluxed: Fluxed) -> list[Manifest]:
+def namespaces(fluxed: FluxCluster) -> list[Manifest]:
     found: list[Manifest] = fluxed.api.get("/api/v1/namespaces")["items"]
     return found

@@ -16,7 +16,7 @@ from testbed.installation import CONFIGURATION, OperatorProcess
 from testbed.probe_simulator import EGRESS
 from tests.controlplane.deployments import Deployments
 from tests.controlplane.kstatus import contradictions, kstatus, newest, revisions
-from tests.controlplane.sealed import ATTESTATIONS, SealedCluster, a_finding, sealed, sealed_module
+from tests.controlplane.sealed_cluster import ATTESTATIONS, SealedCluster, a_finding, sealed, sealed_module
 from tests.renderings import SHARES
 from tests.scenarios import a_baked_model, a_share_model, changed, reporting
 
@@ -54,7 +54,7 @@ def serving(sealed: SealedCluster, home: Deployments) -> Deployments:
 
 
 def closes(sealed: SealedCluster) -> None:
-    """The next audit finds a way out."""
+    """The next audit finds an egress path."""
     sealed.attest(OPEN, says={"verdict": "Fail"})
 
 
@@ -113,7 +113,7 @@ UNPROVEN: dict[str, tuple[Callable[[SealedCluster], object], str]] = {
     "an auditor that could not see": (lambda s: s.attest(BLIND, says={"verdict": "Unknown"}), "IsolationUnknown"),
     "too old": (lambda s: s.attest(age=timedelta(hours=30), lasts=timedelta(hours=72)), "IsolationEvidenceStale"),
     "of another cluster": (lambda s: s.attest(ca="sha256:" + "ca" * 32), "IsolationEvidenceMissing"),
-    "a way out": (closes, "IsolationBroken"),
+    "an egress path": (closes, "IsolationBroken"),
 }
 
 

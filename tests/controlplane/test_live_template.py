@@ -20,12 +20,12 @@ from testbed.errors import ApiError
 from testbed.installation import OperatorProcess
 from testbed.kubectl import Kubectl
 from tests.controlplane.deployments import Deployments, module_namespace
-from tests.controlplane.test_tenant_fences import a_tenant
-from tests.controlplane.written import AuditLog
+from tests.controlplane.test_tenant_rights import a_tenant
+from tests.controlplane.write_counts import AuditLog
 from tests.scenarios import BAKED_IMAGE, DIGEST, Manifest, a_baked_model, a_share_model, changed, reporting
 
 BINDINGS = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
-FENCES = ("hermetic-workloads", "hermetic-model-pods", "hermetic-model-templates", "hermetic-services")
+POLICIES = ("hermetic-workloads", "hermetic-model-pods", "hermetic-model-templates", "hermetic-services")
 IMAGE = f"evil.example/x@sha256:{DIGEST}"
 VARIABLE = {"name": "NCCL_DEBUG", "value": "WARN"}
 Edit = Callable[[Manifest], object]
@@ -34,8 +34,8 @@ Edit = Callable[[Manifest], object]
 @pytest.fixture(scope="module")
 def unfenced(installed: None, api: Api) -> Iterator[None]:  # noqa: ARG001
     """The cluster without the policies that keep tenants from our objects."""
-    kept = [api.get(f"{BINDINGS}/{name}") for name in FENCES]
-    for name in FENCES:
+    kept = [api.get(f"{BINDINGS}/{name}") for name in POLICIES]
+    for name in POLICIES:
         api.delete(f"{BINDINGS}/{name}")
     yield
     for binding in kept:
@@ -174,9 +174,11 @@ ACCOUNTS: dict[str, Edit] = {
     "token": lambda live: live.update(automountServiceAccountToken=True),
 }
 POLICIES: dict[str, Edit] = {
-    "way out": in_spec(egress=[{}]),
-    "way in": lambda live: live["spec"].setdefault("ingress", []).append({"from": [{"podSelector": {}}]}),
-    "only ways in": in_spec(policyTypes=["Ingress"]),
+    "egress to everywhere": in_spec(egress=[{}]),
+    "ingress from everywhere": lambda live: (
+        live["spec"].setdefault("ingress", []).append({"from": [{"podSelector": {}}]})
+    ),
+    "ingress rules only": in_spec(policyTypes=["Ingress"]),
     "expression": lambda live: live["spec"]["podSelector"].update(
         matchExpressions=[{"key": "x", "operator": "DoesNotExist"}]
     ),
@@ -239,7 +241,7 @@ def edited(tenant: Api, where: str, edit: Edit) -> Manifest:
     raise AssertionError("never quick enough")
 
 
-# Outside CI the fields that a run leaves out are those of tests/unit/test_plan_whole.py.
+# Outside CI the fields that a run leaves out are those of tests/unit/test_plan_foreign_fields.py.
 @pytest.mark.sampled(20)
 @pytest.mark.parametrize("what", EDITS)
 def test_what_a_tenant_adds_is_taken_out_again(models: tuple[Deployments, Api], what: str) -> None:

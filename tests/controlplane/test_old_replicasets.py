@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from testbed.errors import ApiError
-from tests.controlplane.test_tenant_fences import APPS, CHILDREN, CORE, MODEL, Tenancy, tenancy
+from tests.controlplane.test_tenant_rights import APPS, CHILDREN, CORE, MODEL, Tenancy, tenancy
 from tests.scenarios import a_baked_model, reporting
 
 __all__ = ["tenancy"]

@@ -16,7 +16,7 @@ from testbed.audit import Audited, requests
 from testbed.cloud_provider import PLANT_PUBLIC
 from testbed.installation import wait_for
 from testbed.openreports import definitions
-from tests.controlplane.sealed import SealedCluster, sealed, sealed_cluster, sealed_module
+from tests.controlplane.sealed_cluster import SealedCluster, sealed, sealed_cluster, sealed_module
 from tests.scenarios import a_share_model, reporting
 
 __all__ = ["sealed", "sealed_module"]

@@ -1,6 +1,6 @@
-"""Why pods do not serve, told by a real scheduler and controllers with kubelets played by kwok: one reason each.
+"""Why pods do not serve, with a real scheduler, real controllers and kubelets that kwok simulates: one reason each.
 
-What kwok has no mode for is said by the test in the kubelet's place: a pod's status, or an Event about it.
+Where kwok has no failure mode, the test writes in the kubelet's place: a pod's status, or an Event about it.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from testbed.errors import ApiError, CannotRunError
 from testbed.installation import wait_for
 from testbed.programs import programs
 from tests.controlplane.deployments import Deployments
-from tests.controlplane.sealed import SealedCluster, a_finding, sealed, sealed_cluster
+from tests.controlplane.sealed_cluster import SealedCluster, a_finding, sealed, sealed_cluster
 from tests.scenarios import Manifest, a_baked_model, reporting
 
 __all__ = ["sealed"]

@@ -126,7 +126,7 @@ def test_every_pod_of_ours_is_admitted_where_pod_security_is_restricted(
 
 
 def test_pod_that_pod_security_refuses_is_told_with_the_rule(served: Deployments, api: Api):
-    """Somebody's mutation makes our pod privileged: that is refused, and not our doing."""
+    """A mutation of others makes our pod privileged: that is refused, and not our doing."""
     label = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
     api.merge(f"/api/v1/namespaces/{served.namespace}", label)
     name = f"mutate-{served.namespace}"
@@ -199,7 +199,7 @@ def test_lost_permission_is_named_with_verb_and_resource_and_others_go_on(served
         assert "may not 'patch' resource 'networkpolicies'" in ready["message"]
         assert kstatus(served.get("llama")) == "Failed"
         assert served.condition("before")["status"] == "True"
-        assert served.workload("llama") is None, "no pod without its walls"
+        assert served.workload("llama") is None, "no pod without its network policy"
     finally:
         rules = {"rules": role["rules"]}
         served.api.merge("/apis/rbac.authorization.k8s.io/v1/clusterroles/hermetic-operator-models", rules)

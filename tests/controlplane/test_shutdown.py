@@ -10,8 +10,8 @@ import pytest
 from testbed.api import Api
 from testbed.faults import Delay, Fault
 from testbed.installation import OperatorProcess, wait_for
-from tests.controlplane.faulty import LEASE, Behind, arrives, lease_holder, terminated
-from tests.controlplane.operating import StartOperator
+from tests.controlplane.fault_fixtures import LEASE, ProxiedDeployments, arrives, lease_holder, terminated
+from tests.controlplane.operator_fixtures import StartOperator
 from tests.scenarios import a_baked_model, reporting
 
 PROMISED_SECONDS = 10
@@ -26,7 +26,9 @@ def test_at_rest_it_ends_at_once_and_lets_go_of_the_lease(operator: OperatorProc
     assert seconds < 2, "nothing was in hand"
 
 
-def test_a_write_in_flight_is_finished_and_nothing_new_is_begun(start_behind: Callable[..., Behind], api: Api) -> None:
+def test_a_write_in_flight_is_finished_and_nothing_new_is_begun(
+    start_behind: Callable[..., ProxiedDeployments], api: Api
+) -> None:
     behind = start_behind(workers=1)
     behind.proxy.inject(Fault(Delay(2.0), methods=("PATCH",), path="/serviceaccounts/"))
     behind.apply(reporting(a_baked_model("phi")))
@@ -51,7 +53,7 @@ def no_lease_left(api: Api) -> Iterator[None]:
 
 @pytest.mark.usefixtures("no_lease_left")
 @pytest.mark.parametrize("silent", ["/serviceaccounts/", "/"], ids=["one write", "everything"])
-def test_an_answer_that_never_comes_does_not_hold_it_up(behind: Behind, silent: str) -> None:
+def test_an_answer_that_never_comes_does_not_hold_it_up(behind: ProxiedDeployments, silent: str) -> None:
     behind.proxy.inject(Fault(Delay(math.inf), path=silent))
     behind.apply(reporting(a_baked_model("phi")))
     arrives(behind.proxy, "/serviceaccounts/phi", behind.operator)
@@ -65,7 +67,7 @@ def test_an_answer_that_never_comes_does_not_hold_it_up(behind: Behind, silent: 
 
 
 def test_a_second_operator_waits_takes_over_at_release_and_finds_nothing_to_write(
-    start_behind: Callable[..., Behind], start_operator: StartOperator, api: Api
+    start_behind: Callable[..., ProxiedDeployments], start_operator: StartOperator, api: Api
 ) -> None:
     leading = start_behind()
     leading.apply(reporting(a_baked_model("phi")))

@@ -80,13 +80,13 @@ def test_at_no_revision_of_its_life_does_a_deployment_lie(balanced: Deployments)
         *("InProgress", "Current"),
         "Terminating",
     ]
-    assert kstatus(seen[0]) == "InProgress", "nobody has looked yet, and that is not ready"
+    assert kstatus(seen[0]) == "InProgress", "no audit has run yet, and that is not ready"
     _transition_times_move_exactly_with_the_status(seen)
     _current_only_while_the_workload_is(balanced, seen, since)
 
 
 def _delete_slowly(balanced: Deployments) -> None:
-    """Delete it while somebody else holds it for a moment, so that a revision shows it going."""
+    """Delete it while a finalizer of others holds it for a moment, so that a revision shows it going."""
     path = f"{balanced.collection}/llama"
     balanced.api.merge(path, {"metadata": {"finalizers": ["example.com/held"]}})
     balanced.api.delete(path)

@@ -1,4 +1,4 @@
-"""Everything that a thief of the operator's token would try, in both ways to install it: refused, or in docs/rights.md.
+"""Attacks with a stolen token of the operator, in both installations: refused, or in docs/rights.md.
 
 No operator runs here. What is refused is refused by the API server; what is admitted has its words in the column "what
 remains" of the page, and fails here once it has them no longer.
@@ -15,19 +15,18 @@ from hermetic.objects.children import render
 from hermetic.objects.names import Owner
 from testbed.errors import ApiError
 from testbed.installation import wait_for
-from tests.controlplane.test_fences import a_probe
-from tests.controlplane.thief import (
+from tests.controlplane.attacker import (
     A_POD,
     A_TEMPLATE,
     A_WORKLOAD,
     ADMIN,
+    ATTACKER,
     BY_RIGHTS_OR_POLICY,
     DRY,
     EVIL,
     HERMETIC,
     KINDS,
     OPERATORS,
-    THIEF,
     Attack,
     Stolen,
     an_event,
@@ -48,6 +47,7 @@ from tests.controlplane.thief import (
     with_engine,
     with_volume,
 )
+from tests.controlplane.test_operator_account_policies import a_probe
 from tests.scenarios import a_share_model, an_egress_audit
 from tools.rights_reference import explained
 
@@ -88,16 +88,16 @@ REFUSED: dict[str, Attack] = {
     "a review of the rights of others": create(
         "/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": {"user": "x"}}
     ),
-    # Being somebody else
+    # Impersonation and bindings
     "being an administrator": run("get", "nodes", "--as=kubernetes-admin"),
     "being a master": run("get", "nodes", "--as=x", "--as-group=system:masters"),
     "being a controller": run("get", "secrets", "--as=system:serviceaccount:kube-system:generic-garbage-collector"),
     # More rights
     "a binding in the cluster": create(
-        f"{RBAC}/clusterrolebindings", named("x", roleRef=ADMIN, subjects=[THIEF])
+        f"{RBAC}/clusterrolebindings", named("x", roleRef=ADMIN, subjects=[ATTACKER])
     ),
     "a binding in a namespace": create(
-        f"{RBAC}/namespaces/{{home}}/rolebindings", named("x", roleRef=ADMIN, subjects=[THIEF])
+        f"{RBAC}/namespaces/{{home}}/rolebindings", named("x", roleRef=ADMIN, subjects=[ATTACKER])
     ),
     "a role": create(
         f"{RBAC}/clusterroles", named("x", rules=[{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}])
@@ -107,7 +107,7 @@ REFUSED: dict[str, Attack] = {
         {"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]},
     ),
     "a role that others aggregate": patch(f"{RBAC}/clusterroles/hermetic-edit", {"rules": []}),
-    # The fences themselves
+    # The policies themselves
     "no policy any more": delete(f"{ADMISSION}/validatingadmissionpolicies/hermetic-operator-owned"),
     "no binding any more": delete(f"{ADMISSION}/validatingadmissionpolicybindings/hermetic-operator-owned"),
     "a policy that only warns": patch(
@@ -171,7 +171,7 @@ REFUSED: dict[str, Attack] = {
     "a Deployment of another tenant": create(APPS_OF % ("victim", "deployments"), named("x", spec=A_WORKLOAD)),
     "a Deployment without an owner": create(APPS_OF % ("home", "deployments"), named("x", spec=A_WORKLOAD)),
     "the operator's own Deployment": patch(f"{OPERATORS}/hermetic-operator", {"spec": {"replicas": 0}}),
-    "the number of pods, past the fences": patch(f"{KINDS['Deployment']}/theirs/scale", {"spec": {"replicas": 0}}),
+    "the number of pods, past the policies": patch(f"{KINDS['Deployment']}/theirs/scale", {"spec": {"replicas": 0}}),
     # The pods of the model that is there
     "the network of the machine": in_pod(hostNetwork=True),
     "the processes of the machine": in_pod(hostPID=True),
@@ -205,7 +205,7 @@ REFUSED: dict[str, Attack] = {
     ),
     "a finalizer": change("Deployment", {"metadata": {"finalizers": ["example.com/mine"]}}),
     "a finalizer of others": change("Service", {"metadata": {"finalizers": []}}),
-    # Services and ways in
+    # Services and exposing objects
     "an alias of a host": change(
         "Service",
         {"spec": {"type": "ExternalName", "externalName": "evil.example", "loadBalancerSourceRanges": None}},

@@ -1,4 +1,4 @@
-"""The opt-in policies for tenants: who has the ClusterRole `edit` there writes nothing that fails everybody's audit."""
+"""The opt-in policies for tenants: who has the ClusterRole `edit` there writes nothing that fails the audit of all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from testbed.errors import ApiError
 from testbed.installation import wait_for
 from testbed.kubectl import Kubectl
 from tests.controlplane.deployments import module_namespace
-from tests.controlplane.test_tenant_fences import a_tenant
+from tests.controlplane.test_tenant_rights import a_tenant
 from tests.scenarios import Manifest
 
 POLICIES = Path(__file__).parents[2] / "manifests" / "tenants"
@@ -24,27 +24,27 @@ ANNOTATION = "service.beta.kubernetes.io/azure-load-balancer-internal"
 
 
 @dataclass(frozen=True)
-class Rooms:
+class Tenants:
     """A namespace with the label and one without it, and who may edit both."""
 
     api: Api
-    tenants: dict[str, Api]
+    accounts: dict[str, Api]
 
     def write(self, namespace: str, group: str, plural: str, manifest: Manifest) -> None:
         path = f"{group}/namespaces/{namespace}/{plural}"
-        created = self.tenants[namespace].create(path, {**manifest, "metadata": {**manifest["metadata"], "name": "x"}})
+        created = self.accounts[namespace].create(path, {**manifest, "metadata": {**manifest["metadata"], "name": "x"}})
         self.api.delete(f"{path}/{created['metadata']['name']}")
 
 
 @pytest.fixture(scope="module")
-def rooms(api: Api, cluster: Path, kubectl: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rooms]:
+def tenants(api: Api, cluster: Path, kubectl: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tenants]:
     kubectl("apply", "-k", str(POLICIES))
     with (
         module_namespace(api, "labelled", **{"hermetic.dev/tenant": "true"}) as labelled,
         module_namespace(api, "plain") as plain,
     ):
         folder = tmp_path_factory.mktemp("tenants")
-        found = Rooms(api, {name: a_tenant(api, cluster, name, folder / name) for name in (labelled, plain)})
+        found = Tenants(api, {name: a_tenant(api, cluster, name, folder / name) for name in (labelled, plain)})
         for name in (labelled, plain):
             wait_for("the rights of a tenant", lambda name=name: _admits(found, name, CORE, "services", a_service()))
         for group, plural, manifest in (
@@ -59,9 +59,9 @@ def rooms(api: Api, cluster: Path, kubectl: Kubectl, tmp_path_factory: pytest.Te
     kubectl("delete", "-k", str(POLICIES))
 
 
-def _admits(rooms: Rooms, namespace: str, group: str, plural: str, manifest: Manifest) -> bool:
+def _admits(tenants: Tenants, namespace: str, group: str, plural: str, manifest: Manifest) -> bool:
     try:
-        rooms.write(namespace, group, plural, manifest)
+        tenants.write(namespace, group, plural, manifest)
     except ApiError:
         return False
     return True
@@ -203,35 +203,35 @@ ATTEMPTS = {name: rest for name, *rest in attempts()}
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
-def test_what_closes_the_gate_of_all_is_refused_where_the_label_is_and_nowhere_else(rooms, attempt):
+def test_what_closes_the_gate_of_all_is_refused_where_the_label_is_and_nowhere_else(tenants, attempt):
     group, plural, manifest = ATTEMPTS[attempt]
-    labelled, plain = rooms.tenants
+    labelled, plain = tenants.accounts
     with pytest.raises(ApiError) as refused:
-        rooms.write(labelled, group, plural, manifest)
+        tenants.write(labelled, group, plural, manifest)
     assert refused.value.status == 422
     assert "hermetic-tenant-" in str(refused.value)
-    rooms.write(plain, group, plural, manifest)
+    tenants.write(plain, group, plural, manifest)
 
 
-def test_what_tenants_need_is_admitted(rooms):
-    labelled, _ = rooms.tenants
+def test_what_tenants_need_is_admitted(tenants):
+    labelled, _ = tenants.accounts
     for service in (a_service(), a_service(clusterIP="None"), a_service({ANNOTATION: "true"}, type="LoadBalancer")):
-        rooms.write(labelled, CORE, "services", service)
+        tenants.write(labelled, CORE, "services", service)
     port = {"ports": [{"containerPort": 80}], "env": [{"name": "NO_PROXY", "value": "*"}, {"name": "HTTP_PROXY"}]}
     for group, plural, manifest in workloads(a_pod(container=port)):
-        rooms.write(labelled, group, plural, manifest)
+        tenants.write(labelled, group, plural, manifest)
     inside = {"to": [{"namespaceSelector": {}}], "ports": [{"port": 53}]}
     for policy in (a_policy(), a_policy(to("10.0.0.0/8"), to("fd00::/8")), a_policy(inside)):
         policy["spec"]["podSelector"] = {"matchLabels": {"app": "x"}}  # one of every pod could not be deleted again
-        rooms.write(labelled, NETWORKING, "networkpolicies", policy)
+        tenants.write(labelled, NETWORKING, "networkpolicies", policy)
     for ingress in (an_ingress("internal"), an_ingress("azure-application-gateway", PRIVATE)):
-        rooms.write(labelled, NETWORKING, "ingresses", ingress)
-    rooms.write(labelled, CORE, "configmaps", {"metadata": {}, "data": {"NO_PROXY": "*", "HTTP_PROXY": ""}})
-    rooms.write(labelled, CORE, "configmaps", {"metadata": {}, "data": {"USE_PROXY": "true", "proxy.conf": "a:1"}})
-    rooms.write(labelled, CORE, "pods", a_pod(container=environment("USE_PROXY", "true")))
+        tenants.write(labelled, NETWORKING, "ingresses", ingress)
+    tenants.write(labelled, CORE, "configmaps", {"metadata": {}, "data": {"NO_PROXY": "*", "HTTP_PROXY": ""}})
+    tenants.write(labelled, CORE, "configmaps", {"metadata": {}, "data": {"USE_PROXY": "true", "proxy.conf": "a:1"}})
+    tenants.write(labelled, CORE, "pods", a_pod(container=environment("USE_PROXY", "true")))
     prefixed = {"envFrom": [{"prefix": "APP_", "configMapRef": {"name": "x", "optional": True}}]}
-    rooms.write(labelled, CORE, "pods", a_pod(container=prefixed))
-    rooms.write(labelled, CORE, "pods", secured(capabilities={"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}))
+    tenants.write(labelled, CORE, "pods", a_pod(container=prefixed))
+    tenants.write(labelled, CORE, "pods", secured(capabilities={"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}))
 
 
 EPHEMERAL: dict[str, Manifest] = {
@@ -243,31 +243,31 @@ DEBUGGER = {"apiGroups": [""], "resources": ["pods/ephemeralcontainers"], "verbs
 ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces"
 
 
-def test_a_container_that_a_tenant_adds_to_a_pod_that_runs_is_held_by_the_same_rule(rooms):
+def test_a_container_that_a_tenant_adds_to_a_pod_that_runs_is_held_by_the_same_rule(tenants):
     """With `edit` and a role for `kubectl debug`, which `edit` does not hold."""
-    for namespace in rooms.tenants:
-        rooms.api.create(f"{ROLES}/{namespace}/roles", {"metadata": {"name": "debugger"}, "rules": [DEBUGGER]})
+    for namespace in tenants.accounts:
+        tenants.api.create(f"{ROLES}/{namespace}/roles", {"metadata": {"name": "debugger"}, "rules": [DEBUGGER]})
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "debugger"}
         subject = {"kind": "ServiceAccount", "name": "tenant", "namespace": namespace}
         binding = {"metadata": {"name": "debugger"}, "roleRef": role, "subjects": [subject]}
-        rooms.api.create(f"{ROLES}/{namespace}/rolebindings", binding)
+        tenants.api.create(f"{ROLES}/{namespace}/rolebindings", binding)
         for number, what in enumerate(EPHEMERAL):
             created = {**a_pod(), "metadata": {"name": f"debugged-{number}"}}
-            rooms.tenants[namespace].create(f"{CORE}/namespaces/{namespace}/pods", created)
-            wait_for("the right to debug", lambda n=namespace, p=number: _debugs(rooms, n, p, {}) != 403)
-            labelled = namespace == next(iter(rooms.tenants))
-            assert _debugs(rooms, namespace, number, EPHEMERAL[what]) == (422 if labelled else 200), what
-            rooms.tenants[namespace].delete(f"{CORE}/namespaces/{namespace}/pods/debugged-{number}")
+            tenants.accounts[namespace].create(f"{CORE}/namespaces/{namespace}/pods", created)
+            wait_for("the right to debug", lambda n=namespace, p=number: _debugs(tenants, n, p, {}) != 403)
+            labelled = namespace == next(iter(tenants.accounts))
+            assert _debugs(tenants, namespace, number, EPHEMERAL[what]) == (422 if labelled else 200), what
+            tenants.accounts[namespace].delete(f"{CORE}/namespaces/{namespace}/pods/debugged-{number}")
 
 
-def _debugs(rooms: Rooms, namespace: str, number: int, fields: Manifest) -> int:
+def _debugs(tenants: Tenants, namespace: str, number: int, fields: Manifest) -> int:
     """Adds a container with these fields, as `kubectl debug` does; the status of the answer."""
     path = f"{CORE}/namespaces/{namespace}/pods/debugged-{number}"
-    present = rooms.api.get(path)["spec"].get("ephemeralContainers") or []
+    present = tenants.api.get(path)["spec"].get("ephemeralContainers") or []
     more = {"name": f"debug-{len(present)}", "image": "contoso.azurecr.io/a:1", **fields}
     try:
         change = {"spec": {"ephemeralContainers": [*present, more]}}
-        rooms.tenants[namespace].merge(f"{path}/ephemeralcontainers", change)
+        tenants.accounts[namespace].merge(f"{path}/ephemeralcontainers", change)
     except ApiError as error:
         return error.status
     return 200
@@ -280,23 +280,23 @@ OPENED: dict[str, Manifest] = {
 }
 
 
-def test_what_closes_a_namespace_stays(rooms):
-    labelled, plain = rooms.tenants
+def test_what_closes_a_namespace_stays(tenants):
+    labelled, plain = tenants.accounts
     for namespace in (labelled, plain):
         path = f"{NETWORKING}/namespaces/{namespace}/networkpolicies"
-        rooms.api.create(path, {**a_policy(), "metadata": {"name": "deny"}})
+        tenants.api.create(path, {**a_policy(), "metadata": {"name": "deny"}})
     closed = f"{NETWORKING}/namespaces/{labelled}/networkpolicies/deny"
-    tenant = rooms.tenants[labelled]
+    tenant = tenants.accounts[labelled]
     for change in OPENED.values():
         with pytest.raises(ApiError, match="hermetic-tenant-default-deny"):
             tenant.merge(closed, change)
     with pytest.raises(ApiError, match="hermetic-tenant-default-deny"):
         tenant.delete(closed)
     tenant.merge(closed, {"spec": {"egress": [to("10.0.0.0/8")]}})
-    rooms.tenants[plain].delete(f"{NETWORKING}/namespaces/{plain}/networkpolicies/deny")
-    rooms.api.merge(f"{CORE}/namespaces/{labelled}", {"metadata": {"labels": {"hermetic.dev/tenant": None}}})
+    tenants.accounts[plain].delete(f"{NETWORKING}/namespaces/{plain}/networkpolicies/deny")
+    tenants.api.merge(f"{CORE}/namespaces/{labelled}", {"metadata": {"labels": {"hermetic.dev/tenant": None}}})
     wait_for("the label gone", lambda: _deletes(tenant, closed))
-    rooms.api.merge(f"{CORE}/namespaces/{labelled}", {"metadata": {"labels": {"hermetic.dev/tenant": "true"}}})
+    tenants.api.merge(f"{CORE}/namespaces/{labelled}", {"metadata": {"labels": {"hermetic.dev/tenant": "true"}}})
 
 
 def _deletes(tenant: Api, path: str) -> bool:

@@ -1,4 +1,4 @@
-"""Fake GPU nodes take pods as real ones would, and every mode shows what a kubelet shows."""
+"""Fake GPU nodes take pods as real ones would, and every failure mode shows what a kubelet shows."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_namespace_name_can_choose_the_fate(
 
 
 @pytest.mark.parametrize("mode", ["crash-loop", "never-ready"])
-def test_pod_with_a_fate_can_be_deleted(mode: str, api: Api, namespace: str, fleet: Callable[..., Any]) -> None:
+def test_pod_with_a_failure_mode_can_be_deleted(mode: str, api: Api, namespace: str, fleet: Callable[..., Any]) -> None:
     fleet(Pool("gpu"))
     pods = Pods(api, namespace)
     pods.run(gpu_pod("model", image(mode)))

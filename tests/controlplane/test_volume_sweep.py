@@ -11,7 +11,7 @@ from testbed.api import Api
 from testbed.installation import OperatorProcess
 from testbed.kubectl import Kubectl
 from tests.controlplane.deployments import Deployments
-from tests.controlplane.operating import StartOperator
+from tests.controlplane.operator_fixtures import StartOperator
 from tests.scenarios import Manifest, a_share_model, changed, reporting
 
 VOLUMES = "/api/v1/persistentvolumes"
@@ -26,7 +26,7 @@ def watched(operator: OperatorProcess, api: Api, kubectl: Kubectl, namespace: st
 
 @pytest.fixture
 def by_the_platform_team(api: Api) -> Iterator[list[str]]:
-    """Names of volumes that somebody else makes, removed after the test."""
+    """Names of volumes that others make, removed after the test."""
     names: list[str] = []
     yield names
     for name in names:
@@ -151,7 +151,7 @@ def test_a_deleted_namespace_leaves_no_volume(
 
 
 def a_volume_of_the_past(name: str, namespace: str, **labels: str) -> Manifest:
-    """A volume as the operator makes it, of a deployment that nobody remembers."""
+    """A volume as the operator makes it, of a deployment that is gone."""
     marked = {
         "app.kubernetes.io/managed-by": "hermetic",
         "hermetic.dev/modeldeployment": "forgotten",
@@ -181,7 +181,7 @@ def a_volume_of_the_past(name: str, namespace: str, **labels: str) -> Manifest:
         ("", {"app.kubernetes.io/managed-by": "somebody"}),
         ("another-namespace", {}),
     ],
-    ids=["without an owner's uid", "made by somebody else", "of a namespace that is not watched"],
+    ids=["without an owner's uid", "made by others", "of a namespace that is not watched"],
 )
 def test_a_volume_that_is_not_ours_to_judge_stays(
     watched: Deployments, by_the_platform_team: list[str], elsewhere: str, labels: dict[str, str]

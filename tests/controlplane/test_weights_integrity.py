@@ -9,8 +9,8 @@ from testbed.controlplane import ControlPlane
 from testbed.installation import OperatorProcess
 from testbed.kubectl import Kubectl
 from tests.controlplane.deployments import Deployments
-from tests.controlplane.operating import StartOperator
-from tests.controlplane.written import AuditLog
+from tests.controlplane.operator_fixtures import StartOperator
+from tests.controlplane.write_counts import AuditLog
 from tests.scenarios import Manifest, a_share_model, changed, reporting
 
 ROOT = f"sha256:{'5e' * 32}"

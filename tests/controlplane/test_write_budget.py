@@ -19,7 +19,7 @@ from testbed.installation import CONFIGURATION, OperatorProcess, operator_kubeco
 from testbed.kubectl import Kubectl
 from testbed.processes import Component
 from tests.controlplane.deployments import Deployments, module_namespace
-from tests.controlplane.written import STATUS, AuditLog, by_the_api_server, by_the_operator, metric
+from tests.controlplane.write_counts import STATUS, AuditLog, by_the_api_server, by_the_operator, metric
 from tests.scenarios import Manifest, a_baked_model, a_share_model, reporting
 
 SHARE_CHILDREN = Counter(
@@ -30,7 +30,7 @@ RELIST = "hermetic_last_relist_timestamp_seconds"
 
 # at rest every child is as it should be, so rows that do not roll pods out cost no second status
 MODEL = reporting(a_baked_model("phi"))
-_fences = itertools.count()
+_barriers = itertools.count()
 
 
 @dataclass
@@ -57,7 +57,7 @@ def at_rest(deployments: Deployments, name: str = "phi") -> None:
     A label is what makes it look: it costs nothing, as its own row shows.
     """
     looked = len(observations(deployments.operator, deployments.namespace, name))
-    label = {"metadata": {"labels": {"hermetic.test/fence": str(next(_fences))}}}
+    label = {"metadata": {"labels": {"hermetic.test/barrier": str(next(_barriers))}}}
     deployments.api.merge(f"{deployments.collection}/{name}", label)
     deployments.wait(
         "a look after the act", lambda: len(observations(deployments.operator, deployments.namespace, name)) > looked
@@ -133,7 +133,7 @@ def test_a_create_costs_its_children_one_status_and_one_more_per_visible_change(
 
     settled = children.total()
     assert Counter(written[:settled]) == children
-    assert written[settled - 1] == "deployments", "the workload comes after its walls"
+    assert written[settled - 1] == "deployments", "the workload comes after its network policy"
     assert written[settled] == STATUS
     assert set(written[settled + 1 :]) <= {STATUS}
     # a machine that is slow to bind the claim is trouble that is told, and told to be over
@@ -223,7 +223,7 @@ ROWS = (
     Row("NetworkPolicy deleted", deleting(POLICY), ("networkpolicies",)),
     Row("ServiceAccount deleted", deleting(ACCOUNT), ("serviceaccounts",)),
     Row(
-        "way out added to the NetworkPolicy",
+        "egress path added to the NetworkPolicy",
         editing_away(POLICY, {"spec": {"egress": [{}]}}, lambda live: not live["spec"].get("egress")),
         ("networkpolicies",),
     ),

@@ -115,7 +115,7 @@ def _remove(draw: st.DrawFn, place: Place) -> None:
 
 
 def _wild(draw: st.DrawFn, place: Place) -> None:
-    """Anything at all, there or under a name that nobody knows."""
+    """Anything at all, there or under an unknown name."""
     if isinstance(place.value, dict) and draw(st.booleans()):
         place.value[draw(_TEXTS.filter(bool))] = draw(_VALUES)
     elif len(place.path) > 1:

@@ -24,8 +24,8 @@ from tests.corpus.manifests import changed
 from tests.engine.asking import Client
 from tests.engine.conftest import dated, keep
 from tests.scenarios import DIGEST, Manifest, a_share_model
+from tests.snapshots import owner_of, spec_of
 from tests.weights import contents
-from tests.worlds import owner_of, spec_of
 
 H100, A100 = "Standard_ND96isr_H100_v5", "Standard_NC24ads_A100_v4"
 TWIN = a_share_model(accelerator={"instanceTypes": [H100]})

@@ -16,8 +16,8 @@ from testbed.real_engine.network import PodNetwork
 from testbed.real_engine.pod import Machine, Mounts, pod
 from tests.engine.conftest import dated, keep
 from tests.scenarios import a_share_model
+from tests.snapshots import rendered
 from tests.termination_messages import message
-from tests.worlds import rendered
 
 SHARD = "model-00002-of-00002.safetensors"
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 2888280\n"

@@ -12,7 +12,7 @@ from testbed.real_engine.network import PodNetwork
 from testbed.real_engine.pod import SECRET, Machine, Mounts, pod
 from tests.engine.asking import Client, chat, chunks
 from tests.scenarios import a_share_model
-from tests.worlds import rendered
+from tests.snapshots import rendered
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "security.md"
 GUARDED = ("/v1", "/v2", "/inference", "/cohere")

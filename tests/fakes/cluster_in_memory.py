@@ -37,7 +37,7 @@ def _late() -> float:
 
 
 def _unwatched(_manifest: Manifest, *, gone: bool) -> None:
-    """Nobody watches."""
+    """No watch is open."""
 
 
 def _as_it_is(_manifest: Manifest) -> None:
@@ -206,18 +206,18 @@ class ClusterInMemory:
     # ------------------------------------------------------------------ what others do
 
     def put(self, manifest: Manifest, *, seen: bool = True) -> Manifest:
-        """Somebody else creates an object or replaces it; with `seen=False` the watch misses it."""
+        """Another client creates an object or replaces it; with `seen=False` the watch misses it."""
         where = coordinates(manifest)
         return self._store(where, copy.deepcopy(manifest), seen=seen)
 
     def edit(self, where: Coordinates, change: Callable[[Manifest], object], *, seen: bool = True) -> Manifest:
-        """Somebody else edits an object."""
+        """Another client edits an object."""
         edited = copy.deepcopy(self.objects[where])
         change(edited)
         return self._store(where, edited, seen=seen)
 
     def remove(self, kind: str, namespace: str, name: str, *, seen: bool = True) -> None:
-        """Somebody deletes an object."""
+        """Another client deletes an object."""
         gone = self.objects.pop((kind, namespace, name))
         self._applied.pop((kind, namespace, name), None)
         gone["metadata"]["resourceVersion"] = str(next(self._versions))

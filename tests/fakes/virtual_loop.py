@@ -25,7 +25,7 @@ class _JumpingSelector(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
         if timeout is None and not ready:
-            raise RuntimeError("every task waits for something that nobody will ever do")
+            raise RuntimeError("every task waits, and no timer is set")
         # even a busy loop must get older, or a timer that is due in a nanosecond never is
         self.seconds += TICK if ready or not timeout else max(timeout, TICK)
         return ready

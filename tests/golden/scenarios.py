@@ -9,7 +9,7 @@ import yaml
 from hermetic.objects.names import digest
 from tests.renderings import RENDERINGS
 from tests.scenarios import Manifest
-from tests.worlds import rendered
+from tests.snapshots import rendered
 
 FOLDER = Path(__file__).resolve().parent
 TEMPLATES = FOLDER / "pod-templates.yaml"

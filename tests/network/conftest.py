@@ -1,8 +1,8 @@
-"""Rooms of the session, skipped with a reason where they cannot be made: a failure where every layer must run.
+"""Network namespaces for the probe, skipped with a reason where they cannot be made: a failure where all layers run.
 
-rooms          node, router and what is beyond, everything open
-start_beyond   starts the far end with what it shall answer
-ask            runs the probe's program in the node's room, and reads what it says
+network        node, router and what is beyond, everything open
+start_beyond   starts the remote servers with what they answer
+ask            runs the probe's program in the node's namespace, and reads what it says
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from hermetic.audit.estate.questions import Body
 from hermetic.audit.findings import Evidence
 from hermetic.collect.probe.embedded_program import command
 from testbed.certificates import Authority
-from tests.network.rooms import Room, World, why_not, world
+from tests.network.network_namespaces import NetworkLayout, NetworkNamespace, missing_requirement, network_namespaces
 
-FAR_END = Path(__file__).with_name("far_end.py")
+REMOTE_SERVERS = Path(__file__).with_name("remote_servers.py")
 
 
 @pytest.fixture(scope="module")
-def rooms() -> Iterator[World]:
-    if reason := why_not():
+def network() -> Iterator[NetworkLayout]:
+    if reason := missing_requirement():
         pytest.skip(f"the probe meets no real packet: {reason}")
-    with world() as made:
+    with network_namespaces() as made:
         yield made
 
 
 @pytest.fixture(scope="session")
 def credential(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """A certificate that nobody trusts, as files."""
+    """A certificate of an untrusted authority, as files."""
     folder = tmp_path_factory.mktemp("far-end")
     certificate, key = Authority("nobody").server("far-end", ["far-end.example"]).write(folder, "far-end")
     return {"certificate": str(certificate), "key": str(key)}
 
 
 @pytest.fixture(scope="module")
-def start_beyond(rooms: World, credential: dict[str, str]) -> Iterator[Callable[..., None]]:
+def start_beyond(network: NetworkLayout, credential: dict[str, str]) -> Iterator[Callable[..., None]]:
     """`start_beyond(dns={...}, imds={...}, proxies={...})`; a later start takes the place of an earlier one."""
     running: list[subprocess.Popen[str]] = []
 
@@ -58,8 +58,8 @@ def start_beyond(rooms: World, credential: dict[str, str]) -> Iterator[Callable[
     def start(**wanted: Any) -> None:
         stop()
         # -I: nothing of this checkout, and nothing of the product
-        program = [sys.executable, "-I", str(FAR_END), json.dumps({**credential, **wanted})]
-        process = subprocess.Popen([*rooms.beyond.enter, *program], stdout=subprocess.PIPE, text=True)
+        program = [sys.executable, "-I", str(REMOTE_SERVERS), json.dumps({**credential, **wanted})]
+        process = subprocess.Popen([*network.beyond.enter, *program], stdout=subprocess.PIPE, text=True)
         running.append(process)
         assert process.stdout is not None
         assert process.stdout.readline() == "listening\n"
@@ -69,20 +69,20 @@ def start_beyond(rooms: World, credential: dict[str, str]) -> Iterator[Callable[
 
 
 @pytest.fixture(scope="module")
-def ask(rooms: World) -> Callable[..., ProbeRun]:
+def ask(network: NetworkLayout) -> Callable[..., ProbeRun]:
     """`ask(targets=[...], limit=0.3)`: one run, as a pod would make it; what is not given is not asked."""
 
     def run(environment: dict[str, str] | None = None, **wanted: Any) -> ProbeRun:
-        return ask_in(rooms.node, environment, **wanted)
+        return ask_in(network.node, environment, **wanted)
 
     return run
 
 
-def ask_in(room: Room, environment: dict[str, str] | None = None, **wanted: Any) -> ProbeRun:
-    """One run in a room."""
+def ask_in(namespace: NetworkNamespace, environment: dict[str, str] | None = None, **wanted: Any) -> ProbeRun:
+    """One run in a namespace."""
     questions = json.dumps({**NOTHING_ASKED, **wanted})
     program = [sys.executable, *command()[1:]]
-    output = room.run(*program, environment={"HERMETIC_PROBE": questions, **(environment or {})})
+    output = namespace.run(*program, environment={"HERMETIC_PROBE": questions, **(environment or {})})
     return read_run(questions, output)
 
 

@@ -18,20 +18,20 @@ from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.estate.probe.situations import Situation, situation
 from testbed.processes import wait_until
 from tests.network.conftest import ask_in
-from tests.network.rooms import (
+from tests.network.network_namespaces import (
     DEFAULTS,
     FAR,
     RUNS,
     UPSTREAM,
-    World,
+    NetworkLayout,
     absent_neighbour,
-    bare_room,
     far_address,
+    namespace_without_links,
 )
 
 LISTENS, CLOSED, NAMES = 443, 444, 53
 OUTWARDS = 'iifname "down0" oifname "up1"'
-Change = Callable[[World], AbstractContextManager[None]]
+Change = Callable[[NetworkLayout], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Row:
     listens: Reading
     closed: Reading
     udp: Reading
-    change: Change = lambda _world: nullcontext()
+    change: Change = lambda _network: nullcontext()
     address: Callable[[int, int], str] = far_address
     limit: float = 0.4
     """Seconds. Where the far end's program must answer, it may have to wait for a CPU."""
@@ -54,42 +54,42 @@ def alike(found: Situation, reading: Reading, change: Change, limit: float = 0.4
 
 def default_is(kind: str) -> Change:
     @contextmanager
-    def change(world: World) -> Iterator[None]:
-        with world.node.without(*DEFAULTS), world.node.with_(f"{kind} default", f"-6 {kind} default"):
+    def change(network: NetworkLayout) -> Iterator[None]:
+        with network.node.without(*DEFAULTS), network.node.with_(f"{kind} default", f"-6 {kind} default"):
             yield
 
     return change
 
 
 def router(*rules: str) -> Change:
-    return lambda world: world.router.rules("forward", *(f"{OUTWARDS} {rule}" for rule in rules))
+    return lambda network: network.router.rules("forward", *(f"{OUTWARDS} {rule}" for rule in rules))
 
 
 def on_the_node(verdict: str) -> Change:
-    return lambda world: world.node.rules("output", f"ip daddr {FAR[4]} {verdict}", f"ip6 daddr {FAR[6]} {verdict}")
+    return lambda network: network.node.rules("output", f"ip daddr {FAR[4]} {verdict}", f"ip6 daddr {FAR[6]} {verdict}")
 
 
 @contextmanager
-def no_upstream(world: World) -> Iterator[None]:
+def no_upstream(network: NetworkLayout) -> Iterator[None]:
     """A router that knows no way says so a few times a second to each sender: each far address gets one of its own.
 
     Two processors at once count that wrong now and then, so a call may have to be repeated: hence the long limit.
     """
     senders = [f"203.0.113.{number + 2}" for number in range(1, RUNS + 1)]
-    world.node.links("".join(f"address add {sender}/32 dev up0\n" for sender in senders))
+    network.node.links("".join(f"address add {sender}/32 dev up0\n" for sender in senders))
     pairs = ", ".join(f"{far_address(4, n)} : {sender}" for n, sender in enumerate(senders, start=1))
     chain = f"chain out {{\ntype nat hook postrouting priority 100;\nsnat ip to ip daddr map {{ {pairs} }}\n}}"
-    world.node.run("nft", "-f", "-", stdin=f"table ip many {{\n{chain}\n}}\n")
+    network.node.run("nft", "-f", "-", stdin=f"table ip many {{\n{chain}\n}}\n")
     try:
-        with world.router.without(*UPSTREAM):
+        with network.router.without(*UPSTREAM):
             yield
     finally:
-        world.node.run("nft", "delete", "table", "ip", "many")
-        world.node.links("".join(f"address del {sender}/32 dev up0\n" for sender in senders))
+        network.node.run("nft", "delete", "table", "ip", "many")
+        network.node.links("".join(f"address del {sender}/32 dev up0\n" for sender in senders))
 
 
 ROWS = {
-    "no default route": alike(Situation.NO_ROUTE, Reading.NO_ROUTE, lambda world: world.node.without(*DEFAULTS)),
+    "no default route": alike(Situation.NO_ROUTE, Reading.NO_ROUTE, lambda network: network.node.without(*DEFAULTS)),
     "route, open": Row(Situation.OPEN, Reading.OPEN, Reading.RESET, Reading.ANSWERED, limit=4.0),
     "router drops": alike(Situation.DROPPED, Reading.DROPPED, router("drop")),
     "router rejects": alike(Situation.REJECTED, Reading.REJECTED, router("reject")),
@@ -136,11 +136,11 @@ def open_network(start_beyond, ask):
 
 @pytest.mark.parametrize("family", [4, 6], ids=["IPv4", "IPv6"])
 @pytest.mark.parametrize("name", ROWS)
-def test_every_row_is_read_as_what_it_is(rooms, ask, name, family):
+def test_every_row_is_read_as_what_it_is(network, ask, name, family):
     row = ROWS[name]
     addresses = [row.address(family, number) for number in range(1, RUNS + 1)]
 
-    with row.change(rooms):
+    with row.change(network):
         run = ask(targets=[call for address in addresses for call in calls(address)], limit=row.limit)
 
     expected = {LISTENS: row.listens, CLOSED: row.closed, NAMES: row.udp}
@@ -170,10 +170,10 @@ def by_address(run: ProbeRun) -> list[Situation]:
     return [situation(replies[start : start + 3]) for start in range(0, len(replies), 3)]
 
 
-@pytest.mark.usefixtures("rooms")
+@pytest.mark.usefixtures("network")
 def test_a_room_without_ipv6_has_no_way_to_it_and_says_so():
-    with bare_room() as room:
-        run = ask_in(room, targets=[*calls("2001:db8:ff::1"), *calls("198.51.100.1")])
+    with namespace_without_links() as namespace:
+        run = ask_in(namespace, targets=[*calls("2001:db8:ff::1"), *calls("198.51.100.1")])
 
     readings = [one.reading for one in run.report.replies]
     assert readings == [Reading.NO_FAMILY] * 3 + [Reading.NO_ROUTE] * 3
@@ -181,10 +181,12 @@ def test_a_room_without_ipv6_has_no_way_to_it_and_says_so():
     assert not run.report.control_answered
 
 
-def test_without_forwarding_errors_silence_is_silence_and_nothing_else(rooms, ask):
+def test_without_forwarding_errors_silence_is_silence_and_nothing_else(network, ask):
     """A router that is not asked to say why must not change what is concluded."""
     with ExitStack() as stack:
-        stack.enter_context(rooms.router.rules("forward", f"{OUTWARDS} limit rate 1/second reject", f"{OUTWARDS} drop"))
+        stack.enter_context(
+            network.router.rules("forward", f"{OUTWARDS} limit rate 1/second reject", f"{OUTWARDS} drop")
+        )
         run = ask(targets=[call for number in range(1, 11) for call in calls(far_address(4, number))])
 
     assert {one.reading for one in run.report.replies} == {Reading.REJECTED, Reading.DROPPED}

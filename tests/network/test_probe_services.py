@@ -1,6 +1,6 @@
 """The probe against what answers: TLS, names, proxies and the metadata service, from a leaking network to a sealed one.
 
-Everything here is real but who answers: the far end of the rooms stands in for the internet, for Azure's resolver and
+Everything here is real but who answers: the far end of the network stands in for the internet, for Azure's resolver and
 metadata service, and for the cluster's own resolver.
 """
 
@@ -21,7 +21,7 @@ from hermetic.audit.findings import Evidence, Verdict
 from hermetic.audit.policy import Policy
 from hermetic.collect.probe.readings import question
 from hermetic.collect.probe.targets import ProbeListener, Targets
-from tests.network.rooms import DEFAULTS, FAR, World
+from tests.network.network_namespaces import DEFAULTS, FAR, NetworkLayout
 from tests.probe_runs import CLUSTER, SUBSCRIPTION
 
 AZURE_DNS, METADATA, API_SERVER, CLUSTER_DNS, PROXY = (
@@ -69,36 +69,36 @@ TARGETS = Targets(
 
 
 @pytest.fixture(scope="module", autouse=True)
-def inside(rooms: World) -> None:
+def inside(network: NetworkLayout) -> None:
     """What every cluster reaches, sealed or not: the host, the API server, its resolver, a proxy of the company."""
-    rooms.add_beyond(*INSIDE)
+    network.add_beyond(*INSIDE)
     for address in INSIDE:
-        rooms.node.run("ip", "route", "add", address, "via", "203.0.113.1")
-    set_resolver(rooms, CLUSTER_DNS)
+        network.node.run("ip", "route", "add", address, "via", "203.0.113.1")
+    set_resolver(network, CLUSTER_DNS)
 
 
-def set_resolver(rooms: World, *servers: str) -> None:
+def set_resolver(network: NetworkLayout, *servers: str) -> None:
     text = "search svc.cluster.local\n" + "".join(f"nameserver {server}\n" for server in servers)
-    rooms.node.run(
+    network.node.run(
         "sh", "-c", "cat > /run/resolv.conf; mount --bind /run/resolv.conf $(readlink -f /etc/resolv.conf)", stdin=text
     )
 
 
 @pytest.fixture
-def sealed_network(rooms: World) -> Iterator[None]:
+def sealed_network(network: NetworkLayout) -> Iterator[None]:
     """No route to anything but what is inside."""
-    with rooms.node.without(*DEFAULTS):
+    with network.node.without(*DEFAULTS):
         yield
 
 
 def judged(ask) -> dict[str, tuple[Verdict, str]]:
-    """What the audit says after a run from each vantage; both stand in the same room here."""
+    """What the audit says after a run from each vantage; both are in the same namespace here."""
     bodies = []
     for host_network in (False, True):
         questions = TARGETS.questions("round", host_network=host_network)
         run = ask(SERVICE, **json.loads(questions))
         value = {**facts(host_network), "questions": run.questions, "answer": run.answer}
-        bodies.append(Body(value, (Evidence("a pod in the node's room"),)))
+        bodies.append(Body(value, (Evidence("a pod in the node's namespace"),)))
     estate = Estate(CLUSTER, ["probe"], {question(CLUSTER): Answer(tuple(bodies))})
     found = [
         one for check in probe.CHECKS for one in findings_of(check, estate, Policy(allowed_dns_servers=(CLUSTER_DNS,)))
@@ -142,9 +142,9 @@ def test_an_open_network_fails_every_check_that_it_should(ask, start_beyond):
 
 
 @pytest.mark.usefixtures("sealed_network")
-def test_a_sealed_network_passes_what_the_probe_can_pass(rooms, ask, start_beyond):
+def test_a_sealed_network_passes_what_the_probe_can_pass(network, ask, start_beyond):
     start_beyond(dns={CLUSTER_DNS: "knows_the_cluster", AZURE_DNS: "refuses"}, imds=imds(), proxies={PROXY: 403})
-    with rooms.node.rules("output", f"ip daddr {AZURE_DNS} tcp dport {{ 53, 80, 32526 }} drop"):
+    with network.node.rules("output", f"ip daddr {AZURE_DNS} tcp dport {{ 53, 80, 32526 }} drop"):
         found = judged(ask)
 
     assert {check for check, (verdict, _) in found.items() if verdict is not Verdict.PASS} == {"probe-storage"}
@@ -152,9 +152,9 @@ def test_a_sealed_network_passes_what_the_probe_can_pass(rooms, ask, start_beyon
     assert "no route (8)" in found["probe-internet"][1]
 
 
-def test_a_network_that_drops_everything_passes_too_and_says_so(rooms, ask, start_beyond):
+def test_a_network_that_drops_everything_passes_too_and_says_so(network, ask, start_beyond):
     start_beyond(dns={CLUSTER_DNS: "knows_the_cluster", AZURE_DNS: "denies"}, imds=imds())
-    with rooms.router.rules("forward", f"ip daddr {FAR[4]} drop", f"ip6 daddr {FAR[6]} drop"):
+    with network.router.rules("forward", f"ip daddr {FAR[4]} drop", f"ip6 daddr {FAR[6]} drop"):
         found = judged(ask)
 
     assert found["probe-internet"][0] is found["dns-recursion"][0] is Verdict.PASS
@@ -162,19 +162,19 @@ def test_a_network_that_drops_everything_passes_too_and_says_so(rooms, ask, star
 
 
 @pytest.mark.usefixtures("sealed_network")
-def test_nothing_passes_where_the_api_server_does_not_answer(rooms, ask, start_beyond):
+def test_nothing_passes_where_the_api_server_does_not_answer(network, ask, start_beyond):
     start_beyond(dns={CLUSTER_DNS: "knows_the_cluster", AZURE_DNS: "refuses"}, imds=imds())
-    with rooms.node.rules("output", f"ip daddr {API_SERVER} drop"):
+    with network.node.rules("output", f"ip daddr {API_SERVER} drop"):
         found = judged(ask)
 
     assert not [check for check, (verdict, _) in found.items() if verdict is Verdict.PASS]
 
 
 @pytest.mark.usefixtures("sealed_network")
-def test_storage_alone_that_leaks_is_found(rooms, ask, start_beyond):
+def test_storage_alone_that_leaks_is_found(network, ask, start_beyond):
     """As in a private subnet: nothing but a storage account of the region answers."""
     start_beyond(dns={CLUSTER_DNS: "knows_everything"}, imds=imds())
-    with rooms.node.with_("198.51.100.30 via 203.0.113.1"):
+    with network.node.with_("198.51.100.30 via 203.0.113.1"):
         found = judged(ask)
 
     assert found["probe-storage"][0] is Verdict.FAIL
@@ -245,10 +245,10 @@ def test_a_metadata_service_that_says_nothing_useful_passes_nothing(ask, start_b
     assert {found[check][0] for check in ("imds-lb", "imds-nic-pip", "imds-identity")} == {Verdict.UNKNOWN}
 
 
-def test_the_machines_resolvers_and_routes_are_read_from_its_files(rooms, ask):
-    set_resolver(rooms, "10.0.0.4", "10.0.0.5")
+def test_the_machines_resolvers_and_routes_are_read_from_its_files(network, ask):
+    set_resolver(network, "10.0.0.4", "10.0.0.5")
     run = ask()
-    set_resolver(rooms, CLUSTER_DNS)
+    set_resolver(network, CLUSTER_DNS)
 
     assert run.report.nameservers == ("10.0.0.4", "10.0.0.5")
     assert run.report.v6_defaults == ("2001:db8:1::1 up0",)

@@ -1,4 +1,4 @@
-"""From packets to the gate, in the three states that an estate can be in: no route out, everything dropped, a way out.
+"""From packets to the gate, in the three states of an estate: no route out, everything dropped, an egress path.
 
 The operator runs as a pod, the probe's pods send real packets from a real node, the model is held back or served. Stood
 in for is what lies beyond the node (see test_probe_pods.py), and the jump box: the attestation is signed here.
@@ -134,7 +134,7 @@ def test_a_probe_that_nothing_answered_lets_the_gate_open(
         held.until_reason("Serving")
 
 
-def test_a_way_out_that_a_packet_found_keeps_the_gate_closed(
+def test_an_egress_path_that_a_packet_found_keeps_the_gate_closed(
     node: RunningNode,
     evidence: Callable[[str], dict[str, Any]],
     model: Callable[[], Model],

@@ -1,4 +1,4 @@
-"""The probe as real pods, in the three states that an estate can be in: no route out, a way out, everything dropped.
+"""The probe as real pods, in the three states of an estate: no route out, an egress path, everything dropped.
 
 Pods, kubelet, Services and packets are real. What is stood in for is everything beyond the node: a namespace inside the
 node's own answers as the internet, as Azure's resolver and as the metadata service. All of it dies with the node.
@@ -34,7 +34,7 @@ from testbed.images.oci import Image, write_archive
 from testbed.images.recipes import operator_image
 from testbed.node.addresses import NODE_ADDRESS, POD_NETWORK
 from testbed.node.handle import RunningNode
-from tests.network.conftest import FAR_END
+from tests.network.conftest import REMOTE_SERVERS
 from tests.probe_runs import CLUSTER, SUBSCRIPTION
 
 BEYOND, UPLINK, FAR_SIDE = "beyond", "203.0.113.1", "203.0.113.2"
@@ -76,7 +76,7 @@ def probe_image(node: RunningNode, tmp_path_factory) -> Image:
 
 @pytest.fixture(scope="module")
 def beyond(node: RunningNode, tmp_path_factory) -> Iterator[None]:
-    """A namespace beyond the node that answers as the world would; without a route to it."""
+    """A namespace beyond the node that answers as the internet would; without a route to it."""
     folder = tmp_path_factory.mktemp("beyond")
     certificate, key = Authority("nobody").server("far-end", ["far-end.example"]).write(folder, "far-end")
     wanted = {"certificate": str(certificate), "key": str(key), "dns": {AZURE_DNS: "refuses"}, "imds": DOCUMENTS}
@@ -85,7 +85,7 @@ def beyond(node: RunningNode, tmp_path_factory) -> Iterator[None]:
     for address in (*PUBLIC, AZURE_DNS, METADATA):
         ip(node, "-n", BEYOND, "address", "add", f"{address}/32", "dev", "lo")
     enter = [*node.printed["enter"], "ip", "netns", "exec", BEYOND]
-    program = [*enter, sys.executable, "-I", str(FAR_END), json.dumps(wanted)]
+    program = [*enter, sys.executable, "-I", str(REMOTE_SERVERS), json.dumps(wanted)]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "listening\n"
@@ -111,7 +111,7 @@ def open_way(node: RunningNode) -> Iterator[None]:
 
 @contextmanager
 def dropping(node: RunningNode) -> Iterator[None]:
-    """A way out, on which everything is dropped."""
+    """An egress path, on which everything is dropped."""
     in_beyond = ("ip", "netns", "exec", BEYOND, "nft")
     assert node.inside(*in_beyond, DROP).returncode == 0
     try:

@@ -16,7 +16,7 @@ from testbed.processes import wait_until
 pytestmark = pytest.mark.sampled(0)
 
 INTERNAL = {"service.beta.kubernetes.io/azure-load-balancer-internal": "true"}
-# what answers is the address of whoever asks
+# the answer is the address of the client
 ECHO = {"command": ["sh", "-c", "mkdir -p /tmp/cgi-bin && cp /whoami /tmp/cgi-bin/ && exec httpd -f -p 8000 -h /tmp"]}
 WHOAMI = "#!/bin/sh\necho 'Content-Type: text/plain'; echo; echo $REMOTE_ADDR\n"
 ASK = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=1).read().decode())"

@@ -1,4 +1,4 @@
-"""Any deployment that a user could apply, and any world that it could be met in."""
+"""Any deployment that a user could apply, and any snapshot that it could be met in."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hermetic.plan.snapshot import ClusterSnapshot, Warned
 from hermetic.weights.findings import WeightsFinding, termination_message
 from tests.attestations import a_p256_key, public_pem_of
 from tests.scenarios import DIGEST, NIM_IMAGE, VLLM_IMAGE, Manifest
-from tests.worlds import NOW, POLICY, a_world, addressed, an_a100_node, children_of, evidence, owner_of, serving
+from tests.snapshots import NOW, POLICY, a_snapshot, addressed, an_a100_node, children_of, evidence, owner_of, serving
 
 # Searched for afterwards in everything that is written: no such text may leave the place it was said in.
 SECRET_NAMES = ("tls-secret-name", "key-secret-name")
@@ -78,7 +78,7 @@ sources = st.one_of(
         optional(path=relative_paths),
     ),
 )
-# Require would need an image that verifies, which only some of the worlds have.
+# Require would need an image that verifies, which only some of the snapshots have.
 pins = st.just({}) | st.builds(
     lambda asked: {"integrity": asked},
     optional(
@@ -336,8 +336,8 @@ addresses = st.lists(st.sampled_from(["10.0.0.4", "203.0.113.7"]), max_size=2)
 
 
 @st.composite
-def worlds(draw: st.DrawFn, manifest: Manifest, *, public: bool = True) -> ClusterSnapshot:
-    """A world in which any of the children may live, some changed by others, with pods and nodes in any state."""
+def snapshots(draw: st.DrawFn, manifest: Manifest, *, public: bool = True) -> ClusterSnapshot:
+    """A snapshot in which any of the children may exist, some changed by others, with pods and nodes in any state."""
     policy = Configuration.model_validate({**WRITTEN, "integrity": draw(verifying)})
     verifier = draw(st.none() | st.just(Verifier(EARLIER_IMAGE, "Require", Signers((PUBLIC_KEY,)))))
     everything = children_of(manifest, verifier)
@@ -346,7 +346,7 @@ def worlds(draw: st.DrawFn, manifest: Manifest, *, public: bool = True) -> Clust
     for child in children.values():
         if draw(st.booleans()):
             _meddle_with(child)
-    world = a_world(
+    snapshot = a_snapshot(
         owner_of(manifest),
         policy=policy,
         children=children,
@@ -358,11 +358,11 @@ def worlds(draw: st.DrawFn, manifest: Manifest, *, public: bool = True) -> Clust
     )
     name = manifest["metadata"]["name"]
     if ("Deployment", name) in children:
-        world = serving(world, 0, **draw(counts))
+        snapshot = serving(snapshot, 0, **draw(counts))
     if ("Service", name) in children:
         given = draw(addresses)
-        world = addressed(world, *(given if public else [a for a in given if a.startswith("10.")]))
-    return world
+        snapshot = addressed(snapshot, *(given if public else [a for a in given if a.startswith("10.")]))
+    return snapshot
 
 
 def _meddle_with(child: Manifest) -> None:
@@ -376,8 +376,8 @@ def _meddle_with(child: Manifest) -> None:
             child["spec"]["ports"][0]["targetPort"] = 1
 
 
-def shuffled(world: ClusterSnapshot, random: Any) -> ClusterSnapshot:
-    """The same world, seen in another order."""
+def shuffled(snapshot: ClusterSnapshot, random: Any) -> ClusterSnapshot:
+    """The same snapshot, seen in another order."""
 
     def again(items: Any) -> list[Any]:
         copied = list(items)
@@ -385,9 +385,9 @@ def shuffled(world: ClusterSnapshot, random: Any) -> ClusterSnapshot:
         return copied
 
     return replace(
-        world,
-        pods=tuple(again(world.pods)),
-        nodes=tuple(again(world.nodes)),
-        children=dict(again(copy.deepcopy(dict(world.children)).items())),
-        warnings=dict(again(world.warnings.items())),
+        snapshot,
+        pods=tuple(again(snapshot.pods)),
+        nodes=tuple(again(snapshot.nodes)),
+        children=dict(again(copy.deepcopy(dict(snapshot.children)).items())),
+        warnings=dict(again(snapshot.warnings.items())),
     )

@@ -1,4 +1,4 @@
-"""Whatever the world looks like: the same decision again, nothing left after it, and no pod behind a closed gate."""
+"""Whatever the snapshot looks like: the same decision again, nothing left after it, and no pod behind a closed gate."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hermetic.objects.names import TEMPLATE_ANNOTATION
 from hermetic.plan.gate_results import Blocks
 from hermetic.plan.isolation import isolation_is_proven
 from hermetic.plan.planning import Plan, plan
-from tests.property.manifests import manifests, shuffled, worlds
-from tests.worlds import NOW, carried_out, spec_of
+from tests.property.manifests import manifests, shuffled, snapshots
+from tests.snapshots import NOW, carried_out, spec_of
 
-with_worlds = manifests().flatmap(lambda manifest: st.tuples(st.just(manifest), worlds(manifest)))
+with_snapshots = manifests().flatmap(lambda manifest: st.tuples(st.just(manifest), snapshots(manifest)))
 
 
 def writes(decided: Plan) -> str:
@@ -23,24 +23,24 @@ def writes(decided: Plan) -> str:
     return json.dumps([applied, deleted], sort_keys=True)
 
 
-@given(with_worlds)
+@given(with_snapshots)
 def test_same_world_gives_the_same_plan(seen):
-    manifest, world = seen
-    assert plan(spec_of(manifest), world, NOW) == plan(spec_of(manifest), world, NOW)
+    manifest, snapshot = seen
+    assert plan(spec_of(manifest), snapshot, NOW) == plan(spec_of(manifest), snapshot, NOW)
 
 
-@given(with_worlds, st.randoms())
+@given(with_snapshots, st.randoms())
 def test_order_in_which_things_were_seen_does_not_matter(seen, random):
-    manifest, world = seen
+    manifest, snapshot = seen
     spec = spec_of(manifest)
-    assert writes(plan(spec, world, NOW)) == writes(plan(spec, shuffled(world, random), NOW))
+    assert writes(plan(spec, snapshot, NOW)) == writes(plan(spec, shuffled(snapshot, random), NOW))
 
 
-@given(with_worlds)
+@given(with_snapshots)
 def test_once_the_plan_is_carried_out_there_is_nothing_left_to_write(seen):
-    manifest, world = seen
+    manifest, snapshot = seen
     spec = spec_of(manifest)
-    after = world
+    after = snapshot
     # A Service of which the address was public is gone; whether it comes back is the status's to say.
     for _ in range(2):
         after = carried_out(after, plan(spec, after, NOW))
@@ -49,22 +49,22 @@ def test_once_the_plan_is_carried_out_there_is_nothing_left_to_write(seen):
     assert [change.manifest["kind"] for change in left.apply if change.manifest["kind"] != "Service"] == []
 
 
-@given(manifests().flatmap(lambda manifest: st.tuples(st.just(manifest), worlds(manifest, public=False))))
+@given(manifests().flatmap(lambda manifest: st.tuples(st.just(manifest), snapshots(manifest, public=False))))
 def test_without_public_addresses_one_round_is_enough(seen):
-    manifest, world = seen
+    manifest, snapshot = seen
     spec = spec_of(manifest)
-    left = plan(spec, carried_out(world, plan(spec, world, NOW)), NOW)
+    left = plan(spec, carried_out(snapshot, plan(spec, snapshot, NOW)), NOW)
     assert (left.apply, left.delete) == ((), ())
 
 
-@given(with_worlds)
+@given(with_snapshots)
 def test_no_write_makes_a_pod_while_isolation_is_not_proven(seen):
-    manifest, world = seen
+    manifest, snapshot = seen
     spec = spec_of(manifest)
-    if spec.isolation.enforcement != "Enforce" or not isinstance(isolation_is_proven(spec, world, NOW), Blocks):
+    if spec.isolation.enforcement != "Enforce" or not isinstance(isolation_is_proven(spec, snapshot, NOW), Blocks):
         return
-    live = world.children.get(("Deployment", world.owner.name))
-    for change in plan(spec, world, NOW).apply:
+    live = snapshot.children.get(("Deployment", snapshot.owner.name))
+    for change in plan(spec, snapshot, NOW).apply:
         if change.manifest["kind"] != "Deployment":
             assert live is not None
             continue
@@ -75,25 +75,25 @@ def test_no_write_makes_a_pod_while_isolation_is_not_proven(seen):
         assert replicas == 0 or live["metadata"]["annotations"][TEMPLATE_ANNOTATION] == mark
 
 
-@given(with_worlds)
+@given(with_snapshots)
 def test_only_what_is_ours_is_deleted_and_never_a_volume(seen):
-    manifest, world = seen
-    for gone in plan(spec_of(manifest), world, NOW).delete:
-        live = world.children[(gone.kind.kind, gone.name)]
+    manifest, snapshot = seen
+    for gone in plan(spec_of(manifest), snapshot, NOW).delete:
+        live = snapshot.children[(gone.kind.kind, gone.name)]
         assert gone.kind.kind != "PersistentVolume"
-        assert any(reference["uid"] == world.owner.uid for reference in live["metadata"]["ownerReferences"])
+        assert any(reference["uid"] == snapshot.owner.uid for reference in live["metadata"]["ownerReferences"])
         assert (gone.uid, gone.resource_version) == (live["metadata"]["uid"], live["metadata"]["resourceVersion"])
 
 
-@given(with_worlds)
+@given(with_snapshots)
 def test_workload_comes_last(seen):
-    manifest, world = seen
-    kinds = [change.manifest["kind"] for change in plan(spec_of(manifest), world, NOW).apply]
+    manifest, snapshot = seen
+    kinds = [change.manifest["kind"] for change in plan(spec_of(manifest), snapshot, NOW).apply]
     assert "Deployment" not in kinds[:-1]
 
 
-@given(with_worlds)
+@given(with_snapshots)
 def test_next_look_lies_ahead(seen):
-    manifest, world = seen
-    next_change = plan(spec_of(manifest), world, NOW).requeue_at
+    manifest, snapshot = seen
+    next_change = plan(spec_of(manifest), snapshot, NOW).requeue_at
     assert next_change is None or next_change > NOW

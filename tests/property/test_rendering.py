@@ -17,7 +17,7 @@ from tests.pod_security import violations
 from tests.property.manifests import manifests
 from tests.renderings import OWNER_UID
 from tests.scenarios import Manifest, changed
-from tests.worlds import rendered, spec_of
+from tests.snapshots import rendered, spec_of
 
 PRIVATE_RANGES = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
 

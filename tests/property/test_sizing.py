@@ -22,7 +22,7 @@ from hermetic.sizing.serving import Serving
 from tests.corpus.manifests import changed
 from tests.model_configs import DEEPSEEK_V3, GPT_OSS_120B, LLAMA_8B, QWEN3_235B_FP8
 from tests.scenarios import a_share_model
-from tests.worlds import a_world, spec_of
+from tests.snapshots import a_snapshot, spec_of
 
 GIB = 2**30
 POWERS = st.sampled_from((1, 2, 4, 8, 16))
@@ -226,8 +226,8 @@ def test_no_facts_that_the_api_takes_break_the_gate_or_the_status(typed, count):
             "spec.accelerator": {"count": count, "instanceTypes": ["Standard_ND96isr_H200_v5"]},
         },
     )
-    spec, world = spec_of(manifest), a_world()
-    verdict, condition = model_fits_the_gpus(spec, world), model_placement(spec, world).condition()
+    spec, snapshot = spec_of(manifest), a_snapshot()
+    verdict, condition = model_fits_the_gpus(spec, snapshot), model_placement(spec, snapshot).condition()
     assert len(condition.message) <= 2000
     assert (condition.status == "False") == isinstance(verdict, Blocks)
     if typed["modelType"] == "of-tomorrow" or typed["notComputed"]:

@@ -1,4 +1,4 @@
-"""Whatever the world looks like: conditions that never contradict each other, and that are written once."""
+"""Whatever the snapshot looks like: conditions that never contradict each other, and that are written once."""
 
 from __future__ import annotations
 
@@ -15,22 +15,24 @@ from hermetic.api.modeldeployment import ModelDeploymentStatus
 from hermetic.plan.planning import plan
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.status import same_status, status
-from tests.property.manifests import SECRET_NAMES, manifests, shuffled, worlds
+from tests.property.manifests import SECRET_NAMES, manifests, shuffled, snapshots
 from tests.scenarios import Manifest
-from tests.worlds import NOW, carried_out, conditions, spec_of
+from tests.snapshots import NOW, carried_out, conditions, spec_of
 
-with_worlds = manifests().flatmap(lambda manifest: st.tuples(st.just(manifest), worlds(manifest)))
+with_snapshots = manifests().flatmap(lambda manifest: st.tuples(st.just(manifest), snapshots(manifest)))
 PARTS = ("ImagesPinned", "WeightsVerified", "IsolationVerified", "EndpointPrivate", "Available")
 
 
-def status_after(manifest: Manifest, world: ClusterSnapshot, now: Any = NOW) -> tuple[dict[str, Any], ClusterSnapshot]:
+def status_after(
+    manifest: Manifest, snapshot: ClusterSnapshot, now: Any = NOW
+) -> tuple[dict[str, Any], ClusterSnapshot]:
     spec = spec_of(manifest)
-    decided = plan(spec, world, now)
-    after = carried_out(world, decided)
+    decided = plan(spec, snapshot, now)
+    after = carried_out(snapshot, decided)
     return status(spec, after, decided, (), now), after
 
 
-@given(with_worlds)
+@given(with_snapshots)
 def test_exactly_one_of_ready_reconciling_and_stalled_is_true(seen):
     found = conditions(status_after(*seen)[0])
     true = [kind for kind in ("Ready", "Reconciling", "Stalled") if found.get(kind, {}).get("status") == "True"]
@@ -38,22 +40,22 @@ def test_exactly_one_of_ready_reconciling_and_stalled_is_true(seen):
     assert all(found[kind]["status"] == "True" for kind in ("Reconciling", "Stalled") if kind in found)
 
 
-@given(with_worlds)
+@given(with_snapshots)
 def test_stalled_is_said_exactly_of_what_only_a_human_can_mend(seen):
     found = conditions(status_after(*seen)[0])
     needs_human = found["Ready"]["status"] != "True" and CONDITION_REASONS[found["Ready"]["reason"]].needs_human
     assert ("Stalled" in found) == needs_human
 
 
-@given(with_worlds)
+@given(with_snapshots)
 def test_ready_means_every_replica_of_this_template_serves_at_a_private_address_behind_an_open_gate(seen):
-    manifest, world = seen
-    found, after = status_after(manifest, world)
+    manifest, snapshot = seen
+    found, after = status_after(manifest, snapshot)
     ready = conditions(found)
     if ready["Ready"]["status"] != "True":
         return
     replicas = manifest["spec"].get("replicas", 1)
-    live = after.children[("Deployment", world.owner.name)]
+    live = after.children[("Deployment", snapshot.owner.name)]
     assert live["spec"]["replicas"] == replicas
     assert live["status"]["availableReplicas"] == live["status"]["updatedReplicas"] == replicas
     assert ready["EndpointPrivate"]["status"] == "True" or replicas == 0
@@ -62,7 +64,7 @@ def test_ready_means_every_replica_of_this_template_serves_at_a_private_address_
     assert ready["IsolationVerified"]["status"] == "True" or not enforced
 
 
-@given(with_worlds)
+@given(with_snapshots)
 def test_ready_repeats_the_first_condition_that_fails_or_says_what_none_of_them_covers(seen):
     found = conditions(status_after(*seen)[0])
     ready = found["Ready"]
@@ -78,46 +80,46 @@ def test_ready_repeats_the_first_condition_that_fails_or_says_what_none_of_them_
     )
 
 
-@given(with_worlds)
+@given(with_snapshots)
 def test_status_is_one_that_the_api_accepts(seen):
     ModelDeploymentStatus.model_validate(status_after(*seen)[0])
 
 
-@given(with_worlds)
+@given(with_snapshots)
 def test_what_was_said_once_is_not_written_again(seen):
-    manifest, world = seen
+    manifest, snapshot = seen
     spec = spec_of(manifest)
-    decided = plan(spec, world, NOW)
-    after = carried_out(world, decided)
+    decided = plan(spec, snapshot, NOW)
+    after = carried_out(snapshot, decided)
     first = status(spec, after, decided, (), NOW)
     again = status(spec, replace(after, status=first), decided, (), NOW + timedelta(hours=1))
     assert same_status(again, first)
     assert same_status(first, first)
 
 
-@given(with_worlds, st.randoms())
+@given(with_snapshots, st.randoms())
 def test_order_in_which_things_were_seen_does_not_change_a_word(seen, random):
-    manifest, world = seen
+    manifest, snapshot = seen
     spec = spec_of(manifest)
-    decided = plan(spec, world, NOW)
-    assert status(spec, world, decided, (), NOW) == status(spec, shuffled(world, random), decided, (), NOW)
+    decided = plan(spec, snapshot, NOW)
+    assert status(spec, snapshot, decided, (), NOW) == status(spec, shuffled(snapshot, random), decided, (), NOW)
 
 
-@given(with_worlds, with_worlds)
+@given(with_snapshots, with_snapshots)
 def test_transition_times_move_exactly_with_the_status(before, after):
     first, _ = status_after(*before)
-    manifest, world = after
-    second, _ = status_after(manifest, replace(world, status=first), NOW + timedelta(hours=1))
+    manifest, snapshot = after
+    second, _ = status_after(manifest, replace(snapshot, status=first), NOW + timedelta(hours=1))
     old, new = conditions(first), conditions(second)
     for kind, condition in new.items():
         moved = kind not in old or old[kind]["status"] != condition["status"]
         assert condition["lastTransitionTime"] == ("2026-11-24T13:00:00Z" if moved else "2026-11-24T12:00:00Z")
 
 
-@given(with_worlds)
+@given(with_snapshots)
 def test_no_name_of_a_secret_and_no_variable_reaches_the_status(seen):
-    manifest, world = seen
-    text = json.dumps(status_after(manifest, world)[0])
+    manifest, snapshot = seen
+    text = json.dumps(status_after(manifest, snapshot)[0])
     assert not any(name in text for name in SECRET_NAMES)
     for engine in manifest["spec"]["engine"].values():
         long_values = (v["value"] for v in engine.get("extraEnv", ()) if len(v["value"]) > 8)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.plan.gates import GATES
 from tests.scenarios import NIM_IMAGE, SGLANG_IMAGE, VLLM_IMAGE, a_share_model, changed
-from tests.worlds import a_world
+from tests.snapshots import a_snapshot
 
 LIMIT = 0.06
 LIMIT_OF_READING = 0.02
@@ -77,7 +77,7 @@ def test_the_longest_spec_is_read_and_judged_in_time(
         read = _read(manifest)
         if read is not None:
             for gate in GATES:
-                gate(read, a_world())
+                gate(read, a_snapshot())
         best = min(best, time.process_time() - started)
         if best <= LIMIT:
             return

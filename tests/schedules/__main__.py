@@ -22,7 +22,7 @@ from bench import results
 from bench.machine import load_average
 from bench.report import write_page
 from tests.schedules import batches, garbage, real
-from tests.schedules.life import schedule
+from tests.schedules.schedule import schedule
 
 
 def main(arguments: list[str]) -> int:

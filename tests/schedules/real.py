@@ -5,7 +5,7 @@ all namespaces of a batch, and follows from the batch's first seed. In the end e
 which the same specs were applied and nothing went wrong. The same seed draws the same acts; how they interleave is the
 machine's.
 
-Not drawn here, for a process cannot be given them: jumps of the clock and lists from the past. `life` draws both.
+Not drawn here, for a process cannot be given them: jumps of the clock and lists from the past. `run` draws both.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from testbed.errors import ApiError
 from testbed.fault_proxy import Request
 from tests.controlplane.end_state import end_state
 from tests.schedules import garbage
-from tests.schedules.disasters import DISASTERS
+from tests.schedules.faulty_cluster import lies_of
 from tests.schedules.namespace_schedule import NamespaceSchedule
+from tests.schedules.outages import OUTAGES
 from tests.schedules.real_cluster import RealCluster, gone_namespace
-from tests.schedules.world import lies_of
 
 MODELS = "/apis/hermetic.dev/v1alpha1/modeldeployments"
 CALM_SECONDS, REST_SECONDS = 240.0, 10.0
@@ -42,9 +42,9 @@ def batch(cluster: RealCluster, first: int, count: int) -> dict[int, tuple[str, 
         lived = [pool.submit(schedule.live) for schedule in schedules]
         while not all(one.done() for one in lived):
             time.sleep(chance.uniform(0.5, 6.0))
-            name = chance.choice(sorted(DISASTERS))
+            name = chance.choice(sorted(OUTAGES))
             cluster.befallen[name] += 1
-            DISASTERS[name](cluster, chance)  # in the thread that programs are started from
+            OUTAGES[name](cluster, chance)  # in the thread that programs are started from
             cluster.restart_ended()
         _raise_first(lived)
         cluster.proxy.lift()

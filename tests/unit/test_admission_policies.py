@@ -12,7 +12,7 @@ from hermetic.api.public_services import PUBLIC_SIDE
 from hermetic.api.weights import MountOption
 from hermetic.engines.launch import keeping_first_errors
 from tests.renderings import RENDERINGS
-from tests.worlds import rendered
+from tests.snapshots import rendered
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 POLICIES = MANIFESTS / "policies"

@@ -15,7 +15,7 @@ from hermetic.engines.vllm.tables import TABLES
 from hermetic.plan.gate_results import Blocks
 from hermetic.plan.gates import engine_flags_are_known
 from tests.scenarios import VLLM_IMAGE, a_share_model
-from tests.worlds import a_world, spec_of
+from tests.snapshots import a_snapshot, spec_of
 
 every_version = pytest.mark.parametrize("minor", TABLES.supported)
 REFUSED = [
@@ -72,7 +72,7 @@ TAKEN = [
 def test_what_the_parser_takes_for_a_flag_is_no_value(word):
     """Behind '-0.5' vLLM's parser takes the next word away, whatever it is: the flag that was judged would be gone."""
     vllm = {"image": VLLM_IMAGE, "version": "0.33.0", "extraArgs": ["--watermark", word, "--disable-prefix-caching"]}
-    verdict = engine_flags_are_known(spec_of(a_share_model(engine={"vllm": vllm})), a_world())
+    verdict = engine_flags_are_known(spec_of(a_share_model(engine={"vllm": vllm})), a_snapshot())
     assert isinstance(verdict, Blocks)
     assert f"'{word}', which vLLM 0.33.0 does not know" in verdict.message
 
@@ -132,7 +132,7 @@ def test_what_validate_parsed_serve_args_takes_is_taken(arguments):
 
 def test_the_gate_says_the_flag_the_value_and_what_it_takes():
     engine = {"vllm": {"image": VLLM_IMAGE, "version": "0.32.0", "extraArgs": ["--max-num-seqs", "many"]}}
-    verdict = engine_flags_are_known(spec_of(a_share_model(engine=engine)), a_world())
+    verdict = engine_flags_are_known(spec_of(a_share_model(engine=engine)), a_snapshot())
     assert isinstance(verdict, Blocks)
     assert verdict.reason is Reason.ENGINE_FLAG_UNKNOWN
     assert verdict.message == (

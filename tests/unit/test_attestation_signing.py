@@ -225,7 +225,7 @@ def test_names_sort_by_time_and_tell_attestations_apart() -> None:
 
 
 def test_what_is_not_signed_is_not_read() -> None:
-    """Name, labels and annotations belong to whoever applies it: kustomize may prefix a name."""
+    """Name, labels and annotations belong to the account that applies it: kustomize may prefix a name."""
     manifest = as_object(signed(KEY))
     manifest["metadata"] = {"name": "prefix-x", "labels": {"verdict": "Pass"}, "annotations": {"a": "b"}, "uid": "u"}
     assert from_object(manifest) == signed(KEY)

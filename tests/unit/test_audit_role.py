@@ -27,7 +27,7 @@ from testbed.azure.requests import ArmRequest
 from testbed.azure.server import ArmStandIn
 from testbed.textbook import TEXTBOOK
 from tests.azure_collecting import audited
-from tests.tried_groups import grouped
+from tests.decision_cases_groups import grouped
 
 DOCS = Path(__file__).parents[2] / "docs"
 ACTIONS, NEWER, READS = "audit-role.json", "audit-role-newer-actions.json", "audit-role-without-reader.json"

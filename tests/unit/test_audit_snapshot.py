@@ -121,7 +121,7 @@ def test_a_time_that_is_not_utc_is_a_defect_of_the_writer() -> None:
 
 
 def _changed(change: Callable[[dict[str, Any]], Any], *, digest: bool = True) -> str:
-    """The file after somebody changed it; with a digest that fits again unless told otherwise."""
+    """The file after a change, with a digest that fits again unless `digest` is False."""
     document = json.loads(to_json(_snapshot()))
     change(document)
     if digest:
@@ -168,7 +168,7 @@ REFUSED = {
         "before it was started",
     ),
     "nesting without end": ("[" * 200_000, "nested"),
-    "a body that nobody could read": (
+    "a body that could not be read": (
         _changed(lambda it: it["content"]["bodies"][0].update(a=json.loads("[" * 300 + "]" * 300))),
         "nested",
     ),

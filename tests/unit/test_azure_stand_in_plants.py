@@ -18,7 +18,7 @@ from testbed.azure.plants.decoys import DECOYS
 from testbed.azure.plants.pieces import node_subnets
 from testbed.azure.reference_estate import CONTRADICTIONS, owed, reference_estate
 
-# tables A to H less what audit-rules and the table itself leave to other sources, or to nobody
+# tables A to H less what audit-rules and the table itself leave to other sources, or to none
 ARM_VISIBLE = """
 subnet-default-outbound nic-default-outbound subnet-nat-gateway vnet-nat-gateway natgw-inventory
 subnet-service-gateway nodepool-node-public-ip vmss-public-ip-config vmss-instance-pip nic-public-ip

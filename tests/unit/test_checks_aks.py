@@ -10,7 +10,15 @@ from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.policy import Policy
 from tests.audit_estates import CLUSTER, GROUP, NETWORK, NIC, NODES, SUBSCRIPTION, VNET
-from tests.audit_services import OTHER_SUBSCRIPTION, REGISTRY, ServedWorld, add_endpoint, only, served_cluster, verdicts
+from tests.audit_services import (
+    OTHER_SUBSCRIPTION,
+    REGISTRY,
+    FakeServices,
+    add_endpoint,
+    only,
+    served_cluster,
+    verdicts,
+)
 
 AZURE_ONLY = (
     "aks-outbound-type", "aks-effective-outbound-ips", "aks-artifact-source", "aks-private-api", "aks-public-fqdn",
@@ -41,8 +49,8 @@ def test_a_cluster_that_cannot_be_read_is_unknown(check: str) -> None:
 
 @pytest.mark.parametrize("check", sorted(ATTACHED | {"aks-arc"}))
 def test_lists_that_cannot_be_read_are_unknown(check: str) -> None:
-    world = served_cluster().refuse(CLUSTER, verb="list").refuse(SUBSCRIPTION, verb="list")
-    assert verdicts(world, check) == {CLUSTER.lower(): "Unknown"}
+    azure = served_cluster().refuse(CLUSTER, verb="list").refuse(SUBSCRIPTION, verb="list")
+    assert verdicts(azure, check) == {CLUSTER.lower(): "Unknown"}
 
 
 def _pools(*held: dict[str, Any]) -> dict[str, Any]:
@@ -198,7 +206,7 @@ def test_an_address_left_behind_is_not_mended_by_the_type_that_is_set(kind: str)
 
 
 class TestOutboundTypeNone:
-    """It adds no way out, and takes none away."""
+    """It adds no egress path, and takes none away."""
 
     @pytest.mark.parametrize(
         "properties", [{"defaultOutboundAccess": None}, {"natGateway": {"id": f"{NETWORK}/natGateways/n"}}]
@@ -216,10 +224,10 @@ class TestOutboundTypeNone:
         assert found.verdict is Verdict.UNKNOWN
 
     def test_user_defined_routing_passes_behind_a_declared_firewall(self) -> None:
-        world = served_cluster().change(CLUSTER, **_profile(outboundType="userDefinedRouting"))
-        assert verdicts(world, "aks-outbound-type", FILTERED) == {CLUSTER.lower(): "Pass"}
-        world = served_cluster().change(CLUSTER, **_profile(outboundType="loadBalancer"))
-        assert verdicts(world, "aks-outbound-type", FILTERED) == {CLUSTER.lower(): "Fail"}
+        azure = served_cluster().change(CLUSTER, **_profile(outboundType="userDefinedRouting"))
+        assert verdicts(azure, "aks-outbound-type", FILTERED) == {CLUSTER.lower(): "Pass"}
+        azure = served_cluster().change(CLUSTER, **_profile(outboundType="loadBalancer"))
+        assert verdicts(azure, "aks-outbound-type", FILTERED) == {CLUSTER.lower(): "Fail"}
 
 
 class TestArtifactSource:
@@ -229,8 +237,8 @@ class TestArtifactSource:
         assert "acr-public" in found.message
 
     def test_a_cache_that_cannot_be_read_is_unknown(self) -> None:
-        world = served_cluster().refuse(REGISTRY, verb="get")
-        assert only(world, "aks-artifact-source").verdict is Verdict.UNKNOWN
+        azure = served_cluster().refuse(REGISTRY, verb="get")
+        assert only(azure, "aks-artifact-source").verdict is Verdict.UNKNOWN
 
 
 class TestGatewayForContainers:
@@ -243,9 +251,9 @@ class TestGatewayForContainers:
     def test_a_subnet_that_is_delegated_to_it_fails(self, service: str, verdict: str | None) -> None:
         lent = f"{VNET}/subnets/alb"
         delegations = [{"name": "d", "properties": {"serviceName": service}}]
-        world = served_cluster()
-        world.change(VNET, subnets=[{"id": lent, "properties": {"delegations": delegations}}])
-        found = verdicts(world, "aks-ingress-addon")
+        azure = served_cluster()
+        azure.change(VNET, subnets=[{"id": lent, "properties": {"delegations": delegations}}])
+        found = verdicts(azure, "aks-ingress-addon")
         assert found.pop(lent.lower(), None) == verdict
         assert found == {CLUSTER.lower(): "Pass"}
 
@@ -255,15 +263,15 @@ class TestGatewayForContainers:
 
 def test_subnets_of_hosted_system_nodes_are_subnets_of_the_cluster() -> None:
     open_subnet = f"{VNET}/subnets/hosted"
-    world = served_cluster().change(CLUSTER, hostedSystemProfile={"enabled": True, "nodeSubnetID": open_subnet})
-    world.put(open_subnet, {"addressPrefix": "10.0.30.0/24"})
-    assert verdicts(world, "subnet-default-outbound")[open_subnet.lower()] == "Fail"
+    azure = served_cluster().change(CLUSTER, hostedSystemProfile={"enabled": True, "nodeSubnetID": open_subnet})
+    azure.put(open_subnet, {"addressPrefix": "10.0.30.0/24"})
+    assert verdicts(azure, "subnet-default-outbound")[open_subnet.lower()] == "Fail"
 
 
 @pytest.mark.parametrize("check", ["subnet-default-outbound", "subnet-nat-gateway", "nsg-missing", "aks-outbound-type"])
 def test_system_nodes_that_are_hosted_in_a_subnet_that_is_not_named_are_not_seen(check: str) -> None:
-    world = served_cluster().change(CLUSTER, hostedSystemProfile={"enabled": True})
-    assert "Unknown" in verdicts(world, check).values()
+    azure = served_cluster().change(CLUSTER, hostedSystemProfile={"enabled": True})
+    assert "Unknown" in verdicts(azure, check).values()
     for profile in ({"enabled": False}, {"enabled": True, "systemNodeSubnetID": NODES, "nodeSubnetID": NODES}, None):
         assert "Unknown" not in verdicts(served_cluster().change(CLUSTER, hostedSystemProfile=profile), check).values()
 
@@ -283,9 +291,9 @@ class TestMemberships:
     )
     def test_a_bound_identity_is_as_bad_as_whose_it_is(self, identity: str | None, verdict: str, severity: str) -> None:
         binding = f"{CLUSTER}/identityBindings/pods"
-        world = served_cluster()
-        world.put(binding, {"managedIdentityProfile": {"resourceId": identity}})
-        found = only(world, "aks-identity-bindings")
+        azure = served_cluster()
+        azure.put(binding, {"managedIdentityProfile": {"resourceId": identity}})
+        found = only(azure, "aks-identity-bindings")
         assert (found.verdict, found.severity, found.resource) == (verdict, severity, binding)
 
     @pytest.mark.parametrize(
@@ -300,8 +308,8 @@ class TestMemberships:
     def test_a_fleet_that_has_the_cluster_is_found(
         self, fleet: dict[str, Any], member: str | None, verdict: str | None, severity: str
     ) -> None:
-        world = served_cluster().put(FLEET, fleet).put(f"{FLEET}/members/one", {"clusterResourceId": member})
-        found = world.findings("aks-fleet-member")
+        azure = served_cluster().put(FLEET, fleet).put(f"{FLEET}/members/one", {"clusterResourceId": member})
+        found = azure.findings("aks-fleet-member")
         if verdict is None:
             assert {one.verdict for one in found.values()} == {Verdict.PASS}
         else:
@@ -309,29 +317,29 @@ class TestMemberships:
             assert (one.verdict, one.severity) == (verdict, severity)
 
     def test_fleets_and_members_that_cannot_be_listed_are_unknown(self) -> None:
-        world = served_cluster().refuse(SUBSCRIPTION, kind="Microsoft.ContainerService/fleets")
-        assert verdicts(world, "aks-fleet-member") == {CLUSTER.lower(): "Unknown"}
-        world = served_cluster().put(FLEET, {}).refuse(FLEET, verb="list")
-        assert verdicts(world, "aks-fleet-member") == {CLUSTER.lower(): "Unknown"}
+        azure = served_cluster().refuse(SUBSCRIPTION, kind="Microsoft.ContainerService/fleets")
+        assert verdicts(azure, "aks-fleet-member") == {CLUSTER.lower(): "Unknown"}
+        azure = served_cluster().put(FLEET, {}).refuse(FLEET, verb="list")
+        assert verdicts(azure, "aks-fleet-member") == {CLUSTER.lower(): "Unknown"}
 
     @pytest.mark.parametrize(("name", "verdict"), [("fleet-system", "Fail"), ("team", "Pass")])
     def test_with_the_cluster_asked_the_namespace_tells(self, name: str, verdict: str) -> None:
-        world = served_cluster()
-        world.sources = ("azure", "kube")
-        world.objects["v1/namespaces"] = [{"metadata": {"name": name}}]
-        assert verdicts(world, "aks-fleet-member") == {CLUSTER.lower(): verdict}
+        azure = served_cluster()
+        azure.sources = ("azure", "kube")
+        azure.objects["v1/namespaces"] = [{"metadata": {"name": name}}]
+        assert verdicts(azure, "aks-fleet-member") == {CLUSTER.lower(): verdict}
 
 
 class TestPools:
     @pytest.mark.parametrize(("mode", "verdict"), [("Gateway", "Fail"), ("User", "Pass"), ("Odd", "Unknown")])
     def test_a_gateway_pool_is_static_egress(self, mode: str, verdict: str) -> None:
         pool = {"name": "gw", "mode": mode, "vnetSubnetID": NODES}
-        world = served_cluster().change(CLUSTER, agentPoolProfiles=[pool])
-        assert verdicts(world, "aks-static-egress")[CLUSTER.lower()] == verdict
+        azure = served_cluster().change(CLUSTER, agentPoolProfiles=[pool])
+        assert verdicts(azure, "aks-static-egress")[CLUSTER.lower()] == verdict
 
     def test_a_cluster_without_pools_was_not_answered_whole(self) -> None:
-        world = served_cluster().change(CLUSTER, agentPoolProfiles=[])
-        assert verdicts(world, "aks-static-egress")[CLUSTER.lower()] == "Unknown"
+        azure = served_cluster().change(CLUSTER, agentPoolProfiles=[])
+        assert verdicts(azure, "aks-static-egress")[CLUSTER.lower()] == "Unknown"
 
 
 class TestWhatSends:
@@ -344,10 +352,10 @@ class TestWhatSends:
         ],
     )
     def test_passes_behind_a_private_endpoint(self, check: str, properties: dict[str, Any], target: str) -> None:
-        world = served_cluster().change(CLUSTER, **properties)
-        assert only(world, check).verdict is Verdict.FAIL
-        add_endpoint(world, f"{NETWORK}/privateEndpoints/extra", target)  # type: ignore[arg-type]
-        assert only(world, check).verdict is Verdict.PASS
+        azure = served_cluster().change(CLUSTER, **properties)
+        assert only(azure, check).verdict is Verdict.FAIL
+        add_endpoint(azure, f"{NETWORK}/privateEndpoints/extra", target)  # type: ignore[arg-type]
+        assert only(azure, check).verdict is Verdict.PASS
 
     @pytest.mark.parametrize(
         ("check", "properties"),
@@ -357,9 +365,9 @@ class TestWhatSends:
         ],
     )
     def test_is_unknown_where_endpoints_cannot_be_listed(self, check: str, properties: dict[str, Any]) -> None:
-        world = served_cluster().change(CLUSTER, **properties)
-        world.refuse(SUBSCRIPTION, UnreadReason.TRUNCATED, kind="Microsoft.Network/privateEndpoints")
-        assert only(world, check).verdict is Verdict.UNKNOWN
+        azure = served_cluster().change(CLUSTER, **properties)
+        azure.refuse(SUBSCRIPTION, UnreadReason.TRUNCATED, kind="Microsoft.Network/privateEndpoints")
+        assert only(azure, check).verdict is Verdict.UNKNOWN
 
 
 class TestAttached:
@@ -372,13 +380,13 @@ class TestAttached:
         ],
     )
     def test_each_is_named(self, check: str, child: str) -> None:
-        world = served_cluster().put(f"{CLUSTER}/{child}")
-        assert verdicts(world, check)[f"{CLUSTER}/{child}".lower()] == "Fail"
+        azure = served_cluster().put(f"{CLUSTER}/{child}")
+        assert verdicts(azure, check)[f"{CLUSTER}/{child}".lower()] == "Fail"
 
     @pytest.mark.parametrize("kind", ["extensions", "fluxConfigurations"])
     def test_half_a_look_at_extensions_is_unknown(self, kind: str) -> None:
-        world = served_cluster().refuse(CLUSTER, kind=f"Microsoft.KubernetesConfiguration/{kind}")
-        assert verdicts(world, "aks-extensions") == {CLUSTER.lower(): "Unknown"}
+        azure = served_cluster().refuse(CLUSTER, kind=f"Microsoft.KubernetesConfiguration/{kind}")
+        assert verdicts(azure, "aks-extensions") == {CLUSTER.lower(): "Unknown"}
 
     @pytest.mark.parametrize(
         ("connected", "counts"),
@@ -389,23 +397,23 @@ class TestAttached:
         ],
     )
     def test_arc_counts_by_group_or_name(self, connected: str, counts: bool) -> None:
-        world = served_cluster().put(connected)
+        azure = served_cluster().put(connected)
         expected = {connected.lower(): "Fail"} if counts else {CLUSTER.lower(): "Pass"}
-        assert verdicts(world, "aks-arc") == expected
+        assert verdicts(azure, "aks-arc") == expected
 
     def test_arc_shows_in_the_cluster_too(self) -> None:
-        world = served_cluster()
-        world.sources = ("azure", "kube")
-        world.objects["v1/namespaces"] = [{"metadata": {"name": "azure-arc"}}]
-        assert verdicts(world, "aks-arc") == {CLUSTER.lower(): "Fail"}
-        world.objects["v1/namespaces"] = [{"metadata": {"name": "default"}}]
-        assert verdicts(world, "aks-arc") == {CLUSTER.lower(): "Pass"}
+        azure = served_cluster()
+        azure.sources = ("azure", "kube")
+        azure.objects["v1/namespaces"] = [{"metadata": {"name": "azure-arc"}}]
+        assert verdicts(azure, "aks-arc") == {CLUSTER.lower(): "Fail"}
+        azure.objects["v1/namespaces"] = [{"metadata": {"name": "default"}}]
+        assert verdicts(azure, "aks-arc") == {CLUSTER.lower(): "Pass"}
 
 
-def _both(world: ServedWorld, kind: str, *manifests: dict[str, Any]) -> ServedWorld:
-    world.sources = ("azure", "kube")
-    world.objects[kind] = list(manifests)
-    return world
+def _both(azure: FakeServices, kind: str, *manifests: dict[str, Any]) -> FakeServices:
+    azure.sources = ("azure", "kube")
+    azure.objects[kind] = list(manifests)
+    return azure
 
 
 class TestWithKubernetes:
@@ -424,15 +432,15 @@ class TestWithKubernetes:
             "metadata": {"name": "web", "namespace": "n"},
             "spec": {"endpointSelector": {}, "egress": [{"toFQDNs": [{"matchName": "x.example"}]}]},
         }
-        world = _both(served_cluster(), "cilium.io/v2/ciliumnetworkpolicies", policy)
-        world.change(CLUSTER, **_profile(advancedNetworking=advanced))
-        found = only(world, "aks-acns")
+        azure = _both(served_cluster(), "cilium.io/v2/ciliumnetworkpolicies", policy)
+        azure.change(CLUSTER, **_profile(advancedNetworking=advanced))
+        found = only(azure, "aks-acns")
         assert (found.verdict, found.severity) == (verdict, Severity.INFO)
 
     def test_without_such_policies_nothing_is_needed(self) -> None:
-        world = _both(served_cluster(), "cilium.io/v2/ciliumnetworkpolicies")
-        assert only(world, "aks-acns").verdict is Verdict.PASS
-        assert only(world.refuse(CLUSTER, verb="get"), "aks-acns").verdict is Verdict.UNKNOWN
+        azure = _both(served_cluster(), "cilium.io/v2/ciliumnetworkpolicies")
+        assert only(azure, "aks-acns").verdict is Verdict.PASS
+        assert only(azure.refuse(CLUSTER, verb="get"), "aks-acns").verdict is Verdict.UNKNOWN
 
     @pytest.mark.parametrize(
         ("subnet", "verdict"),
@@ -441,33 +449,33 @@ class TestWithKubernetes:
     def test_a_node_class_may_use_subnets_of_pools_only(self, subnet: str | None, verdict: str) -> None:
         spec = {"vnetSubnetID": subnet} if subnet else {}
         node_class = {"metadata": {"name": "gpu"}, "spec": spec}
-        world = _both(served_cluster(), "karpenter.azure.com/v1beta1/aksnodeclasses", node_class)
-        world.change(CLUSTER, nodeProvisioningProfile={"mode": "Auto"})
-        world.put(f"{VNET}/subnets/new", {"addressPrefix": "10.0.20.0/24", "defaultOutboundAccess": False})
-        assert verdicts(world, "aks-nap") == {"karpenter.azure.com/v1beta1/aksnodeclass gpu": verdict}
+        azure = _both(served_cluster(), "karpenter.azure.com/v1beta1/aksnodeclasses", node_class)
+        azure.change(CLUSTER, nodeProvisioningProfile={"mode": "Auto"})
+        azure.put(f"{VNET}/subnets/new", {"addressPrefix": "10.0.20.0/24", "defaultOutboundAccess": False})
+        assert verdicts(azure, "aks-nap") == {"karpenter.azure.com/v1beta1/aksnodeclass gpu": verdict}
 
     def test_the_subnet_of_a_node_class_is_judged_like_all_others(self) -> None:
         node_class = {"metadata": {"name": "gpu"}, "spec": {"vnetSubnetID": f"{VNET}/subnets/new"}}
-        world = _both(served_cluster(), "karpenter.azure.com/v1beta1/aksnodeclasses", node_class)
-        world.put(f"{VNET}/subnets/new", {"addressPrefix": "10.0.20.0/24"})
-        world.change(CLUSTER, nodeProvisioningProfile={"mode": "Auto"})
-        assert verdicts(world, "subnet-default-outbound")[f"{VNET}/subnets/new".lower()] == "Fail"
+        azure = _both(served_cluster(), "karpenter.azure.com/v1beta1/aksnodeclasses", node_class)
+        azure.put(f"{VNET}/subnets/new", {"addressPrefix": "10.0.20.0/24"})
+        azure.change(CLUSTER, nodeProvisioningProfile={"mode": "Auto"})
+        assert verdicts(azure, "subnet-default-outbound")[f"{VNET}/subnets/new".lower()] == "Fail"
 
     @pytest.mark.parametrize(
         ("mode", "verdict"), [("Manual", "NotApplicable"), (None, "NotApplicable"), ("Odd", "Unknown")]
     )
     def test_without_auto_provisioning_nothing_applies(self, mode: str | None, verdict: str) -> None:
-        world = _both(served_cluster(), "karpenter.azure.com/v1beta1/aksnodeclasses")
-        world.change(CLUSTER, nodeProvisioningProfile={"mode": mode})
-        assert only(world, "aks-nap").verdict == verdict
+        azure = _both(served_cluster(), "karpenter.azure.com/v1beta1/aksnodeclasses")
+        azure.change(CLUSTER, nodeProvisioningProfile={"mode": mode})
+        assert only(azure, "aks-nap").verdict == verdict
 
 
 @pytest.mark.parametrize("check", ["nic-default-outbound", "vmss-public-ip-config", "vmss-instance-pip"])
 def test_a_pool_whose_scale_set_is_not_listed_is_not_seen(check: str) -> None:
     """Machines of another pool show nothing about those of this one."""
-    world = served_cluster()
-    pools = world.properties(CLUSTER)["agentPoolProfiles"]
+    azure = served_cluster()
+    pools = azure.properties(CLUSTER)["agentPoolProfiles"]
     pools.append({**pools[0], "name": "unseen"})
-    assert "Unknown" in verdicts(world, check).values()
+    assert "Unknown" in verdicts(azure, check).values()
     pools[-1]["count"] = 0
-    assert "Unknown" not in verdicts(world, check).values()
+    assert "Unknown" not in verdicts(azure, check).values()

@@ -15,7 +15,7 @@ from tests.audit_estates import (
     NODE_GROUP,
     PODS,
     SCALE_SET,
-    World,
+    FakeAzure,
     ip_configuration,
     model_nics,
     small_cluster,
@@ -27,13 +27,13 @@ OPEN = ("subnet-default-outbound", "nsg-missing", "nsg-internet-deny")
 BARE = {"defaultOutboundAccess": None, "networkSecurityGroup": None}
 
 
-def _bare() -> World:
+def _bare() -> FakeAzure:
     """As api-server-vnet-integration.md of azure-aks-docs makes it: no security group, nothing said of outbound."""
     return small_cluster().change(API_SERVER, **BARE)
 
 
-def _verdict(world: World, check: str, subnet: str = API_SERVER) -> Verdict:
-    return world.findings(check)[subnet.lower()].verdict
+def _verdict(azure: FakeAzure, check: str, subnet: str = API_SERVER) -> Verdict:
+    return azure.findings(check)[subnet.lower()].verdict
 
 
 @pytest.mark.parametrize("check", GUARDED)
@@ -44,12 +44,12 @@ def test_outbound_and_rules_do_not_apply(check: str) -> None:
 
 
 def test_its_own_group_is_not_judged_as_the_nodes() -> None:
-    world = _bare()
+    azure = _bare()
     group = f"{NODE_GROUP}/providers/Microsoft.Network/networkSecurityGroups/api"
-    world.put(group, {"securityRules": [], "defaultSecurityRules": []}).change(
+    azure.put(group, {"securityRules": [], "defaultSecurityRules": []}).change(
         API_SERVER, networkSecurityGroup={"id": group}
     )
-    assert group.lower() not in world.findings("nsg-broad-allow")
+    assert group.lower() not in azure.findings("nsg-broad-allow")
 
 
 @pytest.mark.parametrize("check", OPEN)
@@ -60,29 +60,29 @@ def test_where_a_node_may_be_hidden_it_is_unknown(check: str, refused: str) -> N
     assert _verdict(_bare().refuse(NODE_GROUP, kind=refused), check) is Verdict.UNKNOWN
 
 
-def _node_in_it(world: World) -> World:
+def _node_in_it(azure: FakeAzure) -> FakeAzure:
     configurations = [ip_configuration("10.0.1.4", API_SERVER)]
-    return world.change(NIC, ipConfigurations=configurations)
+    return azure.change(NIC, ipConfigurations=configurations)
 
 
-def _model_in_it(world: World) -> World:
-    return world.change(SCALE_SET, virtualMachineProfile={"networkProfile": model_nics(API_SERVER)})
+def _model_in_it(azure: FakeAzure) -> FakeAzure:
+    return azure.change(SCALE_SET, virtualMachineProfile={"networkProfile": model_nics(API_SERVER)})
 
 
-def _machine_in_it(world: World) -> World:
+def _machine_in_it(azure: FakeAzure) -> FakeAzure:
     nic = f"{NODE_GROUP}/providers/Microsoft.Network/networkInterfaces/alone"
     machine = {"id": f"{NODE_GROUP}/providers/Microsoft.Compute/virtualMachines/alone"}
-    return world.put(nic, {"ipConfigurations": [ip_configuration("10.0.2.9", API_SERVER)], "virtualMachine": machine})
+    return azure.put(nic, {"ipConfigurations": [ip_configuration("10.0.2.9", API_SERVER)], "virtualMachine": machine})
 
 
-def _pods_in_it(world: World) -> World:
-    world.properties(CLUSTER)["agentPoolProfiles"][0]["podSubnetID"] = API_SERVER
-    return world
+def _pods_in_it(azure: FakeAzure) -> FakeAzure:
+    azure.properties(CLUSTER)["agentPoolProfiles"][0]["podSubnetID"] = API_SERVER
+    return azure
 
 
-def _pool_in_it(world: World) -> World:
-    world.properties(CLUSTER)["agentPoolProfiles"].append({"name": "b", "count": 0, "vnetSubnetID": API_SERVER.upper()})
-    return world
+def _pool_in_it(azure: FakeAzure) -> FakeAzure:
+    azure.properties(CLUSTER)["agentPoolProfiles"].append({"name": "b", "count": 0, "vnetSubnetID": API_SERVER.upper()})
+    return azure
 
 
 @pytest.mark.parametrize("check", OPEN)
@@ -102,22 +102,22 @@ def test_with_a_node_or_a_pod_in_it_it_is_judged(check: str, put: Any) -> None:
     ],
 )
 def test_without_the_delegation_it_is_judged(check: str, delegations: Any) -> None:
-    world = small_cluster().change(API_SERVER, **BARE, delegations=delegations)
-    assert _verdict(world, check) in {Verdict.FAIL, Verdict.UNKNOWN}
+    azure = small_cluster().change(API_SERVER, **BARE, delegations=delegations)
+    assert _verdict(azure, check) in {Verdict.FAIL, Verdict.UNKNOWN}
 
 
 @pytest.mark.parametrize("check", OPEN)
 def test_a_subnet_of_pods_with_the_same_delegation_is_judged(check: str) -> None:
-    world = _bare().put(PODS, {"addressPrefix": "10.0.3.0/24", "delegations": DELEGATED_TO_AKS})
-    world.properties(CLUSTER)["agentPoolProfiles"][0]["podSubnetID"] = PODS
-    assert _verdict(world, check, PODS) is Verdict.FAIL
+    azure = _bare().put(PODS, {"addressPrefix": "10.0.3.0/24", "delegations": DELEGATED_TO_AKS})
+    azure.properties(CLUSTER)["agentPoolProfiles"][0]["podSubnetID"] = PODS
+    assert _verdict(azure, check, PODS) is Verdict.FAIL
 
 
 def test_its_routes_are_judged_as_any_subnets() -> None:
-    world = _bare().drop(API_SERVER, "routeTable")
-    assert _verdict(world, "route-table-missing") is Verdict.FAIL
+    azure = _bare().drop(API_SERVER, "routeTable")
+    assert _verdict(azure, "route-table-missing") is Verdict.FAIL
 
 
-def test_a_nat_gateway_on_it_is_a_way_out() -> None:
-    world = _bare().change(API_SERVER, natGateway={"id": f"{NODE_GROUP}/providers/Microsoft.Network/natGateways/out"})
-    assert _verdict(world, "subnet-nat-gateway") is Verdict.FAIL
+def test_a_nat_gateway_on_it_is_an_egress_path() -> None:
+    azure = _bare().change(API_SERVER, natGateway={"id": f"{NODE_GROUP}/providers/Microsoft.Network/natGateways/out"})
+    assert _verdict(azure, "subnet-nat-gateway") is Verdict.FAIL

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.audit_estates import CLUSTER, GROUP, SCALE_SET
-from tests.audit_services import OTHER_SUBSCRIPTION, ServedWorld, served_cluster, verdicts
+from tests.audit_services import OTHER_SUBSCRIPTION, FakeServices, served_cluster, verdicts
 
 ASSOCIATIONS = "microsoft.insights/datacollectionruleassociations"
 COLLECTION_RULE = f"{GROUP}/providers/Microsoft.Insights/dataCollectionRules/r"
@@ -18,15 +18,15 @@ FOREIGN_ACCOUNT = f"{FOREIGN}/Microsoft.Storage/storageAccounts/a"
 HUB = f"{FOREIGN}/Microsoft.EventHub/namespaces/n/eventhubs/h"
 
 
-def _collected(rule: dict[str, Any] | None, target: str = CLUSTER, **held: Any) -> tuple[ServedWorld, str]:
+def _collected(rule: dict[str, Any] | None, target: str = CLUSTER, **held: Any) -> tuple[FakeServices, str]:
     """With a data collection rule (None: one that is not there) that is associated with the cluster or the target."""
     association = f"{target}/providers/Microsoft.Insights/dataCollectionRuleAssociations/a"
-    world = served_cluster()
-    world.put(association, held or {"dataCollectionRuleId": COLLECTION_RULE})
-    world.lists[target.lower(), ASSOCIATIONS] = [world.bodies[association.lower()]]
+    azure = served_cluster()
+    azure.put(association, held or {"dataCollectionRuleId": COLLECTION_RULE})
+    azure.lists[target.lower(), ASSOCIATIONS] = [azure.bodies[association.lower()]]
     if rule is not None:
-        world.put(COLLECTION_RULE, rule)
-    return world, association
+        azure.put(COLLECTION_RULE, rule)
+    return azure, association
 
 
 def _to(kind: str, field: str, resource: str) -> dict[str, Any]:
@@ -64,32 +64,32 @@ TO_US = _to("logAnalytics", "workspaceResourceId", OUR_SINK)
     ],
 )
 def test_every_destination_must_be_ours(destinations: Any, verdict: str) -> None:
-    world, association = _collected({"destinations": destinations})
-    assert verdicts(world, "diag-foreign-sink")[association.lower()] == verdict
+    azure, association = _collected({"destinations": destinations})
+    assert verdicts(azure, "diag-foreign-sink")[association.lower()] == verdict
 
 
 def test_a_rule_that_cannot_be_read_is_unknown() -> None:
-    world, association = _collected(None)
-    assert verdicts(world, "diag-foreign-sink")[association.lower()] == "Unknown"
+    azure, association = _collected(None)
+    assert verdicts(azure, "diag-foreign-sink")[association.lower()] == "Unknown"
 
 
 @pytest.mark.parametrize("held", [{"description": "no rule"}, {"dataCollectionRuleId": 7}])
 def test_an_association_that_names_nothing_is_unknown(held: dict[str, Any]) -> None:
-    world, association = _collected({"destinations": TO_US}, **held)
-    assert verdicts(world, "diag-foreign-sink")[association.lower()] == "Unknown"
+    azure, association = _collected({"destinations": TO_US}, **held)
+    assert verdicts(azure, "diag-foreign-sink")[association.lower()] == "Unknown"
 
 
 def test_an_endpoint_for_configuration_is_no_sink() -> None:
-    world, association = _collected(None, dataCollectionEndpointId=f"{FOREIGN}/Microsoft.Insights/endpoints/e")
-    assert association.lower() not in verdicts(world, "diag-foreign-sink")
+    azure, association = _collected(None, dataCollectionEndpointId=f"{FOREIGN}/Microsoft.Insights/endpoints/e")
+    assert association.lower() not in verdicts(azure, "diag-foreign-sink")
 
 
 def test_rules_of_the_nodes_count() -> None:
-    world, association = _collected({"destinations": _to("eventHubs", "eventHubResourceId", HUB)}, SCALE_SET)
-    assert verdicts(world, "diag-foreign-sink")[association.lower()] == "Fail"
+    azure, association = _collected({"destinations": _to("eventHubs", "eventHubResourceId", HUB)}, SCALE_SET)
+    assert verdicts(azure, "diag-foreign-sink")[association.lower()] == "Fail"
 
 
 @pytest.mark.parametrize("target", [CLUSTER, SCALE_SET])
 def test_associations_that_cannot_be_listed_are_unknown(target: str) -> None:
-    world = served_cluster().refuse(target, kind="Microsoft.Insights/dataCollectionRuleAssociations", verb="list")
-    assert verdicts(world, "diag-foreign-sink")[CLUSTER.lower()] == "Unknown"
+    azure = served_cluster().refuse(target, kind="Microsoft.Insights/dataCollectionRuleAssociations", verb="list")
+    assert verdicts(azure, "diag-foreign-sink")[CLUSTER.lower()] == "Unknown"

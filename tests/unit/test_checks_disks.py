@@ -13,7 +13,7 @@ from tests.audit_estates import CLUSTER, GROUP, NODE_GROUP, SCALE_SET, SUBSCRIPT
 from tests.audit_services import (
     OTHER_SUBSCRIPTION,
     REGISTRY_ENDPOINT,
-    ServedWorld,
+    FakeServices,
     consumer,
     only,
     served_cluster,
@@ -34,10 +34,10 @@ BEHIND = {**CLOSED, "networkAccessPolicy": "AllowPrivate", "diskAccessId": ACCES
 CHECK = "disk-export"
 
 
-def _with(arm_id: str = DISK, **properties: Any) -> ServedWorld:
-    world = served_cluster()
-    world.put(arm_id, {**CLOSED, **properties})
-    return world
+def _with(arm_id: str = DISK, **properties: Any) -> FakeServices:
+    azure = served_cluster()
+    azure.put(arm_id, {**CLOSED, **properties})
+    return azure
 
 
 def test_a_cluster_without_disks_passes_with_evidence() -> None:
@@ -89,9 +89,9 @@ def test_who_may_have_a_link_decides(arm_id: str, properties: dict[str, Any], ve
     ],
 )
 def test_a_disk_access_is_as_good_as_its_private_endpoints(connections: Any, verdict: str, severity: str) -> None:
-    world = _with(**BEHIND)
-    world.put(ACCESS, {"privateEndpointConnections": connections})
-    found = only(world, CHECK)
+    azure = _with(**BEHIND)
+    azure.put(ACCESS, {"privateEndpointConnections": connections})
+    found = only(azure, CHECK)
     assert (found.verdict, found.severity) == (verdict, severity)
 
 
@@ -104,18 +104,18 @@ def test_a_disk_access_that_cannot_be_read_is_unknown() -> None:
 class TestSystemDisks:
     """AKS makes them, and they cannot be closed: low, one finding for each scale set."""
 
-    def _with(self, machine: str | None, name: str = "os", **properties: Any) -> ServedWorld:
-        world = served_cluster()
+    def _with(self, machine: str | None, name: str = "os", **properties: Any) -> FakeServices:
+        azure = served_cluster()
         arm_id = f"{NODE_GROUP}/{COMPUTE}/disks/{name}"
-        world.put(arm_id, {**OPEN, "osType": "Linux", **properties}, managedBy=machine)
-        return world
+        azure.put(arm_id, {**OPEN, "osType": "Linux", **properties}, managedBy=machine)
+        return azure
 
     def test_those_of_a_scale_set_are_one_finding(self) -> None:
-        world = self._with(f"{SCALE_SET}/virtualMachines/0")
-        world.put(
+        azure = self._with(f"{SCALE_SET}/virtualMachines/0")
+        azure.put(
             f"{NODE_GROUP}/{COMPUTE}/disks/os2", {**OPEN, "osType": "Linux"}, managedBy=f"{SCALE_SET}/virtualMachines/1"
         )
-        found = only(world, CHECK)
+        found = only(azure, CHECK)
         assert (found.verdict, found.severity, found.resource) == (Verdict.FAIL, Severity.LOW, SCALE_SET)
         assert "os2" in found.message
 
@@ -150,16 +150,16 @@ def test_the_remedy_fits_what_is_open(arm_id: str, rest: dict[str, Any], command
 
 
 def test_a_stranger_at_a_disk_access_is_rejected_by_its_connection() -> None:
-    world = _with(**BEHIND)
-    world.put(ACCESS, {"privateEndpointConnections": [consumer(FOREIGN_ENDPOINT)]})
-    assert "private-endpoint-connection reject --id /c/one" in only(world, CHECK).remedy
+    azure = _with(**BEHIND)
+    azure.put(ACCESS, {"privateEndpointConnections": [consumer(FOREIGN_ENDPOINT)]})
+    assert "private-endpoint-connection reject --id /c/one" in only(azure, CHECK).remedy
 
 
 @pytest.mark.parametrize("kind", ["disks", "snapshots"])
 @pytest.mark.parametrize("reason", [UnreadReason.FORBIDDEN, UnreadReason.TRUNCATED, UnreadReason.REFUSED])
 def test_a_list_that_is_not_whole_is_unknown(kind: str, reason: UnreadReason) -> None:
-    world = _with().refuse(NODE_GROUP, reason, kind=f"Microsoft.Compute/{kind}")
-    assert verdicts(world, CHECK)[CLUSTER.lower()] == "Unknown"  # type: ignore[arg-type]
+    azure = _with().refuse(NODE_GROUP, reason, kind=f"Microsoft.Compute/{kind}")
+    assert verdicts(azure, CHECK)[CLUSTER.lower()] == "Unknown"  # type: ignore[arg-type]
 
 
 def test_a_cluster_that_cannot_be_read_never_passes() -> None:
@@ -167,9 +167,9 @@ def test_a_cluster_that_cannot_be_read_never_passes() -> None:
 
 
 def test_disks_of_others_are_not_looked_at() -> None:
-    world = served_cluster()
-    world.put(FAR_DISK, OPEN)
-    assert verdicts(world, CHECK) == {CLUSTER.lower(): "Pass"}
+    azure = served_cluster()
+    azure.put(FAR_DISK, OPEN)
+    assert verdicts(azure, CHECK) == {CLUSTER.lower(): "Pass"}
 
 
 def _volume(**spec: Any) -> dict[str, Any]:
@@ -183,13 +183,13 @@ def _handle(handle: Any) -> dict[str, Any]:
 class TestDisksOfVolumes:
     """Where the cluster was asked too, its volumes say which disks are in use beside those of the node group."""
 
-    def _with(self, *volumes: dict[str, Any]) -> ServedWorld:
-        world = served_cluster()
-        world.sources = ("azure", "kube")
-        world.objects["v1/persistentvolumes"] = list(volumes)
-        world.put(FAR_DISK, OPEN)
-        world.put(f"{DATA_GROUP}/{COMPUTE}/disks/not-ours", OPEN)
-        return world
+    def _with(self, *volumes: dict[str, Any]) -> FakeServices:
+        azure = served_cluster()
+        azure.sources = ("azure", "kube")
+        azure.objects["v1/persistentvolumes"] = list(volumes)
+        azure.put(FAR_DISK, OPEN)
+        azure.put(f"{DATA_GROUP}/{COMPUTE}/disks/not-ours", OPEN)
+        return azure
 
     @pytest.mark.parametrize(
         "volume", [_handle(FAR_DISK.upper()), _volume(azureDisk={"diskName": "weights", "diskURI": FAR_DISK})]
@@ -198,14 +198,14 @@ class TestDisksOfVolumes:
         assert verdicts(self._with(volume), CHECK) == {FAR_DISK.lower(): "Fail"}
 
     def test_so_are_snapshots_beside_it_that_were_made_of_it(self) -> None:
-        world = self._with(_handle(FAR_DISK))
+        azure = self._with(_handle(FAR_DISK))
         for name, made_of in (
             ("its", {"sourceResourceId": FAR_DISK.upper()}),
             ("odd", 7),
             ("other", {"sourceResourceId": DISK}),
         ):
-            world.put(f"{DATA_GROUP}/{COMPUTE}/snapshots/{name}", {**OPEN, "creationData": made_of})
-        names = {one.rpartition("/")[2] for one in verdicts(world, CHECK)}
+            azure.put(f"{DATA_GROUP}/{COMPUTE}/snapshots/{name}", {**OPEN, "creationData": made_of})
+        names = {one.rpartition("/")[2] for one in verdicts(azure, CHECK)}
         assert names == {"weights", "its", "odd"}
 
     @pytest.mark.parametrize("handle", [f"{DATA_GROUP}/{COMPUTE}/disks/gone", "pvc-1", "", None, ACCESS])
@@ -219,5 +219,5 @@ class TestDisksOfVolumes:
         }
 
     def test_a_damaged_volume_leaves_a_gap(self) -> None:
-        world = self._with(_volume(csi={"driver": "disk.csi.azure.com", "volumeHandle": 7}))
-        assert verdicts(world, CHECK)[CLUSTER.lower()] == "Unknown"
+        azure = self._with(_volume(csi={"driver": "disk.csi.azure.com", "volumeHandle": 7}))
+        assert verdicts(azure, CHECK)[CLUSTER.lower()] == "Unknown"

@@ -14,7 +14,7 @@ from tests.audit_services import (
     HUB,
     MACHINE,
     ZONE_LINK,
-    ServedWorld,
+    FakeServices,
     add_machine,
     dns_rule,
     only,
@@ -47,14 +47,14 @@ def test_sealed_names_pass(check: str) -> None:
 @pytest.mark.parametrize("check", IDS)
 def test_a_cluster_or_network_that_cannot_be_read_never_passes(check: str) -> None:
     for target in (CLUSTER, VNET):
-        world = served_cluster().refuse(target, verb="get")
-        assert {one.verdict for one in world.findings(check).values()} == {Verdict.UNKNOWN}
+        azure = served_cluster().refuse(target, verb="get")
+        assert {one.verdict for one in azure.findings(check).values()} == {Verdict.UNKNOWN}
 
 
-def _served_by(*servers: str) -> ServedWorld:
-    world = served_cluster()
-    world.change(VNET, dhcpOptions={"dnsServers": list(servers)})
-    return world
+def _served_by(*servers: str) -> FakeServices:
+    azure = served_cluster()
+    azure.change(VNET, dhcpOptions={"dnsServers": list(servers)})
+    return azure
 
 
 class TestServers:
@@ -62,44 +62,44 @@ class TestServers:
         assert verdicts(_served_by("168.63.129.16"), "vnet-dns-servers") == {VNET.lower(): "Pass"}
 
     def test_a_server_has_to_be_on_the_list(self) -> None:
-        world = _served_by(RESOLVER)
-        assert verdicts(world, "vnet-dns-servers") == {VNET.lower(): "Fail"}
-        assert verdicts(world, "vnet-dns-servers", Policy(allowed_dns_servers=(RESOLVER,))) == {VNET.lower(): "Pass"}
+        azure = _served_by(RESOLVER)
+        assert verdicts(azure, "vnet-dns-servers") == {VNET.lower(): "Fail"}
+        assert verdicts(azure, "vnet-dns-servers", Policy(allowed_dns_servers=(RESOLVER,))) == {VNET.lower(): "Pass"}
         both = Policy(allowed_dns_servers=(RESOLVER, "10.0.7.5"))
         assert verdicts(_served_by(RESOLVER, "10.0.7.6"), "vnet-dns-servers", both) == {VNET.lower(): "Fail"}
 
-    def test_a_listed_server_with_a_way_out_fails_all_the_same(self) -> None:
+    def test_a_listed_server_with_an_egress_path_fails_all_the_same(self) -> None:
         listed = Policy(allowed_dns_servers=(RESOLVER,))
-        world = _served_by(RESOLVER)
-        add_machine(world, address=RESOLVER)
-        assert verdicts(world, "vnet-dns-servers", listed) == {VNET.lower(): "Pass"}
-        world.change(f"{VNET}/subnets/tools", defaultOutboundAccess=None)
-        assert verdicts(world, "vnet-dns-servers", listed) == {VNET.lower(): "Fail"}
+        azure = _served_by(RESOLVER)
+        add_machine(azure, address=RESOLVER)
+        assert verdicts(azure, "vnet-dns-servers", listed) == {VNET.lower(): "Pass"}
+        azure.change(f"{VNET}/subnets/tools", defaultOutboundAccess=None)
+        assert verdicts(azure, "vnet-dns-servers", listed) == {VNET.lower(): "Fail"}
 
     def test_machines_behind_a_server_that_cannot_be_listed_are_unknown(self) -> None:
-        world = _served_by(RESOLVER).refuse(SUBSCRIPTION, kind="Microsoft.Network/networkInterfaces")
-        found = world.findings("vnet-dns-servers", Policy(allowed_dns_servers=(RESOLVER,)))
+        azure = _served_by(RESOLVER).refuse(SUBSCRIPTION, kind="Microsoft.Network/networkInterfaces")
+        found = azure.findings("vnet-dns-servers", Policy(allowed_dns_servers=(RESOLVER,)))
         assert found[VNET.lower()].verdict is Verdict.UNKNOWN
 
     @pytest.mark.parametrize("nic", [NIC, MACHINE])
     def test_an_interface_may_have_servers_of_its_own(self, nic: str) -> None:
-        world = served_cluster()
-        add_machine(world)
-        world.change(nic, dnsSettings={"dnsServers": ["20.1.2.3"]})
-        assert verdicts(world, "vnet-dns-servers")[nic.lower()] == "Fail"
+        azure = served_cluster()
+        add_machine(azure)
+        azure.change(nic, dnsSettings={"dnsServers": ["20.1.2.3"]})
+        assert verdicts(azure, "vnet-dns-servers")[nic.lower()] == "Fail"
 
     @pytest.mark.parametrize(("server", "verdict"), [("20.1.2.3", "Fail"), ("168.63.129.16", "Pass")])
     def test_the_model_of_a_scale_set_may_give_servers_to_the_next_instances(self, server: str, verdict: str) -> None:
-        world = served_cluster()
-        (nic,) = world.properties(SCALE_SET)["virtualMachineProfile"]["networkProfile"][
+        azure = served_cluster()
+        (nic,) = azure.properties(SCALE_SET)["virtualMachineProfile"]["networkProfile"][
             "networkInterfaceConfigurations"
         ]
         nic["properties"]["dnsSettings"] = {"dnsServers": [server]}
-        assert verdicts(world, "vnet-dns-servers")[SCALE_SET.lower()] == verdict
+        assert verdicts(azure, "vnet-dns-servers")[SCALE_SET.lower()] == verdict
 
     def test_interfaces_that_cannot_be_listed_are_unknown(self) -> None:
-        world = served_cluster().refuse(SCALE_SET, verb="list")
-        assert verdicts(world, "vnet-dns-servers")[CLUSTER.lower()] == "Unknown"
+        azure = served_cluster().refuse(SCALE_SET, verb="list")
+        assert verdicts(azure, "vnet-dns-servers")[CLUSTER.lower()] == "Unknown"
 
 
 class TestSecurityPolicy:
@@ -135,25 +135,25 @@ class TestSecurityPolicy:
         ],
     )
     def test_what_is_allowed_above_must_be_narrow(self, domains: list[str], verdict: str) -> None:
-        world = served_cluster().change(f"{LISTS}/ours", domains=domains)
-        assert only(world, "dns-security-policy").verdict == verdict
+        azure = served_cluster().change(f"{LISTS}/ours", domains=domains)
+        assert only(azure, "dns-security-policy").verdict == verdict
 
     def test_a_catch_all_in_any_other_form_is_unknown(self) -> None:
         assert only(served_cluster().change(f"{LISTS}/all", domains=["*"]), "dns-security-policy").verdict == "Unknown"
 
     def test_a_catch_all_behind_a_url_is_unknown(self) -> None:
-        world = served_cluster().change(f"{LISTS}/all", domains=[], domainsUrl=LARGE_LIST)
-        assert only(world, "dns-security-policy").verdict == "Unknown"
+        azure = served_cluster().change(f"{LISTS}/all", domains=[], domainsUrl=LARGE_LIST)
+        assert only(azure, "dns-security-policy").verdict == "Unknown"
 
     def test_an_allow_below_the_block_does_not_matter(self) -> None:
-        world = served_cluster().put(f"{DNS_POLICY}/dnsSecurityRules/late", dns_rule(65100, "Allow", f"{LISTS}/late"))
-        world.put(f"{LISTS}/late", {"domains": ["."]})
-        assert only(world, "dns-security-policy").verdict is Verdict.PASS
+        azure = served_cluster().put(f"{DNS_POLICY}/dnsSecurityRules/late", dns_rule(65100, "Allow", f"{LISTS}/late"))
+        azure.put(f"{LISTS}/late", {"domains": ["."]})
+        assert only(azure, "dns-security-policy").verdict is Verdict.PASS
 
     def test_of_equal_meaning_whatever_the_order_of_the_list(self) -> None:
-        world = served_cluster()
-        world.bodies = dict(reversed(world.bodies.items()))
-        assert only(world, "dns-security-policy").verdict is Verdict.PASS
+        azure = served_cluster()
+        azure.bodies = dict(reversed(azure.bodies.items()))
+        assert only(azure, "dns-security-policy").verdict is Verdict.PASS
 
     @pytest.mark.parametrize("target", [f"{LISTS}/all", f"{LISTS}/ours", DNS_POLICY])
     def test_what_cannot_be_read_of_it_is_unknown(self, target: str) -> None:
@@ -168,10 +168,10 @@ class TestSecurityPolicy:
         ],
     )
     def test_an_answer_that_is_not_whole_or_not_clear_is_unknown(self, answer: dict[str, Any]) -> None:
-        world = served_cluster().act(VNET, "listDnsResolverPolicies", answer)
-        assert only(world, "dns-security-policy").verdict is Verdict.UNKNOWN
-        world = served_cluster().refuse(VNET, verb="post")
-        assert only(world, "dns-security-policy").verdict is Verdict.UNKNOWN
+        azure = served_cluster().act(VNET, "listDnsResolverPolicies", answer)
+        assert only(azure, "dns-security-policy").verdict is Verdict.UNKNOWN
+        azure = served_cluster().refuse(VNET, verb="post")
+        assert only(azure, "dns-security-policy").verdict is Verdict.UNKNOWN
 
 
 ALLOWED = f"{LISTS}/ours"
@@ -200,14 +200,14 @@ class TestAllowedDomains:
         ],
     )
     def test_only_the_clusters_own_names_and_those_below_may_be_allowed(self, domains: list[str], verdict: str) -> None:
-        world = _in_west_europe().change(ALLOWED, domains=domains)
-        found = only(world, "dns-allowed-domains")
+        azure = _in_west_europe().change(ALLOWED, domains=domains)
+        found = only(azure, "dns-allowed-domains")
         assert (found.verdict, found.severity, found.resource) == (verdict, Severity.HIGH, ALLOWED)
 
     @pytest.mark.parametrize("domains", [[], None, ["internal.cloudapp.net"]])
     def test_a_large_list_which_azure_keeps_behind_a_url_is_not_seen(self, domains: list[str] | None) -> None:
-        world = _in_west_europe().change(ALLOWED, domains=domains, domainsUrl=LARGE_LIST)
-        assert only(world, "dns-allowed-domains").verdict is Verdict.UNKNOWN
+        azure = _in_west_europe().change(ALLOWED, domains=domains, domainsUrl=LARGE_LIST)
+        assert only(azure, "dns-allowed-domains").verdict is Verdict.UNKNOWN
 
     def test_fails_with_the_way_drawn(self) -> None:
         found = only(served_cluster().change(ALLOWED, domains=["attacker.example."]), "dns-allowed-domains")
@@ -217,21 +217,21 @@ class TestAllowedDomains:
         assert found.evidence
 
     def test_an_alert_lets_through_as_an_allow_does(self) -> None:
-        world = served_cluster().change(ALLOWED, domains=["attacker.example."])
-        world.change(ALLOW, action={"actionType": "Alert"})
-        assert only(world, "dns-allowed-domains").verdict is Verdict.FAIL
+        azure = served_cluster().change(ALLOWED, domains=["attacker.example."])
+        azure.change(ALLOW, action={"actionType": "Alert"})
+        assert only(azure, "dns-allowed-domains").verdict is Verdict.FAIL
 
     @pytest.mark.parametrize(
         ("allowed", "verdict"),
         [("attacker.example", "Pass"), ("example", "Pass"), ("x.attacker.example", "Fail")],
     )
     def test_the_policy_file_may_name_a_domain(self, allowed: str, verdict: str) -> None:
-        world = served_cluster().change(ALLOWED, domains=["attacker.example."])
-        assert only(world, "dns-allowed-domains", Policy(allowed_dns_domains=(allowed,))).verdict == verdict
+        azure = served_cluster().change(ALLOWED, domains=["attacker.example."])
+        assert only(azure, "dns-allowed-domains", Policy(allowed_dns_domains=(allowed,))).verdict == verdict
 
     def test_a_zone_that_is_linked_to_another_network_makes_no_name_our_own(self) -> None:
-        world = served_cluster().change(ZONE_LINK, virtualNetwork={"id": f"{NETWORK}/virtualNetworks/x"})
-        assert only(world, "dns-allowed-domains").verdict is Verdict.FAIL
+        azure = served_cluster().change(ZONE_LINK, virtualNetwork={"id": f"{NETWORK}/virtualNetworks/x"})
+        assert only(azure, "dns-allowed-domains").verdict is Verdict.FAIL
 
     @pytest.mark.parametrize(
         ("zone", "policy", "verdict"),
@@ -247,43 +247,43 @@ class TestAllowedDomains:
         self, zone: str, policy: str | None, verdict: str
     ) -> None:
         home = f"{NETWORK}/privateDnsZones/{zone}"
-        world = served_cluster().put(home, {"numberOfVirtualNetworkLinks": 1})
-        world.put(f"{home}/virtualNetworkLinks/one", {"virtualNetwork": {"id": VNET}, "resolutionPolicy": policy})
-        world.change(ALLOWED, domains=[f"{zone}."])
-        assert only(world, "dns-allowed-domains").verdict == verdict
+        azure = served_cluster().put(home, {"numberOfVirtualNetworkLinks": 1})
+        azure.put(f"{home}/virtualNetworkLinks/one", {"virtualNetwork": {"id": VNET}, "resolutionPolicy": policy})
+        azure.change(ALLOWED, domains=[f"{zone}."])
+        assert only(azure, "dns-allowed-domains").verdict == verdict
 
     def test_zones_that_cannot_be_listed_leave_it_open(self) -> None:
-        world = served_cluster().refuse(SUBSCRIPTION, kind="Microsoft.Network/privateDnsZones")
-        assert only(world, "dns-allowed-domains").verdict is Verdict.UNKNOWN
-        world.change(ALLOWED, domains=["internal.cloudapp.net"])
-        assert only(world, "dns-allowed-domains").verdict is Verdict.UNKNOWN
+        azure = served_cluster().refuse(SUBSCRIPTION, kind="Microsoft.Network/privateDnsZones")
+        assert only(azure, "dns-allowed-domains").verdict is Verdict.UNKNOWN
+        azure.change(ALLOWED, domains=["internal.cloudapp.net"])
+        assert only(azure, "dns-allowed-domains").verdict is Verdict.UNKNOWN
 
     @pytest.mark.parametrize("target", [ALLOWED, DNS_POLICY, f"{LISTS}/all"])
     def test_what_cannot_be_read_of_the_policy_is_unknown(self, target: str) -> None:
         assert only(served_cluster().refuse(target), "dns-allowed-domains").verdict is Verdict.UNKNOWN
 
     def test_what_a_rule_below_the_block_allows_does_not_matter(self) -> None:
-        world = served_cluster().put(f"{DNS_POLICY}/dnsSecurityRules/late", dns_rule(65100, "Allow", f"{LISTS}/late"))
-        world.put(f"{LISTS}/late", {"domains": ["attacker.example."]})
-        assert verdicts(world, "dns-allowed-domains") == {ALLOWED.lower(): "Pass"}
+        azure = served_cluster().put(f"{DNS_POLICY}/dnsSecurityRules/late", dns_rule(65100, "Allow", f"{LISTS}/late"))
+        azure.put(f"{LISTS}/late", {"domains": ["attacker.example."]})
+        assert verdicts(azure, "dns-allowed-domains") == {ALLOWED.lower(): "Pass"}
 
     @pytest.mark.parametrize(("action", "verdict"), [("Allow", "Fail"), ("Alert", "Fail"), ("Block", "Pass")])
     def test_a_list_of_azures_is_no_name_of_ours(self, action: str, verdict: str) -> None:
         held = {"dnsResolverDomainLists": [], "managedDomainLists": ["AzureDnsThreatIntel"]}
-        world = served_cluster().change(ALLOW, action={"actionType": action}, **held)
-        found = only(world, "dns-allowed-domains")
+        azure = served_cluster().change(ALLOW, action={"actionType": action}, **held)
+        found = only(azure, "dns-allowed-domains")
         assert (found.verdict, found.severity) == (verdict, Severity.HIGH)
 
     def test_without_a_policy_every_name_is_answered_in_any_case(self) -> None:
-        world = served_cluster()
-        world.act(VNET, "listDnsResolverPolicies", {"value": []})
-        assert verdicts(world, "dns-allowed-domains") == {VNET.lower(): "NotApplicable"}
+        azure = served_cluster()
+        azure.act(VNET, "listDnsResolverPolicies", {"value": []})
+        assert verdicts(azure, "dns-allowed-domains") == {VNET.lower(): "NotApplicable"}
 
 
-def _in_west_europe() -> ServedWorld:
-    world = served_cluster()
-    world.bodies[CLUSTER.lower()]["location"] = "West Europe"
-    return world
+def _in_west_europe() -> FakeServices:
+    azure = served_cluster()
+    azure.bodies[CLUSTER.lower()]["location"] = "West Europe"
+    return azure
 
 
 IN_HUB = "10.9.1.4"
@@ -292,32 +292,32 @@ IN_HUB = "10.9.1.4"
 class TestServersInTheHub:
     """What is linked to the network that holds the server decides too."""
 
-    def _world(self) -> ServedWorld:
-        world = peer(_served_by(IN_HUB), remoteAddressSpace={"addressPrefixes": ["10.9.0.0/16"]})
-        world.act(HUB, "listDnsResolverPolicies", {"value": [{"id": DNS_POLICY}]})
-        world.act(HUB, "listDnsForwardingRulesets", {"value": []})
-        return world
+    def _azure(self) -> FakeServices:
+        azure = peer(_served_by(IN_HUB), remoteAddressSpace={"addressPrefixes": ["10.9.0.0/16"]})
+        azure.act(HUB, "listDnsResolverPolicies", {"value": [{"id": DNS_POLICY}]})
+        azure.act(HUB, "listDnsForwardingRulesets", {"value": []})
+        return azure
 
     def test_a_hub_with_a_policy_and_no_ruleset_passes(self) -> None:
         for check in ("dns-security-policy", "dns-forwarding-ruleset"):
-            assert verdicts(self._world(), check) == {VNET.lower(): "Pass", HUB.lower(): "Pass"}
+            assert verdicts(self._azure(), check) == {VNET.lower(): "Pass", HUB.lower(): "Pass"}
 
     def test_a_hub_without_a_policy_fails(self) -> None:
-        world = self._world()
-        world.act(HUB, "listDnsResolverPolicies", {"value": []})
-        assert verdicts(world, "dns-security-policy") == {VNET.lower(): "Pass", HUB.lower(): "Fail"}
+        azure = self._azure()
+        azure.act(HUB, "listDnsResolverPolicies", {"value": []})
+        assert verdicts(azure, "dns-security-policy") == {VNET.lower(): "Pass", HUB.lower(): "Fail"}
 
     def test_a_ruleset_of_the_hub_that_forwards_outside_fails(self) -> None:
-        world = self._world()
-        world.act(HUB, "listDnsForwardingRulesets", {"value": [{"id": RULESET}]})
+        azure = self._azure()
+        azure.act(HUB, "listDnsForwardingRulesets", {"value": [{"id": RULESET}]})
         held = {"domainName": ".", "targetDnsServers": [{"ipAddress": "9.9.9.9"}], "forwardingRuleState": "Enabled"}
-        world.put(f"{RULESET}/forwardingRules/one", held)
-        assert verdicts(world, "dns-forwarding-ruleset")[RULESET.lower()] == "Fail"
+        azure.put(f"{RULESET}/forwardingRules/one", held)
+        assert verdicts(azure, "dns-forwarding-ruleset")[RULESET.lower()] == "Fail"
 
     def test_a_hub_that_cannot_be_asked_is_unknown_as_bad_as_the_check_is(self) -> None:
-        world = self._world().refuse(HUB, verb="post")
+        azure = self._azure().refuse(HUB, verb="post")
         for check, severity in (("dns-security-policy", Severity.MEDIUM), ("dns-forwarding-ruleset", Severity.HIGH)):
-            found = world.findings(check)[HUB.lower()]
+            found = azure.findings(check)[HUB.lower()]
             assert (found.verdict, found.severity) == (Verdict.UNKNOWN, severity)
 
     def test_a_server_in_no_network_in_reach_is_unknown_at_medium(self) -> None:
@@ -329,13 +329,13 @@ class TestServersInTheHub:
         assert verdicts(_served_by("10.0.7.4"), "dns-security-policy") == {VNET.lower(): "Pass"}
 
 
-def _forwarding(*addresses: str | None, **rest: Any) -> ServedWorld:
-    world = served_cluster()
-    world.act(VNET, "listDnsForwardingRulesets", {"value": [{"id": RULESET}]})
+def _forwarding(*addresses: str | None, **rest: Any) -> FakeServices:
+    azure = served_cluster()
+    azure.act(VNET, "listDnsForwardingRulesets", {"value": [{"id": RULESET}]})
     servers = [{"ipAddress": address, "port": 53} for address in addresses]
     fields = {"domainName": "site.", "targetDnsServers": servers, "forwardingRuleState": "Enabled"}
-    world.put(f"{RULESET}/forwardingRules/one", {**fields, **rest})
-    return world
+    azure.put(f"{RULESET}/forwardingRules/one", {**fields, **rest})
+    return azure
 
 
 class TestForwarding:
@@ -361,12 +361,12 @@ class TestForwarding:
         assert verdicts(_forwarding("10.1.2.3"), "dns-forwarding-ruleset", listed) == {RULESET.lower(): "Pass"}
 
     def test_what_cannot_be_read_is_unknown(self) -> None:
-        world = _forwarding("10.1.2.3").refuse(RULESET)
-        assert verdicts(world, "dns-forwarding-ruleset") == {RULESET.lower(): "Unknown"}
+        azure = _forwarding("10.1.2.3").refuse(RULESET)
+        assert verdicts(azure, "dns-forwarding-ruleset") == {RULESET.lower(): "Unknown"}
         for change in ({}, {"value": [], "nextLink": "https://more"}):
-            world = served_cluster()
-            world.act(VNET, "listDnsForwardingRulesets", change)
-            assert verdicts(world, "dns-forwarding-ruleset") == {VNET.lower(): "Unknown"}
+            azure = served_cluster()
+            azure.act(VNET, "listDnsForwardingRulesets", change)
+            assert verdicts(azure, "dns-forwarding-ruleset") == {VNET.lower(): "Unknown"}
         refused = served_cluster().refuse(VNET, verb="post")
         assert verdicts(refused, "dns-forwarding-ruleset") == {VNET.lower(): "Unknown"}
 
@@ -377,26 +377,26 @@ class TestPrivateZones:
         [("Default", "Pass"), (None, "Pass"), ("NxDomainRedirect", "Fail"), ("Odd", "Unknown")],
     )
     def test_fails_when_a_link_falls_through(self, policy: str | None, verdict: str) -> None:
-        world = served_cluster().change(ZONE_LINK, resolutionPolicy=policy)
-        assert verdicts(world, "privdns-fallthrough") == {ZONE_LINK.lower(): verdict}
+        azure = served_cluster().change(ZONE_LINK, resolutionPolicy=policy)
+        assert verdicts(azure, "privdns-fallthrough") == {ZONE_LINK.lower(): verdict}
 
     def test_links_of_other_networks_do_not_matter(self) -> None:
-        world = served_cluster()
-        world.change(
+        azure = served_cluster()
+        azure.change(
             ZONE_LINK, virtualNetwork={"id": f"{NETWORK}/virtualNetworks/x"}, resolutionPolicy="NxDomainRedirect"
         )
-        assert verdicts(world, "privdns-fallthrough") == {VNET.lower(): "Pass"}
+        assert verdicts(azure, "privdns-fallthrough") == {VNET.lower(): "Pass"}
 
     def test_a_zone_that_counts_more_links_than_the_list_shows_is_unknown(self) -> None:
         zone = ZONE_LINK.rpartition("/virtualNetworkLinks/")[0]
-        world = served_cluster().change(zone, numberOfVirtualNetworkLinks=2)
-        assert verdicts(world, "privdns-fallthrough")[VNET.lower()] == "Unknown"
+        azure = served_cluster().change(zone, numberOfVirtualNetworkLinks=2)
+        assert verdicts(azure, "privdns-fallthrough")[VNET.lower()] == "Unknown"
 
     def test_what_cannot_be_read_is_unknown(self) -> None:
         zone = ZONE_LINK.rpartition("/virtualNetworkLinks/")[0]
         for target in (SUBSCRIPTION, zone):
-            world = served_cluster().refuse(target, verb="list")
-            assert verdicts(world, "privdns-fallthrough")[VNET.lower()] == "Unknown"
+            azure = served_cluster().refuse(target, verb="list")
+            assert verdicts(azure, "privdns-fallthrough")[VNET.lower()] == "Unknown"
         assert verdicts(served_cluster().drop(ZONE_LINK, "virtualNetwork"), "privdns-fallthrough") == {
             ZONE_LINK.lower(): "Unknown"
         }

@@ -15,7 +15,7 @@ from tests.audit_services import (
     HUB_SUBNET,
     OTHER_SUBSCRIPTION,
     REGISTRY_ENDPOINT,
-    ServedWorld,
+    FakeServices,
     add_endpoint,
     only,
     peer,
@@ -46,19 +46,19 @@ def test_a_sealed_estate_passes(check: str) -> None:
 
 @pytest.mark.parametrize("check", IDS)
 def test_a_cluster_that_cannot_be_read_never_passes(check: str) -> None:
-    world = served_cluster().refuse(CLUSTER)
-    assert {one.verdict for one in world.findings(check).values()} == {Verdict.UNKNOWN}
+    azure = served_cluster().refuse(CLUSTER)
+    assert {one.verdict for one in azure.findings(check).values()} == {Verdict.UNKNOWN}
 
 
-def _with_storage(*resources: str, service: str = "Microsoft.Storage", **policy: Any) -> ServedWorld:
+def _with_storage(*resources: str, service: str = "Microsoft.Storage", **policy: Any) -> FakeServices:
     """A storage endpoint on the node subnet; with resources, behind a policy that lists them."""
-    world = served_cluster()
-    world.change(NODES, serviceEndpoints=[{"service": service, "locations": ["*"]}])
+    azure = served_cluster()
+    azure.change(NODES, serviceEndpoints=[{"service": service, "locations": ["*"]}])
     if resources or policy:
         definition = {"name": "d", "properties": {"service": "Microsoft.Storage", "serviceResources": list(resources)}}
-        world.put(POLICY, {"serviceEndpointPolicyDefinitions": [definition], **policy})
-        world.change(NODES, serviceEndpointPolicies=[{"id": POLICY}])
-    return world
+        azure.put(POLICY, {"serviceEndpointPolicyDefinitions": [definition], **policy})
+        azure.change(NODES, serviceEndpointPolicies=[{"id": POLICY}])
+    return azure
 
 
 class TestServiceEndpoints:
@@ -79,29 +79,29 @@ class TestServiceEndpoints:
         ],
     )
     def test_a_policy_is_as_good_as_what_it_lists(self, resource: str, severity: str, scope: str) -> None:
-        world = _with_storage(resource)
-        found = world.findings("svc-endpoint-storage")[NODES.lower()]
+        azure = _with_storage(resource)
+        found = azure.findings("svc-endpoint-storage")[NODES.lower()]
         assert (found.verdict, found.severity) == (Verdict.FAIL, severity)
-        assert verdicts(world, "svc-endpoint-policy-scope")[POLICY.lower()] == scope
+        assert verdicts(azure, "svc-endpoint-policy-scope")[POLICY.lower()] == scope
 
     def test_an_alias_makes_a_policy_wide(self) -> None:
-        world = _with_storage(ACCOUNT, contextualServiceEndpointPolicies=["/services/Azure/MachineLearning"])
-        assert verdicts(world, "svc-endpoint-policy-scope")[POLICY.lower()] == "Fail"
+        azure = _with_storage(ACCOUNT, contextualServiceEndpointPolicies=["/services/Azure/MachineLearning"])
+        assert verdicts(azure, "svc-endpoint-policy-scope")[POLICY.lower()] == "Fail"
 
     def test_a_policy_that_cannot_be_read_or_lists_nothing_is_unknown(self) -> None:
-        for world in (_with_storage(ACCOUNT).refuse(POLICY), _with_storage(contextualServiceEndpointPolicies=[])):
-            assert verdicts(world, "svc-endpoint-storage")[NODES.lower()] == "Unknown"
-            assert verdicts(world, "svc-endpoint-policy-scope")[POLICY.lower()] == "Unknown"
+        for azure in (_with_storage(ACCOUNT).refuse(POLICY), _with_storage(contextualServiceEndpointPolicies=[])):
+            assert verdicts(azure, "svc-endpoint-storage")[NODES.lower()] == "Unknown"
+            assert verdicts(azure, "svc-endpoint-policy-scope")[POLICY.lower()] == "Unknown"
 
     def test_any_other_service_fails(self) -> None:
-        world = served_cluster().change(NODES, serviceEndpoints=[{"service": "Microsoft.KeyVault"}])
-        assert verdicts(world, "svc-endpoint-other")[NODES.lower()] == "Fail"
-        assert verdicts(world, "svc-endpoint-storage")[NODES.lower()] == "Pass"
+        azure = served_cluster().change(NODES, serviceEndpoints=[{"service": "Microsoft.KeyVault"}])
+        assert verdicts(azure, "svc-endpoint-other")[NODES.lower()] == "Fail"
+        assert verdicts(azure, "svc-endpoint-storage")[NODES.lower()] == "Pass"
 
     def test_an_endpoint_without_a_service_is_unknown(self) -> None:
-        world = served_cluster().change(NODES, serviceEndpoints=[{"locations": ["*"]}])
+        azure = served_cluster().change(NODES, serviceEndpoints=[{"locations": ["*"]}])
         for check in ("svc-endpoint-storage", "svc-endpoint-other"):
-            assert verdicts(world, check)[NODES.lower()] == "Unknown"
+            assert verdicts(azure, check)[NODES.lower()] == "Unknown"
 
 
 class TestPrivateEndpoints:
@@ -116,48 +116,48 @@ class TestPrivateEndpoints:
         ],
     )
     def test_leads_to_something_of_ours(self, target: str, verdict: str, severity: str) -> None:
-        world = served_cluster()
-        add_endpoint(world, ENDPOINT, target)
-        found = world.findings("pe-foreign-target")[ENDPOINT.lower()]
+        azure = served_cluster()
+        add_endpoint(azure, ENDPOINT, target)
+        found = azure.findings("pe-foreign-target")[ENDPOINT.lower()]
         assert (found.verdict, found.severity) == (verdict, severity)
 
     def test_a_manual_connection_fails_even_to_our_own(self) -> None:
-        world = served_cluster()
-        add_endpoint(world, ENDPOINT, ACCOUNT, manual=True)
-        assert verdicts(world, "pe-foreign-target")[ENDPOINT.lower()] == "Fail"
+        azure = served_cluster()
+        add_endpoint(azure, ENDPOINT, ACCOUNT, manual=True)
+        assert verdicts(azure, "pe-foreign-target")[ENDPOINT.lower()] == "Fail"
 
     def test_the_policy_says_whose_subscriptions_and_services_are_meant(self) -> None:
-        world = served_cluster()
-        add_endpoint(world, ENDPOINT, FOREIGN)
+        azure = served_cluster()
+        add_endpoint(azure, ENDPOINT, FOREIGN)
         ours = Policy(own_subscriptions=(OTHER_SUBSCRIPTION.rpartition("/")[2],))
-        assert verdicts(world, "pe-foreign-target", ours)[ENDPOINT.lower()] == "Pass"
+        assert verdicts(azure, "pe-foreign-target", ours)[ENDPOINT.lower()] == "Pass"
         allowed = Policy(allowed_private_link_services=(FOREIGN.upper(),))
-        assert verdicts(world, "pe-foreign-target", allowed)[ENDPOINT.lower()] == "Pass"
+        assert verdicts(azure, "pe-foreign-target", allowed)[ENDPOINT.lower()] == "Pass"
 
     def test_one_in_a_peer_counts(self) -> None:
-        world = peer(served_cluster())
+        azure = peer(served_cluster())
         far = add_endpoint(
-            world, f"{HUB_GROUP}/providers/Microsoft.Network/privateEndpoints/drop", FOREIGN, subnet=HUB_SUBNET
+            azure, f"{HUB_GROUP}/providers/Microsoft.Network/privateEndpoints/drop", FOREIGN, subnet=HUB_SUBNET
         )
-        assert verdicts(world, "pe-foreign-target")[far.lower()] == "Fail"
+        assert verdicts(azure, "pe-foreign-target")[far.lower()] == "Fail"
 
     def test_one_in_a_network_of_others_does_not(self) -> None:
-        world = served_cluster()
-        add_endpoint(world, ENDPOINT, FOREIGN, subnet=f"{NETWORK}/virtualNetworks/other/subnets/s")
-        assert ENDPOINT.lower() not in verdicts(world, "pe-foreign-target")
+        azure = served_cluster()
+        add_endpoint(azure, ENDPOINT, FOREIGN, subnet=f"{NETWORK}/virtualNetworks/other/subnets/s")
+        assert ENDPOINT.lower() not in verdicts(azure, "pe-foreign-target")
 
     @pytest.mark.parametrize("scope", [SUBSCRIPTION, f"{SUBSCRIPTION}/resourceGroups/ai"])
     def test_endpoints_that_cannot_be_listed_are_unknown(self, scope: str) -> None:
-        world = served_cluster().refuse(scope, kind="Microsoft.Network/privateEndpoints")
-        assert verdicts(world, "pe-foreign-target")[CLUSTER.lower()] == "Unknown"
+        azure = served_cluster().refuse(scope, kind="Microsoft.Network/privateEndpoints")
+        assert verdicts(azure, "pe-foreign-target")[CLUSTER.lower()] == "Unknown"
 
     def test_a_peer_whose_subscription_cannot_be_read_is_unknown(self) -> None:
-        world = peer(served_cluster()).refuse(OTHER_SUBSCRIPTION, kind="Microsoft.Network/privateEndpoints")
-        assert verdicts(world, "pe-foreign-target")[CLUSTER.lower()] == "Unknown"
+        azure = peer(served_cluster()).refuse(OTHER_SUBSCRIPTION, kind="Microsoft.Network/privateEndpoints")
+        assert verdicts(azure, "pe-foreign-target")[CLUSTER.lower()] == "Unknown"
 
     def test_one_without_a_subnet_leaves_a_gap(self) -> None:
-        world = served_cluster().drop(REGISTRY_ENDPOINT, "subnet")
-        assert verdicts(world, "pe-foreign-target")[CLUSTER.lower()] == "Unknown"
+        azure = served_cluster().drop(REGISTRY_ENDPOINT, "subnet")
+        assert verdicts(azure, "pe-foreign-target")[CLUSTER.lower()] == "Unknown"
 
 
 MICROSOFT = f"{OTHER_SUBSCRIPTION}/resourceGroups/hcp/providers/Microsoft.Network/privateLinkServices/aks-ai-management"
@@ -167,19 +167,19 @@ class TestTheApiServersEndpoint:
     """AKS makes it in the node resource group; its target lies in a subscription of Microsoft's."""
 
     @staticmethod
-    def world(
+    def azure(
         endpoint: str = f"{NODE_NETWORK}/privateEndpoints/kube-apiserver", part: str = "management"
-    ) -> ServedWorld:
-        world = served_cluster()
-        world.change(CLUSTER, apiServerAccessProfile={"enablePrivateCluster": True})
-        add_endpoint(world, endpoint, MICROSOFT)
-        connection = world.properties(endpoint)["privateLinkServiceConnections"][0]["properties"]
+    ) -> FakeServices:
+        azure = served_cluster()
+        azure.change(CLUSTER, apiServerAccessProfile={"enablePrivateCluster": True})
+        add_endpoint(azure, endpoint, MICROSOFT)
+        connection = azure.properties(endpoint)["privateLinkServiceConnections"][0]["properties"]
         connection["groupIds"] = [part]
-        return world
+        return azure
 
     def test_passes_by_name_place_and_part(self) -> None:
         assert (
-            verdicts(self.world(), "pe-foreign-target")[f"{NODE_NETWORK}/privateEndpoints/kube-apiserver".lower()]
+            verdicts(self.azure(), "pe-foreign-target")[f"{NODE_NETWORK}/privateEndpoints/kube-apiserver".lower()]
             == "Pass"
         )
 
@@ -192,19 +192,19 @@ class TestTheApiServersEndpoint:
         ],
     )
     def test_fails_where_anything_of_that_differs(self, endpoint: str, part: str) -> None:
-        assert verdicts(self.world(endpoint, part), "pe-foreign-target")[endpoint.lower()] == "Fail"
+        assert verdicts(self.azure(endpoint, part), "pe-foreign-target")[endpoint.lower()] == "Fail"
 
     def test_fails_where_the_api_server_is_in_the_network(self) -> None:
-        world = served_cluster()
-        endpoint = add_endpoint(world, f"{NODE_NETWORK}/privateEndpoints/kube-apiserver", MICROSOFT)
-        world.properties(endpoint)["privateLinkServiceConnections"][0]["properties"]["groupIds"] = ["management"]
-        assert verdicts(world, "pe-foreign-target")[endpoint.lower()] == "Fail"
+        azure = served_cluster()
+        endpoint = add_endpoint(azure, f"{NODE_NETWORK}/privateEndpoints/kube-apiserver", MICROSOFT)
+        azure.properties(endpoint)["privateLinkServiceConnections"][0]["properties"]["groupIds"] = ["management"]
+        assert verdicts(azure, "pe-foreign-target")[endpoint.lower()] == "Fail"
 
 
-def _offered(**properties: Any) -> ServedWorld:
-    world = served_cluster()
-    world.put(SERVICE, {"visibility": {"subscriptions": []}, "autoApproval": {"subscriptions": []}, **properties})
-    return world
+def _offered(**properties: Any) -> FakeServices:
+    azure = served_cluster()
+    azure.put(SERVICE, {"visibility": {"subscriptions": []}, "autoApproval": {"subscriptions": []}, **properties})
+    return azure
 
 
 def _consumer(status: str | None, subscription: str = OTHER_SUBSCRIPTION) -> dict[str, Any]:
@@ -233,15 +233,15 @@ class TestPrivateLinkServices:
         assert verdicts(_offered(**properties), "pls-exposed") == {SERVICE.lower(): verdict}
 
     def test_one_in_the_network_counts_wherever_it_is_kept(self) -> None:
-        world = served_cluster()
+        azure = served_cluster()
         service = f"{SUBSCRIPTION}/resourceGroups/other/providers/Microsoft.Network/privateLinkServices/s"
         addresses = [{"name": "a", "properties": {"subnet": {"id": f"{VNET}/subnets/endpoints"}}}]
-        world.put(service, {"ipConfigurations": addresses, "visibility": {"subscriptions": ["*"]}})
-        assert verdicts(world, "pls-exposed") == {service.lower(): "Fail"}
+        azure.put(service, {"ipConfigurations": addresses, "visibility": {"subscriptions": ["*"]}})
+        assert verdicts(azure, "pls-exposed") == {service.lower(): "Fail"}
 
     def test_services_that_cannot_be_listed_are_unknown(self) -> None:
-        world = served_cluster().refuse(SUBSCRIPTION, kind="Microsoft.Network/privateLinkServices")
-        assert verdicts(world, "pls-exposed") == {CLUSTER.lower(): "Unknown"}
+        azure = served_cluster().refuse(SUBSCRIPTION, kind="Microsoft.Network/privateLinkServices")
+        assert verdicts(azure, "pls-exposed") == {CLUSTER.lower(): "Unknown"}
 
 
 class TestMonitorScopes:
@@ -256,10 +256,10 @@ class TestMonitorScopes:
         ],
     )
     def test_pass_when_both_modes_are_private_only(self, modes: dict[str, Any], verdict: str) -> None:
-        world = served_cluster()
-        add_endpoint(world, ENDPOINT, SCOPE)
-        world.put(SCOPE, {"accessModeSettings": modes})
-        assert verdicts(world, "ampls-open") == {SCOPE.lower(): verdict}
+        azure = served_cluster()
+        add_endpoint(azure, ENDPOINT, SCOPE)
+        azure.put(SCOPE, {"accessModeSettings": modes})
+        assert verdicts(azure, "ampls-open") == {SCOPE.lower(): verdict}
 
     @pytest.mark.parametrize(
         ("exclusion", "verdict"),
@@ -270,19 +270,19 @@ class TestMonitorScopes:
         ],
     )
     def test_an_exclusion_may_open_one_connection(self, exclusion: dict[str, Any], verdict: str) -> None:
-        world = served_cluster()
-        add_endpoint(world, ENDPOINT, SCOPE)
+        azure = served_cluster()
+        add_endpoint(azure, ENDPOINT, SCOPE)
         private = {"ingestionAccessMode": "PrivateOnly", "queryAccessMode": "PrivateOnly"}
         named = {"privateEndpointConnectionName": "c", **exclusion}
-        world.put(SCOPE, {"accessModeSettings": {**private, "exclusions": [named]}})
-        assert verdicts(world, "ampls-open") == {SCOPE.lower(): verdict}
+        azure.put(SCOPE, {"accessModeSettings": {**private, "exclusions": [named]}})
+        assert verdicts(azure, "ampls-open") == {SCOPE.lower(): verdict}
 
     def test_a_scope_that_cannot_be_read_is_unknown(self) -> None:
-        world = served_cluster()
-        add_endpoint(world, ENDPOINT, SCOPE)
-        assert only(world, "ampls-open").verdict is Verdict.UNKNOWN
-        world.put(SCOPE, {})
-        assert only(world, "ampls-open").verdict is Verdict.UNKNOWN
+        azure = served_cluster()
+        add_endpoint(azure, ENDPOINT, SCOPE)
+        assert only(azure, "ampls-open").verdict is Verdict.UNKNOWN
+        azure.put(SCOPE, {})
+        assert only(azure, "ampls-open").verdict is Verdict.UNKNOWN
 
 
 class TestWhoLivesThere:
@@ -301,19 +301,19 @@ class TestWhoLivesThere:
         ],
     )
     def test_an_inhabitant_that_no_list_shows_is_unknown(self, check: str, inhabitant: dict[str, Any]) -> None:
-        world = served_cluster().change(f"{VNET}/subnets/endpoints", **inhabitant)
-        assert verdicts(world, check)[CLUSTER.lower()] == "Unknown"
+        azure = served_cluster().change(f"{VNET}/subnets/endpoints", **inhabitant)
+        assert verdicts(azure, check)[CLUSTER.lower()] == "Unknown"
 
     def test_inhabitants_that_were_listed_or_are_of_another_kind_change_nothing(self) -> None:
-        world = served_cluster()
+        azure = served_cluster()
         known = [{"id": REGISTRY_ENDPOINT.upper()}]
         balancer = [{"id": f"{HIDDEN}/loadBalancers/b/frontendIPConfigurations/a"}]
-        world.change(f"{VNET}/subnets/endpoints", privateEndpoints=known, ipConfigurations=balancer)
-        assert CLUSTER.lower() not in verdicts(world, "pe-foreign-target")
+        azure.change(f"{VNET}/subnets/endpoints", privateEndpoints=known, ipConfigurations=balancer)
+        assert CLUSTER.lower() not in verdicts(azure, "pe-foreign-target")
 
     def test_a_delegated_subnet_is_its_services_own_business(self) -> None:
-        world = served_cluster()
+        azure = served_cluster()
         service = [{"name": "d", "properties": {"serviceName": "Microsoft.ContainerService/managedClusters"}}]
         hidden = [{"id": f"{HIDDEN}/networkInterfaces/n/ipConfigurations/a"}]
-        world.change(f"{VNET}/subnets/endpoints", delegations=service, ipConfigurations=hidden)
-        assert verdicts(world, "vm-pivot") == {CLUSTER.lower(): "Pass"}
+        azure.change(f"{VNET}/subnets/endpoints", delegations=service, ipConfigurations=hidden)
+        assert verdicts(azure, "vm-pivot") == {CLUSTER.lower(): "Pass"}

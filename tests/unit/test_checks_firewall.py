@@ -16,7 +16,7 @@ from tests.audit_services import (
     served_cluster,
     verdicts,
 )
-from tests.firewall_worlds import BASE, FILTERED, FIREWALL, IP_GROUP, POLICY_ID, filtered, put_firewall
+from tests.firewall_estates import BASE, FILTERED, FIREWALL, IP_GROUP, POLICY_ID, filtered, put_firewall
 
 ALLOWED = Policy(allowed_peerings=(HUB,))
 
@@ -31,27 +31,27 @@ class TestFirewalls:
         ],
     )
     def test_a_firewall_fails_when_packets_can_come_to_it(self, home: str, verdict: str) -> None:
-        world = peer(served_cluster())
-        put_firewall(world, home)
-        assert verdicts(world, "firewall-in-path", ALLOWED) == {FIREWALL.lower(): verdict}
+        azure = peer(served_cluster())
+        put_firewall(azure, home)
+        assert verdicts(azure, "firewall-in-path", ALLOWED) == {FIREWALL.lower(): verdict}
 
     def test_a_route_leads_to_a_firewall_anywhere(self) -> None:
-        world = served_cluster()
-        put_firewall(world, f"{NETWORK}/virtualNetworks/x/subnets/w")
-        world.change(
+        azure = served_cluster()
+        put_firewall(azure, f"{NETWORK}/virtualNetworks/x/subnets/w")
+        azure.change(
             f"{NETWORK}/routeTables/sealed", routes=[route("x", "10.99.0.0/16", "VirtualAppliance", "10.9.0.4")]
         )
-        assert verdicts(world, "firewall-in-path") == {FIREWALL.lower(): "Fail"}
+        assert verdicts(azure, "firewall-in-path") == {FIREWALL.lower(): "Fail"}
 
     def test_a_firewall_in_a_connected_hub_fails(self) -> None:
-        world = served_cluster()
-        add_hub(world)
-        world.put(FIREWALL, {"virtualHub": {"id": f"{NETWORK}/virtualHubs/wan"}})
-        assert verdicts(world, "firewall-in-path") == {FIREWALL.lower(): "Fail"}
+        azure = served_cluster()
+        add_hub(azure)
+        azure.put(FIREWALL, {"virtualHub": {"id": f"{NETWORK}/virtualHubs/wan"}})
+        assert verdicts(azure, "firewall-in-path") == {FIREWALL.lower(): "Fail"}
 
     def test_an_unread_subscription_is_unknown(self) -> None:
-        world = served_cluster().refuse(SUBSCRIPTION, kind="Microsoft.Network/azureFirewalls")
-        assert verdicts(world, "firewall-in-path") == {CLUSTER.lower(): "Unknown"}
+        azure = served_cluster().refuse(SUBSCRIPTION, kind="Microsoft.Network/azureFirewalls")
+        assert verdicts(azure, "firewall-in-path") == {CLUSTER.lower(): "Unknown"}
 
 
 class TestTheDeclaredFirewall:
@@ -86,29 +86,29 @@ class TestTheDeclaredFirewall:
         ("prefix", "verdict"), [("20.0.0.0/6", "Fail"), ("20.0.0.0/8", "Pass"), ("10.0.0.0/7", "Fail")]
     )
     def test_looks_into_ip_groups(self, prefix: str, verdict: str) -> None:
-        world = filtered({"destinationIpGroups": [IP_GROUP]}).put(IP_GROUP, {"ipAddresses": [prefix]})
-        assert verdicts(world, "firewall-in-path", FILTERED)[FIREWALL.lower()] == verdict
+        azure = filtered({"destinationIpGroups": [IP_GROUP]}).put(IP_GROUP, {"ipAddresses": [prefix]})
+        assert verdicts(azure, "firewall-in-path", FILTERED)[FIREWALL.lower()] == verdict
 
     def test_an_ip_group_that_cannot_be_read_is_unknown(self) -> None:
-        world = filtered({"destinationIpGroups": [IP_GROUP]})
-        assert verdicts(world, "firewall-in-path", FILTERED)[FIREWALL.lower()] == "Unknown"
+        azure = filtered({"destinationIpGroups": [IP_GROUP]})
+        assert verdicts(azure, "firewall-in-path", FILTERED)[FIREWALL.lower()] == "Unknown"
 
     def test_the_remedy_names_the_rule_where_it_stands(self) -> None:
-        world = filtered({"destinationAddresses": ["*"]}, policy=BASE)
-        remedy = " ".join(world.findings("firewall-in-path", FILTERED)[FIREWALL.lower()].remedy.split())
+        azure = filtered({"destinationAddresses": ["*"]}, policy=BASE)
+        remedy = " ".join(azure.findings("firewall-in-path", FILTERED)[FIREWALL.lower()].remedy.split())
         wanted = "--policy-name base --rule-collection-group-name one --collection-name c --name r"
         assert f"--resource-group {BASE.split('/')[4]} {wanted}" in remedy
 
     def test_base_policies_and_classic_rules_count(self) -> None:
-        world = filtered({"destinationAddresses": ["*"]}, policy=BASE)
-        assert verdicts(world, "firewall-in-path", FILTERED)[FIREWALL.lower()] == "Fail"
-        world = filtered({"destinationAddresses": ["20.1.2.3"]})
+        azure = filtered({"destinationAddresses": ["*"]}, policy=BASE)
+        assert verdicts(azure, "firewall-in-path", FILTERED)[FIREWALL.lower()] == "Fail"
+        azure = filtered({"destinationAddresses": ["20.1.2.3"]})
         classic = {
             "name": "old",
             "properties": {"action": {"type": "Allow"}, "rules": [{"destinationAddresses": ["*"]}]},
         }
-        world.change(FIREWALL, networkRuleCollections=[classic])
-        assert verdicts(world, "firewall-in-path", FILTERED)[FIREWALL.lower()] == "Fail"
+        azure.change(FIREWALL, networkRuleCollections=[classic])
+        assert verdicts(azure, "firewall-in-path", FILTERED)[FIREWALL.lower()] == "Fail"
 
     @pytest.mark.parametrize(
         ("collection", "verdict"),
@@ -120,16 +120,16 @@ class TestTheDeclaredFirewall:
         ],
     )
     def test_denies_and_translation_let_nothing_out(self, collection: dict[str, Any], verdict: str) -> None:
-        world = filtered({"destinationAddresses": ["*"]}, **collection)
-        assert verdicts(world, "firewall-in-path", FILTERED)[FIREWALL.lower()] == verdict
+        azure = filtered({"destinationAddresses": ["*"]}, **collection)
+        assert verdicts(azure, "firewall-in-path", FILTERED)[FIREWALL.lower()] == verdict
 
     @pytest.mark.parametrize("target", [FIREWALL, POLICY_ID, BASE])
     def test_what_cannot_be_read_of_it_is_unknown_and_critical(self, target: str) -> None:
-        world = filtered({"destinationAddresses": ["20.1.2.3"]}).refuse(target)
-        found = world.findings("firewall-in-path", FILTERED)[FIREWALL.lower()]
+        azure = filtered({"destinationAddresses": ["20.1.2.3"]}).refuse(target)
+        found = azure.findings("firewall-in-path", FILTERED)[FIREWALL.lower()]
         assert (found.verdict, found.severity) == (Verdict.UNKNOWN, Severity.CRITICAL)
 
     def test_any_other_firewall_still_fails(self) -> None:
-        world = filtered({"destinationAddresses": ["20.1.2.3"]})
-        other = put_firewall(world, f"{VNET}/subnets/wall", f"{NETWORK}/azureFirewalls/other")
-        assert verdicts(world, "firewall-in-path", FILTERED)[other.lower()] == "Fail"
+        azure = filtered({"destinationAddresses": ["20.1.2.3"]})
+        other = put_firewall(azure, f"{VNET}/subnets/wall", f"{NETWORK}/azureFirewalls/other")
+        assert verdicts(azure, "firewall-in-path", FILTERED)[other.lower()] == "Fail"

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from hermetic.audit.findings import Finding
-from tests.audit_services import ServedWorld
-from tests.firewall_worlds import BASE, FILTERED, FIREWALL, IP_GROUP, POLICY_ID, collection_of, filtered
+from tests.audit_services import FakeServices
+from tests.firewall_estates import BASE, FILTERED, FIREWALL, IP_GROUP, POLICY_ID, collection_of, filtered
 
 APPLICATION = "ApplicationRule"
 OWN = FILTERED.model_copy(update={"allowed_dns_domains": ("bank.example",)})
 
 
-def _judged(world: ServedWorld, policy: Any = FILTERED) -> Finding:
-    return world.findings("firewall-in-path", policy)[FIREWALL.lower()]
+def _judged(azure: FakeServices, policy: Any = FILTERED) -> Finding:
+    return azure.findings("firewall-in-path", policy)[FIREWALL.lower()]
 
 
 def _of(fields: dict[str, Any], policy: Any = FILTERED) -> str:
@@ -171,14 +171,14 @@ HALF = ["20.0.0.0/9", "40.0.0.0/9"]
 IPV6 = [f"2600:{second:x}::/33" for second in range(3)]
 
 
-def _groups(*collections: dict[str, Any], base: tuple[dict[str, Any], ...] = ()) -> ServedWorld:
+def _groups(*collections: dict[str, Any], base: tuple[dict[str, Any], ...] = ()) -> FakeServices:
     """One rule collection group per collection, in the policy and in its base policy."""
-    world = filtered({"destinationAddresses": ["10.1.0.0/16"]})
+    azure = filtered({"destinationAddresses": ["10.1.0.0/16"]})
     for number, one in enumerate(collections):
-        world.put(f"{POLICY_ID}/ruleCollectionGroups/g{number}", {"ruleCollections": [one]})
+        azure.put(f"{POLICY_ID}/ruleCollectionGroups/g{number}", {"ruleCollections": [one]})
     for number, one in enumerate(base):
-        world.put(f"{BASE}/ruleCollectionGroups/b{number}", {"ruleCollections": [one]})
-    return world
+        azure.put(f"{BASE}/ruleCollectionGroups/b{number}", {"ruleCollections": [one]})
+    return azure
 
 
 class TestAllAddressesTogether:
@@ -228,18 +228,18 @@ class TestAllAddressesTogether:
         assert _judged(_groups(collection_of(one), collection_of(other), denied)).verdict == "Pass"
 
     def test_ip_groups_count_with_the_addresses_of_the_rules(self) -> None:
-        world = filtered({"destinationAddresses": HALF, "destinationIpGroups": [IP_GROUP]})
-        assert _judged(world.put(IP_GROUP, {"ipAddresses": ["20.1.2.3"]})).verdict == "Pass"
-        assert _judged(world.put(IP_GROUP, {"ipAddresses": ["60.1.2.3"]})).verdict == "Fail"
+        azure = filtered({"destinationAddresses": HALF, "destinationIpGroups": [IP_GROUP]})
+        assert _judged(azure.put(IP_GROUP, {"ipAddresses": ["20.1.2.3"]})).verdict == "Pass"
+        assert _judged(azure.put(IP_GROUP, {"ipAddresses": ["60.1.2.3"]})).verdict == "Fail"
 
     def test_classic_rules_count(self) -> None:
-        world = filtered({"destinationAddresses": HALF})
+        azure = filtered({"destinationAddresses": HALF})
         rules = [{"name": "r", "destinationAddresses": ["60.1.2.3"]}]
-        world.change(
+        azure.change(
             FIREWALL,
             networkRuleCollections=[{"name": "old", "properties": {"action": {"type": "Allow"}, "rules": rules}}],
         )
-        assert _judged(world).verdict == "Fail"
+        assert _judged(azure).verdict == "Fail"
 
     def test_declared_private_ranges_do_not_count(self) -> None:
         ours = FILTERED.model_copy(update={"additional_private_ranges": ("25.0.0.0/8", "26.0.0.0/8")})
@@ -248,5 +248,5 @@ class TestAllAddressesTogether:
         assert _of({"destinationAddresses": addresses}, ours) == "Pass"
 
     def test_an_entry_of_an_ip_group_that_is_no_address_is_unknown(self) -> None:
-        world = filtered({"destinationIpGroups": [IP_GROUP]}).put(IP_GROUP, {"ipAddresses": ["Storage"]})
-        assert _judged(world).verdict == "Unknown"
+        azure = filtered({"destinationIpGroups": [IP_GROUP]}).put(IP_GROUP, {"ipAddresses": ["Storage"]})
+        assert _judged(azure).verdict == "Unknown"

@@ -27,9 +27,9 @@ def test_a_gateway_is_medium_without_a_connection() -> None:
     [("Connected", "high"), ("Connecting", "high"), (None, "high"), ("Odd", "high"), ("NotConnected", "medium")],
 )
 def test_any_connection_not_known_to_be_down_makes_it_high(status: str | None, severity: str) -> None:
-    world = add_gateway(served_cluster())
-    add_connection(world, status)
-    assert only(world, "vnet-gateway").severity == severity
+    azure = add_gateway(served_cluster())
+    add_connection(azure, status)
+    assert only(azure, "vnet-gateway").severity == severity
 
 
 @pytest.mark.parametrize(
@@ -37,42 +37,42 @@ def test_any_connection_not_known_to_be_down_makes_it_high(status: str | None, s
     [("Connected", "Fail"), ("Connecting", "Unknown"), (None, "Unknown"), ("NotConnected", "Pass")],
 )
 def test_a_connection_fails_when_it_is_up(status: str | None, verdict: str) -> None:
-    world = add_gateway(served_cluster())
-    connection = add_connection(world, status)
-    assert verdicts(world, "gateway-connections") == {connection.lower(): verdict}
+    azure = add_gateway(served_cluster())
+    connection = add_connection(azure, status)
+    assert verdicts(azure, "gateway-connections") == {connection.lower(): verdict}
 
 
 def test_a_connection_in_another_group_is_found_at_the_gateway() -> None:
-    world = add_gateway(served_cluster())
+    azure = add_gateway(served_cluster())
     elsewhere = f"{SUBSCRIPTION}/resourceGroups/other/providers/Microsoft.Network/connections/site"
-    world.put(elsewhere, {"connectionStatus": "Connected"})
+    azure.put(elsewhere, {"connectionStatus": "Connected"})
     at_the_gateway = (GATEWAY.lower(), "microsoft.network/virtualnetworkgateways/connections")
-    world.lists[at_the_gateway] = [{"id": elsewhere, "name": "site", "properties": {}}]
-    assert verdicts(world, "gateway-connections") == {elsewhere.lower(): "Fail"}
+    azure.lists[at_the_gateway] = [{"id": elsewhere, "name": "site", "properties": {}}]
+    assert verdicts(azure, "gateway-connections") == {elsewhere.lower(): "Fail"}
 
 
 def test_connections_that_cannot_be_listed_are_unknown() -> None:
-    world = add_gateway(served_cluster()).refuse(
+    azure = add_gateway(served_cluster()).refuse(
         f"{SUBSCRIPTION}/resourceGroups/ai", kind="Microsoft.Network/connections"
     )
-    assert verdicts(world, "gateway-connections") == {GATEWAY.lower(): "Unknown"}
+    assert verdicts(azure, "gateway-connections") == {GATEWAY.lower(): "Unknown"}
 
 
 def test_something_in_the_gateway_subnet_that_is_no_listed_gateway_is_unknown() -> None:
-    world = add_gateway(served_cluster()).drop(GATEWAY)
-    assert verdicts(world, "vnet-gateway") == {VNET.lower(): "Unknown"}
+    azure = add_gateway(served_cluster()).drop(GATEWAY)
+    assert verdicts(azure, "vnet-gateway") == {VNET.lower(): "Unknown"}
 
 
 def test_clients_fail() -> None:
     pool = {"vpnClientAddressPool": {"addressPrefixes": ["172.30.0.0/24"]}}
-    world = add_gateway(served_cluster(), vpnClientConfiguration=pool)
-    assert verdicts(world, "gateway-p2s") == {GATEWAY.lower(): "Fail"}
+    azure = add_gateway(served_cluster(), vpnClientConfiguration=pool)
+    assert verdicts(azure, "gateway-p2s") == {GATEWAY.lower(): "Fail"}
     assert verdicts(add_gateway(served_cluster()), "gateway-p2s") == {GATEWAY.lower(): "Pass"}
 
 
 def test_a_default_site_fails() -> None:
-    world = add_gateway(served_cluster(), gatewayDefaultSite={"id": f"{NETWORK}/localNetworkGateways/site"})
-    assert verdicts(world, "gateway-forced-tunnel") == {GATEWAY.lower(): "Fail"}
+    azure = add_gateway(served_cluster(), gatewayDefaultSite={"id": f"{NETWORK}/localNetworkGateways/site"})
+    assert verdicts(azure, "gateway-forced-tunnel") == {GATEWAY.lower(): "Fail"}
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,9 @@ def test_a_default_site_fails() -> None:
     ],
 )
 def test_a_learned_prefix_fails_when_it_is_public(prefix: str, verdict: str) -> None:
-    world = add_gateway(served_cluster())
-    world.act(GATEWAY, "getLearnedRoutes", {"value": [{"network": prefix, "origin": "EBgp"}]})
-    assert verdicts(world, "gateway-forced-tunnel") == {GATEWAY.lower(): verdict}
+    azure = add_gateway(served_cluster())
+    azure.act(GATEWAY, "getLearnedRoutes", {"value": [{"network": prefix, "origin": "EBgp"}]})
+    assert verdicts(azure, "gateway-forced-tunnel") == {GATEWAY.lower(): verdict}
 
 
 @pytest.mark.parametrize(
@@ -108,14 +108,14 @@ def test_a_learned_prefix_fails_when_it_is_public(prefix: str, verdict: str) -> 
     ],
 )
 def test_public_space_of_the_networks_themselves_is_not_learned(network: str, origin: str, verdict: str) -> None:
-    world = add_gateway(peer(served_cluster(), remoteAddressSpace={"addressPrefixes": ["20.40.0.0/16"]}))
-    world.change(VNET, addressSpace={"addressPrefixes": ["10.0.0.0/16", "20.30.0.0/16"]})
-    world.act(GATEWAY, "getLearnedRoutes", {"value": [{"network": network, "origin": origin}]})
-    assert verdicts(world, "gateway-forced-tunnel") == {GATEWAY.lower(): verdict}
+    azure = add_gateway(peer(served_cluster(), remoteAddressSpace={"addressPrefixes": ["20.40.0.0/16"]}))
+    azure.change(VNET, addressSpace={"addressPrefixes": ["10.0.0.0/16", "20.30.0.0/16"]})
+    azure.act(GATEWAY, "getLearnedRoutes", {"value": [{"network": network, "origin": origin}]})
+    assert verdicts(azure, "gateway-forced-tunnel") == {GATEWAY.lower(): verdict}
 
 
 def test_routes_that_cannot_be_asked_for_are_unknown() -> None:
-    world = add_gateway(served_cluster()).refuse(GATEWAY, verb="post")
-    assert verdicts(world, "gateway-forced-tunnel") == {GATEWAY.lower(): "Unknown"}
-    world = add_gateway(served_cluster()).act(GATEWAY, "getLearnedRoutes", {})
-    assert verdicts(world, "gateway-forced-tunnel") == {GATEWAY.lower(): "Unknown"}
+    azure = add_gateway(served_cluster()).refuse(GATEWAY, verb="post")
+    assert verdicts(azure, "gateway-forced-tunnel") == {GATEWAY.lower(): "Unknown"}
+    azure = add_gateway(served_cluster()).act(GATEWAY, "getLearnedRoutes", {})
+    assert verdicts(azure, "gateway-forced-tunnel") == {GATEWAY.lower(): "Unknown"}

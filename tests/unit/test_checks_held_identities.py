@@ -8,7 +8,7 @@ import pytest
 
 from hermetic.audit.findings import Finding, Severity, Verdict
 from tests.audit_estates import CLUSTER, GROUP, NODE_GROUP, SCALE_SET, SUBSCRIPTION
-from tests.audit_services import ACR_PUSH, KUBELET, REGISTRY, ServedWorld, assign, served_cluster
+from tests.audit_services import ACR_PUSH, KUBELET, REGISTRY, FakeServices, assign, served_cluster
 
 CONTROL_PLANE = "99999999-0000-0000-0000-000000000000"
 WORKLOAD = "88888888-0000-0000-0000-000000000000"
@@ -18,70 +18,70 @@ ISSUER = "https://swedencentral.oic.prod-aks.azure.com/tenant/issuer/"
 CREDENTIALS = "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials"
 
 
-def _judged(world: ServedWorld) -> Finding:
-    return world.findings("acr-push-identity")[REGISTRY.lower()]
+def _judged(azure: FakeServices) -> Finding:
+    return azure.findings("acr-push-identity")[REGISTRY.lower()]
 
 
-def _with_control_plane(*, user_assigned: bool) -> ServedWorld:
+def _with_control_plane(*, user_assigned: bool) -> FakeServices:
     """As AKS makes it: Contributor on the node resource group."""
-    world = served_cluster()
-    body = world.bodies[CLUSTER.lower()]
+    azure = served_cluster()
+    body = azure.bodies[CLUSTER.lower()]
     if user_assigned:
-        world.put(f"{IDENTITIES}/control", {"principalId": CONTROL_PLANE})
+        azure.put(f"{IDENTITIES}/control", {"principalId": CONTROL_PLANE})
         held = {f"{IDENTITIES}/control": {"principalId": CONTROL_PLANE, "clientId": "c"}}
         body["identity"] = {"type": "UserAssigned", "userAssignedIdentities": held}
     else:
         body["identity"] = {"type": "SystemAssigned", "principalId": CONTROL_PLANE}
-    assign(world, CONTROL_PLANE, CONTRIBUTOR, scope=NODE_GROUP, name="two")
-    return world
+    assign(azure, CONTROL_PLANE, CONTRIBUTOR, scope=NODE_GROUP, name="two")
+    return azure
 
 
-def _attach(world: ServedWorld, identity: Any) -> ServedWorld:
-    world.bodies[SCALE_SET.lower()]["identity"] = identity
-    return world
+def _attach(azure: FakeServices, identity: Any) -> FakeServices:
+    azure.bodies[SCALE_SET.lower()]["identity"] = identity
+    return azure
 
 
-def _with_workload(world: ServedWorld, *, issuer: str | None = ISSUER, principal: str = WORKLOAD) -> ServedWorld:
+def _with_workload(azure: FakeServices, *, issuer: str | None = ISSUER, principal: str = WORKLOAD) -> FakeServices:
     """An identity with a role that writes, which trusts an issuer."""
-    world.change(CLUSTER, oidcIssuerProfile={"enabled": True, "issuerURL": ISSUER})
-    world.put(f"{IDENTITIES}/workload", {"principalId": principal})
+    azure.change(CLUSTER, oidcIssuerProfile={"enabled": True, "issuerURL": ISSUER})
+    azure.put(f"{IDENTITIES}/workload", {"principalId": principal})
     credential = {"subject": "system:serviceaccount:ml:train", "audiences": ["api://AzureADTokenExchange"]}
-    world.put(f"{IDENTITIES}/workload/federatedIdentityCredentials/ml", {**credential, "issuer": issuer})
-    assign(world, WORKLOAD, ACR_PUSH, name="two")
-    return world
+    azure.put(f"{IDENTITIES}/workload/federatedIdentityCredentials/ml", {**credential, "issuer": issuer})
+    assign(azure, WORKLOAD, ACR_PUSH, name="two")
+    return azure
 
 
 class TestTheControlPlane:
     @pytest.mark.parametrize("user_assigned", [True, False])
     @pytest.mark.parametrize("issuer", [True, False])
     def test_its_identity_is_information(self, user_assigned: bool, issuer: bool) -> None:
-        world = _with_control_plane(user_assigned=user_assigned)
+        azure = _with_control_plane(user_assigned=user_assigned)
         if issuer:
-            world.change(CLUSTER, oidcIssuerProfile={"enabled": True, "issuerURL": ISSUER})
-        found = _judged(world)
+            azure.change(CLUSTER, oidcIssuerProfile={"enabled": True, "issuerURL": ISSUER})
+        found = _judged(azure)
         assert found.verdict is Verdict.PASS
         assert "the control plane's identity has role" in found.message
 
     def test_attached_to_the_nodes_it_counts(self) -> None:
-        world = _with_control_plane(user_assigned=True)
-        _attach(world, {"userAssignedIdentities": {f"{IDENTITIES}/control": {"principalId": CONTROL_PLANE}}})
-        assert _judged(world).verdict is Verdict.FAIL
+        azure = _with_control_plane(user_assigned=True)
+        _attach(azure, {"userAssignedIdentities": {f"{IDENTITIES}/control": {"principalId": CONTROL_PLANE}}})
+        assert _judged(azure).verdict is Verdict.FAIL
 
     def test_as_the_kubelets_too_it_counts(self) -> None:
-        world = _with_control_plane(user_assigned=True)
-        world.change(CLUSTER, identityProfile={"kubeletidentity": {"objectId": CONTROL_PLANE.upper()}})
-        assert _judged(world).verdict is Verdict.FAIL
+        azure = _with_control_plane(user_assigned=True)
+        azure.change(CLUSTER, identityProfile={"kubeletidentity": {"objectId": CONTROL_PLANE.upper()}})
+        assert _judged(azure).verdict is Verdict.FAIL
 
     def test_with_a_federated_credential_for_the_cluster_it_counts(self) -> None:
-        world = _with_control_plane(user_assigned=True)
-        world.change(CLUSTER, oidcIssuerProfile={"enabled": True, "issuerURL": ISSUER})
-        world.put(f"{IDENTITIES}/control/federatedIdentityCredentials/x", {"issuer": ISSUER.rstrip("/").upper()})
-        assert _judged(world).verdict is Verdict.FAIL
+        azure = _with_control_plane(user_assigned=True)
+        azure.change(CLUSTER, oidcIssuerProfile={"enabled": True, "issuerURL": ISSUER})
+        azure.put(f"{IDENTITIES}/control/federatedIdentityCredentials/x", {"issuer": ISSUER.rstrip("/").upper()})
+        assert _judged(azure).verdict is Verdict.FAIL
 
     def test_no_remedy_deletes_a_role_above_the_registry(self) -> None:
-        world = _with_control_plane(user_assigned=True)
-        _attach(world, {"userAssignedIdentities": {f"{IDENTITIES}/control": {"principalId": CONTROL_PLANE}}})
-        found = _judged(world)
+        azure = _with_control_plane(user_assigned=True)
+        _attach(azure, {"userAssignedIdentities": {f"{IDENTITIES}/control": {"principalId": CONTROL_PLANE}}})
+        found = _judged(azure)
         assert "role assignment delete" not in found.remedy
         assert "do not delete" in found.remedy
         assert NODE_GROUP in found.remedy
@@ -98,11 +98,11 @@ class TestTheScaleSets:
         ],
     )
     def test_every_identity_of_theirs_counts(self, identity: Any) -> None:
-        world = _attach(served_cluster(), identity)
-        world.put(f"{IDENTITIES}/extra", {"principalId": WORKLOAD})
-        assert _judged(world).verdict is Verdict.PASS
-        assign(world, WORKLOAD, ACR_PUSH, name="two")
-        found = _judged(world)
+        azure = _attach(served_cluster(), identity)
+        azure.put(f"{IDENTITIES}/extra", {"principalId": WORKLOAD})
+        assert _judged(azure).verdict is Verdict.PASS
+        assign(azure, WORKLOAD, ACR_PUSH, name="two")
+        found = _judged(azure)
         assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
         assert found.remedy.endswith(
             f"\naz role assignment delete --ids {REGISTRY}/providers/Microsoft.Authorization/roleAssignments/two"
@@ -122,8 +122,8 @@ class TestTheScaleSets:
         assert _judged(_attach(served_cluster(), identity)).verdict is Verdict.UNKNOWN
 
     def test_a_list_of_scale_sets_that_was_refused_is_unknown(self) -> None:
-        world = served_cluster().refuse(NODE_GROUP, kind="Microsoft.Compute/virtualMachineScaleSets")
-        assert _judged(world).verdict is Verdict.UNKNOWN  # type: ignore[arg-type]
+        azure = served_cluster().refuse(NODE_GROUP, kind="Microsoft.Compute/virtualMachineScaleSets")
+        assert _judged(azure).verdict is Verdict.UNKNOWN  # type: ignore[arg-type]
 
 
 class TestFederatedOnes:
@@ -140,34 +140,34 @@ class TestFederatedOnes:
         assert _judged(_with_workload(served_cluster(), issuer=None)).verdict is Verdict.FAIL
 
     def test_without_an_issuer_no_pod_gets_a_token(self) -> None:
-        world = _with_workload(served_cluster()).drop(CLUSTER, "oidcIssuerProfile")
-        assert _judged(world).verdict is Verdict.PASS  # type: ignore[arg-type]
+        azure = _with_workload(served_cluster()).drop(CLUSTER, "oidcIssuerProfile")
+        assert _judged(azure).verdict is Verdict.PASS  # type: ignore[arg-type]
 
     def test_people_and_groups_hold_no_such_credential(self) -> None:
-        world: Any = _with_workload(served_cluster())
+        azure: Any = _with_workload(served_cluster())
         for scope in (SUBSCRIPTION, GROUP):
-            world.refuse(scope, kind="Microsoft.ManagedIdentity/userAssignedIdentities")
+            azure.refuse(scope, kind="Microsoft.ManagedIdentity/userAssignedIdentities")
         assignment = f"{REGISTRY}/providers/Microsoft.Authorization/roleAssignments/two"
-        assert _judged(world).verdict is Verdict.UNKNOWN
-        world.change(assignment, principalType="User")
-        assert _judged(world).verdict is Verdict.PASS
+        assert _judged(azure).verdict is Verdict.UNKNOWN
+        azure.change(assignment, principalType="User")
+        assert _judged(azure).verdict is Verdict.PASS
 
     def test_credentials_that_cannot_be_listed_are_unknown(self) -> None:
-        world = _with_workload(served_cluster()).refuse(f"{IDENTITIES}/workload", kind=CREDENTIALS)
-        assert _judged(world).verdict is Verdict.UNKNOWN  # type: ignore[arg-type]
+        azure = _with_workload(served_cluster()).refuse(f"{IDENTITIES}/workload", kind=CREDENTIALS)
+        assert _judged(azure).verdict is Verdict.UNKNOWN  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("profile", [{"enabled": True}, "odd", {"issuerURL": 7}])
     def test_an_issuer_that_cannot_be_read_is_unknown(self, profile: Any) -> None:
-        world = _with_workload(served_cluster()).change(CLUSTER, oidcIssuerProfile=profile)
-        assert _judged(world).verdict is Verdict.UNKNOWN  # type: ignore[arg-type]
+        azure = _with_workload(served_cluster()).change(CLUSTER, oidcIssuerProfile=profile)
+        assert _judged(azure).verdict is Verdict.UNKNOWN  # type: ignore[arg-type]
 
     def test_an_identity_whose_object_id_is_broken_is_unknown(self) -> None:
-        world = _with_workload(served_cluster(), principal=7)  # type: ignore[arg-type]
-        assert _judged(world).verdict is Verdict.UNKNOWN
+        azure = _with_workload(served_cluster(), principal=7)  # type: ignore[arg-type]
+        assert _judged(azure).verdict is Verdict.UNKNOWN
 
 
 @pytest.mark.parametrize("role", ["bfdb9389-c9a5-478a-bb2f-ba9ca092c3c7", "B93AA761-3E63-49ED-AC28-BEFFA264F7AC"])
 def test_reading_repositories_and_their_list_is_no_more_than_pull(role: str) -> None:
-    world = served_cluster()
-    assign(world, KUBELET, role, name="two")
-    assert _judged(world).verdict is Verdict.PASS
+    azure = served_cluster()
+    assign(azure, KUBELET, role, name="two")
+    assert _judged(azure).verdict is Verdict.PASS

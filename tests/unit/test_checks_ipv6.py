@@ -8,14 +8,14 @@ import pytest
 
 from hermetic.audit.checks import ipv6
 from hermetic.audit.findings import Verdict
-from tests.audit_estates import CLUSTER, NODES, World, small_cluster
+from tests.audit_estates import CLUSTER, NODES, FakeAzure, small_cluster
 from tests.routes_and_sentinels import verdict_and_severity
 
 
-def with_profile(**properties: Any) -> World:
-    world = small_cluster()
-    world.properties(CLUSTER)["networkProfile"].update(properties)
-    return world
+def with_profile(**properties: Any) -> FakeAzure:
+    azure = small_cluster()
+    azure.properties(CLUSTER)["networkProfile"].update(properties)
+    return azure
 
 
 def test_a_cluster_of_ipv4_passes() -> None:
@@ -63,8 +63,8 @@ def test_the_families_decide(families: Any, verdict: str) -> None:
     ],
 )
 def test_every_prefix_of_a_subnet_counts(prefixes: dict[str, Any], verdict: str) -> None:
-    world = small_cluster().drop(NODES, "addressPrefix").change(NODES, **prefixes)
-    assert verdict_and_severity(world.findings("subnet-ipv6-prefix"), NODES) == (verdict, "high")
+    azure = small_cluster().drop(NODES, "addressPrefix").change(NODES, **prefixes)
+    assert verdict_and_severity(azure.findings("subnet-ipv6-prefix"), NODES) == (verdict, "high")
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_every_prefix_of_a_subnet_counts(prefixes: dict[str, Any], verdict: str)
     ],
 )
 def test_the_engine_must_know_what_is_used(engine: str | None, families: Any, subnet: str, verdict: str) -> None:
-    world = with_profile(networkPolicy=engine, ipFamilies=families).change(NODES, addressPrefix=subnet)
-    assert verdict_and_severity(world.findings("nsg-v6"), CLUSTER) == (verdict, "high")
+    azure = with_profile(networkPolicy=engine, ipFamilies=families).change(NODES, addressPrefix=subnet)
+    assert verdict_and_severity(azure.findings("nsg-v6"), CLUSTER) == (verdict, "high")
 
 
 def test_a_subnet_that_was_not_seen_may_use_ipv6() -> None:

@@ -1,4 +1,4 @@
-"""What holds for every check of the cluster's own objects: both ways out of doubt, and never a Pass without sight."""
+"""What holds for every check of the cluster's own objects: without all that it reads there is never a Pass."""
 
 from __future__ import annotations
 

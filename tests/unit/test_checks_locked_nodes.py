@@ -6,7 +6,7 @@ import pytest
 
 from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.policy import Policy
-from tests.audit_estates import NODE_NETWORK, NODES, SENTINEL, World, ip_configuration, small_cluster
+from tests.audit_estates import NODE_NETWORK, NODES, SENTINEL, FakeAzure, ip_configuration, small_cluster
 from tests.routes_and_sentinels import effective, line, sentinel, verdict_and_severity
 
 ACTIONS = ("effective-routes", "nsg-effective")
@@ -15,9 +15,9 @@ MACHINE = NODE.replace("Microsoft.Network/networkInterfaces", "Microsoft.Compute
 OUT = line("0.0.0.0/0", "VirtualAppliance", "User", address="10.9.9.9")
 
 
-def locked_node(world: World, reason: UnreadReason = UnreadReason.LOCKED) -> World:
+def locked_node(azure: FakeAzure, reason: UnreadReason = UnreadReason.LOCKED) -> FakeAzure:
     held = {"virtualMachine": {"id": MACHINE}, "ipConfigurations": [ip_configuration("10.0.1.220", NODES)]}
-    return world.put(NODE, held, location="West Europe").refuse(NODE, reason, verb="post")
+    return azure.put(NODE, held, location="West Europe").refuse(NODE, reason, verb="post")
 
 
 @pytest.mark.parametrize("check", ACTIONS)
@@ -29,8 +29,8 @@ def test_it_is_no_more_doubtful_than_a_node_of_a_scale_set(check: str) -> None:
 
 @pytest.mark.parametrize("check", ACTIONS)
 def test_a_sentinel_that_a_lock_of_others_keeps_silent_stays_unknown(check: str) -> None:
-    world = sentinel(small_cluster()).refuse(SENTINEL, UnreadReason.LOCKED, verb="post")
-    assert verdict_and_severity(world.findings(check), NODES)[0] == "Unknown"
+    azure = sentinel(small_cluster()).refuse(SENTINEL, UnreadReason.LOCKED, verb="post")
+    assert verdict_and_severity(azure.findings(check), NODES)[0] == "Unknown"
 
 
 @pytest.mark.parametrize("check", ACTIONS)
@@ -47,5 +47,5 @@ def test_a_node_that_is_silent_for_another_reason_is_unknown(check: str, reason:
 
 
 def test_a_machine_beside_the_nodes_is_asked_before_them() -> None:
-    world = locked_node(effective(OUT))
-    assert verdict_and_severity(world.findings("effective-routes"), NODES)[0] == "Fail"
+    azure = locked_node(effective(OUT))
+    assert verdict_and_severity(azure.findings("effective-routes"), NODES)[0] == "Fail"

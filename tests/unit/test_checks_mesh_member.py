@@ -36,13 +36,13 @@ def test_a_membership_is_found_and_decides_where_the_mesh_is_not_ours(held: dict
 
 def test_a_subscription_that_the_policy_names_is_ours() -> None:
     policy = Policy(own_subscriptions=(OTHER_SUBSCRIPTION.rpartition("/")[2],))
-    world = small_cluster().put(MEMBERSHIP, {"managedMeshID": THEIRS})
-    assert world.findings("aks-mesh-member", policy)[MEMBERSHIP.lower()].severity == "medium"
+    azure = small_cluster().put(MEMBERSHIP, {"managedMeshID": THEIRS})
+    assert azure.findings("aks-mesh-member", policy)[MEMBERSHIP.lower()].severity == "medium"
 
 
 def test_one_whose_mesh_cannot_be_read_is_unknown() -> None:
-    world = small_cluster().put(MEMBERSHIP, {"managedMeshID": 7})
-    assert world.findings("aks-mesh-member")[MEMBERSHIP.lower()].verdict is Verdict.UNKNOWN
+    azure = small_cluster().put(MEMBERSHIP, {"managedMeshID": 7})
+    assert azure.findings("aks-mesh-member")[MEMBERSHIP.lower()].verdict is Verdict.UNKNOWN
 
 
 def test_a_cluster_in_no_mesh_passes_with_the_list_as_evidence() -> None:
@@ -53,8 +53,8 @@ def test_a_cluster_in_no_mesh_passes_with_the_list_as_evidence() -> None:
 
 @pytest.mark.parametrize("reason", [UnreadReason.REFUSED, UnreadReason.FORBIDDEN, UnreadReason.NOT_FOUND])
 def test_a_cloud_that_does_not_answer_the_list_is_unknown_and_does_not_decide(reason: UnreadReason) -> None:
-    world = small_cluster().refuse(
+    azure = small_cluster().refuse(
         CLUSTER, reason, verb="list", kind="Microsoft.ContainerService/managedClusters/meshMemberships"
     )
-    found = world.findings("aks-mesh-member")[CLUSTER.lower()]
+    found = azure.findings("aks-mesh-member")[CLUSTER.lower()]
     assert (found.verdict, found.severity) == (Verdict.UNKNOWN, "medium")

@@ -24,7 +24,7 @@ from tests.audit_estates import (
     SENTINEL,
     SUBSCRIPTION,
     VNET,
-    World,
+    FakeAzure,
     default_rules,
     deny_internet,
     ip_configuration,
@@ -43,43 +43,43 @@ from tests.routes_and_sentinels import (
     with_routes,
 )
 
-Change = Callable[[World], object]
+Change = Callable[[FakeAzure], object]
 
 NODE_RULES = f"{NODE_NETWORK}/networkSecurityGroups/aks"
 POLICY = f"{NETWORK}/dnsResolverPolicies/p"
 DOMAINS = f"{NETWORK}/dnsResolverDomainLists/everything"
 
 
-def group(world: World, arm_id: str, *rules: dict[str, Any]) -> World:
-    return world.put(arm_id, {"securityRules": list(rules), "defaultSecurityRules": default_rules()})
+def group(azure: FakeAzure, arm_id: str, *rules: dict[str, Any]) -> FakeAzure:
+    return azure.put(arm_id, {"securityRules": list(rules), "defaultSecurityRules": default_rules()})
 
 
-def with_rules(*rules: dict[str, Any]) -> World:
+def with_rules(*rules: dict[str, Any]) -> FakeAzure:
     """The group of the subnets holds these rules and the default ones."""
     return group(small_cluster(), RULES, *rules)
 
 
-def with_node_rules(world: World, *rules: dict[str, Any]) -> World:
+def with_node_rules(azure: FakeAzure, *rules: dict[str, Any]) -> FakeAzure:
     """The node's own interface has a group as well, as AKS makes one."""
-    return group(world, NODE_RULES, *rules).change(NIC, networkSecurityGroup={"id": NODE_RULES})
+    return group(azure, NODE_RULES, *rules).change(NIC, networkSecurityGroup={"id": NODE_RULES})
 
 
-def without_subnet_rules(world: World) -> World:
+def without_subnet_rules(azure: FakeAzure) -> FakeAzure:
     """The node subnet has no group; the model's interface gets the node's own, where there is one."""
-    world.drop(NODES, "networkSecurityGroup")
-    own = world.properties(NIC).get("networkSecurityGroup")
+    azure.drop(NODES, "networkSecurityGroup")
+    own = azure.properties(NIC).get("networkSecurityGroup")
     model = model_nics(NODES)
     if own:
         model["networkInterfaceConfigurations"][0]["properties"]["networkSecurityGroup"] = own
-    return world.change(SCALE_SET, virtualMachineProfile={"networkProfile": model})
+    return azure.change(SCALE_SET, virtualMachineProfile={"networkProfile": model})
 
 
-def blocked_by_default(world: World) -> World:
+def blocked_by_default(azure: FakeAzure) -> FakeAzure:
     """A DNS security policy that blocks every name."""
-    world.act(VNET, "listDnsResolverPolicies", {"value": [{"id": POLICY}]})
-    world.put(DOMAINS, {"domains": ["."]})
+    azure.act(VNET, "listDnsResolverPolicies", {"value": [{"id": POLICY}]})
+    azure.put(DOMAINS, {"domains": ["."]})
     held = {"priority": 100, "action": {"actionType": "Block"}, "dnsSecurityRuleState": "Enabled"}
-    return world.put(f"{POLICY}/dnsSecurityRules/b", {**held, "dnsResolverDomainLists": [{"id": DOMAINS}]})
+    return azure.put(f"{POLICY}/dnsSecurityRules/b", {**held, "dnsResolverDomainLists": [{"id": DOMAINS}]})
 
 
 def test_a_sealed_cluster_passes() -> None:
@@ -92,30 +92,30 @@ def test_a_sealed_cluster_passes() -> None:
 
 
 def test_no_group_at_either_layer_is_missing() -> None:
-    world = without_subnet_rules(small_cluster())
-    assert verdict_and_severity(world.findings("nsg-missing"), NODES) == ("Fail", "high")
-    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES) == ("Fail", "high")
+    azure = without_subnet_rules(small_cluster())
+    assert verdict_and_severity(azure.findings("nsg-missing"), NODES) == ("Fail", "high")
+    assert verdict_and_severity(azure.findings("nsg-internet-deny"), NODES) == ("Fail", "high")
 
 
 def test_one_group_at_either_layer_is_enough() -> None:
-    world = without_subnet_rules(with_node_rules(small_cluster(), deny_internet(100)))
-    assert verdict_and_severity(world.findings("nsg-missing"), NODES)[0] == "Pass"
-    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
+    azure = without_subnet_rules(with_node_rules(small_cluster(), deny_internet(100)))
+    assert verdict_and_severity(azure.findings("nsg-missing"), NODES)[0] == "Pass"
+    assert verdict_and_severity(azure.findings("nsg-internet-deny"), NODES)[0] == "Pass"
 
 
 def test_one_interface_without_a_group_decides() -> None:
-    world = without_subnet_rules(with_node_rules(small_cluster(), deny_internet(100)))
+    azure = without_subnet_rules(with_node_rules(small_cluster(), deny_internet(100)))
     bare = {"ipConfigurations": [ip_configuration("10.0.1.5", NODES)], "virtualMachine": {"id": "/subscriptions/x"}}
-    world.put(f"{SCALE_SET}/virtualMachines/1/networkInterfaces/gpu", bare)
-    assert verdict_and_severity(world.findings("nsg-missing"), NODES)[0] == "Fail"
+    azure.put(f"{SCALE_SET}/virtualMachines/1/networkInterfaces/gpu", bare)
+    assert verdict_and_severity(azure.findings("nsg-missing"), NODES)[0] == "Fail"
 
 
-def with_pod_subnet(world: World) -> World:
+def with_pod_subnet(azure: FakeAzure) -> FakeAzure:
     """A subnet of pods, delegated to AKS, in which no interface is."""
-    rest = {name: world.properties(NODES)[name] for name in ("routeTable", "networkSecurityGroup")}
-    world.put(PODS, {"addressPrefix": "10.0.3.0/24", "delegations": DELEGATED_TO_AKS, **rest})
-    world.properties(CLUSTER)["agentPoolProfiles"][0]["podSubnetID"] = PODS
-    return world
+    rest = {name: azure.properties(NODES)[name] for name in ("routeTable", "networkSecurityGroup")}
+    azure.put(PODS, {"addressPrefix": "10.0.3.0/24", "delegations": DELEGATED_TO_AKS, **rest})
+    azure.properties(CLUSTER)["agentPoolProfiles"][0]["podSubnetID"] = PODS
+    return azure
 
 
 def test_a_subnet_without_interfaces_is_judged_by_its_own_group() -> None:
@@ -127,11 +127,11 @@ def test_a_subnet_without_interfaces_is_judged_by_its_own_group() -> None:
 
 
 def test_a_route_of_an_ip_version_that_the_subnet_does_not_have_widens_no_tag() -> None:
-    world = with_rules(rule("vnet", 100, "Allow", "VirtualNetwork"), deny_internet(4000))
-    with_routes(route("v6", "::/0", "None"), world=world)
-    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
-    world.change(NODES, addressPrefixes=["10.0.1.0/24", "fd00::/64"])
-    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Fail"
+    azure = with_rules(rule("vnet", 100, "Allow", "VirtualNetwork"), deny_internet(4000))
+    with_routes(route("v6", "::/0", "None"), azure=azure)
+    assert verdict_and_severity(azure.findings("nsg-internet-deny"), NODES)[0] == "Pass"
+    azure.change(NODES, addressPrefixes=["10.0.1.0/24", "fd00::/64"])
+    assert verdict_and_severity(azure.findings("nsg-internet-deny"), NODES)[0] == "Fail"
 
 
 def test_default_rules_alone_do_not_deny() -> None:
@@ -141,84 +141,84 @@ def test_default_rules_alone_do_not_deny() -> None:
 
 
 def test_a_sealed_layer_under_an_open_one_is_enough() -> None:
-    world = with_pod_subnet(with_node_rules(with_rules(), deny_internet(100)))
-    world.properties(SCALE_SET)["virtualMachineProfile"]["networkProfile"]["networkInterfaceConfigurations"][0][
+    azure = with_pod_subnet(with_node_rules(with_rules(), deny_internet(100)))
+    azure.properties(SCALE_SET)["virtualMachineProfile"]["networkProfile"]["networkInterfaceConfigurations"][0][
         "properties"
     ]["networkSecurityGroup"] = {"id": NODE_RULES}
-    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
-    assert verdict_and_severity(world.findings("nsg-internet-deny"), PODS)[0] == "Fail"
+    assert verdict_and_severity(azure.findings("nsg-internet-deny"), NODES)[0] == "Pass"
+    assert verdict_and_severity(azure.findings("nsg-internet-deny"), PODS)[0] == "Fail"
 
 
 def test_a_hole_above_the_deny_is_critical_on_its_group() -> None:
-    world = with_rules(rule("web", 100, "Allow", "20.0.0.0/8", destinationPortRange="443"), deny_internet(4000))
-    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES) == ("Fail", "critical")
-    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES) == ("Fail", "high")
-    assert "rule web (100) allows 20.0.0.0/8" in the(world.findings("nsg-broad-allow"), RULES).message
+    azure = with_rules(rule("web", 100, "Allow", "20.0.0.0/8", destinationPortRange="443"), deny_internet(4000))
+    assert verdict_and_severity(azure.findings("nsg-broad-allow"), RULES) == ("Fail", "critical")
+    assert verdict_and_severity(azure.findings("nsg-internet-deny"), NODES) == ("Fail", "high")
+    assert "rule web (100) allows 20.0.0.0/8" in the(azure.findings("nsg-broad-allow"), RULES).message
 
 
 def test_a_hole_under_a_layer_that_seals_is_medium() -> None:
-    world = with_node_rules(small_cluster(), rule("azure", 100, "Allow", "AzureCloud"), deny_internet(4000))
-    assert verdict_and_severity(world.findings("nsg-broad-allow"), NODE_RULES) == ("Fail", "medium")
-    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
+    azure = with_node_rules(small_cluster(), rule("azure", 100, "Allow", "AzureCloud"), deny_internet(4000))
+    assert verdict_and_severity(azure.findings("nsg-broad-allow"), NODE_RULES) == ("Fail", "medium")
+    assert verdict_and_severity(azure.findings("nsg-internet-deny"), NODES)[0] == "Pass"
 
 
 def test_a_hole_that_one_combination_lets_out_is_critical() -> None:
-    world = with_rules(rule("web", 100, "Allow", "Internet"), deny_internet(4000))
-    with_node_rules(world, deny_internet(100))
-    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES) == (
+    azure = with_rules(rule("web", 100, "Allow", "Internet"), deny_internet(4000))
+    with_node_rules(azure, deny_internet(100))
+    assert verdict_and_severity(azure.findings("nsg-broad-allow"), RULES) == (
         "Fail",
         "critical",
     )  # the scale set's model
 
 
 def test_the_networks_tag_is_told_on_the_subnet_only() -> None:
-    world = with_rules(rule("vnet", 100, "Allow", "VirtualNetwork"), deny_internet(4000))
-    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES) == ("Fail", "high")
-    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES)[0] == "Pass"
-    assert "widens the tag" in the(world.findings("nsg-internet-deny"), NODES).message
-    world.change(ROUTES, routes=[])
-    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
+    azure = with_rules(rule("vnet", 100, "Allow", "VirtualNetwork"), deny_internet(4000))
+    assert verdict_and_severity(azure.findings("nsg-internet-deny"), NODES) == ("Fail", "high")
+    assert verdict_and_severity(azure.findings("nsg-broad-allow"), RULES)[0] == "Pass"
+    assert "widens the tag" in the(azure.findings("nsg-internet-deny"), NODES).message
+    azure.change(ROUTES, routes=[])
+    assert verdict_and_severity(azure.findings("nsg-internet-deny"), NODES)[0] == "Pass"
 
 
 @pytest.mark.parametrize("change", [lambda w: w.refuse(ROUTES), lambda w: w.drop(ROUTES, "routes")])
 def test_a_table_that_was_not_seen_may_widen_the_tag(change: Change) -> None:
-    world = with_rules(rule("vnet", 100, "Allow", "VirtualNetwork"), deny_internet(4000))
-    change(world)
-    found = the(world.findings("nsg-internet-deny"), NODES)
+    azure = with_rules(rule("vnet", 100, "Allow", "VirtualNetwork"), deny_internet(4000))
+    change(azure)
+    found = the(azure.findings("nsg-internet-deny"), NODES)
     assert (found.verdict, ROUTES in found.message) == (Verdict.UNKNOWN, True)
-    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES)[0] == "Pass"
+    assert verdict_and_severity(azure.findings("nsg-broad-allow"), RULES)[0] == "Pass"
     assert (
         verdict_and_severity(with_rules(deny_internet(100)).refuse(ROUTES).findings("nsg-internet-deny"), NODES)[0]
         == "Pass"
     )
-    group(world, RULES, rule("web", 90, "Allow", "Internet"), rule("vnet", 100, "Allow", "VirtualNetwork"))
-    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Fail"
+    group(azure, RULES, rule("web", 90, "Allow", "Internet"), rule("vnet", 100, "Allow", "VirtualNetwork"))
+    assert verdict_and_severity(azure.findings("nsg-internet-deny"), NODES)[0] == "Fail"
 
 
 @pytest.mark.parametrize("default", [{}, {"defaultSecurityRules": None}, {"defaultSecurityRules": []}])
 def test_a_group_without_its_default_rules_seals_only_by_a_rule_of_its_own(default: dict[str, Any]) -> None:
-    world = small_cluster().put(RULES, {"securityRules": [], **default})
-    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Unknown"
-    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES)[0] == "Pass"
-    world.put(RULES, {"securityRules": [rule("web", 100, "Allow", "20.0.0.0/8")], **default})
-    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Fail"
-    world.put(RULES, {"securityRules": [deny_internet(4000)], **default})
-    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
+    azure = small_cluster().put(RULES, {"securityRules": [], **default})
+    assert verdict_and_severity(azure.findings("nsg-internet-deny"), NODES)[0] == "Unknown"
+    assert verdict_and_severity(azure.findings("nsg-broad-allow"), RULES)[0] == "Pass"
+    azure.put(RULES, {"securityRules": [rule("web", 100, "Allow", "20.0.0.0/8")], **default})
+    assert verdict_and_severity(azure.findings("nsg-internet-deny"), NODES)[0] == "Fail"
+    azure.put(RULES, {"securityRules": [deny_internet(4000)], **default})
+    assert verdict_and_severity(azure.findings("nsg-internet-deny"), NODES)[0] == "Pass"
 
 
 def test_whether_a_group_without_its_end_seals_a_hole_of_another_is_unknown() -> None:
-    world = with_node_rules(with_rules(rule("web", 100, "Allow", "20.0.0.0/8"), deny_internet(4000)))
-    world.put(NODE_RULES, {"securityRules": []})
-    world.properties(SCALE_SET)["virtualMachineProfile"]["networkProfile"]["networkInterfaceConfigurations"][0][
+    azure = with_node_rules(with_rules(rule("web", 100, "Allow", "20.0.0.0/8"), deny_internet(4000)))
+    azure.put(NODE_RULES, {"securityRules": []})
+    azure.properties(SCALE_SET)["virtualMachineProfile"]["networkProfile"]["networkInterfaceConfigurations"][0][
         "properties"
     ]["networkSecurityGroup"] = {"id": NODE_RULES}
-    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES) == ("Unknown", "critical")
-    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Unknown"
+    assert verdict_and_severity(azure.findings("nsg-broad-allow"), RULES) == ("Unknown", "critical")
+    assert verdict_and_severity(azure.findings("nsg-internet-deny"), NODES)[0] == "Unknown"
 
 
 def test_a_group_without_a_list_of_rules_is_not_known_to_have_none() -> None:
-    world = small_cluster().put(RULES, {"defaultSecurityRules": default_rules()})
-    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES)[0] == "Unknown"
+    azure = small_cluster().put(RULES, {"defaultSecurityRules": default_rules()})
+    assert verdict_and_severity(azure.findings("nsg-broad-allow"), RULES)[0] == "Unknown"
 
 
 EXPOSED = f"{NETWORK}/applicationSecurityGroups/jump"
@@ -228,9 +228,9 @@ def to_group(name: str, number: int) -> dict[str, Any]:
     return rule(name, number, "Allow", "", destinationApplicationSecurityGroups=[{"id": EXPOSED.upper()}])
 
 
-def exposed_machine(world: World) -> World:
+def exposed_machine(azure: FakeAzure) -> FakeAzure:
     rest = {"publicIPAddress": {"id": "/subscriptions/p"}, "applicationSecurityGroups": [{"id": EXPOSED}]}
-    return world.put(SENTINEL, {"ipConfigurations": [ip_configuration("10.0.9.4", f"{VNET}/subnets/j", **rest)]})
+    return azure.put(SENTINEL, {"ipConfigurations": [ip_configuration("10.0.9.4", f"{VNET}/subnets/j", **rest)]})
 
 
 @pytest.mark.parametrize(
@@ -246,54 +246,54 @@ def exposed_machine(world: World) -> World:
     ],
 )
 def test_only_a_whole_deny_stands_before_machines_with_public_addresses(narrowed: dict[str, Any], verdict: str) -> None:
-    world = exposed_machine(with_rules(rule("no", 90, "Deny", **narrowed), to_group("jump", 100), deny_internet(4000)))
-    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES)[0] == verdict
+    azure = exposed_machine(with_rules(rule("no", 90, "Deny", **narrowed), to_group("jump", 100), deny_internet(4000)))
+    assert verdict_and_severity(azure.findings("nsg-broad-allow"), RULES)[0] == verdict
 
 
 def test_an_allow_to_machines_with_public_addresses_is_a_hole() -> None:
-    world = exposed_machine(with_rules(to_group("jump", 100), deny_internet(4000)))
-    found = the(world.findings("nsg-broad-allow"), RULES)
+    azure = exposed_machine(with_rules(to_group("jump", 100), deny_internet(4000)))
+    found = the(azure.findings("nsg-broad-allow"), RULES)
     assert (found.verdict.value, found.severity.value) == ("Fail", "critical")
     assert "subnet nodes -> machine of jump -> public ip -> internet" in found.path_texts
 
 
 def test_it_is_none_without_the_address_or_after_a_deny_of_everything() -> None:
-    world = with_rules(to_group("jump", 100), deny_internet(4000))
-    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES)[0] == "Pass"
-    world = exposed_machine(with_rules(rule("all", 50, "Deny"), to_group("jump", 100)))
-    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES)[0] == "Pass"
+    azure = with_rules(to_group("jump", 100), deny_internet(4000))
+    assert verdict_and_severity(azure.findings("nsg-broad-allow"), RULES)[0] == "Pass"
+    azure = exposed_machine(with_rules(rule("all", 50, "Deny"), to_group("jump", 100)))
+    assert verdict_and_severity(azure.findings("nsg-broad-allow"), RULES)[0] == "Pass"
 
 
 def test_members_of_a_group_that_could_not_be_listed_leave_it_open() -> None:
-    world = with_rules(to_group("jump", 100), deny_internet(4000))
-    world.refuse(SUBSCRIPTION, kind="Microsoft.Network/networkInterfaces")
-    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES)[0] == "Unknown"
+    azure = with_rules(to_group("jump", 100), deny_internet(4000))
+    azure.refuse(SUBSCRIPTION, kind="Microsoft.Network/networkInterfaces")
+    assert verdict_and_severity(azure.findings("nsg-broad-allow"), RULES)[0] == "Unknown"
 
 
 def test_groups_that_were_not_seen_are_unknown_where_they_decide() -> None:
-    world = small_cluster().refuse(RULES)
-    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Unknown"
-    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES)[0] == "Unknown"
-    assert verdict_and_severity(world.findings("nsg-missing"), NODES)[0] == "Pass"
+    azure = small_cluster().refuse(RULES)
+    assert verdict_and_severity(azure.findings("nsg-internet-deny"), NODES)[0] == "Unknown"
+    assert verdict_and_severity(azure.findings("nsg-broad-allow"), RULES)[0] == "Unknown"
+    assert verdict_and_severity(azure.findings("nsg-missing"), NODES)[0] == "Pass"
 
 
 def test_a_group_that_was_not_seen_cannot_open_what_another_seals() -> None:
-    world = with_node_rules(small_cluster()).refuse(NODE_RULES)
-    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Pass"
+    azure = with_node_rules(small_cluster()).refuse(NODE_RULES)
+    assert verdict_and_severity(azure.findings("nsg-internet-deny"), NODES)[0] == "Pass"
 
 
 def test_rules_that_are_damaged_are_unknown() -> None:
-    world = small_cluster().change(RULES, securityRules=[rule("x", "soon", "Deny", "Internet")])  # type: ignore[arg-type]
-    assert verdict_and_severity(world.findings("nsg-internet-deny"), NODES)[0] == "Unknown"
-    assert verdict_and_severity(world.findings("nsg-broad-allow"), RULES)[0] == "Unknown"
+    azure = small_cluster().change(RULES, securityRules=[rule("x", "soon", "Deny", "Internet")])  # type: ignore[arg-type]
+    assert verdict_and_severity(azure.findings("nsg-internet-deny"), NODES)[0] == "Unknown"
+    assert verdict_and_severity(azure.findings("nsg-broad-allow"), RULES)[0] == "Unknown"
 
 
 # ---------------------------------------------------------------- behind the declared firewall
 
 
-def behind_the_firewall(world: World) -> World:
+def behind_the_firewall(azure: FakeAzure) -> FakeAzure:
     default = route("v4", "0.0.0.0/0", "VirtualAppliance", FIREWALL_ADDRESS)
-    return with_a_firewall(with_routes(default, route("v6", "::/0", "None"), world=world))
+    return with_a_firewall(with_routes(default, route("v6", "::/0", "None"), azure=azure))
 
 
 @pytest.mark.parametrize(
@@ -301,9 +301,9 @@ def behind_the_firewall(world: World) -> World:
 )
 def test_the_declared_firewall_decides_instead_of_rules(check: str, resource: str) -> None:
     web = rule("web", 100, "Allow", "Internet", protocol="Tcp", destinationPortRange="443")
-    world = behind_the_firewall(sentinel(with_rules(web, deny_internet(4000))))
-    world.act(SENTINEL, "effectiveNetworkSecurityGroups", {"value": []})
-    assert verdict_and_severity(world.findings(check, FILTERED), resource)[0] == "NotApplicable"
+    azure = behind_the_firewall(sentinel(with_rules(web, deny_internet(4000))))
+    azure.act(SENTINEL, "effectiveNetworkSecurityGroups", {"value": []})
+    assert verdict_and_severity(azure.findings(check, FILTERED), resource)[0] == "NotApplicable"
 
 
 @pytest.mark.parametrize(("check", "resource"), [("nsg-internet-deny", NODES), ("nsg-broad-allow", RULES)])
@@ -312,15 +312,15 @@ def test_the_declared_firewall_decides_instead_of_rules(check: str, resource: st
     [route("v6", "::/0", "VirtualAppliance", "fd00::9"), route("v4", "0.0.0.0/0", "VirtualAppliance", "10.0.9.9")],
 )
 def test_it_does_not_where_any_default_route_leads_elsewhere(check: str, resource: str, other: dict[str, Any]) -> None:
-    world = behind_the_firewall(with_rules(rule("web", 100, "Allow", "Internet"), deny_internet(4000)))
-    world.properties(ROUTES)["routes"].append(other)
-    assert verdict_and_severity(world.findings(check, FILTERED), resource)[0] == "Fail"
+    azure = behind_the_firewall(with_rules(rule("web", 100, "Allow", "Internet"), deny_internet(4000)))
+    azure.properties(ROUTES)["routes"].append(other)
+    assert verdict_and_severity(azure.findings(check, FILTERED), resource)[0] == "Fail"
 
 
 def test_a_firewall_that_was_not_seen_decides_nothing() -> None:
-    world = behind_the_firewall(with_rules(rule("web", 100, "Allow", "Internet"), deny_internet(4000)))
-    world.refuse(f"{NETWORK}/azureFirewalls/wall")
-    assert verdict_and_severity(world.findings("nsg-internet-deny", FILTERED), NODES)[0] == "Unknown"
+    azure = behind_the_firewall(with_rules(rule("web", 100, "Allow", "Internet"), deny_internet(4000)))
+    azure.refuse(f"{NETWORK}/azureFirewalls/wall")
+    assert verdict_and_severity(azure.findings("nsg-internet-deny", FILTERED), NODES)[0] == "Unknown"
 
 
 # ---------------------------------------------------------------- nsg-effective
@@ -345,7 +345,7 @@ DENIES = effective_rule("deny", 4000, "Deny", "Internet")
 DEFAULTS = [effective_rule("vnet", 65000, "Allow", "VirtualNetwork"), effective_rule("net", 65001, "Allow", "Internet")]
 
 
-def effective(*layers: list[dict[str, Any]]) -> World:
+def effective(*layers: list[dict[str, Any]]) -> FakeAzure:
     entries = [{"effectiveSecurityRules": layer, "networkSecurityGroup": {"id": RULES}} for layer in layers]
     return sentinel(small_cluster()).act(SENTINEL, "effectiveNetworkSecurityGroups", {"value": entries})
 
@@ -368,15 +368,15 @@ def test_effective_rules_are_judged_together(layers: list[list[dict[str, Any]]],
 
 
 def test_no_group_at_all_lets_everything_out() -> None:
-    world = effective().drop(NODES, "networkSecurityGroup")
-    assert verdict_and_severity(world.findings("nsg-effective"), NODES) == ("Fail", "high")
+    azure = effective().drop(NODES, "networkSecurityGroup")
+    assert verdict_and_severity(azure.findings("nsg-effective"), NODES) == ("Fail", "high")
 
 
 # ---------------------------------------------------------------- platform tags
 
 
-def answered_dns(world: World) -> World:
-    return world.act(VNET, "listDnsResolverPolicies", {"value": []})
+def answered_dns(azure: FakeAzure) -> FakeAzure:
+    return azure.act(VNET, "listDnsResolverPolicies", {"value": []})
 
 
 def test_the_platforms_resolver_is_open_without_a_deny_or_a_policy() -> None:
@@ -390,10 +390,10 @@ def test_a_deny_to_its_tag_or_a_policy_that_blocks_passes() -> None:
 
 
 def test_a_policy_with_a_wildcard_or_unseen_is_unknown_at_medium() -> None:
-    world = blocked_by_default(small_cluster()).put(DOMAINS, {"domains": ["*."]})
-    assert verdict_and_severity(world.findings("nsg-platform-dns"), NODES) == ("Unknown", "medium")
-    world = small_cluster().refuse(VNET, verb="post")
-    assert verdict_and_severity(world.findings("nsg-platform-dns"), NODES) == ("Unknown", "medium")
+    azure = blocked_by_default(small_cluster()).put(DOMAINS, {"domains": ["*."]})
+    assert verdict_and_severity(azure.findings("nsg-platform-dns"), NODES) == ("Unknown", "medium")
+    azure = small_cluster().refuse(VNET, verb="post")
+    assert verdict_and_severity(azure.findings("nsg-platform-dns"), NODES) == ("Unknown", "medium")
 
 
 def test_a_group_that_may_deny_it_and_was_not_seen_is_unknown() -> None:
@@ -415,9 +415,11 @@ def test_the_metadata_service_is_information() -> None:
 ENDPOINTS = f"{VNET}/subnets/endpoints"
 
 
-def private_endpoint(world: World, group_id: str = "blob", *, home: str = NETWORK, subnet: str = ENDPOINTS) -> World:
+def private_endpoint(
+    azure: FakeAzure, group_id: str = "blob", *, home: str = NETWORK, subnet: str = ENDPOINTS
+) -> FakeAzure:
     connection = {"name": "c", "properties": {"groupIds": [group_id], "privateLinkServiceId": "/subscriptions/x"}}
-    return world.put(
+    return azure.put(
         f"{home}/privateEndpoints/e", {"subnet": {"id": subnet}, "privateLinkServiceConnections": [connection]}
     )
 
@@ -434,25 +436,25 @@ def private_endpoint(world: World, group_id: str = "blob", *, home: str = NETWOR
     ],
 )
 def test_rules_apply_to_private_endpoints_only_when_told(expected: str | None, verdict: str) -> None:
-    world = private_endpoint(small_cluster()).put(ENDPOINTS, {"privateEndpointNetworkPolicies": expected})
-    assert verdict_and_severity(world.findings("nsg-pe-bypass"), ENDPOINTS) == (verdict, "low")
+    azure = private_endpoint(small_cluster()).put(ENDPOINTS, {"privateEndpointNetworkPolicies": expected})
+    assert verdict_and_severity(azure.findings("nsg-pe-bypass"), ENDPOINTS) == (verdict, "low")
 
 
 def test_the_endpoint_that_aks_makes_for_its_api_server_is_left_out() -> None:
-    world = private_endpoint(small_cluster(), "management", home=NODE_NETWORK, subnet=NODES)
-    assert verdict_and_severity(world.findings("nsg-pe-bypass"), CLUSTER)[0] == "Pass"
+    azure = private_endpoint(small_cluster(), "management", home=NODE_NETWORK, subnet=NODES)
+    assert verdict_and_severity(azure.findings("nsg-pe-bypass"), CLUSTER)[0] == "Pass"
     ours = private_endpoint(small_cluster(), "blob", home=NODE_NETWORK, subnet=NODES)
     assert verdict_and_severity(ours.findings("nsg-pe-bypass"), NODES)[0] == "Fail"
 
 
 def test_endpoints_that_cannot_be_listed_are_unknown() -> None:
-    world = small_cluster().refuse(SUBSCRIPTION, UnreadReason.TRUNCATED, kind="Microsoft.Network/privateEndpoints")
-    assert verdict_and_severity(world.findings("nsg-pe-bypass"), CLUSTER)[0] == "Unknown"
+    azure = small_cluster().refuse(SUBSCRIPTION, UnreadReason.TRUNCATED, kind="Microsoft.Network/privateEndpoints")
+    assert verdict_and_severity(azure.findings("nsg-pe-bypass"), CLUSTER)[0] == "Unknown"
 
 
-def block(world: World) -> World:
-    world.properties(CLUSTER)["networkProfile"]["outboundType"] = "block"
-    return world
+def block(azure: FakeAzure) -> FakeAzure:
+    azure.properties(CLUSTER)["networkProfile"]["outboundType"] = "block"
+    return azure
 
 
 def test_block_is_judged_by_its_rules() -> None:
@@ -465,11 +467,11 @@ def test_block_is_judged_by_its_rules() -> None:
 
 
 def test_block_is_not_known_to_hold_by_a_group_without_its_default_rules() -> None:
-    world = block(with_node_rules(small_cluster())).put(NODE_RULES, {"securityRules": []})
-    assert verdict_and_severity(world.findings("nsg-block-type"), NODE_RULES) == ("Unknown", "medium")
+    azure = block(with_node_rules(small_cluster())).put(NODE_RULES, {"securityRules": []})
+    assert verdict_and_severity(azure.findings("nsg-block-type"), NODE_RULES) == ("Unknown", "medium")
 
 
 def test_block_whose_groups_cannot_be_listed_is_unknown() -> None:
-    world = block(small_cluster())
-    world.refuse(NODE_NETWORK.rpartition("/providers/")[0], kind="Microsoft.Network/networkSecurityGroups")
-    assert verdict_and_severity(world.findings("nsg-block-type"), CLUSTER)[0] == "Unknown"
+    azure = block(small_cluster())
+    azure.refuse(NODE_NETWORK.rpartition("/providers/")[0], kind="Microsoft.Network/networkSecurityGroups")
+    assert verdict_and_severity(azure.findings("nsg-block-type"), CLUSTER)[0] == "Unknown"

@@ -252,9 +252,9 @@ FAILS: list[tuple[str, str, str, Change, str]] = [
 def test_a_method_is_found_on_the_resource_that_mends_it(
     check: str, severity: str, change: Change, resource: str
 ) -> None:
-    world = small_cluster()
-    change(world)
-    found = the(world.findings(check), resource)
+    azure = small_cluster()
+    change(azure)
+    found = the(azure.findings(check), resource)
     assert (found.verdict, found.severity.value) == (Verdict.FAIL, severity)
     assert found.message
     assert found.remedy
@@ -280,15 +280,15 @@ def test_a_sealed_cluster_has_no_method(check: str) -> None:
 )
 def test_a_method_says_in_a_field_whether_something_masks_it(check: str, change: Change, resource: str) -> None:
     masked, bare = small_cluster(), small_cluster().change(ROUTES, routes=[]).change(RULES, securityRules=[])
-    for world in (masked, bare):
-        change(world)
-    for world, expected in ((masked, True), (bare, False)):
-        found = the(world.findings(check), resource)
+    for azure in (masked, bare):
+        change(azure)
+    for azure, expected in ((masked, True), (bare, False)):
+        found = the(azure.findings(check), resource)
         assert (found.verdict, found.masked) == (Verdict.FAIL, expected)
         assert ("masked today" in found.message) == expected
 
 
-# a public address of another machine, an inbound door, a relay: no route or rule of the nodes stops these
+# a public address of another machine, an inbound listener, a relay: no route or rule of the nodes stops these
 BEYOND_MASKS = frozenset(
     {
         "pip-and-prefix-inventory",
@@ -311,22 +311,22 @@ def test_every_method_of_nodes_is_masked_where_something_stops_all_of_them(
 ) -> None:
     for spoil, expected in (
         (lambda _: None, True),
-        (lambda world: world.change(ROUTES, routes=[]).change(RULES, securityRules=[]), False),
+        (lambda azure: azure.change(ROUTES, routes=[]).change(RULES, securityRules=[]), False),
     ):
-        world = small_cluster()
-        spoil(world)
-        change(world)
-        found = the(world.findings(check), resource)
+        azure = small_cluster()
+        spoil(azure)
+        change(azure)
+        found = the(azure.findings(check), resource)
         assert (found.verdict, found.masked) == (Verdict.FAIL, expected)
         assert ("masked today by the route 0.0.0.0/0 -> None" in found.message) == expected
 
 
 def test_a_subnet_that_was_not_seen_is_taken_for_open() -> None:
-    world = small_cluster()
-    pool_with(enableNodePublicIP=True)(world)
-    assert the(world.findings("nodepool-node-public-ip"), POOL).masked
-    world.refuse(NODES)
-    assert not the(world.findings("nodepool-node-public-ip"), POOL).masked
+    azure = small_cluster()
+    pool_with(enableNodePublicIP=True)(azure)
+    assert the(azure.findings("nodepool-node-public-ip"), POOL).masked
+    azure.refuse(NODES)
+    assert not the(azure.findings("nodepool-node-public-ip"), POOL).masked
 
 
 @pytest.mark.parametrize("check", [check.page.id for check in outbound.CHECKS])
@@ -385,6 +385,6 @@ PASSES: list[tuple[str, str, Change, str]] = [
     [pytest.param(check, change, resource, id=f"{check}: {words}") for check, words, change, resource in PASSES],
 )
 def test_what_looks_like_a_method_and_is_none_passes(check: str, change: Change, resource: str) -> None:
-    world = small_cluster()
-    change(world)
-    assert the(world.findings(check), resource).verdict is Verdict.PASS
+    azure = small_cluster()
+    change(azure)
+    assert the(azure.findings(check), resource).verdict is Verdict.PASS

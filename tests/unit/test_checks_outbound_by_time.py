@@ -22,7 +22,7 @@ from tests.audit_estates import (
     NODES,
     SCALE_SET,
     SENTINEL,
-    World,
+    FakeAzure,
     ip_configuration,
     route,
     small_cluster,
@@ -39,14 +39,14 @@ def stated(since: str = PRIVATE, subnet: str = NODES) -> Policy:
     return Policy.model_validate({"subnetsPrivateSince": [held], "auditedAt": AUDITED})
 
 
-def silent(created: str | None = LATER) -> World:
+def silent(created: str | None = LATER) -> FakeAzure:
     """A sealed cluster of which Azure shows no property, with a machine of this date."""
-    world = small_cluster().drop(NIC, "defaultOutboundConnectivityEnabled")
-    return world.put(INSTANCE, {"instanceId": "0", **({"timeCreated": created} if created is not None else {})})
+    azure = small_cluster().drop(NIC, "defaultOutboundConnectivityEnabled")
+    return azure.put(INSTANCE, {"instanceId": "0", **({"timeCreated": created} if created is not None else {})})
 
 
-def judged(world: World, policy: Policy | None = None, nic: str = NIC) -> Finding:
-    return world.findings("nic-default-outbound", policy)[nic.lower()]
+def judged(azure: FakeAzure, policy: Policy | None = None, nic: str = NIC) -> Finding:
+    return azure.findings("nic-default-outbound", policy)[nic.lower()]
 
 
 def test_a_machine_created_after_the_stated_moment_passes_and_shows_both_dates() -> None:
@@ -127,9 +127,9 @@ OF_THE_CLUSTER = f"--subscription {CLUSTER.split('/')[2]} --resource-group ai --
 
 
 def test_unknown_names_the_order_that_settles_it_with_its_names_filled_in() -> None:
-    world = silent("2026-06-01T00:00:00+00:00")
-    world.bodies[SCALE_SET.lower()]["tags"] = {"aks-managed-poolName": "gpu"}
-    found = judged(world, stated())
+    azure = silent("2026-06-01T00:00:00+00:00")
+    azure.bodies[SCALE_SET.lower()]["tags"] = {"aks-managed-poolName": "gpu"}
+    found = judged(azure, stated())
     assert found.severity is Severity.HIGH
     lines = found.remedy.splitlines()
     assert f"az aks nodepool add {OF_THE_CLUSTER} --name NEW_POOL --vnet-subnet-id {NODES}" in lines
@@ -138,9 +138,9 @@ def test_unknown_names_the_order_that_settles_it_with_its_names_filled_in() -> N
 
 
 def test_where_the_pool_is_not_known_the_remedy_lists_the_pools_and_leaves_it_to_be_chosen() -> None:
-    world = silent("2026-06-01T00:00:00+00:00")
-    assert "tags" not in world.bodies[SCALE_SET.lower()]
-    remedy = judged(world, stated()).remedy
+    azure = silent("2026-06-01T00:00:00+00:00")
+    assert "tags" not in azure.bodies[SCALE_SET.lower()]
+    remedy = judged(azure, stated()).remedy
     assert "POOL_NAME" not in remedy
     assert f"az aks nodepool list {OF_THE_CLUSTER}" in remedy
     assert f"az aks nodepool delete {OF_THE_CLUSTER} --name OLD_POOL" in remedy.splitlines()
@@ -169,32 +169,32 @@ def test_a_subnet_that_is_not_private_now_decides_nothing(access: bool | None) -
 
 
 def test_every_subnet_of_the_interface_must_be_private() -> None:
-    world = silent()
+    azure = silent()
     side = NODES.replace("/nodes", "/side")
-    world.put(side, {"addressPrefix": "10.0.7.0/24", "defaultOutboundAccess": False})
-    world.properties(NIC)["ipConfigurations"].append(ip_configuration("10.0.7.4", side))
-    assert judged(world, stated()).reason == "PrivateSinceUnknown"
+    azure.put(side, {"addressPrefix": "10.0.7.0/24", "defaultOutboundAccess": False})
+    azure.properties(NIC)["ipConfigurations"].append(ip_configuration("10.0.7.4", side))
+    assert judged(azure, stated()).reason == "PrivateSinceUnknown"
     both = [{"subnet": one, "since": PRIVATE, "statedBy": "p"} for one in (NODES, side)]
     assert (
-        judged(world, Policy.model_validate({"subnetsPrivateSince": both, "auditedAt": AUDITED})).verdict
+        judged(azure, Policy.model_validate({"subnetsPrivateSince": both, "auditedAt": AUDITED})).verdict
         is Verdict.PASS
     )
     both[1]["since"] = "2026-07-03T00:00:00Z"
     assert (
-        judged(world, Policy.model_validate({"subnetsPrivateSince": both, "auditedAt": AUDITED})).reason
+        judged(azure, Policy.model_validate({"subnetsPrivateSince": both, "auditedAt": AUDITED})).reason
         == "MachineOlder"
     )
 
 
 def test_an_interface_that_says_true_fails_whatever_the_dates() -> None:
-    world = silent().change(NIC, defaultOutboundConnectivityEnabled=True)
-    assert judged(world, stated()).verdict is Verdict.FAIL
+    azure = silent().change(NIC, defaultOutboundConnectivityEnabled=True)
+    assert judged(azure, stated()).verdict is Verdict.FAIL
 
 
 @pytest.mark.parametrize("reason", [UnreadReason.FORBIDDEN, UnreadReason.TRUNCATED, UnreadReason.UNAVAILABLE])
 def test_instances_that_were_not_listed_leave_it_unknown(reason: UnreadReason) -> None:
-    world = silent().drop(INSTANCE).refuse(SCALE_SET, reason, kind=INSTANCES)
-    assert judged(world, stated()).verdict is Verdict.UNKNOWN
+    azure = silent().drop(INSTANCE).refuse(SCALE_SET, reason, kind=INSTANCES)
+    assert judged(azure, stated()).verdict is Verdict.UNKNOWN
 
 
 def test_an_instance_that_the_list_lacks_leaves_it_unknown() -> None:
@@ -205,22 +205,22 @@ def test_an_instance_that_the_list_lacks_leaves_it_unknown() -> None:
 def test_only_machines_of_the_node_resource_group_are_decided_by_their_date(group: str, verdict: Verdict) -> None:
     machine = f"{group}/providers/Microsoft.Compute/virtualMachines/alone"
     nic = SENTINEL.replace(GROUP, group)
-    world = silent().put(machine, {"timeCreated": LATER})
+    azure = silent().put(machine, {"timeCreated": LATER})
     addresses = [ip_configuration("10.0.1.9", NODES)]
-    world.put(nic, {"ipConfigurations": addresses, "virtualMachine": {"id": machine}})
-    assert judged(world, stated(), nic).verdict is verdict
+    azure.put(nic, {"ipConfigurations": addresses, "virtualMachine": {"id": machine}})
+    assert judged(azure, stated(), nic).verdict is verdict
 
 
 def test_a_name_that_looks_like_a_placeholder_stays_text() -> None:
     odd = f"{NETWORK}/routeTables/{{0}}{{x}}%s"
-    world = silent().put(odd, {"routes": [route("v4", "0.0.0.0/0", "None")]})
-    found = judged(world.change(NODES, routeTable={"id": odd}), stated())
+    azure = silent().put(odd, {"routes": [route("v4", "0.0.0.0/0", "None")]})
+    found = judged(azure.change(NODES, routeTable={"id": odd}), stated())
     assert "{0}{x}%s" in found.message
 
 
 def test_what_only_reads_or_is_elsewhere_is_not_said_to_be_refused_in_the_node_group() -> None:
-    for world in (silent(), silent().change(NODES, defaultOutboundAccess=None)):
-        assert "which AKS manages" not in judged(world).remedy
+    for azure in (silent(), silent().change(NODES, defaultOutboundAccess=None)):
+        assert "which AKS manages" not in judged(azure).remedy
 
 
 BAD: list[tuple[dict[str, Any], str]] = [

@@ -23,7 +23,7 @@ from tests.audit_estates import (
     SENTINEL,
     SUBSCRIPTION,
     VNET,
-    World,
+    FakeAzure,
     ip_configuration,
     model_nics,
     route,
@@ -50,31 +50,31 @@ from tests.outbound_methods import (
 
 
 def test_a_mask_is_told_and_changes_nothing() -> None:
-    world = small_cluster().change(NODES, natGateway={"id": NAT})
-    found = the(world.findings("subnet-nat-gateway"), NODES)
+    azure = small_cluster().change(NODES, natGateway={"id": NAT})
+    found = the(azure.findings("subnet-nat-gateway"), NODES)
     assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.CRITICAL)
     assert "0.0.0.0/0 -> None in sealed" in found.message
     assert "the outbound rules of sealed" in found.message
 
 
 def test_without_a_mask_the_message_says_so() -> None:
-    world = small_cluster().change(NODES, natGateway={"id": NAT}).drop(NODES, "routeTable", "networkSecurityGroup")
-    assert "nothing masks it" in the(world.findings("subnet-nat-gateway"), NODES).message
+    azure = small_cluster().change(NODES, natGateway={"id": NAT}).drop(NODES, "routeTable", "networkSecurityGroup")
+    assert "nothing masks it" in the(azure.findings("subnet-nat-gateway"), NODES).message
 
 
 def test_an_internal_balancer_masks_a_stale_address_and_is_not_credited() -> None:
-    world = small_cluster().drop(NODES, "routeTable", "networkSecurityGroup")
-    balancer(BALANCER, public=False)(world)
-    node_in_pool(f"{BALANCER}/backendAddressPools/n")(world)
-    world.change(NIC, defaultOutboundConnectivityEnabled=True)
-    found = the(world.findings("nic-default-outbound"), NIC)
+    azure = small_cluster().drop(NODES, "routeTable", "networkSecurityGroup")
+    balancer(BALANCER, public=False)(azure)
+    node_in_pool(f"{BALANCER}/backendAddressPools/n")(azure)
+    azure.change(NIC, defaultOutboundConnectivityEnabled=True)
+    found = the(azure.findings("nic-default-outbound"), NIC)
     assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.CRITICAL)
     assert "internal load balancer" in found.message
 
 
 def test_a_path_is_drawn_hop_by_hop() -> None:
-    world = small_cluster().change(NODES, natGateway={"id": NAT})
-    assert the(world.findings("subnet-nat-gateway"), NODES).path_texts == (
+    azure = small_cluster().change(NODES, natGateway={"id": NAT})
+    assert the(azure.findings("subnet-nat-gateway"), NODES).path_texts == (
         "subnet nodes -> nat gateway out -> internet",
     )
 
@@ -84,29 +84,29 @@ def test_a_path_is_drawn_hop_by_hop() -> None:
 
 def test_a_delegated_pod_subnet_is_judged_and_the_api_servers_own_is_not() -> None:
     delegated = [{"properties": {"serviceName": "Microsoft.ContainerService/managedClusters"}}]
-    world = small_cluster().put(PODS, {"addressPrefix": "10.0.3.0/24", "delegations": delegated})
-    world.change(API_SERVER, defaultOutboundAccess=None, delegations=delegated)
-    pool_with(podSubnetID=PODS)(world)
-    found = world.findings("subnet-default-outbound")
+    azure = small_cluster().put(PODS, {"addressPrefix": "10.0.3.0/24", "delegations": delegated})
+    azure.change(API_SERVER, defaultOutboundAccess=None, delegations=delegated)
+    pool_with(podSubnetID=PODS)(azure)
+    found = azure.findings("subnet-default-outbound")
     assert the(found, PODS).verdict is Verdict.FAIL
     assert the(found, API_SERVER).verdict is Verdict.NOT_APPLICABLE
 
 
 def test_a_second_interface_on_a_subnet_that_no_pool_names_counts() -> None:
     side = f"{VNET}/subnets/side"
-    world = small_cluster().put(side, {"addressPrefix": "10.0.7.0/24"})
-    world.properties(SCALE_SET)["virtualMachineProfile"]["networkProfile"]["networkInterfaceConfigurations"] += (
+    azure = small_cluster().put(side, {"addressPrefix": "10.0.7.0/24"})
+    azure.properties(SCALE_SET)["virtualMachineProfile"]["networkProfile"]["networkInterfaceConfigurations"] += (
         model_nics(side)["networkInterfaceConfigurations"]
     )
-    assert the(world.findings("subnet-default-outbound"), side).verdict is Verdict.FAIL
+    assert the(azure.findings("subnet-default-outbound"), side).verdict is Verdict.FAIL
 
 
 def test_the_declared_firewall_is_judged_elsewhere() -> None:
-    world = small_cluster()
+    azure = small_cluster()
     held = {"subnet": {"id": f"{VNET}/subnets/fw"}, "privateIPAddress": "10.0.5.4", **PUBLIC}
-    world.put(FIREWALL, {"ipConfigurations": [{"name": "i", "properties": held}]})
+    azure.put(FIREWALL, {"ipConfigurations": [{"name": "i", "properties": held}]})
     policy = Policy(profile="filtered", firewall=FIREWALL)
-    assert the(world.findings("appgw-bastion-other-pip", policy), FIREWALL).verdict is Verdict.NOT_APPLICABLE
+    assert the(azure.findings("appgw-bastion-other-pip", policy), FIREWALL).verdict is Verdict.NOT_APPLICABLE
 
 
 # ---------------------------------------------------------------- the interface that does not tell
@@ -115,13 +115,13 @@ def test_the_declared_firewall_is_judged_elsewhere() -> None:
 GRAPH = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/networkInterfaces"
 
 
-def without_the_field() -> World:
+def without_the_field() -> FakeAzure:
     return small_cluster().drop(NIC, "defaultOutboundConnectivityEnabled")
 
 
-def in_graph(world: World, is_reported: bool) -> World:
+def in_graph(azure: FakeAzure, is_reported: bool) -> FakeAzure:
     """Resource Graph has the row with the field, ARM's list has it not."""
-    inner = world.answer
+    inner = azure.answer
 
     def answer(question: Any) -> Any:
         found = inner(question)
@@ -130,8 +130,8 @@ def in_graph(world: World, is_reported: bool) -> World:
                 body.value["properties"]["defaultOutboundConnectivityEnabled"] = is_reported
         return found
 
-    world.answer = answer  # type: ignore[method-assign]
-    return world
+    azure.answer = answer  # type: ignore[method-assign]
+    return azure
 
 
 @pytest.mark.parametrize(("is_reported", "verdict"), [(True, Verdict.FAIL), (False, Verdict.PASS)])
@@ -150,13 +150,13 @@ def test_an_interface_without_a_reported_value_is_unknown_at_high() -> None:
 
 
 def test_without_resource_graph_it_stays_unknown() -> None:
-    world = without_the_field().refuse(SCALE_SET, UnreadReason.NOT_ASKED, kind=GRAPH)
-    assert the(world.findings("nic-default-outbound"), NIC).verdict is Verdict.UNKNOWN
+    azure = without_the_field().refuse(SCALE_SET, UnreadReason.NOT_ASKED, kind=GRAPH)
+    assert the(azure.findings("nic-default-outbound"), NIC).verdict is Verdict.UNKNOWN
 
 
 def test_arm_is_believed_before_resource_graph() -> None:
-    world = in_graph(small_cluster().change(NIC, defaultOutboundConnectivityEnabled=True), is_reported=False)
-    assert the(world.findings("nic-default-outbound"), NIC).verdict is Verdict.FAIL
+    azure = in_graph(small_cluster().change(NIC, defaultOutboundConnectivityEnabled=True), is_reported=False)
+    assert the(azure.findings("nic-default-outbound"), NIC).verdict is Verdict.FAIL
 
 
 @pytest.mark.parametrize(
@@ -172,11 +172,11 @@ def test_arm_is_believed_before_resource_graph() -> None:
 def test_an_interface_that_stands_alone_is_judged_by_what_it_tells(
     is_reported: bool | None, machine_id: str, verdict: Verdict
 ) -> None:
-    world = small_cluster().put(SENTINEL, {"ipConfigurations": [ip_configuration("10.0.1.9", NODES)]})
-    world.change(SENTINEL, defaultOutboundConnectivityEnabled=is_reported)
+    azure = small_cluster().put(SENTINEL, {"ipConfigurations": [ip_configuration("10.0.1.9", NODES)]})
+    azure.change(SENTINEL, defaultOutboundConnectivityEnabled=is_reported)
     if machine_id:
-        world.change(SENTINEL, virtualMachine={"id": machine_id})
-    assert the(world.findings("nic-default-outbound"), SENTINEL).verdict is verdict
+        azure.change(SENTINEL, virtualMachine={"id": machine_id})
+    assert the(azure.findings("nic-default-outbound"), SENTINEL).verdict is verdict
 
 
 # ---------------------------------------------------------------- what was not seen
@@ -213,9 +213,9 @@ UNSEEN: list[tuple[str, str, Change]] = [
     ("check", "change"), [pytest.param(check, change, id=f"{check}: {words}") for check, words, change in UNSEEN]
 )
 def test_what_was_not_seen_is_unknown(check: str, change: Change) -> None:
-    world = small_cluster()
-    change(world)
-    assert Verdict.UNKNOWN in {finding.verdict for finding in world.findings(check).values()}
+    azure = small_cluster()
+    change(azure)
+    assert Verdict.UNKNOWN in {finding.verdict for finding in azure.findings(check).values()}
 
 
 @pytest.mark.parametrize(
@@ -226,46 +226,46 @@ def test_what_was_not_seen_is_unknown(check: str, change: Change) -> None:
     ],
 )
 def test_an_unknown_sku_never_passes(change: Change, verdict: Verdict) -> None:
-    world = small_cluster()
-    balancer(BALANCER, public=False)(world)
-    change(world)
-    assert the(world.findings("lb-basic-sku"), BALANCER).verdict is verdict
+    azure = small_cluster()
+    balancer(BALANCER, public=False)(azure)
+    change(azure)
+    assert the(azure.findings("lb-basic-sku"), BALANCER).verdict is verdict
 
 
 def test_an_unknown_pool_type_never_passes() -> None:
-    world = small_cluster()
-    world.properties(CLUSTER)["networkProfile"]["loadBalancerProfile"] = {"backendPoolType": "nodeName"}
-    assert the(world.findings("lb-ip-based-pool"), CLUSTER).verdict is Verdict.UNKNOWN
+    azure = small_cluster()
+    azure.properties(CLUSTER)["networkProfile"]["loadBalancerProfile"] = {"backendPoolType": "nodeName"}
+    assert the(azure.findings("lb-ip-based-pool"), CLUSTER).verdict is Verdict.UNKNOWN
 
 
 def test_a_frontend_that_shows_no_address_counts_as_public() -> None:
-    world = small_cluster()
-    balancer(BALANCER, public=False)(world)
-    world.properties(BALANCER)["frontendIPConfigurations"][0]["properties"] = {}
-    assert the(world.findings("lb-public-frontend"), BALANCER).verdict is Verdict.FAIL
+    azure = small_cluster()
+    balancer(BALANCER, public=False)(azure)
+    azure.properties(BALANCER)["frontendIPConfigurations"][0]["properties"] = {}
+    assert the(azure.findings("lb-public-frontend"), BALANCER).verdict is Verdict.FAIL
 
 
 # ---------------------------------------------------------------- damage
 
 
 def test_damage_in_one_subnet_hides_no_method_of_another() -> None:
-    world = small_cluster().change(API_SERVER, natGateway="yes").change(NODES, natGateway={"id": NAT})
-    found = world.findings("subnet-nat-gateway")
+    azure = small_cluster().change(API_SERVER, natGateway="yes").change(NODES, natGateway={"id": NAT})
+    found = azure.findings("subnet-nat-gateway")
     assert the(found, API_SERVER).verdict is Verdict.UNKNOWN
     assert the(found, NODES).verdict is Verdict.FAIL
 
 
 def test_damage_in_one_interface_hides_no_address_of_another() -> None:
-    world = small_cluster()
-    machine(SENTINEL, NODES, ip=PUBLIC)(world)
-    world.change(NIC, ipConfigurations="many")
-    assert the(world.findings("nic-public-ip"), SENTINEL).verdict is Verdict.FAIL
+    azure = small_cluster()
+    machine(SENTINEL, NODES, ip=PUBLIC)(azure)
+    azure.change(NIC, ipConfigurations="many")
+    assert the(azure.findings("nic-public-ip"), SENTINEL).verdict is Verdict.FAIL
 
 
 def test_routes_and_rules_that_are_damaged_leave_the_method_found() -> None:
-    world = small_cluster().change(NODES, natGateway={"id": NAT})
-    world.change(ROUTES, routes=[route("v4", "0.0.0.0/0", "None"), 7]).change(RULES, securityRules=rule("x", 1, "Deny"))
-    found = the(world.findings("subnet-nat-gateway"), NODES)
+    azure = small_cluster().change(NODES, natGateway={"id": NAT})
+    azure.change(ROUTES, routes=[route("v4", "0.0.0.0/0", "None"), 7]).change(RULES, securityRules=rule("x", 1, "Deny"))
+    found = the(azure.findings("subnet-nat-gateway"), NODES)
     assert found.verdict is Verdict.FAIL
     assert "could not be read" in found.message
 
@@ -292,7 +292,7 @@ def test_only_interfaces_that_may_be_of_a_machine_make_a_subnet_one_of_the_clust
     held: dict[str, Any], is_scoped: bool
 ) -> None:
     services = f"{VNET}/subnets/services"
-    world = small_cluster().put(services, {"addressPrefix": "10.0.9.0/24"})
+    azure = small_cluster().put(services, {"addressPrefix": "10.0.9.0/24"})
     nic = f"{NODE_GROUP}/providers/Microsoft.Network/networkInterfaces/service"
-    world.put(nic, {"ipConfigurations": [ip_configuration("10.0.9.4", services)], **held})
-    assert (services.lower() in world.findings("subnet-default-outbound")) is is_scoped
+    azure.put(nic, {"ipConfigurations": [ip_configuration("10.0.9.4", services)], **held})
+    assert (services.lower() in azure.findings("subnet-default-outbound")) is is_scoped

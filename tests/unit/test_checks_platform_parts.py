@@ -1,4 +1,4 @@
-"""A part of the platform is known by namespace, controller and images together; whoever has less of it is judged."""
+"""A part of the platform is known by namespace, controller and images together; others are judged."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_a_static_pod_belongs_to_its_own_node() -> None:
 
 
 class TestThePlatformsNamespaces:
-    """Its namespace alone excuses nobody from a policy, and its policies are for its own pods."""
+    """Its namespace alone excuses no pod from a policy, and its policies are for its own pods."""
 
     def test_a_pod_of_its_own_image_needs_no_policy(self) -> None:
         assert verdict_about("k8s-default-deny-egress", pod("coredns", "kube-system", spec=_of(OF_AKS))) is FINE

@@ -9,7 +9,7 @@ import pytest
 from hermetic.audit.checks.endpoints.relays import ENDS, RELAYS
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.policy import Policy
-from tests.audit_estates import CLUSTER, NETWORK, NODE_GROUP, SUBSCRIPTION, VNET, World
+from tests.audit_estates import CLUSTER, NETWORK, NODE_GROUP, SUBSCRIPTION, VNET, FakeAzure
 from tests.audit_services import (
     ACCOUNT,
     HUB,
@@ -32,14 +32,14 @@ STORES = (REGISTRY, ACCOUNT, SHARE, SCOPE)
 PRIVATE = {"ingestionAccessMode": "PrivateOnly", "queryAccessMode": "PrivateOnly"}
 
 
-def _with_a_scope() -> World:
-    world = served_cluster()
-    add_endpoint(world, ENDPOINT, SCOPE)
+def _with_a_scope() -> FakeAzure:
+    azure = served_cluster()
+    add_endpoint(azure, ENDPOINT, SCOPE)
     connections = [consumer(ENDPOINT)]
-    return world.put(SCOPE, {"accessModeSettings": PRIVATE, "privateEndpointConnections": connections})
+    return azure.put(SCOPE, {"accessModeSettings": PRIVATE, "privateEndpointConnections": connections})
 
 
-def _connected(store: str, *connections: Any) -> World:
+def _connected(store: str, *connections: Any) -> FakeAzure:
     return _with_a_scope().change(store, privateEndpointConnections=[consumer(OURS), *connections])
 
 
@@ -82,8 +82,8 @@ class TestStrangers:
     @pytest.mark.parametrize("store", STORES)
     def test_a_stranger_beside_damage_or_an_odd_state_still_fails(self, store: str) -> None:
         damage = {"name": "odd", "properties": {"privateEndpoint": 7}}
-        world = _connected(store, damage, consumer(FOREIGN_ENDPOINT, "Odd"), consumer(FOREIGN_ENDPOINT))
-        found = world.findings("pe-stranger")[store.lower()]
+        azure = _connected(store, damage, consumer(FOREIGN_ENDPOINT, "Odd"), consumer(FOREIGN_ENDPOINT))
+        found = azure.findings("pe-stranger")[store.lower()]
         assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.CRITICAL)
         assert found.paths
 
@@ -106,49 +106,49 @@ class TestStrangers:
     @pytest.mark.parametrize("store", STORES)
     @pytest.mark.parametrize("value", [None, "odd", [7]])
     def test_connections_that_are_not_said_or_not_readable_are_unknown(self, store: str, value: Any) -> None:
-        world = _with_a_scope().change(store, privateEndpointConnections=value)
-        assert verdicts(world, "pe-stranger")[store.lower()] == "Unknown"  # type: ignore[arg-type]
+        azure = _with_a_scope().change(store, privateEndpointConnections=value)
+        assert verdicts(azure, "pe-stranger")[store.lower()] == "Unknown"  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("store", STORES)
     def test_a_store_that_cannot_be_read_is_unknown(self, store: str) -> None:
-        world = _with_a_scope().refuse(store, verb="get")
-        assert verdicts(world, "pe-stranger")[store.lower()] == "Unknown"  # type: ignore[arg-type]
+        azure = _with_a_scope().refuse(store, verb="get")
+        assert verdicts(azure, "pe-stranger")[store.lower()] == "Unknown"  # type: ignore[arg-type]
 
     def test_subscriptions_of_the_policy_are_ours(self) -> None:
-        world = _connected(REGISTRY, consumer(FOREIGN_ENDPOINT))
-        assert world.findings("pe-stranger")[REGISTRY.lower()].verdict is Verdict.FAIL
+        azure = _connected(REGISTRY, consumer(FOREIGN_ENDPOINT))
+        assert azure.findings("pe-stranger")[REGISTRY.lower()].verdict is Verdict.FAIL
         own = Policy(own_subscriptions=(OTHER_SUBSCRIPTION,))
-        assert world.findings("pe-stranger", own)[REGISTRY.lower()].verdict is Verdict.PASS
+        assert azure.findings("pe-stranger", own)[REGISTRY.lower()].verdict is Verdict.PASS
 
     @pytest.mark.parametrize("store", STORES)
     @pytest.mark.parametrize("policy", [Policy(), Policy(allowed_peerings=(HUB,))])
     def test_a_peering_makes_no_subscription_ours(self, store: str, policy: Policy) -> None:
-        world = _connected(store, consumer(f"{HUB.partition('/virtualNetworks/')[0]}/privateEndpoints/reader"))
-        assert peer(world).findings("pe-stranger", policy)[store.lower()].verdict is Verdict.FAIL  # type: ignore[arg-type]
+        azure = _connected(store, consumer(f"{HUB.partition('/virtualNetworks/')[0]}/privateEndpoints/reader"))
+        assert peer(azure).findings("pe-stranger", policy)[store.lower()].verdict is Verdict.FAIL  # type: ignore[arg-type]
 
     def test_a_peering_that_cannot_be_read_hides_no_stranger(self) -> None:
-        world = peer(served_cluster()).change(REGISTRY, privateEndpointConnections=[consumer(FOREIGN_ENDPOINT)])
-        world.refuse(VNET, kind="Microsoft.Network/virtualNetworks/virtualNetworkPeerings")
-        assert world.findings("pe-stranger")[REGISTRY.lower()].verdict is Verdict.FAIL
+        azure = peer(served_cluster()).change(REGISTRY, privateEndpointConnections=[consumer(FOREIGN_ENDPOINT)])
+        azure.refuse(VNET, kind="Microsoft.Network/virtualNetworks/virtualNetworkPeerings")
+        assert azure.findings("pe-stranger")[REGISTRY.lower()].verdict is Verdict.FAIL
 
     def test_where_the_cluster_may_have_more_networks_it_is_not_known_whose_an_endpoint_is(self) -> None:
-        world = served_cluster().change(REGISTRY, privateEndpointConnections=[consumer(FOREIGN_ENDPOINT)])
-        world.refuse(NODE_GROUP, kind="Microsoft.Compute/virtualMachineScaleSets")
-        assert world.findings("pe-stranger")[REGISTRY.lower()].verdict is Verdict.UNKNOWN
+        azure = served_cluster().change(REGISTRY, privateEndpointConnections=[consumer(FOREIGN_ENDPOINT)])
+        azure.refuse(NODE_GROUP, kind="Microsoft.Compute/virtualMachineScaleSets")
+        assert azure.findings("pe-stranger")[REGISTRY.lower()].verdict is Verdict.UNKNOWN
 
     def test_nothing_applies_where_no_store_is_in_use(self) -> None:
-        world = served_cluster().drop(CLUSTER, "bootstrapProfile")
+        azure = served_cluster().drop(CLUSTER, "bootstrapProfile")
         for name in ("registry", "account", "share"):
-            world.drop(f"{NETWORK}/privateEndpoints/{name}")
-        assert verdicts(world, "pe-stranger") == {CLUSTER.lower(): "NotApplicable"}  # type: ignore[arg-type]
+            azure.drop(f"{NETWORK}/privateEndpoints/{name}")
+        assert verdicts(azure, "pe-stranger") == {CLUSTER.lower(): "NotApplicable"}  # type: ignore[arg-type]
 
     def test_a_kind_that_is_not_in_use_changes_nothing(self) -> None:
-        world = served_cluster().drop(f"{NETWORK}/privateEndpoints/share")
-        assert set(verdicts(world, "pe-stranger")) == {REGISTRY.lower(), ACCOUNT.lower()}  # type: ignore[arg-type]
+        azure = served_cluster().drop(f"{NETWORK}/privateEndpoints/share")
+        assert set(verdicts(azure, "pe-stranger")) == {REGISTRY.lower(), ACCOUNT.lower()}  # type: ignore[arg-type]
 
     def test_a_list_that_was_cut_leaves_it_open(self) -> None:
-        world = served_cluster().refuse(SUBSCRIPTION, kind="Microsoft.Network/privateEndpoints")
-        assert verdicts(world, "pe-stranger")[CLUSTER.lower()] == "Unknown"
+        azure = served_cluster().refuse(SUBSCRIPTION, kind="Microsoft.Network/privateEndpoints")
+        assert verdicts(azure, "pe-stranger")[CLUSTER.lower()] == "Unknown"
 
     def test_a_cluster_that_cannot_be_read_never_passes(self) -> None:
         found = served_cluster().refuse(CLUSTER).findings("pe-stranger")
@@ -170,18 +170,18 @@ class TestRelays:
 
     @pytest.mark.parametrize("kind", sorted(RELAYS))
     def test_a_kind_that_relays_fails(self, kind: str) -> None:
-        world = served_cluster()
-        add_endpoint(world, ENDPOINT, _target(kind))
-        found = world.findings("pe-relay-target")[ENDPOINT.lower()]
+        azure = served_cluster()
+        add_endpoint(azure, ENDPOINT, _target(kind))
+        found = azure.findings("pe-relay-target")[ENDPOINT.lower()]
         assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
         assert RELAYS[kind] in found.message
         assert found.paths
 
     @pytest.mark.parametrize("kind", sorted(ENDS))
     def test_a_kind_that_is_known_to_end_there_passes(self, kind: str) -> None:
-        world = served_cluster()
-        add_endpoint(world, ENDPOINT, _target(kind))
-        assert verdicts(world, "pe-relay-target")[ENDPOINT.lower()] == "Pass"
+        azure = served_cluster()
+        add_endpoint(azure, ENDPOINT, _target(kind))
+        assert verdicts(azure, "pe-relay-target")[ENDPOINT.lower()] == "Pass"
 
     @pytest.mark.parametrize(
         ("target", "verdict"),
@@ -201,47 +201,47 @@ class TestRelays:
         ],
     )
     def test_targets_are_told_apart(self, target: str, verdict: str) -> None:
-        world = served_cluster()
-        add_endpoint(world, ENDPOINT, target)
-        assert verdicts(world, "pe-relay-target")[ENDPOINT.lower()] == verdict
+        azure = served_cluster()
+        add_endpoint(azure, ENDPOINT, target)
+        assert verdicts(azure, "pe-relay-target")[ENDPOINT.lower()] == verdict
 
     def test_the_subscription_of_the_policy_is_ours(self) -> None:
-        world = served_cluster()
-        add_endpoint(world, ENDPOINT, f"{OTHER_SUBSCRIPTION}/resourceGroups/x/providers/Microsoft.Web/sites/x")
+        azure = served_cluster()
+        add_endpoint(azure, ENDPOINT, f"{OTHER_SUBSCRIPTION}/resourceGroups/x/providers/Microsoft.Web/sites/x")
         own = Policy(own_subscriptions=(OTHER_SUBSCRIPTION,))
-        assert verdicts(world, "pe-relay-target", own)[ENDPOINT.lower()] == "Fail"
+        assert verdicts(azure, "pe-relay-target", own)[ENDPOINT.lower()] == "Fail"
 
     def test_what_the_policy_names_is_allowed(self) -> None:
-        world = served_cluster()
+        azure = served_cluster()
         target = _target("Microsoft.Search/searchServices")
-        add_endpoint(world, ENDPOINT, target)
+        add_endpoint(azure, ENDPOINT, target)
         allowed = Policy(allowed_private_link_services=(target.upper(),))
-        assert verdicts(world, "pe-relay-target", allowed)[ENDPOINT.lower()] == "Pass"
+        assert verdicts(azure, "pe-relay-target", allowed)[ENDPOINT.lower()] == "Pass"
         other = Policy(allowed_private_link_services=(f"{target}2",))
-        assert verdicts(world, "pe-relay-target", other)[ENDPOINT.lower()] == "Fail"
+        assert verdicts(azure, "pe-relay-target", other)[ENDPOINT.lower()] == "Fail"
 
     def test_one_connection_of_several_that_relays_fails(self) -> None:
-        world = served_cluster()
-        add_endpoint(world, ENDPOINT, ACCOUNT)
+        azure = served_cluster()
+        add_endpoint(azure, ENDPOINT, ACCOUNT)
         more = {"name": "d", "properties": {"privateLinkServiceId": _target("Microsoft.Relay/namespaces")}}
-        world.properties(ENDPOINT)["manualPrivateLinkServiceConnections"] = [more]
-        assert verdicts(world, "pe-relay-target")[ENDPOINT.lower()] == "Fail"
+        azure.properties(ENDPOINT)["manualPrivateLinkServiceConnections"] = [more]
+        assert verdicts(azure, "pe-relay-target")[ENDPOINT.lower()] == "Fail"
 
     def test_an_endpoint_in_a_peer_counts(self) -> None:
-        world = peer(served_cluster())
-        add_endpoint(world, ENDPOINT, _target("Microsoft.Web/sites"), subnet=f"{HUB}/subnets/shared")
-        assert verdicts(world, "pe-relay-target")[ENDPOINT.lower()] == "Fail"
+        azure = peer(served_cluster())
+        add_endpoint(azure, ENDPOINT, _target("Microsoft.Web/sites"), subnet=f"{HUB}/subnets/shared")
+        assert verdicts(azure, "pe-relay-target")[ENDPOINT.lower()] == "Fail"
 
     def test_one_without_a_connection_or_a_readable_one_is_unknown(self) -> None:
-        world = served_cluster().put(ENDPOINT, {"subnet": {"id": f"{VNET}/subnets/endpoints"}})
-        assert verdicts(world, "pe-relay-target")[ENDPOINT.lower()] == "Unknown"  # type: ignore[arg-type]
-        world.change(ENDPOINT, privateLinkServiceConnections="odd")
-        assert verdicts(world, "pe-relay-target")[ENDPOINT.lower()] == "Unknown"  # type: ignore[arg-type]
+        azure = served_cluster().put(ENDPOINT, {"subnet": {"id": f"{VNET}/subnets/endpoints"}})
+        assert verdicts(azure, "pe-relay-target")[ENDPOINT.lower()] == "Unknown"  # type: ignore[arg-type]
+        azure.change(ENDPOINT, privateLinkServiceConnections="odd")
+        assert verdicts(azure, "pe-relay-target")[ENDPOINT.lower()] == "Unknown"  # type: ignore[arg-type]
 
     def test_none_at_all_passes_and_a_cut_list_is_unknown(self) -> None:
-        world = served_cluster()
+        azure = served_cluster()
         for name in ("registry", "account", "share"):
-            world.drop(f"{NETWORK}/privateEndpoints/{name}")
-        assert only(world, "pe-relay-target").verdict is Verdict.PASS
-        world.refuse(SUBSCRIPTION, kind="Microsoft.Network/privateEndpoints")
-        assert only(world, "pe-relay-target").verdict is Verdict.UNKNOWN
+            azure.drop(f"{NETWORK}/privateEndpoints/{name}")
+        assert only(azure, "pe-relay-target").verdict is Verdict.PASS
+        azure.refuse(SUBSCRIPTION, kind="Microsoft.Network/privateEndpoints")
+        assert only(azure, "pe-relay-target").verdict is Verdict.UNKNOWN

@@ -15,7 +15,7 @@ from tests.audit_services import (
     KUBELET,
     REGISTRY,
     REGISTRY_ENDPOINT,
-    ServedWorld,
+    FakeServices,
     add_endpoint,
     assign,
     only,
@@ -46,14 +46,14 @@ def test_a_registry_in_use_that_cannot_be_read_is_unknown(check: str) -> None:
 
 @pytest.mark.parametrize("check", IDS)
 def test_nothing_applies_where_no_registry_is_in_use(check: str) -> None:
-    world = served_cluster().drop(CLUSTER, "bootstrapProfile").drop(REGISTRY_ENDPOINT)
-    assert verdicts(world, check) == {CLUSTER.lower(): "NotApplicable"}
+    azure = served_cluster().drop(CLUSTER, "bootstrapProfile").drop(REGISTRY_ENDPOINT)
+    assert verdicts(azure, check) == {CLUSTER.lower(): "NotApplicable"}
 
 
 @pytest.mark.parametrize("check", IDS)
 def test_a_cluster_that_cannot_be_read_never_passes(check: str) -> None:
-    world = served_cluster().refuse(CLUSTER)
-    assert verdicts(world, check)[CLUSTER.lower()] == "Unknown"
+    azure = served_cluster().refuse(CLUSTER)
+    assert verdicts(azure, check)[CLUSTER.lower()] == "Unknown"
 
 
 @pytest.mark.parametrize(
@@ -88,29 +88,29 @@ def test_each_switch_is_read_strictly(check: str, properties: dict[str, Any], ve
 
 
 def test_a_registry_behind_an_endpoint_is_in_scope_and_others_are_not() -> None:
-    world = served_cluster().put(OTHER, {"publicNetworkAccess": "Enabled"})
-    assert OTHER.lower() not in verdicts(world, "acr-public")
-    add_endpoint(world, f"{NETWORK}/privateEndpoints/models", OTHER)
-    assert verdicts(world, "acr-public")[OTHER.lower()] == "Fail"
+    azure = served_cluster().put(OTHER, {"publicNetworkAccess": "Enabled"})
+    assert OTHER.lower() not in verdicts(azure, "acr-public")
+    add_endpoint(azure, f"{NETWORK}/privateEndpoints/models", OTHER)
+    assert verdicts(azure, "acr-public")[OTHER.lower()] == "Fail"
 
 
-def _running(world: ServedWorld, image: str) -> ServedWorld:
-    world.sources = ("azure", "kube")
-    world.objects["v1/pods"] = [
+def _running(azure: FakeServices, image: str) -> FakeServices:
+    azure.sources = ("azure", "kube")
+    azure.objects["v1/pods"] = [
         {"metadata": {"name": "p", "namespace": "n"}, "spec": {"containers": [{"image": image}]}}
     ]
-    return world
+    return azure
 
 
 class TestRegistriesOfRunningImages:
     def test_are_in_scope_when_the_cluster_was_asked(self) -> None:
-        world = served_cluster().put(OTHER, {"loginServer": "models.azurecr.io", "publicNetworkAccess": "Enabled"})
-        world = _running(world, "models.azurecr.io/llama@sha256:0")  # type: ignore[arg-type]
-        assert verdicts(world, "acr-public")[OTHER.lower()] == "Fail"
+        azure = served_cluster().put(OTHER, {"loginServer": "models.azurecr.io", "publicNetworkAccess": "Enabled"})
+        azure = _running(azure, "models.azurecr.io/llama@sha256:0")  # type: ignore[arg-type]
+        assert verdicts(azure, "acr-public")[OTHER.lower()] == "Fail"
 
     def test_leave_a_gap_when_nothing_of_ours_bears_the_name(self) -> None:
-        world = _running(served_cluster(), "stranger.azurecr.io/llama:1")
-        found = world.findings("acr-public")[CLUSTER.lower()]
+        azure = _running(served_cluster(), "stranger.azurecr.io/llama:1")
+        found = azure.findings("acr-public")[CLUSTER.lower()]
         assert found.verdict is Verdict.UNKNOWN
         assert "stranger.azurecr.io" in found.message
 
@@ -120,30 +120,30 @@ class TestRegistriesOfRunningImages:
         }
 
 
-def _labelled(world: Any) -> list[dict[str, Any]]:
+def _labelled(azure: Any) -> list[dict[str, Any]]:
     """The pools of the cluster, with a label that is named as an identity is."""
-    pools: list[dict[str, Any]] = world.bodies[CLUSTER.lower()]["properties"]["agentPoolProfiles"]
+    pools: list[dict[str, Any]] = azure.bodies[CLUSTER.lower()]["properties"]["agentPoolProfiles"]
     return [{**pool, "nodeLabels": {"identity": "ours"}} for pool in pools]
 
 
 class TestIdentities:
     @pytest.mark.parametrize("role", [ACR_PUSH, "b24988ac-6180-42a0-ab88-20f7382dd24c", "0000aaaa-custom"])
     def test_the_kubelet_may_only_pull(self, role: str) -> None:
-        world = served_cluster()
-        assign(world, KUBELET.upper(), role, name="two")
-        found = only(world, "acr-push-identity")
+        azure = served_cluster()
+        assign(azure, KUBELET.upper(), role, name="two")
+        found = only(azure, "acr-push-identity")
         assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
         assert role in found.message
 
     def test_a_role_above_the_registry_counts(self) -> None:
-        world = served_cluster()
-        assign(world, KUBELET, ACR_PUSH, scope=SUBSCRIPTION, name="two")
-        assert only(world, "acr-push-identity").verdict is Verdict.FAIL
+        azure = served_cluster()
+        assign(azure, KUBELET, ACR_PUSH, scope=SUBSCRIPTION, name="two")
+        assert only(azure, "acr-push-identity").verdict is Verdict.FAIL
 
     def test_identities_outside_the_cluster_may_push(self) -> None:
-        world = served_cluster()
-        assign(world, FOREIGN_ID, ACR_PUSH, name="two")
-        assert only(world, "acr-push-identity").verdict is Verdict.PASS
+        azure = served_cluster()
+        assign(azure, FOREIGN_ID, ACR_PUSH, name="two")
+        assert only(azure, "acr-push-identity").verdict is Verdict.PASS
 
     @pytest.mark.parametrize(
         "body",
@@ -160,14 +160,14 @@ class TestIdentities:
         ],
     )
     def test_every_identity_that_the_cluster_names_counts(self, body: dict[str, Any]) -> None:
-        world = served_cluster().change(CLUSTER, **body)
-        assign(world, FOREIGN_ID, ACR_PUSH, name="two")  # type: ignore[arg-type]
-        assert only(world, "acr-push-identity").verdict is Verdict.FAIL  # type: ignore[arg-type]
+        azure = served_cluster().change(CLUSTER, **body)
+        assign(azure, FOREIGN_ID, ACR_PUSH, name="two")  # type: ignore[arg-type]
+        assert only(azure, "acr-push-identity").verdict is Verdict.FAIL  # type: ignore[arg-type]
 
     def test_without_a_kubelets_identity_or_the_assignments_it_is_unknown(self) -> None:
         assert only(served_cluster().drop(CLUSTER, "identityProfile"), "acr-push-identity").verdict is Verdict.UNKNOWN
-        world = served_cluster().refuse(REGISTRY, kind="Microsoft.Authorization/roleAssignments")
-        assert only(world, "acr-push-identity").verdict is Verdict.UNKNOWN
+        azure = served_cluster().refuse(REGISTRY, kind="Microsoft.Authorization/roleAssignments")
+        assert only(azure, "acr-push-identity").verdict is Verdict.UNKNOWN
 
     @pytest.mark.parametrize(
         "body",
@@ -179,19 +179,19 @@ class TestIdentities:
         ],
     )
     def test_an_identity_that_cannot_be_read_is_unknown(self, body: dict[str, Any]) -> None:
-        world = served_cluster().change(CLUSTER, **body)
-        assert only(world, "acr-push-identity").verdict is Verdict.UNKNOWN  # type: ignore[arg-type]
+        azure = served_cluster().change(CLUSTER, **body)
+        assert only(azure, "acr-push-identity").verdict is Verdict.UNKNOWN  # type: ignore[arg-type]
 
     def test_what_people_write_into_the_cluster_is_no_identity(self) -> None:
-        world = served_cluster().change(CLUSTER, agentPoolProfiles=_labelled(served_cluster()))
-        world.bodies[CLUSTER.lower()]["tags"] = {"identity": "ours", "principalId": FOREIGN_ID}
-        assign(world, FOREIGN_ID, ACR_PUSH, name="two")  # type: ignore[arg-type]
-        assert only(world, "acr-push-identity").verdict is Verdict.PASS  # type: ignore[arg-type]
+        azure = served_cluster().change(CLUSTER, agentPoolProfiles=_labelled(served_cluster()))
+        azure.bodies[CLUSTER.lower()]["tags"] = {"identity": "ours", "principalId": FOREIGN_ID}
+        assign(azure, FOREIGN_ID, ACR_PUSH, name="two")  # type: ignore[arg-type]
+        assert only(azure, "acr-push-identity").verdict is Verdict.PASS  # type: ignore[arg-type]
 
     def test_pull_alone_passes(self) -> None:
-        world = served_cluster()
-        assign(world, KUBELET, ACR_PULL.upper(), name="two")
-        assert only(world, "acr-push-identity").verdict is Verdict.PASS
+        azure = served_cluster()
+        assign(azure, KUBELET, ACR_PULL.upper(), name="two")
+        assert only(azure, "acr-push-identity").verdict is Verdict.PASS
 
 
 @pytest.mark.parametrize(
@@ -207,8 +207,8 @@ class TestIdentities:
     ],
 )
 def test_what_leaves_by_itself_fails(check: str, child: str, properties: dict[str, Any], rest: dict[str, Any]) -> None:
-    world = served_cluster().put(f"{REGISTRY}/{child}", properties, **rest)
-    assert verdicts(world, check) == {REGISTRY.lower(): "Fail"}
+    azure = served_cluster().put(f"{REGISTRY}/{child}", properties, **rest)
+    assert verdicts(azure, check) == {REGISTRY.lower(): "Fail"}
 
 
 @pytest.mark.parametrize(
@@ -221,12 +221,12 @@ def test_what_leaves_by_itself_fails(check: str, child: str, properties: dict[st
     ],
 )
 def test_children_that_cannot_be_listed_are_unknown(check: str, kind: str) -> None:
-    world = served_cluster().refuse(REGISTRY, kind=f"Microsoft.ContainerRegistry/registries/{kind}")
-    assert verdicts(world, check) == {REGISTRY.lower(): "Unknown"}
+    azure = served_cluster().refuse(REGISTRY, kind=f"Microsoft.ContainerRegistry/registries/{kind}")
+    assert verdicts(azure, check) == {REGISTRY.lower(): "Unknown"}
 
 
 def test_a_peer_that_cannot_be_read_leaves_the_scope_open() -> None:
-    world = peer(served_cluster()).refuse(
+    azure = peer(served_cluster()).refuse(
         "/subscriptions/00000000-0000-0000-0000-00000000000f", kind="Microsoft.Network/privateEndpoints"
     )
-    assert verdicts(world, "acr-public", Policy())[CLUSTER.lower()] == "Unknown"
+    assert verdicts(azure, "acr-public", Policy())[CLUSTER.lower()] == "Unknown"

@@ -8,13 +8,13 @@ import pytest
 
 from hermetic.audit.estate.questions import Answer, Problem, Question, UnreadReason
 from hermetic.audit.findings import Verdict
-from tests.audit_services import REGISTRY, ServedWorld, only, served_cluster, verdicts
+from tests.audit_services import REGISTRY, FakeServices, only, served_cluster, verdicts
 
 IDS = ("acr-writable-cache", "acr-endpoints", "acr-pipelines", "acr-tasks")
 TASK, POOL, PIPELINE = f"{REGISTRY}/tasks/build", f"{REGISTRY}/agentPools/builders", f"{REGISTRY}/exportPipelines/out"
 
 
-class WithoutPreviews(ServedWorld):
+class WithoutPreviews(FakeServices):
     """A cloud that refuses every preview version."""
 
     def answer(self, question: Question) -> Answer:
@@ -24,11 +24,11 @@ class WithoutPreviews(ServedWorld):
         return super().answer(question)
 
 
-def without_previews() -> ServedWorld:
-    world = WithoutPreviews()
+def without_previews() -> FakeServices:
+    azure = WithoutPreviews()
     plain = served_cluster()
-    world.bodies, world.actions, world.lists, world.pages = plain.bodies, plain.actions, plain.lists, plain.pages
-    return world
+    azure.bodies, azure.actions, azure.lists, azure.pages = plain.bodies, plain.actions, plain.lists, plain.pages
+    return azure
 
 
 @pytest.mark.parametrize("check", IDS)
@@ -93,16 +93,16 @@ class TestTasks:
 
     @pytest.mark.parametrize("kind", ["tasks", "agentPools"])
     def test_a_list_that_is_not_whole_is_never_a_pass(self, kind: str) -> None:
-        world = served_cluster()
-        world.refuse(REGISTRY, kind=f"Microsoft.ContainerRegistry/registries/{kind}", verb="list")
-        assert only(world, "acr-tasks").verdict is Verdict.UNKNOWN
+        azure = served_cluster()
+        azure.refuse(REGISTRY, kind=f"Microsoft.ContainerRegistry/registries/{kind}", verb="list")
+        assert only(azure, "acr-tasks").verdict is Verdict.UNKNOWN
 
     @pytest.mark.parametrize(("tier", "verdict"), [("Basic", "Pass"), ("Premium", "Unknown"), ("", "Unknown")])
     def test_only_the_tier_premium_has_agent_pools(self, tier: str, verdict: str) -> None:
-        world = served_cluster()
-        world.bodies[REGISTRY.lower()]["sku"] = {"name": tier}
-        world.refuse(REGISTRY, kind="Microsoft.ContainerRegistry/registries/agentPools", verb="list")
-        assert only(world, "acr-tasks").verdict == verdict
+        azure = served_cluster()
+        azure.bodies[REGISTRY.lower()]["sku"] = {"name": tier}
+        azure.refuse(REGISTRY, kind="Microsoft.ContainerRegistry/registries/agentPools", verb="list")
+        assert only(azure, "acr-tasks").verdict == verdict
 
 
 class TestPipelines:
@@ -131,6 +131,6 @@ class TestPipelines:
         assert (found.verdict, found.resource) == (verdict, REGISTRY)
 
     def test_a_lesser_tier_has_none(self) -> None:
-        world = served_cluster()
-        world.bodies[REGISTRY.lower()]["sku"] = {"name": "Standard"}
-        assert only(world, "acr-pipelines").verdict is Verdict.NOT_APPLICABLE
+        azure = served_cluster()
+        azure.bodies[REGISTRY.lower()]["sku"] = {"name": "Standard"}
+        assert only(azure, "acr-pipelines").verdict is Verdict.NOT_APPLICABLE

@@ -10,31 +10,31 @@ import pytest
 from hermetic.audit.estate.questions import Answer, Problem, Question, UnreadReason
 from hermetic.audit.findings import Severity, Verdict
 from tests.audit_estates import CLUSTER, NODE_GROUP
-from tests.audit_services import REGISTRY, REGISTRY_ENDPOINT, ServedWorld, add_endpoint, served_cluster
+from tests.audit_services import REGISTRY, REGISTRY_ENDPOINT, FakeServices, add_endpoint, served_cluster
 
 MANAGED = f"{NODE_GROUP}/providers/Microsoft.ContainerRegistry/registries/aksmanaged"
 CONTROL_PLANE = "99999999-0000-0000-0000-000000000000"
 CONTRIBUTOR = "b24988ac-6180-42a0-ab88-20f7382dd24c"
 
 
-def _managed(**switches: Any) -> ServedWorld:
+def _managed(**switches: Any) -> FakeServices:
     """As network-isolated.md and managed-identity-overview.md of azure-aks-docs have it."""
-    world = served_cluster()
-    held = {**world.properties(REGISTRY), "loginServer": "aksmanaged.azurecr.io", **switches}
-    world.put(MANAGED, held, location="westeurope")
-    world.put(
+    azure = served_cluster()
+    held = {**azure.properties(REGISTRY), "loginServer": "aksmanaged.azurecr.io", **switches}
+    azure.put(MANAGED, held, location="westeurope")
+    azure.put(
         f"{MANAGED}/cacheRules/aks-managed-mcr",
         {"sourceRepository": "mcr.microsoft.com/*", "targetRepository": "aks-managed-repository/*"},
     )
-    for arm_id in [one for one in world.bodies if one.startswith(REGISTRY.lower())]:
-        del world.bodies[arm_id]
-    add_endpoint(world, REGISTRY_ENDPOINT, MANAGED)
-    world.change(CLUSTER, bootstrapProfile={"artifactSource": "Cache", "containerRegistryId": MANAGED})
-    world.bodies[CLUSTER.lower()]["identity"] = {"type": "SystemAssigned", "principalId": CONTROL_PLANE}
+    for arm_id in [one for one in azure.bodies if one.startswith(REGISTRY.lower())]:
+        del azure.bodies[arm_id]
+    add_endpoint(azure, REGISTRY_ENDPOINT, MANAGED)
+    azure.change(CLUSTER, bootstrapProfile={"artifactSource": "Cache", "containerRegistryId": MANAGED})
+    azure.bodies[CLUSTER.lower()]["identity"] = {"type": "SystemAssigned", "principalId": CONTROL_PLANE}
     role = f"{MANAGED}/providers/Microsoft.Authorization/roleAssignments/aks"
     definition = f"/providers/Microsoft.Authorization/roleDefinitions/{CONTRIBUTOR}"
-    world.put(role, {"principalId": CONTROL_PLANE, "roleDefinitionId": definition, "scope": NODE_GROUP})
-    return world
+    azure.put(role, {"principalId": CONTROL_PLANE, "roleDefinitionId": definition, "scope": NODE_GROUP})
+    return azure
 
 
 EXPORTS = {"policies": {"exportPolicy": {"status": "enabled"}}}
@@ -59,14 +59,14 @@ def test_the_bypass_is_a_warning_with_a_remedy_that_leaves_the_registry_alone(ex
 
 
 def test_the_bypass_of_a_registry_with_images_of_the_team_decides() -> None:
-    world = _managed(networkRuleBypassOptions="AzureServices")
-    world.sources = ("azure", "kube")
+    azure = _managed(networkRuleBypassOptions="AzureServices")
+    azure.sources = ("azure", "kube")
     pod = {
         "metadata": {"name": "p", "namespace": "n"},
         "spec": {"containers": [{"image": "aksmanaged.azurecr.io/m:1"}]},
     }
-    world.objects["v1/pods"] = [pod]
-    found = world.findings("acr-trusted-bypass")[MANAGED.lower()]
+    azure.objects["v1/pods"] = [pod]
+    found = azure.findings("acr-trusted-bypass")[MANAGED.lower()]
     assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
 
 
@@ -79,16 +79,16 @@ def test_export_is_a_warning_with_a_remedy_that_leaves_the_registry_alone() -> N
 
 
 def test_a_public_one_does_not_pass() -> None:
-    world = _managed(publicNetworkAccess="Enabled")
-    assert world.findings("aks-artifact-source")[CLUSTER.lower()].verdict is Verdict.UNKNOWN
-    assert world.findings("acr-public")[MANAGED.lower()].verdict is Verdict.FAIL
+    azure = _managed(publicNetworkAccess="Enabled")
+    assert azure.findings("aks-artifact-source")[CLUSTER.lower()].verdict is Verdict.UNKNOWN
+    assert azure.findings("acr-public")[MANAGED.lower()].verdict is Verdict.FAIL
 
 
-def _running(world: ServedWorld, image: str) -> ServedWorld:
-    world.sources = ("azure", "kube")
+def _running(azure: FakeServices, image: str) -> FakeServices:
+    azure.sources = ("azure", "kube")
     pod = {"metadata": {"name": "p", "namespace": "n"}, "spec": {"containers": [{"image": image}]}}
-    world.objects["v1/pods"] = [pod]
-    return world
+    azure.objects["v1/pods"] = [pod]
+    return azure
 
 
 @pytest.mark.parametrize(
@@ -105,28 +105,28 @@ def test_with_images_of_workloads_in_it_export_decides(image: str, severity: Sev
 
 
 def test_with_pods_that_were_not_all_seen_export_decides() -> None:
-    world = _running(_managed(**EXPORTS), "aksmanaged.azurecr.io/aks-managed-repository/oss/kubernetes/pause:3.10")
-    inner = world.answer
+    azure = _running(_managed(**EXPORTS), "aksmanaged.azurecr.io/aks-managed-repository/oss/kubernetes/pause:3.10")
+    inner = azure.answer
 
     def cut(question: Question) -> Answer:
         found = inner(question)
         problem = Problem(UnreadReason.TRUNCATED, "the second page never came") if question.kind == "v1/pods" else None
         return replace(found, problem=found.problem or problem)
 
-    world.answer = cut  # type: ignore[method-assign]
-    found = world.findings("acr-export-policy")[MANAGED.lower()]
+    azure.answer = cut  # type: ignore[method-assign]
+    found = azure.findings("acr-export-policy")[MANAGED.lower()]
     assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
 
 
 def test_another_registry_in_the_node_group_is_not_aks_s() -> None:
     other = MANAGED.replace("aksmanaged", "weights")
-    world = _managed()
-    world.put(other, {**world.properties(MANAGED), **EXPORTS}, location="westeurope")
-    add_endpoint(world, f"{REGISTRY_ENDPOINT}-2", other)
-    found = world.findings("acr-export-policy")[other.lower()]
+    azure = _managed()
+    azure.put(other, {**azure.properties(MANAGED), **EXPORTS}, location="westeurope")
+    add_endpoint(azure, f"{REGISTRY_ENDPOINT}-2", other)
+    found = azure.findings("acr-export-policy")[other.lower()]
     assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
 
 
 def test_a_registry_of_our_own_keeps_the_severity() -> None:
-    world = served_cluster().change(REGISTRY, **EXPORTS)
-    assert world.findings("acr-export-policy")[REGISTRY.lower()].severity is Severity.HIGH  # type: ignore[attr-defined]
+    azure = served_cluster().change(REGISTRY, **EXPORTS)
+    assert azure.findings("acr-export-policy")[REGISTRY.lower()].severity is Severity.HIGH  # type: ignore[attr-defined]

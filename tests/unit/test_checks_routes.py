@@ -15,7 +15,7 @@ from tests.audit_estates import (
     ROUTES,
     SUBSCRIPTION,
     VNET,
-    World,
+    FakeAzure,
     route,
     small_cluster,
 )
@@ -36,7 +36,7 @@ NOWHERE = [route("v4", "0.0.0.0/0", "None"), route("v6", "::/0", "None")]
 # ---------------------------------------------------------------- route tables
 
 
-def test_a_sealed_cluster_has_no_way_out_by_routes() -> None:
+def test_a_sealed_cluster_has_no_egress_path_by_routes() -> None:
     for check in routes.CHECKS:
         found = small_cluster().findings(check.page.id)
         assert {finding.verdict for finding in found.values()} <= {Verdict.PASS, Verdict.NOT_APPLICABLE}, check.page.id
@@ -78,8 +78,8 @@ DEFAULTS = [
 def test_a_route_is_judged_by_prefix_and_hop(
     prefix: str, hop: str, address: str, check: str, verdict: str, severity: str
 ) -> None:
-    world = with_routes(route("r", prefix, hop, address))
-    assert verdict_and_severity(world.findings(check), ROUTES) == (verdict, severity)
+    azure = with_routes(route("r", prefix, hop, address))
+    assert verdict_and_severity(azure.findings(check), ROUTES) == (verdict, severity)
 
 
 @pytest.mark.parametrize(
@@ -95,30 +95,30 @@ def test_a_route_to_the_internet_is_critical_where_something_carries_it(prefix: 
 
 
 def test_the_api_servers_own_subnet_carries_nothing() -> None:
-    world = with_routes(route("r", "0.0.0.0/0", "Internet")).change(API_SERVER, defaultOutboundAccess=None)
-    assert verdict_and_severity(world.findings("route-default-internet"), ROUTES) == ("Fail", "medium")
+    azure = with_routes(route("r", "0.0.0.0/0", "Internet")).change(API_SERVER, defaultOutboundAccess=None)
+    assert verdict_and_severity(azure.findings("route-default-internet"), ROUTES) == ("Fail", "medium")
 
 
 def test_a_method_that_may_be_hidden_counts_as_one() -> None:
-    world = with_routes(route("r", "0.0.0.0/0", "Internet"))
-    world.refuse(SUBSCRIPTION, kind="Microsoft.Network/natGateways")
-    assert verdict_and_severity(world.findings("route-default-internet"), ROUTES) == ("Fail", "critical")
+    azure = with_routes(route("r", "0.0.0.0/0", "Internet"))
+    azure.refuse(SUBSCRIPTION, kind="Microsoft.Network/natGateways")
+    assert verdict_and_severity(azure.findings("route-default-internet"), ROUTES) == ("Fail", "critical")
 
 
 def test_what_the_network_and_its_peers_use_for_themselves_is_not_public() -> None:
-    world = with_routes(
+    azure = with_routes(
         route("own", "20.1.0.0/16", "VirtualAppliance"), route("far", "21.1.0.0/16", "VirtualAppliance")
     )
-    world.change(VNET, addressSpace={"addressPrefixes": ["10.0.0.0/16", "20.1.0.0/16"]})
-    assert verdict_and_severity(world.findings("route-split-default"), ROUTES) == ("Fail", "high")
+    azure.change(VNET, addressSpace={"addressPrefixes": ["10.0.0.0/16", "20.1.0.0/16"]})
+    assert verdict_and_severity(azure.findings("route-split-default"), ROUTES) == ("Fail", "high")
     peering = {"remoteVirtualNetwork": {"id": f"{VNET}2"}, "remoteAddressSpace": {"addressPrefixes": ["21.0.0.0/8"]}}
-    world.put(f"{VNET}/virtualNetworkPeerings/p", peering)
-    assert verdict_and_severity(world.findings("route-split-default"), ROUTES)[0] == "Pass"
+    azure.put(f"{VNET}/virtualNetworkPeerings/p", peering)
+    assert verdict_and_severity(azure.findings("route-split-default"), ROUTES)[0] == "Pass"
 
 
 def test_the_path_names_every_subnet_behind_the_table() -> None:
-    world = with_routes(route("r", "0.0.0.0/0", "VirtualAppliance", "10.0.9.9"))
-    paths = the(world.findings("route-default-appliance"), ROUTES).path_texts
+    azure = with_routes(route("r", "0.0.0.0/0", "VirtualAppliance", "10.0.9.9"))
+    paths = the(azure.findings("route-default-appliance"), ROUTES).path_texts
     assert paths == (
         "subnet api -> VirtualAppliance 10.0.9.9 -> internet",
         "subnet nodes -> VirtualAppliance 10.0.9.9 -> internet",
@@ -140,10 +140,10 @@ def test_a_subnet_without_a_table_has_no_route_to_judge(check: str) -> None:
 
 
 def test_the_default_route_to_the_declared_firewall_passes() -> None:
-    world = with_a_firewall(with_routes(route("v4", "0.0.0.0/0", "VirtualAppliance", FIREWALL_ADDRESS), NOWHERE[1]))
-    assert verdict_and_severity(world.findings("route-default-appliance", FILTERED), ROUTES)[0] == "Pass"
-    assert verdict_and_severity(world.findings("route-table-missing", FILTERED), ROUTES)[0] == "Pass"
-    assert verdict_and_severity(world.findings("route-default-appliance"), ROUTES) == ("Fail", "critical")
+    azure = with_a_firewall(with_routes(route("v4", "0.0.0.0/0", "VirtualAppliance", FIREWALL_ADDRESS), NOWHERE[1]))
+    assert verdict_and_severity(azure.findings("route-default-appliance", FILTERED), ROUTES)[0] == "Pass"
+    assert verdict_and_severity(azure.findings("route-table-missing", FILTERED), ROUTES)[0] == "Pass"
+    assert verdict_and_severity(azure.findings("route-default-appliance"), ROUTES) == ("Fail", "critical")
 
 
 @pytest.mark.parametrize(
@@ -157,63 +157,63 @@ def test_the_default_route_to_the_declared_firewall_passes() -> None:
     ],
 )
 def test_nothing_else_passes_beside_it(prefix: str, hop: str, address: str, check: str) -> None:
-    world = with_a_firewall(with_routes(route("r", prefix, hop, address)))
-    assert verdict_and_severity(world.findings(check, FILTERED), ROUTES)[0] == "Fail"
+    azure = with_a_firewall(with_routes(route("r", prefix, hop, address)))
+    assert verdict_and_severity(azure.findings(check, FILTERED), ROUTES)[0] == "Fail"
 
 
 def test_a_firewall_that_was_not_seen_may_be_where_the_route_leads() -> None:
-    world = with_routes(route("v4", "0.0.0.0/0", "VirtualAppliance", FIREWALL_ADDRESS)).refuse(FIREWALL)
-    assert verdict_and_severity(world.findings("route-default-appliance", FILTERED), ROUTES)[0] == "Unknown"
+    azure = with_routes(route("v4", "0.0.0.0/0", "VirtualAppliance", FIREWALL_ADDRESS)).refuse(FIREWALL)
+    assert verdict_and_severity(azure.findings("route-default-appliance", FILTERED), ROUTES)[0] == "Unknown"
 
 
 # ---------------------------------------------------------------- learned routes, missing tables
 
 
-def gateway(world: World) -> World:
+def gateway(azure: FakeAzure) -> FakeAzure:
     home = f"{VNET}/subnets/GatewaySubnet"
-    world.put(home, {"addressPrefix": "10.0.8.0/27"})
+    azure.put(home, {"addressPrefix": "10.0.8.0/27"})
     held = {"ipConfigurations": [{"name": "i", "properties": {"subnet": {"id": home}}}]}
-    return world.put(f"{NETWORK}/virtualNetworkGateways/vpn", held)
+    return azure.put(f"{NETWORK}/virtualNetworkGateways/vpn", held)
 
 
-def remote_gateway(world: World) -> World:
+def remote_gateway(azure: FakeAzure) -> FakeAzure:
     held = {"remoteVirtualNetwork": {"id": f"{VNET}2"}, "peeringState": "Connected", "useRemoteGateways": True}
-    return world.put(f"{VNET}/virtualNetworkPeerings/hub", held)
+    return azure.put(f"{VNET}/virtualNetworkPeerings/hub", held)
 
 
-def hub(world: World) -> World:
+def hub(azure: FakeAzure) -> FakeAzure:
     arm_id = f"{NETWORK}/virtualHubs/h"
-    world.put(arm_id, {})
-    return world.put(f"{arm_id}/hubVirtualNetworkConnections/c", {"remoteVirtualNetwork": {"id": VNET}})
+    azure.put(arm_id, {})
+    return azure.put(f"{arm_id}/hubVirtualNetworkConnections/c", {"remoteVirtualNetwork": {"id": VNET}})
 
 
-def route_server(world: World) -> World:
-    return world.put(f"{VNET}/subnets/RouteServerSubnet", {"addressPrefix": "10.0.8.0/27"})
+def route_server(azure: FakeAzure) -> FakeAzure:
+    return azure.put(f"{VNET}/subnets/RouteServerSubnet", {"addressPrefix": "10.0.8.0/27"})
 
 
 @pytest.mark.parametrize("something", [gateway, remote_gateway, hub, route_server])
 def test_propagation_fails_where_something_can_be_learned(something: Any) -> None:
-    world = something(small_cluster().change(ROUTES, disableBgpRoutePropagation=None))
-    assert verdict_and_severity(world.findings("route-bgp-propagation"), ROUTES) == ("Fail", "high")
+    azure = something(small_cluster().change(ROUTES, disableBgpRoutePropagation=None))
+    assert verdict_and_severity(azure.findings("route-bgp-propagation"), ROUTES) == ("Fail", "high")
 
 
 def test_a_subnet_without_a_table_learns_too() -> None:
-    world = gateway(small_cluster().drop(NODES, "routeTable"))
-    assert verdict_and_severity(world.findings("route-bgp-propagation"), NODES) == ("Fail", "high")
+    azure = gateway(small_cluster().drop(NODES, "routeTable"))
+    assert verdict_and_severity(azure.findings("route-bgp-propagation"), NODES) == ("Fail", "high")
 
 
 def test_propagation_passes_where_it_is_off_or_nothing_is_in_reach() -> None:
     assert verdict_and_severity(gateway(small_cluster()).findings("route-bgp-propagation"), ROUTES)[0] == "Pass"
-    world = small_cluster().change(ROUTES, disableBgpRoutePropagation=False)
-    assert verdict_and_severity(world.findings("route-bgp-propagation"), ROUTES)[0] == "Pass"
+    azure = small_cluster().change(ROUTES, disableBgpRoutePropagation=False)
+    assert verdict_and_severity(azure.findings("route-bgp-propagation"), ROUTES)[0] == "Pass"
 
 
 @pytest.mark.parametrize(
     ("target", "kind"), [(VNET, "Microsoft.Network/virtualNetworks/virtualNetworkPeerings"), (VNET, "")]
 )
 def test_without_sight_of_gateways_propagation_is_unknown(target: str, kind: str) -> None:
-    world = small_cluster().change(ROUTES, disableBgpRoutePropagation=False).refuse(target, kind=kind)
-    assert verdict_and_severity(world.findings("route-bgp-propagation"), ROUTES)[0] == "Unknown"
+    azure = small_cluster().change(ROUTES, disableBgpRoutePropagation=False).refuse(target, kind=kind)
+    assert verdict_and_severity(azure.findings("route-bgp-propagation"), ROUTES)[0] == "Unknown"
 
 
 @pytest.mark.parametrize("check", ["route-default-internet", "route-split-default", "route-table-missing"])
@@ -231,7 +231,7 @@ def test_a_table_without_a_route_to_nowhere_is_told_on_the_table() -> None:
 
 
 def test_ipv6_needs_its_route_where_a_subnet_has_a_prefix() -> None:
-    world = with_routes(NOWHERE[0])
-    assert verdict_and_severity(world.findings("route-table-missing"), ROUTES)[0] == "Pass"
-    world.change(NODES, addressPrefixes=["10.0.1.0/24", "fd00::/64"])
-    assert verdict_and_severity(world.findings("route-table-missing"), ROUTES)[0] == "Fail"
+    azure = with_routes(NOWHERE[0])
+    assert verdict_and_severity(azure.findings("route-table-missing"), ROUTES)[0] == "Pass"
+    azure.change(NODES, addressPrefixes=["10.0.1.0/24", "fd00::/64"])
+    assert verdict_and_severity(azure.findings("route-table-missing"), ROUTES)[0] == "Fail"

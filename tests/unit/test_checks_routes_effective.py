@@ -66,15 +66,15 @@ def test_effective_routes_are_judged_by_hop(shown: dict[str, Any], verdict: str,
 
 def test_azures_own_route_to_the_internet_fails_where_something_carries_it() -> None:
     shown = line("0.0.0.0/0", "Internet")
-    world = effective(shown, world=with_a_method(small_cluster()))
-    assert verdict_and_severity(world.findings("effective-routes"), NODES) == ("Fail", "critical")
-    world = effective(shown, world=small_cluster().change(NODES, defaultOutboundAccess=None))
-    assert verdict_and_severity(world.findings("effective-routes"), NODES) == ("Fail", "critical")
+    azure = effective(shown, azure=with_a_method(small_cluster()))
+    assert verdict_and_severity(azure.findings("effective-routes"), NODES) == ("Fail", "critical")
+    azure = effective(shown, azure=small_cluster().change(NODES, defaultOutboundAccess=None))
+    assert verdict_and_severity(azure.findings("effective-routes"), NODES) == ("Fail", "critical")
 
 
 def test_azures_own_route_passes_only_where_every_method_could_be_seen() -> None:
-    world = effective(line("0.0.0.0/0", "Internet")).refuse(SUBSCRIPTION, kind="Microsoft.Network/natGateways")
-    assert verdict_and_severity(world.findings("effective-routes"), NODES)[0] == "Unknown"
+    azure = effective(line("0.0.0.0/0", "Internet")).refuse(SUBSCRIPTION, kind="Microsoft.Network/natGateways")
+    assert verdict_and_severity(azure.findings("effective-routes"), NODES)[0] == "Unknown"
 
 
 STORAGE = {"service": "Microsoft.Storage", "locations": ["westeurope"]}
@@ -86,31 +86,31 @@ ACCOUNT = f"{GROUP}/providers/Microsoft.Storage/storageAccounts/ours"
     ("resources", "severity"), [(None, "critical"), ([SUBSCRIPTION], "high"), ([ACCOUNT], "medium")]
 )
 def test_a_service_endpoint_route_is_as_bad_as_what_it_reaches(resources: list[str] | None, severity: str) -> None:
-    world = effective(line("20.150.0.0/16", "VirtualNetworkServiceEndpoint")).change(NODES, serviceEndpoints=[STORAGE])
+    azure = effective(line("20.150.0.0/16", "VirtualNetworkServiceEndpoint")).change(NODES, serviceEndpoints=[STORAGE])
     if resources is not None:
         held = {"serviceEndpointPolicyDefinitions": [{"name": "d", "properties": {"serviceResources": resources}}]}
-        world.put(SERVICE_POLICY, held).change(NODES, serviceEndpointPolicies=[{"id": SERVICE_POLICY}])
-    assert verdict_and_severity(world.findings("effective-routes"), NODES) == ("Fail", severity)
+        azure.put(SERVICE_POLICY, held).change(NODES, serviceEndpointPolicies=[{"id": SERVICE_POLICY}])
+    assert verdict_and_severity(azure.findings("effective-routes"), NODES) == ("Fail", severity)
 
 
 def test_a_service_endpoint_route_of_another_service_is_as_bad_as_its_endpoint() -> None:
-    world = effective(line("20.60.0.0/16", "VirtualNetworkServiceEndpoint"))
-    world.change(NODES, serviceEndpoints=[{"service": "Microsoft.KeyVault"}])
-    assert verdict_and_severity(world.findings("effective-routes"), NODES) == ("Fail", "high")
+    azure = effective(line("20.60.0.0/16", "VirtualNetworkServiceEndpoint"))
+    azure.change(NODES, serviceEndpoints=[{"service": "Microsoft.KeyVault"}])
+    assert verdict_and_severity(azure.findings("effective-routes"), NODES) == ("Fail", "high")
 
 
 def test_the_declared_firewall_passes_in_effective_routes_and_next_hops() -> None:
-    world = with_a_firewall(effective(line("0.0.0.0/0", "VirtualAppliance", "User", address=FIREWALL_ADDRESS)))
-    world.act(WATCHER, "nextHop", {"nextHopType": "VirtualAppliance", "nextHopIpAddress": FIREWALL_ADDRESS})
+    azure = with_a_firewall(effective(line("0.0.0.0/0", "VirtualAppliance", "User", address=FIREWALL_ADDRESS)))
+    azure.act(WATCHER, "nextHop", {"nextHopType": "VirtualAppliance", "nextHopIpAddress": FIREWALL_ADDRESS})
     for check in ("effective-routes", "nexthop-spotcheck"):
-        assert verdict_and_severity(world.findings(check, FILTERED), NODES)[0] == "Pass"
-        assert verdict_and_severity(world.findings(check), NODES)[0] == "Fail"
+        assert verdict_and_severity(azure.findings(check, FILTERED), NODES)[0] == "Pass"
+        assert verdict_and_severity(azure.findings(check), NODES)[0] == "Fail"
 
 
 @pytest.mark.parametrize("value", [{"value": []}, {}])
 def test_a_machine_without_any_effective_route_cannot_be(value: dict[str, Any]) -> None:
-    world = sentinel(small_cluster()).act(SENTINEL, "effectiveRouteTable", value)
-    assert verdict_and_severity(world.findings("effective-routes"), NODES)[0] == "Unknown"
+    azure = sentinel(small_cluster()).act(SENTINEL, "effectiveRouteTable", value)
+    assert verdict_and_severity(azure.findings("effective-routes"), NODES)[0] == "Unknown"
 
 
 NEXT_HOPS = [
@@ -129,50 +129,50 @@ NEXT_HOPS = [
 
 @pytest.mark.parametrize(("answer", "verdict", "severity"), NEXT_HOPS)
 def test_the_next_hop_is_judged(answer: dict[str, Any], verdict: str, severity: str) -> None:
-    world = sentinel(small_cluster()).act(WATCHER, "nextHop", answer)
-    assert verdict_and_severity(world.findings("nexthop-spotcheck"), NODES) == (verdict, severity)
+    azure = sentinel(small_cluster()).act(WATCHER, "nextHop", answer)
+    assert verdict_and_severity(azure.findings("nexthop-spotcheck"), NODES) == (verdict, severity)
 
 
 def test_the_next_hop_to_the_internet_fails_where_something_carries_it() -> None:
-    world = sentinel(with_a_method(small_cluster()))
-    world.act(WATCHER, "nextHop", {"nextHopType": "Internet", "routeTableId": "System Route"})
-    assert verdict_and_severity(world.findings("nexthop-spotcheck"), NODES) == ("Fail", "high")
+    azure = sentinel(with_a_method(small_cluster()))
+    azure.act(WATCHER, "nextHop", {"nextHopType": "Internet", "routeTableId": "System Route"})
+    assert verdict_and_severity(azure.findings("nexthop-spotcheck"), NODES) == ("Fail", "high")
 
 
 def test_the_remedy_of_a_next_hop_names_the_machine_that_was_asked_about() -> None:
-    world = sentinel(with_a_method(small_cluster())).act(WATCHER, "nextHop", {"nextHopType": "Internet"})
-    remedy = the(world.findings("nexthop-spotcheck"), NODES).remedy
+    azure = sentinel(with_a_method(small_cluster())).act(WATCHER, "nextHop", {"nextHopType": "Internet"})
+    remedy = the(azure.findings("nexthop-spotcheck"), NODES).remedy
     assert "SENTINEL_" not in remedy
     assert "--vm sentinel" in remedy
     assert "--source-ip 10.0.1.200" in remedy
 
 
 def test_without_a_watcher_in_the_region_the_next_hop_does_not_apply() -> None:
-    world = sentinel(small_cluster()).put(WATCHER, {}, location="northeurope")
-    assert verdict_and_severity(world.findings("nexthop-spotcheck"), NODES)[0] == "NotApplicable"
+    azure = sentinel(small_cluster()).put(WATCHER, {}, location="northeurope")
+    assert verdict_and_severity(azure.findings("nexthop-spotcheck"), NODES)[0] == "NotApplicable"
 
 
 @pytest.mark.parametrize("check", ["effective-routes", "nexthop-spotcheck", "nsg-effective"])
 def test_a_sentinel_that_is_there_and_does_not_answer_is_unknown(check: str) -> None:
-    world = sentinel(small_cluster()).refuse(SENTINEL, UnreadReason.REFUSED, verb="post").refuse(WATCHER, verb="post")
-    assert verdict_and_severity(world.findings(check), NODES)[0] == "Unknown"
+    azure = sentinel(small_cluster()).refuse(SENTINEL, UnreadReason.REFUSED, verb="post").refuse(WATCHER, verb="post")
+    assert verdict_and_severity(azure.findings(check), NODES)[0] == "Unknown"
 
 
 @pytest.mark.parametrize("check", ["effective-routes", "nexthop-spotcheck", "nsg-effective"])
 def test_no_sentinel_does_not_apply_and_an_unread_list_is_unknown(check: str) -> None:
     assert verdict_and_severity(small_cluster().findings(check), NODES)[0] == "NotApplicable"
-    world = small_cluster().refuse(SUBSCRIPTION, kind="Microsoft.Network/networkInterfaces")
-    assert verdict_and_severity(world.findings(check), NODES)[0] == "Unknown"
+    azure = small_cluster().refuse(SUBSCRIPTION, kind="Microsoft.Network/networkInterfaces")
+    assert verdict_and_severity(azure.findings(check), NODES)[0] == "Unknown"
 
 
 @pytest.mark.parametrize("missing", ["virtualMachine", "privateEndpoint"])
 def test_only_a_machine_that_stands_alone_is_a_sentinel(missing: str) -> None:
-    world = effective(line("0.0.0.0/0", "VirtualAppliance", "User"))
+    azure = effective(line("0.0.0.0/0", "VirtualAppliance", "User"))
     if missing == "virtualMachine":
-        world.drop(SENTINEL, "virtualMachine")
+        azure.drop(SENTINEL, "virtualMachine")
     else:
-        world.change(SENTINEL, privateEndpoint={"id": "/subscriptions/x"})
-    assert verdict_and_severity(world.findings("effective-routes"), NODES)[0] == "NotApplicable"
+        azure.change(SENTINEL, privateEndpoint={"id": "/subscriptions/x"})
+    assert verdict_and_severity(azure.findings("effective-routes"), NODES)[0] == "NotApplicable"
 
 
 def test_a_sentinel_of_the_policy_that_was_not_seen_is_unknown() -> None:
@@ -182,8 +182,8 @@ def test_a_sentinel_of_the_policy_that_was_not_seen_is_unknown() -> None:
 
 
 def test_each_subnet_has_its_own_sentinel() -> None:
-    world = effective(line("0.0.0.0/0", "VirtualAppliance", "User"))
-    found = world.findings("effective-routes")
+    azure = effective(line("0.0.0.0/0", "VirtualAppliance", "User"))
+    found = azure.findings("effective-routes")
     assert verdict_and_severity(found, NODES)[0] == "Fail"
     assert verdict_and_severity(found, API_SERVER)[0] == "NotApplicable"
 
@@ -195,16 +195,16 @@ APPLIANCE = f"{NETWORK}/virtualNetworkAppliances/a"
 
 
 def test_a_routing_appliance_in_reach_is_told() -> None:
-    world = small_cluster().put(APPLIANCE, {"subnet": {"id": f"{VNET}/subnets/a"}})
-    assert verdict_and_severity(world.findings("vnra"), APPLIANCE) == ("Fail", "medium")
+    azure = small_cluster().put(APPLIANCE, {"subnet": {"id": f"{VNET}/subnets/a"}})
+    assert verdict_and_severity(azure.findings("vnra"), APPLIANCE) == ("Fail", "medium")
 
 
 def test_one_that_is_out_of_reach_passes_and_one_without_a_place_is_unknown() -> None:
-    world = small_cluster().put(APPLIANCE, {"subnet": {"id": f"{VNET}9/subnets/a"}})
-    assert verdict_and_severity(world.findings("vnra"), APPLIANCE)[0] == "Pass"
+    azure = small_cluster().put(APPLIANCE, {"subnet": {"id": f"{VNET}9/subnets/a"}})
+    assert verdict_and_severity(azure.findings("vnra"), APPLIANCE)[0] == "Pass"
     assert verdict_and_severity(small_cluster().put(APPLIANCE, {}).findings("vnra"), APPLIANCE)[0] == "Unknown"
 
 
 def test_appliances_that_cannot_be_listed_are_unknown() -> None:
-    world = small_cluster().refuse(SUBSCRIPTION, kind="Microsoft.Network/virtualNetworkAppliances")
-    assert verdict_and_severity(world.findings("vnra"), CLUSTER)[0] == "Unknown"
+    azure = small_cluster().refuse(SUBSCRIPTION, kind="Microsoft.Network/virtualNetworkAppliances")
+    assert verdict_and_severity(azure.findings("vnra"), CLUSTER)[0] == "Unknown"

@@ -20,10 +20,10 @@ from tests.audit_estates import (
     SCALE_SET,
     SUBSCRIPTION,
     VNET,
-    World,
+    FakeAzure,
     instance_view,
 )
-from tests.audit_services import ACCOUNT, OTHER_SUBSCRIPTION, REGISTRY, ServedWorld, only, served_cluster, verdicts
+from tests.audit_services import ACCOUNT, OTHER_SUBSCRIPTION, REGISTRY, FakeServices, only, served_cluster, verdicts
 
 IDS = ("diag-foreign-sink", "vmss-extensions", "vmss-boot-diagnostics", "nic-tap", "packet-capture")
 FOREIGN = f"{OTHER_SUBSCRIPTION}/resourceGroups/soc/providers"
@@ -48,19 +48,19 @@ def test_a_cluster_that_cannot_be_read_is_unknown(check: str) -> None:
     assert verdicts(served_cluster().refuse(CLUSTER, verb="get"), check)[CLUSTER.lower()] == "Unknown"
 
 
-def _balanced() -> ServedWorld:
+def _balanced() -> FakeServices:
     """With a load balancer of the nodes."""
-    world = served_cluster()
-    world.put(BALANCER, {"frontendIPConfigurations": [], "backendAddressPools": []})
-    return world
+    azure = served_cluster()
+    azure.put(BALANCER, {"frontendIPConfigurations": [], "backendAddressPools": []})
+    return azure
 
 
-def _sent(resource: str, **sink: Any) -> tuple[ServedWorld, str]:
+def _sent(resource: str, **sink: Any) -> tuple[FakeServices, str]:
     setting = f"{resource}/providers/Microsoft.Insights/diagnosticSettings/s"
-    world = _balanced()
-    world.put(setting, sink)
-    world.lists[resource.lower(), "microsoft.insights/diagnosticsettings"] = [world.bodies[setting.lower()]]
-    return world, setting
+    azure = _balanced()
+    azure.put(setting, sink)
+    azure.lists[resource.lower(), "microsoft.insights/diagnosticsettings"] = [azure.bodies[setting.lower()]]
+    return azure, setting
 
 
 class TestDiagnosticSettings:
@@ -83,8 +83,8 @@ class TestDiagnosticSettings:
         ],
     )
     def test_every_sink_must_be_ours(self, sink: dict[str, Any], verdict: str) -> None:
-        world, setting = _sent(CLUSTER, **sink)
-        assert verdicts(world, "diag-foreign-sink")[setting.lower()] == verdict
+        azure, setting = _sent(CLUSTER, **sink)
+        assert verdicts(azure, "diag-foreign-sink")[setting.lower()] == verdict
 
     @pytest.mark.parametrize(
         "resource",
@@ -94,48 +94,48 @@ class TestDiagnosticSettings:
         ],
     )
     def test_settings_of_each_kind_of_resource_are_read(self, resource: str) -> None:
-        world, setting = _sent(resource, workspaceId=f"{FOREIGN}/{WORKSPACE}")
-        found = world.findings("diag-foreign-sink")[setting.lower()]
+        azure, setting = _sent(resource, workspaceId=f"{FOREIGN}/{WORKSPACE}")
+        found = azure.findings("diag-foreign-sink")[setting.lower()]
         assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
         assert "workspace" in found.message
         assert found.paths
         assert found.remedy
 
     def test_a_subscription_that_the_policy_names_is_ours(self) -> None:
-        world, setting = _sent(CLUSTER, workspaceId=f"{FOREIGN}/{WORKSPACE}")
+        azure, setting = _sent(CLUSTER, workspaceId=f"{FOREIGN}/{WORKSPACE}")
         ours = Policy(own_subscriptions=(OTHER_SUBSCRIPTION.rpartition("/")[2],))
-        assert verdicts(world, "diag-foreign-sink", ours)[setting.lower()] == "Pass"
+        assert verdicts(azure, "diag-foreign-sink", ours)[setting.lower()] == "Pass"
 
     def test_a_security_group_of_an_interface_counts_beside_that_of_its_subnet(self) -> None:
         own = f"{NODE_GROUP}/providers/Microsoft.Network/networkSecurityGroups/aks-agentpool-nsg"
-        world, setting = _sent(own, workspaceId=f"{FOREIGN}/{WORKSPACE}")
-        world.put(own, {"securityRules": [], "defaultSecurityRules": []})
-        world.change(NIC, networkSecurityGroup={"id": own})
-        assert verdicts(world, "diag-foreign-sink")[setting.lower()] == "Fail"
+        azure, setting = _sent(own, workspaceId=f"{FOREIGN}/{WORKSPACE}")
+        azure.put(own, {"securityRules": [], "defaultSecurityRules": []})
+        azure.change(NIC, networkSecurityGroup={"id": own})
+        assert verdicts(azure, "diag-foreign-sink")[setting.lower()] == "Fail"
 
     def test_a_load_balancer_that_serves_no_node_is_not_asked(self) -> None:
         other = f"{GROUP}/providers/Microsoft.Network/loadBalancers/other"
-        world, setting = _sent(other, workspaceId=f"{FOREIGN}/{WORKSPACE}")
-        world.put(other, {"frontendIPConfigurations": [], "backendAddressPools": []})
-        assert setting.lower() not in verdicts(world, "diag-foreign-sink")
+        azure, setting = _sent(other, workspaceId=f"{FOREIGN}/{WORKSPACE}")
+        azure.put(other, {"frontendIPConfigurations": [], "backendAddressPools": []})
+        assert setting.lower() not in verdicts(azure, "diag-foreign-sink")
 
     @pytest.mark.parametrize("kind", ["Microsoft.Network/loadBalancers", INSTANCE_NICS])
     def test_a_list_that_may_show_more_of_them_leaves_it_unknown(self, kind: str) -> None:
-        world = served_cluster()
+        azure = served_cluster()
         for scope in (SUBSCRIPTION, GROUP, NODE_GROUP, SCALE_SET):
-            world.refuse(scope, kind=kind, verb="list")
-        assert verdicts(world, "diag-foreign-sink")[CLUSTER.lower()] == "Unknown"
+            azure.refuse(scope, kind=kind, verb="list")
+        assert verdicts(azure, "diag-foreign-sink")[CLUSTER.lower()] == "Unknown"
 
     @pytest.mark.parametrize("resource", [CLUSTER, VNET, REGISTRY, RULES, BALANCER])
     def test_settings_that_cannot_be_listed_are_unknown(self, resource: str) -> None:
-        world = _balanced().refuse(resource, kind="Microsoft.Insights/diagnosticSettings")
-        found = world.findings("diag-foreign-sink")[resource.lower()]
+        azure = _balanced().refuse(resource, kind="Microsoft.Insights/diagnosticSettings")
+        found = azure.findings("diag-foreign-sink")[resource.lower()]
         assert (found.verdict, found.severity) == (Verdict.UNKNOWN, Severity.HIGH)
 
     def test_a_file_account_has_no_service_of_blobs(self) -> None:
-        world = served_cluster()
-        world.bodies[ACCOUNT.lower()]["kind"] = "FileStorage"
-        found = verdicts(world, "diag-foreign-sink")
+        azure = served_cluster()
+        azure.bodies[ACCOUNT.lower()]["kind"] = "FileStorage"
+        found = verdicts(azure, "diag-foreign-sink")
         assert f"{ACCOUNT}/fileServices/default".lower() in found
         assert f"{ACCOUNT}/blobServices/default".lower() not in found
 
@@ -167,17 +167,17 @@ class TestDiagnosticSettings:
         ],
     )
     def test_a_flow_log_goes_to_accounts_and_workspaces_of_ours(self, properties: dict[str, Any], verdict: str) -> None:
-        world = served_cluster().change(LOG, **properties)
-        assert verdicts(world, "diag-foreign-sink")[LOG.lower()] == verdict
+        azure = served_cluster().change(LOG, **properties)
+        assert verdicts(azure, "diag-foreign-sink")[LOG.lower()] == verdict
 
     def test_a_flow_log_that_cannot_be_read_is_unknown(self) -> None:
         assert verdicts(served_cluster().refuse(LOG), "diag-foreign-sink")[LOG.lower()] == "Unknown"
 
 
-def _model(**profile: Any) -> ServedWorld:
-    world = served_cluster()
-    world.properties(SCALE_SET)["virtualMachineProfile"].update(profile)
-    return world
+def _model(**profile: Any) -> FakeServices:
+    azure = served_cluster()
+    azure.properties(SCALE_SET)["virtualMachineProfile"].update(profile)
+    return azure
 
 
 def _extension(name: str, publisher: Any, kind: str, **settings: Any) -> dict[str, Any]:
@@ -220,23 +220,25 @@ class TestExtensions:
 
     def test_a_vm_application_in_the_model_is_found_and_named(self) -> None:
         package = {"packageReferenceId": "/subscriptions/x/galleries/g/applications/miner/versions/1.0.0"}
-        world = _model(applicationProfile={"galleryApplications": [package]})
-        found = world.findings("vmss-extensions")[SCALE_SET.lower()]
+        azure = _model(applicationProfile={"galleryApplications": [package]})
+        found = azure.findings("vmss-extensions")[SCALE_SET.lower()]
         assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
         assert "miner" in found.message
 
     def test_scale_sets_that_cannot_be_listed_are_unknown(self) -> None:
-        world = served_cluster().refuse(f"{SUBSCRIPTION}/resourceGroups/ai-nodes", verb="list")
-        assert verdicts(world, "vmss-extensions")[CLUSTER.lower()] == "Unknown"
+        azure = served_cluster().refuse(f"{SUBSCRIPTION}/resourceGroups/ai-nodes", verb="list")
+        assert verdicts(azure, "vmss-extensions")[CLUSTER.lower()] == "Unknown"
 
 
 AKS_NODE = _extension("AKSLinuxExtension", "Microsoft.AKS", "Compute.AKS.Linux.AKSNode")
 NODE_SCRIPT = _extension("vmssCSE", "Microsoft.Azure.Extensions", "CustomScript")
 
 
-def _instance(view: Any, *own: dict[str, Any], model: tuple[dict[str, Any], ...] = (NODE_SCRIPT, AKS_NODE)) -> World:
-    world = _model(extensionProfile={"extensions": list(model)})
-    return world.put(INSTANCE, {"instanceView": view}, resources=list(own))
+def _instance(
+    view: Any, *own: dict[str, Any], model: tuple[dict[str, Any], ...] = (NODE_SCRIPT, AKS_NODE)
+) -> FakeAzure:
+    azure = _model(extensionProfile={"extensions": list(model)})
+    return azure.put(INSTANCE, {"instanceView": view}, resources=list(own))
 
 
 class TestSingleInstances:
@@ -276,8 +278,8 @@ class TestSingleInstances:
         ],
     )
     def test_an_extension_of_its_own_is_found(self, own: dict[str, Any], verdict: str | None) -> None:
-        world = _instance(instance_view(), own)
-        assert verdicts(world, "vmss-extensions").get(INSTANCE.lower()) == verdict
+        azure = _instance(instance_view(), own)
+        assert verdicts(azure, "vmss-extensions").get(INSTANCE.lower()) == verdict
 
     def test_a_second_custom_script_is_found_by_its_name(self) -> None:
         view = instance_view()
@@ -312,10 +314,10 @@ class TestSingleInstances:
         assert found == {SCALE_SET.lower(): "Unknown", INSTANCE.lower(): "Fail"}
 
     def test_instances_that_cannot_be_listed_are_unknown(self) -> None:
-        world = _instance(instance_view()).refuse(SCALE_SET, kind=INSTANCES, verb="list")
-        assert verdicts(world, "vmss-extensions")[SCALE_SET.lower()] == "Unknown"
-        world = _instance(instance_view()).drop(INSTANCE)
-        assert verdicts(world, "vmss-extensions")[SCALE_SET.lower()] == "Unknown"
+        azure = _instance(instance_view()).refuse(SCALE_SET, kind=INSTANCES, verb="list")
+        assert verdicts(azure, "vmss-extensions")[SCALE_SET.lower()] == "Unknown"
+        azure = _instance(instance_view()).drop(INSTANCE)
+        assert verdicts(azure, "vmss-extensions")[SCALE_SET.lower()] == "Unknown"
 
 
 class TestBootDiagnostics:
@@ -337,38 +339,38 @@ class TestBootDiagnostics:
 
     def test_accounts_that_cannot_be_listed_leave_it_open(self) -> None:
         fields = {"enabled": True, "storageUri": "https://stranger.blob.core.windows.net/"}
-        world = _model(diagnosticsProfile={"bootDiagnostics": fields})
-        world.refuse(SUBSCRIPTION, kind="Microsoft.Storage/storageAccounts")
-        assert only(world, "vmss-boot-diagnostics").verdict is Verdict.UNKNOWN
+        azure = _model(diagnosticsProfile={"bootDiagnostics": fields})
+        azure.refuse(SUBSCRIPTION, kind="Microsoft.Storage/storageAccounts")
+        assert only(azure, "vmss-boot-diagnostics").verdict is Verdict.UNKNOWN
 
 
 class TestTaps:
     def test_a_tapped_interface_fails(self) -> None:
         tap = f"{FOREIGN}/Microsoft.Network/virtualNetworkTaps/t"
-        world = served_cluster().change(NIC, tapConfigurations=[{"properties": {"virtualNetworkTap": {"id": tap}}}])
-        found = world.findings("nic-tap")[NIC.lower()]
+        azure = served_cluster().change(NIC, tapConfigurations=[{"properties": {"virtualNetworkTap": {"id": tap}}}])
+        found = azure.findings("nic-tap")[NIC.lower()]
         assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
         assert tap in found.message
 
     def test_a_tap_that_does_not_name_itself_is_one(self) -> None:
-        world = served_cluster().change(NIC, tapConfigurations=[{}])
-        assert verdicts(world, "nic-tap")[NIC.lower()] == "Fail"
+        azure = served_cluster().change(NIC, tapConfigurations=[{}])
+        assert verdicts(azure, "nic-tap")[NIC.lower()] == "Fail"
 
     def test_what_cannot_be_read_is_unknown(self) -> None:
-        world = served_cluster().change(NIC, tapConfigurations="one")
-        assert verdicts(world, "nic-tap")[CLUSTER.lower()] == "Unknown"
-        world = served_cluster().refuse(SCALE_SET, verb="list")
-        assert verdicts(world, "nic-tap")[CLUSTER.lower()] == "Unknown"
+        azure = served_cluster().change(NIC, tapConfigurations="one")
+        assert verdicts(azure, "nic-tap")[CLUSTER.lower()] == "Unknown"
+        azure = served_cluster().refuse(SCALE_SET, verb="list")
+        assert verdicts(azure, "nic-tap")[CLUSTER.lower()] == "Unknown"
 
 
 class TestCaptures:
     WATCHER = f"{NETWORK}/networkWatchers/watcher"
 
-    def _world(self, location: str = "westeurope", **held: Any) -> ServedWorld:
-        world = served_cluster()
-        world.put(self.WATCHER, {}, location=location)
-        world.put(f"{self.WATCHER}/packetCaptures/one", held)
-        return world
+    def _azure(self, location: str = "westeurope", **held: Any) -> FakeServices:
+        azure = served_cluster()
+        azure.put(self.WATCHER, {}, location=location)
+        azure.put(f"{self.WATCHER}/packetCaptures/one", held)
+        return azure
 
     @pytest.mark.parametrize(
         ("kept", "verdict", "severity"),
@@ -383,12 +385,12 @@ class TestCaptures:
     def test_a_capture_of_nodes_is_as_bad_as_where_it_is_kept(
         self, kept: dict[str, Any], verdict: str, severity: str
     ) -> None:
-        world = self._world(target=SCALE_SET, storageLocation=kept)
-        found = only(world, "packet-capture")
+        azure = self._azure(target=SCALE_SET, storageLocation=kept)
+        found = only(azure, "packet-capture")
         assert (found.verdict, found.severity) == (verdict, severity)
 
     def test_a_capture_that_names_no_target_is_unknown(self) -> None:
-        assert only(self._world(), "packet-capture").verdict is Verdict.UNKNOWN
+        assert only(self._azure(), "packet-capture").verdict is Verdict.UNKNOWN
 
     @pytest.mark.parametrize(
         ("location", "target"),
@@ -398,11 +400,11 @@ class TestCaptures:
         ],
     )
     def test_captures_of_other_machines_and_regions_do_not_matter(self, location: str, target: str) -> None:
-        world = self._world(location, target=target, storageLocation={"storageId": ACCOUNT})
-        assert verdicts(world, "packet-capture") == {CLUSTER.lower(): "Pass"}
+        azure = self._azure(location, target=target, storageLocation={"storageId": ACCOUNT})
+        assert verdicts(azure, "packet-capture") == {CLUSTER.lower(): "Pass"}
 
     def test_what_cannot_be_listed_is_unknown(self) -> None:
-        world = served_cluster().refuse(SUBSCRIPTION, kind="Microsoft.Network/networkWatchers")
-        assert verdicts(world, "packet-capture") == {CLUSTER.lower(): "Unknown"}
-        world = self._world(target=SCALE_SET).refuse(self.WATCHER, verb="list")
-        assert verdicts(world, "packet-capture") == {CLUSTER.lower(): "Unknown"}
+        azure = served_cluster().refuse(SUBSCRIPTION, kind="Microsoft.Network/networkWatchers")
+        assert verdicts(azure, "packet-capture") == {CLUSTER.lower(): "Unknown"}
+        azure = self._azure(target=SCALE_SET).refuse(self.WATCHER, verb="list")
+        assert verdicts(azure, "packet-capture") == {CLUSTER.lower(): "Unknown"}

@@ -8,15 +8,15 @@ import pytest
 
 from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.findings import Verdict
-from tests.audit_services import ACCOUNT, ServedWorld, only, served_cluster
+from tests.audit_services import ACCOUNT, FakeServices, only, served_cluster
 
 SERVICE = f"{ACCOUNT}/blobServices/default"
 
 
-def serving(website: Any, **account: Any) -> ServedWorld:
-    world = served_cluster()
-    world.change(SERVICE, staticWebsite=website).change(ACCOUNT, **account)
-    return world
+def serving(website: Any, **account: Any) -> FakeServices:
+    azure = served_cluster()
+    azure.change(SERVICE, staticWebsite=website).change(ACCOUNT, **account)
+    return azure
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def test_an_answer_that_leaves_it_out_or_is_broken_is_unknown_and_does_not_decid
 
 
 def test_the_address_for_a_website_that_every_account_has_shows_nothing() -> None:
-    world = serving(None, primaryEndpoints={"web": "https://aistore.z6.web.core.windows.net/"})
-    assert only(world, "storage-static-website").verdict is Verdict.UNKNOWN
+    azure = serving(None, primaryEndpoints={"web": "https://aistore.z6.web.core.windows.net/"})
+    assert only(azure, "storage-static-website").verdict is Verdict.UNKNOWN
 
 
 @pytest.mark.parametrize("reason", [UnreadReason.FORBIDDEN, UnreadReason.REFUSED, UnreadReason.NOT_FOUND])
@@ -53,13 +53,13 @@ def test_a_service_that_cannot_be_read_is_unknown(reason: UnreadReason) -> None:
 
 @pytest.mark.parametrize("kind", ["FileStorage", "BlobStorage", "Storage"])
 def test_accounts_of_kinds_that_serve_none_are_not_asked(kind: str) -> None:
-    world = served_cluster().drop(SERVICE)
-    world.bodies[ACCOUNT.lower()]["kind"] = kind
-    assert only(world, "storage-static-website").verdict is Verdict.NOT_APPLICABLE
+    azure = served_cluster().drop(SERVICE)
+    azure.bodies[ACCOUNT.lower()]["kind"] = kind
+    assert only(azure, "storage-static-website").verdict is Verdict.NOT_APPLICABLE
 
 
 @pytest.mark.parametrize("kind", ["StorageV2", "BlockBlobStorage", "Odd", None])
 def test_every_other_kind_is(kind: str | None) -> None:
-    world = served_cluster().drop(SERVICE)
-    world.bodies[ACCOUNT.lower()]["kind"] = kind
-    assert only(world, "storage-static-website").verdict is Verdict.UNKNOWN
+    azure = served_cluster().drop(SERVICE)
+    azure.bodies[ACCOUNT.lower()]["kind"] = kind
+    assert only(azure, "storage-static-website").verdict is Verdict.UNKNOWN

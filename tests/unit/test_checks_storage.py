@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hermetic.audit.findings import Verdict
-from tests.audit_estates import CLUSTER, NETWORK, NODES, VNET, World
-from tests.audit_services import ACCOUNT, SHARE, ServedWorld, only, served_cluster, verdicts
+from tests.audit_estates import CLUSTER, NETWORK, NODES, VNET, FakeAzure
+from tests.audit_services import ACCOUNT, SHARE, FakeServices, only, served_cluster, verdicts
 
 ACCOUNTS, SHARES = ("storage-public", "storage-copy-scope"), ("fileshare-public", "fileshare-eit", "fileshare-squash")
 
@@ -32,10 +32,10 @@ def test_what_cannot_be_read_is_unknown(check: str) -> None:
 
 @pytest.mark.parametrize("check", [*ACCOUNTS, *SHARES])
 def test_nothing_applies_where_none_is_in_use(check: str) -> None:
-    world = served_cluster()
+    azure = served_cluster()
     for name in ("account", "share"):
-        world.drop(f"{NETWORK}/privateEndpoints/{name}")
-    assert verdicts(world, check) == {CLUSTER.lower(): "NotApplicable"}
+        azure.drop(f"{NETWORK}/privateEndpoints/{name}")
+    assert verdicts(azure, check) == {CLUSTER.lower(): "NotApplicable"}
 
 
 CLOSED = {"defaultAction": "Deny", "bypass": "None"}
@@ -117,12 +117,12 @@ def test_a_share_is_closed_encrypted_and_squashed(check: str, properties: dict[s
     assert only(served_cluster().change(SHARE, **properties), check).verdict == verdict
 
 
-def _with_volume(world: ServedWorld, **spec: Any) -> ServedWorld:
+def _with_volume(azure: FakeServices, **spec: Any) -> FakeServices:
     for name in ("account", "share"):
-        world.drop(f"{NETWORK}/privateEndpoints/{name}")
-    world.sources = ("azure", "kube")
-    world.objects["v1/persistentvolumes"] = [{"metadata": {"name": "weights"}, "spec": spec}]
-    return world
+        azure.drop(f"{NETWORK}/privateEndpoints/{name}")
+    azure.sources = ("azure", "kube")
+    azure.objects["v1/persistentvolumes"] = [{"metadata": {"name": "weights"}, "spec": spec}]
+    return azure
 
 
 def _azure_files(**attributes: str) -> dict[str, Any]:
@@ -137,9 +137,9 @@ class TestSharesOfVolumes:
     """Where the cluster was asked too, its volumes say which accounts and shares are in use."""
 
     def test_an_account_is_found_by_its_name(self) -> None:
-        world = _with_volume(served_cluster(), **_azure_files(storageAccount="AISTORE", shareName="weights"))
-        assert verdicts(world, "storage-public") == {ACCOUNT.lower(): "Pass"}
-        assert verdicts(world, "fileshare-public") == {CLUSTER.lower(): "NotApplicable"}
+        azure = _with_volume(served_cluster(), **_azure_files(storageAccount="AISTORE", shareName="weights"))
+        assert verdicts(azure, "storage-public") == {ACCOUNT.lower(): "Pass"}
+        assert verdicts(azure, "fileshare-public") == {CLUSTER.lower(): "NotApplicable"}
 
     @pytest.mark.parametrize(
         "spec",
@@ -149,9 +149,9 @@ class TestSharesOfVolumes:
         ],
     )
     def test_a_share_without_an_account_is_found_by_its_host(self, spec: dict[str, Any]) -> None:
-        world = _with_volume(served_cluster(), **spec)
-        assert verdicts(world, "fileshare-public") == {SHARE.lower(): "Pass"}
-        assert verdicts(world, "storage-public") == {CLUSTER.lower(): "NotApplicable"}
+        azure = _with_volume(served_cluster(), **spec)
+        assert verdicts(azure, "fileshare-public") == {SHARE.lower(): "Pass"}
+        assert verdicts(azure, "storage-public") == {CLUSTER.lower(): "NotApplicable"}
 
     @pytest.mark.parametrize("kind", ["v1/pods", "apps/v1/deployments"])
     @pytest.mark.parametrize(
@@ -169,15 +169,15 @@ class TestSharesOfVolumes:
     ) -> None:
         spec = {"containers": [{"name": "main", "image": "x"}], "volumes": [{"name": "weights", **volume}]}
         body = spec if kind == "v1/pods" else {"template": {"spec": spec}}
-        world = _with_volume(served_cluster())
-        world.objects["v1/persistentvolumes"] = []
-        world.objects[kind] = [{"metadata": {"name": "one", "namespace": "team"}, "spec": body}]
-        assert verdicts(world, "storage-public") == verdict
+        azure = _with_volume(served_cluster())
+        azure.objects["v1/persistentvolumes"] = []
+        azure.objects[kind] = [{"metadata": {"name": "one", "namespace": "team"}, "spec": body}]
+        assert verdicts(azure, "storage-public") == verdict
 
     @pytest.mark.parametrize("check", ["storage-public", "fileshare-public"])
     def test_a_name_that_nothing_of_ours_bears_is_unknown(self, check: str) -> None:
-        world = _with_volume(served_cluster(), **_azure_files(storageAccount="stranger"))
-        assert verdicts(world, check) == {CLUSTER.lower(): "Unknown"}
+        azure = _with_volume(served_cluster(), **_azure_files(storageAccount="stranger"))
+        assert verdicts(azure, check) == {CLUSTER.lower(): "Unknown"}
 
     @pytest.mark.parametrize(
         "spec",
@@ -195,10 +195,10 @@ class TestSharesOfVolumes:
         ],
     )
     def test_an_account_is_found_wherever_the_volume_names_it(self, spec: dict[str, Any]) -> None:
-        world = _with_volume(served_cluster(), **spec)
-        assert verdicts(world, "storage-public") == {ACCOUNT.lower(): "Pass"}
-        world.change(ACCOUNT, publicNetworkAccess="Enabled")
-        assert verdicts(world, "storage-public") == {ACCOUNT.lower(): "Fail"}
+        azure = _with_volume(served_cluster(), **spec)
+        assert verdicts(azure, "storage-public") == {ACCOUNT.lower(): "Pass"}
+        azure.change(ACCOUNT, publicNetworkAccess="Enabled")
+        assert verdicts(azure, "storage-public") == {ACCOUNT.lower(): "Fail"}
 
     @pytest.mark.parametrize(
         "spec",
@@ -211,16 +211,16 @@ class TestSharesOfVolumes:
     )
     @pytest.mark.parametrize("check", ["storage-public", "fileshare-public"])
     def test_a_volume_that_names_no_account_is_unknown(self, check: str, spec: dict[str, Any]) -> None:
-        world = _with_volume(served_cluster(), **spec)
-        found = only(world, check)
+        azure = _with_volume(served_cluster(), **spec)
+        found = only(azure, check)
         assert (found.verdict, found.resource) == ("Unknown", CLUSTER)
         assert "PersistentVolume weights" in found.message
 
     @pytest.mark.parametrize("host", ["nas.blob.example.com", "blob.core.windows.net.example.com"])
     def test_a_host_that_only_sounds_like_azures_is_ones_own(self, host: str) -> None:
-        world = _with_volume(served_cluster(), nfs={"server": host, "path": "/weights"})
-        assert verdicts(world, "storage-public") == {CLUSTER.lower(): "NotApplicable"}
+        azure = _with_volume(served_cluster(), nfs={"server": host, "path": "/weights"})
+        assert verdicts(azure, "storage-public") == {CLUSTER.lower(): "NotApplicable"}
 
     def test_a_server_of_ones_own_is_not_azures(self) -> None:
-        world: World = _with_volume(served_cluster(), nfs={"server": "10.0.1.9", "path": "/weights"})
-        assert verdicts(world, "storage-public") == {CLUSTER.lower(): "NotApplicable"}
+        azure: FakeAzure = _with_volume(served_cluster(), nfs={"server": "10.0.1.9", "path": "/weights"})
+        assert verdicts(azure, "storage-public") == {CLUSTER.lower(): "NotApplicable"}

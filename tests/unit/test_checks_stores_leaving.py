@@ -9,7 +9,7 @@ import pytest
 from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.findings import Verdict
 from hermetic.audit.policy import Policy
-from tests.audit_estates import CLUSTER, NETWORK, SUBSCRIPTION, World
+from tests.audit_estates import CLUSTER, NETWORK, SUBSCRIPTION, FakeAzure
 from tests.audit_services import (
     ACCOUNT,
     OTHER_SUBSCRIPTION,
@@ -56,15 +56,15 @@ def test_what_cannot_be_read_is_unknown(check: str) -> None:
 )
 def test_children_that_cannot_be_listed_are_unknown(check: str, reason: UnreadReason) -> None:
     target = _target(check)
-    world = served_cluster().change(ACCOUNT, **SFTP).refuse(target, reason, kind=KINDS[check])
-    assert verdicts(world, check) == {target.lower(): "Unknown"}
+    azure = served_cluster().change(ACCOUNT, **SFTP).refuse(target, reason, kind=KINDS[check])
+    assert verdicts(azure, check) == {target.lower(): "Unknown"}
 
 
 @pytest.mark.parametrize("check", [*IN_REGISTRIES, *IN_ACCOUNTS])
 def test_nothing_applies_where_none_is_in_use(check: str) -> None:
-    world = served_cluster().drop(CLUSTER, "bootstrapProfile").drop(REGISTRY_ENDPOINT)
-    world.drop(f"{NETWORK}/privateEndpoints/account")
-    assert verdicts(world, check) == {CLUSTER.lower(): "NotApplicable"}
+    azure = served_cluster().drop(CLUSTER, "bootstrapProfile").drop(REGISTRY_ENDPOINT)
+    azure.drop(f"{NETWORK}/privateEndpoints/account")
+    assert verdicts(azure, check) == {CLUSTER.lower(): "NotApplicable"}
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_addresses_behind_a_closed_registry_are_one_change_away() -> None:
 
 def test_the_required_cache_rule_needs_no_credentials() -> None:
     rule = f"{REGISTRY}/cacheRules/aks-managed-mcr"
-    world = served_cluster().change(rule, credentialSetResourceId=f"{REGISTRY}/credentialSets/upstream")
-    found = only(world, "acr-cache-wildcard")
+    azure = served_cluster().change(rule, credentialSetResourceId=f"{REGISTRY}/credentialSets/upstream")
+    found = only(azure, "acr-cache-wildcard")
     assert found.verdict is Verdict.FAIL
     assert "credentialSets/upstream" in found.message
 
@@ -98,32 +98,32 @@ class TestTiers:
 
     @pytest.mark.parametrize("tier", ["Basic", "Standard"])
     def test_a_lesser_tier_has_none_and_is_not_asked(self, check: str, tier: str) -> None:
-        world = served_cluster()
-        world.bodies[REGISTRY.lower()]["sku"] = {"name": tier, "tier": tier}
+        azure = served_cluster()
+        azure.bodies[REGISTRY.lower()]["sku"] = {"name": tier, "tier": tier}
         for kind in self.KINDS:
-            world.refuse(REGISTRY, UnreadReason.REFUSED, kind=f"Microsoft.ContainerRegistry/registries/{kind}")
-        assert verdicts(world, check) == {REGISTRY.lower(): "NotApplicable"}
+            azure.refuse(REGISTRY, UnreadReason.REFUSED, kind=f"Microsoft.ContainerRegistry/registries/{kind}")
+        assert verdicts(azure, check) == {REGISTRY.lower(): "NotApplicable"}
 
     @pytest.mark.parametrize("sku", [None, {}, {"name": "Premium"}, {"name": "Odd"}])
     def test_every_other_is_asked(self, check: str, sku: Any) -> None:
-        world = served_cluster()
-        world.bodies[REGISTRY.lower()]["sku"] = sku
+        azure = served_cluster()
+        azure.bodies[REGISTRY.lower()]["sku"] = sku
         for kind in self.KINDS:
-            world.refuse(REGISTRY, UnreadReason.REFUSED, kind=f"Microsoft.ContainerRegistry/registries/{kind}")
-        assert verdicts(world, check) == {REGISTRY.lower(): "Unknown"}
+            azure.refuse(REGISTRY, UnreadReason.REFUSED, kind=f"Microsoft.ContainerRegistry/registries/{kind}")
+        assert verdicts(azure, check) == {REGISTRY.lower(): "Unknown"}
 
     def test_a_tier_that_cannot_be_read_is_unknown(self, check: str) -> None:
-        world = served_cluster()
-        world.bodies[REGISTRY.lower()]["sku"] = 7
-        assert verdicts(world, check) == {REGISTRY.lower(): "Unknown"}
+        azure = served_cluster()
+        azure.bodies[REGISTRY.lower()]["sku"] = 7
+        assert verdicts(azure, check) == {REGISTRY.lower(): "Unknown"}
 
 
-def _token(scope_map: str | None = PUSH, **rest: Any) -> World:
-    world = served_cluster()
-    world.put(PULL, {"actions": ["repositories/*/content/read", "repositories/*/metadata/read"]})
-    world.put(PUSH, {"actions": ["repositories/llm/content/read", "repositories/llm/content/write"]})
+def _token(scope_map: str | None = PUSH, **rest: Any) -> FakeAzure:
+    azure = served_cluster()
+    azure.put(PULL, {"actions": ["repositories/*/content/read", "repositories/*/metadata/read"]})
+    azure.put(PUSH, {"actions": ["repositories/llm/content/read", "repositories/llm/content/write"]})
     fields = {"scopeMapId": scope_map, "status": "enabled", "credentials": PASSWORD, **rest}
-    return world.put(f"{REGISTRY}/tokens/partner", fields)
+    return azure.put(f"{REGISTRY}/tokens/partner", fields)
 
 
 class TestTokens:
@@ -156,17 +156,17 @@ class TestTokens:
         assert only(_token().change(PUSH, actions=actions), "acr-tokens").severity == "medium"
 
     def test_the_worst_of_several_speaks_and_all_are_named(self) -> None:
-        world = _token(PULL)
-        world.put(f"{REGISTRY}/tokens/other", {"scopeMapId": PUSH, "status": "enabled", "credentials": PASSWORD})
-        found = only(world, "acr-tokens")
+        azure = _token(PULL)
+        azure.put(f"{REGISTRY}/tokens/other", {"scopeMapId": PUSH, "status": "enabled", "credentials": PASSWORD})
+        found = only(azure, "acr-tokens")
         assert found.severity == "medium"
         assert "partner" in found.message
         assert "other" in found.message
 
     def test_one_that_reads_beside_one_that_is_damaged_is_not_taken_lightly(self) -> None:
-        world = _token(PULL)
-        world.put(f"{REGISTRY}/tokens/odd", {"scopeMapId": PUSH, "status": 7})
-        found = only(world, "acr-tokens")
+        azure = _token(PULL)
+        azure.put(f"{REGISTRY}/tokens/odd", {"scopeMapId": PUSH, "status": 7})
+        found = only(azure, "acr-tokens")
         assert (found.verdict, found.severity) == ("Fail", "medium")
         assert "status" in found.message
 
@@ -174,15 +174,15 @@ class TestTokens:
         assert only(_token(PUSH).change(PUSH, actions="odd"), "acr-tokens").verdict is Verdict.UNKNOWN
 
     def test_scope_maps_are_asked_for_only_where_there_is_a_token(self) -> None:
-        world = served_cluster().refuse(REGISTRY, kind="Microsoft.ContainerRegistry/registries/scopeMaps")
-        assert only(world, "acr-tokens").verdict is Verdict.PASS
+        azure = served_cluster().refuse(REGISTRY, kind="Microsoft.ContainerRegistry/registries/scopeMaps")
+        assert only(azure, "acr-tokens").verdict is Verdict.PASS
 
 
-def _replicated(source: Any, destination: Any, **account: Any) -> World:
-    world = served_cluster().change(ACCOUNT, **account)
+def _replicated(source: Any, destination: Any, **account: Any) -> FakeAzure:
+    azure = served_cluster().change(ACCOUNT, **account)
     rules = [{"sourceContainer": "a", "destinationContainer": "b"}]
     fields = {"sourceAccount": source, "destinationAccount": destination, "rules": rules}
-    return world.put(f"{ACCOUNT}/objectReplicationPolicies/one", fields)
+    return azure.put(f"{ACCOUNT}/objectReplicationPolicies/one", fields)
 
 
 class TestReplication:
@@ -217,14 +217,14 @@ class TestReplication:
         ("kind", "verdict"), [("FileStorage", "NotApplicable"), ("StorageV2", "Fail"), (7, "Unknown")]
     )
     def test_accounts_for_files_replicate_no_objects(self, kind: Any, verdict: str) -> None:
-        world = _replicated(ACCOUNT, FAR)
-        world.bodies[ACCOUNT.lower()]["kind"] = kind
-        assert only(world, "storage-replication").verdict == verdict
+        azure = _replicated(ACCOUNT, FAR)
+        azure.bodies[ACCOUNT.lower()]["kind"] = kind
+        assert only(azure, "storage-replication").verdict == verdict
 
     def test_one_to_ours_beside_one_that_is_damaged_leaves_it_open(self) -> None:
-        world = _replicated(ACCOUNT, NEAR)
-        world.put(f"{ACCOUNT}/objectReplicationPolicies/two", {"sourceAccount": 7})
-        assert only(world, "storage-replication").verdict is Verdict.UNKNOWN
+        azure = _replicated(ACCOUNT, NEAR)
+        azure.put(f"{ACCOUNT}/objectReplicationPolicies/two", {"sourceAccount": 7})
+        assert only(azure, "storage-replication").verdict is Verdict.UNKNOWN
 
 
 class TestLocalUsers:
@@ -241,21 +241,21 @@ class TestLocalUsers:
         ],
     )
     def test_a_user_fails_where_it_can_sign_in(self, account: Any, verdict: str) -> None:
-        world = served_cluster().change(ACCOUNT, **account)
-        world.put(f"{ACCOUNT}/localUsers/partner", {"hasSshPassword": True})
-        found = only(world, "storage-local-users")
+        azure = served_cluster().change(ACCOUNT, **account)
+        azure.put(f"{ACCOUNT}/localUsers/partner", {"hasSshPassword": True})
+        found = only(azure, "storage-local-users")
         assert (found.verdict, found.severity) == (verdict, "medium")
         if verdict == "Fail":
             assert "partner" in found.message
 
     def test_sftp_without_a_user_is_another_checks_business(self) -> None:
-        world = served_cluster().change(ACCOUNT, **SFTP)
-        assert only(world, "storage-local-users").verdict is Verdict.PASS
-        assert only(world, "storage-copy-scope").verdict is Verdict.FAIL
+        azure = served_cluster().change(ACCOUNT, **SFTP)
+        assert only(azure, "storage-local-users").verdict is Verdict.PASS
+        assert only(azure, "storage-copy-scope").verdict is Verdict.FAIL
 
 
 @pytest.mark.parametrize(
-    ("world", "check", "command"),
+    ("azure", "check", "command"),
     [
         (_token(), "acr-tokens", "--registry aireg --name partner --status disabled"),
         (
@@ -271,8 +271,8 @@ class TestLocalUsers:
     ],
     ids=["token", "policy", "user"],
 )
-def test_the_remedy_names_what_to_take_away(world: World, check: str, command: str) -> None:
-    assert command in only(world, check).remedy
+def test_the_remedy_names_what_to_take_away(azure: FakeAzure, check: str, command: str) -> None:
+    assert command in only(azure, check).remedy
 
 
 @pytest.mark.parametrize("scope", ["All", "ALL", "all"])

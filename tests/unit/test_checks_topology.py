@@ -18,7 +18,7 @@ from tests.audit_services import (
     HUB_GROUP,
     OTHER_SUBSCRIPTION,
     PEERING,
-    ServedWorld,
+    FakeServices,
     add_hub,
     only,
     peer,
@@ -51,14 +51,14 @@ def test_a_sealed_network_passes(check: str) -> None:
 
 @pytest.mark.parametrize("check", IDS)
 def test_a_cluster_that_cannot_be_read_never_passes(check: str) -> None:
-    world = served_cluster().refuse(CLUSTER)
-    assert {one.verdict for one in world.findings(check).values()} == {Verdict.UNKNOWN}
+    azure = served_cluster().refuse(CLUSTER)
+    assert {one.verdict for one in azure.findings(check).values()} == {Verdict.UNKNOWN}
 
 
 @pytest.mark.parametrize("check", sorted({*IDS} - {"subnet-sharing", "firewall-in-path", "vm-pivot"}))
 def test_a_network_that_cannot_be_read_never_passes(check: str) -> None:
-    world = served_cluster().refuse(VNET, verb="get")
-    assert Verdict.UNKNOWN in {one.verdict for one in world.findings(check).values()} or check in {
+    azure = served_cluster().refuse(VNET, verb="get")
+    assert Verdict.UNKNOWN in {one.verdict for one in azure.findings(check).values()} or check in {
         "firewall-in-path", "vm-pivot",
     }  # fmt: skip
 
@@ -79,23 +79,23 @@ class TestPeerings:
     @pytest.mark.parametrize("check", PEERING_CHECKS)
     def test_one_left_over_from_a_network_that_is_gone_passes(self, check: str) -> None:
         open_to = {"allowForwardedTraffic": True, "useRemoteGateways": True, "allowGatewayTransit": True}
-        world = peer(served_cluster(), peeringState="Disconnected", localSubnetNames=["nodes"], **open_to)
-        world.refuse(HUB).refuse(OTHER_SUBSCRIPTION).refuse(HUB_GROUP)
-        assert verdicts(world, check) == {PEERING.lower(): "Pass"}
+        azure = peer(served_cluster(), peeringState="Disconnected", localSubnetNames=["nodes"], **open_to)
+        azure.refuse(HUB).refuse(OTHER_SUBSCRIPTION).refuse(HUB_GROUP)
+        assert verdicts(azure, check) == {PEERING.lower(): "Pass"}
 
     @pytest.mark.parametrize("check", ["vm-pivot", "firewall-in-path", "vwan-connection", "pe-foreign-target"])
     def test_nothing_is_looked_for_behind_one_that_does_not_connect(self, check: str) -> None:
-        world = peer(served_cluster()).refuse(HUB).refuse(OTHER_SUBSCRIPTION).refuse(HUB_GROUP)
-        assert "Unknown" in verdicts(world, check).values()
-        assert "Unknown" not in verdicts(peer(world, peeringState="Disconnected"), check).values()
+        azure = peer(served_cluster()).refuse(HUB).refuse(OTHER_SUBSCRIPTION).refuse(HUB_GROUP)
+        assert "Unknown" in verdicts(azure, check).values()
+        assert "Unknown" not in verdicts(peer(azure, peeringState="Disconnected"), check).values()
 
     @pytest.mark.parametrize("check", ["gateway-forced-tunnel", "route-bgp-propagation"])
     def test_no_gateway_is_used_by_one_that_does_not_connect(self, check: str) -> None:
-        world = peer(served_cluster(), useRemoteGateways=True).refuse(HUB)
-        world.change(ROUTES, disableBgpRoutePropagation=False)
-        assert not {"Pass", "NotApplicable"} >= set(verdicts(world, check).values())
-        world.change(PEERING, peeringState="Disconnected")
-        assert {"Pass", "NotApplicable"} >= set(verdicts(world, check).values())
+        azure = peer(served_cluster(), useRemoteGateways=True).refuse(HUB)
+        azure.change(ROUTES, disableBgpRoutePropagation=False)
+        assert not {"Pass", "NotApplicable"} >= set(verdicts(azure, check).values())
+        azure.change(PEERING, peeringState="Disconnected")
+        assert {"Pass", "NotApplicable"} >= set(verdicts(azure, check).values())
 
     @pytest.mark.parametrize(
         ("state", "verdict"), [("Disconnected", "Pass"), ("Initiated", "Pass"), ("Odd", "Unknown")]
@@ -104,18 +104,18 @@ class TestPeerings:
         assert verdicts(peer(served_cluster(), peeringState=state), "peering-any") == {PEERING.lower(): verdict}
 
     def test_an_unread_list_of_peerings_is_unknown_on_the_network(self) -> None:
-        world = served_cluster().refuse(VNET, kind="Microsoft.Network/virtualNetworks/virtualNetworkPeerings")
-        assert verdicts(world, "peering-any") == {VNET.lower(): "Unknown"}
+        azure = served_cluster().refuse(VNET, kind="Microsoft.Network/virtualNetworks/virtualNetworkPeerings")
+        assert verdicts(azure, "peering-any") == {VNET.lower(): "Unknown"}
 
     def test_a_peering_that_only_the_network_names_is_unknown(self) -> None:
-        world = served_cluster().change(VNET, virtualNetworkPeerings=[{"id": PEERING, "name": "to-hub"}])
-        assert verdicts(world, "peering-any") == {VNET.lower(): "Unknown"}
+        azure = served_cluster().change(VNET, virtualNetworkPeerings=[{"id": PEERING, "name": "to-hub"}])
+        assert verdicts(azure, "peering-any") == {VNET.lower(): "Unknown"}
 
     def test_a_list_that_was_cut_keeps_its_fails_and_leaves_the_network_open(self) -> None:
-        world = peer(served_cluster()).refuse(
+        azure = peer(served_cluster()).refuse(
             VNET, UnreadReason.TRUNCATED, kind="Microsoft.Network/virtualNetworks/virtualNetworkPeerings"
         )
-        assert verdicts(world, "peering-any") == {PEERING.lower(): "Fail", VNET.lower(): "Unknown"}
+        assert verdicts(azure, "peering-any") == {PEERING.lower(): "Fail", VNET.lower(): "Unknown"}
 
     @pytest.mark.parametrize(
         ("check", "field"),
@@ -126,38 +126,38 @@ class TestPeerings:
         ],
     )
     def test_each_switch_fails_when_on_and_is_unknown_when_not_said(self, check: str, field: str) -> None:
-        world = peer(served_cluster())
-        assert verdicts(world, check)[PEERING.lower()] == "Pass"
+        azure = peer(served_cluster())
+        assert verdicts(azure, check)[PEERING.lower()] == "Pass"
         assert verdicts(peer(served_cluster(), **{field: True}), check)[PEERING.lower()] == "Fail"
         silent = peer(served_cluster()).drop(PEERING, field)
         assert verdicts(silent, check)[PEERING.lower()] == "Unknown"
 
     def test_the_far_side_is_named_where_it_forwards(self) -> None:
-        world = peer(served_cluster()).change(FAR_PEERING, allowForwardedTraffic=True)
-        assert verdicts(world, "peering-forwarded") == {PEERING.lower(): "Pass", FAR_PEERING.lower(): "Fail"}
+        azure = peer(served_cluster()).change(FAR_PEERING, allowForwardedTraffic=True)
+        assert verdicts(azure, "peering-forwarded") == {PEERING.lower(): "Pass", FAR_PEERING.lower(): "Fail"}
 
     def test_a_far_side_that_is_not_seen_is_unknown(self) -> None:
-        world = peer(served_cluster()).refuse(HUB, kind="Microsoft.Network/virtualNetworks/virtualNetworkPeerings")
-        assert verdicts(world, "peering-forwarded") == {PEERING.lower(): "Unknown"}
+        azure = peer(served_cluster()).refuse(HUB, kind="Microsoft.Network/virtualNetworks/virtualNetworkPeerings")
+        assert verdicts(azure, "peering-forwarded") == {PEERING.lower(): "Unknown"}
         assert verdicts(peer(served_cluster()).drop(FAR_PEERING), "peering-forwarded") == {PEERING.lower(): "Unknown"}
 
     def test_a_partial_peering_is_told(self) -> None:
-        world = peer(served_cluster(), peerCompleteVnets=False, localSubnetNames=["nodes"])
-        found = only(world, "peering-subnet-scope")
+        azure = peer(served_cluster(), peerCompleteVnets=False, localSubnetNames=["nodes"])
+        found = only(azure, "peering-subnet-scope")
         assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.INFO)
         assert "nodes" in found.message
 
     def test_the_far_gateway_counts_when_it_is_used(self) -> None:
-        world = peer(served_cluster(), useRemoteGateways=True)
+        azure = peer(served_cluster(), useRemoteGateways=True)
         home, gateway = (
             f"{HUB}/subnets/GatewaySubnet",
             f"{HUB_GROUP}/providers/Microsoft.Network/virtualNetworkGateways/g",
         )
-        world.put(home, {"addressPrefix": "10.9.2.0/27"})
-        world.put(gateway, {"ipConfigurations": [{"name": "a", "properties": {"subnet": {"id": home}}}]})
-        world.act(gateway, "getLearnedRoutes", {"value": [{"network": "0.0.0.0/0", "origin": "EBgp"}]})
-        assert verdicts(world, "gateway-forced-tunnel") == {gateway.lower(): "Fail"}
-        assert verdicts(world, "vnet-gateway") == {VNET.lower(): "Pass"}
+        azure.put(home, {"addressPrefix": "10.9.2.0/27"})
+        azure.put(gateway, {"ipConfigurations": [{"name": "a", "properties": {"subnet": {"id": home}}}]})
+        azure.act(gateway, "getLearnedRoutes", {"value": [{"network": "0.0.0.0/0", "origin": "EBgp"}]})
+        assert verdicts(azure, "gateway-forced-tunnel") == {gateway.lower(): "Fail"}
+        assert verdicts(azure, "vnet-gateway") == {VNET.lower(): "Pass"}
 
 
 def _admin_rule(**rest: Any) -> dict[str, Any]:
@@ -173,8 +173,8 @@ def _admin_rule(**rest: Any) -> dict[str, Any]:
 
 class TestNetworkManager:
     def test_an_applied_configuration_fails(self) -> None:
-        world = served_cluster().act(VNET, CONNECTIVITY, {"value": [{"id": "/mesh", "connectivityTopology": "Mesh"}]})
-        assert verdicts(world, "avnm-connectivity") == {VNET.lower(): "Fail"}
+        azure = served_cluster().act(VNET, CONNECTIVITY, {"value": [{"id": "/mesh", "connectivityTopology": "Mesh"}]})
+        assert verdicts(azure, "avnm-connectivity") == {VNET.lower(): "Fail"}
 
     def test_the_remedy_names_the_manager_of_what_is_applied(self) -> None:
         managers = [
@@ -182,9 +182,9 @@ class TestNetworkManager:
             for number in (1, 2)
         ]
         mesh = [{"id": f"{one}/connectivityConfigurations/mesh"} for one in managers]
-        world = served_cluster().act(VNET, CONNECTIVITY, {"value": mesh})
-        world.bodies[VNET.lower()]["location"] = "westeurope"
-        [found] = world.findings("avnm-connectivity").values()
+        azure = served_cluster().act(VNET, CONNECTIVITY, {"value": mesh})
+        azure.bodies[VNET.lower()]["location"] = "westeurope"
+        [found] = azure.findings("avnm-connectivity").values()
         for number in (1, 2):
             manager = f"--subscription hub-{number} --resource-group rg-avnm --network-manager-name avnm-{number} "
             assert manager in found.remedy
@@ -200,17 +200,17 @@ class TestNetworkManager:
         assert "--subscription hub --resource-group rg --network-manager-name avnm " in found.remedy
 
     def test_a_manager_that_is_not_named_stays_to_be_filled_in(self) -> None:
-        world = served_cluster().act(VNET, CONNECTIVITY, {"value": [{"id": "/mesh"}]})
-        [found] = world.findings("avnm-connectivity").values()
+        azure = served_cluster().act(VNET, CONNECTIVITY, {"value": [{"id": "/mesh"}]})
+        [found] = azure.findings("avnm-connectivity").values()
         assert "--network-manager-name MANAGER_NAME " in found.remedy
 
     def test_the_second_page_is_read(self) -> None:
-        world = served_cluster()
-        world.pages[VNET.lower(), CONNECTIVITY.lower()] = {
+        azure = served_cluster()
+        azure.pages[VNET.lower(), CONNECTIVITY.lower()] = {
             "{}": {"value": [], "skipToken": "next"},
             '{"skipToken":"next"}': {"value": [{"id": "/mesh"}]},
         }
-        assert verdicts(world, "avnm-connectivity") == {VNET.lower(): "Fail"}
+        assert verdicts(azure, "avnm-connectivity") == {VNET.lower(): "Fail"}
 
     @pytest.mark.parametrize("action", [CONNECTIVITY, ADMIN_RULES])
     def test_pages_without_end_or_without_a_list_are_unknown(self, action: str) -> None:
@@ -218,8 +218,8 @@ class TestNetworkManager:
         endless = served_cluster().act(VNET, action, {"value": [], "skipToken": "again"})
         assert verdicts(endless, check) == {VNET.lower(): "Unknown"}
         assert verdicts(served_cluster().act(VNET, action, {}), check) == {VNET.lower(): "Unknown"}
-        world = served_cluster().refuse(VNET, verb="post")
-        assert verdicts(world, check) == {VNET.lower(): "Unknown"}
+        azure = served_cluster().refuse(VNET, verb="post")
+        assert verdicts(azure, check) == {VNET.lower(): "Unknown"}
 
     @pytest.mark.parametrize(
         ("rest", "verdict"),
@@ -240,8 +240,8 @@ class TestNetworkManager:
         ],
     )
     def test_an_admin_rule_fails_when_it_allows_out(self, rest: dict[str, Any], verdict: str) -> None:
-        world = served_cluster().act(VNET, ADMIN_RULES, _admin_rule(**rest))
-        assert verdicts(world.change(ROUTES, routes=[]), "avnm-admin-rules") == {VNET.lower(): verdict}
+        azure = served_cluster().act(VNET, ADMIN_RULES, _admin_rule(**rest))
+        assert verdicts(azure.change(ROUTES, routes=[]), "avnm-admin-rules") == {VNET.lower(): verdict}
 
     @pytest.mark.parametrize(
         ("rest", "routes", "verdict"),
@@ -257,37 +257,37 @@ class TestNetworkManager:
     )
     def test_the_network_tag_leads_where_routes_widen_it(self, rest: dict[str, Any], routes: Any, verdict: str) -> None:
         tag = [{"addressPrefixType": "ServiceTag", "addressPrefix": "VirtualNetwork"}]
-        world = served_cluster().act(VNET, ADMIN_RULES, _admin_rule(destinations=tag, **rest))
-        assert verdicts(world.change(ROUTES, routes=routes), "avnm-admin-rules") == {VNET.lower(): verdict}
+        azure = served_cluster().act(VNET, ADMIN_RULES, _admin_rule(destinations=tag, **rest))
+        assert verdicts(azure.change(ROUTES, routes=routes), "avnm-admin-rules") == {VNET.lower(): verdict}
 
     def test_the_network_tag_leads_to_the_declared_firewall(self) -> None:
         tag = [{"addressPrefixType": "ServiceTag", "addressPrefix": "VirtualNetwork"}]
-        world = served_cluster().act(VNET, ADMIN_RULES, _admin_rule(destinations=tag))
+        azure = served_cluster().act(VNET, ADMIN_RULES, _admin_rule(destinations=tag))
         address = {"name": "a", "properties": {"privateIPAddress": "10.0.5.4"}}
-        world.put(FIREWALL, {"ipConfigurations": [address]})
-        world.change(ROUTES, routes=[route("v4", "0.0.0.0/0", "VirtualAppliance", "10.0.5.4")])
+        azure.put(FIREWALL, {"ipConfigurations": [address]})
+        azure.change(ROUTES, routes=[route("v4", "0.0.0.0/0", "VirtualAppliance", "10.0.5.4")])
         declared = Policy(profile="filtered", firewall=FIREWALL)
-        assert verdicts(world, "avnm-admin-rules", declared) == {VNET.lower(): "Pass"}
-        assert verdicts(world, "avnm-admin-rules") == {VNET.lower(): "Fail"}
+        assert verdicts(azure, "avnm-admin-rules", declared) == {VNET.lower(): "Pass"}
+        assert verdicts(azure, "avnm-admin-rules") == {VNET.lower(): "Fail"}
 
 
 class TestHubs:
     def test_a_connected_hub_fails_and_draws_where_its_default_route_leads(self) -> None:
-        world = served_cluster()
+        azure = served_cluster()
         table = {"associatedRouteTable": {"id": f"{NETWORK}/virtualHubs/wan/hubRouteTables/defaultRouteTable"}}
-        connection = add_hub(world, enableInternetSecurity=True, routingConfiguration=table)
+        connection = add_hub(azure, enableInternetSecurity=True, routingConfiguration=table)
         default = {"addressPrefixes": ["0.0.0.0/0"], "nextHopType": "Azure Firewall"}
-        world.act(f"{NETWORK}/virtualHubs/wan", "effectiveRoutes", {"value": [default]})
-        found = only(world, "vwan-connection")
+        azure.act(f"{NETWORK}/virtualHubs/wan", "effectiveRoutes", {"value": [default]})
+        found = only(azure, "vwan-connection")
         assert (found.verdict, found.resource) == (Verdict.FAIL, connection)
         assert found.path_texts == ("vnet ai -> virtual hub wan -> azure firewall -> internet",)
 
     def test_a_hub_of_others_passes_and_one_that_names_no_network_does_not(self) -> None:
-        world = served_cluster()
-        connection = add_hub(world, HUB)
-        assert verdicts(world, "vwan-connection") == {VNET.lower(): "Pass"}
-        world.drop(connection, "remoteVirtualNetwork")
-        assert verdicts(world, "vwan-connection") == {VNET.lower(): "Unknown"}
+        azure = served_cluster()
+        connection = add_hub(azure, HUB)
+        assert verdicts(azure, "vwan-connection") == {VNET.lower(): "Pass"}
+        azure.drop(connection, "remoteVirtualNetwork")
+        assert verdicts(azure, "vwan-connection") == {VNET.lower(): "Unknown"}
 
     @pytest.mark.parametrize(
         ("name", "remote", "verdict"),
@@ -299,40 +299,40 @@ class TestHubs:
         ],
     )
     def test_a_hub_that_may_not_be_read_shows_by_its_peering(self, name: str, remote: str, verdict: str | None) -> None:
-        world, peering = served_cluster(), f"{VNET}/virtualNetworkPeerings/{name}"
+        azure, peering = served_cluster(), f"{VNET}/virtualNetworkPeerings/{name}"
         network = HUB.replace("/hub", f"/{remote}") if verdict is None else f"{HUB.rpartition('/')[0]}/{remote}"
-        world.put(peering, {"peeringState": "Connected", "remoteVirtualNetwork": {"id": network}})
-        world.refuse(OTHER_SUBSCRIPTION)
-        found = verdicts(world, "vwan-connection")
+        azure.put(peering, {"peeringState": "Connected", "remoteVirtualNetwork": {"id": network}})
+        azure.refuse(OTHER_SUBSCRIPTION)
+        found = verdicts(azure, "vwan-connection")
         assert found.get(peering.lower()) == verdict
         assert found[VNET.lower()] == "Unknown"
 
     def test_a_hub_that_is_read_is_named_by_its_connection_alone(self) -> None:
-        world = served_cluster()
-        connection = add_hub(world)
+        azure = served_cluster()
+        connection = add_hub(azure)
         held = {"peeringState": "Connected", "remoteVirtualNetwork": {"id": f"{NETWORK}/virtualNetworks/HV_wan_1"}}
-        world.put(f"{VNET}/virtualNetworkPeerings/RemoteVnetToHubPeering_1", held)
-        assert verdicts(world, "vwan-connection") == {connection.lower(): "Fail"}
+        azure.put(f"{VNET}/virtualNetworkPeerings/RemoteVnetToHubPeering_1", held)
+        assert verdicts(azure, "vwan-connection") == {connection.lower(): "Fail"}
 
     def test_hubs_in_a_subscription_that_cannot_be_read_are_unknown(self) -> None:
-        world = peer(served_cluster()).refuse(OTHER_SUBSCRIPTION, kind="Microsoft.Network/virtualHubs")
-        assert verdicts(world, "vwan-connection") == {VNET.lower(): "Unknown"}
+        azure = peer(served_cluster()).refuse(OTHER_SUBSCRIPTION, kind="Microsoft.Network/virtualHubs")
+        assert verdicts(azure, "vwan-connection") == {VNET.lower(): "Unknown"}
 
 
 def test_a_shared_subnet_fails() -> None:
-    world = served_cluster().change(NODES, sharingScope="Tenant")
-    assert verdicts(world, "subnet-sharing")[NODES.lower()] == "Fail"
+    azure = served_cluster().change(NODES, sharingScope="Tenant")
+    assert verdicts(azure, "subnet-sharing")[NODES.lower()] == "Fail"
 
 
 def test_flow_logs_have_to_be_on() -> None:
     log = f"{NETWORK}/networkWatchers/watcher/flowLogs/ai"
-    off: list[tuple[Callable[[ServedWorld], object], str]] = [
-        (lambda world: world.change(log, enabled=False), "Fail"),
-        (lambda world: world.change(VNET, flowLogs=[]), "Fail"),
-        (lambda world: world.drop(log, "enabled"), "Unknown"),
-        (lambda world: world.refuse(log), "Unknown"),
+    off: list[tuple[Callable[[FakeServices], object], str]] = [
+        (lambda azure: azure.change(log, enabled=False), "Fail"),
+        (lambda azure: azure.change(VNET, flowLogs=[]), "Fail"),
+        (lambda azure: azure.drop(log, "enabled"), "Unknown"),
+        (lambda azure: azure.refuse(log), "Unknown"),
     ]
     for change, verdict in off:
-        world = served_cluster()
-        change(world)
-        assert verdicts(world, "nsg-flowlogs") == {VNET.lower(): verdict}
+        azure = served_cluster()
+        change(azure)
+        assert verdicts(azure, "nsg-flowlogs") == {VNET.lower(): verdict}

@@ -61,7 +61,7 @@ def test_a_sealed_estate_is_0_with_the_table_on_stdout_and_talk_on_stderr(arm: A
     assert [line for line in ran.err.splitlines() if not line.startswith("# ")] == []
 
 
-def test_a_critical_way_out_is_1_and_drawn() -> None:
+def test_a_critical_egress_path_is_1_and_drawn() -> None:
     with a_stand_in("nat_gateway_on_the_gpu_subnet") as arm:
         ran = audit(arm, "-o", "json")
     report = report_in(ran.out)
@@ -88,7 +88,7 @@ def test_what_may_not_be_read_is_3_with_the_permission_named(arm: ArmStandIn) ->
     assert "Microsoft.Network/virtualNetworks/subnets/read" in finding["message"]
 
 
-def test_a_way_out_that_was_seen_is_1_although_something_else_was_not() -> None:
+def test_an_egress_path_that_was_seen_is_1_although_something_else_was_not() -> None:
     with a_stand_in("nat_gateway_on_the_gpu_subnet") as arm:
         arm.estate.deny(arm.estate.site.route_table)
         assert audit(arm).code == 1

@@ -53,7 +53,7 @@ def saved(arm: ArmStandIn, tmp_path_factory: pytest.TempPathFactory) -> tuple[Ra
 
 
 def offline(arm: ArmStandIn, file: Path, *arguments: str | Path) -> Ran:
-    """The snapshot judged where nobody can be asked."""
+    """The snapshot judged where no API can be asked."""
     with environment(HERMETIC_ARM_TOKEN="", KUBECONFIG="/nowhere"):
         return hermetic("audit", "--azure", arm.estate.cluster, "--snapshot", file, *arguments)
 

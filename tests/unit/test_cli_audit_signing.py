@@ -1,4 +1,4 @@
-"""`hermetic audit --sign`: what is refused before anybody is asked, and what comes out that a verifier takes.
+"""`hermetic audit --sign`: what is refused before any API is asked, and what comes out that a verifier takes.
 
 Azure is stood in for at its HTTP boundary.
 """

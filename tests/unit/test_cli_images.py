@@ -16,7 +16,7 @@ from hermetic.objects.children import PlatformSettings, render
 from hermetic.objects.weights_verifier import Verifier
 from tests.commandline import Ran, hermetic
 from tests.scenarios import a_baked_model, a_nim_model, a_share_model, an_egress_audit, an_image_volume_model
-from tests.worlds import owner_of, spec_of
+from tests.snapshots import owner_of, spec_of
 
 PROBE = f"contoso.azurecr.io/hermetic@sha256:{'9' * 64}"
 EVERY_FORM = (a_share_model(), a_nim_model(), a_baked_model(), an_image_volume_model())

@@ -1,4 +1,4 @@
-"""YAML is read as kubectl reads it, more strictly where kubectl is silent, and written so that nobody misreads it."""
+"""YAML is read as kubectl reads it, more strictly where kubectl is silent, and written so that it is not misread."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def test_findings_of_the_audit_are_told_with_their_remedies_and_the_rest_is_coun
         "message": "it has a public address",
         "remedy": "Run `kubectl delete service llama`.",
     }
-    audit = an_audit("IsolationBroken", "a way out", verdict="Fail")
+    audit = an_audit("IsolationBroken", "an egress path", verdict="Fail")
     audit["status"] |= {"findings": [finding] * 7, "moreFindings": 3}
     shown = list(cluster_lines(proof(audit), NOW))
     assert shown.count("critical Fail: k8s-public-lb, v1/Service inference/llama: it has a public address") == 5
@@ -146,7 +146,7 @@ def test_findings_of_the_audit_are_told_with_their_remedies_and_the_rest_is_coun
 
 def test_evidence_that_still_counts_and_will_not_for_long_is_told_with_what_renews_it() -> None:
     soon = condition("EvidenceFresh", "True", "EvidenceExpiring", "it counts until noon")
-    audit = an_audit("IsolationProven", "no way out was found", soon, verdict="Pass")
+    audit = an_audit("IsolationProven", "no egress path was found", soon, verdict="Pass")
     found = proof(audit)
     assert found.remedy is not None
     assert found.remedy.commands[0].startswith("hermetic audit --azure")
@@ -156,7 +156,7 @@ def test_evidence_that_still_counts_and_will_not_for_long_is_told_with_what_rene
 @pytest.mark.parametrize(("truth", "reason"), [("True", "ExceptionExpiring"), ("False", "ExceptionExpired")])
 def test_an_exception_that_ends_is_told_with_what_renews_it(truth: str, reason: str) -> None:
     ended = condition("ExceptionsCurrent", truth, reason, "the exception of platform for peering-any ended")
-    found = proof(an_audit("IsolationProven", "no way out was found", ended, verdict="Pass"))
+    found = proof(an_audit("IsolationProven", "no egress path was found", ended, verdict="Pass"))
     assert found.remedy is not None
     assert found.remedy.commands == ("kubectl edit egressaudits.hermetic.dev cluster",)
     lines = list(cluster_lines(found, NOW))
@@ -164,7 +164,7 @@ def test_an_exception_that_ends_is_told_with_what_renews_it(truth: str, reason: 
 
 
 def test_a_verdict_about_an_earlier_spec_of_the_audit_is_none() -> None:
-    audit = an_audit("IsolationProven", "no way out was found", verdict="Pass")
+    audit = an_audit("IsolationProven", "no egress path was found", verdict="Pass")
     audit["metadata"] = {"name": "cluster", "generation": 2}
     assert (proof(audit).verdict, proof(audit).reason) == ("", "NotJudged")
 
@@ -207,7 +207,7 @@ def test_a_deployment_without_a_status_asks_for_the_operator(status: Manifest | 
     assert one.remedy.commands == ("kubectl get pods --namespace hermetic-system",)
 
 
-def test_a_deployment_on_its_way_out_is_told_as_such() -> None:
+def test_a_deployment_that_is_being_deleted_is_shown_as_such() -> None:
     deployment = seen(a_share_model())
     deployment["metadata"]["deletionTimestamp"] = "2026-11-20T11:00:00Z"
     assert "ready|NO|BeingDeleted: since 2026-11-20T11:00:00Z" in plain(report(deployment, [], None))

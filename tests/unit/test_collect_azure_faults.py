@@ -184,7 +184,7 @@ async def test_an_empty_list_where_there_must_be_something_does_not_pass(arm: Ar
 
 
 async def _with(arm: ArmStandIn, fault: Fault) -> Seen | None:
-    """An audit with the fault; None when it ended because the cluster is said not to be there, or nobody was."""
+    """An audit with the fault; None when it ended because the cluster is said not to be there, or was not found."""
     arm.inject(fault)
     try:
         return await audited(arm, retry_budget=20)

@@ -1,4 +1,4 @@
-"""The token: refused at the start ends the audit, dying midway ends only the asking, and nobody ever sees it."""
+"""The token: refused at the start ends the audit, expiring midway ends only the asking, and it is never shown."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ async def test_the_same_cluster_gives_the_same_findings_and_digests_by_watching(
     assert {one.verdict for one in evaluate(Estate(CLUSTER, ("kube",), watched), POLICY)} == {Verdict.PASS}
 
 
-async def test_a_way_out_shows_and_goes_with_its_object(watching: Any) -> None:
+async def test_an_egress_path_shows_and_goes_with_its_object(watching: Any) -> None:
     api = Served(sealed_cluster())
     observations, notified = await watching(api)
     before = observations.revision

@@ -1,4 +1,4 @@
-"""The loop: judge, ask what was wanted, judge again; it ends, it asks nothing twice, and nobody is left out."""
+"""The loop: judge, ask what was wanted, judge again; it ends, it asks nothing twice, and no source is left out."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ async def test_what_fails_first_comes_out_itself_and_ends_the_others() -> None:
             ended.append(True)
 
     async def fails() -> None:
-        raise Unreachable("nobody there")
+        raise Unreachable("no answer")
 
     with pytest.raises(Unreachable):
         await both(side_by_side([waits(), fails()]), waits())

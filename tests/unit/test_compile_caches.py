@@ -31,7 +31,7 @@ from tests.scenarios import (
     an_image_volume_model,
     an_sglang_model,
 )
-from tests.worlds import NOW, POLICY, a_world, an_a100_node, carried_out, owner_of, spec_of
+from tests.snapshots import NOW, POLICY, a_snapshot, an_a100_node, carried_out, owner_of, spec_of
 
 H100, A100, NVL = "Standard_ND96isr_H100_v5", "Standard_NC24ads_A100_v4", "Standard_NC40ads_H100_v5"
 KEY: dict[str, Any] = {"engine": "vllm", "version": "0.32.0", "gpu": "H100-80GB", "tensorParallelSize": 2}
@@ -47,21 +47,21 @@ def warm(base: Manifest | None = None, key: dict[str, Any] | None = None, **chan
 
 
 def verifying(**integrity: Any) -> ClusterSnapshot:
-    """A world whose operator verifies weights before an engine starts."""
+    """A snapshot whose operator verifies weights before an engine starts."""
     written = {"verifiers": [f"contoso.azurecr.io/hermetic@sha256:{DIGEST}"], **integrity}
-    return a_world(policy=Configuration.model_validate({**POLICY.model_dump(by_alias=True), "integrity": written}))
+    return a_snapshot(policy=Configuration.model_validate({**POLICY.model_dump(by_alias=True), "integrity": written}))
 
 
-def conditions(manifest: Manifest, world: ClusterSnapshot | None = None) -> dict[str, Any]:
-    spec, world = spec_of(manifest), world or verifying()
-    decided = plan(spec, world, NOW)
-    found = status(spec, carried_out(world, decided), decided, (), NOW)
+def conditions(manifest: Manifest, snapshot: ClusterSnapshot | None = None) -> dict[str, Any]:
+    spec, snapshot = spec_of(manifest), snapshot or verifying()
+    decided = plan(spec, snapshot, NOW)
+    found = status(spec, carried_out(snapshot, decided), decided, (), NOW)
     return {**{one["type"]: one for one in found["conditions"]}, "events": list(announcements({}, found))}
 
 
-def pod(manifest: Manifest, world: ClusterSnapshot | None = None) -> Manifest:
+def pod(manifest: Manifest, snapshot: ClusterSnapshot | None = None) -> Manifest:
     spec = spec_of(manifest)
-    found = render(owner_of(manifest), spec, PlatformSettings(verifier(spec, world or verifying())))
+    found = render(owner_of(manifest), spec, PlatformSettings(verifier(spec, snapshot or verifying())))
     return next(one for one in found if one["kind"] == "Deployment")["spec"]["template"]["spec"]
 
 
@@ -131,9 +131,9 @@ def test_pods_depend_on_the_spec_and_not_on_the_nodes_of_the_moment():
     manifest = warm(accelerator={"count": 2}, key={"gpu": "A100-80GB"})
     spec = spec_of(manifest)
     for nodes in ((), (an_a100_node(),)):
-        world = replace(verifying(), nodes=nodes)
-        decided = plan(spec, world, NOW)
-        found = status(spec, carried_out(world, decided), decided, (), NOW)
+        snapshot = replace(verifying(), nodes=nodes)
+        decided = plan(spec, snapshot, NOW)
+        found = status(spec, carried_out(snapshot, decided), decided, (), NOW)
         assert next(one for one in found["conditions"] if one["type"] == "CachesUsed")["status"] == "False"
 
 
@@ -156,25 +156,25 @@ def test_without_caches_there_is_no_condition_and_no_other_pod():
 
 
 @pytest.mark.parametrize(
-    ("world", "integrity"),
+    ("snapshot", "integrity"),
     [
-        pytest.param(a_world(), {}, id="no verifier"),
+        pytest.param(a_snapshot(), {}, id="no verifier"),
         pytest.param(verifying(minimumPolicy="Off"), {"policy": "Off"}, id="not verified"),
         pytest.param(verifying(minimumPolicy="Warn"), {"policy": "Warn"}, id="mismatches are only said"),
     ],
 )
-def test_code_is_not_taken_from_weights_that_need_not_match(world: ClusterSnapshot, integrity: dict[str, Any]):
+def test_code_is_not_taken_from_weights_that_need_not_match(snapshot: ClusterSnapshot, integrity: dict[str, Any]):
     manifest = warm(**({"weights.integrity": integrity} if integrity else {}))
-    assert caching(pod(manifest, world)) == []
-    found = conditions(manifest, world)["CachesUsed"]
+    assert caching(pod(manifest, snapshot)) == []
+    found = conditions(manifest, snapshot)["CachesUsed"]
     assert (found["reason"], "not verified" in found["message"]) == ("CachesIgnored", True)
 
 
 @pytest.mark.parametrize("base", [a_baked_model(), an_image_volume_model()], ids=["baked", "image volume"])
 def test_weights_in_an_image_are_pinned_by_its_digest(base: Manifest):
-    found = caching(pod(warm(base), a_world()))
+    found = caching(pod(warm(base), a_snapshot()))
     assert [one["name"] for one in found] == ["link-cache", "copy-cache"]
-    assert conditions(warm(base), a_world())["CachesUsed"]["reason"] == "CachesMatch"
+    assert conditions(warm(base), a_snapshot())["CachesUsed"]["reason"] == "CachesMatch"
 
 
 @pytest.mark.parametrize("times", [1, 2])

@@ -11,7 +11,7 @@ import pytest
 from hermetic.plan.drift import has_drifted, holds_template, is_of_another_intent
 from tests.renderings import RENDERINGS
 from tests.scenarios import a_share_model, changed
-from tests.worlds import living, rendered
+from tests.snapshots import living, rendered
 
 EVERYTHING = rendered(RENDERINGS["everything-said"])
 every_child = pytest.mark.parametrize("child", EVERYTHING.values(), ids=list(EVERYTHING))

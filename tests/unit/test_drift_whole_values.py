@@ -1,4 +1,4 @@
-"""What the API server keeps as one value: whoever adds to it has changed ours, and a wall with a hole is no wall."""
+"""What the API server keeps as one value: an addition by others changes ours, and one more rule opens a policy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from hermetic.plan.drift import has_drifted
 from tests.renderings import RENDERINGS
-from tests.worlds import living, rendered
+from tests.snapshots import living, rendered
 
 CHILDREN = rendered(RENDERINGS["everything-said"])
 

@@ -16,38 +16,38 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.hops import written
 from hermetic.audit.policy import Policy
-from tests.audit_estates import NETWORK, NODES, ROUTES, RULES, SCALE_SET, SUBSCRIPTION, World, route, small_cluster
+from tests.audit_estates import NETWORK, NODES, ROUTES, RULES, SCALE_SET, SUBSCRIPTION, FakeAzure, route, small_cluster
 from tests.outbound_methods import BALANCER, balancer, balancing, node_in_pool
 
-Change = Callable[[World], object]
+Change = Callable[[FakeAzure], object]
 NAT = {"id": f"{NETWORK}/natGateways/out"}
 
 
-def decided(world: World, is_reported: bool | None) -> Decision:
+def decided(azure: FakeAzure, is_reported: bool | None) -> Decision:
     def decide(estate: Estate) -> Decision:
         nic = next((one for one in estate.every(ScaleSetNic, SCALE_SET)), ScaleSetNic())
         return internet_egress(estate, Policy(), nic, is_reported)
 
-    return decide(world.settled(decide))
+    return decide(azure.settled(decide))
 
 
-def unmasked() -> World:
+def unmasked() -> FakeAzure:
     return small_cluster().change(ROUTES, routes=[]).change(RULES, securityRules=[])
 
 
-def without_rules() -> World:
+def without_rules() -> FakeAzure:
     return small_cluster().change(RULES, securityRules=[])
 
 
-def behind_a_balancer(world: World, **frontend: Any) -> World:
-    balancer(BALANCER, public=bool(frontend.get("public")), rules=[balancing(BALANCER)])(world)
-    node_in_pool(f"{BALANCER}/backendAddressPools/n")(world)
-    return world
+def behind_a_balancer(azure: FakeAzure, **frontend: Any) -> FakeAzure:
+    balancer(BALANCER, public=bool(frontend.get("public")), rules=[balancing(BALANCER)])(azure)
+    node_in_pool(f"{BALANCER}/backendAddressPools/n")(azure)
+    return azure
 
 
 APPLIANCE = [route("v4", "0.0.0.0/0", "VirtualAppliance", "10.0.9.9")]
 
-TABLE: list[tuple[str, Callable[[], World], bool | None, Egress]] = [
+TABLE: list[tuple[str, Callable[[], FakeAzure], bool | None, Egress]] = [
     ("sealed", small_cluster, False, Egress.CLOSED),
     ("private, nothing masks, no method", unmasked, False, Egress.CLOSED),
     ("a stale address, masked", small_cluster, True, Egress.MASKED),
@@ -76,7 +76,7 @@ TABLE: list[tuple[str, Callable[[], World], bool | None, Egress]] = [
         False,
         Egress.OPEN,
     ),
-    ("nobody tells", small_cluster, None, Egress.UNSURE),
+    ("not known", small_cluster, None, Egress.UNSURE),
     (
         "methods that may be hidden",
         lambda: small_cluster().refuse(SUBSCRIPTION, kind="Microsoft.Network/natGateways"),
@@ -95,19 +95,19 @@ TABLE: list[tuple[str, Callable[[], World], bool | None, Egress]] = [
 
 
 @pytest.mark.parametrize(
-    ("world", "is_reported", "egress"),
-    [pytest.param(world, is_reported, egress, id=words) for words, world, is_reported, egress in TABLE],
+    ("azure", "is_reported", "egress"),
+    [pytest.param(azure, is_reported, egress, id=words) for words, azure, is_reported, egress in TABLE],
 )
-def test_whether_a_packet_leaves(world: Callable[[], World], is_reported: bool | None, egress: Egress) -> None:
-    decision = decided(world(), is_reported)
+def test_whether_a_packet_leaves(azure: Callable[[], FakeAzure], is_reported: bool | None, egress: Egress) -> None:
+    decision = decided(azure(), is_reported)
     assert decision.egress is egress
     assert bool(decision.ways) is (egress in {Egress.OPEN, Egress.MASKED})
     assert bool(decision.masks) is (egress is Egress.MASKED)
 
 
 def test_every_way_is_drawn() -> None:
-    world = unmasked().change(NODES, natGateway=NAT, defaultOutboundAccess=None)
-    assert tuple(map(written, decided(world, is_reported=True).ways)) == (
+    azure = unmasked().change(NODES, natGateway=NAT, defaultOutboundAccess=None)
+    assert tuple(map(written, decided(azure, is_reported=True).ways)) == (
         "subnet nodes -> nat gateway out -> internet",
         "subnet nodes -> default outbound -> internet",
     )
@@ -137,8 +137,8 @@ STORAGE = [{"service": "Microsoft.Storage"}]
     ],
 )
 def test_storage_of_the_region_is_reached_unless_a_rule_or_a_route_stops_it(change: Change, path: str) -> None:
-    world = small_cluster()
-    change(world)
+    azure = small_cluster()
+    change(azure)
 
     def decide(estate: Estate) -> str:
         scoped = next((one for one in subnets_of(estate)[0] if one.id == NODES), None)
@@ -147,4 +147,4 @@ def test_storage_of_the_region_is_reached_unless_a_rule_or_a_route_stops_it(chan
         around = surroundings(estate, scoped, scoped.seen.value)
         return written(storage_path(around, around.combinations[0]))
 
-    assert decide(world.settled(decide)) == path
+    assert decide(azure.settled(decide)) == path

@@ -18,12 +18,12 @@ from hermetic.plan.engine_settings import engine_settings_are_allowed
 from hermetic.plan.gate_results import HOLDS, Blocks
 from hermetic.plan.gates import GATES
 from tests.scenarios import NIM_IMAGE, VLLM_IMAGE, a_baked_model, a_nim_model, a_share_model, changed
-from tests.worlds import a_world, spec_of
+from tests.snapshots import a_snapshot, spec_of
 
 
 def verdict_of(spec: ModelDeploymentSpec, **policy: Any) -> str:
     """ "" when the gate lets it pass, else its message."""
-    verdict = engine_settings_are_allowed(spec, a_world(policy=Configuration.model_validate(policy)))
+    verdict = engine_settings_are_allowed(spec, a_snapshot(policy=Configuration.model_validate(policy)))
     if verdict == HOLDS:
         return ""
     assert isinstance(verdict, Blocks)

@@ -18,7 +18,7 @@ from testbed.engine.stand_in.tables import table_of
 from testbed.images.model import stage_model
 from tests.renderings import RENDERINGS
 from tests.scenarios import an_sglang_model, changed
-from tests.worlds import spec_of
+from tests.snapshots import spec_of
 
 
 @pytest.mark.parametrize("release", TABLES.supported)

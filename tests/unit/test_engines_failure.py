@@ -58,7 +58,7 @@ LAST_WORDS = {
     "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization`.": (
         Reason.GPU_MEMORY_TOO_SMALL
     ),
-    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.": Reason.GPU_MEMORY_TOO_SMALL,
+    "torch.OutOfMemoryError: CUDA out of memory. Case to allocate 2.00 GiB.": Reason.GPU_MEMORY_TOO_SMALL,
     "ValueError: Free memory on device cuda:0 (3.1/79.2 GiB) on startup is less than desired GPU memory utilization "
     "(0.92, 72.9 GiB).": Reason.GPU_BUSY,
     "PermissionError: [Errno 13] Permission denied: '/home/hermetic/.cache/vllm/torch_compile_cache/x'": (
@@ -122,5 +122,5 @@ def test_telling_line_is_the_last_that_says_something(words, line):
 
 
 @pytest.mark.parametrize("mode", [mode for mode in CRASHES if mode not in {"crash-loop", "oom-killed"}])
-def test_fates_of_the_test_bed_speak_words_that_are_understood(mode):
+def test_failure_modes_of_the_test_bed_are_diagnosed(mode):
     assert diagnose(CRASHES[mode].message) is not None

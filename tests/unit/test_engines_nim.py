@@ -11,7 +11,7 @@ from hermetic.api.reserved_flags import ENVIRONMENT, MEDIA_FROM_NOWHERE
 from hermetic.engines.registry import launch
 from tests.renderings import RENDERINGS
 from tests.scenarios import NIM_IMAGE, a_nim_model, changed
-from tests.worlds import spec_of
+from tests.snapshots import spec_of
 
 
 def a_nim(line: str = "2.1", *, gpus: int = 1, **fields: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from hermetic.api.configuration import Configuration
 from hermetic.api.engine import MEMBERS, Engine
 from hermetic.engines.registry import ENGINES, engine_of
 from tests.renderings import RENDERINGS
-from tests.worlds import spec_of
+from tests.snapshots import spec_of
 
 
 def test_the_fields_of_the_spec_are_the_engines_of_the_registry():

@@ -8,7 +8,7 @@ import pytest
 
 from hermetic.api.reserved_flags import ENVIRONMENT, VLLM_FLAGS
 from tests.renderings import RENDERINGS
-from tests.worlds import rendered
+from tests.snapshots import rendered
 
 CREDENTIALS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "NGC_API_KEY", "NGC_CLI_API_KEY", "MODELSCOPE_API_TOKEN")
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
@@ -47,7 +47,7 @@ def test_no_user_can_set_one_either(name):
 
 
 @every_rendering
-def test_no_flag_that_opens_a_way_out_is_ever_passed(manifest):
+def test_no_flag_that_opens_an_egress_path_is_ever_passed(manifest):
     words = {word for c in containers(manifest) for word in c.get("args", ())}
     assert not words & set(NEVER_PASSED)
     assert set(NEVER_PASSED) <= VLLM_FLAGS.keys()

@@ -23,7 +23,7 @@ from hermetic.plan.gate_results import HOLDS
 from hermetic.plan.gates import engine_flags_are_known
 from tests.renderings import RENDERINGS
 from tests.scenarios import SGLANG_IMAGE, an_sglang_model, changed
-from tests.worlds import a_world, rendered, spec_of
+from tests.snapshots import a_snapshot, rendered, spec_of
 
 EVERY = [TABLES.table_for(release) for release in TABLES.supported]
 by_release = pytest.mark.parametrize("table", EVERY, ids=lambda table: table.version)
@@ -47,9 +47,9 @@ def literals(manifest: dict[str, Any]) -> dict[str, str]:
 
 def refusal(manifest: dict[str, Any], **policy: Any) -> str:
     """ "" when the gates let it pass, else the message of the first that does not."""
-    world = a_world(policy=Configuration.model_validate(policy))
+    snapshot = a_snapshot(policy=Configuration.model_validate(policy))
     for gate in (engine_flags_are_known, engine_settings_are_allowed):
-        verdict = gate(spec_of(manifest), world)
+        verdict = gate(spec_of(manifest), snapshot)
         if verdict != HOLDS:
             return f"{verdict.reason.name}: {verdict.message}"
     return ""

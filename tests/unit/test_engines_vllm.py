@@ -15,7 +15,7 @@ from hermetic.engines.registry import launch
 from hermetic.engines.vllm.tables import TABLES
 from tests.renderings import RENDERINGS
 from tests.scenarios import VLLM_IMAGE, a_baked_model, a_share_model, an_image_volume_model
-from tests.worlds import spec_of
+from tests.snapshots import spec_of
 
 every_version = pytest.mark.parametrize("minor", TABLES.supported)
 

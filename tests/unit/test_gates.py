@@ -1,4 +1,4 @@
-"""What must hold before a pod may be created: each gate both ways, and the message that names the way out."""
+"""What must hold before a pod may be created: each gate both ways, and the message that names the remedy."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from hermetic.plan.gate_results import HOLDS, Blocks
 from hermetic.plan.gates import GATES, engine_flags_are_known, first_block
 from tests.renderings import RENDERINGS
 from tests.scenarios import DIGEST, VLLM_IMAGE, a_baked_model, a_share_model, an_image_volume_model, changed
-from tests.worlds import POLICY, a_world, an_a100_node, spec_of
+from tests.snapshots import POLICY, a_snapshot, an_a100_node, spec_of
 
 
 def blocked(manifest: dict[str, Any], **seen: Any) -> Blocks:
-    found = first_block(spec_of(manifest), a_world(**seen))
+    found = first_block(spec_of(manifest), a_snapshot(**seen))
     assert found is not None, "nothing blocks"
     return found
 
@@ -31,7 +31,7 @@ def allowing(**lists: Any) -> Configuration:
 
 @pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=list(RENDERINGS))
 def test_every_sample_passes_every_gate(manifest):
-    assert first_block(spec_of(manifest), a_world(nodes=(an_a100_node(),))) is None
+    assert first_block(spec_of(manifest), a_snapshot(nodes=(an_a100_node(),))) is None
 
 
 def test_first_gate_that_does_not_hold_is_the_one_that_is_told():
@@ -39,10 +39,10 @@ def test_first_gate_that_does_not_hold_is_the_one_that_is_told():
         engine={"vllm": {"image": f"evil.example/x/y@sha256:{DIGEST}", "version": "0.1.0"}},
         weights={"azureFiles": {"account": "stranger", "share": "secrets"}},
     )
-    spec, world = spec_of(unknown_everything), a_world()
-    failing = [gate for gate in GATES if gate(spec, world) != HOLDS]
+    spec, snapshot = spec_of(unknown_everything), a_snapshot()
+    failing = [gate for gate in GATES if gate(spec, snapshot) != HOLDS]
     assert len(failing) == 3
-    assert first_block(spec, world) == failing[0](spec, world)
+    assert first_block(spec, snapshot) == failing[0](spec, snapshot)
 
 
 # ---------------------------------------------------------------------- registries
@@ -64,7 +64,7 @@ def test_line_to_add_is_one_that_the_configuration_understands():
     line = block.message.split("`registries`: ")[1]
     policy = allowing(registries=yaml.safe_load(line))
     manifest = a_baked_model(engine={"vllm": {"image": ELSEWHERE, "version": "0.32.0"}})
-    assert first_block(spec_of(manifest), a_world(policy=policy)) is None
+    assert first_block(spec_of(manifest), a_snapshot(policy=policy)) is None
 
 
 def test_registry_of_an_image_volume_counts_too():
@@ -93,7 +93,7 @@ def test_registry_of_an_image_volume_counts_too():
 )
 def test_registry_is_allowed_by_host_namespace_and_repository(allowed, holds):
     policy = allowing(registries=[{"host": "contoso.azurecr.io", **allowed}])
-    assert (first_block(spec_of(a_share_model()), a_world(policy=policy)) is None) == holds
+    assert (first_block(spec_of(a_share_model()), a_snapshot(policy=policy)) is None) == holds
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_repository_ends_at_a_boundary(repository, holds):
     for tag in ("", ":v1"):
         image = f"acr.io/{repository}{tag}@sha256:{DIGEST}"
         model = a_share_model(engine={"vllm": {"image": image, "version": "0.32.0"}})
-        assert (first_block(spec_of(model), a_world(policy=policy)) is None) == holds
+        assert (first_block(spec_of(model), a_snapshot(policy=policy)) is None) == holds
 
 
 @pytest.mark.parametrize("repository", ["", "/", "Team", "team/../x", "*", "team//x"])
@@ -157,7 +157,7 @@ def test_share_that_is_not_listed_exactly_is_refused_with_the_line_to_add(weight
     assert (block.reason, block.condition) == (Reason.SHARE_NOT_ALLOWED, ConditionType.WEIGHTS_VERIFIED)
     line = block.message.split("`shares`: ")[1]
     policy = allowing(shares=yaml.safe_load(line))
-    assert first_block(spec_of(a_model_of(**weights)), a_world(policy=policy)) is None
+    assert first_block(spec_of(a_model_of(**weights)), a_snapshot(policy=policy)) is None
     other = allowing(shares=yaml.safe_load(line.replace("[inference]", "[other]")))
     assert blocked(a_model_of(**weights), policy=other).reason is Reason.SHARE_NOT_ALLOWED
 
@@ -192,7 +192,7 @@ def test_a_share_may_be_allowed_by_folder(source, folder, holds):
         {**place, "folders": ["team-b"], "namespaces": ["other"]},
     ]
     weights = {kind: {**share, **({"folder": folder} if folder else {})}}
-    found = first_block(spec_of(a_model_of(**weights)), a_world(policy=allowing(shares=lines)))
+    found = first_block(spec_of(a_model_of(**weights)), a_snapshot(policy=allowing(shares=lines)))
     assert (found is None) == holds
     if found is not None:
         assert (found.reason, found.condition) == (Reason.SHARE_NOT_ALLOWED, ConditionType.WEIGHTS_VERIFIED)
@@ -201,7 +201,7 @@ def test_a_share_may_be_allowed_by_folder(source, folder, holds):
 
 def test_folder_below_an_allowed_share_is_allowed():
     weights = {"azureFiles": {"account": "contosomodels", "share": "models", "folder": "any/where"}}
-    assert first_block(spec_of(a_model_of(**weights)), a_world()) is None
+    assert first_block(spec_of(a_model_of(**weights)), a_snapshot()) is None
 
 
 def test_share_is_read_from_another_host_only_when_that_host_is_listed():
@@ -209,13 +209,13 @@ def test_share_is_read_from_another_host_only_when_that_host_is_listed():
     weights = {"azureFiles": {"account": "contosomodels", "share": "models", "server": server}}
     listed = {"account": "contosomodels", "share": "models", "server": server, "namespaces": ["*"]}
     assert blocked(a_model_of(**weights)).reason is Reason.SHARE_NOT_ALLOWED
-    assert first_block(spec_of(a_model_of(**weights)), a_world(policy=allowing(shares=[listed]))) is None
+    assert first_block(spec_of(a_model_of(**weights)), a_snapshot(policy=allowing(shares=[listed]))) is None
 
 
 @pytest.mark.parametrize("source", ["baked-image", "image-volume", "claim"])
 def test_source_that_needs_no_volume_of_ours_needs_no_share(source):
     policy = allowing(shares=[], volumes={"create": False})
-    assert first_block(spec_of(RENDERINGS[source]), a_world(policy=policy)) is None
+    assert first_block(spec_of(RENDERINGS[source]), a_snapshot(policy=policy)) is None
 
 
 @pytest.mark.parametrize("source", ["share", "nfs"])
@@ -249,7 +249,7 @@ def test_unknown_argument_is_refused_with_its_name_and_the_version():
 
 def test_argument_that_a_younger_version_knows_is_unknown_to_an_older():
     assert blocked(with_arguments("--max-num-queued-reqs", "8", version="0.28.0")).reason is Reason.ENGINE_FLAG_UNKNOWN
-    assert first_block(spec_of(with_arguments("--max-num-queued-reqs", "8", version="0.29.0")), a_world()) is None
+    assert first_block(spec_of(with_arguments("--max-num-queued-reqs", "8", version="0.29.0")), a_snapshot()) is None
 
 
 @pytest.mark.parametrize("minor", TABLES.supported)
@@ -259,7 +259,7 @@ def test_nothing_that_a_version_takes_for_a_reserved_flag_gets_through(minor):
     for prefix in _ways_to_reach_reserved_flags(table):
         if VLLM.reached(prefix):
             continue  # the API server refuses it
-        verdict = engine_flags_are_known(spec_of(with_arguments(prefix, version=f"{minor}.0")), a_world())
+        verdict = engine_flags_are_known(spec_of(with_arguments(prefix, version=f"{minor}.0")), a_snapshot())
         assert isinstance(verdict, Blocks), f"vLLM {table.version} takes {prefix} for a reserved flag"
 
 
@@ -314,7 +314,7 @@ def test_word_that_belongs_to_no_flag_is_refused_for_vllm_would_take_it_for_a_mo
     ids=" ".join,
 )
 def test_values_stay_with_their_flags(words):
-    assert first_block(spec_of(with_arguments(*words)), a_world()) is None
+    assert first_block(spec_of(with_arguments(*words)), a_snapshot()) is None
 
 
 @pytest.mark.parametrize("words", [["--dtype", "float7"], ["--dtype=float7"], ["--dty", "float7"]], ids=" ".join)
@@ -337,11 +337,11 @@ def test_number_format_of_the_cache_is_one_of_the_version(minor):
     assert block.reason is Reason.ENGINE_FLAG_UNKNOWN
     assert "`engine.vllm.kvCacheDtype` has 'nonsense'" in block.message
     for choice in KNOWN_FORMATS[minor]:
-        assert first_block(spec_of(of(choice)), a_world()) is None
+        assert first_block(spec_of(of(choice)), a_snapshot()) is None
 
 
 def test_values_that_look_like_flags_are_left_to_the_engine():
-    assert first_block(spec_of(with_arguments("--seed", "-1", "--max-num-seqs", "64")), a_world()) is None
+    assert first_block(spec_of(with_arguments("--seed", "-1", "--max-num-seqs", "64")), a_snapshot()) is None
 
 
 # ---------------------------------------------------------------------- image volumes, memory, address
@@ -349,7 +349,7 @@ def test_values_that_look_like_flags_are_left_to_the_engine():
 
 @pytest.mark.parametrize(("version", "holds"), [((1, 34), False), ((1, 35), True), ((1, 36), True), ((2, 0), True)])
 def test_image_volumes_need_a_young_api_server(version, holds):
-    found = first_block(spec_of(an_image_volume_model()), a_world(server_version=version))
+    found = first_block(spec_of(an_image_volume_model()), a_snapshot(server_version=version))
     assert (found is None) == holds
     if found is not None:
         assert found.reason is Reason.IMAGE_VOLUME_UNSUPPORTED
@@ -373,16 +373,16 @@ def test_image_volumes_need_a_young_api_server(version, holds):
 )
 def test_image_volumes_need_a_young_runtime_on_a_node_with_the_gpus(runtime, holds):
     nodes = (an_a100_node(runtime_version=runtime),)
-    assert (first_block(spec_of(an_image_volume_model()), a_world(nodes=nodes)) is None) == holds
+    assert (first_block(spec_of(an_image_volume_model()), a_snapshot(nodes=nodes)) is None) == holds
 
 
 def test_one_node_that_mounts_images_is_enough_and_no_node_is_no_obstacle():
     old, young = an_a100_node("old", runtime_version="containerd://1.7.2"), an_a100_node("young")
     without_gpu = an_a100_node("cpu", gpus=0)
     spec = spec_of(an_image_volume_model())
-    assert first_block(spec, a_world(nodes=(old, young))) is None
-    assert first_block(spec, a_world(nodes=())) is None
-    assert first_block(spec, a_world(nodes=(old, without_gpu))) is not None
+    assert first_block(spec, a_snapshot(nodes=(old, young))) is None
+    assert first_block(spec, a_snapshot(nodes=())) is None
+    assert first_block(spec, a_snapshot(nodes=(old, without_gpu))) is not None
 
 
 def test_node_that_the_pod_may_not_run_on_mounts_nothing_for_it():
@@ -390,7 +390,7 @@ def test_node_that_the_pod_may_not_run_on_mounts_nothing_for_it():
     young = an_a100_node("young", instance_type="Standard_ND96isr_H100_v5")
     here = {"count": 1, "instanceTypes": ["Standard_NC24ads_A100_v4"]}
     spec = spec_of(an_image_volume_model(accelerator=here))
-    block = first_block(spec, a_world(nodes=(old, young)))
+    block = first_block(spec, a_snapshot(nodes=(old, young)))
     assert block is not None
     assert "containerd://2.0.1" in block.message
     assert "2.2.4" not in block.message
@@ -416,7 +416,7 @@ def test_what_is_said_about_runtimes_does_not_depend_on_the_order_of_nodes():
 )
 def test_memory_must_exceed_the_shared_memory_that_counts_against_it(memory, shared, gpus, holds):
     resources = {k: v for k, v in {"memory": memory, "sharedMemory": shared}.items() if v}
-    found = first_block(spec_of(a_baked_model(resources=resources, accelerator={"count": gpus})), a_world())
+    found = first_block(spec_of(a_baked_model(resources=resources, accelerator={"count": gpus})), a_snapshot())
     assert (found is None) == holds
     if found is not None:
         assert found.reason is Reason.MEMORY_TOO_SMALL
@@ -446,14 +446,14 @@ def test_address_that_an_older_deployment_asks_for_is_not_asked_for_again():
 )
 def test_addresses_are_allowed_by_namespace(lines, holds):
     model = a_baked_model(endpoint={"internalLoadBalancer": {"address": "10.13.76.40"}})
-    found = first_block(spec_of(model), a_world(policy=allowing(addresses=lines)))
+    found = first_block(spec_of(model), a_snapshot(policy=allowing(addresses=lines)))
     assert (found is None) == holds
     if found is not None:
         assert (found.reason, found.condition) == (Reason.ADDRESS_NOT_ALLOWED, ConditionType.ENDPOINT_PRIVATE)
         document = yaml.safe_load(found.message.split("`addresses`: ")[1])
-        assert first_block(spec_of(model), a_world(policy=allowing(addresses=[*lines, *document]))) is None
+        assert first_block(spec_of(model), a_snapshot(policy=allowing(addresses=[*lines, *document]))) is None
     free = a_baked_model(endpoint={"internalLoadBalancer": {}})
-    assert first_block(spec_of(free), a_world(policy=allowing(addresses=lines))) is None
+    assert first_block(spec_of(free), a_snapshot(policy=allowing(addresses=lines))) is None
 
 
 GPU = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
@@ -486,7 +486,7 @@ ANY_GPU = {"key": "sku", "namespaces": ["*"]}
 )
 def test_taints_are_accepted_by_namespace(tolerations, lines, refused):
     model = a_baked_model(accelerator={"tolerations": tolerations})
-    found = first_block(spec_of(model), a_world(policy=allowing(tolerations=lines)))
+    found = first_block(spec_of(model), a_snapshot(policy=allowing(tolerations=lines)))
     assert (found is None) == (refused is None)
     if found is None:
         return
@@ -496,7 +496,7 @@ def test_taints_are_accepted_by_namespace(tolerations, lines, refused):
     assert bool(needs_line) == ("key" in tolerations[refused]), "no line allows every taint"
     if needs_line:
         after = allowing(tolerations=[*lines, *yaml.safe_load(line)])
-        assert first_block(spec_of(model), a_world(policy=after)) is None
+        assert first_block(spec_of(model), a_snapshot(policy=after)) is None
 
 
 def test_the_default_toleration_must_be_listed_like_every_other():

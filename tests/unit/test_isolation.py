@@ -15,15 +15,15 @@ from hermetic.api.times import CLOCK_SKEW
 from hermetic.plan.gate_results import HOLDS, Blocks
 from hermetic.plan.isolation import CONFIRMED_FOR, allowed_age, closes_at, enforcement, gate, isolation_is_proven
 from tests.scenarios import a_share_model
-from tests.worlds import EVERY_SOURCE, NOW, a_world, evidence, spec_of
+from tests.snapshots import EVERY_SOURCE, NOW, a_snapshot, evidence, spec_of
 
 SECOND = timedelta(seconds=1)
 DAY = timedelta(days=1)
 
 
 def judged(seen, *, now=NOW, policy=None, **isolation):
-    world = a_world(evidence=seen, **({"policy": policy} if policy else {}))
-    return isolation_is_proven(spec_of(a_share_model(isolation=isolation)), world, now)
+    snapshot = a_snapshot(evidence=seen, **({"policy": policy} if policy else {}))
+    return isolation_is_proven(spec_of(a_share_model(isolation=isolation)), snapshot, now)
 
 
 def test_complete_fresh_evidence_that_says_pass_opens_the_gate():
@@ -87,7 +87,7 @@ def test_evidence_that_expires_closes_the_gate_at_that_second(left, open_):
 def test_a_deployment_may_ask_for_fresher_evidence_than_the_cluster_never_for_older(cluster, deployment, allowed):
     policy = Configuration.model_validate({"maxEvidenceAgeSeconds": cluster})
     spec = spec_of(a_share_model(isolation={"maxEvidenceAgeSeconds": deployment}))
-    assert allowed_age(spec, a_world(policy=policy)) == timedelta(seconds=allowed)
+    assert allowed_age(spec, a_snapshot(policy=policy)) == timedelta(seconds=allowed)
 
 
 def test_a_clock_that_is_a_little_ahead_is_forgiven():
@@ -125,21 +125,21 @@ def test_a_pass_counts_only_while_this_process_comes_to_it_again(confirmed, open
 def test_evidence_closes_at_the_earlier_of_its_age_and_its_end():
     spec = spec_of(a_share_model())
     observed = NOW - timedelta(hours=1)
-    by_age = a_world(evidence=evidence(expires_at=NOW + 10 * DAY))
-    by_end = a_world(evidence=evidence(expires_at=NOW + SECOND))
+    by_age = a_snapshot(evidence=evidence(expires_at=NOW + 10 * DAY))
+    by_end = a_snapshot(evidence=evidence(expires_at=NOW + SECOND))
     assert closes_at(spec, by_age) == observed + DAY
     assert closes_at(spec, by_end) == NOW + SECOND
-    assert closes_at(spec, a_world(evidence=None)) is None
+    assert closes_at(spec, a_snapshot(evidence=None)) is None
 
 
 def test_gate_is_closed_from_the_moment_that_was_announced():
     spec = spec_of(a_share_model())
     for seen in (evidence(expires_at=NOW + 10 * DAY), evidence(expires_at=NOW + SECOND)):
-        closing = closes_at(spec, a_world(evidence=seen))
+        closing = closes_at(spec, a_snapshot(evidence=seen))
         assert closing is not None
-        world = a_world(evidence=replace(seen, confirmed_at=closing - SECOND))
-        assert isolation_is_proven(spec, world, closing - SECOND) == HOLDS
-        assert isinstance(isolation_is_proven(spec, world, closing), Blocks)
+        snapshot = a_snapshot(evidence=replace(seen, confirmed_at=closing - SECOND))
+        assert isolation_is_proven(spec, snapshot, closing - SECOND) == HOLDS
+        assert isinstance(isolation_is_proven(spec, snapshot, closing), Blocks)
 
 
 @pytest.mark.parametrize(
@@ -173,13 +173,13 @@ def a_floor(minimum, *overrides):
 def test_the_stricter_of_what_is_asked_and_the_minimum_counts(asked, minimum):
     strictness = {"Off": 0, "Report": 1, "Enforce": 2}
     spec = spec_of(a_share_model(isolation={"enforcement": asked}))
-    found = enforcement(spec, a_world(policy=a_floor(minimum)))
+    found = enforcement(spec, a_snapshot(policy=a_floor(minimum)))
     assert strictness[found] == max(strictness[asked], strictness[minimum])
 
 
 def test_nothing_less_than_enforce_counts_unless_the_platform_says_so():
     spec = spec_of(a_share_model(isolation={"enforcement": "Off"}))
-    assert enforcement(spec, a_world(policy=Configuration())) == "Enforce"
+    assert enforcement(spec, a_snapshot(policy=Configuration())) == "Enforce"
 
 
 @pytest.mark.parametrize(
@@ -194,16 +194,16 @@ def test_nothing_less_than_enforce_counts_unless_the_platform_says_so():
 )
 def test_a_namespace_may_have_another_minimum_and_the_strictest_that_names_it_counts(overrides, expected):
     spec = spec_of(a_share_model(isolation={"enforcement": "Off"}))
-    assert enforcement(spec, a_world(policy=a_floor("Enforce", *overrides))) == expected
+    assert enforcement(spec, a_snapshot(policy=a_floor("Enforce", *overrides))) == expected
 
 
 @pytest.mark.parametrize("asked", ["Report", "Off"])
 def test_less_than_the_minimum_is_raised_to_it(asked):
     spec = spec_of(a_share_model(isolation={"enforcement": asked}))
     seen = evidence("Fail", message="subnet snet-gpu -> nat gateway -> internet")
-    blocked = gate(spec, a_world(evidence=seen, policy=a_floor("Enforce")), NOW)
+    blocked = gate(spec, a_snapshot(evidence=seen, policy=a_floor("Enforce")), NOW)
     assert isinstance(blocked, Blocks)
     assert blocked.reason is Reason.ENFORCEMENT_RAISED
     for words in (f"`isolation.enforcement` {asked} is raised to Enforce", "namespace 'inference'", "nat gateway"):
         assert words in blocked.message
-    assert gate(spec, a_world(evidence=evidence("Pass"), policy=a_floor("Enforce")), NOW) == HOLDS
+    assert gate(spec, a_snapshot(evidence=evidence("Pass"), policy=a_floor("Enforce")), NOW) == HOLDS

@@ -182,7 +182,7 @@ def test_a_pod_without_a_mounted_service_account_is_told_so(tmp_path: Path, miss
     assert "automountServiceAccountToken" in unreachable.value.fix
 
 
-async def test_a_ca_that_is_no_certificate_is_an_error_with_a_way_out(pod: TlsServer) -> None:
+async def test_a_ca_that_is_no_certificate_is_an_error_with_a_remedy(pod: TlsServer) -> None:
     (pod.account / "ca.crt").write_text("not a certificate")
     with pytest.raises(Unreachable, match="certificates for"):
         KubernetesApi(from_pod(pod.environ, pod.account))

@@ -65,7 +65,7 @@ class OneLease:
         return spec
 
     def touch(self, **spec: Any) -> None:
-        """Somebody else writes."""
+        """Another client writes."""
         assert self.lease is not None
         self._write(self.lease | {"spec": self.spec | spec})
 

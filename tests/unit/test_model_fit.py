@@ -33,7 +33,7 @@ from tests.model_configs import (
 )
 from tests.renderings import RENDERINGS
 from tests.scenarios import Manifest, a_nim_model, a_share_model
-from tests.worlds import NOW, a_world, an_a100_node, carried_out, conditions, rendered, spec_of
+from tests.snapshots import NOW, a_snapshot, an_a100_node, carried_out, conditions, rendered, spec_of
 
 A100, ND_A100, HALF = "Standard_NC24ads_A100_v4", "Standard_ND96asr_v4", "Standard_NC72ds_xl_RTXPro6000_v6"
 LONG = facts(LLAMA_8B | {"max_position_embeddings": 1_000_000}, LLAMA_8B_BYTES)
@@ -55,15 +55,15 @@ def sized(*names: str, count: int = 1) -> dict[str, Any]:
 
 
 def blocked(manifest: Manifest, **seen: Any) -> Blocks:
-    found = first_block(spec_of(manifest), a_world(**seen))
+    found = first_block(spec_of(manifest), a_snapshot(**seen))
     assert found is not None, "nothing blocks"
     return found
 
 
 def fits(manifest: Manifest, **seen: Any) -> tuple[str, str, str]:
-    spec, world = spec_of(manifest), a_world(**seen)
-    assert first_block(spec, world) is None
-    fit = model_placement(spec, world).condition()
+    spec, snapshot = spec_of(manifest), a_snapshot(**seen)
+    assert first_block(spec, snapshot) is None
+    fit = model_placement(spec, snapshot).condition()
     return (fit.status, fit.reason.value, fit.message)
 
 
@@ -71,8 +71,8 @@ def fits(manifest: Manifest, **seen: Any) -> tuple[str, str, str]:
 
 
 def planned(manifest: Manifest, **seen: Any) -> dict[str, Any]:
-    world = a_world(**seen)
-    return status(spec_of(manifest), world, plan(spec_of(manifest), world, NOW), (), NOW)["plan"]
+    snapshot = a_snapshot(**seen)
+    return status(spec_of(manifest), snapshot, plan(spec_of(manifest), snapshot, NOW), (), NOW)["plan"]
 
 
 def test_the_model_is_placed_once_for_gate_condition_and_numbers(monkeypatch):
@@ -278,7 +278,7 @@ def test_a_size_on_which_it_does_not_fit_beside_one_on_which_it_does_is_warned_o
 def test_the_settings_of_the_engine_are_counted():
     def context(**changes) -> str:
         long = {"engine.vllm.maxModelLength": 600_000, **changes}
-        found = first_block(spec_of(deployment(LONG, **sized(A100), **long)), a_world())
+        found = first_block(spec_of(deployment(LONG, **sized(A100), **long)), a_snapshot())
         return "" if found is None else found.message
 
     assert "92 %" in context()
@@ -288,10 +288,10 @@ def test_the_settings_of_the_engine_are_counted():
 
 def test_without_facts_there_is_no_condition_and_nothing_is_asked():
     for manifest in RENDERINGS.values():
-        spec, world = spec_of(manifest), a_world(nodes=(an_a100_node(),))
-        assert model_placement(spec, world) is None
-        decided = plan(spec, world, NOW)
-        assert "ModelFits" not in conditions(status(spec, carried_out(world, decided), decided, (), NOW))
+        spec, snapshot = spec_of(manifest), a_snapshot(nodes=(an_a100_node(),))
+        assert model_placement(spec, snapshot) is None
+        decided = plan(spec, snapshot, NOW)
+        assert "ModelFits" not in conditions(status(spec, carried_out(snapshot, decided), decided, (), NOW))
 
 
 def test_facts_change_no_pod():
@@ -304,10 +304,10 @@ def test_facts_change_no_pod():
 
 
 def status_of(manifest: Manifest, before: dict[str, Any] | None = None, **seen: Any) -> dict[str, Any]:
-    spec, world = spec_of(manifest), a_world(status=before or {}, **seen)
-    decided = plan(spec, world, NOW)
-    assert not decided.apply or model_placement(spec, world).condition().status != "False"
-    return status(spec, carried_out(world, decided), decided, (), NOW)
+    spec, snapshot = spec_of(manifest), a_snapshot(status=before or {}, **seen)
+    decided = plan(spec, snapshot, NOW)
+    assert not decided.apply or model_placement(spec, snapshot).condition().status != "False"
+    return status(spec, carried_out(snapshot, decided), decided, (), NOW)
 
 
 def test_a_refusal_is_ready_false_stalled_and_one_warning():

@@ -12,7 +12,7 @@ from hermetic.engines.nim.profiles import read_profile, shapes
 from hermetic.plan.gates import first_block
 from tests.commandline import hermetic
 from tests.corpus.manifests import Manifest, changed, nim_with_profile
-from tests.worlds import a_world, an_a100_node, rendered, spec_of
+from tests.snapshots import a_snapshot, an_a100_node, rendered, spec_of
 
 A100, NVL, H100, HALF = (
     "Standard_NC24ads_A100_v4",
@@ -66,7 +66,7 @@ def test_the_forms_for_a_number_of_gpus_are_listed():
     ("profile", "count"), [("vllm-bf16-tp2", 1), ("vllm-bf16-tp1", 2), ("sglang-h100-bf16-tp8-pp2", 8)]
 )
 def test_another_number_of_gpus_is_refused_with_the_forms_that_would_fit(profile, count):
-    found = first_block(spec_of(nim(profile, count)), a_world())
+    found = first_block(spec_of(nim(profile, count)), a_snapshot())
     assert (found.reason, found.field) == (Reason.NIM_PROFILE_MISMATCH, "spec.engine.nim.profile")
     assert f"set the count to {read_profile(profile).count}" in found.message
     assert f"stage a profile with {shapes(count)}" in found.message
@@ -82,7 +82,7 @@ def test_another_number_of_gpus_is_refused_with_the_forms_that_would_fit(profile
     ],
 )
 def test_a_compiled_engine_on_another_gpu_is_refused_by_name(profile, sizes):
-    found = first_block(spec_of(nim(profile, 1, *sizes)), a_world())
+    found = first_block(spec_of(nim(profile, 1, *sizes)), a_snapshot())
     assert found.reason is Reason.NIM_PROFILE_MISMATCH
     assert all(size in found.message for size in sizes)
 
@@ -99,13 +99,13 @@ def test_a_compiled_engine_on_another_gpu_is_refused_by_name(profile, sizes):
     ],
 )
 def test_what_fits_or_is_not_known_is_let_through(manifest):
-    assert first_block(spec_of(manifest), a_world()) is None
+    assert first_block(spec_of(manifest), a_snapshot()) is None
 
 
 def test_the_nodes_count_where_the_spec_names_no_size():
     spec = spec_of(nim("tensorrt_llm-h100-fp8-tp1"))
-    assert first_block(spec, a_world(nodes=(an_a100_node(),))).reason is Reason.NIM_PROFILE_MISMATCH
-    assert first_block(spec_of(nim("tensorrt_llm-a100-bf16-tp1")), a_world(nodes=(an_a100_node(),))) is None
+    assert first_block(spec, a_snapshot(nodes=(an_a100_node(),))).reason is Reason.NIM_PROFILE_MISMATCH
+    assert first_block(spec_of(nim("tensorrt_llm-a100-bf16-tp1")), a_snapshot(nodes=(an_a100_node(),))) is None
 
 
 def test_validate_refuses_it_at_its_field():
@@ -144,7 +144,7 @@ def staged(profile: str | None, count: int = 1, *sizes: str, profiles: Any = STA
     ],
 )
 def test_a_profile_that_is_not_staged_or_does_not_fit_is_refused_by_what_its_id_stands_for(manifest, says):
-    found = first_block(spec_of(manifest), a_world())
+    found = first_block(spec_of(manifest), a_snapshot())
     assert (found.reason, found.field) == (Reason.NIM_PROFILE_MISMATCH, "spec.engine.nim.profile")
     assert says in found.message
 
@@ -159,17 +159,17 @@ def test_a_profile_that_is_not_staged_or_does_not_fit_is_refused_by_what_its_id_
     ],
 )
 def test_the_message_lists_the_staged_profiles_that_would_fit_these_gpus(sizes, listed):
-    assert first_block(spec_of(staged(ID, 1, *sizes)), a_world()).message.endswith(listed)
+    assert first_block(spec_of(staged(ID, 1, *sizes)), a_snapshot()).message.endswith(listed)
 
 
 def test_the_message_about_another_gpu_lists_those_for_the_gpus_of_the_nodes():
-    found = first_block(spec_of(staged(OTHER, 1)), a_world(nodes=(an_a100_node(),)))
+    found = first_block(spec_of(staged(OTHER, 1)), a_snapshot(nodes=(an_a100_node(),)))
     assert f"these fit: '{TP1_A100}', 'vllm-bf16-tp1-pp1'" in found.message
 
 
 def test_a_long_list_is_cut_with_its_number():
     many = [{"name": f"vllm-bf16-tp1-pp1-{number}"} for number in range(64)]
-    found = first_block(spec_of(staged("vllm-bf16-tp2", 1, profiles=many)), a_world())
+    found = first_block(spec_of(staged("vllm-bf16-tp2", 1, profiles=many)), a_snapshot())
     assert found.message.endswith("'vllm-bf16-tp1-pp1-3' and 60 more")
 
 
@@ -184,12 +184,12 @@ def test_a_long_list_is_cut_with_its_number():
     ],
 )
 def test_a_staged_profile_that_fits_is_let_through(manifest):
-    assert first_block(spec_of(manifest), a_world()) is None
+    assert first_block(spec_of(manifest), a_snapshot()) is None
 
 
 def test_a_model_folder_of_a_nim_needs_no_profile():
     served = changed(staged(None), {"spec.engine.nim.modelPath": "/opt/models/llama"})
-    assert first_block(spec_of(served), a_world()) is None
+    assert first_block(spec_of(served), a_snapshot()) is None
 
 
 def test_profiles_in_the_facts_change_no_pod():

@@ -7,7 +7,7 @@ import pytest
 from hermetic.kinds import BY_KIND
 from hermetic.objects.children import CHILD_KINDS, CHILDREN, TABLE, Child, render, render_isolation
 from tests.renderings import RENDERINGS
-from tests.worlds import owner_of, spec_of
+from tests.snapshots import owner_of, spec_of
 
 
 @pytest.mark.parametrize("shape", RENDERINGS)

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from tests.kubernetes_models import MODELS
 from tests.renderings import RENDERINGS
-from tests.worlds import rendered
+from tests.snapshots import rendered
 
 
 @pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=list(RENDERINGS))

@@ -10,7 +10,7 @@ from hermetic.objects.children import render
 from hermetic.objects.names import Owner, digest, labels, volume_names, with_intent
 from tests.renderings import OWNER_UID, RENDERINGS
 from tests.scenarios import a_share_model
-from tests.worlds import owner_of, rendered, spec_of
+from tests.snapshots import owner_of, rendered, spec_of
 
 LONGEST = Owner("n" * 63, "m" * 46, OWNER_UID)
 LABEL_VALUE = re.compile(r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$")

@@ -11,7 +11,7 @@ from hermetic.objects.children import PlatformSettings, render
 from hermetic.plan.planning import plan
 from tests.renderings import RENDERINGS
 from tests.scenarios import a_share_model
-from tests.worlds import NOW, POLICY, a_world, children_of, owner_of, rendered, serving, spec_of
+from tests.snapshots import NOW, POLICY, a_snapshot, children_of, owner_of, rendered, serving, spec_of
 
 PRIVATE = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"]
 
@@ -38,7 +38,7 @@ def test_egress_is_denied_to_everywhere_by_an_empty_list_of_rules(manifest):
 @pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=list(RENDERINGS))
 def test_no_ingress_rule_is_open_to_every_client(manifest):
     for rule in rendered(manifest)["NetworkPolicy"]["spec"]["ingress"]:
-        assert rule["from"], "an empty list of peers means everybody"
+        assert rule["from"], "an empty list of peers means every client"
         assert rule["ports"], "an empty list of ports means every port"
         for peer in rule["from"]:
             assert peer, "an empty peer is invalid"
@@ -106,8 +106,8 @@ def test_pods_come_in_by_their_labels_although_their_range_is_none_of_a_client()
 def test_the_plan_takes_the_ranges_of_pods_from_the_configuration(registries):
     """Blocked or not: the policy of pods that serve must not change back."""
     manifest = a_share_model(endpoint={"internalLoadBalancer": {}})
-    world = a_world(policy=POLICY.model_copy(update={"pod_ranges": ["10.244.0.0/16"], "registries": registries}))
-    before = serving(a_world(children=children_of(manifest), policy=world.policy), 1)
+    snapshot = a_snapshot(policy=POLICY.model_copy(update={"pod_ranges": ["10.244.0.0/16"], "registries": registries}))
+    before = serving(a_snapshot(children=children_of(manifest), policy=snapshot.policy), 1)
     decided = plan(spec_of(manifest), before, NOW)
     (applied,) = (each.manifest for each in decided.apply if each.manifest["kind"] == "NetworkPolicy")
     blocks = [peer["ipBlock"] for peer in applied["spec"]["ingress"][0]["from"]]

@@ -19,7 +19,7 @@ from tests.scenarios import (
     an_image_volume_model,
     changed,
 )
-from tests.worlds import rendered
+from tests.snapshots import rendered
 
 every_rendering = pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=list(RENDERINGS))
 

@@ -7,7 +7,7 @@ import pytest
 from hermetic.api.public_services import PUBLIC_SIDE
 from tests.renderings import RENDERINGS
 from tests.scenarios import a_nim_model, a_share_model
-from tests.worlds import rendered
+from tests.snapshots import rendered
 
 PREFIX = "service.beta.kubernetes.io/"
 INTENT = "hermetic.dev/intent"

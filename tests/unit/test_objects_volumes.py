@@ -8,7 +8,7 @@ import pytest
 
 from tests.renderings import OWNER_UID, RENDERINGS
 from tests.scenarios import a_baked_model, a_nim_model, a_share_model, an_image_volume_model, changed
-from tests.worlds import rendered
+from tests.snapshots import rendered
 
 
 def volume(**azure_files: Any) -> dict[str, Any]:

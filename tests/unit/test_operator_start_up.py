@@ -1,4 +1,4 @@
-"""What a process of the operator loads before anybody wants an audit."""
+"""What a process of the operator loads before an audit is asked for."""
 
 from __future__ import annotations
 

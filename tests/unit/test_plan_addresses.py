@@ -6,7 +6,7 @@ import pytest
 
 from hermetic.api.configuration import Configuration
 from hermetic.plan.addresses import load_balancer_addresses, public_addresses
-from tests.worlds import POLICY
+from tests.snapshots import POLICY
 
 
 def a_service(*ingress: dict[str, str]) -> dict:

@@ -15,9 +15,9 @@ from hermetic.plan.snapshot import ClusterSnapshot
 from tests.planning import a_pod, edited, of_another_source, planned, running, without, written
 from tests.renderings import RENDERINGS
 from tests.scenarios import Manifest, a_baked_model, a_share_model, changed, reporting
-from tests.worlds import (
+from tests.snapshots import (
     NOW,
-    a_world,
+    a_snapshot,
     carried_out,
     evidence,
     rendered,
@@ -26,7 +26,7 @@ from tests.worlds import (
 
 CLOSED = {
     "nothing is known": None,
-    "a way out was found": evidence("Fail"),
+    "an egress path was found": evidence("Fail"),
     "not enough was seen": evidence("Unknown"),
     "a look is missing": evidence(sources=frozenset({"azure"})),
 }
@@ -36,7 +36,7 @@ every_closed_gate = pytest.mark.parametrize("seen", CLOSED.values(), ids=list(CL
 @every_closed_gate
 def test_behind_a_closed_gate_nothing_at_all_is_created(seen):
     for manifest in (a_share_model(), a_share_model(replicas=0)):
-        decided = planned(manifest, a_world(evidence=seen))
+        decided = planned(manifest, a_snapshot(evidence=seen))
         assert (decided.apply, decided.delete) == ((), ())
         assert decided.blocked is not None
         assert decided.held
@@ -60,35 +60,35 @@ def test_behind_a_closed_gate_a_new_template_waits_and_the_walls_do_not(seen):
 @every_closed_gate
 @pytest.mark.parametrize(("live", "asked", "applied"), [(1, 3, None), (3, 1, 1), (3, 0, 0), (3, 3, None), (2, 5, None)])
 def test_behind_a_closed_gate_there_may_be_fewer_pods_never_more(seen, live, asked, applied):
-    world = running(a_baked_model("llama", replicas=live), live, evidence=seen)
-    decided = planned(a_baked_model("llama", replicas=asked), world)
+    snapshot = running(a_baked_model("llama", replicas=live), live, evidence=seen)
+    decided = planned(a_baked_model("llama", replicas=asked), snapshot)
     replicas = [c.manifest["spec"]["replicas"] for c in decided.apply if c.manifest["kind"] == "Deployment"]
     assert replicas in ([], [live]) if applied is None else replicas == [applied]
-    assert planned(a_baked_model("llama", replicas=asked), carried_out(world, decided)).apply == ()
+    assert planned(a_baked_model("llama", replicas=asked), carried_out(snapshot, decided)).apply == ()
 
 
 @every_closed_gate
 @pytest.mark.parametrize("pods", [0, 1])
 def test_behind_a_closed_gate_the_claim_that_a_pod_would_mount_again_stays(seen, pods):
     mounting = tuple(a_pod(a_share_model(), phase="Running") for _ in range(pods))
-    world = replace(running(a_share_model(), evidence=seen), pods=mounting)
-    decided = planned(of_another_source(), world)
+    snapshot = replace(running(a_share_model(), evidence=seen), pods=mounting)
+    decided = planned(of_another_source(), snapshot)
     assert decided.held
-    assert decided.delete == planned(of_another_source(), carried_out(world, decided)).delete == ()
+    assert decided.delete == planned(of_another_source(), carried_out(snapshot, decided)).delete == ()
 
 
 @every_closed_gate
 def test_behind_a_closed_gate_a_deleted_workload_is_not_recreated(seen):
-    world = without(running(a_share_model(), evidence=seen), "Deployment")
-    decided = planned(a_share_model(), world)
+    snapshot = without(running(a_share_model(), evidence=seen), "Deployment")
+    decided = planned(a_share_model(), snapshot)
     assert (decided.apply, decided.delete) == ((), ())
 
 
-def of_the_live_template(world: ClusterSnapshot, number: int = 0, *, complete: bool = True) -> dict[str, Any]:
+def of_the_live_template(snapshot: ClusterSnapshot, number: int = 0, *, complete: bool = True) -> dict[str, Any]:
     """A pod of the template that the Deployment has, as the API server completes it and the store keeps it."""
-    template = world.children["Deployment", world.owner.name]["spec"]["template"]
-    name = f"{world.owner.name}-5d9c-{number}"
-    owners = [{"kind": "ReplicaSet", "name": f"{world.owner.name}-5d9c", "controller": True}]
+    template = snapshot.children["Deployment", snapshot.owner.name]["spec"]["template"]
+    name = f"{snapshot.owner.name}-5d9c-{number}"
+    owners = [{"kind": "ReplicaSet", "name": f"{snapshot.owner.name}-5d9c", "controller": True}]
     metadata = {"name": name, "uid": name, "labels": template["metadata"]["labels"], "ownerReferences": owners}
     spec = completed(template["spec"]) if complete else template["spec"]
     return lean_pod({"metadata": metadata, "spec": spec, "status": {"phase": "Running"}})
@@ -122,11 +122,11 @@ def test_behind_a_closed_gate_a_template_that_others_changed_is_corrected_and_st
     seen, edit, ours, strangers, name
 ):
     manifest = changed(RENDERINGS[name], replicas=3)
-    world = running(manifest, 3, evidence=seen)
-    pods = tuple(of_the_live_template(world, number) for number in range(ours))
-    after = edited(world, "Deployment", edit)
+    snapshot = running(manifest, 3, evidence=seen)
+    pods = tuple(of_the_live_template(snapshot, number) for number in range(ours))
+    after = edited(snapshot, "Deployment", edit)
     theirs = tuple(of_the_live_template(after, 7 + number) for number in range(strangers))
-    leaving = of_the_live_template(world, 9)
+    leaving = of_the_live_template(snapshot, 9)
     leaving["metadata"]["deletionTimestamp"] = "2026-11-24T12:00:00Z"
     after = replace(after, pods=(*pods, *theirs, leaving))
     decided = planned(manifest, after)
@@ -137,8 +137,8 @@ def test_behind_a_closed_gate_a_template_that_others_changed_is_corrected_and_st
 @every_closed_gate
 def test_behind_a_closed_gate_only_pods_of_a_changed_template_are_stopped(seen):
     manifest = a_share_model()
-    world = edited(running(manifest, evidence=seen), "Deployment", another_image)
-    assert corrected(planned(manifest, replace(world, pods=(of_the_live_template(world),)))) == [0]
+    snapshot = edited(running(manifest, evidence=seen), "Deployment", another_image)
+    assert corrected(planned(manifest, replace(snapshot, pods=(of_the_live_template(snapshot),)))) == [0]
 
 
 def injected(pod: Manifest, *, where: str = "sidecar") -> Manifest:
@@ -168,9 +168,9 @@ def an_annotation(deployment: dict[str, Any]) -> None:
     deployment["spec"]["template"]["metadata"].setdefault("annotations", {})["platform.example/injected"] = "yes"
 
 
-def counting(world: ClusterSnapshot, *, replicas: int, updated: int) -> ClusterSnapshot:
+def counting(snapshot: ClusterSnapshot, *, replicas: int, updated: int) -> ClusterSnapshot:
     """What the Deployment controller says of all pods, and of those of the present template."""
-    return serving(world, replicas, updatedReplicas=updated)
+    return serving(snapshot, replicas, updatedReplicas=updated)
 
 
 @every_closed_gate
@@ -179,9 +179,9 @@ def counting(world: ClusterSnapshot, *, replicas: int, updated: int) -> ClusterS
 @pytest.mark.parametrize("strangers", [0, 1])
 def test_behind_a_closed_gate_what_a_webhook_injected_into_is_not_stopped(seen, edit, by_webhook, strangers):
     manifest = changed(a_share_model(), replicas=3)
-    world = running(manifest, 3, evidence=seen)
-    pods = [injected(of_the_live_template(world, number), where=by_webhook) for number in range(3 - strangers)]
-    after = edited(world, "Deployment", edit)
+    snapshot = running(manifest, 3, evidence=seen)
+    pods = [injected(of_the_live_template(snapshot, number), where=by_webhook) for number in range(3 - strangers)]
+    after = edited(snapshot, "Deployment", edit)
     theirs = [injected(of_the_live_template(after, 7 + number), where=by_webhook) for number in range(strangers)]
     after = counting(replace(after, pods=(*pods, *theirs)), replicas=3, updated=strangers)
     decided = planned(manifest, after)
@@ -193,9 +193,9 @@ def test_behind_a_closed_gate_what_a_webhook_injected_into_is_not_stopped(seen, 
 @pytest.mark.parametrize("by_webhook", ["sidecar", "variable", "image", "everything"])
 def test_behind_a_closed_gate_a_change_that_the_controller_has_not_seen_ends_nothing(seen, by_webhook):
     manifest = changed(a_share_model(), replicas=2)
-    world = running(manifest, 2, evidence=seen)
-    pods = tuple(injected(of_the_live_template(world, number), where=by_webhook) for number in range(2))
-    after = serving(edited(world, "Deployment", another_image), 2, observedGeneration=0)
+    snapshot = running(manifest, 2, evidence=seen)
+    pods = tuple(injected(of_the_live_template(snapshot, number), where=by_webhook) for number in range(2))
+    after = serving(edited(snapshot, "Deployment", another_image), 2, observedGeneration=0)
     assert corrected(planned(manifest, replace(after, pods=pods))) == [2]
 
 
@@ -203,15 +203,15 @@ def test_behind_a_closed_gate_a_change_that_the_controller_has_not_seen_ends_not
 @pytest.mark.parametrize("by_webhook", ["sidecar", "everything"])
 def test_behind_a_closed_gate_a_rollout_of_a_changed_template_that_is_complete_is_stopped(seen, by_webhook):
     manifest = changed(a_share_model(), replicas=2)
-    world = edited(running(manifest, 2, evidence=seen), "Deployment", a_sidecar)
-    pods = tuple(injected(of_the_live_template(world, number), where=by_webhook) for number in range(2))
-    assert corrected(planned(manifest, counting(replace(world, pods=pods), replicas=2, updated=2))) == [0]
+    snapshot = edited(running(manifest, 2, evidence=seen), "Deployment", a_sidecar)
+    pods = tuple(injected(of_the_live_template(snapshot, number), where=by_webhook) for number in range(2))
+    assert corrected(planned(manifest, counting(replace(snapshot, pods=pods), replicas=2, updated=2))) == [0]
 
 
-def closed_at(world: ClusterSnapshot, moment: str, status: str = "False") -> ClusterSnapshot:
+def closed_at(snapshot: ClusterSnapshot, moment: str, status: str = "False") -> ClusterSnapshot:
     """The status says since when the gate is closed, or (True) does not say it yet."""
     fields = {"type": "IsolationVerified", "status": status, "reason": "x", "lastTransitionTime": moment}
-    return replace(world, status={"conditions": [fields]})
+    return replace(snapshot, status={"conditions": [fields]})
 
 
 def created(moment: str, pod: Manifest) -> Manifest:
@@ -228,9 +228,9 @@ BY_WEBHOOK = {"sidecar": a_sidecar, "variable": another_variable, "image": anoth
 @pytest.mark.parametrize("status", ["True", "False", "Unknown"])
 def test_behind_a_closed_gate_what_a_webhook_adds_to_deployments_ends_no_pod(seen, by_webhook, status):
     manifest = changed(a_share_model(), replicas=3)
-    world = edited(running(manifest, 3, evidence=seen), "Deployment", BY_WEBHOOK[by_webhook])
-    pods = tuple(created(BEFORE, of_the_live_template(world, number)) for number in range(3))
-    after = closed_at(counting(replace(world, pods=pods), replicas=3, updated=3), CLOSING, status)
+    snapshot = edited(running(manifest, 3, evidence=seen), "Deployment", BY_WEBHOOK[by_webhook])
+    pods = tuple(created(BEFORE, of_the_live_template(snapshot, number)) for number in range(3))
+    after = closed_at(counting(replace(snapshot, pods=pods), replicas=3, updated=3), CLOSING, status)
     assert corrected(planned(manifest, after)) == []
 
 
@@ -239,9 +239,9 @@ def test_behind_a_closed_gate_what_a_webhook_adds_to_deployments_ends_no_pod(see
 @pytest.mark.parametrize("strangers", [0, 1])
 def test_behind_a_closed_gate_a_change_besides_that_of_a_webhook_ends_its_own_pods_alone(seen, edit, strangers):
     manifest = changed(a_share_model(), replicas=3)
-    world = edited(running(manifest, 3, evidence=seen), "Deployment", another_variable)
-    pods = [created(BEFORE, of_the_live_template(world, number)) for number in range(3 - strangers)]
-    after = edited(world, "Deployment", edit)
+    snapshot = edited(running(manifest, 3, evidence=seen), "Deployment", another_variable)
+    pods = [created(BEFORE, of_the_live_template(snapshot, number)) for number in range(3 - strangers)]
+    after = edited(snapshot, "Deployment", edit)
     theirs = [created(AFTER, of_the_live_template(after, 7 + number)) for number in range(strangers)]
     after = counting(replace(after, pods=(*pods, *theirs)), replicas=3, updated=strangers)
     assert corrected(planned(manifest, closed_at(after, CLOSING))) == [3 - strangers]
@@ -251,11 +251,11 @@ def test_behind_a_closed_gate_a_change_besides_that_of_a_webhook_ends_its_own_po
 @pytest.mark.parametrize("late", [1, 3])
 def test_behind_a_closed_gate_pods_of_a_changed_template_that_started_there_are_stopped(seen, late):
     manifest = changed(a_share_model(), replicas=3)
-    world = edited(running(manifest, 3, evidence=seen), "Deployment", a_sidecar)
+    snapshot = edited(running(manifest, 3, evidence=seen), "Deployment", a_sidecar)
     pods = tuple(
-        created(AFTER if number < late else BEFORE, of_the_live_template(world, number)) for number in range(3)
+        created(AFTER if number < late else BEFORE, of_the_live_template(snapshot, number)) for number in range(3)
     )
-    after = counting(replace(world, pods=pods), replicas=3, updated=3)
+    after = counting(replace(snapshot, pods=pods), replicas=3, updated=3)
     assert corrected(planned(manifest, closed_at(after, CLOSING))) == [0]
 
 
@@ -264,26 +264,28 @@ def test_behind_a_closed_gate_pods_of_a_changed_template_that_started_there_are_
 @pytest.mark.parametrize(("updated", "applied"), [(0, [2]), (1, []), (2, [])])
 def test_behind_a_closed_gate_an_annotation_of_others_ends_no_pod_and_starts_none(seen, by_webhook, updated, applied):
     manifest = changed(a_share_model(), replicas=2)
-    world = edited(running(manifest, 2, evidence=seen), "Deployment", an_annotation)
-    pods = tuple(injected(of_the_live_template(world, number), where=by_webhook) for number in range(2))
-    assert corrected(planned(manifest, counting(replace(world, pods=pods), replicas=2, updated=updated))) == applied
+    snapshot = edited(running(manifest, 2, evidence=seen), "Deployment", an_annotation)
+    pods = tuple(injected(of_the_live_template(snapshot, number), where=by_webhook) for number in range(2))
+    assert corrected(planned(manifest, counting(replace(snapshot, pods=pods), replicas=2, updated=updated))) == applied
 
 
 @every_closed_gate
 def test_behind_a_closed_gate_a_workload_without_replicas_gets_its_template(seen):
     manifest = changed(a_share_model(), drainSeconds=7)
-    world = edited(running(a_share_model(), evidence=seen), "Deployment", lambda live: live["spec"].update(replicas=0))
+    snapshot = edited(
+        running(a_share_model(), evidence=seen), "Deployment", lambda live: live["spec"].update(replicas=0)
+    )
     for edit in (another_image, another_mark, lambda _: None):
-        decided = planned(manifest, edited(world, "Deployment", edit))
+        decided = planned(manifest, edited(snapshot, "Deployment", edit))
         assert corrected(decided) == [0]
         assert decided.apply[-1].manifest["spec"]["template"] == rendered(manifest)["Deployment"]["spec"]["template"]
 
 
 @every_closed_gate
 def test_behind_a_closed_gate_a_change_of_the_spec_corrects_no_template_that_is_not_known(seen):
-    world = edited(running(a_share_model(), evidence=seen), "Deployment", another_image)
-    world = replace(world, pods=(of_the_live_template(running(a_share_model())),))
-    decided = planned(changed(a_share_model(), drainSeconds=7), world)
+    snapshot = edited(running(a_share_model(), evidence=seen), "Deployment", another_image)
+    snapshot = replace(snapshot, pods=(of_the_live_template(running(a_share_model())),))
+    decided = planned(changed(a_share_model(), drainSeconds=7), snapshot)
     assert corrected(decided) == []
     assert decided.held
 
@@ -293,22 +295,22 @@ def test_behind_a_closed_gate_a_hole_in_the_walls_is_mended(seen):
     def opened(policy: dict[str, Any]) -> None:
         policy["spec"]["egress"] = [{}]
 
-    world = edited(running(a_share_model(), evidence=seen), "NetworkPolicy", opened)
-    assert written(planned(a_share_model(), world)) == [("NetworkPolicy", "drifted")]
+    snapshot = edited(running(a_share_model(), evidence=seen), "NetworkPolicy", opened)
+    assert written(planned(a_share_model(), snapshot)) == [("NetworkPolicy", "drifted")]
 
 
 @every_closed_gate
 @pytest.mark.parametrize("enforcement", ["Report", "Off"])
 def test_report_and_off_do_not_hold_anything(seen, enforcement):
     manifest = a_share_model(isolation={"enforcement": enforcement})
-    decided = planned(manifest, a_world(evidence=seen))
+    decided = planned(manifest, a_snapshot(evidence=seen))
     assert decided.blocked is None
     assert [kind for kind, _ in written(decided)][-1] == "Deployment"
 
 
 def test_requeue_is_when_the_evidence_ends_and_only_where_it_is_enforced():
-    assert planned(a_share_model(), a_world()).requeue_at == evidence().expires_at
-    assert planned(reporting(a_share_model()), a_world()).requeue_at == evidence().expires_at
-    assert planned(a_share_model(isolation={"enforcement": "Off"}), a_world()).requeue_at is None
-    assert planned(a_share_model(), a_world(evidence=None)).requeue_at is None
-    assert planned(a_share_model(), a_world(evidence=evidence(expires_at=NOW))).requeue_at is None
+    assert planned(a_share_model(), a_snapshot()).requeue_at == evidence().expires_at
+    assert planned(reporting(a_share_model()), a_snapshot()).requeue_at == evidence().expires_at
+    assert planned(a_share_model(isolation={"enforcement": "Off"}), a_snapshot()).requeue_at is None
+    assert planned(a_share_model(), a_snapshot(evidence=None)).requeue_at is None
+    assert planned(a_share_model(), a_snapshot(evidence=evidence(expires_at=NOW))).requeue_at is None

@@ -13,8 +13,8 @@ from hermetic.objects.names import Owner
 from hermetic.plan.exposing_objects import MOST_ADDRESSES
 from hermetic.plan.snapshot import WayIn
 from tests.scenarios import Manifest
+from tests.snapshots import POLICY
 from tests.traced_memory import traced_memory
-from tests.worlds import POLICY
 
 OWNER = Owner("team-a", "llama", "uid-of-llama")
 MODEL = {"hermetic.dev/modeldeployment": "llama", "app.kubernetes.io/instance": "llama", "tier": "chat"}

@@ -13,8 +13,8 @@ from hermetic.plan.snapshot import ClusterSnapshot
 from tests.planning import a_pod, edited, of_another_source, planned, running, without, written
 from tests.renderings import RENDERINGS
 from tests.scenarios import DIGEST, VLLM_IMAGE, Manifest, a_share_model, changed
-from tests.worlds import (
-    a_world,
+from tests.snapshots import (
+    a_snapshot,
     addressed,
     carried_out,
     children_of,
@@ -22,7 +22,7 @@ from tests.worlds import (
 
 
 def test_new_deployment_gets_every_child_walls_first_and_the_workload_last():
-    assert written(planned(a_share_model(), a_world())) == [
+    assert written(planned(a_share_model(), a_snapshot())) == [
         (kind, "absent")
         for kind in (
             "ServiceAccount",
@@ -63,8 +63,8 @@ def test_child_that_is_gone_comes_back_alone(kind):
 
 
 def test_child_that_is_going_is_left_to_go():
-    world = edited(running(a_share_model()), "Service", lambda s: s["metadata"].update(deletionTimestamp="now"))
-    assert written(planned(a_share_model(), world)) == []
+    snapshot = edited(running(a_share_model()), "Service", lambda s: s["metadata"].update(deletionTimestamp="now"))
+    assert written(planned(a_share_model(), snapshot)) == []
 
 
 def test_disruption_budget_goes_with_the_second_replica_under_its_uid():
@@ -79,8 +79,8 @@ def test_disruption_budget_goes_with_the_second_replica_under_its_uid():
     )
 
 
-def claims(world: ClusterSnapshot) -> list[str]:
-    return [name for kind, name in world.children if kind == "PersistentVolumeClaim"]
+def claims(snapshot: ClusterSnapshot) -> list[str]:
+    return [name for kind, name in snapshot.children if kind == "PersistentVolumeClaim"]
 
 
 def test_claim_of_an_earlier_source_goes_with_the_last_pod_that_mounts_it_and_its_volume_with_the_sweep():
@@ -104,8 +104,8 @@ def test_claim_of_an_earlier_source_stays_while_pods_are_left_of_a_workload_that
 def test_stranger_s_object_of_our_name_stops_everything_and_is_never_written():
     for kind in ("Service", "Deployment", "NetworkPolicy", "ServiceAccount"):
         stranger = [{"kind": "ModelDeployment", "name": "other", "uid": "other", "controller": True}]
-        world = edited(running(a_share_model()), kind, lambda c, o=stranger: c["metadata"].update(ownerReferences=o))
-        decided = planned(a_share_model(), world)
+        snapshot = edited(running(a_share_model()), kind, lambda c, o=stranger: c["metadata"].update(ownerReferences=o))
+        decided = planned(a_share_model(), snapshot)
         assert (decided.apply, decided.delete) == ((), ())
         assert decided.blocked is not None
         assert decided.blocked.reason == "ChildNotOwned"
@@ -138,28 +138,28 @@ def test_spec_that_a_gate_refuses_leaves_no_hole_in_the_walls_of_what_runs(refus
     def opened(policy: dict[str, Any]) -> None:
         policy["spec"]["egress"] = [{}]
 
-    manifest, world = changed(a_share_model(), **refused), running(a_share_model())
-    assert written(planned(manifest, edited(world, "NetworkPolicy", opened))) == [("NetworkPolicy", "drifted")]
-    assert written(planned(manifest, without(world, "NetworkPolicy"))) == [("NetworkPolicy", "absent")]
+    manifest, snapshot = changed(a_share_model(), **refused), running(a_share_model())
+    assert written(planned(manifest, edited(snapshot, "NetworkPolicy", opened))) == [("NetworkPolicy", "drifted")]
+    assert written(planned(manifest, without(snapshot, "NetworkPolicy"))) == [("NetworkPolicy", "absent")]
 
 
 @every_refused_spec
 def test_spec_that_a_gate_refuses_creates_nothing_where_nothing_runs(refused):
-    decided = planned(changed(a_share_model(), **refused), a_world())
+    decided = planned(changed(a_share_model(), **refused), a_snapshot())
     assert (decided.apply, decided.delete) == ((), ())
 
 
 @every_refused_spec
 @pytest.mark.parametrize("asked", [0, 1])
 def test_spec_that_a_gate_refuses_may_still_ask_for_fewer_pods_of_the_template_that_runs(refused, asked):
-    world = running(a_share_model(replicas=3), 3)
+    snapshot = running(a_share_model(replicas=3), 3)
     manifest = changed(a_share_model(replicas=asked), **refused)
-    decided = planned(manifest, world)
+    decided = planned(manifest, snapshot)
     (change,) = decided.apply
-    live = next(child for child in world.children.values() if child["kind"] == "Deployment")
+    live = next(child for child in snapshot.children.values() if child["kind"] == "Deployment")
     assert change.manifest["spec"] == {**live["spec"], "replicas": asked}
-    assert planned(manifest, carried_out(world, decided)).apply == ()
-    assert planned(changed(a_share_model(replicas=5), **refused), world).apply == ()
+    assert planned(manifest, carried_out(snapshot, decided)).apply == ()
+    assert planned(changed(a_share_model(replicas=5), **refused), snapshot).apply == ()
 
 
 @every_refused_spec
@@ -175,9 +175,9 @@ def asking_for(address: str) -> Manifest:
 
 def test_address_that_an_older_deployment_asks_for_removes_no_network_policy():
     manifest = asking_for("10.13.76.40")
-    world = running(manifest, address_holder="elder")
-    assert written(planned(manifest, without(world, "NetworkPolicy"))) == [("NetworkPolicy", "absent")]
-    open_door = annotated(world, **{"service.beta.kubernetes.io/azure-load-balancer-internal": "false"})
+    snapshot = running(manifest, address_holder="elder")
+    assert written(planned(manifest, without(snapshot, "NetworkPolicy"))) == [("NetworkPolicy", "absent")]
+    open_door = annotated(snapshot, **{"service.beta.kubernetes.io/azure-load-balancer-internal": "false"})
     assert written(planned(manifest, open_door)) == [("Service", "drifted")]
 
 
@@ -187,17 +187,19 @@ def test_address_that_an_older_deployment_asks_for_is_not_taken_from_it():
 
 def test_walls_stand_and_the_door_closes_though_a_stranger_holds_another_name():
     stranger = [{"kind": "ModelDeployment", "name": "other", "uid": "other", "controller": True}]
-    world = edited(running(a_share_model()), "ServiceAccount", lambda c: c["metadata"].update(ownerReferences=stranger))
-    decided = planned(a_share_model(), addressed(without(world, "NetworkPolicy"), "203.0.113.7"))
+    snapshot = edited(
+        running(a_share_model()), "ServiceAccount", lambda c: c["metadata"].update(ownerReferences=stranger)
+    )
+    decided = planned(a_share_model(), addressed(without(snapshot, "NetworkPolicy"), "203.0.113.7"))
     assert written(decided) == [("NetworkPolicy", "absent")]
     assert [gone.kind.kind for gone in decided.delete] == ["Service"]
 
 
 def test_stranger_s_service_is_his_own_whatever_its_address():
     stranger = [{"kind": "ModelDeployment", "name": "other", "uid": "other", "controller": True}]
-    world = addressed(running(a_share_model()), "203.0.113.7")
+    snapshot = addressed(running(a_share_model()), "203.0.113.7")
     decided = planned(
-        a_share_model(), edited(world, "Service", lambda c: c["metadata"].update(ownerReferences=stranger))
+        a_share_model(), edited(snapshot, "Service", lambda c: c["metadata"].update(ownerReferences=stranger))
     )
     assert (decided.apply, decided.delete) == ((), ())
 
@@ -205,20 +207,20 @@ def test_stranger_s_service_is_his_own_whatever_its_address():
 # ---------------------------------------------------------------------- public sides
 
 
-def annotated(world: ClusterSnapshot, **annotations: str) -> ClusterSnapshot:
-    return edited(world, "Service", lambda service: service["metadata"]["annotations"].update(annotations))
+def annotated(snapshot: ClusterSnapshot, **annotations: str) -> ClusterSnapshot:
+    return edited(snapshot, "Service", lambda service: service["metadata"]["annotations"].update(annotations))
 
 
 @pytest.mark.parametrize("name", PUBLIC_SIDE)
 def test_annotation_that_opens_a_public_side_is_taken_out(name):
     manifest = a_share_model()
-    world = annotated(running(manifest), **{name: "true"})
-    decided = planned(manifest, world)
+    snapshot = annotated(running(manifest), **{name: "true"})
+    decided = planned(manifest, snapshot)
     assert written(decided) == [("Service", "drifted")]
     patch = decided.apply[0].patch
     assert patch is not None
     assert patch["metadata"]["annotations"][name] is None
-    assert written(planned(manifest, carried_out(world, decided))) == []
+    assert written(planned(manifest, carried_out(snapshot, decided))) == []
 
 
 @pytest.mark.parametrize("value", ["false", "True", "yes", ""])
@@ -229,16 +231,16 @@ def test_internal_annotation_that_is_not_exactly_true_is_corrected(value):
 
 
 def test_service_with_a_public_address_is_deleted_and_nothing_else_is():
-    world = addressed(running(a_share_model()), "203.0.113.7")
-    decided = planned(a_share_model(), world)
+    snapshot = addressed(running(a_share_model()), "203.0.113.7")
+    decided = planned(a_share_model(), snapshot)
     assert decided.apply == ()
     assert [(gone.kind.kind, gone.name, gone.urgent) for gone in decided.delete] == [("Service", "llama", True)]
     assert decided.blocked is None
 
 
 def test_public_service_that_is_going_already_is_not_deleted_again():
-    world = edited(running(a_share_model()), "Service", lambda s: s["metadata"].update(deletionTimestamp="now"))
-    decided = planned(a_share_model(), addressed(world, "203.0.113.7"))
+    snapshot = edited(running(a_share_model()), "Service", lambda s: s["metadata"].update(deletionTimestamp="now"))
+    decided = planned(a_share_model(), addressed(snapshot, "203.0.113.7"))
     assert (decided.apply, decided.delete) == ((), ())
 
 
@@ -250,6 +252,6 @@ def test_service_stays_away_until_the_spec_changes():
         "observedGeneration": 4,
         "lastTransitionTime": "2026-11-24T12:00:00Z",
     }
-    world = without(running(a_share_model(), generation=4, status={"conditions": [gone]}), "Service")
-    assert written(planned(a_share_model(), world)) == []
-    assert written(planned(a_share_model(), replace(world, generation=5))) == [("Service", "absent")]
+    snapshot = without(running(a_share_model(), generation=4, status={"conditions": [gone]}), "Service")
+    assert written(planned(a_share_model(), snapshot)) == []
+    assert written(planned(a_share_model(), replace(snapshot, generation=5))) == [("Service", "absent")]

@@ -23,7 +23,7 @@ from hermetic.plan.pod_gate import (
 )
 from hermetic.plan.snapshot import IsolationEvidence
 from tests.fakes.clocks import HandClock
-from tests.worlds import NOW, evidence
+from tests.snapshots import NOW, evidence
 
 HOUR = timedelta(hours=1)
 

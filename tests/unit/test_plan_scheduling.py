@@ -8,13 +8,13 @@ import pytest
 
 from hermetic.plan.scheduling import unschedulable
 from tests.scenarios import a_baked_model
-from tests.worlds import a_world, an_a100_node, spec_of
+from tests.snapshots import a_snapshot, an_a100_node, spec_of
 
 BIG = {"instance_type": "Standard_NC96ads_A100_v4", "pool": "big"}
 
 
 def sentence(*nodes, event="", **accelerator):
-    return unschedulable(spec_of(a_baked_model(accelerator=accelerator)), a_world(nodes=nodes), event)
+    return unschedulable(spec_of(a_baked_model(accelerator=accelerator)), a_snapshot(nodes=nodes), event)
 
 
 def test_no_node_with_the_resource_asks_for_the_device_plug_in():

@@ -7,7 +7,7 @@ from typing import Any
 from hermetic.plan.volume_sweep import volumes_to_remove
 from tests.renderings import OWNER_UID
 from tests.scenarios import a_share_model
-from tests.worlds import living, rendered
+from tests.snapshots import living, rendered
 
 CHILDREN = rendered(a_share_model())
 NAME = CHILDREN["PersistentVolume"]["metadata"]["name"]

@@ -13,7 +13,7 @@ from hermetic.plan.pod_diagnosis import PodDiagnosis, diagnose_pods
 from hermetic.plan.snapshot import Warned
 from testbed.failure_modes import CRASHES
 from tests.scenarios import VLLM_IMAGE, a_baked_model
-from tests.worlds import NOW, OWNER, a_world, an_a100_node, children_of, reporting_of, spec_of
+from tests.snapshots import NOW, OWNER, a_snapshot, an_a100_node, children_of, reporting_of, spec_of
 
 
 def a_pod(name: str = "llama-7d9-x", *, created: int = 0, **status: Any) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def found(*pods: dict[str, Any], spec: dict[str, Any] | None = None, **seen: Any
     children = children_of(manifest)
     mark = children["Deployment", "llama"]["spec"]["template"]["metadata"]["labels"][TEMPLATE_LABEL]
     present = tuple(_of_template(pod, mark) for pod in pods)
-    return diagnose_pods(spec_of(manifest), a_world(**{"pods": present, "children": children, **seen}), NOW)
+    return diagnose_pods(spec_of(manifest), a_snapshot(**{"pods": present, "children": children, **seen}), NOW)
 
 
 def _of_template(pod: dict[str, Any], mark: str) -> dict[str, Any]:
@@ -258,8 +258,8 @@ def test_other_warnings_are_told_by_the_state_itself(reason):
 def of_deployment(*conditions: dict[str, Any], generation: int = 1) -> PodDiagnosis | None:
     manifest = a_baked_model("llama")
     fields = {"observedGeneration": generation, "conditions": list(conditions)}
-    world = reporting_of(a_world(OWNER, children=children_of(manifest)), "Deployment", fields)
-    return diagnose_pods(spec_of(manifest), world, NOW)
+    snapshot = reporting_of(a_snapshot(OWNER, children=children_of(manifest)), "Deployment", fields)
+    return diagnose_pods(spec_of(manifest), snapshot, NOW)
 
 
 def replica_failure(message: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.findings import Finding, Severity, Verdict
 from hermetic.audit.policy import AttestedPrivate, DeclaredPrivateSubnet, Policy
 from hermetic.audit.private_subnets import private_subnets, statement_notes
-from tests.audit_estates import GROUP, NODES, VNET, World, small_cluster
+from tests.audit_estates import GROUP, NODES, VNET, FakeAzure, small_cluster
 
 Q = datetime(2026, 11, 20, 12, tzinfo=UTC)
 """When the log was asked; it is trusted up to an hour before."""
@@ -26,7 +26,7 @@ def ago(hours: float) -> datetime:
     return Q - timedelta(hours=hours)
 
 
-def logged(*writes: float, resource: str = NODES, operation: str = SUBNET_WRITE, count: int = 5) -> World:
+def logged(*writes: float, resource: str = NODES, operation: str = SUBNET_WRITE, count: int = 5) -> FakeAzure:
     """A sealed cluster whose log shows these writes, in hours before it was asked, and some other events."""
     events = [{"at": ago(one).isoformat(), "operation": operation, "resource": resource.upper()} for one in writes]
     held = {"since": ago(89 * 24).isoformat(), "until": Q.isoformat(), "count": count, "events": events}
@@ -46,13 +46,13 @@ def stated(since: float, through: float | None = None) -> Policy:
     return Policy.model_validate({"subnetsPrivateSince": [held]})
 
 
-def known(world: World, policy: Policy) -> Since | Void | None:
+def known(azure: FakeAzure, policy: Policy) -> Since | Void | None:
     found: list[Since | Void | None] = []
 
     def judge(estate: Estate) -> None:
         found[:] = [private_since(estate, policy, Seen(NODES, None))]
 
-    world.settled(judge)
+    azure.settled(judge)
     return found[0]
 
 
@@ -109,10 +109,10 @@ def test_what_leaves_the_subnet_as_it_is_does_not_count(resource: str, operation
     "reason", [UnreadReason.FORBIDDEN, UnreadReason.TRUNCATED, UnreadReason.UNAVAILABLE, UnreadReason.UNREADABLE]
 )
 def test_a_log_that_was_not_read_whole_says_nothing(reason: UnreadReason) -> None:
-    world = logged(12).refuse(GROUP, reason)
-    assert known(world, attested(48, 24)) == known(small_cluster(), attested(48, 24))
-    assert isinstance(known(world, attested(48, 24)), Since)
-    assert isinstance(known(world, stated(48)), Since)
+    azure = logged(12).refuse(GROUP, reason)
+    assert known(azure, attested(48, 24)) == known(small_cluster(), attested(48, 24))
+    assert isinstance(known(azure, attested(48, 24)), Since)
+    assert isinstance(known(azure, stated(48)), Since)
 
 
 def test_a_log_without_any_event_is_not_known_to_be_one() -> None:
@@ -151,21 +151,21 @@ def test_what_a_person_states_is_not_handed_on_as_known() -> None:
 
 @pytest.mark.parametrize("change", [{"defaultOutboundAccess": None}, {"defaultOutboundAccess": True}])
 def test_a_subnet_that_is_not_private_is_not_named_so_its_chain_begins_anew(change: dict[str, Any]) -> None:
-    world = small_cluster().change(NODES, **change)
+    azure = small_cluster().change(NODES, **change)
     policy = attested(48, 24)
-    assert private_subnets(world.settled(lambda one: private_subnets(one, policy, Q)), policy, Q) == ()
+    assert private_subnets(azure.settled(lambda one: private_subnets(one, policy, Q)), policy, Q) == ()
     unread = small_cluster().refuse(NODES)
     assert private_subnets(unread.settled(lambda one: private_subnets(one, policy, Q)), policy, Q) == ()
 
 
 def test_the_earliest_moment_is_handed_on_until_a_write_voids_it() -> None:
-    for world, moment, basis in (
+    for azure, moment, basis in (
         (small_cluster(), ago(48), Basis.ATTESTATION),
         (logged(500), ago(500), Basis.ACTIVITY_LOG),
         (logged(12), Q, Basis.AUDIT),
     ):
         policy = attested(48, 24)
-        estate = world.settled(
+        estate = azure.settled(
             lambda one, policy=policy: (proven_since(one, policy, NODES), private_subnets(one, policy, Q))
         )
         [found] = private_subnets(estate, policy, Q)

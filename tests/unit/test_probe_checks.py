@@ -204,7 +204,7 @@ def test_a_handshake_alone_may_be_the_declared_firewall_s():
     assert finding("probe-internet", both(called({("tls", FIRST, 443): "s/9"})), FILTERED).verdict is Verdict.FAIL
 
 
-def test_a_name_that_resolves_and_answers_is_a_way_out():
+def test_a_name_that_resolves_and_answers_is_an_egress_path():
     names = ["r0:198.51.100.20;|s/20", *HELD_NAMES]
 
     assert finding("probe-internet", both(changed(names=names))).verdict is Verdict.FAIL
@@ -222,7 +222,7 @@ def test_a_name_that_leads_nowhere_needs_no_call(answer):
     assert finding("probe-internet", both(changed(names=[answer, *HELD_NAMES]))).verdict is Verdict.PASS
 
 
-def test_a_private_endpoint_is_no_way_out():
+def test_a_private_endpoint_is_no_egress_path():
     names = [*HELD_NAMES, "r0:10.13.5.5;|s/20"]
     bodies = both(changed(names=names), changed(host_network=True, names=names))
     found = finding("probe-storage", bodies)
@@ -230,7 +230,7 @@ def test_a_private_endpoint_is_no_way_out():
     assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "StorageNotCalled")
 
 
-def test_storage_of_a_stranger_that_answers_is_a_way_out():
+def test_storage_of_a_stranger_that_answers_is_an_egress_path():
     names = [*HELD_NAMES, f"r0:{UNEXPECTED_ADDRESS};|s/5"]
 
     assert finding("probe-storage", both(changed(names=names))).verdict is Verdict.FAIL

@@ -1,4 +1,4 @@
-"""Every reason: one word for programs, a page for people, and somebody in the product who says it."""
+"""Every reason: one word for programs, a page for people, and a place in the product that sets it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_remedy_of_what_needs_a_human_is_not_to_wait(reason):
 
 @every_reason
 def test_reason_is_said_somewhere(reason):
-    """A reason that nothing says is a page that nobody needs."""
+    """A reason that nothing says is a page without a use."""
     pattern = re.compile(rf"\bReason\.{reason.name}\b")
     assert any(pattern.search(file.read_text()) for file in PRODUCT.rglob("*.py"))
 
@@ -58,7 +58,7 @@ def test_names_and_words_of_reasons_agree():
 
 
 def test_only_the_plan_the_audit_and_the_engines_give_reasons():
-    """Whoever asks why Ready is what it is looks in one place; to ask whether it is a certain one is no answer."""
+    """Why Ready is what it is, is asked in one place; to ask whether it is a certain one is no answer."""
     outside = [
         file.relative_to(PRODUCT).as_posix()
         for file in PRODUCT.rglob("*.py")

@@ -63,7 +63,7 @@ def test_a_step_that_takes_something_away_says_what_it_can_cut_off(check: str, s
     assert step.warning or check in HARMLESS, step
 
 
-# What these take away carries no packet that anybody needs.
+# What these take away carries no packet that is needed.
 HARMLESS = {
     "natgw-inventory",
     "vnet-nat-gateway",

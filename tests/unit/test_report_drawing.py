@@ -1,4 +1,4 @@
-"""The drawing of the ways out: every open path is in it, and stays in it when there is too much to draw."""
+"""The drawing of the egress paths: every open path is in it, and stays in it when there is too much to draw."""
 
 from __future__ import annotations
 
@@ -55,10 +55,12 @@ def test_a_link_that_two_findings_draw_is_open_when_one_of_them_fails():
         assert all(link.open for link in topology_of(report).edges)
 
 
-def test_a_way_in_begins_at_an_internet_of_its_own():
-    way_in = Finding("x", "/r", Verdict.FAIL, Severity.HIGH, paths=(hops("internet -> load balancer lb -> service s"),))
-    way_out = Finding("y", "/r", Verdict.FAIL, Severity.HIGH, paths=(hops("service s -> internet"),))
-    report = replace(a_failing_report(), findings=(way_in, way_out))
+def test_an_exposure_begins_at_an_internet_of_its_own():
+    exposure = Finding(
+        "x", "/r", Verdict.FAIL, Severity.HIGH, paths=(hops("internet -> load balancer lb -> service s"),)
+    )
+    egress = Finding("y", "/r", Verdict.FAIL, Severity.HIGH, paths=(hops("service s -> internet"),))
+    report = replace(a_failing_report(), findings=(exposure, egress))
     topology = topology_of(report)
     assert NetworkLink("from internet", "load balancer lb", open=True) in topology.edges
     assert NetworkLink(CLUSTER.lower(), "service s", open=True) in topology.edges
@@ -95,7 +97,7 @@ def test_a_hop_without_a_name_is_left_out():
     assert finding.path_texts == ("a ->   -> ",)
 
 
-def test_every_arrow_points_to_a_later_column_and_ways_out_stand_last():
+def test_every_arrow_points_to_a_later_column_and_the_internet_is_last():
     drawn = topology_of(a_failing_report())
     columns = columns_of(drawn).slots
     at = {slot: number for number, column in enumerate(columns) for slot in column}
@@ -142,7 +144,7 @@ def test_of_two_links_between_the_same_places_the_open_one_is_drawn():
         assert arrow.link.open
 
 
-def test_parallel_ways_are_one_bundle_and_others_stay_apart():
+def test_parallel_paths_are_one_bundle_and_others_stay_apart():
     plain = Finding("x", "/r", Verdict.FAIL, Severity.HIGH)
     findings = (
         *(

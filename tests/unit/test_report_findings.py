@@ -102,7 +102,7 @@ def _everything(finding: Finding) -> tuple[str, ...]:
 
 
 class Unspeakable(Evidence):
-    """Evidence that nobody writes out."""
+    """Evidence that is never written out."""
 
     def __repr__(self) -> str:
         raise AssertionError("written out")

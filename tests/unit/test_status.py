@@ -1,4 +1,4 @@
-"""What is said: conditions that people, kubectl and Flux can trust, whatever the world looks like."""
+"""What is said: conditions that people, kubectl and Flux can trust, whatever the snapshot looks like."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.status import same_status, status, status_unreadable
 from tests.renderings import RENDERINGS
 from tests.scenarios import DIGEST, a_baked_model, a_share_model, an_sglang_model, changed, reporting
-from tests.worlds import (
+from tests.snapshots import (
     NOW,
-    a_world,
+    a_snapshot,
     addressed,
     carried_out,
     children_of,
@@ -35,23 +35,23 @@ from tests.worlds import (
 LATER = NOW + timedelta(minutes=5)
 
 
-def status_of(manifest: dict[str, Any], world: ClusterSnapshot, *refusals: ApiRejection, now=NOW) -> dict[str, Any]:
-    """What is said after one reconcile of this world, plan and all."""
+def status_of(manifest: dict[str, Any], snapshot: ClusterSnapshot, *refusals: ApiRejection, now=NOW) -> dict[str, Any]:
+    """What is said after one reconcile of this snapshot, plan and all."""
     spec = spec_of(manifest)
-    decided = plan(spec, world, now)
-    return status(spec, carried_out(world, decided), decided, refusals, now)
+    decided = plan(spec, snapshot, now)
+    return status(spec, carried_out(snapshot, decided), decided, refusals, now)
 
 
-def a_running_world(manifest: dict[str, Any], replicas: int = 1, **seen: Any) -> ClusterSnapshot:
-    world = a_world(owner_of(manifest), children=children_of(manifest), **seen)
-    world = serving(world, replicas)
-    return addressed(world, "10.13.76.40") if "internalLoadBalancer" in manifest["spec"]["endpoint"] else world
+def a_running_snapshot(manifest: dict[str, Any], replicas: int = 1, **seen: Any) -> ClusterSnapshot:
+    snapshot = a_snapshot(owner_of(manifest), children=children_of(manifest), **seen)
+    snapshot = serving(snapshot, replicas)
+    return addressed(snapshot, "10.13.76.40") if "internalLoadBalancer" in manifest["spec"]["endpoint"] else snapshot
 
 
-def with_condition(world: ClusterSnapshot, kind: str, **fields: Any) -> ClusterSnapshot:
-    """The same world, whose status says this already."""
+def with_condition(snapshot: ClusterSnapshot, kind: str, **fields: Any) -> ClusterSnapshot:
+    """The same snapshot, whose status says this already."""
     known = {"type": kind, "lastTransitionTime": "2026-01-01T00:00:00Z", "message": "", **fields}
-    return replace(world, status={"conditions": [known]})
+    return replace(snapshot, status={"conditions": [known]})
 
 
 def truth(found: dict[str, Any]) -> dict[str, tuple[str, str]]:
@@ -62,7 +62,7 @@ def truth(found: dict[str, Any]) -> dict[str, tuple[str, str]]:
 
 
 def test_everything_that_holds_is_ready_with_an_endpoint():
-    found = status_of(a_share_model(), a_running_world(a_share_model()))
+    found = status_of(a_share_model(), a_running_snapshot(a_share_model()))
     assert truth(found) == {
         "Ready": ("True", "Serving"),
         "ImagesPinned": ("True", "PinnedByDigest"),
@@ -78,7 +78,7 @@ def test_everything_that_holds_is_ready_with_an_endpoint():
 
 
 def test_new_deployment_is_reconciling_with_every_condition_said():
-    found = status_of(a_share_model(), a_world())
+    found = status_of(a_share_model(), a_snapshot())
     assert truth(found) == {
         "Ready": ("False", "Starting"),
         "Reconciling": ("True", "Starting"),
@@ -93,13 +93,13 @@ def test_new_deployment_is_reconciling_with_every_condition_said():
 
 @pytest.mark.parametrize("source", ["baked-image", "image-volume"])
 def test_weights_in_an_image_are_pinned_by_its_digest(source):
-    assert truth(status_of(RENDERINGS[source], a_world()))["WeightsVerified"] == ("True", "PinnedByDigest")
+    assert truth(status_of(RENDERINGS[source], a_snapshot()))["WeightsVerified"] == ("True", "PinnedByDigest")
 
 
 def test_pods_that_serve_without_an_address_are_not_ready():
     manifest = a_share_model()
-    world = serving(a_world(children=children_of(manifest)), 1)
-    found = truth(status_of(manifest, world))
+    snapshot = serving(a_snapshot(children=children_of(manifest)), 1)
+    found = truth(status_of(manifest, snapshot))
     assert found["Ready"] == ("False", "LoadBalancerPending")
     assert found["Reconciling"] == ("True", "LoadBalancerPending")
     assert found["Available"] == ("True", "Serving")
@@ -111,7 +111,7 @@ def test_pods_that_serve_without_an_address_are_not_ready():
 )
 def test_address_other_than_the_one_asked_for_is_waited_out_and_not_published(given, words):
     manifest = a_share_model(endpoint={"internalLoadBalancer": {"address": "10.13.76.99"}})
-    found = status_of(manifest, addressed(a_running_world(manifest, generation=2), *given))
+    found = status_of(manifest, addressed(a_running_snapshot(manifest, generation=2), *given))
     assert truth(found)["EndpointPrivate"] == ("Unknown", "LoadBalancerPending")
     assert truth(found)["Ready"] == ("False", "LoadBalancerPending")
     assert words in conditions(found)["EndpointPrivate"]["message"]
@@ -120,14 +120,14 @@ def test_address_other_than_the_one_asked_for_is_waited_out_and_not_published(gi
 
 def test_address_that_was_asked_for_is_the_one_published_among_several():
     manifest = a_share_model(endpoint={"internalLoadBalancer": {"address": "10.13.76.99"}})
-    found = status_of(manifest, addressed(a_running_world(manifest), "fd00::7", "10.13.76.99"))
+    found = status_of(manifest, addressed(a_running_snapshot(manifest), "fd00::7", "10.13.76.99"))
     assert found["endpoint"] == {"url": "http://10.13.76.99:8000/v1", "address": "10.13.76.99"}
     assert truth(found)["Ready"] == ("True", "Serving")
 
 
 def test_without_a_load_balancer_the_endpoint_is_the_service_s_name():
     manifest = a_share_model(endpoint={"port": 9000})
-    found = status_of(manifest, a_running_world(manifest))
+    found = status_of(manifest, a_running_snapshot(manifest))
     assert truth(found)["EndpointPrivate"] == ("True", "ClusterInternal")
     assert found["endpoint"] == {"url": "http://llama.inference.svc:9000/v1", "address": "llama.inference.svc"}
 
@@ -137,7 +137,7 @@ def test_where_a_key_is_set_the_condition_says_what_answers_without_it(inside):
     said_of = {}
     for key in ({}, {"apiKey": {"secretName": "guarded-key"}}):
         manifest = a_share_model(endpoint={**inside, **key})
-        found = status_of(manifest, a_running_world(manifest))
+        found = status_of(manifest, a_running_snapshot(manifest))
         assert truth(found)["EndpointPrivate"][0] == "True"
         said_of[bool(key)] = conditions(found)["EndpointPrivate"]["message"]
     assert said_of[True] == f"{said_of[False]}; {WITHOUT_A_KEY}"
@@ -146,19 +146,19 @@ def test_where_a_key_is_set_the_condition_says_what_answers_without_it(inside):
 
 def test_of_sglang_the_condition_says_its_own_paths():
     manifest = an_sglang_model(endpoint={"apiKey": {"secretName": "guarded-key"}})
-    message = conditions(status_of(manifest, a_running_world(manifest)))["EndpointPrivate"]["message"]
+    message = conditions(status_of(manifest, a_running_snapshot(manifest)))["EndpointPrivate"]["message"]
     assert "/v1/realtime" in message
     assert "/invocations" not in message
 
 
 def test_endpoint_speaks_https_with_a_certificate():
     manifest = RENDERINGS["tls-and-api-key"]
-    assert status_of(manifest, a_running_world(manifest))["endpoint"]["url"] == "https://10.13.76.40:8000/v1"
+    assert status_of(manifest, a_running_snapshot(manifest))["endpoint"]["url"] == "https://10.13.76.40:8000/v1"
 
 
 def test_scaled_to_zero_is_ready_as_asked_and_not_available():
     manifest = a_share_model(replicas=0)
-    found = truth(status_of(manifest, a_running_world(manifest, 0)))
+    found = truth(status_of(manifest, a_running_snapshot(manifest, 0)))
     assert found["Ready"] == ("True", "ScaledToZero")
     assert found["Available"] == ("False", "ScaledToZero")
 
@@ -174,8 +174,8 @@ NOT_SETTLED = {
 @pytest.mark.parametrize("counts", NOT_SETTLED.values(), ids=list(NOT_SETTLED))
 def test_ready_only_when_every_pod_is_of_this_template_and_serves(counts):
     manifest = a_baked_model("llama", endpoint={})
-    world = serving(a_world(children=children_of(manifest)), 1, **counts)
-    found = truth(status_of(manifest, world))
+    snapshot = serving(a_snapshot(children=children_of(manifest)), 1, **counts)
+    found = truth(status_of(manifest, snapshot))
     assert found["Ready"][0] == "False"
     assert "Reconciling" in found
 
@@ -184,8 +184,8 @@ def test_ready_only_when_as_many_serve_as_are_asked_for():
     """A scale-up that is decided but not yet carried out is not served by the pods of before."""
     manifest = changed(a_baked_model("llama", endpoint={}), replicas=3)
     before = changed(manifest, replicas=1)
-    world = serving(a_world(children=children_of(before)), 1)
-    assert truth(status(spec_of(manifest), world, Plan(), (), NOW))["Ready"][0] == "False"
+    snapshot = serving(a_snapshot(children=children_of(before)), 1)
+    assert truth(status(spec_of(manifest), snapshot, Plan(), (), NOW))["Ready"][0] == "False"
 
 
 # ---------------------------------------------------------------------- what stands in the way
@@ -193,7 +193,7 @@ def test_ready_only_when_as_many_serve_as_are_asked_for():
 
 def test_refusal_of_the_api_server_is_told_before_anything_else():
     found = status_of(
-        a_share_model(), a_world(), ApiRejection("Deployment 'llama'", Reason.QUOTA_EXCEEDED, "Deployment: quota")
+        a_share_model(), a_snapshot(), ApiRejection("Deployment 'llama'", Reason.QUOTA_EXCEEDED, "Deployment: quota")
     )
     assert truth(found)["Ready"] == ("False", "QuotaExceeded")
     assert truth(found)["Reconciling"] == ("True", "ProgressingWithRetry")
@@ -202,7 +202,7 @@ def test_refusal_of_the_api_server_is_told_before_anything_else():
 
 
 def test_closed_gate_stalls_with_the_words_of_the_gate():
-    found = conditions(status_of(a_share_model(), a_world(evidence=None)))
+    found = conditions(status_of(a_share_model(), a_snapshot(evidence=None)))
     gate = found["IsolationVerified"]
     assert (gate["status"], gate["reason"]) == ("Unknown", "IsolationEvidenceMissing")
     assert found["Ready"]["message"] == gate["message"]
@@ -212,33 +212,35 @@ def test_closed_gate_stalls_with_the_words_of_the_gate():
 
 def test_closed_gate_says_that_what_runs_keeps_serving_and_what_waits():
     manifest = a_share_model()
-    world = a_running_world(manifest, evidence=evidence("Fail", message="route to the internet"))
-    assert conditions(status_of(manifest, world))["Ready"]["message"] == (
+    snapshot = a_running_snapshot(manifest, evidence=evidence("Fail", message="route to the internet"))
+    assert conditions(status_of(manifest, snapshot))["Ready"]["message"] == (
         "route to the internet; the pods that run keep serving"
     )
     changed_model = changed(manifest, drainSeconds=7)
-    assert conditions(status_of(changed_model, world))["Ready"]["message"] == (
+    assert conditions(status_of(changed_model, snapshot))["Ready"]["message"] == (
         "route to the internet; the pods that run keep serving; the change of the pods waits for it"
     )
 
 
 def test_report_says_what_is_open_and_is_ready_all_the_same():
     manifest = reporting(a_share_model())
-    found = truth(status_of(manifest, a_running_world(manifest, evidence=evidence("Fail", message="a way out"))))
+    found = truth(
+        status_of(manifest, a_running_snapshot(manifest, evidence=evidence("Fail", message="an egress path")))
+    )
     assert found["Ready"] == ("True", "ServingNotEnforced")
     assert found["IsolationVerified"] == ("False", "IsolationBroken")
 
 
 def test_off_says_that_the_evidence_was_not_looked_at():
     manifest = a_share_model(isolation={"enforcement": "Off"})
-    found = truth(status_of(manifest, a_running_world(manifest, evidence=evidence("Fail"))))
+    found = truth(status_of(manifest, a_running_snapshot(manifest, evidence=evidence("Fail"))))
     assert found["Ready"] == ("True", "ServingNotEnforced")
     assert found["IsolationVerified"] == ("Unknown", "IsolationNotEnforced")
 
 
 def test_spec_that_a_gate_refuses_says_so_and_does_not_pretend_to_have_looked_further():
     elsewhere = {"vllm": {"image": f"ghcr.io/x/y@sha256:{DIGEST}", "version": "0.32.0"}}
-    found = truth(status_of(a_share_model(engine=elsewhere), a_world()))
+    found = truth(status_of(a_share_model(engine=elsewhere), a_snapshot()))
     assert found["Ready"] == found["ImagesPinned"] == ("False", "RegistryNotAllowed")
     assert found["Stalled"] == ("True", "RegistryNotAllowed")
     assert found["IsolationVerified"] == ("Unknown", "IsolationEvidencePending")
@@ -247,15 +249,15 @@ def test_spec_that_a_gate_refuses_says_so_and_does_not_pretend_to_have_looked_fu
 def test_trouble_of_pods_is_told_by_available_and_repeated_by_ready():
     manifest = a_baked_model("llama")
     stuck = {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota: gpus"}
-    world = a_world(children=children_of(manifest))
-    world = reporting_of(world, "Deployment", {"observedGeneration": 1, "conditions": [stuck]})
-    found = conditions(status_of(manifest, world))
+    snapshot = a_snapshot(children=children_of(manifest))
+    snapshot = reporting_of(snapshot, "Deployment", {"observedGeneration": 1, "conditions": [stuck]})
+    found = conditions(status_of(manifest, snapshot))
     assert found["Available"]["reason"] == found["Ready"]["reason"] == "QuotaExceeded"
     assert found["Available"]["message"] == found["Ready"]["message"]
 
 
 def test_spec_that_this_version_cannot_read_is_said_with_its_field():
-    found = status_unreadable(a_world(), "`spec.replicas`: must be an integer", NOW)
+    found = status_unreadable(a_snapshot(), "`spec.replicas`: must be an integer", NOW)
     assert truth(found) == {"Ready": ("False", "SpecInvalid"), "Stalled": ("True", "SpecInvalid")}
     assert found["observedGeneration"] == 1
 
@@ -266,10 +268,10 @@ def test_spec_that_this_version_cannot_read_is_said_with_its_field():
 @pytest.mark.parametrize("address", ["203.0.113.9", "20.1.2.3", "fe80::1", "169.254.169.254", "2001:db8::1"])
 def test_public_address_is_critical_and_not_published(address):
     manifest = a_share_model()
-    spec, world = spec_of(manifest), addressed(a_running_world(manifest), address)
-    decided = plan(spec, world, NOW)
+    spec, snapshot = spec_of(manifest), addressed(a_running_snapshot(manifest), address)
+    decided = plan(spec, snapshot, NOW)
     assert [(gone.kind.kind, gone.name) for gone in decided.delete] == [("Service", "llama")]
-    found = status(spec, world, decided, (), NOW)
+    found = status(spec, snapshot, decided, (), NOW)
     assert truth(found)["EndpointPrivate"] == truth(found)["Ready"] == ("False", "PublicAddress")
     assert truth(found)["Stalled"] == ("True", "PublicAddress")
     assert f"'{address}'" in conditions(found)["Ready"]["message"]
@@ -278,22 +280,22 @@ def test_public_address_is_critical_and_not_published(address):
 
 def test_service_is_said_to_be_removed_only_once_it_is():
     manifest = a_share_model()
-    spec, world = spec_of(manifest), addressed(a_running_world(manifest), "203.0.113.9")
-    decided = plan(spec, world, NOW)
-    still_there = status(spec, world, decided, (), NOW)
+    spec, snapshot = spec_of(manifest), addressed(a_running_snapshot(manifest), "203.0.113.9")
+    decided = plan(spec, snapshot, NOW)
+    still_there = status(spec, snapshot, decided, (), NOW)
     given = "the load balancer gave the public address '203.0.113.9'; "
     assert conditions(still_there)["EndpointPrivate"]["message"] == given + "the Service is being removed"
-    gone = carried_out(replace(world, status=still_there), decided)
+    gone = carried_out(replace(snapshot, status=still_there), decided)
     for later in (decided, plan(spec, gone, NOW)):
         assert conditions(status(spec, gone, later, (), NOW))["EndpointPrivate"]["message"] == given + "Service removed"
 
 
 def test_stranger_s_service_is_no_endpoint_of_ours():
     manifest = a_share_model()
-    world = a_running_world(manifest)
-    key = ("Service", world.owner.name)
-    theirs = {**world.children[key], "metadata": {**world.children[key]["metadata"], "ownerReferences": []}}
-    found = status_of(manifest, replace(world, children={**world.children, key: theirs}))
+    snapshot = a_running_snapshot(manifest)
+    key = ("Service", snapshot.owner.name)
+    theirs = {**snapshot.children[key], "metadata": {**snapshot.children[key]["metadata"], "ownerReferences": []}}
+    found = status_of(manifest, replace(snapshot, children={**snapshot.children, key: theirs}))
     assert truth(found)["EndpointPrivate"] == ("Unknown", "EndpointNotCreated")
     assert "endpoint" not in found
 
@@ -301,22 +303,22 @@ def test_stranger_s_service_is_no_endpoint_of_ours():
 @pytest.mark.parametrize("address", ["10.0.0.1", "172.31.255.255", "192.168.1.1", "100.64.0.1", "fd00::1"])
 def test_private_address_is_private(address):
     manifest = a_share_model()
-    found = status_of(manifest, addressed(a_running_world(manifest), address))
+    found = status_of(manifest, addressed(a_running_snapshot(manifest), address))
     assert truth(found)["EndpointPrivate"] == ("True", "PrivateAddress")
 
 
 def test_one_public_address_among_private_ones_is_one_too_many():
     manifest = a_share_model()
-    world = addressed(a_running_world(manifest), "10.0.0.1", "203.0.113.9")
-    assert plan(spec_of(manifest), world, NOW).delete
+    snapshot = addressed(a_running_snapshot(manifest), "10.0.0.1", "203.0.113.9")
+    assert plan(spec_of(manifest), snapshot, NOW).delete
 
 
 def after_the_service_is_gone(manifest: dict[str, Any], generation: int) -> ClusterSnapshot:
     children = {key: child for key, child in children_of(manifest).items() if key[0] != "Service"}
-    world = serving(a_world(children=children, generation=generation), 1)
+    snapshot = serving(a_snapshot(children=children, generation=generation), 1)
     message = "the load balancer gave the public address '203.0.113.9'; Service removed"
     return with_condition(
-        world, "EndpointPrivate", status="False", reason="PublicAddress", observedGeneration=1, message=message
+        snapshot, "EndpointPrivate", status="False", reason="PublicAddress", observedGeneration=1, message=message
     )
 
 
@@ -329,11 +331,11 @@ def test_removed_service_stays_away_and_keeps_its_explanation_while_the_spec_is_
 
 def test_what_became_of_a_public_address_is_a_field_and_not_read_back_from_a_message():
     manifest = a_share_model()
-    spec, world = spec_of(manifest), addressed(a_running_world(manifest), "203.0.113.9")
-    first = status(spec, world, plan(spec, world, NOW), (), NOW)
+    spec, snapshot = spec_of(manifest), addressed(a_running_snapshot(manifest), "203.0.113.9")
+    first = status(spec, snapshot, plan(spec, snapshot, NOW), (), NOW)
     assert first["publicAddress"] == {"address": "203.0.113.9", "serviceRemoved": False}
     reworded = {**first, "conditions": [{**one, "message": "in other words"} for one in first["conditions"]]}
-    gone = carried_out(replace(world, status=reworded), plan(spec, world, NOW))
+    gone = carried_out(replace(snapshot, status=reworded), plan(spec, snapshot, NOW))
     then = status(spec, gone, plan(spec, gone, NOW), (), NOW)
     assert then["publicAddress"] == {"address": "203.0.113.9", "serviceRemoved": True}
     assert conditions(then)["Ready"]["message"] == (
@@ -348,7 +350,7 @@ def test_what_became_of_a_public_address_is_a_field_and_not_read_back_from_a_mes
 def test_status_of_a_release_without_the_field_keeps_its_address(state):
     manifest = a_share_model()
     given = "the load balancer gave the public address '203.0.113.9'; "
-    world = with_condition(
+    snapshot = with_condition(
         after_the_service_is_gone(manifest, generation=1),
         "EndpointPrivate",
         status="False",
@@ -356,7 +358,7 @@ def test_status_of_a_release_without_the_field_keeps_its_address(state):
         observedGeneration=1,
         message=given + state,
     )
-    found = status_of(manifest, world)
+    found = status_of(manifest, snapshot)
     assert conditions(found)["EndpointPrivate"]["message"] == given + "Service removed"
     assert "publicAddress" not in found
 
@@ -372,8 +374,10 @@ def test_removed_service_comes_back_for_a_spec_that_changed():
 
 def test_transition_time_moves_only_with_the_status():
     manifest = a_share_model()
-    first = status_of(manifest, a_running_world(manifest, evidence=None))
-    again = status_of(manifest, replace(a_running_world(manifest, evidence=evidence("Fail")), status=first), now=LATER)
+    first = status_of(manifest, a_running_snapshot(manifest, evidence=None))
+    again = status_of(
+        manifest, replace(a_running_snapshot(manifest, evidence=evidence("Fail")), status=first), now=LATER
+    )
     before, after = conditions(first), conditions(again)
     assert before["Ready"]["reason"] != after["Ready"]["reason"]
     assert after["Ready"]["lastTransitionTime"] == before["Ready"]["lastTransitionTime"] == "2026-11-24T12:00:00Z"
@@ -382,7 +386,7 @@ def test_transition_time_moves_only_with_the_status():
 
 @pytest.mark.parametrize("generation", [1, 7])
 def test_every_condition_and_the_status_vouch_for_one_generation(generation):
-    found = status_of(a_share_model(), a_world(generation=generation))
+    found = status_of(a_share_model(), a_snapshot(generation=generation))
     assert found["observedGeneration"] == generation
     assert {c["observedGeneration"] for c in found["conditions"]} == {generation}
 
@@ -390,27 +394,27 @@ def test_every_condition_and_the_status_vouch_for_one_generation(generation):
 @pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=list(RENDERINGS))
 @pytest.mark.parametrize("seen", [evidence(), None], ids=["open gate", "closed gate"])
 def test_status_is_one_that_the_api_accepts_and_is_new_only_once(manifest, seen):
-    world = a_world(owner_of(manifest), evidence=seen)
-    found = status_of(manifest, world)
+    snapshot = a_snapshot(owner_of(manifest), evidence=seen)
+    found = status_of(manifest, snapshot)
     ModelDeploymentStatus.model_validate(found)
     assert not same_status(found, {})
-    again = status_of(manifest, replace(world, status=found), now=LATER)
+    again = status_of(manifest, replace(snapshot, status=found), now=LATER)
     assert same_status(again, found)
 
 
 def test_order_in_which_the_api_server_keeps_conditions_is_nothing_new():
-    found = status_of(a_share_model(), a_world())
+    found = status_of(a_share_model(), a_snapshot())
     assert same_status(found, {**found, "conditions": found["conditions"][::-1]})
 
 
 def test_condition_of_another_writer_in_the_status_is_no_change():
-    found = status_of(a_share_model(), a_world())
+    found = status_of(a_share_model(), a_snapshot())
     theirs = {"type": "Suspended", "status": "False", "reason": "No", "message": ""}
     assert same_status(found, {**found, "conditions": [*found["conditions"], theirs]})
 
 
 def test_condition_of_ours_that_is_left_over_or_was_changed_is_written_again():
-    found = status_of(a_share_model(), a_world())
+    found = status_of(a_share_model(), a_snapshot())
     stalled = {"type": "Stalled", "status": "True", "reason": "CrashLoop", "message": ""}
     assert not same_status(found, {**found, "conditions": [*found["conditions"], stalled]})
     forged = [{**c, "status": "True"} for c in found["conditions"]]
@@ -421,5 +425,5 @@ def test_condition_of_ours_that_is_left_over_or_was_changed_is_written_again():
 
 def test_longest_message_fits_a_condition():
     block = Blocks(Reason.ISOLATION_BROKEN, "x" * 9000)
-    found = status(spec_of(a_share_model()), a_world(), Plan(blocked=block, isolation=block), (), NOW)
+    found = status(spec_of(a_share_model()), a_snapshot(), Plan(blocked=block, isolation=block), (), NOW)
     ModelDeploymentStatus.model_validate(found)

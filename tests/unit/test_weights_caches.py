@@ -17,8 +17,8 @@ from testbed.damaged_files import flip_a_bit
 from tests.commandline import Ran, hermetic
 from tests.corpus.manifests import changed
 from tests.scenarios import a_nim_model, a_share_model
+from tests.snapshots import spec_of
 from tests.weights import contents, keys
-from tests.worlds import spec_of
 
 KEY = "vllm-0.32.0-H100-80GB-tp1-pp1"
 SIZES = {"instanceTypes": ["Standard_ND96isr_H100_v5"]}
@@ -201,7 +201,7 @@ def test_an_image_of_the_weights_holds_the_caches_too(model, share, cache, tmp_p
 
 
 def test_caches_that_the_source_brings_are_told(model, share, cache, tmp_path):
-    """An engine executes them, and nobody asked for them on the command line."""
+    """An engine executes them, and the command line did not ask for them."""
     said = "the source has compile caches, which engines execute: "
     assert said not in staged(model, share, cache, tmp_path).err
     again = tmp_path / "again"

@@ -138,7 +138,7 @@ def test_what_the_root_digest_does_not_cover_is_not_signed_by_it(model: tuple[Pa
 
 
 def test_a_second_file_of_names_is_refused(model: tuple[Path, str]) -> None:
-    """Whoever put it into the model could list it as names.json: the order of the digests allows it at some places."""
+    """An author of the model could list it as names.json: the order of the digests allows it at some places."""
     folder, _ = model
     (folder / "0.json").write_bytes(NamesSummary(3, 5, f"sha256:{'0' * 64}").as_bytes())
     staged = hermetic("stage", folder, folder.parent / "staged")

@@ -18,8 +18,8 @@ from hermetic.plan.cache_use import cache_use
 from hermetic.weights.nim_cache import PROFILES
 from tests.commandline import hermetic
 from tests.scenarios import a_share_model, changed
+from tests.snapshots import spec_of
 from tests.weights import a_model
-from tests.worlds import spec_of
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "weights.md").read_text(encoding="utf-8")
 

@@ -23,7 +23,7 @@ from hermetic.plan.status import status
 from hermetic.weights.findings import WeightsFinding, termination_message
 from tests.attestations import a_p256_key, an_ed25519_key, public_pem_of
 from tests.scenarios import Manifest, a_baked_model, a_nim_model, a_share_model, an_image_volume_model
-from tests.worlds import NOW, POLICY, a_world, carried_out, conditions, serving, spec_of
+from tests.snapshots import NOW, POLICY, a_snapshot, carried_out, conditions, serving, spec_of
 
 ROOT = f"sha256:{'5e' * 32}"
 OLD, NEW = (f"contoso.azurecr.io/hermetic@sha256:{digit * 64}" for digit in "ab")
@@ -45,19 +45,19 @@ def on_a_share(**integrity: Any) -> Manifest:
     return manifest
 
 
-def verification(world: ClusterSnapshot, manifest: Manifest) -> dict[str, Any] | None:
+def verification(snapshot: ClusterSnapshot, manifest: Manifest) -> dict[str, Any] | None:
     """The init container that would be applied."""
-    found = plan(spec_of(manifest), world, NOW)
+    found = plan(spec_of(manifest), snapshot, NOW)
     assert found.blocked is None, found.blocked
     pod = next(c.manifest for c in found.apply if c.manifest["kind"] == "Deployment")["spec"]["template"]["spec"]
     return next((one for one in pod.get("initContainers", ()) if one["name"] == "verify-weights"), None)
 
 
-def applied(world: ClusterSnapshot, manifest: Manifest) -> ClusterSnapshot:
+def applied(snapshot: ClusterSnapshot, manifest: Manifest) -> ClusterSnapshot:
     for _ in range(4):
-        world = carried_out(world, plan(spec_of(manifest), world, NOW))
-    assert not plan(spec_of(manifest), world, NOW).apply
-    return world
+        snapshot = carried_out(snapshot, plan(spec_of(manifest), snapshot, NOW))
+    assert not plan(spec_of(manifest), snapshot, NOW).apply
+    return snapshot
 
 
 # ---------------------------------------------------------------------- who asks for it
@@ -74,29 +74,29 @@ MOUNTED = {
 @pytest.mark.parametrize("kind", MOUNTED)
 def test_mounted_weights_are_refused_where_no_image_verifies_them_unless_the_configuration_lowers_it(kind):
     manifest = a_share_model(weights={kind: MOUNTED[kind]})
-    block = first_block(spec_of(manifest), a_world(policy=UNCONFIGURED))
+    block = first_block(spec_of(manifest), a_snapshot(policy=UNCONFIGURED))
     assert block is not None
     assert (block.reason, block.condition) == (Reason.VERIFIER_NOT_CONFIGURED, ConditionType.WEIGHTS_VERIFIED)
-    for way_out in ("`integrity.verifiers`", 'integrity.minimumPolicy: "Off"', "namespace 'inference'"):
-        assert way_out in block.message
-    assert plan(spec_of(manifest), a_world(policy=UNCONFIGURED), NOW).apply == ()
+    for remedy in ("`integrity.verifiers`", 'integrity.minimumPolicy: "Off"', "namespace 'inference'"):
+        assert remedy in block.message
+    assert plan(spec_of(manifest), a_snapshot(policy=UNCONFIGURED), NOW).apply == ()
     lowered = configured(verifiers=[], overrides=[{"minimumPolicy": "Off", "namespaces": ["inference"]}])
-    assert verification(a_world(policy=lowered), manifest) is None
+    assert verification(a_snapshot(policy=lowered), manifest) is None
 
 
 @pytest.mark.parametrize(
     ("lowered", "why"), [("Off", "in effect is Off"), ("Warn", "names no image under `integrity.verifiers`")]
 )
 def test_weights_that_are_served_unverified_are_never_called_verified(lowered, why):
-    world = applied(a_world(policy=configured(verifiers=[], minimumPolicy=lowered)), a_share_model())
-    found = weights_of(serving(world, 1), a_share_model())
+    snapshot = applied(a_snapshot(policy=configured(verifiers=[], minimumPolicy=lowered)), a_share_model())
+    found = weights_of(serving(snapshot, 1), a_share_model())
     assert (found["status"], found["reason"]) == ("Unknown", "IntegrityNotChecked")
     assert why in found["message"]
 
 
 def test_an_upgrade_to_the_default_changes_nothing_that_runs():
-    world = serving(applied(a_world(), a_share_model(replicas=2)), 2)
-    upgraded = replace(world, policy=UNCONFIGURED)
+    snapshot = serving(applied(a_snapshot(), a_share_model(replicas=2)), 2)
+    upgraded = replace(snapshot, policy=UNCONFIGURED)
     other = a_share_model(replicas=3, drainSeconds=77)
     for manifest in (a_share_model(replicas=2), other):
         found = plan(spec_of(manifest), upgraded, NOW)
@@ -105,19 +105,19 @@ def test_an_upgrade_to_the_default_changes_nothing_that_runs():
     assert (said["Ready"]["reason"], said["Available"]["status"]) == ("VerifierNotConfigured", "False")
     assert "the pods that run keep serving" in said["Ready"]["message"]
     (change,) = plan(spec_of(a_share_model(replicas=1)), upgraded, NOW).apply
-    live = world.children["Deployment", "llama"]["spec"]
+    live = snapshot.children["Deployment", "llama"]["spec"]
     assert change.manifest["spec"] == {**live, "replicas": 1}
 
 
 def test_a_configuration_that_loses_its_image_takes_the_verification_out_of_no_pod():
-    world = applied(a_world(policy=configured(publicKeys=[KEY])), a_share_model())
-    found = plan(spec_of(a_share_model()), replace(world, policy=UNCONFIGURED), NOW)
+    snapshot = applied(a_snapshot(policy=configured(publicKeys=[KEY])), a_share_model())
+    found = plan(spec_of(a_share_model()), replace(snapshot, policy=UNCONFIGURED), NOW)
     assert found.blocked is not None
     assert (found.blocked.reason, found.apply, found.delete) == (Reason.VERIFIER_NOT_CONFIGURED, (), ())
 
 
 def test_every_share_must_be_pinned_once_an_image_is_configured():
-    block = first_block(spec_of(a_share_model()), a_world(policy=configured()))
+    block = first_block(spec_of(a_share_model()), a_snapshot(policy=configured()))
     assert block is not None
     assert (block.reason, block.condition) == (Reason.INTEGRITY_NOT_PINNED, ConditionType.WEIGHTS_VERIFIED)
     assert "weights.integrity.digest" in block.message
@@ -125,58 +125,58 @@ def test_every_share_must_be_pinned_once_an_image_is_configured():
 
 @pytest.mark.parametrize("manifest", [a_baked_model(), an_image_volume_model()], ids=["baked", "image volume"])
 def test_weights_in_images_are_pinned_by_their_digest_already(manifest):
-    assert verification(a_world(policy=configured()), manifest) is None
+    assert verification(a_snapshot(policy=configured()), manifest) is None
 
 
 @pytest.mark.parametrize("policy", ["Warn", "Off"])
 def test_a_deployment_cannot_ask_for_less_than_the_minimum(policy):
-    block = first_block(spec_of(on_a_share(policy=policy)), a_world(policy=configured()))
+    block = first_block(spec_of(on_a_share(policy=policy)), a_snapshot(policy=configured()))
     assert block is not None
     assert block.reason is Reason.INTEGRITY_NOT_PINNED
     assert f"{policy} is raised to Require" in block.message
-    container = verification(a_world(policy=configured()), on_a_share(policy=policy, digest=ROOT))
+    container = verification(a_snapshot(policy=configured()), on_a_share(policy=policy, digest=ROOT))
     assert container is not None
     assert "--report-only" not in container["args"]
 
 
 def test_where_the_minimum_is_off_only_those_who_pin_are_verified():
-    world = a_world(policy=configured(minimumPolicy="Off"))
-    assert verification(world, a_share_model()) is None
-    assert verification(world, on_a_share(digest=ROOT)) is not None
-    assert verification(world, on_a_share(digest=ROOT, policy="Off")) is None
+    snapshot = a_snapshot(policy=configured(minimumPolicy="Off"))
+    assert verification(snapshot, a_share_model()) is None
+    assert verification(snapshot, on_a_share(digest=ROOT)) is not None
+    assert verification(snapshot, on_a_share(digest=ROOT, policy="Off")) is None
 
 
 def test_a_namespace_may_have_a_minimum_of_its_own():
     lowered = configured(overrides=[{"minimumPolicy": "Off", "namespaces": ["inference"]}])
-    assert verification(a_world(policy=lowered), a_share_model()) is None
+    assert verification(a_snapshot(policy=lowered), a_share_model()) is None
     elsewhere = configured(overrides=[{"minimumPolicy": "Off", "namespaces": ["sandbox"]}])
-    assert first_block(spec_of(a_share_model()), a_world(policy=elsewhere)) is not None
+    assert first_block(spec_of(a_share_model()), a_snapshot(policy=elsewhere)) is not None
 
 
 def test_a_deployment_that_wants_verification_is_told_that_no_image_does_it():
-    block = first_block(spec_of(on_a_share(digest=ROOT)), a_world())
+    block = first_block(spec_of(on_a_share(digest=ROOT)), a_snapshot())
     assert block is not None
     assert block.reason is Reason.VERIFIER_NOT_CONFIGURED
     assert "leave `weights.integrity` out" in block.message
     assert "minimumPolicy" not in block.message
-    assert first_block(spec_of(on_a_share(digest=ROOT, policy="Off")), a_world()) is None
+    assert first_block(spec_of(on_a_share(digest=ROOT, policy="Off")), a_snapshot()) is None
 
 
 # ---------------------------------------------------------------------- keys
 
 
 def test_keys_of_the_configuration_count_for_everyone():
-    container = verification(a_world(policy=configured(publicKeys=[KEY])), a_share_model())
+    container = verification(a_snapshot(policy=configured(publicKeys=[KEY])), a_share_model())
     assert container is not None
     assert container["args"].count(KEY) == 1
 
 
 def test_a_key_of_the_spec_must_be_listed_where_any_is():
-    block = first_block(spec_of(on_a_share(publicKey=OTHER_KEY)), a_world(policy=configured(publicKeys=[KEY])))
+    block = first_block(spec_of(on_a_share(publicKey=OTHER_KEY)), a_snapshot(policy=configured(publicKeys=[KEY])))
     assert block is not None
     assert block.reason is Reason.INTEGRITY_KEY_REFUSED
     narrowed = verification(
-        a_world(policy=configured(publicKeys=[KEY, OTHER_KEY])), on_a_share(publicKey=OTHER_KEY.strip())
+        a_snapshot(policy=configured(publicKeys=[KEY, OTHER_KEY])), on_a_share(publicKey=OTHER_KEY.strip())
     )
     assert narrowed is not None
     assert KEY not in narrowed["args"]
@@ -192,7 +192,7 @@ def test_a_key_of_the_spec_must_be_listed_where_any_is():
     ],
 )
 def test_a_key_that_no_manifest_can_be_signed_with_is_refused_before_a_pod_exists(unusable):
-    block = first_block(spec_of(on_a_share(publicKey=unusable)), a_world(policy=configured()))
+    block = first_block(spec_of(on_a_share(publicKey=unusable)), a_snapshot(policy=configured()))
     assert block is not None
     assert block.reason is Reason.INTEGRITY_KEY_REFUSED
     with pytest.raises(ValueError, match="P-256"):
@@ -203,7 +203,7 @@ def test_a_key_that_no_manifest_can_be_signed_with_is_refused_before_a_pod_exist
 
 
 def test_the_container_reads_the_served_mount_and_nothing_else():
-    container = verification(a_world(policy=configured()), on_a_share(digest=ROOT, allow=["x.py"]))
+    container = verification(a_snapshot(policy=configured()), on_a_share(digest=ROOT, allow=["x.py"]))
     assert container is not None
     assert container["image"] == NEW
     assert container["args"][:4] == ["verify", "/weights", "--digest", ROOT]
@@ -218,20 +218,20 @@ def test_it_runs_before_the_links_to_a_staged_cache():
     manifest = a_nim_model()
     manifest["spec"]["engine"]["nim"]["profile"] = "vllm-bf16-tp1-pp1"
     manifest["spec"]["weights"]["integrity"] = {"digest": ROOT}
-    found = plan(spec_of(manifest), a_world(replace(a_world().owner, name="nim"), policy=configured()), NOW)
+    found = plan(spec_of(manifest), a_snapshot(replace(a_snapshot().owner, name="nim"), policy=configured()), NOW)
     pod = next(c.manifest for c in found.apply if c.manifest["kind"] == "Deployment")["spec"]["template"]["spec"]
     assert [one["name"] for one in pod["initContainers"]] == ["verify-weights", "link-cache"]
 
 
 def test_a_text_of_the_spec_is_no_reference_to_a_variable():
-    container = verification(a_world(policy=configured()), on_a_share(digest=ROOT, allow=["$(HOME).py"]))
+    container = verification(a_snapshot(policy=configured()), on_a_share(digest=ROOT, allow=["$(HOME).py"]))
     assert container is not None
     assert "$$(HOME).py" in container["args"]
 
 
 def test_the_deadline_of_the_rollout_leaves_time_for_both():
-    without = plan(spec_of(a_share_model()), a_world(), NOW)
-    with_it = plan(spec_of(on_a_share(digest=ROOT)), a_world(policy=configured()), NOW)
+    without = plan(spec_of(a_share_model()), a_snapshot(), NOW)
+    with_it = plan(spec_of(on_a_share(digest=ROOT)), a_snapshot(policy=configured()), NOW)
     one, both = (
         next(c.manifest for c in found.apply if c.manifest["kind"] == "Deployment")["spec"]["progressDeadlineSeconds"]
         for found in (without, with_it)
@@ -244,26 +244,26 @@ def test_the_deadline_of_the_rollout_leaves_time_for_both():
 
 def test_a_newer_image_waits_until_the_pods_change_for_another_reason():
     manifest = on_a_share(digest=ROOT)
-    world = applied(a_world(policy=configured(verifiers=[OLD])), manifest)
-    upgraded = replace(world, policy=configured(verifiers=[NEW, OLD]))
+    snapshot = applied(a_snapshot(policy=configured(verifiers=[OLD])), manifest)
+    upgraded = replace(snapshot, policy=configured(verifiers=[NEW, OLD]))
     assert not plan(spec_of(manifest), upgraded, NOW).apply
-    dropped = verification(replace(world, policy=configured(verifiers=[NEW])), manifest)
+    dropped = verification(replace(snapshot, policy=configured(verifiers=[NEW])), manifest)
     assert dropped is not None
     assert dropped["image"] == NEW
 
 
 def test_one_more_key_restarts_no_pod_and_one_less_does():
-    world = applied(a_world(policy=configured(publicKeys=[KEY])), a_share_model())
-    more = replace(world, policy=configured(publicKeys=[OTHER_KEY, KEY]))
+    snapshot = applied(a_snapshot(policy=configured(publicKeys=[KEY])), a_share_model())
+    more = replace(snapshot, policy=configured(publicKeys=[OTHER_KEY, KEY]))
     assert not plan(spec_of(a_share_model()), more, NOW).apply
-    other = verification(replace(world, policy=configured(publicKeys=[OTHER_KEY])), a_share_model())
+    other = verification(replace(snapshot, policy=configured(publicKeys=[OTHER_KEY])), a_share_model())
     assert other is not None
     assert KEY not in other["args"]
 
 
 def test_a_pod_that_does_not_know_the_signer_gets_the_key_that_was_listed_later():
-    world = applied(a_world(policy=configured(publicKeys=[KEY])), a_share_model())
-    more = replace(world, policy=configured(publicKeys=[OTHER_KEY, KEY]))
+    snapshot = applied(a_snapshot(policy=configured(publicKeys=[KEY])), a_share_model())
+    more = replace(snapshot, policy=configured(publicKeys=[OTHER_KEY, KEY]))
     refusing = found_in(more, failed(WeightsReason.WRONG_KEY))
     container = verification(refusing, a_share_model())
     assert container is not None
@@ -272,10 +272,10 @@ def test_a_pod_that_does_not_know_the_signer_gets_the_key_that_was_listed_later(
 
 def test_an_image_that_others_put_there_does_not_stay():
     manifest = on_a_share(digest=ROOT)
-    world = applied(a_world(policy=configured()), manifest)
-    live = world.children["Deployment", "llama"]
+    snapshot = applied(a_snapshot(policy=configured()), manifest)
+    live = snapshot.children["Deployment", "llama"]
     live["spec"]["template"]["spec"]["initContainers"][0]["image"] = "contoso.azurecr.io/x@sha256:" + "c" * 64
-    container = verification(world, manifest)
+    container = verification(snapshot, manifest)
     assert container is not None
     assert container["image"] == NEW
 
@@ -304,10 +304,10 @@ def failed(reason: WeightsReason, file: str = "model-00002-of-00003.safetensors"
 
 
 def found_in(
-    world: ClusterSnapshot, *messages: str, ended: Callable[[str], dict[str, Any]] | None = None
+    snapshot: ClusterSnapshot, *messages: str, ended: Callable[[str], dict[str, Any]] | None = None
 ) -> ClusterSnapshot:
-    """The world in which pods of the present template verified their weights with these termination messages."""
-    template = world.children["Deployment", "llama"]["spec"]["template"]["metadata"]
+    """The snapshot in which pods of the present template verified their weights with these termination messages."""
+    template = snapshot.children["Deployment", "llama"]["spec"]["template"]["metadata"]
     shape = ended or (lambda message: {"state": {"terminated": {"exitCode": 0, "message": message}}})
     pods = tuple(
         {
@@ -317,43 +317,43 @@ def found_in(
         }
         for place, message in enumerate(messages)
     )
-    return replace(world, pods=pods)
+    return replace(snapshot, pods=pods)
 
 
-def weights_of(world: ClusterSnapshot, manifest: Manifest) -> dict[str, Any]:
+def weights_of(snapshot: ClusterSnapshot, manifest: Manifest) -> dict[str, Any]:
     spec = spec_of(manifest)
-    return conditions(status(spec, world, plan(spec, world, NOW), (), NOW))["WeightsVerified"]
+    return conditions(status(spec, snapshot, plan(spec, snapshot, NOW), (), NOW))["WeightsVerified"]
 
 
 @pytest.fixture
-def world() -> ClusterSnapshot:
-    return applied(a_world(policy=configured()), on_a_share(digest=ROOT))
+def snapshot() -> ClusterSnapshot:
+    return applied(a_snapshot(policy=configured()), on_a_share(digest=ROOT))
 
 
-def test_weights_are_verified_when_a_pod_says_so(world):
-    assert weights_of(world, on_a_share(digest=ROOT))["reason"] == "IntegrityPending"
-    found = weights_of(found_in(world, passed(), passed()), on_a_share(digest=ROOT))
+def test_weights_are_verified_when_a_pod_says_so(snapshot):
+    assert weights_of(snapshot, on_a_share(digest=ROOT))["reason"] == "IntegrityPending"
+    found = weights_of(found_in(snapshot, passed(), passed()), on_a_share(digest=ROOT))
     assert (found["status"], found["reason"]) == ("True", "IntegrityVerified")
     assert ROOT in found["message"]
     assert "CN=platform" in found["message"]
 
 
 @pytest.mark.parametrize("reason", WeightsReason)
-def test_every_finding_is_a_reason_of_its_own_that_names_the_file(world, reason):
-    found = weights_of(found_in(world, passed(), failed(reason)), on_a_share(digest=ROOT))
+def test_every_finding_is_a_reason_of_its_own_that_names_the_file(snapshot, reason):
+    found = weights_of(found_in(snapshot, passed(), failed(reason)), on_a_share(digest=ROOT))
     assert (found["status"], found["reason"]) == ("Unknown" if reason.is_unknown else "False", reason.value)
     assert "'model-00002-of-00003.safetensors'" in found["message"]
     assert "expected sha256:aa, found sha256:bb" in found["message"]
 
 
-def test_a_container_that_waits_for_its_next_try_still_says_why(world):
+def test_a_container_that_waits_for_its_next_try_still_says_why(snapshot):
     def backing_off(message: str) -> dict[str, Any]:
         return {
             "state": {"waiting": {"reason": "CrashLoopBackOff"}},
             "lastState": {"terminated": {"exitCode": 1, "message": message}},
         }
 
-    waiting = serving(found_in(world, failed(WeightsReason.DIGEST_MISMATCH), ended=backing_off), 0, replicas=1)
+    waiting = serving(found_in(snapshot, failed(WeightsReason.DIGEST_MISMATCH), ended=backing_off), 0, replicas=1)
     spec = spec_of(on_a_share(digest=ROOT))
     ready = conditions(status(spec, waiting, plan(spec, waiting, NOW), (), NOW))["Ready"]
     assert (ready["status"], ready["reason"]) == ("False", "DigestMismatch")
@@ -361,10 +361,10 @@ def test_a_container_that_waits_for_its_next_try_still_says_why(world):
 
 
 @pytest.mark.parametrize("reason", WeightsReason)
-def test_every_finding_is_an_event_and_has_a_command(world, reason):
+def test_every_finding_is_an_event_and_has_a_command(snapshot, reason):
     spec = spec_of(on_a_share(digest=ROOT))
     before, after = (
-        status(spec, seen, plan(spec, seen, NOW), (), NOW) for seen in (world, found_in(world, failed(reason)))
+        status(spec, seen, plan(spec, seen, NOW), (), NOW) for seen in (snapshot, found_in(snapshot, failed(reason)))
     )
     found = [one for one in announcements(before, after) if one.action == "VerifyWeights"]
     assert [(one.severity, one.reason) for one in found] == ([] if reason.is_unknown else [("Warning", reason.value)])
@@ -375,15 +375,15 @@ def test_every_finding_is_an_event_and_has_a_command(world, reason):
 
 def test_weights_that_match_only_their_own_manifest_are_not_verified():
     manifest = on_a_share(policy="Warn")
-    world = applied(a_world(policy=configured(minimumPolicy="Off")), manifest)
-    found = weights_of(found_in(world, passed(signedBy="")), manifest)
+    snapshot = applied(a_snapshot(policy=configured(minimumPolicy="Off")), manifest)
+    found = weights_of(found_in(snapshot, passed(signedBy="")), manifest)
     assert (found["status"], found["reason"]) == ("Unknown", "IntegrityNotPinned")
 
 
-def test_pods_that_verified_different_weights_are_told(world):
+def test_pods_that_verified_different_weights_are_told(snapshot):
     manifest = on_a_share(publicKey=KEY)
-    world = applied(a_world(policy=configured()), manifest)
-    found = weights_of(found_in(world, passed(), passed(digest=f"sha256:{'77' * 32}")), manifest)
+    snapshot = applied(a_snapshot(policy=configured()), manifest)
+    found = weights_of(found_in(snapshot, passed(), passed(digest=f"sha256:{'77' * 32}")), manifest)
     assert (found["status"], found["reason"]) == ("Unknown", "IntegrityNotPinned")
 
 
@@ -396,11 +396,11 @@ def test_pods_that_verified_different_weights_are_told(world):
         json.dumps({**PASSED, "findings": [{"reason": "DigestMismatch"}], "omitted": 0}),
     ],
 )  # fmt: skip
-def test_a_message_of_another_form_proves_nothing(world, message):
-    assert weights_of(found_in(world, message), on_a_share(digest=ROOT))["reason"] == "IntegrityPending"
+def test_a_message_of_another_form_proves_nothing(snapshot, message):
+    assert weights_of(found_in(snapshot, message), on_a_share(digest=ROOT))["reason"] == "IntegrityPending"
 
 
-def test_a_pod_of_an_earlier_template_proves_nothing(world):
-    older = found_in(world, passed())
+def test_a_pod_of_an_earlier_template_proves_nothing(snapshot):
+    older = found_in(snapshot, passed())
     older.pods[0]["metadata"]["labels"] = {**older.pods[0]["metadata"]["labels"], TEMPLATE_LABEL: "0" * 16}
     assert weights_of(older, on_a_share(digest=ROOT))["reason"] == "IntegrityPending"

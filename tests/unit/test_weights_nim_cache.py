@@ -12,8 +12,8 @@ from hermetic.weights.entries import FACTS
 from hermetic.weights.nim_cache import PROFILES, profiles_in
 from tests.commandline import hermetic
 from tests.corpus.manifests import changed, nim_with_profile
+from tests.snapshots import spec_of
 from tests.weights import a_model, a_shard
-from tests.worlds import spec_of
 
 IDS = ("dcec66a50892315842bdc46d5b2d8648fed3fe3d3382437f0a811c56eff8c39c", "0" * 63 + "a")
 # The form of 'Utilities for NVIDIA NIM for LLMs', list-model-profiles.

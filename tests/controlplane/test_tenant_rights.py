@@ -228,7 +228,7 @@ CHILDREN = {
 @pytest.mark.parametrize("value", [None, "another"], ids=["gone", "another"])
 @pytest.mark.parametrize("kind", CHILDREN)
 def test_others_take_no_label_of_ours_off(tenancy: Tenancy, kind: str, value: str | None, label: str) -> None:
-    """A pod without them would be outside its NetworkPolicy, and a Service without them outside its fence."""
+    """A pod without them would be outside its NetworkPolicy, and a Service without them outside its policies."""
     if kind in ("NetworkPolicy", "PodDisruptionBudget"):
         tenant, path = tenancy.tenant, tenancy.path(*CHILDREN[kind])
     else:

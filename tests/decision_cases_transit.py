@@ -9,7 +9,7 @@ from testbed.azure.baseline.layout import HUB_GROUP, LOCATION, NETWORK
 from testbed.azure.baseline.network import add_machine, rule
 from testbed.azure.estate import Estate
 from testbed.azure.plants.pieces import change_rules, network, outbound_rule, public_balancer, set_route
-from tests.tried_estates import Change, gateway_of_the_hub, hub_connection
+from tests.decision_cases import Change, gateway_of_the_hub, hub_connection
 
 OTHERS = "/subscriptions/9b1f0d6e-5a37-4c82-b0e4-1d7c93f5a2e8/resourceGroups/rg-of-others/providers"
 WORKSPACE = f"{OTHERS}/Microsoft.OperationalInsights/workspaces/law-of-others"

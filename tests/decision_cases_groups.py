@@ -8,8 +8,8 @@ from testbed.azure.baseline.layout import HUB_GROUP, LOCATION
 from testbed.azure.baseline.network import rule
 from testbed.azure.estate import Estate
 from testbed.azure.plants.pieces import change_rules, first_configuration, group, network
-from tests.tried_estates import Change
-from tests.tried_transit import HUB_RULES, relay
+from tests.decision_cases import Change
+from tests.decision_cases_transit import HUB_RULES, relay
 
 READ_SETS = "Microsoft.Network/applicationSecurityGroups/addressPrefixSets/read"
 

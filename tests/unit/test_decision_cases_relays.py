@@ -7,9 +7,8 @@ from functools import partial
 import pytest
 
 from testbed.azure.baseline.layout import NETWORK_GROUP
-from tests.tried_decisions import must_be_decided_as_documented, must_be_distinct_and_sourced
-from tests.tried_estates import Tried, admin_rule, backends, balancer_before
-from tests.tried_relays import (
+from tests.decision_cases import Case, admin_rule, backends, balancer_before
+from tests.decision_cases_relays import (
     ACROSS,
     ADDRESS,
     BEFORE,
@@ -31,14 +30,15 @@ from tests.tried_relays import (
     scale_set_in_the_hub,
     without_list,
 )
-from tests.tried_transit import denying_storage, hub_table, relay
+from tests.decision_cases_transit import denying_storage, hub_table, relay
+from tests.decisions import must_be_decided_as_documented, must_be_distinct_and_sourced
 
 of_the_hub = partial(admin_rule, home="hub")
 RELAY, BACKENDS = "vm-pivot", "Load Balancer: backend pool management"
 ACROSS_SUBSCRIPTIONS = "Load Balancer: cross-subscription overview"
 APART = f"{NETWORK_GROUP}/providers/Microsoft.Network/virtualNetworks/vnet-apart"
 HELD_BY_A_BALANCER = tuple(
-    Tried(name, decision, "" if decision == "Pass" else RELAY, relay(*around), source, "peered")
+    Case(name, decision, "" if decision == "Pass" else RELAY, relay(*around), source, "peered")
     for name, decision, source, around in (
         ("address, network of the member", "Fail", BACKENDS, (by_address(),)),
         ("address, network of the pool", "Fail", BACKENDS, (by_address(named_by="pool"),)),
@@ -61,7 +61,7 @@ HELD_BY_A_BALANCER = tuple(
 )
 HELD = (
     *HELD_BY_A_BALANCER,
-    Tried(
+    Case(
         "address of a scale set to come",
         "Fail",
         RELAY,
@@ -69,14 +69,14 @@ HELD = (
         BACKENDS,
         "peered",
     ),
-    Tried("scale set to come", "Pass", "", relay(scale_set_in_the_hub), BACKENDS, "peered"),
+    Case("scale set to come", "Pass", "", relay(scale_set_in_the_hub), BACKENDS, "peered"),
 )
 
 OFF, NOT_SAID = {"allowVirtualNetworkAccess": False}, {"allowVirtualNetworkAccess": None}
 PARTIAL = {"peerCompleteVnets": False}
 PEERINGS = "Create, change, or delete a virtual network peering"
 BEHIND_A_DENIED_TAG = tuple(
-    Tried(name, decision, "" if decision == "Pass" else RELAY, relay(public, *around), PEERINGS, "peered")
+    Case(name, decision, "" if decision == "Pass" else RELAY, relay(public, *around), PEERINGS, "peered")
     for name, decision, around in (
         ("tag denied to us", "Pass", (denied("Outbound"),)),
         ("tag denied to us, no access", "Fail", (denied("Outbound"), peering_says("ours", **OFF))),
@@ -104,7 +104,7 @@ BEHIND_A_DENIED_TAG = tuple(
 SERVERS, ADMIN_RULES = "Route Server FAQ: peered networks", "Security admin rules"
 GROUP = f"{NETWORK_GROUP}/providers/Microsoft.Network/networkManagers/avnm/networkGroups/g"
 OF_ITS_NETWORK = tuple(
-    Tried(name, decision, "" if decision == "Pass" else RELAY, relay(*around), source, "peered")
+    Case(name, decision, "" if decision == "Pass" else RELAY, relay(*around), source, "peered")
     for name, decision, source, around in (
         ("route server of a peer", "Unknown", SERVERS, (distant_network(route_server=True),)),
         ("route server that is not used", "Pass", SERVERS, (distant_network(route_server=True, used=False),)),
@@ -153,7 +153,7 @@ TO_IT, FROM_NODES = denied("Outbound", ADDRESS), denied("Inbound", "10.40.0.0/16
 TO_THE_FRONTEND, TO_THE_HUB = denied("Outbound", BEFORE), denied("Outbound", "10.10.0.0/22")
 ELSEWHERE = f"{NETWORK_GROUP}/providers/Microsoft.Network/virtualNetworks/vnet-agw"
 SHUT_OUT = tuple(
-    Tried(name, decision, "" if decision == "Pass" else RELAY, relay(public, *around), source, "peered")
+    Case(name, decision, "" if decision == "Pass" else RELAY, relay(public, *around), source, "peered")
     for name, decision, source, around in (
         ("denied", "Pass", SESSIONS, (TO_IT,)),
         ("denied, gateway", "Fail", SESSIONS, (TO_IT, application_gateway(ADDRESS))),
@@ -184,7 +184,7 @@ SHUT_OUT = tuple(
 )
 CONTAINERS = "service-pivot"
 SHUT_OUT_SERVICES = tuple(
-    Tried(name, decision, "" if decision == "Pass" else CONTAINERS, denied_containers(*around), source)
+    Case(name, decision, "" if decision == "Pass" else CONTAINERS, denied_containers(*around), source)
     for name, decision, source, around in (
         ("containers denied, gateway", "Fail", SESSIONS, (gateway_without_group("10.40.45.5"),)),
         ("containers denied to the gateway too", "Pass", SESSIONS, (backends({"ipAddress": "10.40.45.5"}),)),
@@ -194,7 +194,7 @@ SHUT_OUT_SERVICES = tuple(
 )
 
 HELD_NODES = (
-    Tried(
+    Case(
         "node by its address, balancer of another subscription",
         "Fail",
         "lb-outbound-rule",
@@ -202,7 +202,7 @@ HELD_NODES = (
         ACROSS_SUBSCRIPTIONS,
         "peered",
     ),
-    Tried(
+    Case(
         "address of a node in another network",
         "Pass",
         "",
@@ -210,7 +210,7 @@ HELD_NODES = (
         ACROSS_SUBSCRIPTIONS,
         "peered",
     ),
-    Tried(
+    Case(
         "address of a node, pool of another network",
         "Pass",
         "",
@@ -224,7 +224,7 @@ ESTATES = (*HELD, *HELD_NODES, *BEHIND_A_DENIED_TAG, *OF_ITS_NETWORK, *SHUT_OUT,
 
 
 @pytest.mark.parametrize("tried", ESTATES, ids=lambda one: one.name)
-def test_the_decision_is_what_the_documents_of_azure_lead_to(tried: Tried) -> None:
+def test_the_decision_is_what_the_documents_of_azure_lead_to(tried: Case) -> None:
     must_be_decided_as_documented(tried)
 
 

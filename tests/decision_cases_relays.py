@@ -8,8 +8,8 @@ from testbed.azure.baseline.layout import COMPUTE, HUB_GROUP, LOCATION, NETWORK,
 from testbed.azure.baseline.network import peering, rule
 from testbed.azure.estate import Estate
 from testbed.azure.plants.pieces import STANDARD, change_rules, delegated, first_configuration, public_address
-from tests.tried_estates import SERVICE, Change, backends
-from tests.tried_transit import HUB_RULES
+from tests.decision_cases import SERVICE, Change, backends
+from tests.decision_cases_transit import HUB_RULES
 
 NIC = f"{HUB_GROUP}/{NETWORK}/networkInterfaces/nic-relay"
 ADDRESS = "10.10.1.20"

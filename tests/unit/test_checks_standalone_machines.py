@@ -14,12 +14,12 @@ from tests.audit_estates import (
     NODE_GROUP,
     NODES,
     SCALE_SET,
-    World,
+    FakeAzure,
     instance_view,
     ip_configuration,
     small_cluster,
 )
-from tests.audit_services import ACR_PUSH, REGISTRY, ServedWorld, assign, served_cluster
+from tests.audit_services import ACR_PUSH, REGISTRY, FakeServices, assign, served_cluster
 
 MACHINE = f"{NODE_GROUP}/providers/Microsoft.Compute/virtualMachines/aks-gpu-0"
 ALONE = f"{NODE_GROUP}/providers/Microsoft.Network/networkInterfaces/aks-gpu-0"
@@ -32,20 +32,20 @@ FORBIDDEN_LISTS = (
 )
 
 
-def flexible(world: World, **nic: Any) -> World:
+def flexible(azure: FakeAzure, **nic: Any) -> FakeAzure:
     """The same node as a machine of its own; what Azure lists by scale set is refused."""
-    del world.bodies[NIC.lower()]
-    world.change(SCALE_SET, orchestrationMode="Flexible")
+    del azure.bodies[NIC.lower()]
+    azure.change(SCALE_SET, orchestrationMode="Flexible")
     fields = {"ipConfigurations": [ip_configuration("10.0.1.4", NODES)], "defaultOutboundConnectivityEnabled": False}
-    world.put(ALONE, {**fields, "virtualMachine": {"id": MACHINE}, **nic})
-    world.put(MACHINE, {"timeCreated": "2026-07-02T00:00:00Z", "instanceView": instance_view()})
+    azure.put(ALONE, {**fields, "virtualMachine": {"id": MACHINE}, **nic})
+    azure.put(MACHINE, {"timeCreated": "2026-07-02T00:00:00Z", "instanceView": instance_view()})
     for kind in FORBIDDEN_LISTS:
-        world.refuse(SCALE_SET, kind=kind)
-    return world
+        azure.refuse(SCALE_SET, kind=kind)
+    return azure
 
 
-def _verdicts(world: World, check: str) -> set[Verdict]:
-    return {one.verdict for one in world.findings(check).values()}
+def _verdicts(azure: FakeAzure, check: str) -> set[Verdict]:
+    return {one.verdict for one in azure.findings(check).values()}
 
 
 @pytest.mark.parametrize(
@@ -56,12 +56,12 @@ def test_a_flexible_scale_set_is_judged_by_the_interfaces_of_its_machines(check:
 
 
 def test_what_is_open_there_is_found() -> None:
-    world = flexible(small_cluster(), defaultOutboundConnectivityEnabled=True)
-    assert world.findings("nic-default-outbound")[ALONE.lower()].verdict is Verdict.FAIL
+    azure = flexible(small_cluster(), defaultOutboundConnectivityEnabled=True)
+    assert azure.findings("nic-default-outbound")[ALONE.lower()].verdict is Verdict.FAIL
     public = {**ip_configuration("10.0.1.4", NODES)}
     public["properties"]["publicIPAddress"] = {"id": f"{NODE_GROUP}/providers/Microsoft.Network/publicIPAddresses/p"}
-    world = flexible(small_cluster(), ipConfigurations=[public])
-    assert world.findings("nic-public-ip")[ALONE.lower()].verdict is Verdict.FAIL
+    azure = flexible(small_cluster(), ipConfigurations=[public])
+    assert azure.findings("nic-public-ip")[ALONE.lower()].verdict is Verdict.FAIL
 
 
 def test_addresses_by_instance_are_no_question_there() -> None:
@@ -70,48 +70,48 @@ def test_addresses_by_instance_are_no_question_there() -> None:
 
 
 def test_machines_without_any_interface_cannot_be() -> None:
-    world = flexible(small_cluster())
-    del world.bodies[ALONE.lower()]
-    assert Verdict.UNKNOWN in _verdicts(world, "nic-default-outbound")
-    assert Verdict.UNKNOWN in _verdicts(world, "subnet-default-outbound")
+    azure = flexible(small_cluster())
+    del azure.bodies[ALONE.lower()]
+    assert Verdict.UNKNOWN in _verdicts(azure, "nic-default-outbound")
+    assert Verdict.UNKNOWN in _verdicts(azure, "subnet-default-outbound")
 
 
 @pytest.mark.parametrize("mode", ["Uniform", None, 7])
 def test_any_other_mode_is_read_by_scale_set(mode: Any) -> None:
-    world = small_cluster().change(SCALE_SET, orchestrationMode=mode)
+    azure = small_cluster().change(SCALE_SET, orchestrationMode=mode)
     for kind in FORBIDDEN_LISTS:
-        world.refuse(SCALE_SET, kind=kind)
-    assert Verdict.UNKNOWN in _verdicts(world, "nic-default-outbound")
+        azure.refuse(SCALE_SET, kind=kind)
+    assert Verdict.UNKNOWN in _verdicts(azure, "nic-default-outbound")
 
 
 class TestTheirIdentities:
-    def world(self, identity: Any) -> ServedWorld:
-        world: Any = served_cluster()
-        flexible(world)
-        world.bodies[MACHINE.lower()]["identity"] = identity
-        assign(world, BUILD, ACR_PUSH, name="two")
-        return world  # type: ignore[no-any-return]
+    def azure(self, identity: Any) -> FakeServices:
+        azure: Any = served_cluster()
+        flexible(azure)
+        azure.bodies[MACHINE.lower()]["identity"] = identity
+        assign(azure, BUILD, ACR_PUSH, name="two")
+        return azure  # type: ignore[no-any-return]
 
     def test_count(self) -> None:
-        world = self.world({"userAssignedIdentities": {IDENTITY: {"principalId": BUILD}}})
-        found = world.findings("acr-push-identity")[REGISTRY.lower()]
+        azure = self.azure({"userAssignedIdentities": {IDENTITY: {"principalId": BUILD}}})
+        found = azure.findings("acr-push-identity")[REGISTRY.lower()]
         assert found.verdict is Verdict.FAIL
         assert "aks-gpu-0" in found.message
 
     def test_system_assigned_ones_too(self) -> None:
-        world = self.world({"principalId": BUILD})
-        assert world.findings("acr-push-identity")[REGISTRY.lower()].verdict is Verdict.FAIL
+        azure = self.azure({"principalId": BUILD})
+        assert azure.findings("acr-push-identity")[REGISTRY.lower()].verdict is Verdict.FAIL
 
     def test_of_a_pool_of_virtual_machines(self) -> None:
-        world = self.world({"principalId": BUILD})
+        azure = self.azure({"principalId": BUILD})
         pool = {"name": "gpu", "count": 1, "type": "VirtualMachines", "vnetSubnetID": NODES}
-        world.change(CLUSTER, agentPoolProfiles=[pool])
-        del world.bodies[SCALE_SET.lower()]
-        assert world.findings("acr-push-identity")[REGISTRY.lower()].verdict is Verdict.FAIL
+        azure.change(CLUSTER, agentPoolProfiles=[pool])
+        del azure.bodies[SCALE_SET.lower()]
+        assert azure.findings("acr-push-identity")[REGISTRY.lower()].verdict is Verdict.FAIL
 
     def test_of_a_machine_that_cannot_be_read_are_unknown(self) -> None:
-        world = self.world(None).refuse(MACHINE)
-        assert world.findings("acr-push-identity")[REGISTRY.lower()].verdict is Verdict.UNKNOWN
+        azure = self.azure(None).refuse(MACHINE)
+        assert azure.findings("acr-push-identity")[REGISTRY.lower()].verdict is Verdict.UNKNOWN
 
 
 AKS_NODE = {"publisher": "Microsoft.AKS", "type": "Compute.AKS.Linux.AKSNode"}
@@ -120,11 +120,11 @@ EXTENSION = f"{MACHINE}/extensions"
 EXTENSIONS = "Microsoft.Compute/virtualMachines/extensions"
 
 
-def _extended(**extensions: dict[str, Any]) -> World:
-    world = flexible(small_cluster())
+def _extended(**extensions: dict[str, Any]) -> FakeAzure:
+    azure = flexible(small_cluster())
     for name, held in extensions.items():
-        world.put(f"{EXTENSION}/{name}", held, type=EXTENSIONS)
-    return world
+        azure.put(f"{EXTENSION}/{name}", held, type=EXTENSIONS)
+    return azure
 
 
 class TestExtensions:
@@ -155,9 +155,9 @@ class TestExtensions:
 
     def test_a_vm_application_is_found_and_named(self) -> None:
         package = {"packageReferenceId": "/subscriptions/x/galleries/g/applications/miner/versions/1.0.0"}
-        world = _extended(node=AKS_NODE)
-        world.change(MACHINE, applicationProfile={"galleryApplications": [package]})
-        found = world.findings("vmss-extensions")[MACHINE.lower()]
+        azure = _extended(node=AKS_NODE)
+        azure.change(MACHINE, applicationProfile={"galleryApplications": [package]})
+        found = azure.findings("vmss-extensions")[MACHINE.lower()]
         assert (found.verdict, found.severity) == (Verdict.FAIL, "high")
         assert "miner" in found.message
 
@@ -174,32 +174,32 @@ class TestExtensions:
 
     @pytest.mark.parametrize("properties", [None, [], "none"])
     def test_one_without_properties_is_never_a_pass(self, properties: Any) -> None:
-        world = _extended(extra=AKS_NODE)
-        world.bodies[f"{EXTENSION}/extra".lower()]["properties"] = properties
-        assert world.findings("vmss-extensions")[MACHINE.lower()].verdict is not Verdict.PASS
+        azure = _extended(extra=AKS_NODE)
+        azure.bodies[f"{EXTENSION}/extra".lower()]["properties"] = properties
+        assert azure.findings("vmss-extensions")[MACHINE.lower()].verdict is not Verdict.PASS
 
     def test_a_list_that_is_refused_is_unknown(self) -> None:
-        world = _extended(node=AKS_NODE).refuse(MACHINE, kind=EXTENSIONS, verb="list")
-        found = world.findings("vmss-extensions")[MACHINE.lower()]
+        azure = _extended(node=AKS_NODE).refuse(MACHINE, kind=EXTENSIONS, verb="list")
+        found = azure.findings("vmss-extensions")[MACHINE.lower()]
         assert (found.verdict, found.severity) == (Verdict.UNKNOWN, "high")
 
     def test_a_machine_that_is_no_node_is_not_asked(self) -> None:
         other = MACHINE.replace("aks-gpu-0", "jump").replace(NODE_GROUP, NODE_GROUP.replace("ai-nodes", "tools"))
-        world = small_cluster().put(other, {}).put(f"{other}/extensions/x", {"publisher": "Contoso"})
-        assert other.lower() not in world.findings("vmss-extensions")
+        azure = small_cluster().put(other, {}).put(f"{other}/extensions/x", {"publisher": "Contoso"})
+        assert other.lower() not in azure.findings("vmss-extensions")
 
     def test_a_run_command_that_the_agent_reports_is_found(self) -> None:
-        world = _extended(node=AKS_NODE)
-        world.change(MACHINE, instanceView=instance_view("Microsoft.CPlat.Core.RunCommandHandlerLinux"))
-        found = world.findings("vmss-extensions")[MACHINE.lower()]
+        azure = _extended(node=AKS_NODE)
+        azure.change(MACHINE, instanceView=instance_view("Microsoft.CPlat.Core.RunCommandHandlerLinux"))
+        found = azure.findings("vmss-extensions")[MACHINE.lower()]
         assert (found.verdict, found.severity, found.reason) == (Verdict.FAIL, "high", "CodeOnOneMachine")
         assert "aks-gpu-0" in found.message
         assert "RunCommandHandlerLinux" in found.message
 
     def test_a_run_command_that_azure_keeps_is_found_before_the_agent_reports_it(self) -> None:
         source = {"script": "echo secret", "scriptUri": "https://a.example/x.sh?sig=secret"}
-        world = _extended(node=AKS_NODE).put(f"{MACHINE}/runCommands/tunnel", {"source": source})
-        found = world.findings("vmss-extensions")[MACHINE.lower()]
+        azure = _extended(node=AKS_NODE).put(f"{MACHINE}/runCommands/tunnel", {"source": source})
+        found = azure.findings("vmss-extensions")[MACHINE.lower()]
         assert (found.verdict, found.severity, found.reason) == (Verdict.FAIL, "high", "CodeOnOneMachine")
         assert "run commands that Azure keeps: tunnel" in found.message
         assert "secret" not in str(found)
@@ -210,14 +210,14 @@ class TestExtensions:
         assert kept_of(RUN_COMMANDS, row) == {"id": row["id"], "name": "tunnel", "properties": {}}
 
     def test_run_commands_that_may_not_be_listed_are_unknown(self) -> None:
-        world = _extended(node=AKS_NODE).refuse(MACHINE, kind=RUN_COMMANDS, verb="list")
-        found = world.findings("vmss-extensions")[MACHINE.lower()]
+        azure = _extended(node=AKS_NODE).refuse(MACHINE, kind=RUN_COMMANDS, verb="list")
+        found = azure.findings("vmss-extensions")[MACHINE.lower()]
         assert (found.verdict, found.severity) == (Verdict.UNKNOWN, "high")
 
     def test_what_is_listed_is_not_told_twice(self) -> None:
-        world = _extended(node=AKS_NODE, extra={"publisher": "Contoso", "type": "Tool"})
-        world.change(MACHINE, instanceView=instance_view("Contoso.Tool"))
-        found = world.findings("vmss-extensions")[MACHINE.lower()]
+        azure = _extended(node=AKS_NODE, extra={"publisher": "Contoso", "type": "Tool"})
+        azure.change(MACHINE, instanceView=instance_view("Contoso.Tool"))
+        found = azure.findings("vmss-extensions")[MACHINE.lower()]
         assert (found.verdict, found.reason) == (Verdict.FAIL, "ExtensionOfOthers")
         assert "handler" not in found.message
 

@@ -17,7 +17,7 @@ from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.status import status
 from tests.renderings import RENDERINGS
 from tests.scenarios import DIGEST, Manifest, a_baked_model
-from tests.worlds import NOW, a_world, children_of, conditions, owner_of, serving, spec_of
+from tests.snapshots import NOW, a_snapshot, children_of, conditions, owner_of, serving, spec_of
 
 MODEL = a_baked_model("phi")
 ADDED_CONTAINER = {"name": "x", "image": f"contoso.azurecr.io/x@sha256:{DIGEST}"}
@@ -36,15 +36,15 @@ def a_pod(template: Manifest, edit: Callable[[Manifest], object] = lambda _: Non
     return lean_pod({"kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": "Running"}})
 
 
-def a_world_with(pod: Callable[[Manifest], Manifest], manifest: Manifest = MODEL) -> ClusterSnapshot:
-    world = serving(a_world(owner_of(manifest), children=children_of(manifest)), 1)
-    template = world.children["Deployment", world.owner.name]["spec"]["template"]
-    return replace(world, pods=(pod(template),))
+def a_snapshot_with(pod: Callable[[Manifest], Manifest], manifest: Manifest = MODEL) -> ClusterSnapshot:
+    snapshot = serving(a_snapshot(owner_of(manifest), children=children_of(manifest)), 1)
+    template = snapshot.children["Deployment", snapshot.owner.name]["spec"]["template"]
+    return replace(snapshot, pods=(pod(template),))
 
 
 @pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=list(RENDERINGS))
 def test_a_pod_as_admission_completes_it_is_as_rendered(manifest: Manifest) -> None:
-    found = strange(a_world_with(a_pod, manifest), NOW)
+    found = strange(a_snapshot_with(a_pod, manifest), NOW)
     assert found is None or "registry" in found.message
 
 
@@ -83,9 +83,9 @@ FIELDS: dict[str, tuple[Callable[[Manifest], object], str]] = {
 
 @pytest.mark.parametrize("what", IMAGES)
 def test_another_container_or_image_in_a_pod_ends_images_pinned(what: str) -> None:
-    world = a_world_with(lambda template: a_pod(template, IMAGES[what]))
+    snapshot = a_snapshot_with(lambda template: a_pod(template, IMAGES[what]))
     spec = spec_of(MODEL)
-    found_conditions = conditions(status(spec, world, plan(spec, world, NOW), (), NOW))
+    found_conditions = conditions(status(spec, snapshot, plan(spec, snapshot, NOW), (), NOW))
     for kind in ("ImagesPinned", "Ready"):
         assert (found_conditions[kind]["status"], found_conditions[kind]["reason"]) == ("False", "NotAsRendered")
         assert "pod 'phi-1'" in found_conditions[kind]["message"]
@@ -95,40 +95,44 @@ def test_another_container_or_image_in_a_pod_ends_images_pinned(what: str) -> No
 @pytest.mark.parametrize("what", FIELDS)
 def test_another_field_in_a_pod_ends_ready_and_not_images_pinned(what: str) -> None:
     edit, field = FIELDS[what]
-    world = a_world_with(lambda template: a_pod(template, edit))
+    snapshot = a_snapshot_with(lambda template: a_pod(template, edit))
     spec = spec_of(MODEL)
-    found_conditions = conditions(status(spec, world, plan(spec, world, NOW), (), NOW))
+    found_conditions = conditions(status(spec, snapshot, plan(spec, snapshot, NOW), (), NOW))
     assert found_conditions["ImagesPinned"]["status"] == "True"
     assert (found_conditions["Ready"]["status"], found_conditions["Ready"]["reason"]) == ("False", "NotAsRendered")
     assert found_conditions["Ready"]["message"].endswith(f"differs from its template in: {field}")
 
 
 def test_a_sidecar_in_the_live_template_is_named_before_any_pod_has_it() -> None:
-    world = a_world_with(a_pod)
-    children: Any = copy.deepcopy(dict(world.children))
+    snapshot = a_snapshot_with(a_pod)
+    children: Any = copy.deepcopy(dict(snapshot.children))
     children["Deployment", "phi"]["spec"]["template"]["spec"]["containers"].append(ADDED_CONTAINER)
-    found = strange(replace(world, children=children, pods=()), NOW)
+    found = strange(replace(snapshot, children=children, pods=()), NOW)
     assert found is not None
     assert found.message.startswith("the template of Deployment 'phi' holds container 'x'")
 
 
 def test_of_a_pod_of_an_earlier_template_only_the_containers_and_images_are_known() -> None:
     mark = "hermetic.dev/pod-template"
-    older = a_world_with(lambda template: a_pod(template, lambda spec: engine(spec)["args"].pop(), **{mark: "0" * 16}))
+    older = a_snapshot_with(
+        lambda template: a_pod(template, lambda spec: engine(spec)["args"].pop(), **{mark: "0" * 16})
+    )
     assert strange(older, NOW) is None
-    altered = a_world_with(lambda template: a_pod(template, IMAGES["sidecar"], **{mark: "0" * 16}))
+    altered = a_snapshot_with(lambda template: a_pod(template, IMAGES["sidecar"], **{mark: "0" * 16}))
     assert strange(altered, NOW) is not None
 
 
 def test_a_pod_that_has_ended_counts_for_nothing() -> None:
-    world = a_world_with(lambda template: a_pod(template, IMAGES["sidecar"]))
-    (pod,) = world.pods
-    assert strange(replace(world, pods=({**pod, "status": {"phase": "Failed"}},)), NOW) is None
+    snapshot = a_snapshot_with(lambda template: a_pod(template, IMAGES["sidecar"]))
+    (pod,) = snapshot.pods
+    assert strange(replace(snapshot, pods=({**pod, "status": {"phase": "Failed"}},)), NOW) is None
 
 
 def test_a_name_that_a_stranger_chose_is_shown_as_one_line() -> None:
     evil = {"name": "a\nready yes", "image": "x\u202e"}
-    found = strange(a_world_with(lambda template: a_pod(template, lambda spec: spec["containers"].append(evil))), NOW)
+    found = strange(
+        a_snapshot_with(lambda template: a_pod(template, lambda spec: spec["containers"].append(evil))), NOW
+    )
     assert found is not None
     assert "\n" not in found.message
     assert "\u202e" not in found.message
@@ -193,9 +197,9 @@ def a_pod_with(edit: Callable[[Metadata], object]) -> Callable[[Manifest], Manif
 @pytest.mark.parametrize("what", IDENTITY)
 def test_a_pod_without_its_labels_or_its_owner_ends_ready(what: str) -> None:
     edit, words = IDENTITY[what]
-    world = a_world_with(a_pod_with(edit))
+    snapshot = a_snapshot_with(a_pod_with(edit))
     spec = spec_of(MODEL)
-    found_conditions = conditions(status(spec, world, plan(spec, world, NOW), (), NOW))
+    found_conditions = conditions(status(spec, snapshot, plan(spec, snapshot, NOW), (), NOW))
     assert (found_conditions["Ready"]["status"], found_conditions["Ready"]["reason"]) == ("False", "NotAsRendered")
     assert f"pod 'phi-5d9c-x7k2p' {words}" in found_conditions["Ready"]["message"]
     assert found_conditions["ImagesPinned"]["status"] == "True"
@@ -207,22 +211,22 @@ def test_a_pod_of_no_present_template_is_seen_a_minute_after_the_rollout(
     mark: str | None, ago: int, is_seen: bool
 ) -> None:
     edit = (lambda m: m["labels"].pop(MARK)) if mark is None else (lambda m: m["labels"].update({MARK: mark}))
-    world = a_world_with(a_pod_with(edit))
+    snapshot = a_snapshot_with(a_pod_with(edit))
     over = {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}
     since = (NOW - timedelta(seconds=ago)).isoformat()
-    world = serving(world, 1, conditions=[{**over, "lastUpdateTime": since}])
-    found = strange(world, NOW)
+    snapshot = serving(snapshot, 1, conditions=[{**over, "lastUpdateTime": since}])
+    found = strange(snapshot, NOW)
     assert (found is not None) is is_seen
     if not is_seen:
-        assert plan(spec_of(MODEL), world, NOW).requeue_at == NOW + timedelta(seconds=1)
-    (pod,) = world.pods
+        assert plan(spec_of(MODEL), snapshot, NOW).requeue_at == NOW + timedelta(seconds=1)
+    (pod,) = snapshot.pods
     leaving = {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "2026-11-24T12:00:00Z"}}
-    assert strange(replace(world, pods=(leaving,)), NOW) is None
+    assert strange(replace(snapshot, pods=(leaving,)), NOW) is None
 
 
 def test_a_pod_of_an_earlier_template_is_not_left_over_while_a_rollout_goes_on() -> None:
-    world = a_world_with(a_pod_with(lambda m: m["labels"].update({MARK: "0" * 16})))
+    snapshot = a_snapshot_with(a_pod_with(lambda m: m["labels"].update({MARK: "0" * 16})))
     going = {"type": "Progressing", "reason": "ReplicaSetUpdated", "lastUpdateTime": "2020-01-01T00:00:00Z"}
-    assert strange(serving(world, 1, conditions=[going]), NOW) is None
+    assert strange(serving(snapshot, 1, conditions=[going]), NOW) is None
     unheard = {**going, "reason": "NewReplicaSetAvailable"}
-    assert strange(serving(world, 1, conditions=[unheard], observedGeneration=0), NOW) is None
+    assert strange(serving(snapshot, 1, conditions=[unheard], observedGeneration=0), NOW) is None

@@ -15,7 +15,7 @@ from testbed.azure.plants import PLANTS
 from testbed.azure.server import ArmStandIn
 from testbed.textbook import TEXTBOOK
 from tests.audit_estates import CLUSTER, NETWORK, NODES, SUBSCRIPTION, VNET
-from tests.audit_services import DNS_POLICY, HUB, ServedWorld, dns_rule, served_cluster
+from tests.audit_services import DNS_POLICY, HUB, FakeServices, dns_rule, served_cluster
 from tests.azure_collecting import audited
 
 RULESET = f"{NETWORK}/dnsForwardingRulesets/site"
@@ -24,7 +24,7 @@ BLOCK, ALLOW = f"{DNS_POLICY}/dnsSecurityRules/block", f"{DNS_POLICY}/dnsSecurit
 NAMES = ("dns-security-policy", "dns-allowed-domains")
 
 
-class Asked(ServedWorld):
+class Asked(FakeServices):
     """Keeps what it was asked."""
 
     def __init__(self) -> None:
@@ -36,26 +36,26 @@ class Asked(ServedWorld):
         return super().answer(question)
 
 
-def locked(network: str = VNET) -> ServedWorld:
+def locked(network: str = VNET) -> FakeServices:
     """Every action on the network is forbidden by a deny assignment."""
-    world = served_cluster().refuse(network, UnreadReason.LOCKED, verb="post")
-    assert isinstance(world, ServedWorld)
-    return world
+    azure = served_cluster().refuse(network, UnreadReason.LOCKED, verb="post")
+    assert isinstance(azure, FakeServices)
+    return azure
 
 
-def with_ruleset(world: ServedWorld, *, server: str = "9.9.9.9", network: str = VNET) -> ServedWorld:
-    world.put(RULESET, {})
-    world.put(f"{RULESET}/virtualNetworkLinks/one", {"virtualNetwork": {"id": network.upper()}})
+def with_ruleset(azure: FakeServices, *, server: str = "9.9.9.9", network: str = VNET) -> FakeServices:
+    azure.put(RULESET, {})
+    azure.put(f"{RULESET}/virtualNetworkLinks/one", {"virtualNetwork": {"id": network.upper()}})
     held = {"domainName": ".", "targetDnsServers": [{"ipAddress": server}], "forwardingRuleState": "Enabled"}
-    world.put(f"{RULESET}/forwardingRules/one", held)
-    return world
+    azure.put(f"{RULESET}/forwardingRules/one", held)
+    return azure
 
 
-def with_policy(world: ServedWorld, *, network: str = VNET) -> ServedWorld:
-    world.put(DNS_POLICY, {})
+def with_policy(azure: FakeServices, *, network: str = VNET) -> FakeServices:
+    azure.put(DNS_POLICY, {})
     held = {"virtualNetwork": {"id": network}, "provisioningState": "Succeeded"}
-    world.put(f"{DNS_POLICY}/virtualNetworkLinks/one", held)
-    return world
+    azure.put(f"{DNS_POLICY}/virtualNetworkLinks/one", held)
+    return azure
 
 
 def at_network(found: dict[str, Finding]) -> tuple[Verdict, str]:
@@ -65,8 +65,8 @@ def at_network(found: dict[str, Finding]) -> tuple[Verdict, str]:
 UNKNOWN = (Verdict.UNKNOWN, "DenyAssignment")
 
 
-def of_nodes(world: ServedWorld) -> Verdict:
-    return world.findings("nsg-platform-dns")[NODES.lower()].verdict
+def of_nodes(azure: FakeServices) -> Verdict:
+    return azure.findings("nsg-platform-dns")[NODES.lower()].verdict
 
 
 class TestRulesets:
@@ -82,8 +82,8 @@ class TestRulesets:
         assert Verdict.FAIL not in {one.verdict for one in found.values()}
 
     def test_none_that_is_linked_proves_nothing(self) -> None:
-        for world in (locked(), with_ruleset(locked(), network=HUB)):
-            found = world.findings("dns-forwarding-ruleset")
+        for azure in (locked(), with_ruleset(locked(), network=HUB)):
+            found = azure.findings("dns-forwarding-ruleset")
             assert set(found) == {VNET.lower()}
             assert at_network(found) == UNKNOWN
 
@@ -94,8 +94,8 @@ class TestRulesets:
         assert Verdict.PASS not in {one.verdict for one in found.values()}
 
     def test_a_damaged_link_hides_no_other(self) -> None:
-        world = with_ruleset(locked()).put(f"{RULESET}/virtualNetworkLinks/first", {"virtualNetwork": "odd"})
-        assert world.findings("dns-forwarding-ruleset")[RULESET.lower()].verdict is Verdict.FAIL
+        azure = with_ruleset(locked()).put(f"{RULESET}/virtualNetworkLinks/first", {"virtualNetwork": "odd"})
+        assert azure.findings("dns-forwarding-ruleset")[RULESET.lower()].verdict is Verdict.FAIL
 
     def test_an_exception_about_the_network_does_not_cover_it(self) -> None:
         found = with_ruleset(locked()).findings("dns-forwarding-ruleset")
@@ -106,9 +106,9 @@ class TestRulesets:
 
 class TestPolicies:
     def test_one_that_only_alerts_fails(self) -> None:
-        world = with_policy(locked()).change(BLOCK, action={"actionType": "Alert"})
-        assert at_network(world.findings("dns-security-policy")) == (Verdict.FAIL, "AllowsEveryName")
-        assert of_nodes(world) is Verdict.FAIL
+        azure = with_policy(locked()).change(BLOCK, action={"actionType": "Alert"})
+        assert at_network(azure.findings("dns-security-policy")) == (Verdict.FAIL, "AllowsEveryName")
+        assert of_nodes(azure) is Verdict.FAIL
 
     @pytest.mark.parametrize("check", NAMES)
     def test_one_that_blocks_decides_for_a_network_has_no_second(self, check: str) -> None:
@@ -122,28 +122,28 @@ class TestPolicies:
 
     @pytest.mark.parametrize("state", ["Updating", "Deleting", "Failed", "Tomorrow", None])
     def test_a_link_that_is_not_in_force_proves_nothing(self, state: str | None) -> None:
-        world = with_policy(locked())
-        world.change(f"{DNS_POLICY}/virtualNetworkLinks/one", provisioningState=state)
-        assert at_network(world.findings("dns-security-policy")) == (Verdict.UNKNOWN, "LinkNotInForce")
-        assert of_nodes(world) is Verdict.UNKNOWN
+        azure = with_policy(locked())
+        azure.change(f"{DNS_POLICY}/virtualNetworkLinks/one", provisioningState=state)
+        assert at_network(azure.findings("dns-security-policy")) == (Verdict.UNKNOWN, "LinkNotInForce")
+        assert of_nodes(azure) is Verdict.UNKNOWN
 
     def test_two_that_claim_the_network_contradict_one_another(self) -> None:
-        world = with_policy(locked())
+        azure = with_policy(locked())
         other = f"{NETWORK}/dnsResolverPolicies/other"
         held = {"virtualNetwork": {"id": VNET}, "provisioningState": "Succeeded"}
-        world.put(other, {}).put(f"{other}/virtualNetworkLinks/one", held)
-        assert at_network(world.findings("dns-security-policy")) == (Verdict.UNKNOWN, "SeveralPolicies")
+        azure.put(other, {}).put(f"{other}/virtualNetworkLinks/one", held)
+        assert at_network(azure.findings("dns-security-policy")) == (Verdict.UNKNOWN, "SeveralPolicies")
 
     def test_links_that_are_refused_leave_it_unknown(self) -> None:
-        world = with_policy(locked()).refuse(DNS_POLICY, verb="list")
+        azure = with_policy(locked()).refuse(DNS_POLICY, verb="list")
         for check in NAMES:
-            assert Verdict.PASS not in {one.verdict for one in world.findings(check).values()}, check
-        assert of_nodes(world) is Verdict.UNKNOWN
+            assert Verdict.PASS not in {one.verdict for one in azure.findings(check).values()}, check
+        assert of_nodes(azure) is Verdict.UNKNOWN
 
     @pytest.mark.parametrize("check", NAMES)
     def test_one_that_is_linked_elsewhere_is_not_looked_at(self, check: str) -> None:
-        world = with_policy(locked(), network=HUB).change(BLOCK, action={"actionType": "Alert"})
-        found = world.findings(check)
+        azure = with_policy(locked(), network=HUB).change(BLOCK, action={"actionType": "Alert"})
+        found = azure.findings(check)
         assert set(found) == {VNET.lower()}
         assert at_network(found) == UNKNOWN
 
@@ -152,15 +152,15 @@ class TestPolicies:
         assert {one.verdict for one in found.values()} == {Verdict.UNKNOWN}
 
     def test_a_strangers_domain_that_it_lets_through_fails(self) -> None:
-        world = with_policy(locked()).put(f"{DNS_POLICY}/dnsSecurityRules/more", dns_rule(50, "Allow", f"{LISTS}/more"))
-        world.put(f"{LISTS}/more", {"domains": ["attacker.example."]})
-        found = world.findings("dns-allowed-domains")
+        azure = with_policy(locked()).put(f"{DNS_POLICY}/dnsSecurityRules/more", dns_rule(50, "Allow", f"{LISTS}/more"))
+        azure.put(f"{LISTS}/more", {"domains": ["attacker.example."]})
+        found = azure.findings("dns-allowed-domains")
         assert found[f"{LISTS}/more".lower()].verdict is Verdict.FAIL
 
     def test_so_does_one_of_a_policy_that_is_not_clear(self) -> None:
-        world = with_policy(locked()).put(f"{DNS_POLICY}/dnsSecurityRules/more", dns_rule(50, "Allow", f"{LISTS}/more"))
-        world.put(f"{LISTS}/more", {"domains": ["attacker.example.", "*.odd."]})
-        found = world.findings("dns-allowed-domains")
+        azure = with_policy(locked()).put(f"{DNS_POLICY}/dnsSecurityRules/more", dns_rule(50, "Allow", f"{LISTS}/more"))
+        azure.put(f"{LISTS}/more", {"domains": ["attacker.example.", "*.odd."]})
+        found = azure.findings("dns-allowed-domains")
         assert found[f"{LISTS}/more".lower()].verdict is Verdict.FAIL
         assert at_network(found) == (Verdict.UNKNOWN, "WildcardUnknown")
 
@@ -171,12 +171,12 @@ TYPE = "Microsoft.Network/dnsResolverPolicies"
 @pytest.mark.parametrize("reason", [None, UnreadReason.FORBIDDEN, UnreadReason.UNAVAILABLE])
 @pytest.mark.parametrize("check", [*NAMES, "dns-forwarding-ruleset"])
 def test_nothing_more_is_asked_where_no_lock_refuses(check: str, reason: UnreadReason | None) -> None:
-    world = Asked()
-    world.__dict__ |= {**with_ruleset(with_policy(served_cluster())).__dict__, "questions": []}
+    azure = Asked()
+    azure.__dict__ |= {**with_ruleset(with_policy(served_cluster())).__dict__, "questions": []}
     if reason is not None:
-        world.refuse(VNET, reason, verb="post")
-    found = world.findings(check)
-    assert not [one for one in world.questions if one.kind.endswith("/virtualNetworkLinks") and "/dns" in one.kind]
+        azure.refuse(VNET, reason, verb="post")
+    found = azure.findings(check)
+    assert not [one for one in azure.questions if one.kind.endswith("/virtualNetworkLinks") and "/dns" in one.kind]
     assert reason is None or found[VNET.lower()].reason == reason.value
 
 
@@ -195,21 +195,21 @@ def row_of(check: str, network: str = VNET) -> str:
     return f"{network}/providers/Microsoft.Network/{ROWS[check][0]}/default"
 
 
-def applied(check: str, world: ServedWorld, network: str = VNET) -> ServedWorld:
+def applied(check: str, azure: FakeServices, network: str = VNET) -> FakeServices:
     _, field, configuration = ROWS[check]
-    return _put(world, row_of(check, network), {field: [{"Id": f"{configuration}/snapshots/7"}]})
+    return _put(azure, row_of(check, network), {field: [{"Id": f"{configuration}/snapshots/7"}]})
 
 
-def with_rule(world: ServedWorld, to: str = "Internet", **rest: Any) -> ServedWorld:
+def with_rule(azure: FakeServices, to: str = "Internet", **rest: Any) -> FakeServices:
     word = {"addressPrefixType": "ServiceTag", "addressPrefix": to}
     held = {"access": "AlwaysAllow", "direction": "Outbound", "priority": 1, "destinations": [word]}
-    _put(world, RULES, {})
-    return _put(world, OUT, {**held, **rest})
+    _put(azure, RULES, {})
+    return _put(azure, OUT, {**held, **rest})
 
 
-def _put(world: ServedWorld, arm_id: str, properties: dict[str, Any]) -> ServedWorld:
-    world.put(arm_id, properties)
-    return world
+def _put(azure: FakeServices, arm_id: str, properties: dict[str, Any]) -> FakeServices:
+    azure.put(arm_id, properties)
+    return azure
 
 
 class TestNetworkManager:
@@ -225,8 +225,8 @@ class TestNetworkManager:
     @pytest.mark.parametrize("check", ROWS)
     def test_no_row_proves_nothing(self, check: str) -> None:
         empty = _put(locked(), row_of(check), {ROWS[check][1]: []})
-        for world in (locked(), empty, applied(check, locked(), HUB), locked().refuse(VNET, verb="list")):
-            found = world.findings(check)
+        for azure in (locked(), empty, applied(check, locked(), HUB), locked().refuse(VNET, verb="list")):
+            found = azure.findings(check)
             assert set(found) == {VNET.lower()}
             assert at_network(found) == UNKNOWN
 
@@ -263,16 +263,16 @@ class TestNetworkManager:
         assert at_network(found) == UNKNOWN
 
     def test_a_damaged_rule_hides_no_other(self) -> None:
-        world = with_rule(applied("avnm-admin-rules", locked()), destinations="odd")
-        _put(world, f"{RULES}/rules/zz", {"access": "Allow", "direction": "Outbound"})
-        found = world.findings("avnm-admin-rules")
+        azure = with_rule(applied("avnm-admin-rules", locked()), destinations="odd")
+        _put(azure, f"{RULES}/rules/zz", {"access": "Allow", "direction": "Outbound"})
+        found = azure.findings("avnm-admin-rules")
         assert found[f"{RULES}/rules/zz".lower()].verdict is Verdict.FAIL
         assert found[OUT.lower()].verdict is Verdict.UNKNOWN
 
     @pytest.mark.parametrize("refused", [BASE, RULES])
     def test_rules_that_cannot_be_read_are_unknown(self, refused: str) -> None:
-        world = with_rule(applied("avnm-admin-rules", locked())).refuse(refused, verb="list")
-        found = world.findings("avnm-admin-rules")
+        azure = with_rule(applied("avnm-admin-rules", locked())).refuse(refused, verb="list")
+        found = azure.findings("avnm-admin-rules")
         assert set(found) == {VNET.lower(), BASE.lower()}
         assert {one.verdict for one in found.values()} == {Verdict.UNKNOWN}
 

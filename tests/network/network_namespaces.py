@@ -1,4 +1,4 @@
-"""Network namespaces joined by cables: a node, its router, and everything beyond.
+"""Network namespaces joined by veth pairs: a node, its router, and everything beyond.
 
     node     203.0.113.2/24, 2001:db8:1::2/64     where the probe runs
     router   203.0.113.1,    2001:db8:1::1        passes on, or does not
@@ -26,7 +26,7 @@ FAR = {4: "198.51.100.0/24", 6: "2001:db8:ff::/64"}
 RUNS = 100
 
 # Linux limits how often a machine says why it refuses: each of many calls at once must hear it here. And it waits a
-# second before it uses an IPv6 address, for somebody to object.
+# second before it uses an IPv6 address, for another machine to object.
 SETTINGS = """
 echo 1 > /proc/sys/net/ipv4/ip_forward
 echo 1 > /proc/sys/net/ipv6/conf/all/forwarding
@@ -39,8 +39,8 @@ echo 0 > /proc/sys/net/ipv6/conf/all/accept_dad
 """
 
 
-def why_not() -> str:
-    """Why this machine cannot make the rooms; "" when it can."""
+def missing_requirement() -> str:
+    """Why this machine cannot make the namespaces; "" when it can."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     missing = [tool for tool in TOOLS if not shutil.which(tool, path=SEARCH)]
@@ -53,12 +53,12 @@ def far_address(family: int, number: int) -> str:
 
 
 def absent_neighbour(family: int, number: int) -> str:
-    """An address on the node's own link that nobody has."""
+    """An address on the node's own link that no machine has."""
     return f"203.0.113.{100 + number}" if family == 4 else f"2001:db8:1::1:{number:x}"
 
 
 @dataclass(frozen=True)
-class Room:
+class NetworkNamespace:
     """One network namespace, with mounts of its own."""
 
     holder: subprocess.Popen[bytes]
@@ -128,12 +128,12 @@ def _verb(route: str, verb: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class World:
-    """The three rooms."""
+class NetworkLayout:
+    """The three namespaces of the network."""
 
-    node: Room
-    router: Room
-    beyond: Room
+    node: NetworkNamespace
+    router: NetworkNamespace
+    beyond: NetworkNamespace
 
     def add_beyond(self, *addresses: str) -> None:
         """Lets the far side answer at further addresses, and the router know the way."""
@@ -154,32 +154,32 @@ UPSTREAM = tuple(f"{'-6 ' if family == 6 else ''}{FAR[family]} via {_far_side(fa
 
 
 @contextmanager
-def world() -> Iterator[World]:
-    """Makes the rooms, cables, addresses and routes, with everything open."""
-    rooms = [_room() for _ in range(3)]
+def network_namespaces() -> Iterator[NetworkLayout]:
+    """Makes the namespaces, veth pairs, addresses and routes, with everything open."""
+    namespaces = [_namespace() for _ in range(3)]
     try:
-        made = World(*rooms)
-        _lay(made)
+        made = NetworkLayout(*namespaces)
+        _connect(made)
         yield made
     finally:
-        for room in rooms:
-            room.holder.kill()
-            room.holder.wait()
+        for namespace in namespaces:
+            namespace.holder.kill()
+            namespace.holder.wait()
 
 
 @contextmanager
-def bare_room() -> Iterator[Room]:
+def namespace_without_links() -> Iterator[NetworkNamespace]:
     """A namespace without any link but its loopback, and without IPv6, as some pods have it."""
-    room = _room()
+    namespace = _namespace()
     try:
-        room.run("sh", "-c", "ip link set lo up; echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6")
-        yield room
+        namespace.run("sh", "-c", "ip link set lo up; echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6")
+        yield namespace
     finally:
-        room.holder.kill()
-        room.holder.wait()
+        namespace.holder.kill()
+        namespace.holder.wait()
 
 
-def _room() -> Room:
+def _namespace() -> NetworkNamespace:
     # the first line says that the namespaces are there: before, nsenter would enter those of the machine
     command = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--mount", "sh", "-c", "echo; exec sleep infinity"]
     holder = subprocess.Popen(
@@ -189,13 +189,13 @@ def _room() -> Room:
     with holder.stdout:
         if not holder.stdout.readline():
             raise AssertionError(f"no network namespace: unshare ended with {holder.wait()}")
-    return Room(holder)
+    return NetworkNamespace(holder)
 
 
-def _lay(made: World) -> None:
+def _connect(made: NetworkLayout) -> None:
     node, router, beyond = made.node, made.router, made.beyond
-    for room in (node, router, beyond):
-        room.run("sh", "-c", SETTINGS)
+    for namespace in (node, router, beyond):
+        namespace.run("sh", "-c", SETTINGS)
     node.links("link set lo up\nlink add up0 type veth peer name down0\n")
     node.run("ip", "link", "set", "down0", "netns", str(router.holder.pid))
     router.links("link set lo up\nlink add up1 type veth peer name down1\n")

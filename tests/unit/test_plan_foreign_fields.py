@@ -13,7 +13,7 @@ from hermetic.plan.field_owners import LARGEST_BOOK, MOST_MANAGERS, FieldStep, k
 from hermetic.plan.foreign_fields import foreign, lasting, whole
 from tests.fakes.cluster_in_memory import merge_patched
 from tests.renderings import RENDERINGS
-from tests.worlds import living, rendered
+from tests.snapshots import living, rendered
 
 EVERYTHING = rendered(RENDERINGS["everything-said"])
 

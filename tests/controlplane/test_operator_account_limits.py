@@ -20,7 +20,7 @@ from testbed.api import Api
 from testbed.errors import ApiError
 from testbed.installation import operator_kubeconfig, wait_for
 from tests.controlplane.deployments import module_namespace
-from tests.controlplane.test_fences import (
+from tests.controlplane.test_operator_account_policies import (
     AUDITS,
     IMAGE,
     a_probe,
@@ -32,7 +32,7 @@ from tests.controlplane.test_fences import (
 )
 from tests.renderings import RENDERINGS, SHARES
 from tests.scenarios import DIGEST, Manifest, a_share_model, an_egress_audit
-from tests.worlds import a_world, spec_of
+from tests.snapshots import a_snapshot, spec_of
 
 ALLOWED = "/api/v1/namespaces/hermetic-system/configmaps"
 THEIRS = "theirs.azurecr.io"
@@ -145,7 +145,7 @@ def test_an_image_is_run_where_the_operator_itself_would_run_it(limited: Api, ho
     """The policy and the question that the operator asks before it writes come to the same answer."""
     deployment = rendered(home, a_share_model())["Deployment"]
     engine(deployment)["image"] = image
-    asked = a_world(Owner(home, "m", "u"), policy=the_configuration(home))
+    asked = a_snapshot(Owner(home, "m", "u"), policy=the_configuration(home))
     assert (refusal(limited, deployment, home) == "") == image_is_allowed(asked, image)
 
 
@@ -173,7 +173,7 @@ def test_a_folder_is_mounted_where_the_operator_itself_would_mount_it(
 ) -> None:
     manifest = a_share_model(weights=weights)
     volume = rendered(home, manifest)["PersistentVolume"]
-    asked = a_world(Owner(home, "m", "u"), policy=the_configuration(home))
+    asked = a_snapshot(Owner(home, "m", "u"), policy=the_configuration(home))
     assert (refusal(limited, volume, home) == "") == (share_is_allowed(spec_of(manifest), asked) is HOLDS)
 
 

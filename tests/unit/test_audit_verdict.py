@@ -1,4 +1,4 @@
-"""One verdict from three looks, and the status that says so."""
+"""One verdict from three kinds of evidence, and the status that shows it."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_without_a_probe_in_the_spec_nothing_can_pass() -> None:
 @pytest.mark.parametrize(
     "missing", [{}, {"probe": None}, {"choice": ChosenAttestation(None, "", {}, ())}, {"kubernetes_at": None}]
 )
-def test_a_way_out_that_was_seen_fails_whatever_is_missing(missing: dict[str, Any]) -> None:
+def test_an_egress_path_that_was_seen_fails_whatever_is_missing(missing: dict[str, Any]) -> None:
     status = status_with(inputs(cluster_findings=(FINE, OPEN), **missing))
     assert (status["verdict"], condition(status, "IsolationVerified")) == ("Fail", ("False", "IsolationBroken"))
     assert "has a public address" in status["message"]
@@ -232,7 +232,7 @@ def test_a_node_whose_machine_no_list_of_azure_shows_stays_unknown_where_azure_i
     assert status_with(inputs(choice=choice))["verdict"] == "Unknown"
 
 
-def test_a_packet_that_found_a_way_out_for_a_jump_box_counts_until_the_attestation_is_replaced() -> None:
+def test_a_packet_that_found_an_egress_path_for_a_jump_box_counts_until_the_attestation_is_replaced() -> None:
     found = a_finding("Fail", "probe-internet", resource="agentPools/gpu/subnets/nodes", message="it was open")
     choice = chosen(a_report(found, a_finding(), verdict="Fail", sources=["azure", "probe"], notAsked={}))
     assert status_with(inputs(choice=choice))["verdict"] == "Fail"

@@ -1,4 +1,4 @@
-"""Estates that a network engineer would name, each with the decision that Azure's documents lead to.
+"""Cases of the egress decision: estates that a network engineer would name, with the decision of Azure's documents.
 
 Sources are titles of Azure's documentation.
 """
@@ -47,7 +47,7 @@ HUB_MACHINE = "10.10.1.10"
 
 
 @dataclass(frozen=True)
-class Tried:
+class Case:
     """One estate. `check`: what decides; "" where nothing does. `layout`: of the sealed estate that it changes."""
 
     name: str

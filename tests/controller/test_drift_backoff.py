@@ -21,7 +21,7 @@ OURS = Change(
 def a_rival(
     cluster: ClusterInMemory, place: Coordinates, change: Callable[[Manifest], object], every: float = 0.02
 ) -> asyncio.Task[None]:
-    """Somebody who changes the object back as soon as it looks different, 50 times a second."""
+    """Another writer that changes the object back as soon as it looks different, 50 times a second."""
 
     async def insist() -> None:
         while True:

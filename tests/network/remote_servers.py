@@ -1,4 +1,4 @@
-"""The stand-in for everything beyond the router: run as a program, in a room of its own.
+"""Simulated servers beyond the router: run as a program, in a namespace of its own.
 
     TCP 443     TLS with a certificate of no authority
     TCP 80      the instance metadata service, on 169.254.169.254; elsewhere a listener that says nothing

@@ -1,4 +1,4 @@
-"""Worlds to decide about: frozen snapshots as the operator would have taken them, and what becomes of them."""
+"""Snapshots to plan from, as the operator would have taken them, and what becomes of them."""
 
 from __future__ import annotations
 
@@ -51,20 +51,20 @@ def evidence(verdict: Any = "Pass", *, age: timedelta = timedelta(hours=1), **fi
     return IsolationEvidence(verdict, **{**complete, **fields})
 
 
-def a_world(owner: Owner = OWNER, **seen: Any) -> ClusterSnapshot:
+def a_snapshot(owner: Owner = OWNER, **seen: Any) -> ClusterSnapshot:
     """An empty cluster with proven isolation, in which this deployment was just created; `seen` replaces parts."""
     return ClusterSnapshot(**{"owner": owner, "generation": 1, "policy": POLICY, "evidence": evidence(), **seen})
 
 
-def carried_out(world: ClusterSnapshot, plan: Plan) -> ClusterSnapshot:
-    """The world once the API server has taken every write of the plan."""
-    children = dict(world.children)
+def carried_out(snapshot: ClusterSnapshot, plan: Plan) -> ClusterSnapshot:
+    """The snapshot once the API server has taken every write of the plan."""
+    children = dict(snapshot.children)
     for change in plan.apply:
         key = (change.manifest["kind"], change.manifest["metadata"]["name"])
         children[key] = living(change.manifest, children.get(key))
     for deletion in plan.delete:
         del children[(deletion.kind.kind, deletion.name)]
-    return replace(world, children=children)
+    return replace(snapshot, children=children)
 
 
 def living(manifest: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> Manifest:
@@ -89,22 +89,22 @@ def children_of(manifest: Manifest, verifier: Verifier | None = None) -> dict[Ch
     }
 
 
-def serving(world: ClusterSnapshot, pods: int, /, **status: Any) -> ClusterSnapshot:
-    """The same world, in which so many pods of the present template serve."""
+def serving(snapshot: ClusterSnapshot, pods: int, /, **status: Any) -> ClusterSnapshot:
+    """The same snapshot, in which so many pods of the present template serve."""
     counts = {"replicas": pods, "updatedReplicas": pods, "availableReplicas": pods}
-    return reporting_of(world, "Deployment", {"observedGeneration": 99, **counts, **status})
+    return reporting_of(snapshot, "Deployment", {"observedGeneration": 99, **counts, **status})
 
 
-def addressed(world: ClusterSnapshot, *addresses: str) -> ClusterSnapshot:
-    """The same world, in which the load balancer has given these addresses."""
-    return reporting_of(world, "Service", {"loadBalancer": {"ingress": [{"ip": address} for address in addresses]}})
+def addressed(snapshot: ClusterSnapshot, *addresses: str) -> ClusterSnapshot:
+    """The same snapshot, in which the load balancer has given these addresses."""
+    return reporting_of(snapshot, "Service", {"loadBalancer": {"ingress": [{"ip": address} for address in addresses]}})
 
 
-def reporting_of(world: ClusterSnapshot, kind: str, status: Mapping[str, Any]) -> ClusterSnapshot:
-    """The same world, in which the child of this kind has this status."""
-    key = (kind, world.owner.name)
-    changed = {**world.children[key], "status": dict(status)}
-    return replace(world, children={**world.children, key: changed})
+def reporting_of(snapshot: ClusterSnapshot, kind: str, status: Mapping[str, Any]) -> ClusterSnapshot:
+    """The same snapshot, in which the child of this kind has this status."""
+    key = (kind, snapshot.owner.name)
+    changed = {**snapshot.children[key], "status": dict(status)}
+    return replace(snapshot, children={**snapshot.children, key: changed})
 
 
 def an_a100_node(name: str = "gpu-0", *, gpus: int = 1, pool: str = "gpu", **fields: Any) -> NodeFacts:

@@ -1,4 +1,4 @@
-"""Two clusters with a model, and their API servers as whoever holds the operator's token meets them."""
+"""Two clusters with a model, and their API servers by a stolen token of the operator."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from testbed.installation import CONFIGURATION, install, operator_kubeconfig, wa
 from testbed.kubectl import Kubectl, KubectlError
 from testbed.programs import programs
 from tests.controlplane.deployments import module_namespace
-from tests.controlplane.test_fences import PATHS, engine, pod
+from tests.controlplane.test_operator_account_policies import PATHS, engine, pod
 from tests.renderings import RENDERINGS
 from tests.scenarios import DIGEST, Manifest, a_share_model
-from tests.worlds import spec_of
+from tests.snapshots import spec_of
 
 EVIL = f"evil.example/x@sha256:{DIGEST}"
 KINDS = {kind: path.replace("{}", "{home}") for kind, path in PATHS.items()}
@@ -33,12 +33,12 @@ HERMETIC = "/apis/hermetic.dev/v1alpha1"
 DRY = "?dryRun=All"
 ADMIN = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
 BY_RIGHTS_OR_POLICY = re.compile(r"User \S+ cannot |ValidatingAdmissionPolicy 'hermetic-")
-THIEF = {"kind": "ServiceAccount", "name": "hermetic-operator", "namespace": "hermetic-system"}
+ATTACKER = {"kind": "ServiceAccount", "name": "hermetic-operator", "namespace": "hermetic-system"}
 
 
 @dataclass(frozen=True)
 class Stolen:
-    """A cluster, and its API server as the thief meets it: `home` has models, `victim` has none."""
+    """A cluster, and its API server by the stolen token: `home` has models, `victim` has none."""
 
     account: Api
     admin: Api
@@ -84,7 +84,7 @@ def stolen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def _with_a_model(admin: Api, cluster: Path, folder: Path, home: str, victim: str, *, by_namespace: bool) -> Stolen:
-    """A model whose children are there, and the same children as somebody else made them, without an owner."""
+    """A model whose children are there, and the same children made by another account, without an owner."""
     kubeconfig = operator_kubeconfig(admin, cluster, folder / "kubeconfig")
     model = admin.create(f"{HERMETIC}/namespaces/{home}/modeldeployments", RENDERINGS["everything-said"])
     owner = Owner(home, model["metadata"]["name"], model["metadata"]["uid"])

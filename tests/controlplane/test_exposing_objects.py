@@ -14,7 +14,7 @@ from testbed.installation import OperatorProcess, wait_for
 from testbed.kubectl import Kubectl
 from tests.controlplane.deployments import Deployments, module_namespace
 from tests.controlplane.kstatus import kstatus
-from tests.controlplane.test_tenant_fences import Tenancy, a_tenant
+from tests.controlplane.test_tenant_rights import Tenancy, a_tenant
 from tests.scenarios import Manifest, a_baked_model, reporting
 
 SERVICES = "/api/v1/namespaces/{}/services"
@@ -68,7 +68,9 @@ WAYS: dict[str, tuple[str, Manifest]] = {
 
 
 @pytest.mark.parametrize("way", [*WAYS, "slice"])
-def test_a_way_in_by_a_tenant_is_named_with_who_made_it_and_is_over_when_it_goes(tenancy: Tenancy, way: str) -> None:
+def test_an_exposing_object_of_a_tenant_is_named_with_who_made_it_and_is_over_when_it_goes(
+    tenancy: Tenancy, way: str
+) -> None:
     root, manifest = WAYS.get(way) or (SLICES, a_slice(tenancy))
     kind = {SERVICES: "Service", SLICES: "EndpointSlice", INGRESSES: "Ingress"}[root]
     collection = root.format(tenancy.deployments.namespace)

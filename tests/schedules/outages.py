@@ -63,7 +63,7 @@ def _serve(cluster: RealCluster) -> None:
     insistently(serve)
 
 
-DISASTERS: dict[str, Callable[[RealCluster, random.Random], None]] = {
+OUTAGES: dict[str, Callable[[RealCluster, random.Random], None]] = {
     "operator killed": _kill,
     "two operators": _two,
     "operator paused": _pause,

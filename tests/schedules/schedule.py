@@ -1,4 +1,4 @@
-"""One schedule: operators that live and die in a world that misbehaves, and what is there when it is over."""
+"""One schedule: operators that start and are killed in a faulty cluster, and what is there at the end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from hermetic.kube.watch_specs import PRIMARY_WATCHES, WatchSpec
 from tests.controller.running import NAMESPACE, POLICY, RESYNC_SECONDS, a_model
 from tests.fakes.virtual_loop import VirtualClock, virtually
 from tests.scenarios import Manifest, a_share_model, reporting
-from tests.schedules.world import World
+from tests.schedules.faulty_cluster import FaultyCluster
 
 OWNED = ("ServiceAccount", "NetworkPolicy", "Service", "Deployment", "PersistentVolumeClaim", "PodDisruptionBudget")
 CALM_SECONDS = 4 * RESYNC_SECONDS
@@ -37,7 +37,7 @@ STEPS = 12
 UID = re.compile(r"uid-\d+")
 SUFFIX = re.compile(r"(?<=-)[0-9a-f]{8,10}\b|(?<=pod-template\": \")[0-9a-f]{16}")  # they follow the owner's uid
 
-Step = Callable[["Life"], Awaitable[None]]
+Step = Callable[["ScheduleRun"], Awaitable[None]]
 
 
 class Clock(VirtualClock):
@@ -51,16 +51,16 @@ class Clock(VirtualClock):
 
 
 @dataclass
-class Life:
+class ScheduleRun:
     """The operators that run now."""
 
-    world: World
+    cluster: FaultyCluster
     clock: Clock = field(default_factory=Clock)
     running: list[asyncio.Task[None]] = field(default_factory=list)
 
     def start(self) -> None:
         """One more operator."""
-        self.running.append(asyncio.ensure_future(_operator(self.world, self.clock)))
+        self.running.append(asyncio.ensure_future(_operator(self.cluster, self.clock)))
 
     async def kill(self) -> None:
         """The oldest operator ends in the middle of whatever it does."""
@@ -71,50 +71,50 @@ class Life:
             task.result()
 
 
-async def _operator(world: World, clock: Clock) -> None:
+async def _operator(cluster: FaultyCluster, clock: Clock) -> None:
     configuration = Configuration.model_validate(POLICY)
     store, telemetry = Store(configuration), Telemetry()
-    queue: WorkQueue[Key] = WorkQueue(clock.monotonic, jitter=world.chance.random)
-    recorder = EventRecorder(world, instance="schedules", clock=clock)
+    queue: WorkQueue[Key] = WorkQueue(clock.monotonic, jitter=cluster.chance.random)
+    recorder = EventRecorder(cluster, instance="schedules", clock=clock)
     faults = AuditFaults(clock, count=telemetry.count_audit_fault)
     operator = Manager(
-        api=world,
+        api=cluster,
         store=store,
         queue=queue,
-        reconciler=Reconciler(world, store, recorder, clock),
-        sweeper=VolumeCollector(world, store),
+        reconciler=Reconciler(cluster, store, recorder, clock),
+        sweeper=VolumeCollector(cluster, store),
         auditor=LazyAuditor(store, _no_audit, faults),
         telemetry=telemetry,
         clock=clock,
         namespaces=(),
         resync_seconds=RESYNC_SECONDS,
     )
-    following = StoreWatches(world, store, see=operator.see, relist=operator.relist, listed=operator.listed)
+    following = StoreWatches(cluster, store, see=operator.see, relist=operator.relist, listed=operator.listed)
     await operator.prime()
     async with asyncio.TaskGroup() as group:
         group.create_task(operator.work(4))
         group.create_task(following.run())
         group.create_task(recorder.run())
         for watched in PRIMARY_WATCHES:
-            group.create_task(_as_kopf(world, operator, watched))
+            group.create_task(_as_kopf(cluster, operator, watched))
 
 
 async def _no_audit() -> Any:
     raise AssertionError("there is no EgressAudit")
 
 
-async def _as_kopf(world: World, operator: Manager, watched: WatchSpec) -> None:
+async def _as_kopf(cluster: FaultyCluster, operator: Manager, watched: WatchSpec) -> None:
     """List, tell of everything, watch from there; a watch that was forgotten begins with a list."""
     since = ""
     while True:
         try:
             if not since:
-                async for items, version in world.pages(watched.kind):
+                async for items, version in cluster.pages(watched.kind):
                     since = version
                     for item in items:
                         operator.see(item, gone=False)
                 operator.started_over(watched.kind)
-            async with contextlib.aclosing(world.watch(watched.kind, since=since)) as events:
+            async with contextlib.aclosing(cluster.watch(watched.kind, since=since)) as events:
                 async for what, manifest in events:
                     since = manifest["metadata"]["resourceVersion"]
                     operator.see(manifest, gone=what == "DELETED")
@@ -136,82 +136,82 @@ def _a_share(folder: str) -> Manifest:
     return manifest
 
 
-def _wish(life: Life) -> None:
-    """Somebody applies a deployment, with one of a few specs, or deletes it."""
-    world, chance = life.world, life.world.chance
-    if world.terminating:
+def _apply_or_delete(run: ScheduleRun) -> None:
+    """A user applies a deployment, with one of a few specs, or deletes it."""
+    cluster, chance = run.cluster, run.cluster.chance
+    if cluster.terminating:
         return
     wanted = chance.choice([a_model(drainSeconds=chance.choice([5, 30])), _a_share(chance.choice(SHARES))])
     where = ("ModelDeployment", NAMESPACE, wanted["metadata"]["name"])
-    if where in world.objects and chance.random() < 0.3:
-        world.remove(*where)
-    elif where in world.objects:
-        world.edit(where, lambda live: live.update(spec=wanted["spec"]))
+    if where in cluster.objects and chance.random() < 0.3:
+        cluster.remove(*where)
+    elif where in cluster.objects:
+        cluster.edit(where, lambda live: live.update(spec=wanted["spec"]))
     else:
-        world.put(wanted)
+        cluster.put(wanted)
 
 
-async def _edit(life: Life) -> None:
-    _wish(life)
+async def _edit(run: ScheduleRun) -> None:
+    _apply_or_delete(run)
 
 
-async def _storm(life: Life) -> None:
+async def _storm(run: ScheduleRun) -> None:
     """A rival edits or deletes children as fast as it can."""
-    for _ in range(life.world.chance.randint(1, 8)):
-        children = [where for where in life.world.objects if where[0] in OWNED]
+    for _ in range(run.cluster.chance.randint(1, 8)):
+        children = [where for where in run.cluster.objects if where[0] in OWNED]
         if children:
-            _rival(life.world, life.world.chance.choice(sorted(children)))
-        await asyncio.sleep(life.world.chance.uniform(0.0, 0.5))
+            _rival(run.cluster, run.cluster.chance.choice(sorted(children)))
+        await asyncio.sleep(run.cluster.chance.uniform(0.0, 0.5))
 
 
-def _rival(world: World, where: tuple[str, str, str]) -> None:
-    if world.chance.random() < 0.4:
-        world.remove(*where)
+def _rival(cluster: FaultyCluster, where: tuple[str, str, str]) -> None:
+    if cluster.chance.random() < 0.4:
+        cluster.remove(*where)
     elif where[0] in {"Deployment", "Service"}:
-        world.edit(where, lambda live: live["spec"].update(_THEIRS[where[0]]))
+        cluster.edit(where, lambda live: live["spec"].update(_THEIRS[where[0]]))
 
 
 _THEIRS: dict[str, Manifest] = {"Deployment": {"replicas": 7}, "Service": {"type": "NodePort"}}
 
 
-async def _kill(life: Life) -> None:
-    await life.kill()
-    await asyncio.sleep(life.world.chance.uniform(0.0, 5.0))
-    life.start()
+async def _kill(run: ScheduleRun) -> None:
+    await run.kill()
+    await asyncio.sleep(run.cluster.chance.uniform(0.0, 5.0))
+    run.start()
 
 
-async def _two(life: Life) -> None:
+async def _two(run: ScheduleRun) -> None:
     """A second operator starts while the first goes on, as one that was paused does; then the first ends."""
-    life.start()
-    await asyncio.sleep(life.world.chance.uniform(0.5, 20.0))
-    await life.kill()
+    run.start()
+    await asyncio.sleep(run.cluster.chance.uniform(0.5, 20.0))
+    await run.kill()
 
 
-async def _cut(life: Life) -> None:
-    life.world.cut_watches(forgets=life.world.chance.random() < 0.5)
+async def _cut(run: ScheduleRun) -> None:
+    run.cluster.cut_watches(forgets=run.cluster.chance.random() < 0.5)
 
 
-async def _silence(life: Life) -> None:
-    life.world.silent_until = asyncio.get_running_loop().time() + life.world.chance.uniform(1.0, 40.0)
+async def _silence(run: ScheduleRun) -> None:
+    run.cluster.silent_until = asyncio.get_running_loop().time() + run.cluster.chance.uniform(1.0, 40.0)
 
 
-async def _clock(life: Life) -> None:
-    life.clock.ahead = timedelta(seconds=life.world.chance.uniform(-3600, 3600))
+async def _clock(run: ScheduleRun) -> None:
+    run.clock.ahead = timedelta(seconds=run.cluster.chance.uniform(-3600, 3600))
 
 
-async def _namespace(life: Life) -> None:
+async def _namespace(run: ScheduleRun) -> None:
     """The namespace is deleted: nothing can be made in it, then all goes, then it may be made again."""
-    world = life.world
-    world.terminating = True
-    await asyncio.sleep(world.chance.uniform(0.1, 3.0))
-    for where in [where for where in world.objects if where[1] == NAMESPACE]:
-        if where in world.objects:
-            world.remove(*where)
-            await asyncio.sleep(world.chance.uniform(0.0, 0.1))
-    await asyncio.sleep(world.chance.uniform(0.1, 5.0))
-    for where in [where for where in world.objects if where[1] == NAMESPACE]:
-        world.remove(*where)
-    world.terminating = False
+    cluster = run.cluster
+    cluster.terminating = True
+    await asyncio.sleep(cluster.chance.uniform(0.1, 3.0))
+    for where in [where for where in cluster.objects if where[1] == NAMESPACE]:
+        if where in cluster.objects:
+            cluster.remove(*where)
+            await asyncio.sleep(cluster.chance.uniform(0.0, 0.1))
+    await asyncio.sleep(cluster.chance.uniform(0.1, 5.0))
+    for where in [where for where in cluster.objects if where[1] == NAMESPACE]:
+        cluster.remove(*where)
+    cluster.terminating = False
 
 
 ACTS: dict[str, Step] = {
@@ -241,59 +241,59 @@ class Ended:
 def schedule(seed: int) -> Ended:
     """Live through the schedule of this seed."""
     random.seed(seed)  # the product spreads its pauses by chance
-    return virtually(lambda: _lived(seed))
+    return virtually(lambda: _ended(seed))
 
 
-async def _lived(seed: int) -> Ended:
-    world = World(seed)
-    async with _alive(world) as life:
-        world.put(a_model())
-        world.put(_a_share(SHARES[0]))
-        for _ in range(world.chance.randint(3, STEPS)):
-            world.trouble = world.chance.choice([0.0, 0.1, 0.3])
-            name = world.chance.choice(sorted(ACTS))
-            world.befallen[name] = world.befallen.get(name, 0) + 1
-            await ACTS[name](life)
-            await asyncio.sleep(world.chance.choice([0.01, 0.2, 2.0, 30.0]))
-        world.trouble, world.silent_until = 0.0, 0.0
+async def _ended(seed: int) -> Ended:
+    cluster = FaultyCluster(seed)
+    async with _running_operator(cluster) as run:
+        cluster.put(a_model())
+        cluster.put(_a_share(SHARES[0]))
+        for _ in range(cluster.chance.randint(3, STEPS)):
+            cluster.trouble = cluster.chance.choice([0.0, 0.1, 0.3])
+            name = cluster.chance.choice(sorted(ACTS))
+            cluster.befallen[name] = cluster.befallen.get(name, 0) + 1
+            await ACTS[name](run)
+            await asyncio.sleep(cluster.chance.choice([0.01, 0.2, 2.0, 30.0]))
+        cluster.trouble, cluster.silent_until = 0.0, 0.0
         await asyncio.sleep(CALM_SECONDS)
-        at_rest = len(world.writes)
+        at_rest = len(cluster.writes)
         await asyncio.sleep(CALM_SECONDS)
-        found = [f"the operator ended: {task!r}" for task in life.running if task.done()]
-        found += [f"{len(world.writes) - at_rest} writes at rest: {world.writes[at_rest:][:5]}"] * (
-            len(world.writes) > at_rest
+        found = [f"the operator ended: {task!r}" for task in run.running if task.done()]
+        found += [f"{len(cluster.writes) - at_rest} writes at rest: {cluster.writes[at_rest:][:5]}"] * (
+            len(cluster.writes) > at_rest
         )
-    wrong = (*found, *_wrong(world, await _undisturbed(world)), *dict.fromkeys(world.lies))
-    return Ended(wrong, world.befallen)
+    wrong = (*found, *_wrong(cluster, await _undisturbed(cluster)), *dict.fromkeys(cluster.lies))
+    return Ended(wrong, cluster.befallen)
 
 
 @contextlib.asynccontextmanager
-async def _alive(world: World) -> AsyncIterator[Life]:
-    life, controllers = Life(world), asyncio.ensure_future(world.control())
-    life.start()
+async def _running_operator(cluster: FaultyCluster) -> AsyncIterator[ScheduleRun]:
+    run, controllers = ScheduleRun(cluster), asyncio.ensure_future(cluster.control())
+    run.start()
     try:
-        yield life
+        yield run
     finally:
-        tasks = [*life.running, controllers]
+        tasks = [*run.running, controllers]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _undisturbed(world: World) -> World:
+async def _undisturbed(cluster: FaultyCluster) -> FaultyCluster:
     """What an operator makes of the same specs where nothing goes wrong."""
-    calm = World(0)
-    async with _alive(calm):
-        for one in world.of_kind("ModelDeployment"):
+    calm = FaultyCluster(0)
+    async with _running_operator(calm):
+        for one in cluster.of_kind("ModelDeployment"):
             bare = {key: one[key] for key in ("apiVersion", "kind", "spec")}
             calm.put({**bare, "metadata": {key: one["metadata"][key] for key in ("name", "namespace")}})
         await asyncio.sleep(60)
     return calm
 
 
-def _wrong(world: World, calm: World) -> list[str]:
+def _wrong(cluster: FaultyCluster, calm: FaultyCluster) -> list[str]:
     """Divergences, orphans, duplicates and statuses that say something else than without disturbance."""
-    ends, expected = _end_state(world), _end_state(calm)
+    ends, expected = _end_state(cluster), _end_state(calm)
     found = [f"missing: {name}" for name in expected.keys() - ends.keys()]
     found += [f"orphan or duplicate: {name}" for name in ends.keys() - expected.keys()]
     both = sorted(ends.keys() & expected.keys())
@@ -301,10 +301,10 @@ def _wrong(world: World, calm: World) -> list[str]:
     return sorted(found) + differ
 
 
-def _end_state(world: World) -> dict[str, str]:
+def _end_state(cluster: FaultyCluster) -> dict[str, str]:
     found: dict[str, str] = {}
-    names = {one["metadata"]["uid"]: one["metadata"]["name"] for one in world.of_kind("ModelDeployment")}
-    for (kind, _, name), one in sorted(world.objects.items()):
+    names = {one["metadata"]["uid"]: one["metadata"]["name"] for one in cluster.of_kind("ModelDeployment")}
+    for (kind, _, name), one in sorted(cluster.objects.items()):
         labels = {key: names.get(value, value) for key, value in (one["metadata"].get("labels") or {}).items()}
         kept = {"labels": labels, "spec": one.get("spec")}
         if kind == "ModelDeployment":

@@ -1,4 +1,4 @@
-"""The decision about an estate that is tried: what its findings of critical and high severity come to."""
+"""The decision about the estate of a case: what its findings of critical and high severity come to."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from functools import cache
 from hermetic.audit.findings import Finding, Verdict
 from testbed.azure.baseline import estate_of
 from testbed.azure.references import refer_back
+from tests.decision_cases import Case
 from tests.replanted import Base
-from tests.tried_estates import Tried
 
 
 @cache
@@ -16,7 +16,7 @@ def base(layout: str) -> Base:
     return Base(estate_of(layout))
 
 
-def decided(tried: Tried) -> tuple[str, set[tuple[str, str]]]:
+def decided(tried: Case) -> tuple[str, set[tuple[str, str]]]:
     """The decision about an estate, and what decides: verdict and check."""
     estate = estate_of(tried.layout)
     tried.change(estate)
@@ -25,15 +25,15 @@ def decided(tried: Tried) -> tuple[str, set[tuple[str, str]]]:
     return next((one for one in ("Fail", "Unknown") if one in {verdict for verdict, _ in deciding}), "Pass"), deciding
 
 
-def must_be_decided_as_documented(tried: Tried) -> None:
+def must_be_decided_as_documented(tried: Case) -> None:
     """The decision is the one of the estate, by its check where it names one."""
     decision, deciding = decided(tried)
     assert decision == tried.decision, (tried.source, sorted(deciding))
     assert not tried.check or (tried.decision, tried.check) in deciding, (tried.check, sorted(deciding))
 
 
-def must_be_distinct_and_sourced(estates: tuple[Tried, ...]) -> None:
-    """No estate is tried twice, and each names the document that its decision rests on."""
+def must_be_distinct_and_sourced(estates: tuple[Case, ...]) -> None:
+    """No case stands twice, and each names the document that its decision rests on."""
     assert len({one.name for one in estates}) == len(estates)
     assert all(one.source for one in estates)
 

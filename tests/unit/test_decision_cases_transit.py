@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from testbed.azure.baseline.layout import NETWORK_GROUP
-from tests.tried_decisions import must_be_decided_as_documented, must_be_distinct_and_sourced
-from tests.tried_estates import Tried
-from tests.tried_transit import (
+from tests.decision_cases import Case
+from tests.decision_cases_transit import (
     WORKSPACE,
     allow_rule_without_lists,
     allowing_storage,
@@ -40,16 +39,17 @@ from tests.tried_transit import (
     to_name_servers,
     with_public_space,
 )
+from tests.decisions import must_be_decided_as_documented, must_be_distinct_and_sourced
 
 RELAY, TUNNEL, PRIVATE_SUBNETS = "vm-pivot", "About forced tunneling", "Default outbound access: private subnets"
 STATIC = "Azure PowerShell: Get-AzVirtualNetworkGatewayLearnedRoute"
 SITE, ENDPOINTS = "VPN gateway: routes learned by BGP", "Virtual network service endpoints"
 STORAGE, KEYS = endpoints("Microsoft.Storage"), endpoints("Microsoft.KeyVault")
 RELAYS = (
-    Tried("machine without a way", "Pass", "", relay(), PRIVATE_SUBNETS, "peered"),
-    Tried("machine behind a tunnel", "Fail", RELAY, relay(hub_gateway("0.0.0.0/0")), TUNNEL, "peered"),
-    Tried("machine behind public routes", "Fail", RELAY, relay(hub_gateway("52.96.0.0/14")), SITE, "peered"),
-    Tried(
+    Case("machine without a way", "Pass", "", relay(), PRIVATE_SUBNETS, "peered"),
+    Case("machine behind a tunnel", "Fail", RELAY, relay(hub_gateway("0.0.0.0/0")), TUNNEL, "peered"),
+    Case("machine behind public routes", "Fail", RELAY, relay(hub_gateway("52.96.0.0/14")), SITE, "peered"),
+    Case(
         "machine behind public routes of a local network gateway",
         "Fail",
         RELAY,
@@ -57,7 +57,7 @@ RELAYS = (
         STATIC,
         "peered",
     ),
-    Tried(
+    Case(
         "machine behind the public space of its own network",
         "Pass",
         "",
@@ -65,8 +65,8 @@ RELAYS = (
         STATIC,
         "peered",
     ),
-    Tried("machine behind private routes", "Pass", "", relay(hub_gateway("192.168.0.0/16")), SITE, "peered"),
-    Tried(
+    Case("machine behind private routes", "Pass", "", relay(hub_gateway("192.168.0.0/16")), SITE, "peered"),
+    Case(
         "machine that learns no routes",
         "Pass",
         "",
@@ -74,7 +74,7 @@ RELAYS = (
         "User-defined routes: propagate gateway routes",
         "peered",
     ),
-    Tried(
+    Case(
         "machine behind a gateway that is not read",
         "Unknown",
         RELAY,
@@ -82,8 +82,8 @@ RELAYS = (
         SITE,
         "peered",
     ),
-    Tried("machine behind a hub", "Fail", RELAY, relay(hub_of_the_hub(internet=True)), "About Virtual WAN", "peered"),
-    Tried(
+    Case("machine behind a hub", "Fail", RELAY, relay(hub_of_the_hub(internet=True)), "About Virtual WAN", "peered"),
+    Case(
         "machine behind a hub without internet",
         "Unknown",
         RELAY,
@@ -91,7 +91,7 @@ RELAYS = (
         "Virtual WAN: only the default route is withheld, prefixes of branches are not",
         "peered",
     ),
-    Tried(
+    Case(
         "machine behind a hub that learns no routes",
         "Pass",
         "",
@@ -99,7 +99,7 @@ RELAYS = (
         "User-defined routes: propagate gateway routes",
         "peered",
     ),
-    Tried(
+    Case(
         "machine behind a route server",
         "Unknown",
         RELAY,
@@ -107,11 +107,11 @@ RELAYS = (
         "What is Route Server",
         "peered",
     ),
-    Tried("machine before storage", "Fail", RELAY, relay(**STORAGE), ENDPOINTS, "peered"),
-    Tried("machine before vaults", "Fail", RELAY, relay(**KEYS), ENDPOINTS, "peered"),
-    Tried("machine without rules", "Fail", RELAY, relay(sealed=False), PRIVATE_SUBNETS, "peered"),
-    Tried("machine that may reach storage", "Fail", RELAY, relay(allowing_storage), PRIVATE_SUBNETS, "peered"),
-    Tried(
+    Case("machine before storage", "Fail", RELAY, relay(**STORAGE), ENDPOINTS, "peered"),
+    Case("machine before vaults", "Fail", RELAY, relay(**KEYS), ENDPOINTS, "peered"),
+    Case("machine without rules", "Fail", RELAY, relay(sealed=False), PRIVATE_SUBNETS, "peered"),
+    Case("machine that may reach storage", "Fail", RELAY, relay(allowing_storage), PRIVATE_SUBNETS, "peered"),
+    Case(
         "machine that may not reach storage",
         "Pass",
         "",
@@ -119,7 +119,7 @@ RELAYS = (
         PRIVATE_SUBNETS,
         "peered",
     ),
-    Tried(
+    Case(
         "machine that is routed to nowhere",
         "Pass",
         "",
@@ -127,26 +127,26 @@ RELAYS = (
         "User-defined routes: none",
         "peered",
     ),
-    Tried("machine without a group", "Fail", RELAY, relay(networkSecurityGroup=None), PRIVATE_SUBNETS, "peered"),
-    Tried("bare metal", "Unknown", RELAY, bare_metal, "Network Interfaces, REST: hostedWorkloads", "peered"),
+    Case("machine without a group", "Fail", RELAY, relay(networkSecurityGroup=None), PRIVATE_SUBNETS, "peered"),
+    Case("bare metal", "Unknown", RELAY, bare_metal, "Network Interfaces, REST: hostedWorkloads", "peered"),
 )
 
 SPLIT, ROUTES, SPOKES = "route-split-default", "Virtual network traffic routing", "Hub-spoke: spokes by an appliance"
 TRANSIT = (
-    Tried("spoke behind an appliance", "Unknown", SPLIT, private_route("10.50.0.0/16"), SPOKES, "peered"),
-    Tried("everything private to an appliance", "Unknown", SPLIT, private_route("10.0.0.0/8"), SPOKES, "peered"),
-    Tried("shared space to an appliance", "Unknown", SPLIT, private_route("100.64.0.0/10"), ROUTES, "peered"),
-    Tried("own peer by an appliance", "Pass", "", private_route("10.10.0.0/24"), ROUTES, "peered"),
-    Tried(
+    Case("spoke behind an appliance", "Unknown", SPLIT, private_route("10.50.0.0/16"), SPOKES, "peered"),
+    Case("everything private to an appliance", "Unknown", SPLIT, private_route("10.0.0.0/8"), SPOKES, "peered"),
+    Case("shared space to an appliance", "Unknown", SPLIT, private_route("100.64.0.0/10"), ROUTES, "peered"),
+    Case("own peer by an appliance", "Pass", "", private_route("10.10.0.0/24"), ROUTES, "peered"),
+    Case(
         "private prefix to a gateway",
         "Unknown",
         SPLIT,
         private_route("192.168.0.0/16", "VirtualNetworkGateway"),
         ROUTES,
     ),
-    Tried("private prefix to nowhere", "Pass", "", private_route("10.50.0.0/16", "None"), ROUTES),
-    Tried("private prefix to a hop of tomorrow", "Unknown", SPLIT, private_route("10.50.0.0/16", "ContosoHop"), ROUTES),
-    Tried(
+    Case("private prefix to nowhere", "Pass", "", private_route("10.50.0.0/16", "None"), ROUTES),
+    Case("private prefix to a hop of tomorrow", "Unknown", SPLIT, private_route("10.50.0.0/16", "ContosoHop"), ROUTES),
+    Case(
         "private prefix to the firewall",
         "Pass",
         "",
@@ -154,25 +154,23 @@ TRANSIT = (
         ROUTES,
         "filtered",
     ),
-    Tried("private prefix past the firewall", "Unknown", SPLIT, private_route("10.50.0.0/16"), ROUTES, "filtered"),
+    Case("private prefix past the firewall", "Unknown", SPLIT, private_route("10.50.0.0/16"), ROUTES, "filtered"),
 )
 
 FORWARD, RESOLVER = "dns-forwarding-ruleset", "Azure DNS Private Resolver: endpoints and rulesets"
 NAMES = (
-    Tried("names to a server elsewhere", "Unknown", FORWARD, forwarding("192.168.7.4"), RESOLVER),
-    Tried("names to a server here", "Unknown", FORWARD, forwarding("10.40.12.53"), RESOLVER),
-    Tried("names to a public server", "Fail", FORWARD, forwarding("9.9.9.9"), RESOLVER),
-    Tried("names to no server", "Unknown", FORWARD, forwarding(None), RESOLVER),
-    Tried(
-        "allow rule without lists", "Unknown", "dns-allowed-domains", allow_rule_without_lists, "DNS security policy"
-    ),
+    Case("names to a server elsewhere", "Unknown", FORWARD, forwarding("192.168.7.4"), RESOLVER),
+    Case("names to a server here", "Unknown", FORWARD, forwarding("10.40.12.53"), RESOLVER),
+    Case("names to a public server", "Fail", FORWARD, forwarding("9.9.9.9"), RESOLVER),
+    Case("names to no server", "Unknown", FORWARD, forwarding(None), RESOLVER),
+    Case("allow rule without lists", "Unknown", "dns-allowed-domains", allow_rule_without_lists, "DNS security policy"),
 )
 
 SERVERS, FIREWALL_DNS = "vnet-dns-servers", "Azure Firewall: DNS settings"
 NAMES_BY_FIREWALL = (
-    Tried("proxy to Azure's resolver", "Pass", "", dns_proxy(), FIREWALL_DNS, "filtered"),
-    Tried("proxy to a public server", "Fail", SERVERS, dns_proxy("9.9.9.9"), FIREWALL_DNS, "filtered"),
-    Tried(
+    Case("proxy to Azure's resolver", "Pass", "", dns_proxy(), FIREWALL_DNS, "filtered"),
+    Case("proxy to a public server", "Fail", SERVERS, dns_proxy("9.9.9.9"), FIREWALL_DNS, "filtered"),
+    Case(
         "proxy to a listed server",
         "Pass",
         "",
@@ -180,9 +178,9 @@ NAMES_BY_FIREWALL = (
         FIREWALL_DNS,
         "filtered",
     ),
-    Tried("proxy that is off", "Pass", "", dns_proxy("9.9.9.9", enabled=False), FIREWALL_DNS, "filtered"),
-    Tried("proxy of a base policy", "Fail", SERVERS, dns_proxy_of_a_base_policy, FIREWALL_DNS, "filtered"),
-    Tried("proxy without a policy", "Fail", SERVERS, dns_proxy_without_a_policy, FIREWALL_DNS, "filtered"),
+    Case("proxy that is off", "Pass", "", dns_proxy("9.9.9.9", enabled=False), FIREWALL_DNS, "filtered"),
+    Case("proxy of a base policy", "Fail", SERVERS, dns_proxy_of_a_base_policy, FIREWALL_DNS, "filtered"),
+    Case("proxy without a policy", "Fail", SERVERS, dns_proxy_without_a_policy, FIREWALL_DNS, "filtered"),
 )
 
 FIREWALL, TAGS, WILDCARDS = "firewall-in-path", "Virtual network service tags", "Azure Firewall: FQDN filtering"
@@ -190,7 +188,7 @@ TUTORIAL = "Tutorial: Deploy and configure Azure Firewall and policy"
 FQDN_TAGS, EGRESS_OF_AKS = "Azure Firewall: FQDN tags", "AKS: outbound network and FQDN rules"
 ZONES = "Azure Private Endpoint: public DNS zones"
 BY_RULE = tuple(
-    Tried(
+    Case(
         f"firewall to {' and '.join(words)}",
         decision,
         FIREWALL if decision != "Pass" else "",
@@ -227,7 +225,7 @@ BY_RULE = tuple(
 )
 THROUGH_THE_FIREWALL = (
     *BY_RULE,
-    Tried(
+    Case(
         "firewall to URLs of any account",
         "Fail",
         FIREWALL,
@@ -236,7 +234,7 @@ THROUGH_THE_FIREWALL = (
         "filtered",
     ),
     *(
-        Tried(f"firewall to {what}", decision, FIREWALL if decision != "Pass" else "", change, TUTORIAL, "filtered")
+        Case(f"firewall to {what}", decision, FIREWALL if decision != "Pass" else "", change, TUTORIAL, "filtered")
         for what, decision, change in (
             ("a public name server", "Unknown", to_name_servers("209.244.0.3", "209.244.0.4")),
             ("a name server by TLS", "Unknown", to_name_servers("9.9.9.9", port="853")),
@@ -248,35 +246,33 @@ THROUGH_THE_FIREWALL = (
             ),
         )
     ),
-    Tried("firewall to a declared domain", "Pass", "", own_hosts("mirror.contoso.example"), WILDCARDS, "filtered"),
+    Case("firewall to a declared domain", "Pass", "", own_hosts("mirror.contoso.example"), WILDCARDS, "filtered"),
 )
 
 SINK, OURS = "diag-foreign-sink", f"{NETWORK_GROUP}/providers/Microsoft.OperationalInsights/workspaces/law"
 TELEMETRY = (
-    Tried("insights of others", "Fail", SINK, container_insights(WORKSPACE), "Enable monitoring for AKS clusters"),
-    Tried("insights of ours", "Pass", "", container_insights(OURS), "Enable monitoring for AKS clusters"),
-    Tried("monitor profile of others", "Fail", SINK, insights_of_the_monitor_profile, "AKS, REST: azureMonitorProfile"),
-    Tried("defender of others", "Fail", SINK, defender, "Defender for Containers: workspace of the sensor"),
+    Case("insights of others", "Fail", SINK, container_insights(WORKSPACE), "Enable monitoring for AKS clusters"),
+    Case("insights of ours", "Pass", "", container_insights(OURS), "Enable monitoring for AKS clusters"),
+    Case("monitor profile of others", "Fail", SINK, insights_of_the_monitor_profile, "AKS, REST: azureMonitorProfile"),
+    Case("defender of others", "Fail", SINK, defender, "Defender for Containers: workspace of the sensor"),
 )
 
 MODEL = "vmss-public-ip-config"
 CUT_OFF = (
-    Tried(
-        "no list of frontends", "Unknown", "lb-public-frontend", balancer_without("frontendIPConfigurations"), "REST"
-    ),
-    Tried("no list of rules", "Unknown", "lb-rule-snat", balancer_without("loadBalancingRules"), "REST"),
-    Tried("no list of outbound rules", "Unknown", "lb-outbound-rule", balancer_without("outboundRules"), "REST"),
-    Tried("no list of pools", "Unknown", "lb-outbound-rule", balancer_elsewhere_without_pools, "REST"),
-    Tried("model without addresses", "Unknown", MODEL, model_without("ipConfigurations"), "REST"),
-    Tried("model without subnets", "Unknown", MODEL, model_without("subnet"), "REST"),
-    Tried("role of no principal", "Unknown", "acr-push-identity", assignment_without_principal, "REST"),
+    Case("no list of frontends", "Unknown", "lb-public-frontend", balancer_without("frontendIPConfigurations"), "REST"),
+    Case("no list of rules", "Unknown", "lb-rule-snat", balancer_without("loadBalancingRules"), "REST"),
+    Case("no list of outbound rules", "Unknown", "lb-outbound-rule", balancer_without("outboundRules"), "REST"),
+    Case("no list of pools", "Unknown", "lb-outbound-rule", balancer_elsewhere_without_pools, "REST"),
+    Case("model without addresses", "Unknown", MODEL, model_without("ipConfigurations"), "REST"),
+    Case("model without subnets", "Unknown", MODEL, model_without("subnet"), "REST"),
+    Case("role of no principal", "Unknown", "acr-push-identity", assignment_without_principal, "REST"),
 )
 
 ESTATES = (*RELAYS, *TRANSIT, *NAMES, *NAMES_BY_FIREWALL, *THROUGH_THE_FIREWALL, *TELEMETRY, *CUT_OFF)
 
 
 @pytest.mark.parametrize("tried", ESTATES, ids=lambda one: one.name)
-def test_the_decision_is_what_the_documents_of_azure_lead_to(tried: Tried) -> None:
+def test_the_decision_is_what_the_documents_of_azure_lead_to(tried: Case) -> None:
     must_be_decided_as_documented(tried)
 
 

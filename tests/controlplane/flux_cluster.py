@@ -36,7 +36,7 @@ from testbed.policies_in_force import wait_for_policies
 from testbed.programs import programs
 from testbed.registry import Registry
 from tests.controlplane.deployments import Deployments
-from tests.controlplane.sealed import SealedCluster
+from tests.controlplane.sealed_cluster import SealedCluster
 from tests.scenarios import Manifest
 
 RECIPE = REPOSITORY / "manifests" / "flux"
@@ -68,7 +68,7 @@ def documents(text: str) -> list[Manifest]:
 
 
 @dataclass
-class Fluxed:
+class FluxCluster:
     """One cluster, the registry that it is fed from, and what is in the artifact now."""
 
     sealed: SealedCluster
@@ -242,7 +242,7 @@ def started(folder: Path, logs: dict[str, Path]) -> Iterator[tuple[ControlPlane,
 
 
 @contextlib.contextmanager
-def fluxed_cluster(folder: Path, logs: dict[str, Path]) -> Iterator[Fluxed]:
+def fluxed_cluster(folder: Path, logs: dict[str, Path]) -> Iterator[FluxCluster]:
     """The recipe applied, up to the operator: it came by HelmRelease, and its process runs. No evidence, no model."""
     with started(folder, logs) as (plane, registry, nodes), contextlib.ExitStack() as ends:
         api, kubectl = Api(plane.kubeconfig), Kubectl(programs("kubernetes")["kubectl"], plane.kubeconfig)
@@ -250,7 +250,7 @@ def fluxed_cluster(folder: Path, logs: dict[str, Path]) -> Iterator[Fluxed]:
         configuration = next(one for one in release if one["kind"] == "HelmRelease")["spec"]["values"]["config"]
         operator = OperatorProcess(folder, folder / "operator.kubeconfig", configuration, "flux-operator")
         installation = Installation(Configuration.model_validate(configuration))
-        fluxed = Fluxed(SealedCluster(plane, api, kubectl, operator, nodes, installation), registry)
+        fluxed = FluxCluster(SealedCluster(plane, api, kubectl, operator, nodes, installation), registry)
         digest = fluxed.push(operator=release, audit=[fluxed.sealed.audit()])
         kubectl.apply(*near(entry(kubectl), registry.host))
         fluxed.until_ready("hermetic", digest)
@@ -269,7 +269,7 @@ def entry(kubectl: Kubectl) -> list[Manifest]:
 
 
 @pytest.fixture(scope="module")
-def fluxed(tmp_path_factory: pytest.TempPathFactory, component_logs: dict[str, Path]) -> Iterator[Fluxed]:
+def fluxed(tmp_path_factory: pytest.TempPathFactory, component_logs: dict[str, Path]) -> Iterator[FluxCluster]:
     """The cluster of a module."""
     try:
         programs("flux", "registry")
@@ -279,4 +279,4 @@ def fluxed(tmp_path_factory: pytest.TempPathFactory, component_logs: dict[str, P
         yield cluster
 
 
-__all__ = ["Fluxed", "fluxed"]
+__all__ = ["FluxCluster", "fluxed"]

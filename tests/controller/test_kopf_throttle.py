@@ -52,7 +52,7 @@ def test_an_ordinary_reconnect_does_not_wait() -> None:
 
 
 def test_a_watch_that_follows_a_list_is_news_and_one_that_goes_on_is_none() -> None:
-    """What was deleted between our own list and kopf's shows in neither: somebody looks once the watch is open."""
+    """What was deleted between our own list and kopf's shows in neither: it is listed again once the watch is open."""
 
     async def scenario() -> None:
         heard: list[str] = []

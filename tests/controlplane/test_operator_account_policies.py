@@ -19,7 +19,7 @@ from testbed.installation import operator_kubeconfig, wait_for
 from tests.controlplane.deployments import module_namespace
 from tests.renderings import RENDERINGS, with_tls_and_api_key
 from tests.scenarios import DIGEST, Manifest, an_egress_audit, changed
-from tests.worlds import spec_of
+from tests.snapshots import spec_of
 
 PATHS = {
     "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
@@ -44,7 +44,7 @@ def stolen(
     cluster: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Api]:
-    """The API server as whoever holds the operator's token meets it, once the policies are in force."""
+    """The API server by the operator's token, once the policies are in force."""
     account = Api(operator_kubeconfig(api, cluster, tmp_path_factory.mktemp("stolen") / "kubeconfig"))
     for policy in ("hermetic-operator-owned", "hermetic-operator-jobs"):
         api.get(f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{policy}")
@@ -60,7 +60,7 @@ def stolen(
 @pytest.fixture(scope="module")
 def home(installed: None, api: Api) -> Iterator[str]:  # noqa: ARG001
     """One namespace for everything that is only tried: a dry run leaves nothing in it."""
-    with module_namespace(api, "fences") as namespace:
+    with module_namespace(api, "operator-account") as namespace:
         yield namespace
 
 
@@ -309,9 +309,9 @@ OTHERS: dict[str, tuple[str, Spoil, str]] = {
     "a Service without an owner": ("Service", no_owner, "ownerReferences"),
     "a policy of every pod": ("NetworkPolicy", in_spec(podSelector={}), "spec.podSelector"),
     "a policy of other pods": ("NetworkPolicy", in_spec(podSelector={"matchLabels": {"app": "db"}}), "podSelector"),
-    "a way out": ("NetworkPolicy", in_spec(egress=[{}]), "spec.egress"),
+    "egress to everywhere": ("NetworkPolicy", in_spec(egress=[{}]), "spec.egress"),
     "no rule for egress": ("NetworkPolicy", in_spec(policyTypes=["Ingress"]), "spec.egress"),
-    "a way in for everybody": ("NetworkPolicy", in_spec(ingress=[{}]), "spec.ingress"),
+    "ingress from everywhere": ("NetworkPolicy", in_spec(ingress=[{}]), "spec.ingress"),
     "a policy without an owner": ("NetworkPolicy", no_owner, "ownerReferences"),
     "a budget of other pods": ("PodDisruptionBudget", in_spec(selector=EVERY), "spec.selector"),
     "a budget without an owner": ("PodDisruptionBudget", no_owner, "ownerReferences"),

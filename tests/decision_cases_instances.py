@@ -9,7 +9,7 @@ from testbed.azure.baseline.layout import COMPUTE, LOCATION, NETWORK, NETWORK_GR
 from testbed.azure.baseline.network import add_machine, rule
 from testbed.azure.estate import Estate
 from testbed.azure.plants.pieces import first_configuration, instance_nics, nat_gateway, network, subnet
-from tests.tried_estates import Change
+from tests.decision_cases import Change
 
 
 def capacity(count: int) -> Change:

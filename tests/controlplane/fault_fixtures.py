@@ -18,7 +18,7 @@ from testbed.faults import Request
 from testbed.installation import OperatorProcess, wait_for
 from testbed.kubectl import Kubectl
 from tests.controlplane.deployments import Deployments
-from tests.controlplane.operating import StartOperator
+from tests.controlplane.operator_fixtures import StartOperator
 
 WATCHED = frozenset(
     {
@@ -31,7 +31,7 @@ LEASE = "/apis/coordination.k8s.io/v1/namespaces/hermetic-system/leases/hermetic
 
 
 @dataclass(frozen=True)
-class Behind(Deployments):
+class ProxiedDeployments(Deployments):
     """One namespace whose operator reaches the API server through the proxy only; tests themselves go past it."""
 
     proxy: FaultProxy
@@ -68,26 +68,26 @@ def start_behind(
     api: Api,
     kubectl: Kubectl,
     namespace: str,
-) -> Callable[..., Behind]:
+) -> Callable[..., ProxiedDeployments]:
     """`start_behind(**configuration)`: an operator behind the proxy, ready and watching unless `wait=False`."""
 
-    def start(*, wait: bool = True, **configuration: Any) -> Behind:
+    def start(*, wait: bool = True, **configuration: Any) -> ProxiedDeployments:
         operator = start_operator(server=proxy.server, wait=wait, **configuration)
         if wait:
             wait_for("watches", lambda: {one.resource for one in proxy.open_watches} >= WATCHED, operator)
-        return Behind(api, kubectl, namespace, operator, proxy)
+        return ProxiedDeployments(api, kubectl, namespace, operator, proxy)
 
     return start
 
 
 @pytest.fixture
-def behind(start_behind: Callable[..., Behind]) -> Behind:
+def behind(start_behind: Callable[..., ProxiedDeployments]) -> ProxiedDeployments:
     """The operator behind the proxy with its default configuration, ready."""
     return start_behind()
 
 
 def lease_holder(api: Api) -> str:
-    """Who holds the operator's Lease; "" when nobody does."""
+    """Who holds the operator's Lease; "" when it is not held."""
     try:
         return str(api.get(LEASE)["spec"].get("holderIdentity") or "")
     except ApiError as error:

@@ -1,4 +1,4 @@
-"""A cluster in memory that misbehaves by a seed, with the controllers that an operator's children meet.
+"""A cluster in memory with faults by a seed, with the controllers that an operator's children meet.
 
 Everything that goes wrong is drawn from one random generator and happens in virtual time: the same seed is the same
 schedule. What is drawn: refusals (403 of a quota or a policy, 409, 422, 429, 5xx), requests and answers that are lost,
@@ -24,7 +24,7 @@ GONE = 410
 CONTROLLERS_SECONDS = 0.5
 
 
-class World(ClusterInMemory):
+class FaultyCluster(ClusterInMemory):
     """`trouble` is the chance that something befalls one request; 0 from when the schedule is over."""
 
     def __init__(self, seed: int) -> None:

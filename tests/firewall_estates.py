@@ -6,7 +6,7 @@ from typing import Any
 
 from hermetic.audit.policy import Policy
 from tests.audit_estates import NETWORK, VNET
-from tests.audit_services import ServedWorld, served_cluster
+from tests.audit_services import FakeServices, served_cluster
 
 FIREWALL = f"{NETWORK}/azureFirewalls/wall"
 FILTERED = Policy(profile="filtered", firewall=FIREWALL)
@@ -15,9 +15,9 @@ POLICY_ID, BASE, IP_GROUP = (
 )
 
 
-def put_firewall(world: ServedWorld, subnet: str, firewall: str = FIREWALL, **rest: Any) -> str:
+def put_firewall(azure: FakeServices, subnet: str, firewall: str = FIREWALL, **rest: Any) -> str:
     address = {"name": "a", "properties": {"subnet": {"id": subnet}, "privateIPAddress": "10.9.0.4"}}
-    world.put(firewall, {"ipConfigurations": [address], **rest})
+    azure.put(firewall, {"ipConfigurations": [address], **rest})
     return firewall
 
 
@@ -32,11 +32,11 @@ def collection_of(*rules: dict[str, Any], **fields: Any) -> dict[str, Any]:
     }
 
 
-def filtered(rule_fields: dict[str, Any], policy: str = POLICY_ID, **collection: Any) -> ServedWorld:
+def filtered(rule_fields: dict[str, Any], policy: str = POLICY_ID, **collection: Any) -> FakeServices:
     """A cluster behind a declared firewall with one rule, of its policy or of the base policy."""
-    world = served_cluster()
-    put_firewall(world, f"{VNET}/subnets/wall", firewallPolicy={"id": POLICY_ID})
-    world.put(POLICY_ID, {"basePolicy": {"id": BASE}})
-    world.put(BASE, {})
-    world.put(f"{policy}/ruleCollectionGroups/one", {"ruleCollections": [collection_of(rule_fields, **collection)]})
-    return world
+    azure = served_cluster()
+    put_firewall(azure, f"{VNET}/subnets/wall", firewallPolicy={"id": POLICY_ID})
+    azure.put(POLICY_ID, {"basePolicy": {"id": BASE}})
+    azure.put(BASE, {})
+    azure.put(f"{policy}/ruleCollectionGroups/one", {"ruleCollections": [collection_of(rule_fields, **collection)]})
+    return azure

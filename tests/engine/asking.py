@@ -25,12 +25,12 @@ class Client:
 
     def ask(self, path: str, body: Any = None, method: str = "") -> tuple[int, bytes]:
         """Status and body of one answer."""
-        return self.network.inside(lambda: self._exchange(path, body, method))
+        return self.network.inside(lambda: self.exchange(path, body, method))
 
     def chat(self, **more: Any) -> tuple[int, bytes]:
         return self.ask("/v1/chat/completions", chat(**more))
 
-    def _exchange(self, path: str, body: Any, method: str) -> tuple[int, bytes]:
+    def exchange(self, path: str, body: Any, method: str) -> tuple[int, bytes]:
         with contextlib.closing(self._connection()) as connection:
             return self._exchanged(connection, path, body, method)
 

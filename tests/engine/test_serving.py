@@ -32,7 +32,7 @@ def test_it_serves_over_tls_with_a_key_and_drains_without_a_packet(
         _fetches_no_media(client)
 
         # Two streams are under way when the end is asked for: both must end whole.
-        began = [network.threads.submit(client._exchange, "/v1/chat/completions", _long(), "POST") for _ in range(2)]
+        began = [network.threads.submit(client.exchange, "/v1/chat/completions", _long(), "POST") for _ in range(2)]
         time.sleep(3)
         started.stop()
         ends = [one.result(timeout=300) for one in began]

@@ -42,9 +42,9 @@ class Chain:
 
     async def answers(self, questions: Sequence[Question]) -> Mapping[Question, Answer]:
         self.asked.append([question.target for question in questions])
-        return {question: self._answer(int(question.target)) for question in questions}
+        return {question: self.answer(int(question.target)) for question in questions}
 
-    def _answer(self, number: int) -> Answer:
+    def answer(self, number: int) -> Answer:
         following = str(number + 1) if number + 1 < self.length else None
         evidence = (Evidence(f"GET {number}", 200, "ab"),)
         return Answer((Body({"id": str(number), "properties": {"next": following}}, evidence),), evidence)
@@ -110,7 +110,7 @@ async def test_an_answer_may_be_corrected_later() -> None:
             found = dict(await super().answers(questions))
             if questions[0].target == "1":
                 first = Question("azure", "get", Link.TYPE, "0", Link.API_VERSION)
-                found[first] = self._answer(7)
+                found[first] = self.answer(7)
             return found
 
     answers, _ = await collected("c", {"azure": Corrects(2)}, _follow, Progress())
@@ -174,9 +174,9 @@ async def test_what_wants_no_more_is_not_derived_again_and_what_shares_an_open_d
 def test_everything_is_derived_again_where_an_answer_was_replaced() -> None:
     chain, derives = Chain(2), Derives()
     questions = [Question("azure", "get", Link.TYPE, str(number), Link.API_VERSION) for number in range(2)]
-    estate = Estate("c", ("azure",), {question: chain._answer(int(question.target)) for question in questions})
+    estate = Estate("c", ("azure",), {question: chain.answer(int(question.target)) for question in questions})
     assert derives.judge(estate) == (1, 1, 1)
-    corrected = estate.with_answers({questions[0]: Chain(1)._answer(0)})
+    corrected = estate.with_answers({questions[0]: Chain(1).answer(0)})
     assert derives.judge(corrected) == (0, 0, 1)
     assert derives.ran == {"derivation": 2, "first": 2, "second": 2, "other": 2}
     assert derives.judge(corrected.with_answers({})) == (0, 0, 1)

@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from hermetic.errors import StagingStopped, WeightsRefused, WeightsUnread
-from hermetic.weights import staging
+from hermetic.weights import verification
 from hermetic.weights.entries import Serialization
 from hermetic.weights.images import ImageOptions
 from hermetic.weights.staging import Options, in_time, stage
 from hermetic.weights.tree import Tree
+from hermetic.weights.verification import Verified
 from hermetic.weights.workers import Limits, Progress
 from testbed.damaged_files import flip_a_bit
 from tests.commandline import hermetic
@@ -77,9 +78,8 @@ def test_of_a_copy_that_ended_early_is_told_where_it_is_and_how_to_remove_it(
 def test_what_was_not_written_as_it_was_read_is_not_taken_for_staged(
     model: Path, share: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        staging, "_read_back", damaged_once(staging._read_back, share / ".llama.hermetic-partial" / "files" / SHARD)
-    )
+    damaging = damaged_once(verification.verify, share / ".llama.hermetic-partial" / "files" / SHARD)
+    monkeypatch.setattr(verification, "verify", damaging)
     options = Options(SMALL, read_back=True)
     with Tree(model) as tree:
         with pytest.raises(WeightsRefused, match=f"DigestMismatch: {SHARD}"):
@@ -89,15 +89,15 @@ def test_what_was_not_written_as_it_was_read_is_not_taken_for_staged(
     assert contents(share / "llama")[SHARD] == contents(model)[SHARD]
 
 
-def damaged_once(read_back: Callable[..., None], file: Path) -> Callable[..., None]:
-    """Reading back, before which one bit of a file changes the first time."""
+def damaged_once(verify: Callable[..., Verified], file: Path) -> Callable[..., Verified]:
+    """Verification of what was written, before which one bit of a file changes the first time."""
     left = [1]
 
-    def damaging(*arguments: object) -> None:
+    def damaging(*arguments: object) -> Verified:
         if left:
             left.pop()
             flip_a_bit(file)
-        read_back(*arguments)
+        return verify(*arguments)
 
     return damaging
 

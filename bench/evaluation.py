@@ -1,6 +1,6 @@
 """How long the evaluation of a large cluster holds the event loop, and how long it takes: seconds without other work.
 
-The API server is played in this process from JSON text, so parsing, projecting, packing and sending are the product's
+The API server is simulated in this process from JSON, so parsing, projecting, packing and sending are the product's
 own; the lists feed the operator's store as well. While the cluster is listed and evaluated, a task sleeps again and
 again; what it sleeps too long is what the loop was held for by something else. For comparison the same case is
 evaluated in the loop, and in a thread.
@@ -43,7 +43,7 @@ Figures = dict[str, Any]
 Evaluate = Callable[[Case], Awaitable[tuple[Finding, ...]]]
 
 
-class Played:
+class SimulatedApi:
     """The lists of a cluster, page by page, as `ports.ClusterReader`; its watches are silent."""
 
     def __init__(self, objects: list[Manifest]) -> None:
@@ -138,7 +138,7 @@ def measure(pods: int = PODS) -> Figures:
 async def _measured(pods: int) -> Figures:
     objects, clock = large_cluster(pods), SystemClock()
     faults = AuditFaults(clock, count=lambda _part: None)
-    api, store = Played(objects), Store(Configuration())
+    api, store = SimulatedApi(objects), Store(Configuration())
     watches = StoreWatches(api, store, see=_see(store), relist=_no_list, listed=lambda _kind, _keys: None)
     cluster_cache = ClusterCache(api, clock, on_change=lambda: None, faults=faults, feeds=watches.feed)
     gc.collect()

@@ -1,4 +1,4 @@
-"""What no operator can beat: the same children of the same models, created by a plain loop that looks at nothing.
+"""What no operator can beat: the same children of the same models, created by a plain loop that reads nothing.
 
 What the API server, its controllers, the scheduler and the nodes need for them is in every contestant's time.
 """

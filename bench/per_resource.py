@@ -1,6 +1,6 @@
 """The peer of the audit's figures: what one writes first with an SDK. List everything, then get each thing by its id.
 
-One request at a time, as the synchronous clients of the SDK do; on 429 it waits as long as it is told and repeats. It
+One request at a time, as the synchronous clients of the SDK do; on 429 it waits for Retry-After and repeats. It
 evaluates nothing: its time is reading alone.
 """
 

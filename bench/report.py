@@ -17,7 +17,7 @@ HEAD = f"""# Figures
 `make bench` measures these and writes this page; the numbers as taken are in `bench/results/`.
 
 One model is a vLLM deployment on an Azure Files share behind an internal load balancer: {len(CHILDREN)} children. The
-API server, its controllers and the scheduler are real; nodes, kubelets and the load balancer's addresses are played
+API server, its controllers and the scheduler are real; nodes, kubelets and the load balancer's addresses are simulated
 (kwok and a stand-in). The peer is an operator as kopf's documentation teaches to write one (`bench/peer/`), with kopf's
 default settings, that makes the same children from the same builders. Both run as accounts of their own on the same
 API server, one at a time, without Hermetic's admission policies, which would keep the peer from writing a status.
@@ -162,7 +162,7 @@ def _rolling_update() -> Iterator[str]:
         ],
     )
     yield (
-        "A connection that is kept alive stays with its pod to the end: what is sent on it after the engine was told to"
+        "A connection that is kept alive stays with its pod to the end: what is sent on it after the engine begins to"
         " stop is lost, as with vLLM itself. Clients that keep connections must repeat a request that got no answer or"
         " a 500.\n"
     )
@@ -306,8 +306,8 @@ def _faults() -> Iterator[str]:
     ]
     waited = (figures[kind].get("collectorSeconds") for kind in there)
     rows.append(("seconds for the garbage collector, at most", *(f"{one:,.0f}" if one else "-" for one in waited)))
-    faults = sorted({fault for kind in there for fault in figures[kind]["befallen"]})
-    rows += [(fault, *(f"{figures[kind]['befallen'].get(fault, 0):,}" for kind in there)) for fault in faults]
+    faults = sorted({fault for kind in there for fault in figures[kind]["faults_injected"]})
+    rows += [(fault, *(f"{figures[kind]['faults_injected'].get(fault, 0):,}" for kind in there)) for fault in faults]
     yield table(("", *there), rows)
     yield origin(found)
 

@@ -43,7 +43,7 @@ class Credential:
 
 
 class Authority:
-    """A certificate authority that lives in memory and issues server and client certificates."""
+    """A certificate authority in memory that issues server and client certificates."""
 
     def __init__(self, name: str) -> None:
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])

@@ -1,4 +1,4 @@
-"""What the test bed tells the person who waits for it: on stderr, so that stdout stays data."""
+"""Progress messages of the test bed: on stderr, so that stdout stays data."""
 
 from __future__ import annotations
 

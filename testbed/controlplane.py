@@ -82,7 +82,7 @@ class ControlPlane:
     def start(self) -> None:
         """Builds what is missing, starts everything and returns when the cluster is usable.
 
-        Call it from a thread that lives as long as the cluster should: the programs die with it.
+        Call it from a thread that runs as long as the cluster should: the programs end with it.
         Raises CannotRunError, BuildError or ComponentError; nothing is left running then.
         """
         self._programs = programs(*CONTROL_PLANE_FAMILIES)
@@ -156,7 +156,7 @@ class ControlPlane:
         return self._authority.client(user, groups)
 
     def server_credential(self, name: str, *hosts: str) -> Credential:
-        """A server certificate of this cluster's authority, for stand-ins that speak TLS."""
+        """A server certificate of this cluster's authority, for stand-ins that serve TLS."""
         return self._authority.server(name, hosts)
 
     def restart_apiserver(self, how: signal.Signals = signal.SIGKILL) -> None:

@@ -1,6 +1,6 @@
 """`python -m testbed.device_plugin RESOURCE COUNT`: GPUs that are not there, offered to a real kubelet.
 
-It speaks the kubelet's device plug-in API as NVIDIA's plug-in does: the node advertises the resource, the scheduler
+It serves the kubelet's device plug-in API as NVIDIA's plug-in does: the node advertises the resource, the scheduler
 counts it, and a container that gets devices finds their ids in NVIDIA_VISIBLE_DEVICES. Nothing computes.
 
 A device is unhealthy while a file of its name (`GPU-0`) exists in the folder given as --unhealthy: the node's

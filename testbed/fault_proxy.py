@@ -1,4 +1,4 @@
-"""A reverse proxy in front of the API server that can be told to misbehave.
+"""A reverse proxy in front of the API server with faults on demand.
 
     with FaultProxy(plane) as proxy:
         kubeconfig = proxy.write_kubeconfig(folder / "operator.kubeconfig", token)
@@ -186,7 +186,7 @@ class FaultProxy(FaultyServer[Fault]):
         if incoming.transport is not None:
             self._clients.add(incoming.transport)
         mark, callback = self._mark_reached(request)
-        actions = [fault.action for fault in self._faults if fault.befalls(request, self.seed)]
+        actions = [fault.action for fault in self._faults if fault.applies_to(request, self.seed)]
         if mark is not None and not mark.after:
             await asyncio.to_thread(callback)
             return _drop(incoming)

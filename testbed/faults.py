@@ -1,12 +1,12 @@
 """What a fault proxy may do to a request, and to which one: plain data, no I/O.
 
-A fault is an action and a description of the requests that it befalls:
+A fault is an action and a description of the requests that it applies to:
 
     Fault(Answer(429, retry_after=1), methods=("PATCH",), path=r"/deployments/", times=3)
     Fault(DropAfter(), path=r"/services", probability=0.2)
 
 Chance is drawn from the seed, the request and how often it came, not from the order of arrival: two runs with one
-seed befall the same requests however threads interleave.
+seed apply to the same requests however threads interleave.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ Action = Delay | Answer | DropBefore | DropAfter | CutWatch
 
 @dataclass
 class Fault:
-    """An action and whom it befalls.
+    """An action and the requests that it applies to.
 
     methods: of Request.kind, all when empty; WATCH is one of its own. path: regular expression, found anywhere in the
     path with its query. times: how often at most, for ever when None. hits: how often so far.
@@ -144,7 +144,7 @@ class Fault:
     _drawn: Counter[tuple[str, str]] = field(default_factory=Counter, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def befalls(self, request: Request, seed: str) -> bool:
+    def applies_to(self, request: Request, seed: str) -> bool:
         """Decides, and counts, for one request."""
         if self.methods and request.kind not in self.methods:
             return False

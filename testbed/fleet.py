@@ -1,4 +1,4 @@
-"""Fleets of GPU nodes as AKS shows them, played by kwok: labels, taints and capacity of real Azure sizes."""
+"""Fleets of GPU nodes as AKS shows them, simulated by kwok: labels, taints and capacity of real Azure sizes."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
     with Flux(kubeconfig, folder, {"kustomize-controller": ["--concurrent=20"]}):
         ...
 
-They act with the rights of the kubeconfig, as those of `flux install` do with theirs (cluster-admin). What kwok plays
+They act with the rights of the kubeconfig, as those of `flux install` do (cluster-admin). What kwok simulates
 of the Deployments of `components()` runs no program.
 """
 
@@ -30,7 +30,7 @@ from testbed.programs import module_folder, programs
 NAMESPACE = "flux-system"
 FLUX_VERSION = "v2.9.5"
 CONTROLLERS = ("source-controller", "kustomize-controller", "helm-controller")
-# Every program has a port of its own, and what waits for a minute elsewhere is looked at again within seconds.
+# Every program has a port of its own, and what waits for a minute elsewhere is checked again within seconds.
 FLAGS = (
     "--watch-all-namespaces", "--enable-leader-election=false", "--log-encoding=console", "--events-addr=",
     "--metrics-addr=0", "--interval-jitter-percentage=0", "--min-retry-delay=200ms", "--max-retry-delay=2s",

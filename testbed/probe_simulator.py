@@ -38,7 +38,7 @@ Json = dict[str, Any]
 
 
 class ProbeSimulator:
-    """Looks for probe pods that a scheduler has given to a fake node, and ends each once."""
+    """Finds probe pods that a scheduler has given to a fake node, and ends each once."""
 
     def __init__(self, api: Api) -> None:
         self._api = api

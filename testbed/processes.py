@@ -20,7 +20,7 @@ FIRST_PORT, PORTS, STRETCH = 20000, 10000, 50
 
 def bound_to_us(command: Sequence[str]) -> list[str]:
     """The command in a form that the kernel kills when the thread that starts it ends, whatever ends it."""
-    # a parent that dies before the signal is arranged would never be noticed: hence the look at who the parent is
+    # a parent that ends before the signal is arranged would never be noticed: hence the check of the parent
     unless_orphaned = f'[ "$PPID" = {os.getpid()} ] && exec "$0" "$@"'
     return ["setpriv", "--pdeathsig", "KILL", "sh", "-c", unless_orphaned, *command]
 

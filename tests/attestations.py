@@ -115,7 +115,7 @@ def signed(key: SigningKey, report: dict[str, Any] | None = None, **options: Any
 
 
 def resigned(key: SigningKey, envelope: Envelope, change: Any) -> Envelope:
-    """The statement, changed in place and signed by the same key as it then stands: what a rogue signer could do."""
+    """The statement, changed in place and signed by the same key as it then is: what a rogue signer could do."""
     statement = read_json(envelope.payload, "the payload")
     change(statement)
     return signed_as_it_stands(key, canonical(statement))

@@ -4,7 +4,7 @@
         seen = await audited(arm)
     assert seen.verdict("subnet-nat-gateway") is Verdict.PASS
 
-The requests really go over loopback; only waiting is played, and only the waiting of the collector.
+The requests really go over loopback; only waiting is simulated, and only the waiting of the collector.
 """
 
 from __future__ import annotations

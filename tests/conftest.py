@@ -90,7 +90,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[object]:
-    """Collects no garbage meanwhile: of the thousands of tests that are made there is none, and each look walks all."""
+    """Collects no garbage meanwhile: thousands of tests are made, none is garbage, and each collection walks all."""
     gc.disable()
     try:
         return (yield)

@@ -33,7 +33,7 @@ def must_be_decided_as_documented(tried: Case) -> None:
 
 
 def must_be_distinct_and_sourced(estates: tuple[Case, ...]) -> None:
-    """No case stands twice, and each names the document that its decision rests on."""
+    """No case is listed twice, and each names the document that its decision rests on."""
     assert len({one.name for one in estates}) == len(estates)
     assert all(one.source for one in estates)
 

@@ -18,7 +18,7 @@ NOT_HERE = {
     r"az ": "Azure answers; the real az CLI parses it: tests/commands/test_az.py::"
     "test_every_az_command_is_understood_by_the_real_az",
     r"skopeo login ": "the token is that of a registry of Azure",
-    r"kubectl logs ": "nodes that kwok plays keep no logs; the real kubectl parses it: tests/commands/test_kubectl.py::"
+    r"kubectl logs ": "simulated nodes keep no logs; the real kubectl parses it: tests/commands/test_kubectl.py::"
     "test_every_kubectl_command_is_understood_by_the_real_kubectl",
     r"make test\b": "it runs this test",
     r"flux install ": "the flux command embeds manifests that its Go module lacks; the tests make what it prints of "

@@ -1,4 +1,4 @@
-"""What tests counted (`record_property`), told at the end of the run: numbers are added up, words are repeated."""
+"""What tests counted (`record_property`), printed at the end of the run: numbers are added up, words are repeated."""
 
 from __future__ import annotations
 

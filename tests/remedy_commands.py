@@ -1,4 +1,4 @@
-"""Every az and kubectl command that Hermetic tells a person to type, and values to parse it with."""
+"""Every az and kubectl command of Hermetic's pages and remedies, and values to parse it with."""
 
 from __future__ import annotations
 

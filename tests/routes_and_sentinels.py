@@ -1,4 +1,4 @@
-"""Routes, the declared firewall, and a sentinel whose routes Azure tells: pieces for estates made by hand."""
+"""Routes, the declared firewall, and a sentinel whose routes Azure shows: pieces for estates made by hand."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def _described(schema: Schema) -> str:
 
 
 def _prose(text: str) -> str:
-    """Markdown that shows the text as it is; what stands in backquotes needs no help."""
+    """Markdown that shows the text as it is; what is in backquotes needs no escape."""
     pieces = text.split("`")
     return "`".join(piece if place % 2 else piece.translate(_MARKUP) for place, piece in enumerate(pieces))
 

@@ -85,7 +85,7 @@ refused, and so is one that occurs twice. Without a file every key has its defau
 
 
 def reasons_markdown() -> str:
-    """Every error code, reason and condition type, as `hermetic explain` tells them."""
+    """Every error code, reason and condition type, as `hermetic explain` shows them."""
     conditions = ((f"`{each.value}`", each.meaning) for each in ConditionType)
     return "\n".join(
         (

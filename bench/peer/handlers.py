@@ -73,7 +73,7 @@ async def deployment_changed(event: kopf.RawEvent, body: kopf.Body, memo: kopf.M
 
 @kopf.on.event("v1", "services", labels=OURS)
 async def service_changed(event: kopf.RawEvent, body: kopf.Body, memo: kopf.Memo, **_: Any) -> None:
-    """The parent tells the load balancer's address."""
+    """The parent shows the load balancer's address."""
     given = body["status"].get("loadBalancer", {}).get("ingress") or [{}]
     address, port = given[0].get("ip"), body["spec"]["ports"][0]["port"]
     if event["type"] == "DELETED" or not address or memo.get("said") == address:

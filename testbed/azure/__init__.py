@@ -42,7 +42,7 @@ Server (`server.py`)
     ArmStandIn(estate, page_size=..., latency=..., quota=Quota(), faults=[...])
     arm.serve(estate)            another estate from now on, under the same address
     arm.inject(Fault(Status(503), path="/subnets/", times=2)), arm.lift()       see `faults.py`
-    arm.expire_token_after(40)   the token dies midway
+    arm.expire_token_after(40)   the token expires midway
 
 What is planted (`plants/`, `generator.py`)
     PLANTS: dict name -> Plant. `plant.into(estate)` opens one path and returns what must then be found,

@@ -26,7 +26,7 @@ ESTATES: dict[str, Callable[[], Estate]] = {
 
 
 def main(arguments: list[str]) -> int:
-    """First line of stdout: {"url", "token", "cluster"}. Returns 0 when it was told to end."""
+    """First line of stdout: {"url", "token", "cluster"}. Returns 0 after SIGTERM or Ctrl-C."""
     options = _options(arguments)
     estate = large_estate(options.resources) if options.resources else ESTATES[options.estate]()
     for name in options.plant:

@@ -75,8 +75,8 @@ def next_hop(estate: Estate, subnet_id: str, destination: str) -> Route:
 def _in_effect(route: Route, routes: list[Route]) -> Route:
     if route.hop in UNBEATABLE:
         return route
-    rivals = [other for other in routes if other.prefix == route.prefix and other.hop not in UNBEATABLE]
-    beaten = any(RANK[other.source] < RANK[route.source] for other in rivals)
+    others = [other for other in routes if other.prefix == route.prefix and other.hop not in UNBEATABLE]
+    beaten = any(RANK[other.source] < RANK[route.source] for other in others)
     return replace(route, state="Invalid") if beaten else route
 
 
@@ -135,7 +135,7 @@ def _learned(estate: Estate, vnet_id: str) -> Iterator[Route]:
 
 
 def home_of(gateway: Body) -> str:
-    """The folded id of the network that a gateway stands in."""
+    """The folded id of the network that a gateway is in."""
     for configuration in gateway["properties"].get("ipConfigurations") or ():
         return parent_of(configuration["properties"]["subnet"]["id"]).lower()
     return ""

@@ -53,7 +53,7 @@ def default_rules(group_id: str) -> list[Body]:
 
 
 def effective_rules(estate: Estate, nic: Body) -> Body:
-    """The body of effectiveNetworkSecurityGroups: one entry per group that stands in the interface's way."""
+    """The body of effectiveNetworkSecurityGroups: one entry per group that applies to the interface."""
     subnet_id = nic["properties"]["ipConfigurations"][0]["properties"]["subnet"]["id"]
     layers = (
         (estate.properties(subnet_id).get("networkSecurityGroup"), {"subnet": {"id": subnet_id}}),

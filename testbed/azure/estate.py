@@ -16,7 +16,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class Site:
-    """The ids of the pieces that every baseline has, by the part they play; empty where a variant lacks one."""
+    """The ids of the pieces that every baseline has, by their role; empty where a variant lacks one."""
 
     cluster: str
     node_group: str  # resource group of the nodes

@@ -4,7 +4,7 @@
     Fault(Edit("value.*.properties.addressPrefix", 7), path=r"/subnets\\?")
     Fault(Truncate(), path=r"ResourceGraph", skip=1)
 
-Statuses, resets and delays come before the estate is asked; edits, truncation and page faults befall its answer.
+Statuses, resets and delays come before the estate is asked; edits, truncation and page faults apply to its answer.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ Action = (
 
 @dataclass
 class Fault:
-    """An action and whom it befalls.
+    """An action and the requests that it applies to.
 
     path: regular expression, letter case apart, found anywhere in the path with its query. methods: all when empty.
     skip: how many matching requests go unharmed first. times: how often at most, for ever when None. hits: so far.
@@ -123,7 +123,7 @@ class Fault:
     _seen: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def befalls(self, method: str, target: str) -> bool:
+    def applies_to(self, method: str, target: str) -> bool:
         """Decides, and counts, for one request."""
         if self.methods and method not in self.methods:
             return False

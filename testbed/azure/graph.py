@@ -1,7 +1,7 @@
 """Resource Graph: POST /providers/Microsoft.ResourceGraph/resources over what an estate shows there.
 
 Its traps are Azure's. Rows that the caller may not read are missing without a word. A page has at most 1,000 rows;
-more follow by $skipToken only when the query keeps the column `id`, otherwise `resultTruncated` is all that tells.
+more follow by $skipToken only when the query keeps the column `id`, otherwise only `resultTruncated` shows it.
 It is an index of its own, so an estate can make it lag (`Estate.in_graph`). Some types are not in it at all, and the
 interfaces of scale set instances are only in `ComputeResources`.
 """

@@ -1,4 +1,4 @@
-"""Where every resource of an estate is found without looking at all of them: by parent, by group, by subscription."""
+"""Where every resource of an estate is found without reading all of them: by parent, by group, by subscription."""
 
 from __future__ import annotations
 

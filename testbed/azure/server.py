@@ -102,7 +102,7 @@ class ArmStandIn(FaultyServer[Fault]):
 
     async def _handle(self, incoming: web.BaseRequest) -> web.StreamResponse:
         number, request = len(self.requests), await self._recorded(incoming)
-        actions = [fault.action for fault in self._faults if fault.befalls(request.method, incoming.raw_path)]
+        actions = [fault.action for fault in self._faults if fault.applies_to(request.method, incoming.raw_path)]
         slow = sum(action.seconds for action in actions if isinstance(action, Slow))
         if self._latency or slow:
             await asyncio.sleep(self._latency + slow)

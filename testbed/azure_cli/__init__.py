@@ -1,1 +1,1 @@
-"""The real az CLI, installed once from a locked list, that tells whether a command would be understood."""
+"""The real az CLI, installed once from a locked list, to check whether it understands a command."""

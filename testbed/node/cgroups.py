@@ -1,7 +1,7 @@
-"""The control group that everything of one node lives under: made before it, removed after it.
+"""The control group that everything of one node is in: made before it, removed after it.
 
 A root of its own keeps two nodes on one machine from clearing away each other's pods. It is named after the process
-that keeps the node, so that what a crash left behind can be told from what is in use.
+that keeps the node, so that what a crash left behind can be distinguished from what is in use.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ The first line on stdout is one JSON object, printed when a first pod has run:
     insideKubeconfig  for programs that run inside, by one of the two prefixes:
     enter, client     argument prefixes: on the node, and on a machine in the same virtual network
     node, version, times              the node's name, Kubernetes' version, seconds from start to each stage
-    folder, shares, csiCalls, unhealthyGpus, auditLog (null without --audit-user)      where to look and to meddle
+    folder, shares, csiCalls, unhealthyGpus, auditLog (null without --audit-user)      to read and to change
     kubectl, ctr, pid                 programs, and the node's first process as this machine numbers it
 
 SIGTERM and SIGINT end it; so does SIGKILL. Nothing is left behind. Exit 77: this machine cannot run a node.

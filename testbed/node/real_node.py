@@ -80,7 +80,7 @@ class RealNode:
         self._note("first pod")
 
     def described(self) -> dict[str, Any]:
-        """What the outside is told about the running node."""
+        """What is printed about the running node."""
         return {
             "insideKubeconfig": str(self.plane.kubeconfig),
             "node": NODE,

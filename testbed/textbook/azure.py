@@ -4,7 +4,7 @@ What is common to all of them, as AKS's documents have it:
 - the control plane's identity is Contributor on the node resource group (managed-identity-overview);
 - the kubelet's identity is attached to every scale set and may pull (use-managed-identity);
 - the node resource group is locked (node-resource-group-lockdown), where an estate does not say otherwise;
-- nothing tells whether an interface of a scale set has default outbound access.
+- nothing shows whether an interface of a scale set has default outbound access.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def in_own_network(**how: Any) -> Estate:
 def in_managed_network(outbound: str, *, api_in_network: bool, locked: bool = True) -> Estate:
     """The same document, "AKS-managed ACR": `az aks create --outbound-type none|block` without a subnet.
 
-    The network has no route table, and its security group stands at the nodes' interfaces only. Registry and storage of
+    The network has no route table, and its security group is at the nodes' interfaces only. Registry and storage of
     the team have their private endpoints in the one subnet; they were made before the group was locked.
     """
     layout = ManagedNetwork(
@@ -116,7 +116,7 @@ def in_managed_network(outbound: str, *, api_in_network: bool, locked: bool = Tr
 
 
 def settled(estate: Estate, *, locked: bool = True) -> Estate:
-    """What every cluster has, and the worst that documents allow of what Azure tells."""
+    """What every cluster has, and the worst that documents allow of what Azure shows."""
     assign(estate, NODE_GROUP, CONTROL_PLANE, CONTRIBUTOR, "0e7d3c52-61f4-4b0a-9d28-5a1c7f93be64")
     kubelet = {f"{IDENTITIES}/id-kubelet": {"principalId": KUBELET, "clientId": KUBELET[::-1]}}
     for scale_set in estate.of_type("Microsoft.Compute/virtualMachineScaleSets"):

@@ -97,7 +97,7 @@ EFFECTIVE_RULES = accepted(
     "*/virtualNetworks/aks-vnet-*/subnets/aks-subnet",
     "the rules that a node enforces are those of the group that AKS keeps; no outbound method is there",
 )
-"""Beside DEFAULT_RULES where nodes are machines of their own, whose effective rules Azure tells."""
+"""Beside DEFAULT_RULES where nodes are machines of their own, whose effective rules Azure shows."""
 LOCKED = tuple(
     accepted(check, "*/virtualNetworks/aks-vnet-*", f"lockdown denies the action that reads it; {instead}")
     for check, instead in (

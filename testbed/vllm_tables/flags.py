@@ -130,7 +130,7 @@ def _strings(node: ast.AST) -> set[str]:
 
 
 def environment_of(sources: Sources) -> list[str]:
-    """Every name in the registry of vllm/envs.py; any other VLLM_ name makes vLLM warn, or fail when told to."""
+    """Every name in the registry of vllm/envs.py; any other VLLM_ name makes vLLM warn, or fail where asked."""
     for statement in sources.tree("vllm.envs").body:
         match statement:
             case ast.AnnAssign(target=ast.Name(id="environment_variables"), value=ast.Dict(keys=keys)):

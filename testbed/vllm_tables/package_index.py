@@ -1,6 +1,6 @@
 """Distributions of engines from the package index that pip is configured with.
 
-The index is read by the simple repository API, as JSON or, where a mirror only speaks that, as HTML.
+The index is read by the simple repository API, as JSON or, where a mirror only offers that, as HTML.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class SourceDistribution:
 
 @dataclass(frozen=True)
 class Index:
-    """Where pip would look, and the bundle of authorities it would trust (None: the system's)."""
+    """The index that pip would use, and the bundle of authorities it would trust (None: the system's)."""
 
     url: str
     authorities: str | None

@@ -32,7 +32,7 @@ def _function(node: ast.Attribute | ast.Lambda) -> object:
 
 
 class ParserMark:
-    """Stands for the parser, its groups and its subparsers alike: an argument added to any of them is the command's."""
+    """Represents the parser, its groups and its subparsers alike: an argument added to any of them is the command's."""
 
     def __repr__(self) -> str:
         return "the parser"

@@ -1,4 +1,4 @@
-"""The real az CLI understands every az command that Hermetic tells a person to type: group, options, required ones."""
+"""The real az CLI understands every az command of Hermetic's pages and remedies: group, options, required ones."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ WRONG = {
 
 
 def test_the_real_az_refuses_what_is_wrong() -> None:
-    """Each of them was told to people, or is like one that was."""
+    """Each of them was printed once, or is like one that was."""
     answers = parsed([Typed(command, "").words for command in WRONG.values()])
     assert [why for why, answer in zip(WRONG, answers, strict=True) if not answer.problem] == []
 

@@ -1,4 +1,4 @@
-"""The real kubectl understands every kubectl command that Hermetic tells a person to type.
+"""The real kubectl understands every kubectl command of Hermetic's pages and remedies.
 
 No API server is there. kubectl looks at a command, its options and what they need first, and connects then: a command
 that is understood ends at the refused connection.

@@ -1,4 +1,4 @@
-"""An EgressAudit on a cluster in memory: what people apply, and the kubelets that a test plays for the probe."""
+"""An EgressAudit on a cluster in memory: what users apply, and the kubelets that a test simulates for the probe."""
 
 from __future__ import annotations
 

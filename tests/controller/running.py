@@ -52,9 +52,9 @@ MOMENT = 1.0  # of virtual time: longer than any write takes
 async def running(
     cluster: ClusterInMemory, *, workers: int = 8, reflectors: bool = False, namespaces: tuple[str, ...] = ()
 ) -> AsyncIterator[Manager]:
-    """The operator at work on the cluster, primed; what it was told of before it started is listed, not watched.
+    """The operator at work on the cluster, primed; what was there before it started is listed, not watched.
 
-    With `reflectors` it watches by its own, as in a process; otherwise the cluster tells it of every change.
+    With `reflectors` it watches by its own, as in a process; otherwise the cluster reports every change to it.
     """
     configuration, clock = Configuration.model_validate({**POLICY, "watchNamespaces": list(namespaces)}), VirtualClock()
     store, telemetry = Store(configuration), Telemetry()

@@ -1,4 +1,4 @@
-"""A defect in any part of the audit ends no serving, closes the gate, and is told: condition, metric, one Event."""
+"""A defect in any part of the audit ends no serving, closes the gate, and is reported: condition, metric, one Event."""
 
 from __future__ import annotations
 

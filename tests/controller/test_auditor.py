@@ -1,4 +1,4 @@
-"""What the EgressAudit says around a cluster in memory: of each look, of evidence that counts, of what does not."""
+"""The status of the EgressAudit around a cluster in memory: each observation, evidence that counts, what does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rival that writes our fields: corrected three times, then left alone for a while, never fought at its own pace."""
+"""Another writer of our fields: corrected three times, then left alone for a while, never at its own pace."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OURS = Change(
 )
 
 
-def a_rival(
+def another_writer(
     cluster: ClusterInMemory, place: Coordinates, change: Callable[[Manifest], object], every: float = 0.02
 ) -> asyncio.Task[None]:
     """Another writer that changes the object back as soon as it looks different, 50 times a second."""
@@ -36,7 +36,7 @@ def three_replicas(found: Manifest) -> None:
 
 
 def the_same_as_kubectl_replace(found: Manifest) -> None:
-    """The whole object as the rival once saved it, our own annotations included."""
+    """The whole object as the other writer once saved it, our own annotations included."""
     found["metadata"]["annotations"]["hermetic.dev/intent"] = "of long ago"
     found["spec"]["replicas"] = 3
 
@@ -69,23 +69,23 @@ def test_a_quarrel_that_is_over_is_forgotten() -> None:
     assert contests.next_retry(KEY, 10_000.0) == 60.0, "the next one starts with the shortest back-off"
 
 
-def test_a_rival_is_corrected_at_most_three_times_a_minute_and_named() -> None:
+def test_another_writer_is_corrected_at_most_three_times_a_minute_and_named() -> None:
     async def scenario() -> None:
         cluster = ClusterInMemory()
         async with running(cluster):
             cluster.put(a_model())
             await rest()
-            rival = a_rival(cluster, where("Deployment"), three_replicas)
+            writer = another_writer(cluster, where("Deployment"), three_replicas)
             before = written(cluster).count("Deployment")
             await rest(59)
             assert written(cluster).count("Deployment") - before == 3
             assert reason(cluster) == "DriftContested"
             assert "Deployment 'llama' is changed back" in ready(cluster)["message"]
-            rival.cancel()
-            rival = a_rival(cluster, where("Deployment"), three_replicas, every=1.0)
+            writer.cancel()
+            writer = another_writer(cluster, where("Deployment"), three_replicas, every=1.0)
             await rest(3600 - 59)
             assert written(cluster).count("Deployment") - before <= 3 * 9, "back-offs grow to ten minutes"
-            rival.cancel()
+            writer.cancel()
             await rest(601)
             assert cluster.objects[where("Deployment")]["spec"]["replicas"] == 1
             assert reason(cluster) == "Starting"
@@ -93,13 +93,13 @@ def test_a_rival_is_corrected_at_most_three_times_a_minute_and_named() -> None:
     virtually(scenario)
 
 
-def test_a_rival_that_replaces_the_whole_object_is_no_faster() -> None:
+def test_another_writer_that_replaces_the_whole_object_is_no_faster() -> None:
     async def scenario() -> None:
         cluster = ClusterInMemory()
         async with running(cluster):
             cluster.put(a_model())
             await rest()
-            a_rival(cluster, where("Deployment"), the_same_as_kubectl_replace)
+            another_writer(cluster, where("Deployment"), the_same_as_kubectl_replace)
             before = written(cluster).count("Deployment")
             await rest(59)
             assert written(cluster).count("Deployment") - before == 3
@@ -108,7 +108,7 @@ def test_a_rival_that_replaces_the_whole_object_is_no_faster() -> None:
     virtually(scenario)
 
 
-def test_a_rival_that_deletes_is_no_faster_either() -> None:
+def test_another_writer_that_deletes_is_no_faster_either() -> None:
     async def scenario() -> None:
         cluster = ClusterInMemory()
         async with running(cluster):
@@ -121,12 +121,12 @@ def test_a_rival_that_deletes_is_no_faster_either() -> None:
                         cluster.remove(*where("Service"))
                     await asyncio.sleep(0.02)
 
-            rival = asyncio.ensure_future(delete())
+            writer = asyncio.ensure_future(delete())
             before = written(cluster).count("Service")
             await rest(59)
             assert written(cluster).count("Service") - before == 3
             assert reason(cluster) == "DriftContested"
-            rival.cancel()
+            writer.cancel()
             await rest(61)
             assert where("Service") in cluster.objects
 
@@ -139,10 +139,10 @@ def test_a_change_of_the_spec_is_applied_even_in_a_truce() -> None:
         async with running(cluster):
             cluster.put(a_model())
             await rest()
-            rival = a_rival(cluster, where("Deployment"), three_replicas)
+            writer = another_writer(cluster, where("Deployment"), three_replicas)
             await rest(10)
             assert reason(cluster) == "DriftContested"
-            rival.cancel()
+            writer.cancel()
             cluster.edit(where("ModelDeployment"), lambda found: found["spec"].update(replicas=2))
             await rest()
             assert cluster.objects[where("Deployment")]["spec"]["replicas"] == 2
@@ -157,7 +157,7 @@ def test_the_other_children_are_corrected_while_one_is_contested() -> None:
         async with running(cluster):
             cluster.put(a_model())
             await rest()
-            a_rival(cluster, where("Deployment"), three_replicas)
+            another_writer(cluster, where("Deployment"), three_replicas)
             await rest(10)
             cluster.edit(where("NetworkPolicy"), lambda found: found["spec"].update(egress=[{}]))
             await rest()

@@ -59,7 +59,7 @@ def test_a_spec_that_arrives_while_another_is_written_is_not_called_ready_with_i
 
 
 def test_a_spec_is_validated_once_for_each_generation_of_each_object(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tenant pays for the longest spec once, not at every look; another object of the name has another spec."""
+    """A tenant pays for the longest spec once, not at every reconcile; another object of the name has another spec."""
     read: list[int] = []
     validate = ModelDeploymentSpec.model_validate
 

@@ -142,11 +142,11 @@ def test_nothing_of_what_is_rendered_is_cut(shape: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "Pod"])
-def test_what_is_kept_of_a_stranger_shows_that_it_is_in_the_way(kind: str) -> None:
+def test_what_is_kept_of_a_foreign_shows_that_it_is_in_the_way(kind: str) -> None:
     store = Store(Configuration())
-    stranger = a_hostile_object(kind, "an owner by label", 1)
-    stranger["metadata"]["name"] = "llama"
-    store.put(stranger)
+    foreign = a_hostile_object(kind, "an owner by label", 1)
+    foreign["metadata"]["name"] = "llama"
+    store.put(foreign)
     store.put(
         {
             "kind": "ModelDeployment",

@@ -22,9 +22,9 @@ PODS = 10_000
 MEBIBYTE = 2**20
 OURS = {"app.kubernetes.io/managed-by": "hermetic"}
 OF_ALL = 32 * MEBIBYTE
-"""Of the 512 MiB that the operator's pod has, what ten thousand pods of strangers may take, indexes included."""
+"""Of the 512 MiB that the operator's pod has, what ten thousand foreign pods may take, indexes included."""
 OF_ONE = 3 * 2**20
-"""What a look at one model may have to read of its pods."""
+"""What one reconcile of a model may have to read of its pods."""
 
 
 TEXT = "0123456789abcdef" * 256

@@ -372,7 +372,7 @@ def test_a_child_that_talks_much_is_looked_at_once() -> None:
 
 
 def observations(operator: Manager) -> float:
-    """How often it looked at a deployment, whatever came of it."""
+    """How often it reconciled a deployment, with any result."""
     return sum(
         sample.value
         for metric in operator.telemetry.reconciles.collect()

@@ -159,7 +159,9 @@ def test_a_restart_in_the_middle_of_a_round_goes_on_with_it() -> None:
         begun, current = rounds(cluster), status(cluster)
         async with running(cluster):
             await rest(30)
-            assert status(cluster) == current, "what an earlier process said stands until this one has seen as much"
+            assert status(cluster) == current, (
+                "the status of an earlier process is kept until this one has seen as much"
+            )
             for job in [job for job in cluster.of_kind("Job") if not job.get("status")]:
                 run_pod_of(cluster, place(job), open_way)
             await rest(5)

@@ -1,4 +1,4 @@
-"""One reflector: whatever the API server answers, it goes on, asks within bounds and says how long it is blind."""
+"""One reflector: whatever the API server answers, it goes on, asks within bounds and reports its silent time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def at(version: int) -> Event:
 
 @dataclass
 class Api:
-    """Each watch plays the next part of its script: events, exceptions, or seconds and then an exception."""
+    """Each watch gives the next part of its script: events, exceptions, or seconds and then an exception."""
 
     script: list[list[Event | Exception | Lasting]]
     since: list[str] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Api:
 
 @dataclass
 class Filled:
-    """A target whose lists play a script: a version, "" for none, or an exception; the last part stays."""
+    """A target whose lists follow a script: a version, "" for none, or an exception; the last part stays."""
 
     lists: list[str | Exception]
     anew: bool = False
@@ -137,7 +137,7 @@ def test_a_kind_that_cannot_be_had_is_tried_again_within_a_minute() -> None:
 
 
 def test_how_long_nothing_is_known_counts_from_the_first_failure() -> None:
-    """A watch of five minutes told the truth until it broke: only what follows counts."""
+    """A watch of five minutes was right until it broke: only what follows counts."""
     api = Api([[(300.0, Unreachable("cut"))], []])
     target = Filled(["7", Unreachable("away"), Unreachable("away"), "9"], anew=True)
     reflected(api, target, seconds=400)

@@ -1,4 +1,4 @@
-"""A share of the seeded schedules of faults; `make test-faults` lives through all of them.
+"""A share of the seeded schedules of faults; `make test-faults` runs all of them.
 
 `python -m tests.schedules replay SEED` shows one. Every seed that ever failed belongs into REGRESSIONS.
 """

@@ -385,7 +385,7 @@ LOST: dict[str, dict[str, str]] = {
 @pytest.mark.parametrize("labels", LOST.values(), ids=list(LOST))
 @pytest.mark.parametrize("is_last", [True, False], ids=["seen to go before", "seen to go after"])
 def test_a_pod_whose_labels_are_taken_off_is_seen_on(store: Store, labels: dict[str, str], *, is_last: bool) -> None:
-    """The watch of labelled pods tells of it as of a deletion at the same version, before or after the other watch."""
+    """The watch of labelled pods reports it as a deletion at the same version, before or after the other watch."""
     store.put(a_pod(5))
     if is_last:
         assert LLAMA in store.drop(a_pod(8))
@@ -415,7 +415,7 @@ def test_a_pod_whose_labels_are_put_back_is_one_pod(store: Store) -> None:
 
 
 def test_a_pod_whose_label_is_put_back_is_seen_after_a_list_of_pods_without_it(store: Store) -> None:
-    """The list at version 9 shows that it is gone from there, before the watch of labelled pods tells of version 8."""
+    """The list at version 9 shows that it is gone from there, before the watch of labelled pods reports version 8."""
     store.put(a_pod(5, labels={}))
     store.sweep(UNLABELLED_POD, set(), 9)
     store.put(a_pod(8))
@@ -424,7 +424,7 @@ def test_a_pod_whose_label_is_put_back_is_seen_after_a_list_of_pods_without_it(s
 
 
 def test_a_pod_that_left_every_selection_is_forgotten_as_of_either_part(store: Store) -> None:
-    """Who watches all pods is told of the change, with labels as they are now, and not of a deletion."""
+    """A watch of all pods gets the change, with labels as they are now, and not of a deletion."""
     store.put(a_pod(5))
     assert store.holds(a_pod(8, labels={}))
     assert LLAMA in store.drop(a_pod(8, labels={}))

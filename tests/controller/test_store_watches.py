@@ -30,7 +30,7 @@ def an_event(version: int, what: str = "MODIFIED") -> Event:
 
 @dataclass
 class Server:
-    """Each watch of Deployments plays the next part of the script, and stays open after the last; others stay open."""
+    """Each watch of Deployments gives the next part of the script, and stays open after the last; others stay open."""
 
     script: Script
     asked: list[tuple[float, str]] = field(default_factory=list)
@@ -65,9 +65,9 @@ class Follower:
 
     server: Server
     namespaces: tuple[str, ...] = ()
-    outages: int = 0  # looks that fail before one succeeds
+    outages: int = 0  # lists that fail before one succeeds
     seen: list[tuple[str, bool]] = field(default_factory=list)
-    looked: list[str] = field(default_factory=list)
+    relisted: list[str] = field(default_factory=list)
     store: Store = field(default_factory=lambda: Store(Configuration()))
 
     def see(self, manifest: dict[str, Any], *, gone: bool) -> None:
@@ -79,7 +79,7 @@ class Follower:
         if self.outages:
             self.outages -= 1
             raise Unreachable("away")
-        self.looked.append(watched.kind.plural)
+        self.relisted.append(watched.kind.plural)
         self._note(watched.kind, "100")
 
     def listed(self, kind: Kind, concerned: frozenset[Key]) -> None:
@@ -110,7 +110,7 @@ def test_it_takes_up_where_everything_was_listed_and_tells_what_came_and_went() 
     found = followed([[an_event(8, "ADDED"), an_event(9), an_event(10, "BOOKMARK"), an_event(11, "DELETED")]])
     assert found.seen == [("at-8", False), ("at-9", False), ("at-11", True)]
     assert found.server.asked == [(0, "7")]
-    assert not found.looked
+    assert not found.relisted
 
 
 def test_every_namespace_is_followed_and_machines_once() -> None:
@@ -126,21 +126,21 @@ def test_every_namespace_is_followed_and_machines_once() -> None:
 def test_a_broken_watch_goes_on_after_the_last_thing_it_told(last: str) -> None:
     found = followed([[an_event(8), an_event(9, last), Unreachable("cut off")], [an_event(10)]])
     assert [since for _, since in found.server.asked] == ["7", "9"]
-    assert not found.looked
+    assert not found.relisted
     assert found.seen[-1] == ("at-10", False)
 
 
 def test_a_place_that_the_server_forgot_is_found_again_by_a_full_look() -> None:
     forgotten = ServerError("too old resource version", status=410, reason="Expired")
     found = followed([[an_event(8), forgotten], [an_event(101)]])
-    assert found.looked == [DEPLOYMENT.plural]
+    assert found.relisted == [DEPLOYMENT.plural]
     assert [since for _, since in found.server.asked] == ["7", "100"]
     assert found.seen[-1] == ("at-101", False)
 
 
 def test_a_look_that_fails_is_taken_again() -> None:
     found = followed([[ServerError("gone", status=410)], [an_event(101)]], outages=1)
-    assert found.looked == [DEPLOYMENT.plural]
+    assert found.relisted == [DEPLOYMENT.plural]
     assert found.seen == [("at-101", False)]
 
 

@@ -86,7 +86,7 @@ def test_with_an_audit_each_kind_is_watched_once_for_all(namespaces: tuple[str, 
 
 @pytest.mark.parametrize("namespaces", [(), (NAMESPACE,)], ids=["cluster", "namespaces"])
 def test_models_are_served_by_what_the_audit_watches(namespaces: tuple[str, ...]) -> None:
-    """A pod in trouble, drift and a Service's address: nothing but the shared watches can tell of them."""
+    """A pod in trouble, drift and a Service's address: nothing but the shared watches can show them."""
 
     async def scenario() -> None:
         cluster = a_cluster()

@@ -9,7 +9,7 @@ from tests.scenarios import a_share_model, reporting
 
 
 def test_a_volume_stands_before_its_claim_is_asked_for_and_everything_before_the_workload() -> None:
-    """Kubernetes looks at a claim that came before its volume only fifteen seconds later."""
+    """Kubernetes binds a claim that came before its volume only fifteen seconds later."""
 
     async def scenario() -> None:
         begun: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Fixtures and words for tests that follow ModelDeployments: one operator per module, looking after every namespace."""
+"""Fixtures and words for tests that follow ModelDeployments: one operator per module, for every namespace."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Deployments:
         return wait_for(what, poll, self.operator, timeout)
 
     def child(self, group: str, plural: str, name: str) -> Manifest | None:
-        """A child as it lives, or None: `child("apps/v1", "deployments", "llama")`."""
+        """The live child, or None: `child("apps/v1", "deployments", "llama")`."""
         root = f"/apis/{group}" if "/" in group else f"/api/{group}"
         try:
             return self.api.get(f"{root}/namespaces/{self.namespace}/{plural}/{name}")
@@ -139,7 +139,7 @@ def hermetic(
 
 @pytest.fixture
 def deployments(hermetic: OperatorProcess, api: Api, kubectl: Kubectl, namespace: str) -> Deployments:
-    """This test's namespace, looked after by the module's operator."""
+    """This test's namespace, watched by the module's operator."""
     return Deployments(api, kubectl, namespace, hermetic)
 
 

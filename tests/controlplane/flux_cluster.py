@@ -1,7 +1,7 @@
 """A cluster into which everything comes by Flux: the recipe of manifests/flux, from a registry of this machine.
 
 The controllers are the real ones, as programs beside a control plane of their own. Of the recipe the test changes the
-placeholders, where the registry is and how to log in to it, and how long is waited before the next look. kwok plays the
+placeholders, where the registry is and how to log in to it, and the intervals of its checks. kwok simulates the
 operator's pod, which runs no program: beside it the operator runs as a process, with the ServiceAccount of the release.
 """
 
@@ -151,7 +151,7 @@ class FluxCluster:
 
 
 def near(manifests: Iterable[Manifest], registry: str) -> Iterator[Manifest]:
-    """The manifests with sources on this machine, and with next looks within seconds."""
+    """The manifests with sources on this machine, and with intervals of seconds."""
     for manifest in manifests:
         spec = manifest.get("spec", {})
         if manifest["kind"] == "OCIRepository":

@@ -1,4 +1,4 @@
-"""The kinds of OpenReports on a cluster, for as long as a test wants them: others tell what happens without them."""
+"""The kinds of OpenReports on a cluster, for as long as a test wants them: other tests run without them."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def start_operator(
     tmp_path: Path,
     component_logs: dict[str, Path],
 ) -> Iterator[StartOperator]:
-    """`start_operator(**configuration)`: the operator as its ServiceAccount, looking after this test's namespace.
+    """`start_operator(**configuration)`: the operator as its ServiceAccount, watching this test's namespace.
 
     `server=` puts a proxy in front of the API server. Only one can lead at a time.
     """

@@ -1,4 +1,4 @@
-"""A cluster of its own in which the whole proof can be had: every check of the cluster passes, and the probe is played.
+"""A cluster of its own that reaches Pass: every check of the cluster passes, and the probe is simulated.
 
 Verdicts are about a whole cluster, so other tests' objects must not meet them: this is another control plane than the
 session's. Attestations are really signed and really verified. Stood in for are machines (kwok), the load balancer, and
@@ -174,7 +174,7 @@ class SealedCluster:
     # ------------------------------------------------------------------ namespaces
 
     def namespace(self, name: str = "") -> Deployments:
-        """A namespace that is closed like every other, looked after by the operator; `name` is of one that is there."""
+        """A namespace that is closed like every other, watched by the operator; `name` is of one that is there."""
         if not name:
             name = f"inference-{secrets.token_hex(3)}"
             self.api.create("/api/v1/namespaces", {"metadata": {"name": name}})

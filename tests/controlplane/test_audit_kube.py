@@ -51,7 +51,7 @@ async def connected(kubeconfig: Path) -> AsyncIterator[KubernetesApi]:
 
 
 async def audit(kubeconfig: Path) -> list[Finding]:
-    """One look with these rights, judged."""
+    """One audit with these rights."""
     async with connected(kubeconfig) as kube:
         answerers = {"kube": KubeAnswerer(kube)}
         _, findings = await collected("aks", answerers, Evaluation(POLICY).findings, NoProgress())
@@ -323,7 +323,7 @@ def _is_served(api: Api, path: str) -> bool:
 
 @asynccontextmanager
 async def observed(kubeconfig: Path) -> AsyncIterator[ClusterObservations]:
-    """The cluster as the operator would keep seeing it, from when all of it was looked at once."""
+    """The cluster as the operator would keep seeing it, from when all of it was listed once."""
     observations = ClusterObservations()
     async with connected(kubeconfig) as kube:
         following = asyncio.create_task(CacheWatches(kube, observations).run())

@@ -1,6 +1,6 @@
 """The ways of docs/install.md to a Ready model on a real API server, and the life of a release with the real helm.
 
-Each has an API server of its own: helm takes over nothing that others applied by hand. kwok plays the operator's pod,
+Each has an API server of its own: helm adopts nothing that others applied. kwok simulates the operator's pod,
 which runs no program: beside it the operator runs as a process, with the ServiceAccount of the installation.
 """
 

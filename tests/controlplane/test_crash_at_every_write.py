@@ -35,7 +35,7 @@ MOVED = changed(
 
 @dataclass(frozen=True)
 class Rig:
-    """One operator behind one proxy for the whole module, looking after every namespace."""
+    """One operator behind one proxy for the whole module, watching every namespace."""
 
     proxy: FaultProxy
     operator: OperatorProcess

@@ -1,6 +1,6 @@
 """The commands of the pages, typed as they are there: in a shell, against a real API server and the stand-in for Azure.
 
-Each block runs in a folder that has the files its page speaks of. What is put in: values for words in capitals, the
+Each block runs in a folder that has the files its page names. What is put in: values for words in capitals, the
 stand-in's address, and `az`, which answers with the cluster's id. A verdict (exit code 1 or 3 of an audit, a check or
 a plan) is an answer; every other exit code but 0 ends the block.
 """
@@ -127,7 +127,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, component_logs: dict[str, Pa
 
 
 def prepare(place: Place) -> None:
-    """The files that the pages speak of, the signed ones made by the commands of the pages."""
+    """The files that the pages name, the signed ones made by the commands of the pages."""
     files = place.files
     for name in ("manifests", "crds", "charts", "docs"):
         (files / name).symlink_to(REPOSITORY / name)

@@ -1,4 +1,4 @@
-"""The endpoint: waited for, private, and taken away the moment it is not; a stand-in plays the cloud."""
+"""The endpoint: waited for, private, and taken away the moment it is not; a stand-in simulates the cloud."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def pod_uids(balanced: Deployments) -> set[str]:
 
 
 def touched(balanced: Deployments) -> None:
-    """Have the operator look and write once more: a hole that somebody made in a wall is closed again."""
+    """Make the operator reconcile and write once more: what others opened in a NetworkPolicy is closed again."""
     path = f"/apis/networking.k8s.io/v1/namespaces/{balanced.namespace}/networkpolicies/llama"
     balanced.api.merge(path, {"spec": {"egress": [{}]}})
     balanced.wait("the hole is closed", lambda: not balanced.api.get(path)["spec"].get("egress"))

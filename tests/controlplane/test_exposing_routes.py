@@ -22,7 +22,7 @@ OPTIONAL = "hermetic-operator-optional"
 
 @pytest.fixture(scope="module")
 def gateway_api(api: Api) -> Iterator[None]:
-    """The kinds are served before the operator starts: it looks for what was not served once a minute."""
+    """The kinds are served before the operator starts: it asks for what was not served once a minute."""
     for definition in definitions():
         api.create(DEFINITIONS, definition)
     for plural in ("gateways", "httproutes"):

@@ -265,7 +265,7 @@ def test_a_deployment_may_ask_for_fresher_evidence_than_others(sealed: SealedClu
 
 
 def test_evidence_gets_too_old_for_one_deployment_by_itself(sealed: SealedCluster, home: Deployments):
-    """Nothing happens in the cluster at that moment: the operator has to look at the clock."""
+    """Nothing happens in the cluster at that moment: the operator has to follow the clock."""
     sealed.apply_audit()
     sealed.attest(age=timedelta(seconds=285))
     home.apply(changed(a_model(), isolation={"maxEvidenceAgeSeconds": 300}))

@@ -145,10 +145,10 @@ def restarts(deployments: Deployments, name: str) -> int:
 
 
 def first_pod(deployments: Deployments, name: str, failure_is_simulated: Callable[[Manifest], bool]) -> Manifest:
-    def played() -> Manifest | None:
+    def simulated() -> Manifest | None:
         return next((pod for pod in deployments.pods(name) if failure_is_simulated(pod)), None)
 
-    pod: Manifest = deployments.wait(f"a pod of {name}", played)
+    pod: Manifest = deployments.wait(f"a pod of {name}", simulated)
     return pod
 
 

@@ -1,4 +1,4 @@
-"""A small batch of seeded schedules on a real API server; `make test-faults-real` lives through 500.
+"""A small batch of seeded schedules on a real API server; `make test-faults-real` runs 500.
 
 `python -m tests.schedules replay SEED --real` shows one with its batch.
 """

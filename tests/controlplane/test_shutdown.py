@@ -81,7 +81,9 @@ def test_a_second_operator_waits_takes_over_at_release_and_finds_nothing_to_writ
 
     code, _ = terminated(leading.operator)
     wait_for("takeover", waiting.ready, waiting, timeout=10)
-    wait_for("a look at everything", lambda: "reconcile" in [line["event"] for line in waiting.log_lines()], waiting)
+    wait_for(
+        "a reconcile of everything", lambda: "reconcile" in [line["event"] for line in waiting.log_lines()], waiting
+    )
 
     assert code == 0
     assert lease_holder(api).startswith("operator-1_")

@@ -20,7 +20,7 @@ OTHER_FOLDER = {"azureFiles": {"account": "contosomodels", "share": "models", "f
 
 @pytest.fixture
 def watched(operator: OperatorProcess, api: Api, kubectl: Kubectl, namespace: str) -> Deployments:
-    """This test's namespace, the only one that its operator looks after."""
+    """This test's namespace, the only one that its operator watches."""
     return Deployments(api, kubectl, namespace, operator)
 
 

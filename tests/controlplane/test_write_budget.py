@@ -52,15 +52,16 @@ class Ledger:
 
 
 def at_rest(deployments: Deployments, name: str = "phi") -> None:
-    """Wait until the operator has looked at the deployment once more, and has nothing left to do.
+    """Wait until the operator has reconciled the deployment once more, and has nothing left to do.
 
-    A label is what makes it look: it costs nothing, as its own row shows.
+    A label causes the reconcile: it costs nothing, as its own row shows.
     """
-    looked = len(observations(deployments.operator, deployments.namespace, name))
+    reconciled = len(observations(deployments.operator, deployments.namespace, name))
     label = {"metadata": {"labels": {"hermetic.test/barrier": str(next(_barriers))}}}
     deployments.api.merge(f"{deployments.collection}/{name}", label)
     deployments.wait(
-        "a look after the act", lambda: len(observations(deployments.operator, deployments.namespace, name)) > looked
+        "a reconcile after the act",
+        lambda: len(observations(deployments.operator, deployments.namespace, name)) > reconciled,
     )
     idle = ("hermetic_workqueue_depth", "hermetic_workqueue_oldest_age_seconds", "hermetic_events_unposted")
     deployments.wait("nothing to do", lambda: not any(metric(deployments.operator, one) for one in idle))
@@ -323,18 +324,18 @@ def leftovers(deployments: Deployments, name: str) -> list[str]:
 def test_rest_and_resync_cost_nothing(ledger: Ledger) -> None:
     def rest(deployments: Deployments) -> None:
         listed = metric(deployments.operator, RELIST)
-        deployments.wait("the next full look", lambda: metric(deployments.operator, RELIST) > listed)
+        deployments.wait("the next full list", lambda: metric(deployments.operator, RELIST) > listed)
 
     assert ledger.cost(rest) == ([], 0)
 
 
 def test_a_restart_costs_nothing(ledger: Ledger) -> None:
     def restart(deployments: Deployments) -> None:
-        looked = len(observations(deployments.operator, deployments.namespace, "phi"))
+        reconciled = len(observations(deployments.operator, deployments.namespace, "phi"))
         assert deployments.operator.stop() == 0
         deployments.operator.start()
         deployments.wait(
-            "a look", lambda: len(observations(deployments.operator, deployments.namespace, "phi")) > looked
+            "a reconcile", lambda: len(observations(deployments.operator, deployments.namespace, "phi")) > reconciled
         )
 
     assert ledger.cost(restart) == ([], 0)

@@ -1,6 +1,6 @@
 """What must be refused, by `hermetic validate` and by the API server, and how it is said.
 
-A rule speaks with one voice: `says` stands in both messages. Where the schema itself refuses (type, bound, enum,
+A rule has one message: both contain `says`. Where the schema itself refuses (type, bound, enum,
 required), the API server has words of its own: `server_says`.
 """
 

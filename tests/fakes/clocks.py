@@ -1,6 +1,6 @@
 """The clocks of tests. `ports.Clock` all of them; the real one is `hermetic.controller.clock.SystemClock`.
 
-HandClock       stands until a test moves it
+HandClock       changes only when a test sets it
 SleepingClock   only sleeping moves it; sleeps that overlap pass together
 SleepersClock   sleepers wake in order, when a test lets time pass
 VirtualClock    the time of a loop that never waits: `fakes/virtual_loop.py`
@@ -20,7 +20,7 @@ START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 @dataclass
 class HandClock:
-    """Stands until a test changes `seconds`; each reading of the monotonic time takes `step` seconds."""
+    """Changes only when a test sets `seconds`; each reading of the monotonic time takes `step` seconds."""
 
     seconds: float = 0.0
     start: datetime = START

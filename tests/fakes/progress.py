@@ -1,4 +1,4 @@
-"""What is told of the progress of an audit: recorded, or dropped."""
+"""The progress of an audit: recorded, or dropped."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_the_pod_cannot_write_where_it_should_not(share_model: Deploy, weights: 
 def test_sglang_serves_and_gives_its_pod_s_uid_and_the_api_key_as_keys(
     deploy: Deploy, weights: Path, kubectl: Kubectl, namespace: str
 ) -> None:
-    """The kubelet puts both into the arguments; neither stands in the template of the Deployment."""
+    """The kubelet puts both into the arguments; neither is in the template of the Deployment."""
     stage_model(weights)
     ours = kubectl.within(namespace)
     ours("create", "secret", "generic", "sglang-key", "--from-literal=token=of-the-clients")

@@ -30,7 +30,7 @@ def _cgroups_of(keeper: int) -> list[Path]:
 
 
 def _processes_in(namespace: str) -> list[str]:
-    """Every process of the machine that lives in a pid namespace."""
+    """Every process of the machine that is in a pid namespace."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,4 +1,4 @@
-"""A subnet that is switched at random, a log that shows it late, and looks at it: no moment is ever too early."""
+"""A subnet that is switched at random, a log that shows it late, and audits of it: no moment is ever too early."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def at(minute: int) -> datetime:
 def test_from_the_moment_on_the_subnet_was_private_as_far_as_the_log_reaches(
     writes: dict[int, bool], observations: list[int], lag: int, asked: int, window: int
 ) -> None:
-    """`writes` set private or not; a look sees the state of its minute; an event shows `lag` minutes later."""
+    """`writes` set private or not; an audit sees the state of its minute; an event shows `lag` minutes later."""
 
     def private(minute: int) -> bool:
         before = [one for one in writes if one <= minute]
@@ -52,6 +52,6 @@ def test_from_the_moment_on_the_subnet_was_private_as_far_as_the_log_reaches(
     found = known(small_cluster().put(GROUP, held), Policy(attested_private=(seen,)))
     if not isinstance(found, Since):
         return
-    # between two looks before the window begins, only the looks are known
+    # between two audits before the window begins, only the audits are known
     first = max(round((found.at - START).total_seconds() / 60), begins)
     assert all(private(minute) for minute in range(first, asked - 60 + 1))

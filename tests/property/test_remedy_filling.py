@@ -1,4 +1,4 @@
-"""Whatever a resource is called, its name stays one word of the command that a remedy tells."""
+"""Whatever a resource is called, its name stays one word of the command of a remedy."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`python -m tests.schedules [--first SEED] [--count N] [--real]`: live through schedules of faults.
+"""`python -m tests.schedules [--first SEED] [--count N] [--real]`: run schedules of faults.
 
-`replay SEED` shows one. With `--real` they are lived through on a real API server, side by side in batches, `--beds` of
+`replay SEED` shows one. With `--real` they are total through on a real API server, side by side in batches, `--beds` of
 them at a time; a seed is replayed with its batch. Where something is wrong, the logs of the batch are kept.
 """
 
@@ -37,72 +37,72 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     if options.real:
         first = int(options.replay[-1]) if options.replay else options.first
-        lived = Lived()
-        for _ in _on_a_real_one(lived, first, batches.SIDE_BY_SIDE if options.replay else options.count, options.beds):
-            if options.figures:  # after each batch: an hour's run that is ended shows what it has lived through
-                _keep("real API server", lived, collectorSeconds=real.CALM_SECONDS + garbage.LONGEST_PAUSE_SECONDS)
-        return _told(lived)
+        total = Results()
+        for _ in _on_a_real_one(total, first, batches.SIDE_BY_SIDE if options.replay else options.count, options.beds):
+            if options.figures:  # after each batch: an hour's run that is ended shows what it has total through
+                _keep("real API server", total, collectorSeconds=real.CALM_SECONDS + garbage.LONGEST_PAUSE_SECONDS)
+        return _summary(total)
     if options.replay:
         seeds = [int(options.replay[-1])]
     else:
         seeds = list(range(options.first, options.first + options.count))
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    lived = _in_process(seeds)
+    total = _in_process(seeds)
     if options.figures:
-        _keep("in process", lived)
-    return _told(lived)
+        _keep("in process", total)
+    return _summary(total)
 
 
 @dataclass
-class Lived:
+class Results:
     """What came of schedules: `seconds` of one core in process, and by the clock on a real API server."""
 
     schedules: int = 0
     failed: int = 0
     seconds: float = 0.0
-    befallen: Counter[str] = field(default_factory=Counter)
+    faults_injected: Counter[str] = field(default_factory=Counter)
 
 
-def _in_process(seeds: Sequence[int]) -> Lived:
-    lived, began = Lived(len(seeds)), time.process_time()
+def _in_process(seeds: Sequence[int]) -> Results:
+    total, began = Results(len(seeds)), time.process_time()
     for seed in seeds:
         ended = schedule(seed)
-        lived.befallen.update(ended.befallen)
+        total.faults_injected.update(ended.faults_injected)
         if ended.wrong:
-            lived.failed += 1
+            total.failed += 1
             _say(f"seed {seed}:", *ended.wrong)
-    lived.seconds = time.process_time() - began
-    summary = f"seeds {seeds[0]} to {seeds[-1]}: {lived.failed} of {len(seeds)} failed"
-    _say(f"{summary}, {lived.seconds:.0f} s of one core")
-    return lived
+    total.seconds = time.process_time() - began
+    summary = f"seeds {seeds[0]} to {seeds[-1]}: {total.failed} of {len(seeds)} failed"
+    _say(f"{summary}, {total.seconds:.0f} s of one core")
+    return total
 
 
-def _on_a_real_one(lived: Lived, first: int, count: int, beds: int) -> Iterator[None]:
-    """Live through the batches and yield after each, when it is counted in `lived`."""
+def _on_a_real_one(total: Results, first: int, count: int, beds: int) -> Iterator[None]:
+    """Run the batches and yield after each, when it is counted in `total`."""
     began, first = time.monotonic(), batches.first_of_batch(first)
-    for ended in batches.lived(range(first, first + count, batches.SIDE_BY_SIDE), beds):
-        lived.befallen.update(ended.befallen)
-        lived.schedules += batches.SIDE_BY_SIDE
-        lived.failed += len(ended.wrong)
+    for ended in batches.run_batches(range(first, first + count, batches.SIDE_BY_SIDE), beds):
+        total.faults_injected.update(ended.faults_injected)
+        total.schedules += batches.SIDE_BY_SIDE
+        total.failed += len(ended.wrong)
         for seed, found in ended.wrong.items():
             _say(f"seed {seed} of the batch {ended.first}, logs in {ended.kept}:", *found)
         for note in ended.notes:
             _say(f"batch {ended.first}, logs in {ended.kept}: {note}")
-        lived.seconds = time.monotonic() - began
-        _say(f"batch {ended.first}: {lived.failed} of {lived.schedules} failed so far, {lived.seconds:.0f} s")
+        total.seconds = time.monotonic() - began
+        _say(f"batch {ended.first}: {total.failed} of {total.schedules} failed so far, {total.seconds:.0f} s")
         yield
 
 
-def _keep(kind: str, lived: Lived, **more: float) -> None:
+def _keep(kind: str, total: Results, **more: float) -> None:
     known = (results.load("faults") or {"figures": {}})["figures"]
-    known[kind] = {"date": datetime.now(UTC).date().isoformat(), **vars(lived), **more}
+    known[kind] = {"date": datetime.now(UTC).date().isoformat(), **vars(total), **more}
     results.save("faults", known, load_average())
     write_page()
 
 
-def _told(lived: Lived) -> int:
-    _say("befallen:", *(f"{times} x {what}" for what, times in lived.befallen.most_common()))
-    return 1 if lived.failed else 0
+def _summary(total: Results) -> int:
+    _say("faults:", *(f"{times} x {what}" for what, times in total.faults_injected.most_common()))
+    return 1 if total.failed else 0
 
 
 def _say(first: str, *more: str) -> None:

@@ -22,12 +22,12 @@ SIDE_BY_SIDE = 25
 class Batch:
     """What came of the batch that begins with the seed `first`.
 
-    notes: what is worth a look although it ended well. kept: the logs, where something is wrong or noted.
+    notes: what is worth reading although it ended well. kept: the logs, where something is wrong or noted.
     """
 
     first: int
     wrong: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    befallen: Counter[str] = field(default_factory=Counter)
+    faults_injected: Counter[str] = field(default_factory=Counter)
     notes: tuple[str, ...] = ()
     kept: Path | None = None
 
@@ -37,7 +37,7 @@ def first_of_batch(seed: int) -> int:
     return seed - (seed - 1) % SIDE_BY_SIDE
 
 
-def lived(starts: Sequence[int], beds: int) -> Iterator[Batch]:
+def run_batches(starts: Sequence[int], beds: int) -> Iterator[Batch]:
     """Live through the batches that begin with these seeds, on `beds` control planes at a time; each as it ends."""
     # A process for each: the kernel ends the programs of a bed with the thread that started them.
     spawning = multiprocessing.get_context("spawn")
@@ -59,6 +59,6 @@ def one_batch(first: int) -> Batch:
         return Batch(first, dict.fromkeys(range(first, first + SIDE_BY_SIDE), broken), kept=folder)
     notes = tuple(f"{name} was collected late\n" + "\n".join(found) for name, found in bed.collected_late.items())
     if wrong or notes:
-        return Batch(first, wrong, bed.befallen, notes, folder)
+        return Batch(first, wrong, bed.faults_injected, notes, folder)
     shutil.rmtree(folder, ignore_errors=True)
-    return Batch(first, befallen=bed.befallen)
+    return Batch(first, faults_injected=bed.faults_injected)

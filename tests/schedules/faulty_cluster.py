@@ -25,7 +25,7 @@ CONTROLLERS_SECONDS = 0.5
 
 
 class FaultyCluster(ClusterInMemory):
-    """`trouble` is the chance that something befalls one request; 0 from when the schedule is over."""
+    """`trouble` is the chance that a fault affects one request; 0 from when the schedule is over."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(late=0.0)
@@ -35,13 +35,13 @@ class FaultyCluster(ClusterInMemory):
         self.forgets = False
         self.silent_until = 0.0
         self.terminating = False
-        self.befallen: dict[str, int] = {}
+        self.faults_injected: dict[str, int] = {}
         self.lies: list[str] = []
         self._past: list[dict[Coordinates, Manifest]] = []
         self.fault = self._before_request
         self.done = self._after_write
 
-    # ------------------------------------------------------------------ what befalls requests
+    # ------------------------------------------------------------------ faults of requests
 
     async def _before_request(self, verb: str, where: Coordinates) -> None:
         if self.terminating and verb == "patch" and where not in self.objects and where[1]:
@@ -69,7 +69,7 @@ class FaultyCluster(ClusterInMemory):
             raise Unreachable("the answer was lost")
 
     def _note(self, what: str) -> None:
-        self.befallen[what] = self.befallen.get(what, 0) + 1
+        self.faults_injected[what] = self.faults_injected.get(what, 0) + 1
 
     # ------------------------------------------------------------------ reading
 

@@ -50,7 +50,7 @@ class NamespaceSchedule:
 
     def __post_init__(self) -> None:
         # A name that is no part of any other: it is masked before two namespaces are compared.
-        self.namespace = f"lived-{self.seed}"
+        self.namespace = f"schedule-{self.seed}"
         self.chance = random.Random(self.seed)
 
     def live(self) -> None:
@@ -60,7 +60,7 @@ class NamespaceSchedule:
         for _ in range(self.chance.randint(3, STEPS)):
             faults = [self._fault() for _ in range(self.chance.choice((0, 1, 2)))]
             name = self.chance.choice(sorted(ACTS))
-            self.cluster.befallen[name] += 1
+            self.cluster.faults_injected[name] += 1
             try:
                 ACTS[name](self)
                 time.sleep(self.chance.choice((0.01, 0.2, 2.0, 5.0)))
@@ -72,7 +72,7 @@ class NamespaceSchedule:
         action = self.chance.choice(TROUBLES)
         methods = ("PATCH", "POST", "PUT", "DELETE", *(("GET",) if not isinstance(action, DropAfter) else ()))
         fault = Fault(action, methods, f"{self.namespace}(/|-|$)", probability=self.chance.choice((0.1, 0.3, 0.6)))
-        self.cluster.befallen[_named(action)] += 1
+        self.cluster.faults_injected[_named(action)] += 1
         return self.cluster.proxy.inject(fault)
 
     def apply(self, drain: str, folder: str) -> None:

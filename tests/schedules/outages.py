@@ -1,4 +1,4 @@
-"""What befalls every namespace of a batch: ends of the operator, of its watches, of the API server and of etcd."""
+"""What happens to every namespace of a batch: ends of the operator, of its watches, of the API server and of etcd."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _two(cluster: RealCluster, chance: random.Random) -> None:
 
 
 def _pause(cluster: RealCluster, chance: random.Random) -> None:
-    """The process stands still, for longer than its Lease lasts at times, and goes on with what it knew."""
+    """The process is stopped, for longer than its Lease lasts at times, and goes on with what it knew."""
     operator = cluster.operators[0].component
     if operator.pid is None or operator.exit_code is not None:
         return

@@ -1,6 +1,6 @@
 """Schedules of faults against a real API server: namespaces side by side, and one operator behind a fault proxy.
 
-Every namespace lives through the schedule of its own seed. What befalls the operator, the API server and etcd befalls
+Every namespace has the schedule of its own seed. What happens to the operator, the API server and etcd affects
 all namespaces of a batch, and follows from the batch's first seed. In the end each namespace is compared with one in
 which the same specs were applied and nothing went wrong. The same seed draws the same acts; how they interleave is the
 machine's.
@@ -39,14 +39,14 @@ def batch(cluster: RealCluster, first: int, count: int) -> dict[int, tuple[str, 
     schedules = [NamespaceSchedule(cluster, first + number) for number in range(count)]
     chance = random.Random(f"batch {first}")
     with _lies(cluster) as lies, ThreadPoolExecutor(count) as pool:
-        lived = [pool.submit(schedule.live) for schedule in schedules]
-        while not all(one.done() for one in lived):
+        running = [pool.submit(schedule.live) for schedule in schedules]
+        while not all(one.done() for one in running):
             time.sleep(chance.uniform(0.5, 6.0))
             name = chance.choice(sorted(OUTAGES))
-            cluster.befallen[name] += 1
+            cluster.faults_injected[name] += 1
             OUTAGES[name](cluster, chance)  # in the thread that programs are started from
             cluster.restart_ended()
-        _raise_first(lived)
+        _raise_first(running)
         cluster.proxy.lift()
         deadline = time.monotonic() + CALM_SECONDS
         wrong = _wrong(schedules, deadline)
@@ -60,8 +60,8 @@ def batch(cluster: RealCluster, first: int, count: int) -> dict[int, tuple[str, 
     return wrong
 
 
-def _raise_first(lived: list[Future[None]]) -> None:
-    for one in lived:
+def _raise_first(running: list[Future[None]]) -> None:
+    for one in running:
         one.result()
 
 
@@ -97,7 +97,7 @@ def _is_being_collected(schedule: NamespaceSchedule, deadline: float) -> bool:
         return False
     if schedule.namespace not in schedule.cluster.collected_late:
         schedule.cluster.collected_late[schedule.namespace] = tuple(garbage.history(log, ownerless))
-        schedule.cluster.befallen[COLLECTED_LATE] += 1
+        schedule.cluster.faults_injected[COLLECTED_LATE] += 1
     time.sleep(5.0)
     return True
 

@@ -50,7 +50,7 @@ class RealCluster:
     folder: Path
     operators: list[OperatorProcess] = field(default_factory=list)
     references: dict[Wanted, str] = field(default_factory=dict)
-    befallen: Counter[str] = field(default_factory=Counter)
+    faults_injected: Counter[str] = field(default_factory=Counter)
     collected_late: dict[str, tuple[str, ...]] = field(default_factory=dict)
     made: int = 0
 
@@ -69,7 +69,7 @@ class RealCluster:
         """What a kubelet does: an operator that lost its Lease ends, and is started again."""
         for operator in self.operators:
             if operator.component.exit_code is not None:
-                self.befallen["operator restarted after its end"] += 1
+                self.faults_injected["operator restarted after its end"] += 1
                 operator.component.start()
 
     def reference(self, wanted: Wanted) -> str:

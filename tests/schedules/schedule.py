@@ -235,7 +235,7 @@ class Ended:
     """What is wrong in the end, () where nothing is; and how often what befell it."""
 
     wrong: tuple[str, ...]
-    befallen: Mapping[str, int]
+    faults_injected: Mapping[str, int]
 
 
 def schedule(seed: int) -> Ended:
@@ -252,7 +252,7 @@ async def _ended(seed: int) -> Ended:
         for _ in range(cluster.chance.randint(3, STEPS)):
             cluster.trouble = cluster.chance.choice([0.0, 0.1, 0.3])
             name = cluster.chance.choice(sorted(ACTS))
-            cluster.befallen[name] = cluster.befallen.get(name, 0) + 1
+            cluster.faults_injected[name] = cluster.faults_injected.get(name, 0) + 1
             await ACTS[name](run)
             await asyncio.sleep(cluster.chance.choice([0.01, 0.2, 2.0, 30.0]))
         cluster.trouble, cluster.silent_until = 0.0, 0.0
@@ -264,7 +264,7 @@ async def _ended(seed: int) -> Ended:
             len(cluster.writes) > at_rest
         )
     wrong = (*found, *_wrong(cluster, await _undisturbed(cluster)), *dict.fromkeys(cluster.lies))
-    return Ended(wrong, cluster.befallen)
+    return Ended(wrong, cluster.faults_injected)
 
 
 @contextlib.asynccontextmanager

@@ -50,7 +50,7 @@ def test_arm_ids_differ_in_case_and_mean_the_same() -> None:
     assert verify(signed(KEY), TRUSTED, Expected(CLUSTER.upper().replace("/SUBSCRIPTIONS", "/subscriptions")), NOW)
 
 
-# What stands on the wire
+# What is on the wire
 
 
 def test_oversized() -> None:

@@ -1,4 +1,4 @@
-"""What becomes of it when one check speaks twice of one resource."""
+"""What is reported when one check has two results for one resource."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from hermetic.audit.policy import Policy
 from tests.drawn_paths import hops
 
 PAGE = CheckPage("subnet-check", "title", Severity.CRITICAL, "why", (), "remedy", "source", "outbound")
-LOOK = Seen("/subnet", "seen", (Evidence("GET /subnet", 200, "0" * 64),))
+SEEN = Seen("/subnet", "seen", (Evidence("GET /subnet", 200, "0" * 64),))
 
-WARNS = fails("/subnet", "Idle", "an idle route", LOOK, severity=Severity.MEDIUM, paths=(hops("subnet -> idle"),))
-BREAKS = fails("/subnet", "Open", "an open route", LOOK, paths=(hops("subnet -> internet"),))
-HIDES = unknown("/subnet", "HopUnknown", "an unknown route", LOOK)
-DOUBTS = unknown("/subnet", "Odd", "an odd route", LOOK, severity=Severity.LOW)
-MINOR = fails("/subnet", "Small", "a small hole", LOOK, severity=Severity.LOW)
-PUZZLES = unknown("/subnet", "Strange", "a strange route", LOOK, severity=Severity.MEDIUM)
-IS_FINE = passes("/subnet", "Closed", "a closed route", LOOK)
+WARNS = fails("/subnet", "Idle", "an idle route", SEEN, severity=Severity.MEDIUM, paths=(hops("subnet -> idle"),))
+BREAKS = fails("/subnet", "Open", "an open route", SEEN, paths=(hops("subnet -> internet"),))
+HIDES = unknown("/subnet", "HopUnknown", "an unknown route", SEEN)
+DOUBTS = unknown("/subnet", "Odd", "an odd route", SEEN, severity=Severity.LOW)
+MINOR = fails("/subnet", "Small", "a small hole", SEEN, severity=Severity.LOW)
+PUZZLES = unknown("/subnet", "Strange", "a strange route", SEEN, severity=Severity.MEDIUM)
+IS_FINE = passes("/subnet", "Closed", "a closed route", SEEN)
 
 
 def together(*judgements: CheckResult, ordered: bool = True) -> Finding:
-    """The one finding, the same in whatever order the check speaks; of equals, the first speaks."""
+    """The one finding, the same in any order of the results; of equals, the first counts."""
 
     def judge(order: tuple[CheckResult, ...]) -> Iterator[Finding]:
         check = Check(PAGE, frozenset({"azure"}), lambda _estate, _policy: order)

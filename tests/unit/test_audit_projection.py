@@ -1,4 +1,4 @@
-"""What is kept of the rows of a list: nothing that any check reads is lost, and what was dropped never looks unset."""
+"""What is kept of the rows of a list: nothing that checks read is lost, and what was dropped never counts as unset."""
 
 from __future__ import annotations
 

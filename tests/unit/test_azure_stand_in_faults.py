@@ -32,7 +32,7 @@ NICS = f"/subscriptions/{WORKLOAD}/providers/Microsoft.Network/networkInterfaces
 
 
 @pytest.mark.parametrize("status", [403, 404, 429, 500, 502, 503])
-def test_status_befalls_so_many_requests(status: int) -> None:
+def test_a_status_is_given_to_so_many_requests(status: int) -> None:
     estate = sealed_estate()
     with calling(estate, faults=[Fault(Status(status, retry_after=7), path="/subnets/", times=2)]) as caller:
         answers = [caller.get(estate.site.gpu_subnet) for _ in range(3)]

@@ -19,7 +19,7 @@ from hermetic.audit.hops import INTERNET, path_of
 from hermetic.audit.policy import Policy
 
 PACKAGE = disks.__name__
-LOOK: Seen[ModuleType] = Seen("/cluster", None, (), None)
+SEEN: Seen[ModuleType] = Seen("/cluster", None, (), None)
 
 
 def disk_export(_estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
@@ -73,6 +73,6 @@ FLAG = PropertyIs("flag", wanted=True, absent_means=False, fine=("Set", ""), wro
 def test_a_property_is_what_is_wanted_or_not_or_not_known(
     rule: PropertyIs, fact: Fact, verdict: Verdict, reason: str, message: str
 ) -> None:
-    judged = rule.result("/cluster", LOOK, fact)
+    judged = rule.result("/cluster", SEEN, fact)
     assert (judged.verdict, judged.reason, judged.message) == (verdict, reason, message)
     assert judged.paths == (rule.paths if verdict is Verdict.FAIL else ())

@@ -1,4 +1,4 @@
-"""Private Link past the targets that are not ours: strangers at our stores, and resources of ours that relay."""
+"""Private Link past targets that are not ours: foreign endpoints at our stores, and resources of ours that relay."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_a_machine_that_came_after_an_attested_look_passes_until_the_subnet_is_w
         handed_on = {one["subnet"].lower(): (one["since"], one["basis"]) for one in second["privateSubnets"]}
         assert handed_on == {subnet: (since, "attestation") for subnet, since in moments.items()}
 
-        # it may have been switched and switched back: the log shows a write after the second look
+        # it may have been switched and switched back: the log shows a write after the second audit
         for subnet in node_subnets(estate):
             estate.log(subnet, WRITE, datetime.now(UTC).isoformat())
         third = signed(arm, key, 3)

@@ -1,4 +1,4 @@
-"""`hermetic audit --check-access`: what Azure would refuse is told before the audit, and nothing is audited."""
+"""`hermetic audit --check-access`: what Azure would refuse is reported before the audit, and nothing is audited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/cli.md tells every command, every option and every field of JSON output; its examples are what is printed."""
+"""docs/cli.md has every command, every option and every field of JSON output; its examples are what is printed."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 def seen(
     manifest: Manifest, ready: str = "True", reason: str = "Serving", message: str = "", **status: Any
 ) -> Manifest:
-    """The deployment after the operator has looked at it; `conditions` are further ones."""
+    """The deployment after the operator has reconciled it; `conditions` are further ones."""
     conditions = [condition("Ready", ready, reason, message), *status.pop("conditions", ())]
     metadata = {**manifest["metadata"], "namespace": "inference", "uid": "u", "generation": 3}
     return {

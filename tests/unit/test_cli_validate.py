@@ -1,4 +1,4 @@
-"""`hermetic validate` tells everything that is wrong, where it is, and what would be accepted."""
+"""`hermetic validate` names everything that is wrong, where it is, and what would be accepted."""
 
 from __future__ import annotations
 

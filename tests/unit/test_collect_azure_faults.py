@@ -1,6 +1,6 @@
 """Answers that are cut, garbled, endless, empty or refused: never a Pass that rests on them, never a traceback.
 
-Every fault of the stand-in befalls several kinds of requests, and every kind of request meets several faults, for good
+Every fault of the stand-in applies to several kinds of requests, and every kind of request has several faults, for good
 and in passing. (All pairs take minutes: EVERY = 1 tries them.)
 """
 

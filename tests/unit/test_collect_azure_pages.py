@@ -1,4 +1,4 @@
-"""Lists are followed to their end, and a list whose end was not seen never looks whole."""
+"""Lists are followed to their end, and a list whose end was not seen never counts as whole."""
 
 from __future__ import annotations
 

@@ -265,7 +265,7 @@ async def test_a_type_below_a_resource_that_may_be_offered_stays_unknown(types: 
 
 
 async def test_a_preview_that_a_cloud_does_not_know_is_unknown_and_touches_nothing_else() -> None:
-    """The refusal names other versions of the type, so it is there; the stable look at the same registry goes on."""
+    """The refusal names other versions of the type, so it is there; the stable version of the registry is read on."""
     estate = sealed_estate()
     stable, preview = (
         question("get", REGISTRY, estate.site.registry, one) for one in ("2025-11-01", "2030-01-01-preview")

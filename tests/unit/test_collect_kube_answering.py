@@ -1,4 +1,4 @@
-"""The cluster as a source, looked at once: whole lists, shown absences, named refusals, never a traceback."""
+"""The cluster as a source, read once: whole lists, shown absences, named refusals, never a traceback."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ async def test_a_refused_list_of_a_kind_that_is_served_is_no_absence() -> None:
 
 
 class Aggregated(Served):
-    """Tells all that it serves in one document; `stale` groups did not answer."""
+    """Lists all that it serves in one document; `stale` groups did not answer."""
 
     stale: frozenset[str] = frozenset()
 

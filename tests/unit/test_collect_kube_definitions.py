@@ -19,9 +19,9 @@ from tests.fakes.served_cluster import Manifest, Served
 from tests.kubernetes_estates import manifest
 from tests.traced_memory import traced_memory
 
-LOOK = ListRequest(CustomResourceDefinition, "")
+REQUEST = ListRequest(CustomResourceDefinition, "")
 PAGES = 3
-A_PAGE = SMALL_PAGES[(LOOK.kind.group, LOOK.kind.plural)]
+A_PAGE = SMALL_PAGES[(REQUEST.kind.group, REQUEST.kind.plural)]
 LARGE = 100 * 2**10
 """Bytes of one definition, as those of larger operators have."""
 MOST_KEPT = 2_500
@@ -60,7 +60,7 @@ class Large(Served):
         self._page = json.dumps(texts)
 
     async def pages(self, kind: Kind, **_: Any) -> AsyncIterator[tuple[list[Manifest], str]]:
-        assert kind == LOOK.kind
+        assert kind == REQUEST.kind
         for number in range(PAGES):
             items = json.loads(self._page)
             for one in items:
@@ -81,7 +81,7 @@ def test_of_a_definition_nothing_is_kept_but_its_name_and_conversion_webhook() -
 async def test_definitions_take_little_memory(read: Any, converts: bool) -> None:
     api = Large(converts=converts)
     with traced_memory() as taken:
-        found = await read(api, LOOK)
+        found = await read(api, REQUEST)
         kept, peak = taken()
     assert found.error is None
     assert len(found.items) == (PAGES * A_PAGE if converts else 0)

@@ -72,9 +72,9 @@ def test_before_anything_was_listed_everything_is_unknown() -> None:
 async def test_the_same_cluster_gives_the_same_findings_and_digests_by_watching(watching: Any) -> None:
     api = Served(sealed_cluster())
     observations, _ = await watching(api)
-    looked = await KubeAnswerer(api).answers([SERVED, *(request.question for request in LIST_REQUESTS)])
+    listed = await KubeAnswerer(api).answers([SERVED, *(request.question for request in LIST_REQUESTS)])
     watched = observations.answers()
-    assert watched.keys() == looked.keys()
+    assert watched.keys() == listed.keys()
     for asked_for, answer in watched.items():
         assert [body.value for body in answer.bodies] == [body.value for body in looked[asked_for].bodies]
         assert [one.sha256 for one in answer.evidence] == [one.sha256 for one in looked[asked_for].evidence]

@@ -1,4 +1,4 @@
-"""Controls that checks give evidence for: known ids of known frameworks, told wherever a framework is read."""
+"""Controls that checks give evidence for: known ids of known frameworks, in every report that names a framework."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every command that the pages tell a person to type is run by a test, or listed with why it cannot be."""
+"""Every command of the pages is run by a test, or listed with why it cannot be."""
 
 from __future__ import annotations
 

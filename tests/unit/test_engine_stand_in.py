@@ -1,4 +1,4 @@
-"""The engine stand-in with vLLM's face: a real process, spoken to over real HTTP on loopback."""
+"""The engine stand-in with the API of vLLM: a real process, over real HTTP on loopback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine stand-in with a NIM's face: told by NIM_* variables, health where a NIM has it."""
+"""The engine stand-in with the API of a NIM: configured by NIM_* variables, health where a NIM has it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judging in another process: the same findings, and whatever befalls that process is an error and nothing more."""
+"""Judging in another process: the same findings, and any failure of that process is an error and nothing more."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from bench.evaluation import Loop, Played
+from bench.evaluation import Loop, SimulatedApi
 from bench.large_cluster import large_cluster
 from hermetic.audit.estate.kubernetes.all_kinds import question
 from hermetic.audit.estate.kubernetes.pods import Pod
@@ -36,7 +36,7 @@ PODS = 2 * framing.OBJECTS_AT_ONCE + 3
 
 
 def a_case(pods: int = PODS) -> Case:
-    """A sealed cluster with more pods than travel at once."""
+    """A sealed cluster with more pods than are sent at once."""
     manifests = [*sealed_cluster(), *(pod(f"app-{number}") for number in range(pods))]
     for number, one in enumerate(manifests):
         one["metadata"] |= {"uid": f"u{number}", "resourceVersion": str(number + 1)}
@@ -103,7 +103,7 @@ def test_no_step_of_the_loop_is_long_while_a_large_cluster_is_listed_and_judged(
 
     async def scenario() -> float:
         cluster_cache = ClusterCache(
-            Played(large_cluster(LARGE)), SystemClock(), on_change=lambda: None, faults=NO_FAULTS
+            SimulatedApi(large_cluster(LARGE)), SystemClock(), on_change=lambda: None, faults=NO_FAULTS
         )
         judged = EvaluationClient()
         gc.collect()

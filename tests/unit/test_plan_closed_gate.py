@@ -28,7 +28,7 @@ CLOSED = {
     "nothing is known": None,
     "an egress path was found": evidence("Fail"),
     "not enough was seen": evidence("Unknown"),
-    "a look is missing": evidence(sources=frozenset({"azure"})),
+    "a source is missing": evidence(sources=frozenset({"azure"})),
 }
 every_closed_gate = pytest.mark.parametrize("seen", CLOSED.values(), ids=list(CLOSED))
 

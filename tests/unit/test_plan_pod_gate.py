@@ -1,4 +1,4 @@
-"""What the Lease tells the API server about pods: until when they are let in, and where they need no proof."""
+"""What the Lease shows the API server about pods: until when they are let in, and where they need no proof."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_what_an_earlier_process_said_stays_until_this_one_knows() -> None:
     store.put(an_audit(2))
     store.note_listed(EGRESS_AUDIT, None, "2")
     gate.refresh()
-    assert gate.annotations() == {UNPROVEN: ""}, "the status says Pass, and this process has not looked"
+    assert gate.annotations() == {UNPROVEN: ""}, "the status says Pass, and this process has not computed it"
     assert asked == []
 
 

@@ -303,7 +303,7 @@ def test_deployment_that_progresses_is_no_trouble():
     assert of_deployment({"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}) is None
 
 
-# ---------------------------------------------------------------------- which pod is told about
+# ---------------------------------------------------------------------- which pod is reported
 
 PULLING = a_container(waiting("ErrImagePull", "x"))
 LOOPING = a_container(waiting("CrashLoopBackOff"), lastState=ended(1, "unrecognized arguments"), restartCount=3)
@@ -329,7 +329,7 @@ def test_pod_without_trouble_lets_the_next_speak():
 
 
 def test_pod_of_an_earlier_template_is_leaving_whatever_ails_it():
-    """The change that mends a crash must not be called stuck for the crash that it mends."""
+    """The change that fixes a crash must not be called stuck for the crash that it fixes."""
     earlier = a_pod("a", containerStatuses=[LOOPING])
     earlier["metadata"]["labels"] = {TEMPLATE_LABEL: "another"}
     assert found(earlier) is None

@@ -62,11 +62,11 @@ def known(azure: FakeAzure, policy: Policy) -> Since | Void | None:
         ((), 48, 24, (89 * 24, Basis.ACTIVITY_LOG)),  # no write in the window: private since it begins
         ((500,), 48, 24, (500, Basis.ACTIVITY_LOG)),  # the last write before it was seen
         ((700, 500), 48, 24, (500, Basis.ACTIVITY_LOG)),
-        ((36,), 48, 24, (36, Basis.ACTIVITY_LOG)),  # between two looks: the moment moves
-        ((12,), 48, 24, None),  # after the last look: flipped, for all that is known
-        ((24.005,), 48, 24, None),  # while the last look was going on
+        ((36,), 48, 24, (36, Basis.ACTIVITY_LOG)),  # between two audits: the moment moves
+        ((12,), 48, 24, None),  # after the last audit: flipped, for all that is known
+        ((24.005,), 48, 24, None),  # while the last audit was going on
         ((0.5,), 48, 24, None),
-        ((), 48, 0.5, (48, Basis.ATTESTATION)),  # the look is younger than what the log shows
+        ((), 48, 0.5, (48, Basis.ATTESTATION)),  # the audit is younger than what the log shows
         ((500,), 48, 0.5, (48, Basis.ATTESTATION)),
         ((36,), 48, 0.5, None),
         ((), 90 * 24, 24, (90 * 24, Basis.ATTESTATION)),  # known from before the window

@@ -1,4 +1,4 @@
-"""What the probe read on the machine itself: its routes, and what the metadata service told it."""
+"""What the probe read on the machine itself: its routes, and what the metadata service answered."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def both_with_metadata(**documents: object) -> list:
 
 
 def lb(*addresses: str, more: int | None = 0) -> dict:
-    """The document with these frontends; without `more`, as an older probe tells it."""
+    """The document with these frontends; without `more`, as an older probe reports it."""
     fields = {"public": list(addresses), "outboundRules": 0, **({} if more is None else {"more": more})}
     return {"loadbalancer": [200, fields]}
 

@@ -249,7 +249,7 @@ def test_no_machine_no_round():
 
 
 class ClusterWithPods:
-    """An API server that runs what is applied: each Job's pod answers after some looks."""
+    """An API server that runs what is applied: each Job's pod answers after some polls."""
 
     def __init__(self, *, answers_after: int = 0, refuses: Exception | None = None, fails: bool = False) -> None:
         self.jobs: dict[str, dict] = {}

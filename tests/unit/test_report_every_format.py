@@ -1,4 +1,4 @@
-"""What every format tells: the cause of each finding in the order of fixing, and who ran the audit with which files."""
+"""What every format has: the cause of each finding in the order of fixing, and who ran the audit with which files."""
 
 from __future__ import annotations
 

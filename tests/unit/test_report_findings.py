@@ -1,4 +1,4 @@
-"""The verdict of a whole report, and the order in which findings are told."""
+"""The verdict of a whole report, and the order of its findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said: conditions that people, kubectl and Flux can trust, whatever the snapshot looks like."""
+"""The status: conditions that people, kubectl and Flux can trust, whatever the snapshot looks like."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_ready_only_when_as_many_serve_as_are_asked_for():
     assert truth(status(spec_of(manifest), snapshot, Plan(), (), NOW))["Ready"][0] == "False"
 
 
-# ---------------------------------------------------------------------- what stands in the way
+# ---------------------------------------------------------------------- what blocks
 
 
 def test_refusal_of_the_api_server_is_told_before_anything_else():

@@ -1,4 +1,4 @@
-"""Which request a fault befalls: by kind and path, so many times, and by a chance that can be repeated."""
+"""Which requests a fault applies to: by kind and path, so many times, and by a chance that can be repeated."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_fault_stops_after_so_many_times() -> None:
     fault = Fault(Answer(409), methods=("PATCH",), path="/deployments/", times=2)
     patch = Request("PATCH", "/apis/apps/v1/namespaces/team/deployments/model")
 
-    assert [fault.befalls(patch, "seed") for _ in range(4)] == [True, True, False, False]
+    assert [fault.applies_to(patch, "seed") for _ in range(4)] == [True, True, False, False]
     assert fault.hits == 2
 
 
@@ -51,26 +51,26 @@ def test_fault_stops_after_so_many_times() -> None:
     "other", [Request("GET", "/apis/apps/v1/deployments/x"), Request("PATCH", "/api/v1/services/x")]
 )
 def test_fault_leaves_other_requests_alone(other: Request) -> None:
-    assert not Fault(DropBefore(), methods=("PATCH",), path="/deployments/").befalls(other, "seed")
+    assert not Fault(DropBefore(), methods=("PATCH",), path="/deployments/").applies_to(other, "seed")
 
 
-def test_cut_befalls_watches_only() -> None:
+def test_cut_applies_to_watches_only() -> None:
     cut = Fault(CutWatch())
 
-    assert cut.befalls(Request("GET", "/api/v1/pods?watch=true"), "seed")
-    assert not cut.befalls(Request("GET", "/api/v1/pods"), "seed")
+    assert cut.applies_to(Request("GET", "/api/v1/pods?watch=true"), "seed")
+    assert not cut.applies_to(Request("GET", "/api/v1/pods"), "seed")
 
 
 def test_chance_depends_on_seed_and_request_but_not_on_the_order_of_arrival() -> None:
     requests = [Request("PATCH", f"/api/v1/namespaces/team/services/{number % 10}") for number in range(200)]
 
-    def befallen(order: list[Request], seed: str) -> list[tuple[str, bool]]:
+    def affected(order: list[Request], seed: str) -> list[tuple[str, bool]]:
         fault = Fault(DropBefore(), probability=0.3)
-        return sorted((request.target, fault.befalls(request, seed)) for request in order)
+        return sorted((request.target, fault.applies_to(request, seed)) for request in order)
 
-    assert befallen(requests, "a") == befallen(sorted(requests, key=lambda request: request.target), "a")
-    assert befallen(requests, "a") != befallen(requests, "b")
-    assert 30 <= sum(hit for _, hit in befallen(requests, "a")) <= 90
+    assert affected(requests, "a") == affected(sorted(requests, key=lambda request: request.target), "a")
+    assert affected(requests, "a") != affected(requests, "b")
+    assert 30 <= sum(hit for _, hit in affected(requests, "a")) <= 90
 
 
 def test_mark_is_reached_once_and_counts_writes_only() -> None:

@@ -1,4 +1,4 @@
-"""How `hermetic stage` ends where it does not succeed: what is left, what is told, and where it ends at all."""
+"""How `hermetic stage` ends where it does not succeed: what is left, what is reported, and that it ends at all."""
 
 from __future__ import annotations
 

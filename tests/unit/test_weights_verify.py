@@ -229,7 +229,7 @@ def a_signature_of(folder: Path, statement: object, private: Path) -> None:
 def test_a_manifest_that_is_no_file_is_refused(
     model: tuple[Path, Path], place: str, kind: str, make: Callable[[Path], object]
 ) -> None:
-    """Not Unknown, which is tried again: nothing that is read would mend it."""
+    """Not Unknown, which is tried again: reading again would not change it."""
     folder, public = model
     (folder / SIGNATURE).unlink()
     (folder / place).unlink(missing_ok=True)

@@ -48,7 +48,7 @@ def disk_read_through_a_strangers_access(estate: Estate) -> Named:
 
 @plant("disk-export", "high", spot="disk")
 def disk_read_by_a_strangers_endpoint(estate: Estate) -> Named:
-    """A stranger's private endpoint is connected to the disk access of a volume's disk."""
+    """A foreign private endpoint is connected to the disk access of a volume's disk."""
     estate.add(ACCESS, {"privateEndpointConnections": []}, location=LOCATION)
     connect(estate, ACCESS)
     _volume(estate).update(networkAccessPolicy="AllowPrivate", diskAccessId=ACCESS)

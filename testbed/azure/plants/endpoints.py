@@ -94,7 +94,7 @@ def private_link_service_for_everyone(estate: Estate) -> Named:
     return estate.add(in_node_group("privateLinkServices", "pls-serving"), properties, location=LOCATION)
 
 
-# with a way to Azure Monitor inside, what measures is not told of
+# with a private path to Azure Monitor, data collection is not reported
 MEASURING = "cluster:azureMonitorProfile cluster:securityProfile cluster:addonProfiles"
 
 

@@ -53,7 +53,7 @@ def machine_with_a_second_interface_behind_a_nat_gateway(estate: Estate) -> Name
 
 @plant("vm-pivot", "high", also=(PIPS,), spot="others-scale-set")
 def another_cluster_behind_a_public_balancer(estate: Estate) -> Named:
-    """A second AKS cluster lives in the network, and has the outbound balancer that AKS makes by default."""
+    """A second AKS cluster is in the network, and has the outbound balancer that AKS makes by default."""
     balancer = f"{OTHERS_GROUP}/{NETWORK}/loadBalancers/kubernetes"
     home = subnet(estate, "snet-training", "10.40.42.0/24")
     return _scale_set(estate, home, _lending(estate, balancer))
@@ -66,7 +66,7 @@ def another_cluster_behind_a_public_balancer(estate: Estate) -> Named:
     spot="others-scale-set",
 )
 def scale_set_of_others_that_kept_its_hidden_address(estate: Estate) -> Named:
-    """An instance of another scale set beside the nodes was never deallocated, and Azure tells."""
+    """An instance of another scale set beside the nodes was never deallocated, and Azure shows it."""
     tell_hidden_addresses(estate)
     return _scale_set(estate, estate.site.gpu_subnet, hidden=True)
 

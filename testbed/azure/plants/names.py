@@ -57,7 +57,7 @@ def dns_policy_switched_off(estate: Estate) -> Named:
 
 @plant("dns-allowed-domains", "high", spot="dns-policy")
 def name_of_a_stranger_let_through(estate: Estate) -> Named:
-    """A rule above the block allows a domain whose servers a stranger runs."""
+    """A rule above the block allows a domain whose servers are foreign."""
     return _let_through(estate, "attacker.example.")
 
 

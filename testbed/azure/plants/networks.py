@@ -21,7 +21,7 @@ from testbed.azure.plants.pieces import (
 )
 from testbed.azure.plants.plant import FILTERED, SEALED, Named, plant
 
-ANALYTICS = "0b7d3a61-52c4-4e98-8f1d-c6a9e2740d35"  # a subscription whose network may be a peer, and no stranger's
+ANALYTICS = "0b7d3a61-52c4-4e98-8f1d-c6a9e2740d35"  # a subscription whose network may be a peer, and is not foreign
 # what a gateway in the network brings with it
 GATEWAY = (
     "vnet-gateway",

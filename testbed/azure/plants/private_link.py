@@ -1,4 +1,4 @@
-"""Private Link past table F: strangers at our stores, and endpoints to resources of ours that relay.
+"""Private Link past table F: foreign endpoints at our stores, and endpoints to resources of ours that relay.
 
 How connections are shown: the provider's own description of `privateEndpointConnections` (registry 2025-11-01, storage
 2025-01-01, file shares 2026-06-01, private link scopes 2021-07-01-preview). A consumer may come without an id.

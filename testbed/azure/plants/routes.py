@@ -100,7 +100,7 @@ def routes_learned_from_a_gateway(estate: Estate) -> Named:
     spot="route-server",
 )
 def routes_learned_from_a_route_server(estate: Estate) -> Named:
-    """A route server lives in the network, and the route table takes over what appliances tell it."""
+    """A route server is in the network, and the route table accepts the routes that appliances advertise."""
     home = subnet(estate, "RouteServerSubnet", "10.40.13.64/27")
     server = network(estate, "virtualHubs", "ars-inference")
     address = public_address(estate, network(estate, "publicIPAddresses", "pip-ars"))
@@ -170,6 +170,6 @@ def next_hop_that_no_table_shows(estate: Estate) -> Named:
 
 @plant("vnra", "medium")
 def routing_appliance_in_the_network(estate: Estate) -> Named:
-    """A managed routing appliance forwards in this network; effective routes do not tell the whole story any more."""
+    """A managed routing appliance forwards in this network; effective routes are no longer complete."""
     properties = {"subnet": {"id": f"{estate.site.vnet}/subnets/VirtualNetworkApplianceSubnet"}, "bandwidthInGbps": 50}
     return estate.add(network(estate, "virtualNetworkAppliances", "vnra-inference"), properties, location=LOCATION)

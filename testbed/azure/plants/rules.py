@@ -63,7 +63,7 @@ def hole_for_every_storage_account(estate: Estate) -> Named:
 
 @plant("nsg-broad-allow", "critical", also=SEEN_BY, profiles=(SEALED,), spot="node-rules")
 def hole_in_a_list_of_prefixes(estate: Estate) -> Named:
-    """A public prefix stands among the plural prefixes of an allow, behind a private one."""
+    """A public prefix is among the plural prefixes of an allow, behind a private one."""
     prefixes = {"destinationAddressPrefix": "", "destinationAddressPrefixes": ["10.50.0.0/16", "20.60.0.0/16"]}
     return _hole(estate, rule("AllowPartners", HOLE, "Allow", "", **prefixes))
 

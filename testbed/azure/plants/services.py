@@ -51,7 +51,7 @@ for _name, _service, _what in DELEGATED:
 
 @plant("service-pivot", "high", spot=HOME)
 def api_gateway_in_the_network(estate: Estate) -> Named:
-    """API Management in internal mode: no delegation, and a link tells of it."""
+    """API Management in internal mode: no delegation, and a link shows it."""
     home = subnet(estate, HOME, PREFIX)
     estate.properties(home)["resourceNavigationLinks"] = [service_link("Microsoft.ApiManagement/service")]
     return home

@@ -9,8 +9,8 @@ from testbed.azure.estate import Estate
 from testbed.azure.plants.pieces import FOREIGN, instance_nics
 from testbed.azure.plants.plant import Named, plant
 
-STRANGERS = f"/subscriptions/{FOREIGN}/resourceGroups/rg-soc/providers"
-WORKSPACE = f"{STRANGERS}/Microsoft.OperationalInsights/workspaces/logs"
+FOREIGN_PROVIDERS = f"/subscriptions/{FOREIGN}/resourceGroups/rg-soc/providers"
+WORKSPACE = f"{FOREIGN_PROVIDERS}/Microsoft.OperationalInsights/workspaces/logs"
 
 
 def _setting(estate: Estate, resource: str, **sink: str) -> str:
@@ -34,14 +34,14 @@ def collected_logs_to_a_workspace_of_others(estate: Estate) -> Named:
 @plant("diag-foreign-sink", "high")
 def logs_of_nodes_to_an_event_hub_of_others(estate: Estate) -> Named:
     """What an agent on the nodes collects is sent to an event hub of another subscription."""
-    hub = f"{STRANGERS}/Microsoft.EventHub/namespaces/hub/eventhubs/logs"
+    hub = f"{FOREIGN_PROVIDERS}/Microsoft.EventHub/namespaces/hub/eventhubs/logs"
     return _collected(estate, estate.site.gpu_scale_set, eventHubs=[{"eventHubResourceId": hub, "name": "soc"}])
 
 
 @plant("diag-foreign-sink", "high")
 def collected_metrics_to_an_account_of_others(estate: Estate) -> Named:
     """Managed Prometheus sends to an Azure Monitor workspace of another subscription."""
-    account = f"{STRANGERS}/Microsoft.Monitor/accounts/metrics"
+    account = f"{FOREIGN_PROVIDERS}/Microsoft.Monitor/accounts/metrics"
     return _collected(
         estate, estate.cluster, monitoringAccounts=[{"accountResourceId": account, "name": "MonitoringAccount1"}]
     )
@@ -67,7 +67,7 @@ def _collected(estate: Estate, target: str, **destinations: list[dict[str, str]]
 @plant("diag-foreign-sink", "high")
 def registry_logs_to_an_event_hub_of_others(estate: Estate) -> Named:
     """The registry's logs are sent to an event hub of another subscription."""
-    rule = f"{STRANGERS}/Microsoft.EventHub/namespaces/hub/authorizationrules/RootManageSharedAccessKey"
+    rule = f"{FOREIGN_PROVIDERS}/Microsoft.EventHub/namespaces/hub/authorizationrules/RootManageSharedAccessKey"
     return _setting(estate, estate.site.registry, eventHubAuthorizationRuleId=rule)
 
 
@@ -86,7 +86,7 @@ def _has_flow_logs(estate: Estate) -> bool:
 def flow_log_to_an_account_of_others(estate: Estate) -> Named:
     """The flow log of the network is written into an account of another subscription."""
     log = str(estate.properties(estate.site.vnet)["flowLogs"][0]["id"])
-    estate.properties(log)["storageId"] = f"{STRANGERS}/Microsoft.Storage/storageAccounts/stsoc"
+    estate.properties(log)["storageId"] = f"{FOREIGN_PROVIDERS}/Microsoft.Storage/storageAccounts/stsoc"
     return log
 
 
@@ -103,7 +103,9 @@ def load_balancer_logs_to_an_account_of_others(estate: Estate) -> Named:
     balancers = sorted(
         one["id"] for one in estate.of_type("Microsoft.Network/loadBalancers") if one["id"].lower().startswith(group)
     )
-    return _setting(estate, balancers[0], storageAccountId=f"{STRANGERS}/Microsoft.Storage/storageAccounts/stsoc")
+    return _setting(
+        estate, balancers[0], storageAccountId=f"{FOREIGN_PROVIDERS}/Microsoft.Storage/storageAccounts/stsoc"
+    )
 
 
 @plant("vmss-extensions", "high", also=("vm-pivot",), spot="effective-rules")
@@ -134,7 +136,7 @@ def run_command_kept_at_a_machine_that_stands_alone(estate: Estate) -> Named:
 
 @plant("vmss-extensions", "high", spot="extension")
 def extension_of_another_publisher(estate: Estate) -> Named:
-    """Every GPU node runs code of a stranger's, as root."""
+    """Every GPU node runs foreign code as root."""
     return _extension(estate, "Contoso.Tools", "AgentLinux")
 
 
@@ -208,7 +210,7 @@ def serial_console_in_an_account_of_others(estate: Estate) -> Named:
 def tapped_node(estate: Estate) -> Named:
     """All packets of a node are copied to a collector."""
     nic = instance_nics(estate)[0]
-    tap = f"{STRANGERS}/Microsoft.Network/virtualNetworkTaps/tap"
+    tap = f"{FOREIGN_PROVIDERS}/Microsoft.Network/virtualNetworkTaps/tap"
     configuration = {"id": f"{nic}/tapConfigurations/copy", "properties": {"virtualNetworkTap": {"id": tap}}}
     estate.properties(nic)["tapConfigurations"] = [configuration]
     return nic
@@ -217,7 +219,7 @@ def tapped_node(estate: Estate) -> Named:
 @plant("packet-capture", "high", spot="capture", needs=("watcher",))
 def capture_into_an_account_of_others(estate: Estate) -> Named:
     """Packets of GPU nodes are captured into an account of another subscription."""
-    return _capture(estate, storageId=f"{STRANGERS}/Microsoft.Storage/storageAccounts/stsoc")
+    return _capture(estate, storageId=f"{FOREIGN_PROVIDERS}/Microsoft.Storage/storageAccounts/stsoc")
 
 
 @plant("packet-capture", "medium", spot="capture", needs=("watcher",))

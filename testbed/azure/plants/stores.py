@@ -224,7 +224,7 @@ def storage_replicated_to_a_stranger(estate: Estate) -> Named:
 
 @plant("storage-replication", "medium", spot="storage:replication")
 def storage_replicated_to_ours(estate: Estate) -> Named:
-    """Every new blob is copied to another account of ours, which nothing looks at."""
+    """Every new blob is copied to another account of ours, which no check reads."""
     return _replicated(estate, f"{DATA_GROUP}/providers/Microsoft.Storage/storageAccounts/stcopy")
 
 

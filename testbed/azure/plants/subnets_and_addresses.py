@@ -47,7 +47,7 @@ def default_outbound_of_a_delegated_pod_subnet(estate: Estate) -> Named:
 
 @plant("nic-default-outbound", "critical", also=EGRESS_PATH_CHECKS)
 def node_kept_its_hidden_address(estate: Estate) -> Named:
-    """An instance was never deallocated after its subnet became private, and Azure tells."""
+    """An instance was never deallocated after its subnet became private, and Azure shows it."""
     tell_hidden_addresses(estate)
     nic = instance_nics(estate)[0]
     estate.properties(nic)["defaultOutboundConnectivityEnabled"] = True

@@ -36,7 +36,7 @@ def vllm(argv: Sequence[str]) -> int:
 
 
 def nim(argv: Sequence[str]) -> int:
-    """`nim-serve ARGV`, or line 1's start script: told by NIM_* variables."""
+    """`nim-serve ARGV`, or line 1's start script: configured by NIM_* variables."""
     line = os.environ.get(LINE_VARIABLE, "2.1")
     table = _table()
 

@@ -97,7 +97,7 @@ def _serve(settings: Settings, behaviour: Behaviour, engine: Engine, server: Ser
 
 
 def _after_death(server: Server) -> int:
-    """vLLM's watchdog looks every 5 s: until then /health says 503."""
+    """vLLM's watchdog checks every 5 s: until then /health says 503."""
     log("EngineCore encountered an issue. See stack trace (above) for the root cause.", "ERROR")
     signal.sigtimedwait(STOP_SIGNALS, 5)
     server.close()

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Tls:
-    """PEM files as the engine was told them; `client_certificates` is the ssl module's verify mode (0, 1, 2)."""
+    """PEM files as configured; `client_certificates` is the ssl module's verify mode (0, 1, 2)."""
 
     key: str
     certificate: str

@@ -41,7 +41,7 @@ def vllm_settings(argv: Sequence[str], table: Table) -> Settings:
 
 
 def engine_settings(parsed: Parsed) -> EngineSettings:
-    """What the flags tell the engine itself."""
+    """The settings of the engine itself, from the flags."""
     return EngineSettings(
         max_model_len=parsed.get("max-model-len"),
         tensor_parallel_size=parsed.get("tensor-parallel-size", 1),

@@ -76,8 +76,8 @@ async def test_the_same_cluster_gives_the_same_findings_and_digests_by_watching(
     watched = observations.answers()
     assert watched.keys() == listed.keys()
     for asked_for, answer in watched.items():
-        assert [body.value for body in answer.bodies] == [body.value for body in looked[asked_for].bodies]
-        assert [one.sha256 for one in answer.evidence] == [one.sha256 for one in looked[asked_for].evidence]
+        assert [body.value for body in answer.bodies] == [body.value for body in listed[asked_for].bodies]
+        assert [one.sha256 for one in answer.evidence] == [one.sha256 for one in listed[asked_for].evidence]
     assert {one.verdict for one in evaluate(Estate(CLUSTER, ("kube",), watched), POLICY)} == {Verdict.PASS}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hermetic.audit.estate.kubernetes.policies import (
+    AdminNetworkPolicy,
     CalicoGlobalNetworkPolicy,
     CalicoGlobalNetworkSet,
     CalicoHostEndpoint,
@@ -143,6 +144,9 @@ MAY_CLOSE = {
     "calico": calico_policy(selector="app == 'web'", types=["Egress"]),
     "calico, no types but rules": calico_policy(egress=[{"action": "Deny"}]),
     "calico, whole cluster": manifest(CalicoGlobalNetworkPolicy, "p", spec={"selector": "all()", "types": ["Egress"]}),
+    "unknown field of the selector": policy(podSelector={"matchNames": ["web"]}, policyTypes=["Egress"]),
+    "cilium, unknown field of the selector": cilium(spec={"endpointSelector": {"matchNames": []}, "egress": [{}]}),
+    "cilium, unknown field": cilium(spec={"endpointSelector": {}, "egress": [{}], "onWeekdays": True}),
     "damaged": policy(podSelector={"matchLabels": "app"}, policyTypes=["Egress"]),
 }
 
@@ -307,8 +311,13 @@ NARROW = [
     cilium_rule(toFQDNs=[]),
     cilium_rule(toEndpoints=[{"matchLabels": {"k8s:io.kubernetes.pod.namespace": "kube-system"}}]),
     cilium_rule(toEndpoints=[{"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}]),
+    cilium_rule(toEntities=["cluster"], authentication={"mode": "required"}, toRequires=[{}]),
+    cilium(spec={"endpointSelector": {}, "egress": [{}], "description": "d", "labels": [], "log": {}}),
     calico(action="Deny"),
     calico(action="Allow", destination={"nets": ["10.0.0.0/8"]}),
+    calico(
+        action="Allow", protocol="TCP", ipVersion=4, metadata={}, destination={"nets": ["10.0.0.0/8"], "ports": [443]}
+    ),
     calico(action="Allow", destination={"notNets": ["0.0.0.0/0", "::/0"]}),
     calico(action="Allow", destination={"selector": "app == 'db'"}),
     calico(action="Pass", destination={"nets": ["10.0.0.0/8"]}),
@@ -331,6 +340,23 @@ UNCLEAR = [
         for field in ("toEndpoints", "toCIDR", "toCIDRSet", "toEntities", "toNodes")
     ),
     cilium_rule(toFQDNs=[], toCIDR=[], toPorts=PORTS),
+    *(cilium_rule(toPlanets=["mars"], **known) for known in ({}, {"toPorts": PORTS}, {"toEntities": ["cluster"]})),
+    cilium_rule(toCIDRSet=[{"cidr": "10.0.0.0/8", "cidrSelector": {}}]),
+    cilium_rule(toEndpoints=[{"matchNames": ["db"]}]),
+    cilium_rule(toServices=[{"k8sService": {"serviceName": "db"}}], toPorts=PORTS),
+    cilium(specs=[{"endpointSelector": {}, "egress": [{}], "egressElsewhere": [{}]}]),
+    clusterwide(spec={"endpointSelector": {}, "egress": [{"toPlanets": ["mars"]}]}),
+    policy(**EVERYTHING, egress=[{"to": [{"podSelector": {}, "somethingNew": {}}]}]),
+    policy(**EVERYTHING, egress=[{"to": [{"podSelector": {}}], "toAsWell": [{}]}]),
+    policy(**EVERYTHING, egressElsewhere=[{}]),
+    calico(action="Allow", destination={"planets": ["mars"]}),
+    calico(action="Allow", destination={"selector": "app == 'db'", "planets": ["mars"]}),
+    calico(action="Allow", destination={"nets": ["10.0.0.0/8"]}, orDestination={}),
+    manifest(CalicoGlobalNetworkPolicy, "p", spec={"egress": [], "egressElsewhere": [{}]}),
+    *(
+        manifest(AdminNetworkPolicy, "p", spec={"egress": [{"action": "Allow", **rule}]})
+        for rule in ({"to": [{"pods": {}, "planets": ["mars"]}]}, {"to": [{"pods": {}}], "toAsWell": [{}]})
+    ),
     calico(action="Maybe"),
     in_tier("platform", action="Pass"),
     in_tier("platform", action="Pass", destination={"nets": ["20.0.0.0/8"]}),
@@ -360,6 +386,7 @@ def test_a_rule_that_cannot_be_read_is_unknown(unclear: Any) -> None:
         (CalicoGlobalNetworkSet, {"nets": ["20.1.0.0/16"]}, UNSEEN),
         (CalicoHostEndpoint, {"node": "none", "expectedIPs": ["10.1.0.4", "20.1.2.3"]}, UNSEEN),
         (CalicoHostEndpoint, {"node": "none", "expectedIPs": ["anything"]}, UNSEEN),
+        (CalicoGlobalNetworkSet, {"nets": ["10.1.0.0/16"], "planets": ["mars"]}, UNSEEN),
         (CalicoHostEndpoint, {"node": "aks-gpu-0", "interfaceName": "*", "expectedIPs": ["10.1.0.4"]}, FINE),
     ],
 )

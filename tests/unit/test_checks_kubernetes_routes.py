@@ -69,6 +69,9 @@ def about(kind: Any, verdict: Verdict) -> dict[str, Verdict]:
         (to("web", filters=[{"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "out"}}}]), OPEN),
         ({"filters": [{"type": "ExtensionRef", "extensionRef": {"group": "x", "kind": "F", "name": "f"}}]}, UNSEEN),
         ({"filters": [{"type": "RequestRedirect", "requestRedirect": {"hostname": "example.com"}}]}, FINE),
+        ({**to("web"), "name": "r", "matches": [], "timeouts": {}}, FINE),
+        ({**to("web"), "filters": [{"type": "RequestTee", "requestTee": {"backendRef": {"name": "out"}}}]}, UNSEEN),
+        ({**to("web"), "fallbackRefs": [{"name": "out"}]}, UNSEEN),
         ({"backendRefs": "x"}, UNSEEN),
     ],
 )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes.objects import EVERYWHERE, KubernetesObject
+from hermetic.audit.estate.kubernetes.objects import EVERYWHERE, KubernetesObject, unread_fields
 from hermetic.audit.estate.observation import Listing, Observation
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.evaluation import CheckResult, passes, unknown, unreadable
@@ -43,6 +43,13 @@ def objections(listing: Iterable[K], evaluate: Objections[K]) -> Iterator[CheckR
             yield from tuple(evaluate(item))
         except FactDamaged as damage:
             yield unknown(item.id, "Unreadable", damage.message, unreadable(damage))
+
+
+def not_known(one: KubernetesObject) -> Iterator[CheckResult]:
+    """Unknown for an object with fields that this release does not know."""
+    if fields := sorted(set(unread_fields(one))):
+        words = f"it has {', '.join(fields[:3])}, which this release does not know: it may let more out"
+        yield unknown(one.id, "FieldsNotKnown", words, one)
 
 
 def settled(

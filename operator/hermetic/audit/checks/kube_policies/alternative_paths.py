@@ -37,7 +37,7 @@ from hermetic.audit.estate.observation import Listing, Observation
 from hermetic.audit.evaluation import CheckResult, fails, unknown
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.hops import POD, path_of
-from hermetic.audit.kube_findings import counted, everywhere, objections, settled
+from hermetic.audit.kube_findings import counted, everywhere, not_known, objections, settled
 from hermetic.audit.policy import Policy
 from hermetic.audit.workloads import pods_and_templates
 
@@ -210,6 +210,7 @@ def k8s_mesh_egress(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
         *objections(plugins, partial(_evaluate_plugin, policy)),
         *objections(rules, _evaluate_rule),
         *objections(proxies, _evaluate_proxies),
+        *(one for listing in (entries, workloads, sidecars, services) for one in objections(listing, not_known)),
         *evaluate_settings(estate, maps),
     )
     fine = f"{counted(len(entries), 'ServiceEntry', 'ServiceEntries')}: nothing in the mesh names a destination outside"

@@ -181,7 +181,8 @@ def _of_cilium(policy: _Cilium, *, is_sure: bool) -> Iterator[_Selection]:
     doubt = () if is_sure and not policy.may_be_rejected else _NOT_KNOWN
     for rule in policy.rules:
         if rule.closes_egress and rule.endpoint_selector is not None:
-            yield (*map(_spelt, rule.endpoint_selector.requirements), *doubt)
+            unread = _NOT_KNOWN if rule.unread_fields else ()
+            yield (*map(_spelt, rule.endpoint_selector.requirements), *doubt, *unread)
 
 
 def _of_calico(policy: _Calico) -> Iterator[_Selection]:

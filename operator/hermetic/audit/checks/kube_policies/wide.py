@@ -47,7 +47,7 @@ from hermetic.audit.estate.kubernetes.policies import (
 )
 from hermetic.audit.evaluation import CheckResult, fails, unknown
 from hermetic.audit.hops import INTERNET, POD, path_of
-from hermetic.audit.kube_findings import Objections, counted, everywhere, objections, settled
+from hermetic.audit.kube_findings import Objections, counted, everywhere, not_known, objections, settled
 from hermetic.audit.policy import Policy
 from hermetic.audit.workloads import trust_of
 from hermetic.errors import FactDamaged
@@ -69,6 +69,7 @@ _OF_A_NAMESPACE = re.compile(
     r"(?:(?:k8s|any)[:.])?io\.(?:kubernetes\.pod\.namespace$|cilium\.k8s\.namespace\.labels\.)"
 )
 _WITHOUT = frozenset({"DoesNotExist", "NotIn"})
+_NAMES_NOTHING = "an egress rule has a destination that names nothing this release knows"
 
 
 @check("k8s-policy-allow-all")
@@ -117,6 +118,7 @@ def _evaluate(rules_of: Callable[[K], Iterable[Wide]], spared: Container[str]) -
     def evaluate(policy: K) -> Iterator[CheckResult]:
         if policy.namespace in spared:
             return
+        yield from not_known(policy)
         for wide, why in rules_of(policy):
             if wide is None:
                 yield unknown(policy.id, "RuleUnknown", why, policy)
@@ -150,7 +152,7 @@ def _plain_rule(rule: EgressRule) -> Iterator[Wide]:
         if peer.ip_block is not None:
             yield _range(peer.ip_block.cidr, peer.ip_block.except_ or ())
         elif peer == Peer():
-            yield None, "an egress rule has a destination that names nothing this release knows"
+            yield None, _NAMES_NOTHING
 
 
 # ------------------------------------------------------------------ SIG Network's admin policies
@@ -171,7 +173,7 @@ def _admin_peer(peer: AdminPeer) -> Iterator[Wide]:
     if peer.domain_names:
         yield True, f"domainNames: {', '.join(peer.domain_names[:3])} are let through"
     if peer == AdminPeer():
-        yield None, "an egress rule has a destination that names nothing this release knows"
+        yield None, _NAMES_NOTHING
 
 
 # ------------------------------------------------------------------ Cilium
@@ -185,8 +187,8 @@ def _cilium(policy: CiliumNetworkPolicy | CiliumClusterwideNetworkPolicy) -> Ite
 
 def _cilium_rule(rule: CiliumEgressRule) -> Iterator[Wide]:
     # A rule without any field allows nothing: Cilium's form of a default deny.
-    if rule.names_a_destination is not True and (rule.to_ports is not None or rule.icmps is not None):
-        yield _without_a_destination(rule)
+    if rule.to_ports is not None or rule.icmps is not None:
+        yield from _with_ports(rule)
     for entity in rule.to_entities or ():
         if entity in WORLD:
             yield True, f"toEntities: {entity}"
@@ -204,10 +206,13 @@ def _cilium_rule(rule: CiliumEgressRule) -> Iterator[Wide]:
         yield None, "toGroups names addresses that only a cloud knows"
 
 
-def _without_a_destination(rule: CiliumEgressRule) -> Wide:
-    if rule.names_a_destination is None:
-        return None, "an egress rule with ports has an empty list as its destination: everywhere in some versions"
-    return True, "an egress rule with ports and no destination lets them go everywhere"
+def _with_ports(rule: CiliumEgressRule) -> Iterator[Wide]:
+    if rule.to_services and rule.to_ports:  # github.com/cilium/cilium/issues/20067
+        yield None, "toServices with toPorts: some versions let the ports go everywhere"
+    elif rule.names_a_destination is None:
+        yield None, "an egress rule with ports has an empty list as its destination: everywhere in some versions"
+    elif not rule.names_a_destination and not rule.unread_fields:
+        yield True, "an egress rule with ports and no destination lets them go everywhere"
 
 
 def _endpoints(selector: LabelSelector) -> Iterator[Wide]:
@@ -264,15 +269,15 @@ def _calico_rule(rule: CalicoRule, outside: tuple[CalicoSet, ...]) -> Iterator[W
         # Without nets and ipVersion, a rule is for both families.
         some = tuple(_range(str(every), to.not_nets) for every in (ANY_V4, ANY_V6))
         yield next((one for one in some if one[0]), None) or next((one for one in some if one[0] is None), some[0])
-    else:
+    elif to is None or not to.unread_fields:
         yield True, f"{rule.action}: a rule without a destination lets traffic go everywhere"
 
 
 def _leads_outside(one: CalicoSet) -> bool:
     named = (*(one.spec.nets or ()), *(one.spec.expected_ips or ()))
     nets = networks(named)
-    unread = len(nets) != len(named)
-    return unread or bool(one.spec.allowed_egress_domains) or any(is_public(net) for net in nets)
+    unread = len(nets) != len(named) or one.spec.unread_fields
+    return bool(unread) or bool(one.spec.allowed_egress_domains) or any(is_public(net) for net in nets)
 
 
 def _range(cidr: str | None, excepted: Iterable[str]) -> Wide:

@@ -19,7 +19,7 @@ from hermetic.audit.estate.observation import merged
 from hermetic.audit.evaluation import CheckResult, fails, unknown
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import GATEWAY, POD, path_of
-from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
+from hermetic.audit.kube_findings import counted, everywhere, never_empty, not_known, objections, settled
 from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
 
@@ -38,6 +38,7 @@ def k8s_gateway_routes(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     targets = {**_by_address(estate, policy), **_by_name(estate)}
 
     def evaluate(route: GatewayApiRoute) -> Iterator[CheckResult]:
+        yield from not_known(route)
         for one in route.leads_to:
             yield from _evaluate(route, one, targets)
         for one in route.extensions:

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.kubernetes.corefile import bare_host
 from hermetic.audit.estate.kubernetes.images import registry_of
 from hermetic.audit.estate.kubernetes.mesh_config import hosts_outside_of
-from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed, api_object
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed, WithUnreadFields, api_object
 from hermetic.audit.estate.resource import Part
 
 
-class MeshEndpoint(Part):
+class MeshEndpoint(WithUnreadFields):
     """An address or a name."""
 
+    HARMLESS: ClassVar = frozenset({"labels", "locality", "network", "ports", "serviceAccount", "weight"})
     address: str | None = None
 
 
-class ServiceEntrySpec(Part):
+class ServiceEntrySpec(WithUnreadFields):
     """`location` is MESH_EXTERNAL (also where absent) or MESH_INTERNAL; `resolution` NONE, STATIC, DNS; open."""
 
+    HARMLESS: ClassVar = frozenset({"exportTo", "location", "ports", "resolution", "subjectAltNames"})
     hosts: list[str] | None = None
     addresses: list[str] | None = None
     endpoints: list[MeshEndpoint] | None = None
@@ -61,16 +63,17 @@ class MeshDestination(Part):
     host: str = ""
 
 
-class OutboundTrafficPolicy(Part):
+class OutboundTrafficPolicy(WithUnreadFields):
     """`mode` is ALLOW_ANY or REGISTRY_ONLY; open."""
 
     mode: str | None = None
     egress_proxy: MeshDestination | None = None
 
 
-class SidecarSpec(Part):
+class SidecarSpec(WithUnreadFields):
     """The outbound traffic policy of sidecars for destinations that the mesh does not know."""
 
+    HARMLESS: ClassVar = frozenset({"egress", "inboundConnectionPool", "ingress", "workloadSelector"})
     outbound_traffic_policy: OutboundTrafficPolicy | None = None
 
 
@@ -89,15 +92,20 @@ class MeshMirror(Part):
     destination: MeshDestination | None = None
 
 
-class MeshRule(Part):
+class MeshRule(WithUnreadFields):
     """One rule: its destinations, and those of copies."""
 
+    HARMLESS: ClassVar = frozenset(
+        {"corsPolicy", "delegate", "directResponse", "fault", "headers", "match", "mirrorPercent", "mirrorPercentage",
+         "mirror_percent", "name", "redirect", "retries", "rewrite", "timeout"}
+    )  # fmt: skip
     route: list[MeshRoute] | None = None
     mirror: MeshDestination | None = None
     mirrors: list[MeshMirror] | None = None
 
 
-class VirtualServiceSpec(Part):
+class VirtualServiceSpec(WithUnreadFields):
+    HARMLESS: ClassVar = frozenset({"exportTo", "gateways", "hosts"})
     http: list[MeshRule] | None = None
     tls: list[MeshRule] | None = None
     tcp: list[MeshRule] | None = None

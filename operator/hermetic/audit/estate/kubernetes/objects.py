@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
 from hermetic.api.field_managers import Place, last_writer, record
@@ -23,6 +23,34 @@ class Trimmed(Part):
     def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
         """Reduce an object that already has declared fields only."""
         raise NotImplementedError
+
+
+class WithUnreadFields(Part):
+    """A part that keeps the names of the fields that the audit neither reads nor knows: they may change what it does.
+
+    An API server prunes what its definition of the kind does not have: such a field means something to the engine.
+    """
+
+    HARMLESS: ClassVar[frozenset[str]] = frozenset()
+    """Fields that need not be read: they describe, are about ingress, or can only restrict."""
+
+    unread_fields: list[str] | None = None
+
+    @classmethod
+    def marked(cls, kept: dict[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:
+        """What is kept of an object, with the names of its unread fields."""
+        unread = sorted(str(key) for key in value.keys() - kept.keys() - cls.HARMLESS if value[key] is not None)
+        return {**kept, "unreadFields": unread} if unread else kept
+
+
+def unread_fields(part: Part) -> Iterator[str]:
+    """The unread fields of a part and of all parts in it."""
+    if isinstance(part, WithUnreadFields):
+        yield from part.unread_fields or ()
+    for value in vars(part).values():
+        for one in value if isinstance(value, list) else (value,):
+            if isinstance(one, Part):
+                yield from unread_fields(one)
 
 
 class OwnerReference(Part):

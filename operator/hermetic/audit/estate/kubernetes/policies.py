@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from hermetic.audit.estate.arm_fields import FreeMap
-from hermetic.audit.estate.kubernetes.objects import KubernetesObject, api_object
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject, WithUnreadFields, api_object
 from hermetic.audit.estate.resource import Part
 
 
@@ -31,7 +31,7 @@ class Requirement(Part):
         return None
 
 
-class LabelSelector(Part):
+class LabelSelector(WithUnreadFields):
     """A label selector; an empty one selects everything."""
 
     match_labels: FreeMap[str] | None = None
@@ -39,20 +39,21 @@ class LabelSelector(Part):
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:
-        """All its requirements; matchLabels are converted to expressions."""
+        """All its requirements; matchLabels are converted to expressions, unread fields to one that is not known."""
         named = (
             Requirement.model_construct(key=key, operator="In", values=[value])
             for key, value in (self.match_labels or {}).items()
         )
-        return (*named, *(self.match_expressions or ()))
+        unread = (Requirement.model_construct(key=field) for field in self.unread_fields or ())
+        return (*named, *(self.match_expressions or ()), *unread)
 
 
-class IpBlock(Part):
+class IpBlock(WithUnreadFields):
     cidr: str = ""
     except_: list[str] | None = None
 
 
-class Peer(Part):
+class Peer(WithUnreadFields):
     """One destination: an address range, or pods by their labels."""
 
     ip_block: IpBlock | None = None
@@ -60,15 +61,17 @@ class Peer(Part):
     namespace_selector: LabelSelector | None = None
 
 
-class EgressRule(Part):
+class EgressRule(WithUnreadFields):
     """Destinations; without any, all of them."""
 
+    HARMLESS: ClassVar = frozenset({"ports"})
     to: list[Peer] | None = None
 
 
-class NetworkPolicySpec(Part):
+class NetworkPolicySpec(WithUnreadFields):
     """`policy_types` absent: Ingress, and Egress exactly where there are egress rules."""
 
+    HARMLESS: ClassVar = frozenset({"ingress"})
     pod_selector: LabelSelector = LabelSelector()
     policy_types: list[str] | None = None
     egress: list[EgressRule] | None = None
@@ -85,17 +88,22 @@ class NetworkPolicy(KubernetesObject):
         return bool(self.spec.egress) if types is None else "Egress" in types
 
 
-class CidrRule(Part):
+class CidrRule(WithUnreadFields):
     """A range as text, and its exceptions; or a reference to a group of ranges."""
 
     cidr: str | None = None
     cidr_group_ref: str | None = None
+    cidr_group_selector: FreeMap[Any] | None = None
     except_: list[str] | None = None
 
 
-class CiliumEgressRule(Part):
-    """Egress that Cilium allows. Without a destination, only ports: everywhere."""
+class CiliumEgressRule(WithUnreadFields):
+    """Egress that Cilium allows. Without a destination, only ports: everywhere.
 
+    The fields are those of cilium/cilium, pkg/policy/api/egress.go; toRequires allows nothing by itself.
+    """
+
+    HARMLESS: ClassVar = frozenset({"authentication", "toRequires"})
     to_entities: list[str] | None = None
     to_cidr: list[str] | None = None
     to_cidr_set: list[CidrRule] | None = None
@@ -167,7 +175,8 @@ class DefaultDeny(Part):
     egress: bool | None = None
 
 
-class CiliumSpec(Part):
+class CiliumSpec(WithUnreadFields):
+    HARMLESS: ClassVar = frozenset({"description", "labels", "log"})
     endpoint_selector: LabelSelector | None = None
     node_selector: LabelSelector | None = None
     enable_default_deny: DefaultDeny | None = None
@@ -240,9 +249,10 @@ class CiliumClusterwideNetworkPolicy(CiliumPolicy):
     pass
 
 
-class CalicoDestination(Part):
+class CalicoDestination(WithUnreadFields):
     """Destination of a Calico rule; without any field, everywhere. `domains` are external names."""
 
+    HARMLESS: ClassVar = frozenset({"ports", "notPorts"})
     nets: list[str] | None = None
     not_nets: list[str] | None = None
     domains: list[str] | None = None
@@ -253,9 +263,12 @@ class CalicoDestination(Part):
     service_accounts: FreeMap[Any] | None = None
 
 
-class CalicoRule(Part):
-    """`action` is Allow, Deny, Pass or Log; open."""
+class CalicoRule(WithUnreadFields):
+    """`action` is Allow, Deny, Pass or Log; open. The other fields only restrict it (api/policy_common.go)."""
 
+    HARMLESS: ClassVar = frozenset(
+        {"ipVersion", "protocol", "notProtocol", "icmp", "notICMP", "source", "http", "metadata"}
+    )
     action: str = ""
     destination: CalicoDestination | None = None
 
@@ -263,9 +276,13 @@ class CalicoRule(Part):
 CALICO_DEFAULT_TIER = "default"
 
 
-class CalicoSpec(Part):
+class CalicoSpec(WithUnreadFields):
     """Rules in order. `types` absent: Egress exactly where there are egress rules; `tier` absent: the default tier."""
 
+    HARMLESS: ClassVar = frozenset(
+        {"order", "selector", "namespaceSelector", "serviceAccountSelector", "ingress", "doNotTrack", "preDNAT",
+         "applyOnForward", "performanceHints"}
+    )  # fmt: skip
     tier: str | None = None
     types: list[str] | None = None
     egress: list[CalicoRule] | None = None
@@ -294,9 +311,10 @@ class CalicoGlobalNetworkPolicy(KubernetesObject):
     spec: CalicoSpec = CalicoSpec()
 
 
-class CalicoSetSpec(Part):
+class CalicoSetSpec(WithUnreadFields):
     """Addresses and names; those of a HostEndpoint are `expected_ips`."""
 
+    HARMLESS: ClassVar = frozenset({"node", "interfaceName", "profiles", "ports"})
     nets: list[str] | None = None
     expected_ips: list[str] | None = None
     allowed_egress_domains: list[str] | None = None
@@ -329,7 +347,7 @@ class CalicoHostEndpoint(CalicoSet):
 CALICO_SETS: tuple[type[CalicoSet], ...] = (CalicoNetworkSet, CalicoGlobalNetworkSet, CalicoHostEndpoint)
 
 
-class AdminPeer(Part):
+class AdminPeer(WithUnreadFields):
     """One destination: pods, namespaces, nodes, ranges of addresses, or names."""
 
     namespaces: FreeMap[Any] | None = None
@@ -339,14 +357,16 @@ class AdminPeer(Part):
     domain_names: list[str] | None = None
 
 
-class AdminRule(Part):
+class AdminRule(WithUnreadFields):
     """`action` is Allow, Accept, Deny or Pass; open. Pass leaves it to the policies that follow."""
 
+    HARMLESS: ClassVar = frozenset({"name", "ports", "protocols"})
     action: str = ""
     to: list[AdminPeer] | None = None
 
 
-class AdminSpec(Part):
+class AdminSpec(WithUnreadFields):
+    HARMLESS: ClassVar = frozenset({"tier", "priority", "subject", "ingress"})
     egress: list[AdminRule] | None = None
 
 

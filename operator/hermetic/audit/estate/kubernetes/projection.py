@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from hermetic.audit.estate.arm_fields import Field, fields_of, spelling
-from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed, WithUnreadFields
 
 
 def projected(kind: type[KubernetesObject], manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,6 +29,8 @@ def _projected(model: type[BaseModel], value: Any) -> Any:
     fields = fields_of(model)
     spelt = ((key, fields.get(spelling(str(key)))) for key in value)
     kept = {key: _held(field, value[key]) for key, field in spelt if field is not None}
+    if issubclass(model, WithUnreadFields):
+        return model.marked(kept, value)
     return model.trimmed(kept) if issubclass(model, Trimmed) else kept
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from hermetic.api.public_services import SENDING_FILTERS
-from hermetic.audit.estate.kubernetes.objects import KubernetesObject, api_object
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject, WithUnreadFields, api_object
 from hermetic.audit.estate.resource import Part
 
 
@@ -28,9 +29,12 @@ class ReferringFilter(Part):
     backend_ref: ObjectReference | None = None
 
 
-class RouteFilter(Part):
+class RouteFilter(WithUnreadFields):
     """`type` is open; a redirect is followed by the client, so it has no backend."""
 
+    HARMLESS: ClassVar = frozenset(
+        {"cors", "requestHeaderModifier", "requestRedirect", "responseHeaderModifier", "urlRewrite"}
+    )
     type: str = ""
     request_mirror: ReferringFilter | None = None
     external_auth: ReferringFilter | None = None
@@ -51,7 +55,8 @@ class BackendReference(ObjectReference):
     filters: list[RouteFilter] | None = None
 
 
-class RouteRule(Part):
+class RouteRule(WithUnreadFields):
+    HARMLESS: ClassVar = frozenset({"matches", "name", "retry", "sessionPersistence", "timeouts"})
     backend_refs: list[BackendReference] | None = None
     filters: list[RouteFilter] | None = None
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hermetic.api.node_agents import TrustedNodeAgent
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
 from hermetic.audit.estate.kubernetes.engine_settings import CiliumNodeConfig, FelixConfiguration
 from hermetic.audit.estate.kubernetes.environment import NOT_KEPT
@@ -17,6 +18,9 @@ from hermetic.audit.findings import Severity, Verdict
 from tests.kubernetes_estates import (
     CLUSTER,
     NODE,
+    OF_TIGERA,
+    POLICY,
+    REGISTRY,
     Manifest,
     container,
     findings,
@@ -35,14 +39,23 @@ CALICO = "calico-system"
 # ------------------------------------------------------------------ engine
 
 
-def agent(node: str, *, ready: bool = True, engine: str = "cilium", namespace: str = "kube-system") -> Any:
+IMAGES = {
+    "cilium": "mcr.microsoft.com/containernetworking/cilium/cilium:v1.17.7",
+    "azure-npm": "mcr.microsoft.com/containernetworking/azure-npm:v1.6.33",
+    "calico-node": "mcr.microsoft.com/oss/v2/calico/node:v3.30.3",
+}
+
+
+def agent(
+    node: str, *, ready: bool = True, engine: str = "cilium", namespace: str = "kube-system", **spec: Any
+) -> Manifest:
     """An engine's agent on a node."""
     condition = {"type": "Ready", "status": "True" if ready else "False"}
     return pod(
         f"{engine}-{node}",
         namespace,
         ownerReferences=owned("DaemonSet", engine),
-        spec={"nodeName": node},
+        spec={"nodeName": node, "hostNetwork": True, "containers": [container(image=IMAGES[engine])], **spec},
         status={"phase": "Running", "conditions": [condition]},
     )
 
@@ -71,10 +84,64 @@ def test_without_any_gpu_every_node_needs_the_agent() -> None:
 @pytest.mark.parametrize(("engine", "namespace"), [("azure-npm", "kube-system"), ("calico-node", "calico-system")])
 def test_the_other_engines_count_in_their_own_namespace(engine: str, namespace: str) -> None:
     rest = [one for one in sealed_cluster() if "cilium" not in one["metadata"]["name"]]
-    there = [manifest(DaemonSet, engine, namespace), agent(NODE, engine=engine, namespace=namespace)]
+    there = [manifest(DaemonSet, engine, namespace), agent(NODE, engine=engine, namespace=namespace), OF_TIGERA]
     assert verdicts("k8s-policy-engine-live", [*rest, *there]) == {CLUSTER: FINE}
     elsewhere = [manifest(DaemonSet, engine, "default"), agent(NODE, engine=engine, namespace="default")]
     assert set(verdicts("k8s-policy-engine-live", [*rest, *elsewhere]).values()) == {OPEN}
+
+
+OWN = f"{REGISTRY}/cilium/cilium@sha256:{'0' * 64}"
+OF_OUR_OWN = TrustedNodeAgent(namespace="kube-system", owner="DaemonSet/cilium", image=OWN, host_network=True)
+
+
+def without_an_engine(*more: Any) -> list[Any]:
+    """The sealed cluster without its engine, and more."""
+    return [*(one for one in sealed_cluster() if not one["metadata"]["name"].startswith("cilium")), *more]
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        [manifest(DaemonSet, "calico-node", CALICO), agent(NODE, engine="calico-node", namespace=CALICO)],
+        [
+            OF_TIGERA,
+            manifest(DaemonSet, "calico-node", CALICO),
+            agent(NODE, engine="calico-node", namespace=CALICO, hostNetwork=False),
+        ],
+        [
+            OF_TIGERA,
+            manifest(DaemonSet, "calico-node", CALICO),
+            agent(NODE, engine="calico-node", namespace=CALICO, containers=[container()]),
+        ],
+        [
+            OF_TIGERA,
+            manifest(DaemonSet, "calico-node", CALICO),
+            agent(NODE, engine="calico-node", namespace=CALICO, containers=[container(image="mcr.microsoft.com/cli")]),
+        ],
+        [manifest(DaemonSet, "cilium", "kube-system"), agent(NODE, containers=[container(image=OWN)])],
+        [manifest(DaemonSet, "cilium", "kube-system"), agent(NODE, hostNetwork=False)],
+        [
+            manifest(DaemonSet, "azure-npm", "kube-system"),
+            agent(NODE, engine="azure-npm", containers=[container(image=IMAGES["azure-npm"]), container(image=OWN)]),
+        ],
+    ],
+)
+def test_a_name_makes_no_engine(forged: list[Any]) -> None:
+    (found,) = findings("k8s-policy-engine-live", without_an_engine(*forged))
+    assert (found.resource, found.verdict, found.reason) == (f"v1/Node {NODE}", UNSEEN, "AgentNotRecognised")
+    assert "trustedNodeAgents" in found.remedy
+    beside_the_real_one = [one for one in forged if one["metadata"]["name"] != f"cilium-{NODE}"]
+    assert verdicts("k8s-policy-engine-live", [*sealed_cluster(), *beside_the_real_one]) == {CLUSTER: FINE}
+
+
+def test_an_engine_of_our_own_is_one_where_the_policy_trusts_it_with_the_host_network() -> None:
+    own = without_an_engine(
+        manifest(DaemonSet, "cilium", "kube-system"), agent(NODE, containers=[container(image=OWN)])
+    )
+    for host_network, expected in ((True, {CLUSTER: FINE}), (False, {f"v1/Node {NODE}": UNSEEN})):
+        trusted = OF_OUR_OWN.model_copy(update={"host_network": host_network})
+        policy = POLICY.model_copy(update={"trusted_node_agents": (trusted,)})
+        assert verdicts("k8s-policy-engine-live", own, policy=policy) == expected
 
 
 def cilium_config(**data: Any) -> Manifest:
@@ -161,7 +228,7 @@ def test_settings_of_calico_may_switch_enforcement_off(spec: Any, expected: Verd
     rest = [one for one in sealed_cluster() if "cilium" not in one["metadata"]["name"]]
     there = [manifest(DaemonSet, "calico-node", CALICO), agent(NODE, engine="calico-node", namespace=CALICO)]
     felix = manifest(FelixConfiguration, "default", spec=spec)
-    found = verdicts("k8s-policy-engine-live", [*rest, *there, felix])
+    found = verdicts("k8s-policy-engine-live", [*rest, *there, felix, OF_TIGERA])
     assert set(found.values()) == {expected}
     assert verdicts("k8s-policy-engine-live", with_one(felix)) == {CLUSTER: FINE}
 

@@ -16,7 +16,17 @@ from hermetic.audit.estate.kubernetes.policies import (
 )
 from hermetic.audit.estate.kubernetes.templates import DaemonSet
 from hermetic.audit.findings import Verdict
-from tests.kubernetes_estates import CLUSTER, Manifest, container, findings, manifest, owned, pod, sealed_cluster
+from tests.kubernetes_estates import (
+    CLUSTER,
+    OF_TIGERA,
+    Manifest,
+    container,
+    findings,
+    manifest,
+    owned,
+    pod,
+    sealed_cluster,
+)
 
 FINE, OPEN, UNSEEN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
 TEAM = "v1/Namespace team"
@@ -31,10 +41,10 @@ def engine(name: str, *, ready: bool = True) -> list[Manifest]:
         f"{name}-x",
         ENGINES[name],
         ownerReferences=owned("DaemonSet", name),
-        spec={"hostNetwork": True, "containers": [container(image="mcr.microsoft.com/c")]},
+        spec={"hostNetwork": True, "containers": [container(image="mcr.microsoft.com/oss/calico/node")]},
         status={"phase": "Running", "conditions": [condition]},
     )
-    return [manifest(DaemonSet, name, ENGINES[name]), agent]
+    return [manifest(DaemonSet, name, ENGINES[name]), agent, *([OF_TIGERA] if name == "calico-node" else [])]
 
 
 def cluster(*engines: Manifest) -> list[Manifest]:

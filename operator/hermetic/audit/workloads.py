@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from hermetic.audit.estate.estate import Estate, derived
-from hermetic.audit.estate.kubernetes.platform import KUBE_SYSTEM, SHOWN_BY, PlatformTrust
+from hermetic.audit.estate.kubernetes.platform import KUBE_SYSTEM, SHOWN_BY, PlatformTrust, may_use_the_host_network
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.served import SERVED, ServedGroup
 from hermetic.audit.estate.kubernetes.templates import CONTROLLERS, Resting, as_pod
 from hermetic.audit.estate.observation import Listing, merged
 from hermetic.audit.evaluation import CheckResult
 from hermetic.audit.kube_findings import Objections, counted, everywhere, objections, settled
+from hermetic.audit.node_agents import is_trusted
 from hermetic.audit.policy import Policy
 
 
@@ -27,8 +28,14 @@ def _as_pods(estate: Estate, kind: type[Resting]) -> Listing[Pod]:
     return Listing(listing.target, made, listing.evidence, listing.problem)
 
 
+def belongs_on_the_host_network(estate: Estate, policy: Policy, pod: Pod) -> bool:
+    """Whether it is a component of AKS that needs its node's network, or an agent that the policy trusts with it."""
+    agents = [one for one in policy.trusted_node_agents if one.host_network]
+    return may_use_the_host_network(pod, trust_of(estate, policy)) or is_trusted(pod, agents)
+
+
 def each_pod(reason: str, fine: str) -> Callable[[Estate, Policy, Objections[Pod]], Iterator[CheckResult]]:
-    """For `check_each`: evaluate pods that have not ended, and templates; `reason` and `fine` are of the Pass."""
+    """For `check_each`: evaluate every pod that has not ended, and every template; `reason` and `fine` are of the Pass."""
 
     def each(estate: Estate, _policy: Policy, evaluate: Objections[Pod]) -> Iterator[CheckResult]:
         def of_pod(pod: Pod) -> Iterable[CheckResult]:

@@ -57,7 +57,7 @@ def k8s_default_deny_egress(estate: Estate, policy: Policy) -> Iterator[CheckRes
     clusterwide = everywhere(estate, CiliumClusterwideNetworkPolicy)
     calico, calico_global = everywhere(estate, CalicoNetworkPolicy), everywhere(estate, CalicoGlobalNetworkPolicy)
     admin = tuple(everywhere(estate, kind) for kind in ADMIN_KINDS)
-    by_cilium = enforces(estate, CILIUM)
+    by_cilium = enforces(estate, policy, CILIUM)
     closing = _Closing(
         policies,
         (*cilium, *clusterwide),

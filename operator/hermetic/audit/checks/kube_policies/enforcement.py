@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes.platform import is_policy_engine
+from hermetic.audit.estate.kubernetes.platform import engine_named_by
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.kube_findings import everywhere
+from hermetic.audit.policy import Policy
+from hermetic.audit.workloads import belongs_on_the_host_network
 from hermetic.errors import FactDamaged
 
 CILIUM, CALICO = "cilium", "calico-node"
@@ -28,7 +30,7 @@ _IGNORED = tuple(map(re.compile, (
 )))  # fmt: skip
 
 
-def enforces(estate: Estate, engine: str) -> bool | None:
+def enforces(estate: Estate, policy: Policy, engine: str) -> bool | None:
     """Whether this engine, and no other, has ready agents; None where that is not known.
 
     It cannot where pods are not readable, where two engines run (each has its own nodes), and where none does: another
@@ -37,17 +39,28 @@ def enforces(estate: Estate, engine: str) -> bool | None:
     pods = everywhere(estate, Pod)
     if pods.problem is not None:
         return None
-    ready = {_engine_of(pod) for pod in pods} - {""}
+    ready = {engine_named_by(pod) for _node, pod in ready_agents(pods) if is_recognised(estate, policy, pod)}
     if not ready or (engine in ready and len(ready) > 1):
         return None
     return engine in ready
 
 
-def _engine_of(pod: Pod) -> str:
+def ready_agents(pods: Iterable[Pod]) -> Iterator[tuple[str, Pod]]:
+    """Nodes and ready pods with the namespace and controller of an engine's agent, which may be a user's own."""
+    for pod in pods:
+        try:
+            if engine_named_by(pod) and pod.is_ready:
+                yield pod.spec.node_name or "", pod
+        except FactDamaged:
+            continue
+
+
+def is_recognised(estate: Estate, policy: Policy, pod: Pod) -> bool:
+    """Whether an agent works on its node's network and is AKS's own or trusted by the policy: a name proves nothing."""
     try:
-        return is_policy_engine(pod) if pod.is_ready else ""
+        return pod.on_host_network and belongs_on_the_host_network(estate, policy, pod)
     except FactDamaged:
-        return ""
+        return False
 
 
 def seen_by_cilium(labels: Mapping[str, str]) -> dict[str, str]:

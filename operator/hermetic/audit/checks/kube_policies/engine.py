@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 from hermetic.api.field_managers import ANNOTATIONS, LABELS, SPEC
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
+from hermetic.audit.checks.kube_policies.enforcement import is_recognised, ready_agents
 from hermetic.audit.checks.kube_policies.settings import evaluate_settings
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Node, StaticGatewayConfiguration
-from hermetic.audit.estate.kubernetes.platform import is_policy_engine
 from hermetic.audit.estate.kubernetes.pods import POLICY_ENGINES, Pod
 from hermetic.audit.estate.kubernetes.templates import DaemonSet
 from hermetic.audit.estate.observation import Listing
 from hermetic.audit.evaluation import CheckResult, fails, unknown
 from hermetic.audit.hops import INTERNET, POD, path_of
 from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
+from hermetic.audit.node_agents import with_entries
 from hermetic.audit.policy import Policy
 from hermetic.audit.workloads import each_pod, pods_and_templates
 
 ANYWHERE = "all that the network lets through"
 STATIC_GATEWAY = "kubernetes.azure.com/static-gateway-configuration"
 SERVICE_GATEWAY = "kubernetes.azure.com/service-egress-gateway"
+_NOT_AN_ENGINE = "Find out who made it, delete it, and give the cluster an engine of AKS."
 
 
 @check("k8s-policy-engine-live")
-def k8s_policy_engine_live(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
-    """An engine's agent is ready on every GPU node (on every node, where none has a GPU).
+def k8s_policy_engine_live(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
+    """A recognised agent of an engine is ready on every GPU node (on every node, where none has a GPU).
 
     The settings of the engine must not switch enforcement off.
     """
@@ -39,25 +40,35 @@ def k8s_policy_engine_live(estate: Estate, _policy: Policy) -> Iterator[CheckRes
         yield _no_engine(estate, daemon_sets)
         return
     where = _machines(nodes)
-    agents = objections(where, partial(_evaluate_node, engines, pods, _held_nodes(pods)))
+    agents = dict(sorted(ready_agents(pods), key=lambda agent: is_recognised(estate, policy, agent[1])))
+
+    def evaluate_node(node: Node) -> Iterator[CheckResult]:
+        agent = agents.get(node.metadata.name)
+        if pods.problem is not None and agent is None:  # its agent may be among the pods that could not be read
+            yield unknown(node.id, "AgentsNotSeen", "not every pod could be read", pods)
+        elif agent is None:
+            yield _without_an_agent(engines, pods, node)
+        elif not is_recognised(estate, policy, agent):
+            yield _not_recognised(policy, node, agent)
+
     known = frozenset(one.metadata.name for one in engines) if daemon_sets.problem is None else None
     of_settings, settings = evaluate_settings(estate, known)
     names = ", ".join(sorted({one.metadata.name for one in engines})) or "the engine"
     what = "GPU node" if any(node.has_gpu for node in where) else "node"
     fine = f"{names} is ready on {counted(len(where), what)}; that a denied packet is dropped is the probe's to show"
-    results = (*agents, *of_settings)
+    results = (*objections(where, evaluate_node), *of_settings)
     yield from settled(estate, results, "PolicyEngineReady", fine, daemon_sets, pods, nodes, *settings)
 
 
-def _evaluate_node(
-    engines: Sequence[DaemonSet], pods: Listing[Pod], held: frozenset[str], node: Node
-) -> Iterator[CheckResult]:
-    if node.metadata.name in held:
-        return
-    if pods.problem is not None:  # its agent may be among the pods that could not be read
-        yield unknown(node.id, "AgentsNotSeen", "not every pod could be read", pods)
-        return
-    yield fails(
+def _not_recognised(policy: Policy, node: Node, agent: Pod) -> CheckResult:
+    images = ", ".join(dict.fromkeys(one.image for one in agent.containers)) or "no image"
+    words = f"{agent.workload} has the name of a policy engine and runs {images}: not an agent of AKS, and not trusted"
+    remedy = with_entries(_NOT_AN_ENGINE, agent, policy, host_network=True)
+    return unknown(node.id, "AgentNotRecognised", words, node, agent, remedy=remedy)
+
+
+def _without_an_agent(engines: Sequence[DaemonSet], pods: Listing[Pod], node: Node) -> CheckResult:
+    return fails(
         node.id,
         "PolicyEngineNotReady",
         "no agent of a policy engine is ready on it: policies are without effect for its pods",
@@ -82,10 +93,6 @@ def _no_engine(estate: Estate, daemon_sets: Listing[DaemonSet]) -> CheckResult:
 def _machines(nodes: Listing[Node]) -> Listing[Node]:
     with_gpu = nodes.where(lambda node: node.has_gpu)
     return with_gpu if with_gpu.items else nodes
-
-
-def _held_nodes(pods: Listing[Pod]) -> frozenset[str]:
-    return frozenset(pod.spec.node_name or "" for pod in pods if is_policy_engine(pod) and pod.is_ready)
 
 
 @check("k8s-static-egress")

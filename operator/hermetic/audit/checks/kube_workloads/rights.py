@@ -8,14 +8,14 @@ from hermetic.api.field_managers import CONTAINERS, VOLUMES, Place
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check_each
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes.platform import is_probe, may_control_its_node, may_use_the_host_network
+from hermetic.audit.estate.kubernetes.platform import is_probe, may_control_its_node
 from hermetic.audit.estate.kubernetes.pods import Container, Pod, SecurityContext
 from hermetic.audit.evaluation import CheckResult, fails
 from hermetic.audit.hops import NODE, path_of
 from hermetic.audit.host_paths import gives_the_node_away
 from hermetic.audit.node_agents import is_trusted, other_images, with_entries
 from hermetic.audit.policy import Policy
-from hermetic.audit.workloads import each_pod, trust_of
+from hermetic.audit.workloads import belongs_on_the_host_network, each_pod, trust_of
 
 # Capabilities over the network of the node, or over all of it.
 CAPABILITIES = frozenset(
@@ -45,12 +45,9 @@ pod-security.kubernetes.io/enforce=restricted so that it stays out.
 @check_each("k8s-hostnetwork", each_pod("NoHostNetwork", "only the platform's own have their node's network"))
 def k8s_hostnetwork(estate: Estate, policy: Policy, pod: Pod) -> Iterator[CheckResult]:
     """Cilium's policies and the restriction of instance metadata do not apply to the host network."""
-    trust = trust_of(estate, policy)
-    if not pod.on_host_network:
+    if not pod.on_host_network or is_probe(pod, policy.hermetic_namespaces):
         return
-    if may_use_the_host_network(pod, trust) or is_probe(pod, policy.hermetic_namespaces):
-        return
-    if is_trusted(pod, [one for one in policy.trusted_node_agents if one.host_network]):
+    if belongs_on_the_host_network(estate, policy, pod):
         return
     yield fails(
         pod.workload,

@@ -200,8 +200,8 @@ def _is_static(pod: Pod) -> bool:
     )
 
 
-def is_policy_engine(pod: Pod) -> str:
-    """The engine whose agent this pod is; "" for all others."""
+def engine_named_by(pod: Pod) -> str:
+    """The engine whose agent this pod is by its namespace and controller alone; "" for all others."""
     owner = pod.metadata.controller
     if owner is None or owner.kind != "DaemonSet" or POLICY_ENGINES.get(owner.name) != pod.namespace:
         return ""

@@ -64,6 +64,8 @@ def found(check: str, *some: Manifest, **how: Any) -> Finding:
         ({"k": "hub"}, {"env": [key("HF_ENDPOINT")]}, FINE),
         ({"k": "https://hub.example.com"}, {"env": [key("ANYTHING")]}, FINE),
         ({"k": "https://hub.example.com"}, {"env": [key("ANYTHING")], **GPU}, OPEN),
+        ({"k": "hub.example.com:8443"}, {"env": [key("ANYTHING")], **GPU}, OPEN),
+        ({"k": "https://${HOST}"}, {"env": [key("ANYTHING")], **GPU}, UNSEEN),
         ({"A": "https://hub.example.com"}, {"envFrom": [whole()], **GPU}, OPEN),
         ({"A": "config.yaml", "B": "text"}, {"envFrom": [whole()], **GPU}, FINE),
         ({"HF_ENDPOINT": "https://x.example.com"}, {"envFrom": [whole("another")]}, FINE),

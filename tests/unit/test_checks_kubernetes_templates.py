@@ -253,6 +253,50 @@ def test_a_pod_is_open_where_it_is_told_of_what_is_outside(one: Manifest, expect
     assert verdict("k8s-outside-endpoint", one) is expected
 
 
+def from_the_pod(path: str) -> dict[str, Any]:
+    return {"valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+@pytest.mark.parametrize("place", ["args", "command", "env"])
+@pytest.mark.parametrize(
+    ("text", "env", "expected"),
+    [
+        ("collector.example.com:4317", {}, OPEN),
+        ("--otlp=collector.example.com:4317/v1", {}, OPEN),
+        ('{"traces": "collector.example.com:4317"}', {}, OPEN),
+        ("sh -c 'nc 203.0.113.7:443'", {}, OPEN),
+        ("user:secret@mirror.example.com:8443", {}, OPEN),
+        ("[2600::1]:443", {}, OPEN),
+        ("https://api.example.com:$(PORT)/v1", {}, OPEN),
+        ("collector.monitoring.svc:4317", {}, FINE),
+        ("[fd00::1]:443 0.0.0.0:8000 10.1.2.3:80 localhost:80", {}, FINE),
+        ("models.vault.azure.net:443", {}, FINE),
+        ("meta/llama-3.1:8 llama-3.1:8 sha256:123 12:30 1.5:3 app.main:app", {}, FINE),
+        ("https://$(HOST)/v1", {}, UNSEEN),
+        ("https://${HOST}:443", {}, UNSEEN),
+        ("curl -s http://$HOST/x", {}, UNSEEN),
+        ("https://$(HOST)", {"HOST": {"value": "api.example.com"}}, UNSEEN),
+        ("https://$(NAME)", {"NAME": from_the_pod("metadata.name")}, UNSEEN),
+        ("https://$(NOTE)", {"NOTE": from_the_pod("metadata.annotations['host']")}, UNSEEN),
+        ("https://$(IP).api.example.com", {"IP": from_the_pod("status.podIP")}, UNSEEN),
+        ("https://$(IP)$(HOST)", {"IP": from_the_pod("status.podIP")}, UNSEEN),
+        ("http://$(IP):4317", {"IP": from_the_pod("status.hostIP")}, FINE),
+        ("http://web.$(TEAM).svc:80", {"TEAM": from_the_pod("metadata.namespace")}, FINE),
+        ("http://127.0.0.1:$(PORT)", {}, FINE),
+        ("file://$(FOLDER)/x", {}, FINE),
+        ("https://$(USER):$(PASSWORD)@10.1.2.3/x", {}, FINE),
+    ],
+)
+def test_an_address_of_a_model_server_needs_no_scheme_and_may_be_made_of_variables(
+    place: str, text: str, env: dict[str, Any], expected: Verdict
+) -> None:
+    variables = [{"name": name, **one} for name, one in env.items()]
+    said = {"env": [*variables, {"name": "ANYTHING", "value": text}]} if place == "env" else {place: [text]}
+    one = pod("app-2", spec={"containers": [container(**{"env": variables, **said}, **GPU)]})
+    assert verdict("k8s-outside-endpoint", one) is expected
+    assert "secret" not in str(projected(Pod, one))
+
+
 def test_of_an_address_with_a_credential_the_host_alone_is_kept() -> None:
     kept = projected(
         Pod, with_variable("PIP_INDEX_URL", "https://user:secret@pypi.example.com/simple?key=secret", **GPU)

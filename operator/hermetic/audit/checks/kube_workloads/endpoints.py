@@ -9,8 +9,8 @@ from hermetic.api.ip_ranges import is_public
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check_each
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes.environment import NOT_KEPT, PROXIES, EnvVar, is_endpoint, is_proxy
-from hermetic.audit.estate.kubernetes.names import is_inside, outside
+from hermetic.audit.estate.kubernetes.environment import PROXIES, EnvVar, addresses, is_endpoint, is_proxy
+from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.estate.kubernetes.platform import is_the_platforms
 from hermetic.audit.estate.kubernetes.pods import Container, Pod
 from hermetic.audit.evaluation import CheckResult, fails, unknown
@@ -20,6 +20,7 @@ from hermetic.audit.policy import Policy
 from hermetic.audit.variables import SEE_WHAT_IT_HOLDS, ConfigMaps, config_maps, secrets_taken_whole
 from hermetic.audit.workloads import each_pod, trust_of
 
+_WRITE_IT_OUT = "Write the host out in the pod template, without a variable."
 _NAME_THEM = "Name each variable that the pods need (`env` instead of `envFrom`): the ConfigMap holds too many."
 
 
@@ -127,16 +128,29 @@ def _outside(pod: Pod, maps: ConfigMaps) -> Iterator[str]:
     serves_models = pod.wants_gpu
     for container in pod.containers:
         for variable in maps.variables(pod, container):
-            value = variable.value or ""
-            if (serves_models or is_endpoint(variable.name)) and value != NOT_KEPT and "//" in value:
-                yield f"{value} ({variable.name})"
+            if serves_models or is_endpoint(variable.name):
+                yield from (f"{one} ({variable.name})" for one in _named_by(variable) if "$" not in one)
         if serves_models:
-            yield from (f"{host} (argument)" for host in _arguments(container))
+            yield from (f"{one} (argument)" for one in _arguments(container) if "$" not in one)
 
 
-def _arguments(container: Container) -> Iterator[str]:
-    for word in (*(container.command or ()), *(container.args or ())):
-        yield from outside(word)
+def _named_by(variable: EnvVar) -> tuple[str, ...]:
+    """The addresses that were kept of its value."""
+    value = variable.value or ""
+    return tuple(value.split()) if "//" in value or any(addresses(value)) else ()
+
+
+def _arguments(container: Container) -> tuple[str, ...]:
+    return (*(container.command or ()), *(container.args or ()))
+
+
+def _made_of_variables(pod: Pod, maps: ConfigMaps) -> Iterator[str]:
+    for container in pod.containers:
+        for variable in maps.variables(pod, container):
+            if pod.wants_gpu or is_endpoint(variable.name):
+                yield from (f"{one} ({variable.name})" for one in _named_by(variable) if "$" in one)
+        if pod.wants_gpu:
+            yield from (f"{one} (argument)" for one in _arguments(container) if "$" in one)
 
 
 def _not_seen(pod: Pod, maps: ConfigMaps) -> Iterator[CheckResult]:
@@ -148,5 +162,8 @@ def _not_seen(pod: Pod, maps: ConfigMaps) -> Iterator[CheckResult]:
         secrets = [one.secret for one in hidden.values() if one.secret]
         remedy, fill = (SEE_WHAT_IT_HOLDS, {"SECRET_NAME": secrets}) if secrets else ("", None)
         yield unknown(pod.workload, "EndpointNotSeen", message, pod, remedy=remedy, fill=fill)
+    elif composed := tuple(dict.fromkeys(_made_of_variables(pod, maps))):
+        message = f"its pods are configured to call {', '.join(composed[:SHOWN])}: what the variables hold is not read"
+        yield unknown(pod.workload, "AddressNotSeen", message, pod, remedy=_WRITE_IT_OUT)
     elif pod.wants_gpu:
         yield from not_seen_whole(pod, maps)

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from hermetic.audit.estate.kubernetes.environment import ENDPOINTS, HUB_KEYS, NOT_KEPT, PROXIES, VALUES_READ
-from hermetic.audit.estate.kubernetes.names import host_outside, outside
+from hermetic.audit.estate.kubernetes.environment import ENDPOINTS, HUB_KEYS, NOT_KEPT, PROXIES, VALUES_READ, addresses
+from hermetic.audit.estate.kubernetes.names import host_outside
 
 ADDRESS_NOT_KEPT = f"{NOT_KEPT}://"
 """Stands for an address inside the cluster or its private networks."""
@@ -49,7 +49,7 @@ def kept_variables(data: Mapping[Any, Any]) -> dict[str, str]:
 def _kept(key: str, value: Any) -> str:
     if not isinstance(value, str) or not value or len(value) > LONGEST:
         return ""
-    if hosts := list(dict.fromkeys(islice(outside(value), MOST_HOSTS))):
+    if hosts := list(dict.fromkeys(islice(addresses(value), MOST_HOSTS))):
         return " ".join(hosts)
     if value.upper() in _SWITCHES:
         return value

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from hermetic.audit.estate.arm_fields import FreeMap
-from hermetic.audit.estate.kubernetes.names import host_outside, outside
+from hermetic.audit.estate.kubernetes.names import addresses_of_variables, addresses_outside, host_outside
 from hermetic.audit.estate.kubernetes.objects import Trimmed
 from hermetic.audit.estate.resource import Part
 
@@ -54,6 +54,12 @@ VALUES_READ = frozenset({"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "NIM_DISABLE_
 """Variables whose value a check reads. Of the others only that they are set is kept, if anything."""
 NOT_KEPT = "(not kept)"
 _ADDRESS = re.compile(r"://|^[^\s:]+:\d+/?$")
+# A name of a pod is none: it may have dots.
+_OF_THE_POD = [
+    {"fieldPath": path}
+    for path in ("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs", "spec.nodeName", "metadata.uid",
+                 "metadata.namespace")
+]  # fmt: skip
 _NO_PROXY = frozenset({"NO_PROXY", "KUBE_PROXY"})
 
 
@@ -108,13 +114,33 @@ class EnvSource(Part):
     secret_ref: FreeMap[Any] | None = None
 
 
+def addresses(text: str, known: Collection[str] = ()) -> Iterator[str]:
+    """Every external address in a text, and every one made of variables that are not known to be of the pod itself."""
+    yield from addresses_outside(text)
+    yield from addresses_of_variables(text, known)
+
+
+def of_the_pod(env: Iterable[Any]) -> frozenset[str]:
+    """Names of variables that the kubelet fills with an address of the pod or its node, or with a single label."""
+    some = (one for one in env if isinstance(one, Mapping) and isinstance(one.get("valueFrom"), Mapping))
+    return frozenset(str(one.get("name")) for one in some if one["valueFrom"].get("fieldRef") in _OF_THE_POD)
+
+
+def without_known(variable: Mapping[str, Any], own: Collection[str]) -> Mapping[str, Any]:
+    """The variable without the addresses that are made of the pod's own variables alone."""
+    value = variable.get("value")
+    if not isinstance(value, str) or "://" not in value or "$" not in value:
+        return variable
+    return {**variable, "value": " ".join(addresses(value, own)) or NOT_KEPT}
+
+
 def is_kept(variable: Mapping[str, Any]) -> bool:
     """Whether a check reads the variable."""
     name, value = variable.get("name"), variable.get("value")
     if not isinstance(name, str):
         return True
     is_read = name in VALUES_READ or name in HUB_KEYS or is_proxy(name) or name.startswith("NIM_")
-    if is_read or is_endpoint(name) or (isinstance(value, str) and "://" in value):
+    if is_read or is_endpoint(name) or (isinstance(value, str) and any(addresses(value))):
         return True
     source = variable.get("valueFrom")
     return isinstance(source, Mapping) and "configMapKeyRef" in source
@@ -139,11 +165,11 @@ def _pointer(reference: Any) -> dict[str, Any]:
     """The source of a value: names, and no value."""
     if not isinstance(reference, Mapping):
         return {}
-    return {key: reference[key] for key in ("name", "key") if isinstance(reference.get(key), str)}
+    return {key: reference[key] for key in ("name", "key", "fieldPath") if isinstance(reference.get(key), str)}
 
 
 def _hosts(name: str, value: str) -> str:
-    found = list(outside(value))
+    found = list(addresses(value))
     if not found and is_endpoint(name) and "://" not in value and (host := host_outside(value)):
         found = [f"//{host}"]
     return " ".join(dict.fromkeys(found))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 
 from hermetic.api import ip_ranges
@@ -75,10 +75,17 @@ _AUTHORITY = re.compile(r"[^\s'\"<>,;/]+")
 _MARK = "://"
 # Longer than any scheme, and than any host with credentials before it. A text may be one word of a megabyte.
 _BEFORE, _AFTER = 64, 2048
+_MOST = 256  # no host name is longer
 # Clients read letters of any script and %XX in a host, and a colon without a port (RFC 3986, 3490).
 _LETTER = r"(?:[A-Za-z0-9_]|[^\x00-\x7f]|%[0-9A-Fa-f]{2})"
 _HOST = re.compile(rf"(?P<host>\[[0-9A-Fa-f:.]+\]|{_LETTER}((?:{_LETTER}|[.-])*{_LETTER})?\.?)(:\d*)?(?=[/?#]|$)")
 _ONE_LABEL = re.compile(r"[a-z0-9_-]+")
+# Text around "host:port": of options, lists, JSON and shells.
+_BETWEEN = re.compile(r"[\s'\"<>,;=(){}|]+")
+# A name whose last label has letters only: "llama-3.1:8" is a model.
+_NAME = re.compile(r"([A-Za-z0-9_-]+\.)+[A-Za-z]{2,18}\.?")
+_VARIABLE = re.compile(r"\$[({]?(\w+)[)}]?")
+_PORT_OF_A_VARIABLE = re.compile(r":\$[({]?\w+[)}]?$")
 # Schemes of internet services whose name is not a host: a bucket, a repository of a model hub.
 _NO_HOSTS = frozenset({"s3", "s3a", "gs", "hf", "r2", "oss", "cos", "modelscope", "ngc", "wandb", "kaggle"})
 # Schemes without another machine.
@@ -137,22 +144,45 @@ def outside(text: str) -> Iterator[str]:
     A variable or an argument may contain a credential, in the URL itself too: only the scheme and the host are kept.
     """
     for scheme, authority in _urls(text):
-        found = _HOST.match(authority.rpartition("@")[2])
+        found = _HOST.match(authority)
         if scheme in _LOCAL or found is None:
             continue
         if scheme in _NO_HOSTS or is_outside(found["host"]):
             yield f"{scheme}://{found['host']}"
 
 
+def addresses_outside(text: str) -> Iterator[str]:
+    """What `outside` finds, and "api.example.com:443" for every external host with a port and without a scheme."""
+    yield from outside(text)
+    for word in _BETWEEN.split(text) if ":" in text else ():
+        host, _, port = word.partition("/")[0].rpartition("@")[2].rpartition(":")
+        is_host = len(host) < _MOST and (is_address(host.strip("[]")) or _NAME.fullmatch(host) is not None)
+        if is_host and port.isdigit() and is_outside(host):
+            yield f"{host}:{port}"
+
+
+def addresses_of_variables(text: str, known: Collection[str] = ()) -> Iterator[str]:
+    """ "https://$(HOST)" for every URL whose host is made of variables and may be external.
+
+    `known` are variables whose value is one label or a private address.
+    """
+    for scheme, authority in _urls(text):
+        host = _VARIABLE.sub(lambda one: "x" if one[1] in known else one[0], authority)
+        is_composed = scheme not in _LOCAL and _VARIABLE.search(authority)
+        if is_composed and (_VARIABLE.search(host) or host_outside(host)):
+            yield f"{scheme}://{authority}"
+
+
 def _urls(text: str) -> Iterator[tuple[str, str]]:
-    """(Scheme, text from the two slashes to the next one) of every URL, in linear time."""
+    """(Scheme, host and port as written) of every URL, in linear time."""
     at = text.find(_MARK)
     while at >= 0:
         after = at + len(_MARK)
         scheme = _SCHEME.search(text[max(0, at - _BEFORE) : at])
         authority = _AUTHORITY.match(text, after, after + _AFTER)
         if scheme is not None and authority is not None:
-            yield scheme[0].lower().rpartition("+")[2], authority[0]
+            host = _PORT_OF_A_VARIABLE.sub("", authority[0].rpartition("@")[2])
+            yield scheme[0].lower().rpartition("+")[2], host
         at = text.find(_MARK, after)
 
 

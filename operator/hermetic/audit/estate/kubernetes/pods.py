@@ -6,8 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hermetic.audit.estate.arm_fields import FreeMap
-from hermetic.audit.estate.kubernetes.environment import EnvSource, EnvVar, is_kept
-from hermetic.audit.estate.kubernetes.names import outside
+from hermetic.audit.estate.kubernetes.environment import (
+    EnvSource,
+    EnvVar,
+    addresses,
+    is_kept,
+    of_the_pod,
+    without_known,
+)
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed, api_object
 from hermetic.audit.estate.kubernetes.volumes import Volume, VolumeMount, without_plain_volumes
 from hermetic.audit.estate.resource import Part
@@ -107,11 +113,13 @@ class Container(Trimmed):
     def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
         """Drop variables, arguments and quantities that no check reads: they are most of a pod."""
         env = kept.get("env")
+        own = of_the_pod(env) if isinstance(env, list) else frozenset()
         if isinstance(env, list):
-            kept = {**kept, "env": [one for one in env if not isinstance(one, Mapping) or is_kept(one)]}
+            some = (without_known(one, own) if isinstance(one, Mapping) else one for one in env)
+            kept = {**kept, "env": [one for one in some if not isinstance(one, Mapping) or is_kept(one)]}
         for words in ("command", "args"):
             if isinstance(kept.get(words), list):
-                hosts = [host for word in kept[words] for host in outside(str(word))]
+                hosts = [host for word in kept[words] for host in addresses(str(word), own)]
                 kept = {**kept, words: list(dict.fromkeys(hosts))}
         empty = ("command", "args", "ports", *_HANDLERS)
         return {key: value for key, value in kept.items() if key not in empty or _says_something(value)}

@@ -43,6 +43,43 @@ def _connected(store: str, *connections: Any) -> FakeAzure:
     return _with_a_scope().change(store, privateEndpointConnections=[consumer(OURS), *connections])
 
 
+AT_THE_API_SERVER = f"{CLUSTER}/privateEndpointConnections/one"
+OF_AKS = f"{NODE_GROUP}/providers/Microsoft.Network/privateEndpoints/kube-apiserver"
+PRIVATE_LINK = {"enablePrivateCluster": True, "enableVnetIntegration": False}
+
+
+def _behind_private_link(consumer_id: str | None, status: str | None = "Approved", **profile: bool) -> World:
+    access = {"apiServerAccessProfile": {**PRIVATE_LINK, **profile}}
+    properties = consumer(consumer_id, status)["properties"]
+    return served_cluster().change(CLUSTER, **access).put(AT_THE_API_SERVER, properties)
+
+
+class TestStrangersAtTheApiServer:
+    @pytest.mark.parametrize(
+        ("world", "verdict", "severity"),
+        [
+            (_behind_private_link(OF_AKS), "Pass", "critical"),
+            (_behind_private_link(FOREIGN_ENDPOINT), "Fail", "critical"),
+            (_behind_private_link(None), "Fail", "critical"),
+            (_behind_private_link(FOREIGN_ENDPOINT, "Pending"), "Fail", "medium"),
+            (_behind_private_link(FOREIGN_ENDPOINT, "Rejected"), "Pass", "critical"),
+            (_behind_private_link(FOREIGN_ENDPOINT, None), "Unknown", "critical"),
+            (_behind_private_link(FOREIGN_ENDPOINT).refuse(CLUSTER, verb="list"), "Unknown", "critical"),
+            (_behind_private_link(OF_AKS).refuse(CLUSTER, verb="get"), "Unknown", "critical"),
+        ],
+    )
+    def test_its_connections_are_judged_as_those_of_a_store(self, world: World, verdict: str, severity: str) -> None:
+        found = world.findings("pe-stranger")[CLUSTER.lower()]
+        assert (found.verdict, found.severity) == (verdict, severity)
+        if verdict == "Fail":
+            assert f"az resource delete --ids {AT_THE_API_SERVER}" in found.remedy
+
+    @pytest.mark.parametrize("profile", [{"enablePrivateCluster": False}, {"enableVnetIntegration": True}])
+    def test_without_private_link_no_list_is_asked_for(self, profile: dict[str, bool]) -> None:
+        world = _behind_private_link(FOREIGN_ENDPOINT, **profile)
+        assert CLUSTER.lower() not in world.findings("pe-stranger")
+
+
 class TestStrangers:
     def test_our_own_endpoints_pass(self) -> None:
         found = _with_a_scope().findings("pe-stranger")

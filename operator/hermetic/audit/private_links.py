@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from hermetic.audit.cluster_scope import network_ids_of, peerings_of, subnets_of
 from hermetic.audit.estate.arm_ids import is_arm_id, subscription_of, type_of
-from hermetic.audit.estate.azure.private_link import ConsumerConnection, PrivateEndpoint
+from hermetic.audit.estate.azure.private_link import ApiServerConnection, ConsumerConnection, PrivateEndpoint
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Missing, Observation
 from hermetic.audit.estate.questions import Problem, UnreadReason
@@ -84,7 +84,9 @@ def networks_unseen(estate: Estate) -> tuple[Observation, ...]:
     return tuple(one for one in subnets_of(estate)[1] if one.problem is not None)
 
 
-def others_of(estate: Estate, policy: Policy, connections: Sequence[ConsumerConnection]) -> Others:
+def others_of(
+    estate: Estate, policy: Policy, connections: Sequence[ConsumerConnection | ApiServerConnection]
+) -> Others:
     """Ours are the endpoints in subscriptions of the cluster, of its networks, and in those that the policy names.
 
     A peering makes no subscription ours: its remote network may belong to another tenant

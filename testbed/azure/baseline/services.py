@@ -209,6 +209,8 @@ def add_api_server_endpoint(estate: Estate) -> None:
     endpoint = f"{NODE_GROUP}/{NETWORK}/privateEndpoints/kube-apiserver"
     add_endpoint(estate, endpoint, target, "management", "10.40.0.4", estate.site.system_subnet)
     estate.policy["allowedPrivateLinkServices"] = [target]
+    approved = {"privateEndpoint": {"id": endpoint}, "privateLinkServiceConnectionState": {"status": "Approved"}}
+    estate.add(f"{estate.cluster}/privateEndpointConnections/kube-apiserver", approved)
 
 
 def add_names(estate: Estate, group: str) -> None:

@@ -1,7 +1,8 @@
 """Private Link past table F: foreign endpoints at our stores, and endpoints to resources of ours that relay.
 
 How connections are shown: the provider's own description of `privateEndpointConnections` (registry 2025-11-01, storage
-2025-01-01, file shares 2026-06-01, private link scopes 2021-07-01-preview). A consumer may come without an id.
+2025-01-01, file shares 2026-06-01, private link scopes 2021-07-01-preview), AKS REST API 2026-05-01, Private Endpoint
+Connections - List. A consumer may come without an id.
 """
 
 from __future__ import annotations
@@ -59,6 +60,16 @@ def _stranger(part: str, what: str) -> Change:
 
 for _part, _what in STORES:
     plant("pe-stranger", "critical", spot=f"{_part}:connections")(_stranger(_part, _what))
+
+
+def _has_a_private_link(estate: Estate) -> bool:
+    return not estate.properties(estate.cluster)["apiServerAccessProfile"].get("enableVnetIntegration")
+
+
+@plant("pe-stranger", "critical", spot="cluster:connections", fits=_has_a_private_link)
+def stranger_at_the_api_server(estate: Estate) -> Named:
+    """An approved private endpoint of another tenant leads to the API server."""
+    return connect(estate, estate.cluster)
 
 
 @plant("pe-stranger", "medium", spot="registry:connections")

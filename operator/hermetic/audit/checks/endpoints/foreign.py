@@ -1,18 +1,18 @@
-"""Private endpoints of other subscriptions to our stores: they work even with public access off."""
+"""Private endpoints of other subscriptions to our stores and our API server: they work with public access off."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
-from hermetic.audit.cluster_scope import whole_or_unknown
+from hermetic.audit.cluster_scope import cluster_of, whole_or_unknown
 from hermetic.audit.estate.arm_ids import name_of
-from hermetic.audit.estate.azure.private_link import MonitorScope
+from hermetic.audit.estate.azure.private_link import ApiServerConnection, ConsumerConnection, MonitorScope
 from hermetic.audit.estate.azure.registries import Registry
 from hermetic.audit.estate.azure.storage import FileShare, StorageAccount
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Seen
+from hermetic.audit.estate.observation import Listing, Seen
 from hermetic.audit.evaluation import (
     CheckResult,
     does_not_apply,
@@ -32,7 +32,7 @@ Store = Registry | StorageAccount | FileShare | MonitorScope
 
 @check("pe-stranger")
 def pe_stranger(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
-    """Every registry, account, file share and monitor scope in scope: which private endpoints are connected to it."""
+    """Every store and monitor scope in scope, and the API server: which private endpoints are connected to it."""
 
     def evaluate(seen: Seen[Registry] | Seen[StorageAccount] | Seen[FileShare]) -> Iterator[CheckResult]:
         yield from _store(estate, policy, seen.value, seen)
@@ -42,6 +42,7 @@ def pe_stranger(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
         *each_account(estate, policy, evaluate),
         *each_share(estate, policy, evaluate),
         *_scopes(estate, policy),
+        *whatever_is_damaged(estate.cluster, _api_server(estate, policy)),
     ]
     found = [one for one in results if not _is_nothing(one)]
     yield from found or results
@@ -69,11 +70,31 @@ def _scopes(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
         yield does_not_apply(estate.cluster, "NoMonitorScope", words, targets)
 
 
+def _api_server(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
+    """One list, where private endpoints can be connected: a way in, and for pods with a token a place to leave data."""
+    cluster = cluster_of(estate)
+    access = cluster.value.api_server_access_profile if cluster.value is not None else None
+    if cluster.problem is None and (access is None or not access.is_behind_private_link):
+        yield does_not_apply(estate.cluster, "NoPrivateLink", "no private endpoint can lead to its API server", cluster)
+        return
+    connections = estate.every(ApiServerConnection, estate.cluster)
+    yield from _connected(estate, policy, connections.items, connections)
+
+
 def _store(estate: Estate, policy: Policy, store: Store | None, seen: Seen[Store]) -> Iterator[CheckResult]:
     connections = store.private_endpoint_connections if store is not None else None
     if connections is None:
         yield unknown(seen.target, "ConnectionsNotSeen", "the answer does not list its private endpoints", seen)
-        return
+    else:
+        yield from _connected(estate, policy, connections, seen)
+
+
+def _connected(
+    estate: Estate,
+    policy: Policy,
+    connections: Sequence[ConsumerConnection | ApiServerConnection],
+    seen: Seen[Store] | Listing[ApiServerConnection],
+) -> Iterator[CheckResult]:
     others = others_of(estate, policy, connections)
     unseen = networks_unseen(estate)
     path = path_of(POD, name_of(seen.target), hops.private_endpoint("private endpoint of another subscription"))

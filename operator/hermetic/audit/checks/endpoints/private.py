@@ -78,8 +78,7 @@ def _is_for_the_api_server(estate: Estate, endpoint: PrivateEndpoint, connection
     access = cluster.api_server_access_profile if cluster is not None else None
     return (
         access is not None
-        and access.enable_private_cluster is True
-        and not access.enable_vnet_integration
+        and access.is_behind_private_link
         and bool(group)
         and is_below(endpoint.id, group)
         and name_of(endpoint.id).lower() == API_SERVER_ENDPOINT

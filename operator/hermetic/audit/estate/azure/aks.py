@@ -169,6 +169,12 @@ class ApiServerAccess(Part):
     enable_private_cluster: bool | None = None
     enable_private_cluster_public_fqdn: bool | None = None
     enable_vnet_integration: bool | None = None
+
+    @property
+    def is_behind_private_link(self) -> bool:
+        """Whether private endpoints connect to it: a private cluster without a subnet for its API server."""
+        return self.enable_private_cluster is True and not self.enable_vnet_integration
+
     authorized_ip_ranges: list[str] | None = None
     disable_run_command: bool | None = None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermetic.audit.estate.azure.versions import INSIGHTS_PRIVATE_LINK, NETWORK
+from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE, INSIGHTS_PRIVATE_LINK, NETWORK
 from hermetic.audit.estate.resource import Part, Reference, Resource, arm
 
 
@@ -52,6 +52,14 @@ class ConsumerConnection(Part):
 
     id: str | None = None
     name: str = ""
+    private_endpoint: Consumer | None = None
+    private_link_service_connection_state: ConnectionState | None = None
+
+
+@arm("Microsoft.ContainerService/managedClusters/privateEndpointConnections", CONTAINER_SERVICE)
+class ApiServerConnection(Resource):
+    """A consumer's private endpoint at the API server of a private cluster."""
+
     private_endpoint: Consumer | None = None
     private_link_service_connection_state: ConnectionState | None = None
 

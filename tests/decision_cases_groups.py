@@ -45,6 +45,12 @@ def sets_that_are_not_readable(estate: Estate) -> None:
     estate.deny(group(estate), READ_SETS)
 
 
+def relay_beside_a_group(estate: Estate) -> None:
+    """A machine in the hub that is not in the group that alone is let out."""
+    relay()(estate)
+    change_rules(estate, HUB_RULES, plus=by_group(application_group(estate), "source"))
+
+
 def relay_of_a_group(estate: Estate) -> None:
     """A machine in the hub whose group alone is let out, to storage among others."""
     relay()(estate)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.decision_cases import Case
-from tests.decision_cases_groups import grouped, relay_of_a_group, sets_that_are_not_readable
+from tests.decision_cases_groups import grouped, relay_beside_a_group, relay_of_a_group, sets_that_are_not_readable
 from tests.decisions import must_be_decided_as_documented, must_be_distinct_and_sourced
 
 DENY, NODES, OTHERS = "nsg-internet-deny", "10.40.1.0/24", "10.77.0.0/24"
@@ -25,6 +25,7 @@ ESTATES = (
         "overlay",
     ),
     Case("sets that are not readable", "Unknown", DENY, sets_that_are_not_readable, SETS, "overlay"),
+    Case("relay beside a group", "Pass", "", relay_beside_a_group, "Application security groups", "peered"),
     Case("relay of a group", "Fail", "vm-pivot", relay_of_a_group, "Application security groups", "peered"),
 )
 

@@ -21,7 +21,7 @@ from hermetic.audit.egress.methods import (
 )
 from hermetic.audit.egress.reach import Destination
 from hermetic.audit.egress.relay_balancers import ways_by_balancers
-from hermetic.audit.egress.relay_routes import endpoint_ways, learned_ways, storage_ways
+from hermetic.audit.egress.relay_routes import RulesOf, endpoint_ways, learned_ways, storage_ways
 from hermetic.audit.egress.resource_lookup import each_of, instances_of, readable, values_of
 from hermetic.audit.egress.routes import NextHopKind, OutboundRoute, public_ways
 from hermetic.audit.egress.subnet_context import local_space
@@ -59,7 +59,7 @@ class Interface:
     id: str
     subnet_ids: tuple[str, ...]
     addresses: tuple[str, ...]
-    group_id: str
+    rules: RulesOf
     pool_ids: tuple[str, ...]
     gateway_pool_ids: tuple[str, ...]
     own_ways: tuple[Path, ...]
@@ -88,7 +88,7 @@ class RelayMachine:
     @property
     def destinations(self) -> tuple[Destination, ...]:
         """Where packets to the machine go: to any of its interfaces."""
-        return tuple(Destination(one.subnet_ids, one.addresses, one.group_id) for one in self.interfaces)
+        return tuple(Destination(one.subnet_ids, one.addresses, one.rules.group_id) for one in self.interfaces)
 
     @property
     def subnet_ids(self) -> tuple[str, ...]:
@@ -170,7 +170,7 @@ def _read(estate: Estate, nic: NicFields) -> Interface:
         nic.id,
         nic.subnet_ids,
         tuple(one.private_ip_address for one in nic.ip_configurations if one.private_ip_address),
-        nic.network_security_group.id if nic.network_security_group else "",
+        _rules_of(nic),
         tuple(pools_named_by(nic)),
         _gateway_pools(nic),
         tuple(ways),
@@ -184,11 +184,16 @@ def _of_model(nic: ModelNic) -> Interface:
         "",
         tuple(dict.fromkeys(one.subnet.id for one in nic.ip_configurations if one.subnet is not None)),
         (),
-        nic.network_security_group.id if nic.network_security_group else "",
+        _rules_of(nic),
         tuple(pools_named_by(nic)),
         _gateway_pools(nic),
         ((PUBLIC_IP,),) if public else (),
     )
+
+
+def _rules_of(nic: NicFields | ModelNic) -> RulesOf:
+    named = {group.id.lower() for one in nic.ip_configurations for group in one.application_security_groups}
+    return RulesOf(nic.network_security_group.id if nic.network_security_group else "", tuple(sorted(named)))
 
 
 def _gateway_pools(nic: NicFields | ModelNic) -> tuple[str, ...]:
@@ -208,8 +213,8 @@ def ways_out(estate: Estate, policy: Policy, machine: RelayMachine) -> tuple[tup
     ways += ways_by_balancers(estate, policy, members_of(estate, machine, observations), observations)
     for subnet_id in machine.subnet_ids:
         if not is_of_the_cluster(estate, subnet_id):
-            groups = {one.group_id for one in machine.interfaces if subnet_id in one.subnet_ids}
-            ways += _of_place(estate, policy, subnet_id, sorted(groups), observations)
+            rules = {one.rules for one in machine.interfaces if subnet_id in one.subnet_ids}
+            ways += _of_place(estate, policy, subnet_id, sorted(rules), observations)
     return tuple(dict.fromkeys(ways)), tuple(observations)
 
 
@@ -237,9 +242,9 @@ def _prefixes(estate: Estate, interface: Interface, observations: list[Observati
 
 
 def _of_place(
-    estate: Estate, policy: Policy, subnet_id: str, groups: list[str], observations: list[Observation]
+    estate: Estate, policy: Policy, subnet_id: str, rules: list[RulesOf], observations: list[Observation]
 ) -> Iterator[Path]:
-    """The ways that a subnet or its network gives to a machine; `groups` are those of its interfaces there."""
+    """The ways that a subnet or its network gives to a machine; `rules` are those of its interfaces there."""
     subnet, network = estate.one(Subnet, subnet_id), estate.one(VirtualNetwork, parent_of(subnet_id))
     nat, service = throughout(estate, policy, NatGateway), throughout(estate, policy, ServiceGateway)
     observations += (subnet, network, nat, service)
@@ -254,7 +259,7 @@ def _of_place(
             yield (method.hop,)
     yield from each_of(values_of((subnet,)), _by_default, observations)
     yield from each_of(
-        values_of((subnet,)), lambda one: _given(estate, policy, one, network, groups, observations), observations
+        values_of((subnet,)), lambda one: _given(estate, policy, one, network, rules, observations), observations
     )
     yield from each_of(
         values_of((subnet,)), lambda one: _routed(estate, policy, subnet_id, one, observations), observations
@@ -266,14 +271,14 @@ def _given(
     policy: Policy,
     subnet: Subnet,
     network: Seen[VirtualNetwork],
-    groups: list[str],
+    rules: list[RulesOf],
     observations: list[Observation],
 ) -> Iterator[Path]:
     """What needs no address: learned routes, service endpoints, storage of the region past the weakest group."""
     yield from learned_ways(estate, policy, subnet, network, observations)
     yield from endpoint_ways(estate, policy, subnet, observations)
-    for group in groups:
-        yield from storage_ways(estate, subnet, (group,), observations)
+    for one in rules:
+        yield from storage_ways(estate, subnet, one, observations)
 
 
 def _by_default(subnet: Subnet) -> Iterator[Path]:

@@ -6,7 +6,8 @@ access, limitations of private subnets), so a machine there relays to any accoun
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from hermetic.audit import hops
 from hermetic.audit.cluster_scope import missing
@@ -89,9 +90,15 @@ def endpoint_ways(estate: Estate, policy: Policy, subnet: Subnet, observations: 
         yield path_of(SERVICE_ENDPOINT, hops.storage(f"storage ({reach.words})"))
 
 
-def storage_ways(
-    estate: Estate, subnet: Subnet, group_ids: Iterable[str], observations: list[Observation]
-) -> Iterator[Path]:
+@dataclass(frozen=True, slots=True, order=True)
+class RulesOf:
+    """The security group of an interface, "" without one, and the application security groups that it is in."""
+
+    group_id: str
+    application_groups: tuple[str, ...]
+
+
+def storage_ways(estate: Estate, subnet: Subnet, interface: RulesOf, observations: list[Observation]) -> Iterator[Path]:
     """Same-region storage of any account, where neither a security group nor a default route to nowhere stops it.
 
     What a group stops, an admin rule of Network Manager that is evaluated before it may let through; no rule changes
@@ -104,14 +111,14 @@ def storage_ways(
         observations.append(table)
         return
     own = (subnet.network_security_group.id,) if subnet.network_security_group is not None else ()
-    groups = [estate.one(SecurityGroup, one) for one in dict.fromkeys((*own, *group_ids)) if one]
+    groups = [estate.one(SecurityGroup, one) for one in dict.fromkeys((*own, interface.group_id)) if one]
     observations += groups
     has_v6 = any(one.version == 6 for one in prefixes)
     leads_out = widens_the_network_tag(table, local, has_v6=has_v6)
     read = [one.value.rules for one in groups if one.value is not None]
     sets, of_sets = prefix_sets(estate, (one.value for one in groups if one.value is not None))
     observations += of_sets
-    ground = Ground(space(prefixes), local, has_v6=has_v6, network_tag_leads_out=leads_out, prefix_sets=sets)
+    ground = Ground(space(prefixes), local, has_v6, leads_out, frozenset(interface.application_groups), sets)
     here = hops.storage("same-region storage of any account")
     is_denied = any(denies_tag(rules, "Storage", ground) for rules in read)
     if is_denied or not way_out([holes(rules, ground) for rules in read], ground):

@@ -119,8 +119,29 @@ class TestTheDeclaredFirewall:
             ({"ruleCollectionType": "Odd"}, "Unknown"),
         ],
     )
-    def test_denies_and_translation_let_nothing_out(self, collection: dict[str, Any], verdict: str) -> None:
+    def test_denies_and_translation_inside_let_nothing_out(self, collection: dict[str, Any], verdict: str) -> None:
         azure = filtered({"destinationAddresses": ["*"]}, **collection)
+        assert verdicts(azure, "firewall-in-path", FILTERED)[FIREWALL.lower()] == verdict
+
+    @pytest.mark.parametrize("classic", [False, True])
+    @pytest.mark.parametrize(
+        ("fields", "verdict"),
+        [
+            ({"translatedAddress": "10.1.2.3"}, "Pass"),
+            ({"translatedFqdn": "app.corp.internal"}, "Pass"),
+            ({"translatedAddress": "20.1.2.3"}, "Unknown"),
+            ({"translatedFqdn": "collect.example.com"}, "Unknown"),
+        ],
+    )
+    def test_a_translation_to_what_is_outside_is_unknown(
+        self, fields: dict[str, Any], verdict: str, *, classic: bool
+    ) -> None:
+        kind = {"ruleCollectionType": "FirewallPolicyNatRuleCollection", "action": {"type": "Dnat"}}
+        rule = {"destinationAddresses": ["10.20.30.40"], "translatedPort": "443", **fields}
+        azure = filtered(rule, **kind) if not classic else filtered({"destinationAddresses": ["20.1.2.3"]})
+        if classic:
+            old = {"name": "old", "properties": {"action": {"type": "Dnat"}, "rules": [rule]}}
+            azure.change(FIREWALL, natRuleCollections=[old])
         assert verdicts(azure, "firewall-in-path", FILTERED)[FIREWALL.lower()] == verdict
 
     @pytest.mark.parametrize("target", [FIREWALL, POLICY_ID, BASE])

@@ -48,7 +48,7 @@ OF_AKS = f"{NODE_GROUP}/providers/Microsoft.Network/privateEndpoints/kube-apiser
 PRIVATE_LINK = {"enablePrivateCluster": True, "enableVnetIntegration": False}
 
 
-def _behind_private_link(consumer_id: str | None, status: str | None = "Approved", **profile: bool) -> World:
+def _behind_private_link(consumer_id: str | None, status: str | None = "Approved", **profile: bool) -> FakeAzure:
     access = {"apiServerAccessProfile": {**PRIVATE_LINK, **profile}}
     properties = consumer(consumer_id, status)["properties"]
     return served_cluster().change(CLUSTER, **access).put(AT_THE_API_SERVER, properties)
@@ -56,7 +56,7 @@ def _behind_private_link(consumer_id: str | None, status: str | None = "Approved
 
 class TestStrangersAtTheApiServer:
     @pytest.mark.parametrize(
-        ("world", "verdict", "severity"),
+        ("azure", "verdict", "severity"),
         [
             (_behind_private_link(OF_AKS), "Pass", "critical"),
             (_behind_private_link(FOREIGN_ENDPOINT), "Fail", "critical"),
@@ -68,16 +68,18 @@ class TestStrangersAtTheApiServer:
             (_behind_private_link(OF_AKS).refuse(CLUSTER, verb="get"), "Unknown", "critical"),
         ],
     )
-    def test_its_connections_are_judged_as_those_of_a_store(self, world: World, verdict: str, severity: str) -> None:
-        found = world.findings("pe-stranger")[CLUSTER.lower()]
+    def test_its_connections_are_evaluated_as_those_of_a_store(
+        self, azure: FakeAzure, verdict: str, severity: str
+    ) -> None:
+        found = azure.findings("pe-stranger")[CLUSTER.lower()]
         assert (found.verdict, found.severity) == (verdict, severity)
         if verdict == "Fail":
             assert f"az resource delete --ids {AT_THE_API_SERVER}" in found.remedy
 
     @pytest.mark.parametrize("profile", [{"enablePrivateCluster": False}, {"enableVnetIntegration": True}])
     def test_without_private_link_no_list_is_asked_for(self, profile: dict[str, bool]) -> None:
-        world = _behind_private_link(FOREIGN_ENDPOINT, **profile)
-        assert CLUSTER.lower() not in world.findings("pe-stranger")
+        azure = _behind_private_link(FOREIGN_ENDPOINT, **profile)
+        assert CLUSTER.lower() not in azure.findings("pe-stranger")
 
 
 class TestStrangers:

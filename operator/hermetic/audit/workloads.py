@@ -35,7 +35,7 @@ def belongs_on_the_host_network(estate: Estate, policy: Policy, pod: Pod) -> boo
 
 
 def each_pod(reason: str, fine: str) -> Callable[[Estate, Policy, Objections[Pod]], Iterator[CheckResult]]:
-    """For `check_each`: evaluate every pod that has not ended, and every template; `reason` and `fine` are of the Pass."""
+    """For `check_each`: evaluate pods that have not ended, and templates; `reason` and `fine` are of the Pass."""
 
     def each(estate: Estate, _policy: Policy, evaluate: Objections[Pod]) -> Iterator[CheckResult]:
         def of_pod(pod: Pod) -> Iterable[CheckResult]:

@@ -22,6 +22,7 @@ from hermetic.audit.estate.azure.managed_services import (
     RuleCollectionGroup,
 )
 from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.estate.observation import Observation
 from hermetic.audit.policy import Policy
 from hermetic.audit.remedies.filling import Fill
@@ -74,8 +75,8 @@ class _Addresses:
 def rules_of(estate: Estate, policy: Policy, firewall: AzureFirewall) -> Rules:
     """All rules: classic ones, and those of its policy and the base policies of that."""
     collections, observations = _from_policies(estate, firewall)
-    for one in (*(firewall.network_rule_collections or ()), *(firewall.application_rule_collections or ())):
-        collections.append((one, ""))
+    classic = (firewall.network_rule_collections, firewall.application_rule_collections, firewall.nat_rule_collections)
+    collections += [(one, "") for some in classic for one in some or ()]
     odd: list[str] = []
     wide: dict[str, Fill] = {}
     spaces: list[tuple[_Allow, Space]] = []
@@ -97,7 +98,10 @@ def _allowing(collections: Iterable[tuple[RuleCollection, str]], odd: list[str])
     for collection, group in collections:
         action = (collection.action.type if collection.action is not None else None) or ""
         kind = (collection.rule_collection_type or "").lower()
-        if kind in TRANSLATION or action.lower() == "deny":
+        if kind in TRANSLATION or (not group and action.lower() == "dnat"):
+            odd.extend(_translated(collection))
+            continue
+        if action.lower() == "deny":
             continue
         if action.lower() != "allow" or (group and kind not in FILTER):
             odd.append(f"collection {collection.name}: action {action!r}, type {collection.rule_collection_type!r}")
@@ -105,6 +109,18 @@ def _allowing(collections: Iterable[tuple[RuleCollection, str]], odd: list[str])
         for rule in collection.rules or ():
             place = _place(group, collection, rule) if group else {}
             yield _Allow(f"{collection.name}/{rule.name}", rule, place)
+
+
+def _translated(collection: RuleCollection) -> Iterator[str]:
+    """Rules that send packets to another destination, which may be outside: a source may be private as well.
+
+    learn.microsoft.com/powershell/module/az.network/new-azfirewallpolicynatrule: of a source 192.168.0.0/16, the
+    destination 10.20.30.40 is translated to an address or a name.
+    """
+    for rule in collection.rules or ():
+        for target in (rule.translated_address, rule.translated_fqdn):
+            if target and not is_inside(target):
+                yield f"{collection.name}/{rule.name}: translates to {target}"
 
 
 def _place(group: str, collection: RuleCollection, rule: FirewallRule) -> Fill:

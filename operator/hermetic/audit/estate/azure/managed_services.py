@@ -80,6 +80,8 @@ class FirewallRule(Part):
     target_urls: list[str] | None = None
     fqdn_tags: list[str] | None = None
     web_categories: list[str] | None = None
+    translated_address: str | None = None
+    translated_fqdn: str | None = None
 
 
 class RuleCollection(Part):
@@ -101,6 +103,7 @@ class AzureFirewall(Resource):
     """Of a firewall without a policy, its DNS settings among them."""
     network_rule_collections: list[RuleCollection] | None = None
     application_rule_collections: list[RuleCollection] | None = None
+    nat_rule_collections: list[RuleCollection] | None = None
 
     @property
     def subnet_ids(self) -> tuple[str, ...]:

@@ -103,11 +103,10 @@ def _candidates() -> Iterator[int]:
         except OSError:
             claim.close()
             continue
-        _claims.append(claim)
+        claim.detach()  # it is closed with the process
         yield from range(start, start + STRETCH)
 
 
-_claims: list[socket.socket] = []
 _ports = _candidates()
 
 

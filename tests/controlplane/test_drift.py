@@ -90,7 +90,7 @@ EDITS: dict[str, tuple[str, Edit]] = {
     "a policy for other pods": (
         "NetworkPolicy", lambda live: live["spec"]["podSelector"]["matchLabels"].update(app="nobody"),
     ),
-    "a Service for other pods": ("Service", lambda live: live["spec"]["selector"].update(app="nobody")),
+    "a service for other pods": ("Service", lambda live: live["spec"]["selector"].update(app="nobody")),
     "a budget for other pods": (
         "PodDisruptionBudget", lambda live: live["spec"]["selector"]["matchLabels"].update(app="nobody"),
     ),

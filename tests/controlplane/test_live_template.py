@@ -25,7 +25,7 @@ from tests.controlplane.write_counts import AuditLog
 from tests.scenarios import BAKED_IMAGE, DIGEST, Manifest, a_baked_model, a_share_model, changed, reporting
 
 BINDINGS = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
-POLICIES = ("hermetic-workloads", "hermetic-model-pods", "hermetic-model-templates", "hermetic-services")
+ADMISSION_POLICIES = ("hermetic-workloads", "hermetic-model-pods", "hermetic-model-templates", "hermetic-services")
 IMAGE = f"evil.example/x@sha256:{DIGEST}"
 VARIABLE = {"name": "NCCL_DEBUG", "value": "WARN"}
 Edit = Callable[[Manifest], object]
@@ -34,8 +34,8 @@ Edit = Callable[[Manifest], object]
 @pytest.fixture(scope="module")
 def unfenced(installed: None, api: Api) -> Iterator[None]:  # noqa: ARG001
     """The cluster without the policies that keep tenants from our objects."""
-    kept = [api.get(f"{BINDINGS}/{name}") for name in POLICIES]
-    for name in POLICIES:
+    kept = [api.get(f"{BINDINGS}/{name}") for name in ADMISSION_POLICIES]
+    for name in ADMISSION_POLICIES:
         api.delete(f"{BINDINGS}/{name}")
     yield
     for binding in kept:

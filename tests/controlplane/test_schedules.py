@@ -30,6 +30,6 @@ def test_schedules_end_as_if_nothing_had_gone_wrong(
             operator.stop()
         bed.operators.clear()  # else they would be started again, as by a kubelet
         monkeypatch.setattr(real, "CALM_SECONDS", 0.0)
-        monkeypatch.setattr(real, "DISASTERS", {"watches broken": real.DISASTERS["watches broken"]})
+        monkeypatch.setattr(real, "OUTAGES", {"watches broken": real.OUTAGES["watches broken"]})
         wrong = real.batch(bed, SEEDS + 1, 1)
         assert any(one.startswith("missing: ") for one in wrong[SEEDS + 1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +33,9 @@ class Tenants:
 
     def write(self, namespace: str, group: str, plural: str, manifest: Manifest) -> None:
         path = f"{group}/namespaces/{namespace}/{plural}"
-        created = self.accounts[namespace].create(path, {**manifest, "metadata": {**manifest["metadata"], "name": "x"}})
+        # of one name, a pod that is still being deleted would take the next one with it
+        named = {**manifest["metadata"], "name": f"x-{secrets.token_hex(3)}"}
+        created = self.accounts[namespace].create(path, {**manifest, "metadata": named})
         self.api.delete(f"{path}/{created['metadata']['name']}")
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermetic.audit.egress.address_ranges import networks, overlap, space, union, without
-from hermetic.audit.egress.nsg_rules import PROTOCOLS, Ground, holes, way_out
+from hermetic.audit.egress.nsg_rules import PROTOCOLS, Ground, holes, reachable_through
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason
@@ -80,7 +80,7 @@ def let_out(chosen: list[dict[str, Any]]) -> dict[str, Any]:
     ]  # fmt: skip
     properties = {"securityRules": bodies, "defaultSecurityRules": [rule("all", 65500, "Deny")]}
     group = SecurityGroup.read(Body({"id": "g", "properties": properties}, ()))
-    return way_out([holes(group.rules, GROUND)], GROUND)
+    return reachable_through([holes(group.rules, GROUND)], GROUND)
 
 
 def is_within(small: Mapping[str, Any], large: Mapping[str, Any]) -> bool:
@@ -117,7 +117,7 @@ def test_the_order_of_rules_in_a_list_never_matters(chosen, chance):
 @given(rule_lists, rule_lists)
 def test_a_second_layer_never_lets_more_out(first, second):
     layers = [_layer(first), _layer(second)]
-    assert is_within(way_out(layers, GROUND), way_out(layers[:1], GROUND))
+    assert is_within(reachable_through(layers, GROUND), reachable_through(layers[:1], GROUND))
 
 
 def _layer(chosen: list[dict[str, Any]]) -> Any:

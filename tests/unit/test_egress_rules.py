@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hermetic.audit.egress.address_ranges import internet, is_public, network, networks, overlap, space, union, without
-from hermetic.audit.egress.nsg_rules import Ground, denies_tag, holes, way_out
+from hermetic.audit.egress.nsg_rules import Ground, denies_tag, holes, reachable_through
 from hermetic.audit.estate.azure.security_groups import SecurityGroup, SecurityRule
 from hermetic.audit.estate.questions import Body
 from tests.audit_estates import default_rules, deny_internet, rule
@@ -260,7 +260,7 @@ LAYERS: list[tuple[str, list[tuple[dict[str, Any], ...]], bool]] = [
 )
 def test_a_packet_must_pass_every_layer(layers: list[tuple[dict[str, Any], ...]], sealed: bool) -> None:
     found = [holes(group(*rules), NODES) for rules in layers]
-    assert (not way_out(found, NODES)) is sealed
+    assert (not reachable_through(found, NODES)) is sealed
 
 
 # ---------------------------------------------------------------- platform tags

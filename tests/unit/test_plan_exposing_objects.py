@@ -11,7 +11,7 @@ from hermetic.kinds import BY_API_VERSION
 from hermetic.kube.exposure_index import ROOM, SMALL, ExposureIndex
 from hermetic.objects.names import Owner
 from hermetic.plan.exposing_objects import MOST_ADDRESSES
-from hermetic.plan.snapshot import WayIn
+from hermetic.plan.snapshot import Exposure
 from tests.scenarios import Manifest
 from tests.snapshots import POLICY
 from tests.traced_memory import traced_memory
@@ -95,7 +95,7 @@ def a_pod(name: str = "llama-0", *addresses: str, **status: Any) -> Manifest:
     return an_object("Service", name, labels=MODEL, status={"podIPs": ips, **status}) | {"kind": "Pod"}
 
 
-def found(*seen: Manifest) -> list[WayIn]:
+def found(*seen: Manifest) -> list[Exposure]:
     """What is found of the model with one pod, in whatever order the objects were seen."""
     answers = []
     for order in (seen, seen[::-1]):

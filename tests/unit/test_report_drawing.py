@@ -9,7 +9,7 @@ from hermetic.audit.findings import AcceptedException, Finding, Parts, Severity,
 from hermetic.audit.hops import Hop, path_of
 from hermetic.audit.report.drawing import MOST_PLACES, drawing_of
 from hermetic.audit.report.graph_layout import columns_of
-from hermetic.audit.report.paths import bundles_of, topology_of, ways_of
+from hermetic.audit.report.paths import bundles_of, drawn_paths, topology_of
 from hermetic.audit.topology import NetworkLink, NetworkPlace, PlaceKind, Topology
 from tests.audit_reports import CLUSTER, a_failing_report, a_sealed_report, an_empty_report
 from tests.drawn_paths import hops
@@ -40,7 +40,7 @@ def test_an_undecided_path_is_not_drawn_open():
     for finding in (unknown, accepted):
         report = replace(a_failing_report(), findings=(finding,))
         assert not any(link.open for link in topology_of(report).edges)
-        assert [way.state for way in ways_of(report)] == ["not decided"]
+        assert [way.state for way in drawn_paths(report)] == ["not decided"]
 
 
 def test_a_link_that_two_findings_draw_is_open_when_one_of_them_fails():
@@ -51,7 +51,7 @@ def test_a_link_that_two_findings_draw_is_open_when_one_of_them_fails():
     )
     for order in (findings, findings[::-1]):
         report = replace(a_failing_report(), findings=order)
-        assert {way.state for way in ways_of(report)} == {"open"}
+        assert {way.state for way in drawn_paths(report)} == {"open"}
         assert all(link.open for link in topology_of(report).edges)
 
 
@@ -93,7 +93,7 @@ def test_what_a_hop_is_decides_how_it_is_drawn_and_not_what_it_is_called():
 
 def test_a_hop_without_a_name_is_left_out():
     finding = Finding("x", "/r", Verdict.FAIL, Severity.HIGH, paths=(path_of("a", " ", ""),))
-    assert [way.hops for way in ways_of(replace(a_failing_report(), findings=(finding,)))] == [path_of("a")]
+    assert [way.hops for way in drawn_paths(replace(a_failing_report(), findings=(finding,)))] == [path_of("a")]
     assert finding.path_texts == ("a ->   -> ",)
 
 
@@ -161,7 +161,7 @@ def test_parallel_paths_are_one_bundle_and_others_stay_apart():
             for n in range(2)
         ),
     )
-    ways = ways_of(replace(a_failing_report(), findings=findings))
+    ways = drawn_paths(replace(a_failing_report(), findings=findings))
     bundles = bundles_of(ways)
     assert sorted(len(bundle.ways) for bundle in bundles) == [1, 1, 1, 2, 5]
     assert sum(len(bundle.ways) for bundle in bundles) == len(ways) == 10
@@ -182,11 +182,11 @@ def test_a_way_that_is_open_once_is_not_masked_by_another_finding():
     masked = Finding("x", "/r", Verdict.FAIL, Severity.CRITICAL, paths=path, masked=True)
     plain = Finding("y", "/r", Verdict.FAIL, Severity.LOW, paths=path)
     for order in ((masked, plain), (plain, masked)):
-        assert [way.state for way in ways_of(replace(a_failing_report(), findings=order))] == ["open"]
+        assert [way.state for way in drawn_paths(replace(a_failing_report(), findings=order))] == ["open"]
 
 
 def test_what_sums_up_others_draws_nothing_in_their_place():
     path = (hops("nic a -> internet"),)
     part = Finding("x", "/r", Verdict.FAIL, Severity.CRITICAL, paths=path, masked=True)
     whole = Finding("y", "/c", Verdict.FAIL, Severity.CRITICAL, paths=path, derived_from=Parts(("x",)))
-    assert [way.state for way in ways_of(replace(a_failing_report(), findings=(whole, part)))] == ["masked"]
+    assert [way.state for way in drawn_paths(replace(a_failing_report(), findings=(whole, part)))] == ["masked"]

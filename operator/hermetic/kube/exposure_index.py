@@ -11,7 +11,7 @@ from hermetic.kinds import BY_API_VERSION, BY_KIND, ENDPOINT_SLICE, GATEWAY, ROU
 from hermetic.kube.owners import Key
 from hermetic.objects.names import MODEL_LABEL, Owner
 from hermetic.plan.exposing_objects import ExposingObject, Name, address_of, exposing_object
-from hermetic.plan.snapshot import WayIn
+from hermetic.plan.snapshot import Exposure
 
 EXPOSING_KINDS = frozenset((*BY_API_VERSION.values(), *(BY_KIND[kind.kind] for kind in ROUTES)))
 SMALL = 2**10
@@ -109,17 +109,17 @@ class ExposureIndex:
 
     # ------------------------------------------------------------------ queries
 
-    def into(self, owner: Owner, templates: Iterable[Mapping[str, str]] = ()) -> tuple[WayIn, ...]:
+    def into(self, owner: Owner, templates: Iterable[Mapping[str, str]] = ()) -> tuple[Exposure, ...]:
         """Everything that leads to a model's pods and is not known to be private; sorted."""
         services = self._services_of(owner, tuple(templates))
-        found = {self._way_in(one) for one in services.values() if one.opens and not _is_own(one, owner)}
-        found |= {self._way_in(one) for one in self._slices_of(owner)}
+        found = {self._exposure_of(one) for one in services.values() if one.opens and not _is_own(one, owner)}
+        found |= {self._exposure_of(one) for one in self._slices_of(owner)}
         exposing = {where for name in services for where in self._leading_to.get(name, ())}
         for kind, name in sorted(exposing | self._vague.get(owner.namespace, set()), key=str):
             one = self._known[kind][name][2]
             why = self._why_open(one)
             if kind not in (SERVICE, ENDPOINT_SLICE) and why:
-                found.add(self._way_in(one, why))
+                found.add(self._exposure_of(one, why))
         return tuple(sorted(found))
 
     def _services_of(self, owner: Owner, templates: tuple[Mapping[str, str], ...]) -> dict[Name, ExposingObject]:
@@ -178,7 +178,7 @@ class ExposureIndex:
         return ""
 
     @staticmethod
-    def _way_in(one: ExposingObject, why: str = "") -> WayIn:
+    def _exposure_of(one: ExposingObject, why: str = "") -> Exposure:
         over_limit = "names more addresses than are read" if one.everything and not one.addresses else ""
         slices = (
             ", ".join(word for word in (one.opens, over_limit) if word)
@@ -186,7 +186,7 @@ class ExposureIndex:
             else one.opens
         )
         words = why or slices or "was not made by the controller of EndpointSlices"
-        return WayIn(one.kind, one.namespace, one.name, words, one.writer)
+        return Exposure(one.kind, one.namespace, one.name, words, one.writer)
 
     # ------------------------------------------------------------------ models concerned
 

@@ -210,7 +210,7 @@ class Store:
             address_holder=self._address_holder(seen),
             server_version=self.server_version,
             backed_off=backed_off or {},
-            ways_in=self._ways.into(owner, (one.get("metadata", {}).get("labels") or {} for one in templates)),
+            exposures=self._ways.into(owner, (one.get("metadata", {}).get("labels") or {} for one in templates)),
             unseen=tuple(sorted({kind.plural for kind in self._refused})),
             pods_truncated=self._pod_bounds.is_truncated(key),
         )

@@ -28,7 +28,7 @@ from hermetic.api.public_services import (
 from hermetic.api.text import one_line
 from hermetic.kinds import ENDPOINT_SLICE, GATEWAY, INGRESS, SERVICE
 from hermetic.plan.addresses import load_balancer_addresses, public_addresses
-from hermetic.plan.snapshot import ClusterSnapshot, WayIn
+from hermetic.plan.snapshot import ClusterSnapshot, Exposure
 
 Name = tuple[str, str]  # (namespace, name)
 SERVICE_NAME = "kubernetes.io/service-name"
@@ -273,13 +273,13 @@ def _shown(values: Iterable[object]) -> str:
 
 def exposure(service: Mapping[str, Any] | None, snapshot: ClusterSnapshot) -> str | None:
     """What leads to a model's pods from outside; None where every way is private. `service`: its own, live one."""
-    found = [_clause(way) for way in snapshot.ways_in]
+    found = [_clause(way) for way in snapshot.exposures]
     if service is not None and (why := opens(service, snapshot.policy, given=False)):
         found.insert(0, f"the model's own Service {why}")
     more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return "; ".join(found[:SHOWN]) + more if found else None
 
 
-def _clause(way: WayIn) -> str:
+def _clause(way: Exposure) -> str:
     where = one_line(f"{way.kind} '{way.namespace}/{way.name}'")
     return f"{where} leads to pods of this model and {way.why}{written_by(way.writer)}"

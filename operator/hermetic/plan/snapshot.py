@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # for `hermetic render`: building the models of the audit tak
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class WayIn:
+class Exposure:
     """An object that is not a child, leads to the model's pods and is not known to be private; why, and its writer."""
 
     kind: str
@@ -74,7 +74,7 @@ class ClusterSnapshot:
     `children` holds the live objects with the operator's label, by (kind, name); `pods` reduced projections of pods;
     `warnings` the newest warning event by the uid of its object; `address_holder` the name of the other ModelDeployment
     that the load balancer address belongs to, or "". `backed_off` holds, by child, the digests of manifests not
-    applied again during drift back-off. `ways_in` are objects that are not children and lead to the pods from outside,
+    applied again during drift back-off. `exposures` are objects, not children, that lead to the pods from outside,
     `unseen` the kinds of such objects that are served and may not be listed. `pods_truncated`: more pods have this
     model's label or ServiceAccount than the bound of `pods`. `resource_version` is that of the ModelDeployment: a
     status based on an older one must not be written.
@@ -93,7 +93,7 @@ class ClusterSnapshot:
     address_holder: str = ""
     server_version: tuple[int, int] = (1, 36)
     backed_off: Mapping[ChildKey, frozenset[str]] = field(default_factory=dict)
-    ways_in: tuple[WayIn, ...] = ()
+    exposures: tuple[Exposure, ...] = ()
     unseen: tuple[str, ...] = ()
     pods_truncated: bool = False
     resource_version: str = ""

@@ -200,7 +200,9 @@ def _gateway_pools(nic: NicFields | ModelNic) -> tuple[str, ...]:
     return tuple(pool.id for one in nic.ip_configurations for pool in one.application_gateway_backend_address_pools)
 
 
-def ways_out(estate: Estate, policy: Policy, machine: RelayMachine) -> tuple[tuple[Path, ...], tuple[Observation, ...]]:
+def egress_paths(
+    estate: Estate, policy: Policy, machine: RelayMachine
+) -> tuple[tuple[Path, ...], tuple[Observation, ...]]:
     """Every egress path, and the observations it rests on; where one has a problem, there may be more ways.
 
     Subnets of the cluster and their route tables are skipped: other checks evaluate them.

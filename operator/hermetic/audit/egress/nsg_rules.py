@@ -195,7 +195,7 @@ def holes(rules: Iterable[SecurityRule], ground: Ground) -> tuple[Hole, ...]:
     return tuple(_walk(rules, ground))
 
 
-def way_out(layers: Sequence[Sequence[Hole]], ground: Ground) -> Reach:
+def reachable_through(layers: Sequence[Sequence[Hole]], ground: Ground) -> Reach:
     """What passes every layer; everything where there is no layer. Empty means sealed."""
     left: Reach = dict.fromkeys(PROTOCOLS, ground.internet)
     for layer in layers:
@@ -210,7 +210,7 @@ def sure(layers: Iterable[Iterable[Hole]]) -> tuple[tuple[Hole, ...], ...]:
 
 def passes_all(hole: Hole, layers: Sequence[Sequence[Hole]], ground: Ground) -> bool:
     """Whether packets through one hole pass all other layers."""
-    through = way_out(layers, ground)
+    through = reachable_through(layers, ground)
     return any(overlap(open_to, through.get(protocol, ())) for protocol, open_to in hole.reach.items())
 
 

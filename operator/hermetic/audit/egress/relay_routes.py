@@ -14,7 +14,7 @@ from hermetic.audit.cluster_scope import missing
 from hermetic.audit.egress.address_ranges import Space, is_public, networks, space, union, without
 from hermetic.audit.egress.address_ranges import network as prefix_of
 from hermetic.audit.egress.network_manager import rules_past_groups
-from hermetic.audit.egress.nsg_rules import Ground, denies_tag, holes, way_out
+from hermetic.audit.egress.nsg_rules import Ground, denies_tag, holes, reachable_through
 from hermetic.audit.egress.prefix_sets import prefix_sets
 from hermetic.audit.egress.routes import NextHopKind, public_ways
 from hermetic.audit.egress.service_endpoints import is_storage, storage_reach
@@ -121,7 +121,7 @@ def storage_ways(estate: Estate, subnet: Subnet, interface: RulesOf, observation
     ground = Ground(space(prefixes), local, has_v6, leads_out, frozenset(interface.application_groups), sets)
     here = hops.storage("same-region storage of any account")
     is_denied = any(denies_tag(rules, "Storage", ground) for rules in read)
-    if is_denied or not way_out([holes(rules, ground) for rules in read], ground):
+    if is_denied or not reachable_through([holes(rules, ground) for rules in read], ground):
         rules, rests_on = rules_past_groups(estate, parent_of(subnet.id), network_tag_leads_out=leads_out)
         observations += rests_on
         yield from (path_of(f"admin rule {name_of(rule.id or 'not named')}", here) for rule in rules)

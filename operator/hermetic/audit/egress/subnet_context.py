@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hermetic.audit.cluster_scope import ScopedSubnet, missing
 from hermetic.audit.egress.address_ranges import Space, networks, space, union
 from hermetic.audit.egress.nsg_reachability import Attached, attached
-from hermetic.audit.egress.nsg_rules import Ground, Hole, holes, sure, way_out
+from hermetic.audit.egress.nsg_rules import Ground, Hole, holes, reachable_through, sure
 from hermetic.audit.egress.prefix_sets import prefix_sets
 from hermetic.audit.egress.resource_lookup import readable
 from hermetic.audit.egress.routes import NextHopKind, OutboundRoute, public_ways
@@ -79,11 +79,11 @@ class SubnetContext:
 
     def is_sealed(self, layers: Layers) -> bool:
         """Whether no packet to the internet passes the groups of a combination."""
-        return not way_out(self.holes_of(layers), self.ground)
+        return not reachable_through(self.holes_of(layers), self.ground)
 
     def is_open(self, layers: Layers) -> bool:
         """Whether a packet is sure to pass them."""
-        return bool(way_out(sure(self.holes_of(layers)), self.ground))
+        return bool(reachable_through(sure(self.holes_of(layers)), self.ground))
 
     def doubts(self, layers: Layers) -> tuple[Observation, ...]:
         """The missing observations that leave open whether a combination lets packets out."""

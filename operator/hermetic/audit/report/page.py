@@ -26,7 +26,7 @@ from hermetic.audit.remedies.steps import RemedyStep
 from hermetic.audit.report.causes import Cause, causes_of
 from hermetic.audit.report.drawing import Drawing, drawing_of
 from hermetic.audit.report.json_form import as_json, digest
-from hermetic.audit.report.paths import bundles_of, topology_of, ways_of
+from hermetic.audit.report.paths import bundles_of, drawn_paths, topology_of
 from hermetic.audit.report.resources import readable, short_name
 from hermetic.audit.report.sentences import (
     acceptance,
@@ -150,7 +150,7 @@ def _environment() -> Environment:
 
 def _content(report: Report, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
     topology = topology_of(report)
-    ways = ways_of(report)
+    ways = drawn_paths(report)
     causes = causes_of(report.findings, pages)
     fine = [one for one in by_check(report.findings) if one.verdict not in _FULL]
     excepted = [one for one in by_check(report.findings) if one.verdict is Verdict.EXCEPTED]

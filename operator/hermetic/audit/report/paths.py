@@ -48,7 +48,7 @@ class PathBundle:
         return self.ways[0]
 
 
-def ways_of(report: Report) -> list[DrawnPath]:
+def drawn_paths(report: Report) -> list[DrawnPath]:
     """The paths to draw, the worst first: every path of a finding."""
     drawn = [
         (finding, DrawnPath(shown(path), _state(finding), finding.severity))
@@ -108,7 +108,7 @@ def topology_of(report: Report) -> Topology:
     cluster = NetworkPlace(report.cluster.lower(), PlaceKind.CLUSTER, short_name(report.cluster))
     places = {cluster.id: cluster}
     links: dict[tuple[str, str], NetworkLink] = {}
-    for bundle in bundles_of(ways_of(report)):
+    for bundle in bundles_of(drawn_paths(report)):
         way, hops = bundle.worst, [_place(hops) for hops in bundle.hops]
         label = way.state if way.state in {ACCEPTED, MASKED} else ""
         for source, target in pairwise(_from_the_cluster(cluster, hops)):

@@ -14,7 +14,7 @@ from hermetic.audit.egress.address_ranges import network as prefix_of
 from hermetic.audit.egress.dns import ByDefault, NamePolicy, names_by_default
 from hermetic.audit.egress.firewall import dns_proxy
 from hermetic.audit.egress.locked_node_group import rulesets_behind_the_lock
-from hermetic.audit.egress.machines import RelayMachine, machines_of, ways_out
+from hermetic.audit.egress.machines import RelayMachine, egress_paths, machines_of
 from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, readable
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.dns import ForwardingRule, LinkedRulesets
@@ -148,7 +148,7 @@ def _evaluate(
     leading = [(one, machine) for one in custom for machine in machines if _same(one) in map(_same, machine.addresses)]
     rests: list[Observation] = [*observations, machines]
     for server, machine in leading:
-        ways, reads = ways_out(estate, policy, machine)
+        ways, reads = egress_paths(estate, policy, machine)
         rests += reads
         if ways:
             objections.append(f"{server} is a machine with an egress path of its own ({', '.join(map(written, ways))})")

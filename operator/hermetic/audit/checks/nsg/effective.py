@@ -8,7 +8,7 @@ from hermetic.audit.checks.family import check_each
 from hermetic.audit.checks.nsg.combinations import in_words, path
 from hermetic.audit.cluster_scope import missing
 from hermetic.audit.egress.firewall import firewall_observations
-from hermetic.audit.egress.nsg_rules import Hole, holes, sure, way_out
+from hermetic.audit.egress.nsg_rules import Hole, holes, reachable_through, sure
 from hermetic.audit.egress.sentinels import each_sentinel, unless_locked
 from hermetic.audit.egress.subnet_context import Layers, SubnetContext
 from hermetic.audit.estate.azure.effective import EffectiveGroup, EffectiveGroups
@@ -47,9 +47,9 @@ def _result(
         words = f"the effective rules of {nic.name} came without rules, though a security group is attached"
         return unknown(around.id, "NoEffectiveRules", words, seen)
     layers = [holes(one.effective_security_rules or (), around.ground) for one in groups]
-    if not way_out(layers, around.ground):
+    if not reachable_through(layers, around.ground):
         return passes(around.id, "InternetDenied", f"the effective rules of {nic.name} deny the internet", seen)
-    if not way_out(sure(layers), around.ground):
+    if not reachable_through(sure(layers), around.ground):
         words = f"whether the effective rules of {nic.name} let packets out to the internet was not seen whole"
         return unknown(around.id, "RulesNotSeen", words, *_doubts(around, layers), seen)
     words = f"the effective rules of {nic.name} let packets out to the internet: {_first(sure(layers))}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import whole_or_unknown
-from hermetic.audit.egress.machines import RelayMachine, machines_of, ways_out
+from hermetic.audit.egress.machines import RelayMachine, egress_paths, machines_of
 from hermetic.audit.egress.reach import Reach, reach_of
 from hermetic.audit.egress.relay_entries import backend_of, reach_by_others
 from hermetic.audit.estate.arm_ids import name_of
@@ -30,7 +30,7 @@ def vm_pivot(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 
 
 def _evaluate(estate: Estate, policy: Policy, machine: RelayMachine) -> Iterator[CheckResult]:
-    ways, observations = ways_out(estate, policy, machine)
+    ways, observations = egress_paths(estate, policy, machine)
     if not ways and all(observation.problem is None for observation in observations):
         yield passes(machine.id, "NoWayOut", "the machine has no egress path of its own", *machine.seen, *observations)
         return

@@ -85,8 +85,8 @@ class ClusterInMemory:
         await self.fault("list", (kind.kind, namespace or "", ""))
         found = [
             copy.deepcopy(manifest)
-            for (name, home, _), manifest in sorted(self.objects.items())
-            if name == kind.kind
+            for (_, home, _), manifest in sorted(self.objects.items())
+            if _is_of(manifest, kind)
             and namespace in (None, home)
             and matches_labels(manifest, label_selector)
             and matches_fields(manifest, field_selector)
@@ -176,10 +176,8 @@ class ClusterInMemory:
                     ):
                         await asyncio.sleep(wait)
                     read += 1
-                    if manifest["kind"] != kind.kind or namespace not in (
-                        None,
-                        manifest["metadata"].get("namespace", ""),
-                    ):
+                    home = manifest["metadata"].get("namespace", "")
+                    if not _is_of(manifest, kind) or namespace not in (None, home):
                         continue
                     event = _as_selected(what, manifest, held, label_selector, field_selector)
                     if event is not None and int(event[1]["metadata"]["resourceVersion"]) > int(since):
@@ -298,6 +296,12 @@ def matches_fields(manifest: Manifest, selector: str) -> bool:
         if (str(found) == value) is path.endswith("!"):
             return False
     return True
+
+
+def _is_of(manifest: Manifest, kind: Kind) -> bool:
+    """NetworkPolicies are a kind of Kubernetes and one of Calico. Events are served in both of their groups."""
+    group, _, _ = manifest.get("apiVersion", kind.api_version).rpartition("/")
+    return manifest["kind"] == kind.kind and (kind.kind == "Event" or group == kind.group)
 
 
 def _as_selected(

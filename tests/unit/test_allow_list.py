@@ -21,7 +21,7 @@ LISTS = [
 
 
 @by_version
-def test_every_flag_of_a_release_is_judged_exactly_once(table):
+def test_every_flag_of_a_release_is_reviewed_exactly_once(table):
     listed = vllm.ALLOWED.flags
     judged = [listed.allowed, frozenset(listed.refused), frozenset(VLLM_FLAGS)]
     for flag in table.flags:
@@ -31,7 +31,7 @@ def test_every_flag_of_a_release_is_judged_exactly_once(table):
 
 
 @by_version
-def test_every_variable_of_a_release_is_judged_exactly_once(table):
+def test_every_variable_of_a_release_is_reviewed_exactly_once(table):
     listed = vllm.ALLOWED.variables
     for name in table.environment:
         judged = [name in listed.allowed, name in listed.refused, reserved_variable(name)]

@@ -77,7 +77,7 @@ def test_an_unknown_release_is_refused_with_the_known_ones(version):
 
 
 @by_release
-def test_every_flag_of_a_release_is_judged_exactly_once(table):
+def test_every_flag_of_a_release_is_reviewed_exactly_once(table):
     judged = [ALLOWED.flags.allowed, frozenset(ALLOWED.flags.refused), frozenset(SGLANG_FLAGS)]
     for flag in table.flags:
         assert sum(flag in names for names in judged) == 1, f"{flag} of SGLang {table.version}: judge it"

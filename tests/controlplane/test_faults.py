@@ -143,7 +143,9 @@ OF_PHI = "/modeldeployments/phi|/deployments/phi|/services/phi"
 
 def test_a_rival_that_writes_all_the_time_neither_stops_us_nor_makes_us_write(behind: ProxiedDeployments) -> None:
     behind.apply(reporting(a_baked_model()))
-    behind.wait("the workload", lambda: children_stand(behind))
+    # Else the status that its pod leads to, seconds later, is refused by the rival as often as chance has it.
+    settled = {"Serving", "Unschedulable"}  # another test may have left a node with a GPU
+    behind.wait("the pod's state", lambda: behind.condition("phi", "Available").get("reason") in settled)
     landed, sent = len(behind.landed(OF_PHI)), len(behind.writes_to(OF_PHI))
     for number in range(100):
         behind.api.merge(f"{behind.collection}/phi", {"metadata": {"annotations": {"rival": str(number)}}})

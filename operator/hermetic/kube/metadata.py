@@ -1,4 +1,4 @@
-"""Reduces the metadata of an object: managedFields, its larger half, is dropped or cut."""
+"""Reads and reduces the metadata of an object: managedFields, its larger half, is dropped or cut."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ from hermetic.plan.field_owners import kept, labellers
 
 UNNAMED = frozenset(kind.kind for kind in (CORE_EVENT, EVENT, LEASE, MODEL_DEPLOYMENT, NODE))
 """Kinds whose writer no verdict names."""
+
+
+def name_of(manifest: Mapping[str, Any]) -> str:
+    """The name of an object that may be malformed; "" for none."""
+    metadata = manifest.get("metadata")
+    return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
 
 
 def names_its_writer(manifest: Mapping[str, Any]) -> bool:

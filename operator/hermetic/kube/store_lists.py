@@ -7,6 +7,7 @@ from collections.abc import Callable
 import structlog
 
 from hermetic.errors import Forbidden, NotFound
+from hermetic.kube.metadata import name_of
 from hermetic.kube.owners import Key
 from hermetic.kube.paging import Selection, list_each
 from hermetic.kube.store import Store
@@ -17,12 +18,6 @@ NEWEST = 2**63
 log = structlog.get_logger(__name__)
 
 Concerned = Callable[[frozenset[Key]], None]
-
-
-def name_of(manifest: Manifest) -> str:
-    """The name of an object that may be malformed; "" for none."""
-    metadata = manifest.get("metadata")
-    return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
 
 
 class StoreList:

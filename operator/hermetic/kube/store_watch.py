@@ -9,10 +9,10 @@ from typing import NoReturn
 import structlog
 
 from hermetic.errors import HermeticError
+from hermetic.kube.metadata import name_of
 from hermetic.kube.paging import Selection
 from hermetic.kube.reflector import Reflector
 from hermetic.kube.store import Store
-from hermetic.kube.store_lists import name_of
 from hermetic.kube.watch_specs import WatchSpec
 from hermetic.ports import ClusterReader, Manifest
 

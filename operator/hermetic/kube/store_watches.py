@@ -19,10 +19,11 @@ from functools import partial
 import structlog
 
 from hermetic.kinds import Kind
+from hermetic.kube.metadata import name_of
 from hermetic.kube.owners import Key
 from hermetic.kube.reflector import Feed
 from hermetic.kube.store import Store
-from hermetic.kube.store_lists import StoreList, name_of
+from hermetic.kube.store_lists import StoreList
 from hermetic.kube.store_watch import Relist, See, StoreTarget, StoreWatch
 from hermetic.kube.watch_specs import STORE_WATCHES, scopes
 from hermetic.ports import ClusterReader, Manifest

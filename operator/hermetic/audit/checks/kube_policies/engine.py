@@ -40,16 +40,18 @@ def k8s_policy_engine_live(estate: Estate, policy: Policy) -> Iterator[CheckResu
         yield _no_engine(estate, daemon_sets)
         return
     where = _machines(nodes)
-    agents = dict(sorted(ready_agents(pods), key=lambda agent: is_recognised(estate, policy, agent[1])))
+    ready = tuple(ready_agents(pods))
+    agents, enforced = dict(ready), {name for name, agent in ready if is_recognised(estate, policy, agent)}
 
     def evaluate_node(node: Node) -> Iterator[CheckResult]:
-        agent = agents.get(node.metadata.name)
-        if pods.problem is not None and agent is None:  # its agent may be among the pods that could not be read
-            yield unknown(node.id, "AgentsNotSeen", "not every pod could be read", pods)
-        elif agent is None:
-            yield _without_an_agent(engines, pods, node)
-        elif not is_recognised(estate, policy, agent):
+        if node.metadata.name in enforced:
+            return
+        if (agent := agents.get(node.metadata.name)) is not None:
             yield _not_recognised(policy, node, agent)
+        elif pods.problem is not None:  # its agent may be among the pods that could not be read
+            yield unknown(node.id, "AgentsNotSeen", "not every pod could be read", pods)
+        else:
+            yield _without_an_agent(engines, pods, node)
 
     known = frozenset(one.metadata.name for one in engines) if daemon_sets.problem is None else None
     of_settings, settings = evaluate_settings(estate, known)

@@ -14,8 +14,8 @@ from testbed.installation import OperatorProcess, wait_for
 from testbed.kubectl import Kubectl
 from tests.controlplane.deployments import Deployments, module_namespace
 from tests.controlplane.kstatus import kstatus
-from tests.controlplane.test_tenant_rights import Tenancy, a_tenant
-from tests.scenarios import Manifest, a_baked_model, reporting
+from tests.controlplane.test_tenant_rights import Tenancy, serving
+from tests.scenarios import Manifest
 
 SERVICES = "/api/v1/namespaces/{}/services"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices"
@@ -34,11 +34,8 @@ def tenancy(
 ) -> Iterator[Tenancy]:
     """A model that serves inside the cluster, and one who may edit its namespace."""
     with module_namespace(api, "ways") as namespace:
-        deployments = Deployments(api, kubectl, namespace, hermetic)
-        deployments.apply(reporting(a_baked_model("phi", replicas=1, endpoint={})))
-        deployments.until("phi", "Serving")
         kubeconfig = tmp_path_factory.mktemp("ways") / "kubeconfig"
-        yield Tenancy(deployments, a_tenant(api, cluster, namespace, kubeconfig))
+        yield serving(Deployments(api, kubectl, namespace, hermetic), cluster, kubeconfig)
 
 
 def a_service(**spec: Any) -> Manifest:

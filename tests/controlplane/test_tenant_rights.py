@@ -60,13 +60,17 @@ def tenancy(
 ) -> Iterator[Tenancy]:
     """One model of two replicas that serves inside the cluster, and its tenant."""
     with module_namespace(api, "tenant") as namespace:
-        deployments = Deployments(api, kubectl, namespace, hermetic)
-        deployments.apply(reporting(a_baked_model("phi", replicas=2, endpoint={})))
-        deployments.until("phi", "Serving")
         kubeconfig = tmp_path_factory.mktemp("tenant") / "kubeconfig"
-        found = Tenancy(deployments, a_tenant(api, cluster, namespace, kubeconfig))
+        found = serving(Deployments(api, kubectl, namespace, hermetic), cluster, kubeconfig, replicas=2)
         wait_for("the rights of a tenant", lambda: _may_edit(found))
         yield found
+
+
+def serving(deployments: Deployments, cluster: Path, kubeconfig: Path, *, replicas: int = 1) -> Tenancy:
+    """A model that serves inside the cluster, and a tenant of its namespace."""
+    deployments.apply(reporting(a_baked_model("phi", replicas=replicas, endpoint={})))
+    deployments.until("phi", "Serving")
+    return Tenancy(deployments, a_tenant(deployments.api, cluster, deployments.namespace, kubeconfig))
 
 
 def a_tenant(api: Api, cluster: Path, namespace: str, kubeconfig: Path) -> Api:

@@ -11,12 +11,14 @@ from functools import cache
 
 import pytest
 
+from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.estate.arm_ids import type_of
 from hermetic.audit.findings import Finding, Verdict
 from hermetic.audit.remedies.placeholders import CHOSEN, KNOWN, STEMS
 from hermetic.audit.remedies.steps import steps_of
 from testbed.azure.baseline import LAYOUTS, estate_of
 from testbed.azure.plants import PLANTS
+from testbed.kubernetes_plants import PLANTS as KUBERNETES_PLANTS
 from tests.remedy_commands import placeholders_in
 from tests.replanted import Base
 from tests.stand_in_answers import judged
@@ -53,6 +55,22 @@ PLANTED = [
 
 # Every tenth is judged by every check anew as well: running only those whose answers differ finds the same.
 ANEW = frozenset(PLANTED[::10])
+
+
+WITHOUT_PLANT = {
+    "aks-unread-features": "its result is Unknown or Pass, and what a plant opens is a Fail",
+    "nsg-platform-imds": "information: it never fails",
+    "peering-subnet-scope": "information about a peering for which peering-any fails",
+}
+
+
+def test_every_check_of_azure_or_of_the_cluster_alone_has_a_plant() -> None:
+    planted = {one.check for one in (*PLANTS.values(), *KUBERNETES_PLANTS.values())}
+    alone = {one.page.id for one in CHECKS if one.needs in ({"azure"}, {"kube"})}
+    missing = sorted(alone - planted - WITHOUT_PLANT.keys())
+    assert not missing, "each needs a plant in testbed/azure/plants or testbed/kubernetes_plants"
+    assert planted <= alone, "a plant names a check that is not there"
+    assert WITHOUT_PLANT.keys() <= alone - planted, "these have a plant, or are not there"
 
 
 def test_every_plant_fits_somewhere() -> None:

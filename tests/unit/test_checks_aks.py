@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hermetic.audit.checks.aks import CHECKS
 from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.policy import Policy
@@ -20,15 +21,9 @@ from tests.audit_services import (
     verdicts,
 )
 
-AZURE_ONLY = (
-    "aks-outbound-type", "aks-effective-outbound-ips", "aks-artifact-source", "aks-private-api", "aks-public-fqdn",
-    "aks-authorized-ips", "aks-pna", "aks-run-command", "aks-trusted-access", "aks-network-policy", "aks-static-egress",
-    "aks-http-proxy", "aks-addons", "aks-monitoring", "aks-ingress-addon", "aks-istio-gateways", "aks-virtual-nodes",
-    "aks-extensions", "aks-arc", "aks-os-channel", "aks-node-rg-lockdown", "aks-unread-features",
-    "aks-identity-bindings", "aks-fleet-member",
-)  # fmt: skip
+AZURE_ONLY = sorted(one.page.id for one in CHECKS if one.needs == {"azure"})
 # Lists beside the cluster: its own body is not read for them.
-ATTACHED = {"aks-trusted-access", "aks-extensions", "aks-identity-bindings"}
+ATTACHED = {"aks-trusted-access", "aks-extensions", "aks-identity-bindings", "aks-mesh-member"}
 SCOPE = f"{SUBSCRIPTION}/resourceGroups/ai/providers/Microsoft.Insights/privateLinkScopes/monitor"
 VAULT = f"{GROUP}/providers/Microsoft.KeyVault/vaults/secrets"
 FILTERED = Policy(profile="filtered", firewall=f"{NETWORK}/azureFirewalls/wall")

@@ -1,13 +1,14 @@
-"""How a check is declared: one name for its page, its judge and its id; and the check of a single property."""
+"""How a check is declared: one name for its page, its function and its id; and the check of a single property."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from hermetic.audit.checks import disks
+from hermetic.audit.checks import disks, outbound
 from hermetic.audit.checks.disks import export
 from hermetic.audit.checks.family import check, family
 from hermetic.audit.checks.properties import Fact, PropertyIs
@@ -23,22 +24,51 @@ SEEN: Seen[ModuleType] = Seen("/cluster", None, (), None)
 
 
 def disk_export(_estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
-    """A judge of the name that the check has."""
+    """A function of the name that the check has."""
     yield from ()
 
 
-def test_a_judge_is_called_as_its_check_is() -> None:
+def test_a_function_is_called_as_its_check_is() -> None:
     with pytest.raises(ValueError, match="the function of disk-link is called disk_export"):
         check("disk-link")(disk_export)
     assert check("disk-export")(disk_export).id == "disk-export"
 
 
-def test_a_page_without_a_judge_stops_the_import() -> None:
-    with pytest.raises(ValueError, match="page or function is missing for disk-export"):
+def test_a_page_without_a_function_stops_the_import() -> None:
+    with pytest.raises(ValueError, match=r"disk-export: no @check in the modules that __init__\.py names"):
         family(PACKAGE, ModuleType("empty"))
 
 
-def test_a_judge_counts_where_it_is_written_and_not_where_it_is_imported() -> None:
+def test_a_function_without_a_page_stops_the_import() -> None:
+    module = ModuleType(__name__)
+    module.declared = check("disk-export")(disk_export)  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match=r"disk-export: no page in checks\.toml"):
+        family(outbound.__name__, module)
+
+
+def test_a_page_with_an_unknown_control_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "family_of_one"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    page = """
+        family = "One"
+        [[check]]
+        id = "disk-export"
+        title = ""
+        severity = "low"
+        controls = {nist = ["AC-99"]}
+        why = ""
+        reads = []
+        remedy = ""
+        source = ""
+    """
+    (package / "checks.toml").write_text(page, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match=r"disk-export: nist has no control AC-99 in the lists of hermetic"):
+        family("family_of_one", export)
+
+
+def test_a_function_counts_where_it_is_written_and_not_where_it_is_imported() -> None:
     importing = ModuleType("importing")
     importing.imported = export.disk_export  # type: ignore[attr-defined]
     assert [one.page.id for one in family(PACKAGE, export, importing)] == ["disk-export"]

@@ -60,7 +60,7 @@ def read_controls(data: Mapping[str, Any]) -> Controls:
         if not isinstance(ids, list) or not ids:
             raise ValueError(f"{framework} must be a list of ids")
         if odd := [one for one in ids if one not in KNOWN[framework]]:
-            raise ValueError(f"{framework} has no control {', '.join(map(str, odd))}")
+            raise ValueError(f"{framework} has no control {', '.join(map(str, odd))} in the lists of {__name__}")
         if len(set(ids)) < len(ids):
             raise ValueError(f"{framework} names a control twice: {', '.join(ids)}")
     return Controls(**{framework: tuple(ids) for framework, ids in data.items()})

@@ -67,8 +67,10 @@ def family(package: str, *modules: ModuleType) -> tuple[Check, ...]:
     pages = {entry["id"]: entry for entry in data["check"]}
     declared = [one for module in modules for one in _declared_in(module)]
     functions = {one.id: one.evaluate for one in declared}
-    if odd := pages.keys() ^ functions.keys():
-        raise ValueError(f"{package}: page or function is missing for {', '.join(sorted(odd))}")
+    if bare := functions.keys() - pages.keys():
+        raise ValueError(f"{package}: {', '.join(sorted(bare))}: no page in checks.toml")
+    if idle := pages.keys() - functions.keys():
+        raise ValueError(f"{package}: {', '.join(sorted(idle))}: no @check in the modules that __init__.py names")
     if len(declared) != len(functions):
         raise ValueError(f"{package}: a check is declared twice")
     return tuple(_check(data["family"], entry, functions[name]) for name, entry in pages.items())
@@ -81,6 +83,10 @@ def _declared_in(module: ModuleType) -> Iterator[Declared]:
 
 
 def _check(title: str, entry: Mapping[str, Any], evaluate: CheckFunction) -> Check:
+    try:
+        controls = read_controls(entry.get("controls", {}))
+    except ValueError as error:
+        raise ValueError(f"{entry['id']}: {error}") from error
     page = CheckPage(
         id=entry["id"],
         title=entry["title"],
@@ -90,7 +96,7 @@ def _check(title: str, entry: Mapping[str, Any], evaluate: CheckFunction) -> Che
         remedy=entry["remedy"].strip(),
         source=entry["source"],
         family=title,
-        controls=read_controls(entry.get("controls", {})),
+        controls=controls,
         remedy_in_node_group=entry.get("remedy_in_node_group", "").strip(),
     )
     return Check(page, frozenset(entry.get("needs", ["azure"])), evaluate)

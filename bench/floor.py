@@ -12,20 +12,13 @@ from typing import Any
 from bench.cluster import Cluster, wait
 from bench.workload import model
 from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.kinds import BY_KIND, DEPLOYMENT, PERSISTENT_VOLUME_CLAIM, SERVICE
 from hermetic.objects.children import render
 from hermetic.objects.names import Owner
 from testbed.api import Api
 
 CONNECTIONS = 20
 ABSENT_OWNER = "00000000-0000-0000-0000-000000000000"
-COLLECTIONS = {
-    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
-    "Service": "/api/v1/namespaces/{}/services",
-    "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
-    "PersistentVolume": "/api/v1/persistentvolumes",
-    "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
-    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
-}
 LAST = ("PersistentVolumeClaim", "Deployment")
 
 
@@ -38,15 +31,13 @@ def measure(cluster: Cluster, namespace: str, models: int, timeout: float) -> di
         with ThreadPoolExecutor(CONNECTIONS) as pool:
             list(pool.map(lambda child: _create(cluster.api, namespace, child), children))
         written = time.monotonic() - began
-        collection = COLLECTIONS["Deployment"].format(namespace)
+        collection = DEPLOYMENT.path(namespace)
         wait("every Deployment", lambda: _available(cluster.api, collection) == models, timeout)
         return {"written_seconds": round(written, 2), "settled_seconds": round(time.monotonic() - began, 2)}
     finally:
-        cluster.api.delete(COLLECTIONS["Deployment"].format(namespace))
-        cluster.api.delete(
-            f"{COLLECTIONS['Service'].format(namespace)}?labelSelector=app.kubernetes.io/managed-by=hermetic"
-        )
-        cluster.api.delete(COLLECTIONS["PersistentVolumeClaim"].format(namespace))
+        cluster.api.delete(DEPLOYMENT.path(namespace))
+        cluster.api.delete(f"{SERVICE.path(namespace)}?labelSelector=app.kubernetes.io/managed-by=hermetic")
+        cluster.api.delete(PERSISTENT_VOLUME_CLAIM.path(namespace))
         cluster.empty(namespace)
 
 
@@ -63,7 +54,7 @@ def _children(namespace: str, models: int) -> list[dict[str, Any]]:
 
 
 def _create(api: Api, namespace: str, child: dict[str, Any]) -> None:
-    api.create(COLLECTIONS[child["kind"]].format(namespace), child)
+    api.create(BY_KIND[child["kind"]].path(namespace), child)
 
 
 def _available(api: Api, collection: str) -> int:

@@ -6,12 +6,6 @@ from typing import Any
 
 from kubernetes import client
 
-MODELS: dict[str, Any] = {
-    "ServiceAccount": client.V1ServiceAccount,
-    "NetworkPolicy": client.V1NetworkPolicy,
-    "PersistentVolume": client.V1PersistentVolume,
-    "PersistentVolumeClaim": client.V1PersistentVolumeClaim,
-    "PodDisruptionBudget": client.V1PodDisruptionBudget,
-    "Service": client.V1Service,
-    "Deployment": client.V1Deployment,
-}
+from hermetic.objects.children import CHILD_KINDS
+
+MODELS: dict[str, Any] = {kind.kind: getattr(client, f"{kind.version.capitalize()}{kind.kind}") for kind in CHILD_KINDS}

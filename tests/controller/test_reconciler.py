@@ -9,8 +9,9 @@ from hermetic.errors import Forbidden, ServerError, Unreachable
 from tests.controller.running import a_model, condition, ready, reason, rest, running, where, written
 from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.fakes.virtual_loop import virtually
+from tests.snapshots import rendered
 
-CHILDREN = Counter({"ServiceAccount": 1, "NetworkPolicy": 1, "Service": 1, "Deployment": 1})
+CHILDREN = Counter(list(rendered(a_model())))
 GARBAGE_COLLECTION_SECONDS = 1000.0  # the longest pause between two attempts of Kubernetes' garbage collector
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from hermetic.api.configuration import Configuration
 from hermetic.cli.installation import Installation
-from hermetic.objects.children import render
+from hermetic.kinds import BY_KIND, JOB
+from hermetic.objects.children import CHILD_KINDS, render
 from hermetic.objects.names import Owner
 from testbed.api import Api
 from testbed.controlplane import ControlPlane, Settings
@@ -21,13 +22,13 @@ from testbed.installation import CONFIGURATION, install, operator_kubeconfig, wa
 from testbed.kubectl import Kubectl, KubectlError
 from testbed.programs import programs
 from tests.controlplane.deployments import module_namespace
-from tests.controlplane.test_operator_account_policies import PATHS, engine, pod
+from tests.controlplane.test_operator_account_policies import engine, pod
 from tests.renderings import RENDERINGS
 from tests.scenarios import DIGEST, Manifest, a_share_model
 from tests.snapshots import spec_of
 
 EVIL = f"evil.example/x@sha256:{DIGEST}"
-KINDS = {kind: path.replace("{}", "{home}") for kind, path in PATHS.items()}
+KINDS = {kind.kind: kind.path("{home}") for kind in (*CHILD_KINDS, JOB)}
 OPERATORS = "/apis/apps/v1/namespaces/hermetic-system/deployments"
 HERMETIC = "/apis/hermetic.dev/v1alpha1"
 DRY = "?dryRun=All"
@@ -91,10 +92,10 @@ def _with_a_model(admin: Api, cluster: Path, folder: Path, home: str, victim: st
     kubectl = Kubectl(programs("kubernetes")["kubectl"], kubeconfig)
     found = Stolen(Api(kubeconfig), admin, kubectl, home, victim, owner, by_namespace)
     for child in render(owner, the_spec()):
-        _put(admin, PATHS[child["kind"]].format(home), child)
+        _put(admin, BY_KIND[child["kind"]].path(home), child)
         if "ownerReferences" in child["metadata"]:
             theirs = {key: value for key, value in child["metadata"].items() if key in {"labels", "annotations"}}
-            _put(admin, PATHS[child["kind"]].format(home), {**child, "metadata": {**theirs, "name": "theirs"}})
+            _put(admin, BY_KIND[child["kind"]].path(home), {**child, "metadata": {**theirs, "name": "theirs"}})
     admin.create(OPERATORS, {**named("hermetic-operator"), "spec": {**A_WORKLOAD, "replicas": 0}})
     attack = create(KINDS["Deployment"], rendered("Deployment", lambda one: one["metadata"].pop("labels")))
     wait_for("the policies in force", lambda: refusal(found, attack))

@@ -6,21 +6,15 @@ import json
 import re
 from typing import Any
 
+from hermetic.kinds import MODEL_DEPLOYMENT, PERSISTENT_VOLUME
+from hermetic.objects.children import CHILD_KINDS
 from testbed.api import Api
 from testbed.errors import ApiError
 
 Manifest = dict[str, Any]
 
-COLLECTIONS = (
-    "/api/v1/namespaces/{}/serviceaccounts",
-    "/api/v1/namespaces/{}/services",
-    "/api/v1/namespaces/{}/persistentvolumeclaims",
-    "/apis/apps/v1/namespaces/{}/deployments",
-    "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
-    "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
-    "/apis/hermetic.dev/v1alpha1/namespaces/{}/modeldeployments",
-)
-VOLUMES = "/api/v1/persistentvolumes"
+COLLECTIONS = tuple(kind.path("{}") for kind in (*CHILD_KINDS, MODEL_DEPLOYMENT) if kind.namespaced)
+VOLUMES = PERSISTENT_VOLUME.path()
 
 # counted, drawn or dated by the API server, and digests of what holds a uid
 DRAWN = frozenset(

@@ -14,6 +14,7 @@ import yaml
 
 from hermetic.api.quantities import parse_quantity
 from hermetic.kinds import BY_KIND
+from hermetic.objects.children import CHILD_KINDS
 from testbed.api import Api
 from testbed.installation import OperatorProcess, wait_for
 from testbed.kubectl import Kubectl
@@ -84,19 +85,11 @@ def live(api: Api, rendered: Manifest) -> Manifest:
 def applied_by_hermetic(api: Api, namespace: str) -> set[tuple[str, str]]:
     """Every object of this namespace, or volume for it, that the operator has applied."""
     found: set[tuple[str, str]] = set()
-    for name in (
-        "ServiceAccount",
-        "NetworkPolicy",
-        "PersistentVolume",
-        "PersistentVolumeClaim",
-        "PodDisruptionBudget",
-        "Service",
-        "Deployment",
-    ):
-        for item in api.get(BY_KIND[name].path(namespace))["items"]:
-            of_us = BY_KIND[name].namespaced or (item["spec"].get("claimRef") or {}).get("namespace") == namespace
+    for kind in CHILD_KINDS:
+        for item in api.get(kind.path(namespace))["items"]:
+            of_us = kind.namespaced or (item["spec"].get("claimRef") or {}).get("namespace") == namespace
             if of_us and any(entry["manager"] == "hermetic" for entry in item["metadata"].get("managedFields", ())):
-                found.add((name, item["metadata"]["name"]))
+                found.add((kind.kind, item["metadata"]["name"]))
     return found
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hermetic.kinds import BY_KIND
 from testbed.api import Api
 from testbed.controlplane import ControlPlane
 from testbed.errors import ApiError
@@ -18,22 +19,18 @@ from tests.controlplane.deployments import Deployments, module_namespace
 from tests.controlplane.write_counts import STATUS, AuditLog
 from tests.renderings import RENDERINGS
 from tests.scenarios import Manifest, a_baked_model, changed, reporting
+from tests.snapshots import rendered
 
 PREFIX = "service.beta.kubernetes.io/azure-"
 INTERNAL = f"{PREFIX}load-balancer-internal"
 IDLE = f"{PREFIX}load-balancer-tcp-idle-timeout"
 
-PATHS = {
-    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts/{}",
-    "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies/{}",
-    "PodDisruptionBudget": "/apis/policy/v1/namespaces/{}/poddisruptionbudgets/{}",
-    "Service": "/api/v1/namespaces/{}/services/{}",
-    "Deployment": "/apis/apps/v1/namespaces/{}/deployments/{}",
-}
+MODEL = a_baked_model("phi", replicas=2, endpoint={})
+KINDS = tuple(rendered(MODEL))
 
 
 def path(deployments: Deployments, kind: str, name: str = "phi") -> str:
-    return PATHS[kind].format(deployments.namespace, name)
+    return BY_KIND[kind].path(deployments.namespace, name)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +38,7 @@ def settled(hermetic: OperatorProcess, api: Api, kubectl: Kubectl, gpu_nodes: No
     """A deployment of two replicas that serves inside the cluster; the tests of this module edit it in turn."""
     with module_namespace(api, "drift") as namespace:
         deployments = Deployments(api, kubectl, namespace, hermetic)
-        deployments.apply(reporting(a_baked_model("phi", replicas=2, endpoint={})))
+        deployments.apply(reporting(MODEL))
         deployments.until("phi", "Serving")
         yield deployments
 
@@ -49,7 +46,7 @@ def settled(hermetic: OperatorProcess, api: Api, kubectl: Kubectl, gpu_nodes: No
 # ---------------------------------------------------------------------- deleted
 
 
-@pytest.mark.parametrize("kind", PATHS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_child_that_is_deleted_comes_back(settled: Deployments, kind: str) -> None:
     before = settled.api.get(path(settled, kind))
     settled.api.delete(path(settled, kind))
@@ -147,12 +144,12 @@ def test_what_others_add_stays_theirs(settled: Deployments) -> None:
         by_somebody(live)
         live["spec"]["template"]["metadata"].setdefault("annotations", {})["kubectl.kubernetes.io/restartedAt"] = "now"
 
-    for kind in PATHS:
+    for kind in KINDS:
         replace(settled, kind, and_more if kind == "Deployment" else by_somebody)
     settled.change("phi", drainSeconds=44, endpoint={"port": 8001})
     settled.until("phi", "Serving")
 
-    for kind in PATHS:
+    for kind in KINDS:
         metadata = settled.api.get(path(settled, kind))["metadata"]
         assert (metadata["labels"]["team"], metadata["annotations"]["note"]) == ("chat", "keep")
         assert len(metadata["ownerReferences"]) == 2
@@ -168,7 +165,7 @@ def uid_of_namespace(deployments: Deployments) -> str:
 
 @pytest.mark.parametrize("kind", ["ServiceAccount", "Service", "Deployment"])
 def test_an_object_of_another_owner_is_named_and_never_overwritten(served: Deployments, kind: str) -> None:
-    theirs = served.api.create(path(served, kind, "").rstrip("/"), a_strangers(kind))
+    theirs = served.api.create(path(served, kind, ""), a_strangers(kind))
 
     served.apply(reporting(a_baked_model("phi", endpoint={})))
     condition = served.until("phi", "ChildNotOwned")

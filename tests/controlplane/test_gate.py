@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from hermetic.objects.children import CHILD_KINDS
 from testbed.installation import CONFIGURATION, OperatorProcess
 from testbed.probe_simulator import EGRESS
 from tests.controlplane.deployments import Deployments
@@ -22,14 +23,6 @@ from tests.scenarios import a_baked_model, a_share_model, changed, reporting
 
 __all__ = ["sealed", "sealed_module"]
 
-CHILDREN = (
-    ("v1", "serviceaccounts"),
-    ("v1", "services"),
-    ("v1", "persistentvolumeclaims"),
-    ("apps/v1", "deployments"),
-    ("networking.k8s.io/v1", "networkpolicies"),
-    ("policy/v1", "poddisruptionbudgets"),
-)
 OPEN = a_finding(
     "Fail", "natgw-inventory", message="a NAT gateway is attached", paths=["node subnet -> nat gateway -> internet"]
 )
@@ -66,10 +59,10 @@ def children(home: Deployments) -> list[str]:
     """Everything of ours in the namespace, and its volumes."""
     ours = {"labelSelector": "app.kubernetes.io/managed-by=hermetic"}
     found = []
-    for group, plural in CHILDREN:
-        root = f"/apis/{group}" if "/" in group else f"/api/{group}"
-        listed = home.api.get(f"{root}/namespaces/{home.namespace}/{plural}", **ours)["items"]
-        found += [f"{plural}/{child['metadata']['name']}" for child in listed]
+    for kind in CHILD_KINDS:
+        if kind.namespaced:
+            listed = home.api.get(kind.path(home.namespace), **ours)["items"]
+            found += [f"{kind.plural}/{child['metadata']['name']}" for child in listed]
     volumes = home.api.get("/api/v1/persistentvolumes", **ours)["items"]
     mine = {"hermetic.dev/namespace": home.namespace}.items()
     return found + [v["metadata"]["name"] for v in volumes if mine <= v["metadata"]["labels"].items()]

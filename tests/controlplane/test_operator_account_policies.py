@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermetic.collect.probe.job import ProbedNode, ProbePods, probe_job
-from hermetic.kinds import THE_EGRESS_AUDIT
+from hermetic.kinds import BY_KIND, THE_EGRESS_AUDIT
 from hermetic.objects.children import PlatformSettings, render
 from hermetic.objects.names import Owner
 from hermetic.objects.weights_verifier import Signers, Verifier
@@ -21,16 +21,6 @@ from tests.renderings import RENDERINGS, with_tls_and_api_key
 from tests.scenarios import DIGEST, Manifest, an_egress_audit, changed
 from tests.snapshots import spec_of
 
-PATHS = {
-    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
-    "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
-    "PodDisruptionBudget": "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
-    "PersistentVolume": "/api/v1/persistentvolumes",
-    "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
-    "Service": "/api/v1/namespaces/{}/services",
-    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
-    "Job": "/apis/batch/v1/namespaces/{}/jobs",
-}
 AUDITS = "/apis/hermetic.dev/v1alpha1/egressaudits"
 IMAGE = f"evil.example/x@sha256:{DIGEST}"
 PROBES = ProbePods(namespace="hermetic-probe", image=IMAGE, audit=THE_EGRESS_AUDIT)
@@ -67,7 +57,7 @@ def home(installed: None, api: Api) -> Iterator[str]:  # noqa: ARG001
 def refusal(account: Api, manifest: Manifest, namespace: str, kind: str = "") -> str:
     """Why the API server does not create this, or "" when it would."""
     try:
-        account.create(PATHS[kind or manifest["kind"]].format(namespace) + "?dryRun=All", manifest)
+        account.create(BY_KIND[kind or manifest["kind"]].path(namespace) + "?dryRun=All", manifest)
     except ApiError as error:
         if error.status not in {403, 422}:
             raise
@@ -350,10 +340,10 @@ def theirs(api: Api, namespace: str) -> Iterator[dict[str, Manifest]]:
         del child["metadata"]["ownerReferences"]
         if child["kind"] == "Deployment":
             child["spec"]["replicas"] = 0
-        api.create(PATHS[child["kind"]].format(namespace), child)
+        api.create(BY_KIND[child["kind"]].path(namespace), child)
     yield children
     for kind, child in children.items():
-        api.delete(f"{PATHS[kind].format(namespace)}/{child['metadata']['name']}")
+        api.delete(f"{BY_KIND[kind].path(namespace)}/{child['metadata']['name']}")
 
 
 def test_the_operator_s_account_takes_over_and_deletes_nothing_of_others(
@@ -363,7 +353,7 @@ def test_the_operator_s_account_takes_over_and_deletes_nothing_of_others(
     for kind, ours in rendered(namespace, RENDERINGS["everything-said"]).items():
         if kind not in theirs:
             continue
-        path = f"{PATHS[kind].format(namespace)}/{ours['metadata']['name']}"
+        path = f"{BY_KIND[kind].path(namespace)}/{ours['metadata']['name']}"
         with pytest.raises(ApiError, match="the same ModelDeployment controlled before"):
             stolen.apply(path, ours, "hermetic")
         if kind in ("Service", "PersistentVolumeClaim", "PodDisruptionBudget"):

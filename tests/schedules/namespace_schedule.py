@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hermetic.objects.children import CHILD_KINDS
 from testbed.errors import ApiError
 from testbed.faults import Answer, Delay, DropAfter, DropBefore, Fault
 from tests.scenarios import Manifest
@@ -26,13 +27,7 @@ from tests.schedules.real_cluster import (
 )
 
 STEPS = 8
-OWNED = {
-    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
-    "Service": "/api/v1/namespaces/{}/services",
-    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
-    "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
-    "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
-}
+OWNED = {kind.kind: kind.path("{}") for kind in CHILD_KINDS if kind.namespaced}
 THEIRS: dict[str, Manifest] = {"Deployment": {"spec": {"replicas": 7}}, "Service": {"spec": {"type": "NodePort"}}}
 TROUBLES = (
     Answer(409), Answer(429, retry_after=1), Answer(429, retry_after=5), Answer(500), Answer(503), DropBefore(),

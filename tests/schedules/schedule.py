@@ -26,12 +26,13 @@ from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.store import Store
 from hermetic.kube.store_watches import StoreWatches
 from hermetic.kube.watch_specs import PRIMARY_WATCHES, WatchSpec
+from hermetic.objects.children import CHILD_KINDS
 from tests.controller.running import NAMESPACE, POLICY, RESYNC_SECONDS, a_model
 from tests.fakes.virtual_loop import VirtualClock, virtually
 from tests.scenarios import Manifest, a_share_model, reporting
 from tests.schedules.faulty_cluster import FaultyCluster
 
-OWNED = ("ServiceAccount", "NetworkPolicy", "Service", "Deployment", "PersistentVolumeClaim", "PodDisruptionBudget")
+OWNED = frozenset(kind.kind for kind in CHILD_KINDS if kind.namespaced)
 CALM_SECONDS = 4 * RESYNC_SECONDS
 STEPS = 12
 UID = re.compile(r"uid-\d+")

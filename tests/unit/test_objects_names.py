@@ -51,7 +51,7 @@ def test_no_child_has_a_finalizer(manifest):
     assert not any("finalizers" in child["metadata"] for child in rendered(manifest).values())
 
 
-def test_children_come_walls_first_then_storage_then_the_door_and_the_workload_last():
+def test_children_are_printed_with_the_network_policy_first_and_the_workload_last():
     assert list(rendered(RENDERINGS["everything-said"])) == [
         "ServiceAccount",
         "NetworkPolicy",

@@ -18,21 +18,12 @@ from tests.snapshots import (
     addressed,
     carried_out,
     children_of,
+    rendered,
 )
 
 
-def test_new_deployment_gets_every_child_walls_first_and_the_workload_last():
-    assert written(planned(a_share_model(), a_snapshot())) == [
-        (kind, "absent")
-        for kind in (
-            "ServiceAccount",
-            "NetworkPolicy",
-            "PersistentVolume",
-            "PersistentVolumeClaim",
-            "Service",
-            "Deployment",
-        )
-    ]
+def test_new_deployment_gets_every_child_in_the_order_of_the_table():
+    assert written(planned(a_share_model(), a_snapshot())) == [(kind, "absent") for kind in rendered(a_share_model())]
 
 
 @pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=list(RENDERINGS))

@@ -18,7 +18,7 @@ WITHOUT_A_POLICY = {*ONE_OBJECT, "modeldeployments/status"}
 
 
 def test_every_right_is_explained_and_every_explanation_is_of_a_right() -> None:
-    assert {right.key for right in RIGHTS} == set(explained())
+    assert {right.key for right in RIGHTS} == set(explained()), "of manifests/rbac, in tools/rights.toml"
 
 
 def test_every_explanation_says_why_and_what_remains() -> None:
@@ -34,7 +34,7 @@ def test_every_right_to_write_is_narrowed_by_a_policy_for_each_operation(right: 
         return
     for verb in right.verbs:
         one = Right(right.role, right.group, right.resource, (verb,))
-        assert not one.writes or narrowing(one), verb
+        assert not one.writes or narrowing(one), f"{verb}: no hermetic-operator-* in manifests/policies matches it"
 
 
 def test_what_no_policy_narrows_is_one_object_or_a_status() -> None:

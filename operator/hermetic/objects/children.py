@@ -1,7 +1,8 @@
 """The table of children: how each kind of a ModelDeployment's objects is built, written, compared and removed.
 
-A new child is a builder and a row here, its rights (manifests/rbac, tools/rights.toml) and its tests. Rendering, the
-order of writes, drift, deletion, watches and the tests of permissions read this table.
+A new child is a builder and a row here, what the API server fills in of it (plan/foreign_fields.py), its rights
+(manifests/rbac, tools/rights.toml), the policies that narrow them (manifests/policies/operator-*.yaml) and its tests.
+Rendering, the order of writes, drift, deletion, watches and the tests of permissions read this table.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ STEERING = ("service.beta.kubernetes.io/", "service.kubernetes.io/")
 _POD = "spec.template.spec"
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
-# What the API server fills in, by kind and place (without merge keys), and with which value.
+# What the API server fills in, by kind and place (without merge keys), and with which value. Of other kinds: nothing.
 FILLED: Mapping[str, Mapping[str, Any]] = {
     "Deployment": {
         f"{_POD}.restartPolicy": "Always",
@@ -54,11 +54,7 @@ FILLED: Mapping[str, Mapping[str, Any]] = {
         "spec.internalTrafficPolicy": "Cluster",
         "spec.sessionAffinity": "None",
     },
-    "PodDisruptionBudget": {},
-    "NetworkPolicy": {},
-    "ServiceAccount": {},
     "PersistentVolume": {"spec.claimRef.uid": ANYTHING, "spec.claimRef.resourceVersion": ANYTHING},
-    "PersistentVolumeClaim": {},
 }
 
 # Fields that the API server does not let anyone remove once set, by kind: reported, not removed.
@@ -174,7 +170,7 @@ def _is_filled_in(kind: str, beside: Mapping[str, Any], value: Any, steps: Steps
     place = spelled(steps, keys=False)
     if place == "spec.template.metadata.annotations":
         return all(_is_filled_in(kind, value, inner, (*steps, FieldStep(name))) for name, inner in value.items())
-    expected = FILLED[kind].get(place)
+    expected = FILLED.get(kind, {}).get(place)
     return expected is ANYTHING or (expected is not None and value == expected)
 
 

@@ -1,9 +1,10 @@
 """Write the golden files anew, for a reviewer to read the difference.
 
     python -m tests.golden.update                        what is rendered, and what `hermetic plan` prints
-    python -m tests.golden.update --restart-every-pod    the digests of pod templates as well
+    python -m tests.golden.update --restart-every-pod    the digests of all pod templates as well
 
-Another digest means that an upgrade of the operator replaces every pod of every user: never in passing.
+The digest of a new shape is added by both. Another digest of a shape means that an upgrade of the operator replaces
+every pod of every user: never in passing.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ def main(arguments: list[str]) -> int:
         file_of(name).write_text(as_text(manifest))
     for name in planned.PLANS:
         planned.file_of(name).write_text(planned.printed(name), "utf-8")
-    if RESTART in arguments:
-        TEMPLATES.write_text(yaml.safe_dump(template_digests(), sort_keys=True))
+    agreed = {} if RESTART in arguments else yaml.safe_load(TEMPLATES.read_text())
+    digests = {name: agreed.get(name, digest) for name, digest in template_digests().items()}
+    TEMPLATES.write_text(yaml.safe_dump(digests, sort_keys=True))
     return 0
 
 

@@ -72,8 +72,9 @@ def test_command_and_variables_of_every_engine_are_among_those_that_the_policy_a
     (container,) = rendered(manifest)["Deployment"]["spec"]["template"]["spec"]["containers"]
     words = container.get("command", [])
     shown = str([*words[:5], "@", *words[6:]] if words[:1] == ["python3"] else words)
-    assert shown.replace("'@'", "variables.keepErrors") in text
+    command = shown.replace("'@'", "variables.keepErrors")
+    assert command in text, "not in policies/operator-deployments.yaml"
     for variable in container["env"]:
         source = variable.get("valueFrom", {})
         for named in (source.get("fieldRef", {}).get("fieldPath"), source.get("secretKeyRef") and variable["name"]):
-            assert named is None or f"'{named}'" in text
+            assert named is None or f"'{named}'" in text, "not in policies/operator-deployments.yaml"

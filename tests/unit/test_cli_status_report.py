@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 
+from hermetic.api.engine import MEMBERS
 from hermetic.api.reasons import Reason
 from hermetic.cli import screen
 from hermetic.cli.status.isolation import as_json, proof
 from hermetic.cli.status.remedies import remedy_for
 from hermetic.cli.status.report import BLOCKING_NEW_PODS, NOT_SEEN, DeploymentReport, report
 from hermetic.cli.status.text import ago, blocked, cluster_lines, headline, lines, table
+from hermetic.engines.registry import ENGINES
 from hermetic.plan.gates import GATES
 from tests.renderings import RENDERINGS
 from tests.scenarios import CLUSTER, Manifest, a_nim_model, a_share_model, a_verdict, an_egress_audit
@@ -227,7 +229,9 @@ def test_pods_that_end_are_not_counted_as_serving() -> None:
 @pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=RENDERINGS.keys())
 def test_every_shape_has_a_headline_of_engine_gpus_and_weights(manifest: Manifest) -> None:
     headlines = headline(report(seen(manifest), [], None))
-    assert "vLLM 0.32.0" in headlines or "NIM " in headlines or "SGLang 0.5.23" in headlines
+    (engine,) = (ENGINES[member] for member in MEMBERS if member in manifest["spec"]["engine"])
+    release = manifest["spec"]["engine"][engine.member][engine.release_field]
+    assert f"{engine.name} {release}" in headlines
     assert " x " in headlines
     assert "weights from " in headlines
     assert "None" not in headlines

@@ -39,10 +39,9 @@ FOLDERS: Mapping[Member, tuple[str, ...]] = MappingProxyType(
         ),
         # SGLang below 0.5.23 has DeepGEMM's beside its own folder.
         "sglang": ("triton", "deep_gemm", "sglang/deep_gemm"),
-        "nim": (),
     }
 )
-"""Folders below `$HOME/.cache` of the engine that may be staged."""
+"""Folders below `$HOME/.cache` of the engine that may be staged; of other engines none are known."""
 NOT_STAGED = frozenset({"cache_key_factors.json"})
 """Files in them that may not: vLLM's list of its environment for people to read, in 0.24 to 0.28 with the API key."""
 LINKED, COPIED = "linked", "copied"
@@ -63,6 +62,8 @@ def cache_key(engine: Member, version: str, serving: Serving, accelerator: Accel
 
     The GPU model follows from `accelerator.instanceTypes` alone: the pod depends on the spec, not on the nodes.
     """
+    if engine not in FOLDERS:
+        return f"no public source documents how the compile caches of engine '{engine}' could be staged"
     if accelerator.resource != "nvidia.com/gpu":
         return f"compile caches are for whole NVIDIA GPUs, and `accelerator.resource` is '{accelerator.resource}'"
     if not accelerator.instance_types:

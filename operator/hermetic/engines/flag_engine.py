@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
-from hermetic.api.engine import Member, Vllm
+from hermetic.api.engine import Member
 from hermetic.api.engine_caches import EngineCaches
-from hermetic.api.engine_sglang import Sglang
+from hermetic.api.engine_variables import Environment
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.engines.allow_list import COMMON, AllowList
 from hermetic.engines.allowed_settings import refused_flags, refused_variables
@@ -20,6 +20,18 @@ from hermetic.engines.protocol import Extra, Objection, Refused
 from hermetic.sizing.serving import Serving
 
 HOME = "/home/hermetic"
+
+
+class FlagEngineSettings(Protocol):
+    """The fields of `spec.engine.<member>` that such an engine has."""
+
+    image: str
+    version: str
+    kv_cache_dtype: str | None
+    tensor_parallel_size: int | None
+    pipeline_parallel_size: int
+    extra_args: list[str]
+    extra_env: Environment
 
 
 class FlagEngine(ABC):
@@ -95,5 +107,5 @@ class FlagEngine(ABC):
         )
 
 
-def _chosen(spec: ModelDeploymentSpec) -> Vllm | Sglang:
-    return cast("Vllm | Sglang", spec.engine.chosen)  # the registry passes specs of such engines only
+def _chosen(spec: ModelDeploymentSpec) -> FlagEngineSettings:
+    return cast("FlagEngineSettings", spec.engine.chosen)  # the registry passes specs of such engines only

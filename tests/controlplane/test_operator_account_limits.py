@@ -14,8 +14,8 @@ from hermetic.cli.allowed import allowed
 from hermetic.kinds import THE_EGRESS_AUDIT
 from hermetic.objects.names import Owner
 from hermetic.objects.weights_verifier import Verifier
+from hermetic.plan.allowed_sources import image_is_allowed, share_is_allowed
 from hermetic.plan.gate_results import HOLDS
-from hermetic.plan.gates import image_is_allowed, share_is_allowed
 from testbed.api import Api
 from testbed.errors import ApiError
 from testbed.installation import operator_kubeconfig, wait_for

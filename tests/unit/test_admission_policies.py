@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
 
 from hermetic.api.public_services import PUBLIC_SIDE
 from hermetic.api.weights import MountOption
-from hermetic.engines.launch import keeping_first_errors
+from hermetic.engines.launch import InitContainerName, keeping_first_errors
 from tests.renderings import RENDERINGS
 from tests.snapshots import rendered
 
@@ -64,6 +65,26 @@ def test_the_only_program_before_an_engine_is_the_one_that_is_rendered():
     assert "'''" not in program
     allowed = str([*interpreter, "@", engine, serve]).replace("'@'", "variables.keepErrors")
     assert allowed in " ".join(" ".join(one["expression"] for one in spec["validations"]).split())
+
+
+@pytest.mark.parametrize("name", get_args(InitContainerName))
+def test_every_container_before_an_engine_is_named_in_the_policy(name):
+    assert f"'{name}'" in (POLICIES / "operator-deployments.yaml").read_text()
+
+
+@pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=list(RENDERINGS))
+def test_the_commands_before_every_engine_are_among_those_that_the_policy_admits(manifest):
+    text = " ".join((POLICIES / "operator-deployments.yaml").read_text().split())
+    for container in rendered(manifest)["Deployment"]["spec"]["template"]["spec"].get("initContainers", ()):
+        words = [container["name"], *container["command"][:2]]
+        assert str(words) in text, "not in policies/operator-deployments.yaml"
+
+
+@pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=list(RENDERINGS))
+def test_the_driver_of_every_volume_is_admitted(manifest):
+    volume = rendered(manifest).get("PersistentVolume")
+    text = (POLICIES / "volumes.yaml").read_text()
+    assert volume is None or f"'{volume['spec']['csi']['driver']}'" in text, "not in policies/volumes.yaml"
 
 
 @pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=list(RENDERINGS))

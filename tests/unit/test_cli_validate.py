@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hermetic.cli.manifest_validation import GATES_OF_THE_PLATFORM, GATES_OF_THE_SPEC
+from hermetic.plan.gates import GATES, address_is_free, image_volumes_are_supported
 from testbed.installation import CONFIGURATION
 from tests.commandline import hermetic
 from tests.corpus.cases import Invalid
@@ -264,3 +266,9 @@ def test_json_says_the_same_for_programs() -> None:
         "skipped": [],
         "foreign": 0,
     }
+
+
+def test_every_gate_that_needs_no_cluster_is_one_of_validate() -> None:
+    """Of a cluster are its release and its nodes, and the other claimants of an address."""
+    of_a_cluster = (image_volumes_are_supported, address_is_free)
+    assert {*GATES_OF_THE_SPEC, *GATES_OF_THE_PLATFORM, *of_a_cluster} == {*GATES}

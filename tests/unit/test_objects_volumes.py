@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from hermetic.api.weights import SOURCES
 from tests.renderings import OWNER_UID, RENDERINGS
 from tests.scenarios import a_baked_model, a_nim_model, a_share_model, an_image_volume_model, changed
-from tests.snapshots import rendered
+from tests.snapshots import rendered, spec_of
 
 
 def volume(**azure_files: Any) -> dict[str, Any]:
@@ -67,6 +68,12 @@ def test_pod_mounts_that_claim_read_only():
     pod = rendered(a_share_model())["Deployment"]["spec"]["template"]["spec"]
     weights = next(v for v in pod["volumes"] if v["name"] == "weights")
     assert weights["persistentVolumeClaim"] == {"claimName": claim, "readOnly": True}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_source_is_rendered_somewhere(source):
+    found = [name for name, manifest in RENDERINGS.items() if getattr(spec_of(manifest).weights, source) is not None]
+    assert found, f"tests/renderings.py has no shape with weights of {source}"
 
 
 def test_share_without_a_storage_account_is_named_by_the_first_label_of_its_host():

@@ -21,14 +21,13 @@ from hermetic.cli.repository import KINDS
 from hermetic.errors import OperatorRefuses
 from hermetic.kinds import EGRESS_AUDIT, GROUP, MODEL_DEPLOYMENT
 from hermetic.objects.names import Owner
+from hermetic.plan.allowed_sources import registry_is_allowed, share_is_allowed
 from hermetic.plan.engine_settings import engine_settings_are_allowed
 from hermetic.plan.gate_results import Blocks, Gate
 from hermetic.plan.gates import (
     address_is_allowed,
     engine_flags_are_known,
     memory_holds_shared_memory,
-    registry_is_allowed,
-    share_is_allowed,
     tolerations_are_allowed,
 )
 from hermetic.plan.model_fit import gpus_suit_the_engine, model_fits_the_gpus

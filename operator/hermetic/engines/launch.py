@@ -26,6 +26,10 @@ class WritableFolder:
     path: str
 
 
+InitContainerName = Literal["verify-weights", "link-cache", "copy-cache"]
+"""Containers before the engine. What each may run is in manifests/policies/operator-deployments.yaml as well."""
+
+
 @dataclass(frozen=True, slots=True)
 class InitContainer:
     """A container that runs to completion before the engine: as the engine's user, read-only root, no network.
@@ -35,7 +39,7 @@ class InitContainer:
     Kubernetes quantities. `brings_code`: what it takes from the weights is executed by the engine.
     """
 
-    name: str
+    name: InitContainerName
     image: str
     command: tuple[str, ...]
     mounts: frozenset[str]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermetic.engines.launch import InitContainer
+from hermetic.engines.launch import InitContainer, InitContainerName
 
 
 def linked(image: str, source: str, target: str, volume: str, *, brings_code: bool = False) -> InitContainer:
@@ -16,7 +16,9 @@ def copied(image: str, source: str, target: str, volume: str, *, brings_code: bo
     return _container("copy-cache", image, ("cp", "-Rf", f"{source}/.", f"{target}/"), volume, brings_code=brings_code)
 
 
-def _container(name: str, image: str, command: tuple[str, ...], volume: str, *, brings_code: bool) -> InitContainer:
+def _container(
+    name: InitContainerName, image: str, command: tuple[str, ...], volume: str, *, brings_code: bool
+) -> InitContainer:
     return InitContainer(
         name,
         image,

@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 from hermetic.api.integrity import Integrity
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.engines.launch import WEIGHTS, InitContainer, Launch
+from hermetic.engines.launch import WEIGHTS, InitContainer, InitContainerName, Launch
 from hermetic.objects.pod import REQUESTED_MEMORY
 
-VERIFIER = "verify-weights"
+VERIFIER: InitContainerName = "verify-weights"
 _KEY, _ROOT = "--public-key-pem", "--certificate-root-pem"
 
 

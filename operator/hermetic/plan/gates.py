@@ -3,139 +3,18 @@
 from __future__ import annotations
 
 from hermetic.api.conditions import ConditionType
-from hermetic.api.configuration import AllowedShare
 from hermetic.api.modeldeployment import ModelDeploymentSpec, Toleration
 from hermetic.api.quantities import parse_quantity
 from hermetic.api.reasons import Reason
-from hermetic.api.strictness import covers
-from hermetic.api.weights import AzureFiles
 from hermetic.engines.registry import engine_of
 from hermetic.objects.volumes import shared_memory_limit
-from hermetic.objects.weights_volume import share_of, storage_account
+from hermetic.plan.allowed_sources import registry_is_allowed, share_is_allowed
 from hermetic.plan.engine_settings import engine_settings_are_allowed
 from hermetic.plan.gate_results import HOLDS, Blocks, Gate, Verdict
 from hermetic.plan.model_fit import ModelPlacement, gpus_suit_the_engine, model_fits_the_gpus
 from hermetic.plan.scheduling import eligible_nodes
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.weights_integrity import integrity_is_pinned, integrity_key_is_usable
-
-
-def registry_is_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
-    """Every image comes from a registry that this namespace may use."""
-    references = [spec.engine.chosen.image]
-    if spec.weights.image_volume is not None:
-        references.append(spec.weights.image_volume.reference)
-    for reference in references:
-        host, _, repository = reference.partition("/")
-        if not _registry_allowed(snapshot, host, repository):
-            line = f"- {{host: {host}, namespaces: [{snapshot.owner.namespace}]}}"
-            return Blocks(
-                Reason.REGISTRY_NOT_ALLOWED,
-                f"registry '{host}' of image '{reference}' may not be used in namespace '{snapshot.owner.namespace}'; "
-                f"the operator's configuration would need, under `registries`: {line}",
-                ConditionType.IMAGES_PINNED,
-            )
-    return HOLDS
-
-
-def image_is_allowed(snapshot: ClusterSnapshot, reference: str) -> bool:
-    """Whether an image comes from a registry that this namespace may use."""
-    host, _, repository = reference.partition("/")
-    return _registry_allowed(snapshot, host, repository)
-
-
-def _registry_allowed(snapshot: ClusterSnapshot, host: str, repository: str) -> bool:
-    return any(
-        allowed.host == host
-        and covers(allowed.namespaces, snapshot.owner.namespace)
-        and (not allowed.repositories or any(_is_below(repository, one, "/:@") for one in allowed.repositories))
-        for allowed in snapshot.policy.registries
-    )
-
-
-def _is_below(text: str, prefix: str, boundaries: str) -> bool:
-    """Whether the text is the prefix, or continues it with one of the characters: 'team-b' is not below 'team'."""
-    if not text.startswith(prefix):
-        return False
-    rest = text[len(prefix) :]
-    return not rest or prefix.endswith("/") or rest[0] in boundaries
-
-
-def share_is_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
-    """The share is one that this namespace may read, and the operator may create volumes at all."""
-    if share_of(spec.weights) is None:
-        return HOLDS
-    if not snapshot.policy.volumes.create:
-        return Blocks(
-            Reason.VOLUME_CREATION_OFF,
-            "`volumes.create` is off in the operator's configuration: use `weights.persistentVolumeClaim`; "
-            "'hermetic render --volumes' prints what the platform team should create",
-            ConditionType.WEIGHTS_VERIFIED,
-        )
-    named = [one for one in snapshot.policy.shares if _share_allowed(spec, one, snapshot.owner.namespace)]
-    if any(_folder_allowed(spec, one) for one in named):
-        return HOLDS
-    if named:
-        return _folder_not_allowed(spec, snapshot.owner.namespace, named)
-    return Blocks(
-        Reason.SHARE_NOT_ALLOWED,
-        f"{_share_in_words(spec)} may not be read in namespace '{snapshot.owner.namespace}'; the operator's "
-        f"configuration would need, under `shares`: {_line_for_share(spec, snapshot.owner.namespace)}",
-        ConditionType.WEIGHTS_VERIFIED,
-    )
-
-
-def _share_allowed(spec: ModelDeploymentSpec, allowed: AllowedShare, namespace: str) -> bool:
-    if not covers(allowed.namespaces, namespace):
-        return False
-    files, nfs = spec.weights.azure_files, spec.weights.nfs
-    if files is not None:
-        # The account's name restricts nothing if the spec may name any host to mount from.
-        named = allowed.account == storage_account(files) and allowed.share == files.share
-        return named and (files.server is None or files.server == allowed.server)
-    return nfs is not None and allowed.server == nfs.server and allowed.path == nfs.path
-
-
-def _folder_of(spec: ModelDeploymentSpec) -> str:
-    share = spec.weights.azure_files or spec.weights.nfs
-    return (share.folder or "") if share is not None else ""
-
-
-def _folder_allowed(spec: ModelDeploymentSpec, allowed: AllowedShare) -> bool:
-    return not allowed.folders or any(_is_below(_folder_of(spec), one, "/") for one in allowed.folders)
-
-
-def _folder_not_allowed(spec: ModelDeploymentSpec, namespace: str, named: list[AllowedShare]) -> Blocks:
-    asked = f"folder '{_folder_of(spec)}'" if _folder_of(spec) else "the whole"
-    folders = sorted({folder for one in named for folder in one.folders})
-    return Blocks(
-        Reason.SHARE_NOT_ALLOWED,
-        f"{asked} of {_share_in_words(spec)} may not be read in namespace '{namespace}', only below: "
-        f"{', '.join(folders)}; set `folder` to one of these or below, or have the operator's configuration changed, "
-        "under `shares`, `folders`",
-        ConditionType.WEIGHTS_VERIFIED,
-    )
-
-
-def _share_in_words(spec: ModelDeploymentSpec) -> str:
-    files, nfs = spec.weights.azure_files, spec.weights.nfs
-    if files is not None:
-        return f"share '{files.share}' of '{storage_account(files)}'" + (
-            f" at '{files.server}'" if files.server else ""
-        )
-    return f"share '{nfs.server}:{nfs.path}'" if nfs is not None else "the share"
-
-
-def _line_for_share(spec: ModelDeploymentSpec, namespace: str) -> str:
-    files, nfs = spec.weights.azure_files, spec.weights.nfs
-    if files is not None:
-        return f"- {{{_azure_line(files)}, namespaces: [{namespace}]}}"
-    return f"- {{server: {nfs.server}, path: {nfs.path}, namespaces: [{namespace}]}}" if nfs is not None else ""
-
-
-def _azure_line(files: AzureFiles) -> str:
-    server = f", server: {files.server}" if files.server else ""
-    return f"account: {storage_account(files)}, share: {files.share}{server}"
 
 
 def engine_flags_are_known(spec: ModelDeploymentSpec, _: ClusterSnapshot) -> Verdict:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 from hermetic.api.text import one_line
+from hermetic.engines.launch import InitContainerName
 from hermetic.objects.names import MANAGED_BY, Owner, selector, template_of
 from hermetic.objects.pod import ENGINE
 from hermetic.objects.weights_verifier import VERIFIER
+from hermetic.plan.allowed_sources import image_is_allowed
 from hermetic.plan.container_digests import containers, contents, differing
 from hermetic.plan.field_owners import FieldStep, spelled, writers
 from hermetic.plan.foreign_fields import lasting
-from hermetic.plan.gates import image_is_allowed
 from hermetic.plan.snapshot import ClusterSnapshot
 
-OURS = {"containers": {ENGINE}, "initContainers": {VERIFIER, "link-cache", "copy-cache"}}
+OURS = {"containers": {ENGINE}, "initContainers": {*get_args(InitContainerName)}}
 """The containers of each kind that are rendered."""
 ROLLED_OUT = timedelta(minutes=1)
 """How long after a rollout a pod of an earlier template may still be seen: the watches of kinds are not in step."""

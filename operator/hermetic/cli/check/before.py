@@ -10,10 +10,10 @@ from hermetic.cli.check.facts import Before, Right
 from hermetic.cli.check.gpu_nodes import gpu_nodes
 from hermetic.cli.check.rows import CheckRow, RowVerdict, passes, unread
 from hermetic.cli.installation import NAMESPACE, written
+from hermetic.objects.weights_volume import AZURE_FILES_DRIVER
 
 OLDEST, NEWEST = (1, 30), (1, 36)
 POLICIES = "validatingadmissionpolicies.admissionregistration.k8s.io/v1"
-FILES_DRIVER = "file.csi.azure.com"
 ENFORCE = "pod-security.kubernetes.io/enforce"
 PULL = (
     "az aks check-acr --resource-group GROUP --name CLUSTER --acr REGISTRY.azurecr.io",
@@ -148,17 +148,17 @@ def _storage(facts: Before) -> Iterator[CheckRow]:
     check = "storage"
     if facts.drivers.problem:
         yield unread(check, "CSI drivers", facts.drivers.problem)
-    elif facts.drivers.named(FILES_DRIVER) is None:
+    elif facts.drivers.named(AZURE_FILES_DRIVER) is None:
         yield CheckRow(
             check,
             RowVerdict.WARNING,
-            f"the CSI driver {FILES_DRIVER} is not installed",
+            f"the CSI driver {AZURE_FILES_DRIVER} is not installed",
             "models whose weights are on Azure Files are mounted by it; images and claims of your own are not",
             "switch it on where weights are to be on Azure Files",
             ("az aks update --resource-group GROUP --name CLUSTER --enable-file-driver",),
         )
     else:
-        yield passes(check, f"the CSI driver {FILES_DRIVER} is installed")
+        yield passes(check, f"the CSI driver {AZURE_FILES_DRIVER} is installed")
     if facts.storage_classes.problem:
         yield unread(check, "StorageClasses", facts.storage_classes.problem)
         return

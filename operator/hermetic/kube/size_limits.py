@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hermetic.kinds import (
-    DEPLOYMENT,
     MODEL_DEPLOYMENT,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
@@ -19,7 +18,7 @@ from hermetic.kinds import (
     Kind,
 )
 from hermetic.kube.metadata import lean_metadata
-from hermetic.objects.children import CHILD_KINDS
+from hermetic.objects.children import CHILD_KINDS, WORKLOAD_KINDS
 from hermetic.objects.names import MANAGED_BY
 
 Manifest = Mapping[str, Any]
@@ -61,8 +60,8 @@ def head(kind: Kind, manifest: Manifest) -> dict[str, Any]:
     return {
         **{name: manifest[name] for name in ("apiVersion", "kind") if name in manifest},
         "metadata": {name: value for name, value in metadata.items() if name not in ("annotations", "managedFields")},
-        # Fields that every Deployment has.
-        "spec": {"template": {"metadata": {}, "spec": {}}} if kind is DEPLOYMENT else {},
+        # Fields that everything that runs pods has.
+        "spec": {"template": {"metadata": {}, "spec": {}}} if kind in WORKLOAD_KINDS else {},
     }
 
 

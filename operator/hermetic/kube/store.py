@@ -16,7 +16,6 @@ from typing import Any
 from hermetic.api.configuration import Configuration
 from hermetic.kinds import (
     CORE_EVENT,
-    DEPLOYMENT,
     EGRESS_AUDIT,
     MODEL_DEPLOYMENT,
     NODE,
@@ -35,6 +34,7 @@ from hermetic.kube.pod_warnings import PodWarnings
 from hermetic.kube.projections import evidence, node
 from hermetic.kube.store_entry import StoredObject
 from hermetic.kube.unowned_objects import Unclaimed
+from hermetic.objects.children import WORKLOAD_KINDS
 from hermetic.objects.names import Owner
 from hermetic.plan.address_claims import Claim, addresses_of, holder, requested_address
 from hermetic.plan.snapshot import ChildKey, ClusterSnapshot, IsolationEvidence, NodeFacts
@@ -194,7 +194,7 @@ class Store:
         owned = [(kind, self._entries[kind][name].manifest) for kind, name in self._owned_by(key)]
         pods = tuple(body for kind, body in owned if kind in PODS)
         owner = Owner(key[0], key[1], metadata["uid"])
-        templates = (body.get("spec", {}).get("template", {}) for of, body in owned if of is DEPLOYMENT)
+        templates = (body.get("spec", {}).get("template", {}) for of, body in owned if of in WORKLOAD_KINDS)
         return ClusterSnapshot(
             owner=owner,
             generation=metadata.get("generation", 0),

@@ -56,7 +56,7 @@ class Child:
     `build`: the manifest for a spec and the platform's settings, None where the spec does not ask for one. `wave`:
     children of one wave are written concurrently, the next wave only when all of the earlier ones exist. `keeps_in`:
     isolates or exposes pods, and is built even if the engine cannot be started. `dispensable`: deleted when the spec no
-    longer asks for it.
+    longer asks for it. `runs_pods`: has the pod template.
     `merge_keys`: lists whose items the API server identifies by these fields; every other list is one value.
     """
 
@@ -65,6 +65,7 @@ class Child:
     wave: int = 0
     keeps_in: bool = False
     dispensable: bool = False
+    runs_pods: bool = False
     merge_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -109,6 +110,7 @@ TABLE: tuple[Child, ...] = (
         DEPLOYMENT,
         _deployment,
         wave=2,
+        runs_pods=True,
         merge_keys={
             "containers": ("name",),
             "initContainers": ("name",),
@@ -126,6 +128,8 @@ CHILDREN: Mapping[str, Child] = {each.kind.kind: each for each in TABLE}
 """By the name of their kind."""
 
 CHILD_KINDS: tuple[Kind, ...] = tuple(each.kind for each in TABLE)
+WORKLOAD_KINDS: tuple[Kind, ...] = tuple(each.kind for each in TABLE if each.runs_pods)
+"""Those that run the pods, of which a model has one."""
 
 
 def render(

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hermetic.api.public_services import PUBLISHES
-from hermetic.kinds import DEPLOYMENT, SERVICE
+from hermetic.kinds import SERVICE
 from hermetic.objects.children import CHILDREN
 from hermetic.plan.field_owners import FieldStep, Steps, spelled
 
@@ -165,7 +165,7 @@ def _key(item: Mapping[str, Any], by: tuple[str, ...]) -> tuple[Any, ...]:
 def _is_filled_in(kind: str, beside: Mapping[str, Any], value: Any, steps: Steps) -> bool:
     if value in (None, "", [], {}) or (len(steps) == 2 and steps[1].field in LASTING.get(kind, ())):
         return True
-    if kind == DEPLOYMENT.kind and steps[-1].field == "serviceAccount":
+    if CHILDREN[kind].runs_pods and steps[-1].field == "serviceAccount":
         return bool(value == beside.get("serviceAccountName"))
     place = spelled(steps, keys=False)
     if place == "spec.template.metadata.annotations":

@@ -34,7 +34,6 @@ from hermetic.plan.pods_of_template import not_of_the_changed, were_started_with
 from hermetic.plan.runtime_drift import all_of, has_ended, is_left_over, rolled_out_at
 from hermetic.plan.scheduling import unschedulable_deadline
 from hermetic.plan.snapshot import ChildKey, ClusterSnapshot
-from hermetic.plan.workload import Workload
 
 Manifest = Mapping[str, Any]
 
@@ -168,8 +167,8 @@ def _scaled_down(live: Manifest, spec: ModelDeploymentSpec, owner: Owner) -> Man
     marked = {TEMPLATE_ANNOTATION: mark} if (mark := _template_mark(live)) else {}
     return with_intent(
         {
-            "apiVersion": Workload.KIND.api_version,
-            "kind": Workload.KIND.kind,
+            "apiVersion": BY_KIND[live["kind"]].api_version,
+            "kind": live["kind"],
             "metadata": {**metadata(owner, engine_of(spec).name), "annotations": marked},
             "spec": {**live["spec"], "replicas": spec.replicas},
         }
@@ -232,7 +231,7 @@ def _behind_closed_gate(desired: tuple[Manifest, ...], snapshot: ClusterSnapshot
     if live is None:
         return
     for manifest in desired:
-        if manifest["kind"] != Workload.KIND.kind or replicas == 0:
+        if not CHILDREN[manifest["kind"]].runs_pods or replicas == 0:
             yield manifest
         elif (most := _startless(manifest, live, snapshot)) is not None:
             yield _with_replicas(manifest, min(replicas, snapshot.workload.replicas, most))

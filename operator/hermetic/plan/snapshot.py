@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermetic.api.configuration import Configuration
 from hermetic.kinds import Kind
+from hermetic.objects.children import WORKLOAD_KINDS
 from hermetic.objects.names import Owner
 from hermetic.plan.workload import Workload
 
@@ -105,7 +106,8 @@ class ClusterSnapshot:
     @property
     def workload(self) -> Workload:
         """What runs the pods."""
-        return Workload.of(self.child(Workload.KIND))
+        found = (self.child(kind) for kind in WORKLOAD_KINDS)
+        return Workload.of(next((live for live in found if live is not None), None))
 
     def condition(self, kind: str) -> Mapping[str, Any] | None:
         """The condition of this type as the status holds it now."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-from hermetic.kinds import DEPLOYMENT, Kind
 from hermetic.objects.names import template_of
 
 
@@ -17,8 +16,6 @@ class Workload:
     Of the `existing` pods, `updated` are of the template; of all, `serving` serve. `is_observed`: these counts are of
     the present generation. `conditions` are by (type, status or reason).
     """
-
-    KIND: ClassVar[Kind] = DEPLOYMENT
 
     live: Mapping[str, Any] | None
     replicas: int

@@ -16,7 +16,10 @@ def test_print_config_shows_every_default() -> None:
     ran = hermetic("run", "--print-config")
     assert ran.code == 0
     printed = yaml.safe_load(ran.out)
-    assert printed.keys() == {field.alias for field in Configuration.model_fields.values()}
+    keys = {field.alias for field in Configuration.model_fields.values()}
+    assert printed.keys() == keys, (
+        "a key whose default is None is not printed: give it a default that says what it means"
+    )
     assert Configuration.model_validate(printed) == Configuration()
 
 

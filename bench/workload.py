@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.kinds import BY_KIND
+from hermetic.objects.children import render
+from hermetic.objects.names import Owner
 from testbed.api import Api
 from testbed.fleet import Pool, add_nodes
 
@@ -15,10 +19,6 @@ POOL = Pool("gpu", "Standard_ND96isr_H100_v5")
 # Eight GPUs, but scratch space for six models of 20 GiB on the 128 GiB of the node.
 MODELS_PER_NODE = 6
 
-# A model on an Azure Files share behind an internal load balancer, one replica.
-CHILDREN = frozenset(
-    {"serviceaccounts", "networkpolicies", "persistentvolumes", "persistentvolumeclaims", "services", "deployments"}
-)
 _NUMBERED = re.compile(r"\bmodel-\d{4}\b")
 
 
@@ -41,6 +41,13 @@ def model(number: int) -> Manifest:
             "isolation": {"enforcement": "Report"},
         },
     }
+
+
+CHILDREN = frozenset(
+    BY_KIND[child["kind"]].plural
+    for child in render(Owner("bench", "model-0000", ""), ModelDeploymentSpec.model_validate(model(0)["spec"]))
+)
+"""What such a model is made of."""
 
 
 def owner_of(name: str) -> str:

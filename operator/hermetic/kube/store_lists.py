@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import structlog
 
-from hermetic.errors import Forbidden, NotFound
+from hermetic.errors import Forbidden, HermeticError, NotFound
 from hermetic.kube.metadata import name_of
 from hermetic.kube.owners import Key
 from hermetic.kube.paging import Selection, list_each
@@ -70,7 +70,10 @@ class StoreList:
 async def relist(
     api: KubeApi, store: Store, watched: WatchSpec, namespaces: tuple[str, ...] = (), *, listed: Concerned
 ) -> None:
-    """List one kind and bring the store in line with it; `listed` gets the ModelDeployments to reconcile."""
+    """List one kind and bring the store in line with it; `listed` gets the ModelDeployments to reconcile.
+
+    After an exception that is no HermeticError the kind counts as unseen until a list is complete.
+    """
     for namespace in scopes(watched, namespaces):
         found = StoreList(store, watched, namespace, listed)
         selection = Selection(watched.kind, namespace, watched.label_selector, watched.field_selector)
@@ -81,5 +84,10 @@ async def relist(
                 raise
             # The API server checks the right before the kind: with 403, only discovery shows whether it is served.
             found.refused(is_served=isinstance(error, Forbidden) and await api.serves(watched.kind))
+        except HermeticError:
+            raise
+        except Exception:
+            listed(store.note_malformed(watched.kind, 0))
+            raise
         else:
             found.complete()

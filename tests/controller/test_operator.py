@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
-from hermetic.controller.manager import Manager
+from hermetic.controller.manager import RELIST_KEYS, Manager
+from hermetic.controller.workqueue import WorkQueue
 from hermetic.errors import Forbidden, HermeticError, ServerError, Throttled, Unreachable
 from hermetic.kinds import DEPLOYMENT, SERVICE, Kind
+from hermetic.kube.owners import Key
+from hermetic.kube.watch_specs import ALL_WATCHES
 from tests.controller.running import RESYNC_SECONDS, a_model, reason, rest, running, where, written
 from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.fakes.virtual_loop import virtually
@@ -353,6 +357,137 @@ def test_a_bug_in_one_reconcile_is_retried_and_stops_no_worker() -> None:
             assert reason(cluster, "broken") == "Starting"
 
     virtually(scenario)
+
+
+def bugs(kind: str) -> Callable[[str, Coordinates], Awaitable[None]]:
+    """A cluster whose lists of this kind meet a defect of the operator."""
+
+    async def broken(verb: str, place: Coordinates) -> None:
+        if (verb, place[0]) == ("list", kind):
+            raise KeyError("a bug")
+
+    return broken
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Gateway", "Node"])
+def test_a_bug_in_the_resync_of_one_kind_stops_nothing_and_is_tried_again(kind: str) -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster) as operator:
+            cluster.put(a_model())
+            await rest(RESYNC_SECONDS - 60)
+            cluster.fault = bugs(kind)
+            before, name = Counter(cluster.lists), f"{kind.lower()}s"
+            cluster.remove(*where("NetworkPolicy"), seen=False)
+            await rest(120)
+            assert where("NetworkPolicy") in cluster.objects
+            cluster.put(a_model("second"))
+            await rest()
+            assert reason(cluster, "second") == "Starting"
+            assert 3 < cluster.lists[name] - before[name] < 15
+            assert operator.failure() == ""
+
+            cluster.fault = ClusterInMemory().fault
+            await rest(300)
+            healed = cluster.lists[name]
+            await rest(200)
+            assert cluster.lists[name] == healed, "it is listed by the resync alone again"
+            await rest(3 * RESYNC_SECONDS)
+            assert operator.failure() == ""
+
+    with capture_logs() as logs:
+        virtually(scenario)
+    told = [one for one in logs if one["event"] == "reconcile failed"]
+    assert {(one["ns"], one["name"]) for one in told} == {("", f"list {kind.lower()}s")}
+    assert all(isinstance(one["exc_info"], KeyError) for one in told)
+    assert any(
+        one["event"] == "reconcile" and one["because"] == "KeyError('a bug')" for one in logs if "because" in one
+    )
+
+
+def test_every_list_of_a_resync_is_a_task_of_its_own() -> None:
+    assert len(RELIST_KEYS) == len(ALL_WATCHES)
+
+
+@pytest.mark.parametrize(("kind", "status"), [("Gateway", "Unknown"), ("Node", "True")])
+def test_a_kind_whose_list_meets_a_bug_may_lead_to_the_pods(kind: str, status: str) -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory(fault=bugs(kind))
+        cluster.put(a_model(endpoint={}))
+        async with running(cluster):
+            await rest(5)
+            assert endpoint_private(cluster) == status
+            cluster.fault = ClusterInMemory().fault
+            await rest(300)
+            assert endpoint_private(cluster) == "True"
+
+    virtually(scenario)
+
+
+def endpoint_private(cluster: ClusterInMemory) -> str:
+    conditions = cluster.of_kind("ModelDeployment")[0]["status"]["conditions"]
+    return next(str(one["status"]) for one in conditions if one["type"] == "EndpointPrivate")
+
+
+def test_it_waits_at_its_start_for_a_kind_whose_list_meets_a_bug() -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        failures = iter(range(3))
+
+        async def broken(verb: str, place: Coordinates) -> None:
+            if (verb, place[0]) == ("list", "Deployment") and next(failures, None) is not None:
+                raise KeyError("a bug")
+
+        cluster.fault = broken
+        cluster.put(a_model())
+        async with running(cluster) as operator:
+            assert operator.primed
+            await rest()
+            assert reason(cluster) == "Starting"
+
+    virtually(scenario)
+
+
+def test_a_bug_beside_the_lists_of_a_resync_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+
+        async def broken(_: object) -> tuple[int, int]:
+            raise KeyError("a bug")
+
+        async with running(cluster) as operator:
+            with monkeypatch.context() as patched:
+                patched.setattr(ClusterInMemory, "server_version", broken)
+                await rest(RESYNC_SECONDS + 5)
+                cluster.put(a_model())
+                await rest()
+                assert reason(cluster) == "Starting"
+            await rest(3 * RESYNC_SECONDS)
+            assert operator.failure() == ""
+
+    virtually(scenario)
+
+
+def test_a_bug_after_a_reconcile_stops_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    bugs_left = iter(range(3))
+
+    def forgets(queue: WorkQueue[Key], key: Key) -> None:
+        if next(bugs_left, None) is not None:
+            raise KeyError("a bug")
+        forget(queue, key)
+
+    forget = WorkQueue.forget_failures
+    monkeypatch.setattr(WorkQueue, "forget_failures", forgets)
+
+    async def scenario() -> None:
+        cluster = ClusterInMemory()
+        async with running(cluster, workers=1):
+            cluster.put(a_model())
+            await rest(60)
+            assert reason(cluster) == "Starting"
+
+    virtually(scenario)
+    assert next(bugs_left, None) is None
 
 
 def test_a_child_that_talks_much_is_looked_at_once() -> None:

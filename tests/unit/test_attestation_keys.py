@@ -12,9 +12,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed448, rsa, x25519
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from hermetic.errors import KeyUnusable
+from hermetic.errors import KeyUnusable, SigningKeyUnusable
 from hermetic.signing.keys import WEAK_POINTS, Algorithm, read_public_key, read_signing_key, trusted
 from hermetic.signing.signatures import matches, must_be_well_formed, sign
+from hermetic.weights.signatures import private_key
 from tests.attestations import NOW, a_p256_key, an_ed25519_key, pem_of, public_pem_of
 
 P = 2**255 - 19
@@ -106,6 +107,21 @@ def test_an_encrypted_key_wants_its_passphrase() -> None:
         read_signing_key("k", pem_of(key.key), b"secret")
     with pytest.raises(KeyUnusable, match="holds no private key"):
         read_signing_key("k", PEM)
+
+
+def test_an_encrypted_key_for_weights_wants_its_passphrase() -> None:
+    key = a_p256_key().key
+    encrypted, plain = pem_of(key, b"secret").encode(), pem_of(key).encode()
+    assert public_pem_of(private_key("k", encrypted, b"secret")) == public_pem_of(key)
+    with pytest.raises(SigningKeyUnusable, match="is encrypted, and no passphrase was given") as refused:
+        private_key("k", encrypted, None)
+    assert "HERMETIC_SIGNING_PASSPHRASE" in refused.value.fix
+    with pytest.raises(SigningKeyUnusable, match="passphrase is wrong"):
+        private_key("k", encrypted, b"guess")
+    with pytest.raises(SigningKeyUnusable, match="is not encrypted"):
+        private_key("k", plain, b"secret")
+    with pytest.raises(SigningKeyUnusable, match="holds no private key"):
+        private_key("k", PEM.encode(), None)
 
 
 def test_one_key_under_two_names_is_refused() -> None:

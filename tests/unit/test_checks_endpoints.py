@@ -17,6 +17,7 @@ from tests.audit_services import (
     REGISTRY_ENDPOINT,
     FakeServices,
     add_endpoint,
+    consumer,
     only,
     peer,
     served_cluster,
@@ -207,6 +208,9 @@ def _offered(**properties: Any) -> FakeServices:
     return azure
 
 
+DAMAGED = {"name": "odd", "properties": {"privateEndpoint": 7}}
+
+
 def _consumer(status: str | None, subscription: str = OTHER_SUBSCRIPTION) -> dict[str, Any]:
     endpoint = {"id": f"{subscription}/resourceGroups/x/providers/Microsoft.Network/privateEndpoints/p"}
     fields = {} if status is None else {"status": status}
@@ -227,6 +231,12 @@ class TestPrivateLinkServices:
             ({"privateEndpointConnections": [_consumer("Pending")]}, "Pass"),
             ({"privateEndpointConnections": [_consumer("Odd")]}, "Unknown"),
             ({"privateEndpointConnections": [_consumer(None)]}, "Unknown"),
+            ({"privateEndpointConnections": [consumer(None)]}, "Unknown"),
+            ({"privateEndpointConnections": [consumer("not an id")]}, "Unknown"),
+            ({"privateEndpointConnections": [consumer(None, "Pending")]}, "Pass"),
+            ({"privateEndpointConnections": [consumer(None), _consumer("Approved")]}, "Fail"),
+            ({"privateEndpointConnections": [DAMAGED]}, "Unknown"),
+            ({"privateEndpointConnections": [DAMAGED, _consumer("Approved")]}, "Fail"),
         ],
     )
     def test_only_our_own_may_see_and_use_it(self, properties: dict[str, Any], verdict: str) -> None:

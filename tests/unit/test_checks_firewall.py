@@ -120,7 +120,7 @@ class TestTheDeclaredFirewall:
         ],
     )
     def test_denies_and_translation_inside_let_nothing_out(self, collection: dict[str, Any], verdict: str) -> None:
-        azure = filtered({"destinationAddresses": ["*"]}, **collection)
+        azure = filtered({"destinationAddresses": ["*"], "translatedAddress": "10.1.2.3"}, **collection)
         assert verdicts(azure, "firewall-in-path", FILTERED)[FIREWALL.lower()] == verdict
 
     @pytest.mark.parametrize("classic", [False, True])
@@ -131,6 +131,8 @@ class TestTheDeclaredFirewall:
             ({"translatedFqdn": "app.corp.internal"}, "Pass"),
             ({"translatedAddress": "20.1.2.3"}, "Unknown"),
             ({"translatedFqdn": "collect.example.com"}, "Unknown"),
+            ({}, "Unknown"),
+            ({"translatedTo": {"id": "something new"}}, "Unknown"),
         ],
     )
     def test_a_translation_to_what_is_outside_is_unknown(
@@ -143,6 +145,23 @@ class TestTheDeclaredFirewall:
             old = {"name": "old", "properties": {"action": {"type": "Dnat"}, "rules": [rule]}}
             azure.change(FIREWALL, natRuleCollections=[old])
         assert verdicts(azure, "firewall-in-path", FILTERED)[FIREWALL.lower()] == verdict
+
+    @pytest.mark.parametrize("classic", [False, True])
+    @pytest.mark.parametrize("action", ["Allow", "Deny", "Dnat"])
+    def test_a_collection_without_a_list_of_rules_is_unknown_unless_it_denies(
+        self, action: str, *, classic: bool
+    ) -> None:
+        azure = filtered({"destinationAddresses": ["20.1.2.3"]})
+        if classic:
+            part = "natRuleCollections" if action == "Dnat" else "networkRuleCollections"
+            azure.change(FIREWALL, **{part: [{"name": "new", "properties": {"action": {"type": action}}}]})
+        else:
+            kind = f"FirewallPolicy{'Nat' if action == 'Dnat' else 'Filter'}RuleCollection"
+            new = {"name": "new", "ruleCollectionType": kind, "action": {"type": action}}
+            azure.put(f"{POLICY_ID}/ruleCollectionGroups/two", {"ruleCollections": [new]})
+        found = azure.findings("firewall-in-path", FILTERED)[FIREWALL.lower()]
+        assert found.verdict is (Verdict.PASS if action == "Deny" else Verdict.UNKNOWN)
+        assert ("new: the answer has no rules" in found.message) is (action != "Deny")
 
     @pytest.mark.parametrize("target", [FIREWALL, POLICY_ID, BASE])
     def test_what_cannot_be_read_of_it_is_unknown_and_critical(self, target: str) -> None:

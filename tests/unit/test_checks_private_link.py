@@ -60,7 +60,10 @@ class TestStrangersAtTheApiServer:
         [
             (_behind_private_link(OF_AKS), "Pass", "critical"),
             (_behind_private_link(FOREIGN_ENDPOINT), "Fail", "critical"),
-            (_behind_private_link(None), "Fail", "critical"),
+            (_behind_private_link(None), "Unknown", "critical"),
+            (_behind_private_link("not an id"), "Unknown", "critical"),
+            (_behind_private_link(None, "Pending"), "Unknown", "medium"),
+            (_behind_private_link(None, "Rejected"), "Pass", "critical"),
             (_behind_private_link(FOREIGN_ENDPOINT, "Pending"), "Fail", "medium"),
             (_behind_private_link(FOREIGN_ENDPOINT, "Rejected"), "Pass", "critical"),
             (_behind_private_link(FOREIGN_ENDPOINT, None), "Unknown", "critical"),
@@ -96,8 +99,9 @@ class TestStrangers:
         [
             (consumer(FOREIGN_ENDPOINT), "Fail", "critical"),
             (consumer(FOREIGN_ENDPOINT, "APPROVED"), "Fail", "critical"),
-            (consumer(None), "Fail", "critical"),
-            (consumer("not an id"), "Fail", "critical"),
+            (consumer(None), "Unknown", "critical"),
+            (consumer("not an id"), "Unknown", "critical"),
+            (consumer(None, "Pending"), "Unknown", "medium"),
             (consumer(FOREIGN_ENDPOINT, "Pending"), "Fail", "medium"),
             (consumer(FOREIGN_ENDPOINT, "Rejected"), "Pass", "critical"),
             (consumer(FOREIGN_ENDPOINT, "Disconnected"), "Pass", "critical"),

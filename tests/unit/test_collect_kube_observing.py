@@ -139,6 +139,47 @@ async def test_an_event_of_an_unknown_form_is_evaluated_again(watching: Any) -> 
     assert not failing(observations)
 
 
+@pytest.mark.parametrize(
+    ("what", "malformed"),
+    [
+        ("ADDED", {"apiVersion": "v1", "kind": "Node", "metadata": {"resourceVersion": "9"}}),
+        ("MODIFIED", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "odd", "resourceVersion": 9}}),
+        ("DELETED", {"apiVersion": "v1", "kind": "Node", "metadata": "odd"}),
+        ("ADDED", {"apiVersion": "v2", "kind": "Node", "metadata": {"name": "odd", "resourceVersion": "9"}}),
+        ("MODIFIED", {"metadata": {"name": "odd", "resourceVersion": "9"}}),
+    ],
+    ids=str,
+)
+async def test_a_malformed_object_of_a_watch_leaves_its_kind_unseen_until_it_is_listed(
+    watching: Any, what: str, malformed: Manifest
+) -> None:
+    api = Served(sealed_cluster())
+    observations, notified = await watching(api)
+    api.refuse("nodes", Unreachable("connection refused"))
+    api.interrupt("Node", (what, malformed))
+    await until(lambda: "k8s-node-externalip" in unknown(observations))
+    assert notified[-1] == observations.revision
+    problem = observations.answers()[question(Node, "")].problem
+    assert problem is not None
+    assert "/api/v1/nodes: an object of the watch was not understood" in problem.detail
+    api.refuse("nodes", None)
+    await until(lambda: not unknown(observations))
+
+
+async def test_a_defect_in_taking_an_event_leaves_the_kind_unseen_until_it_is_listed(
+    watching: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api = Served(sealed_cluster())
+    observations, _ = await watching(api)
+    api.refuse("nodes", Unreachable("connection refused"))
+    monkeypatch.setattr("hermetic.collect.kube.cache.packed", lambda _: 1 // 0)
+    api.put({**manifest(Node, "another"), "status": {"addresses": []}})
+    await until(lambda: "k8s-node-externalip" in unknown(observations))
+    monkeypatch.undo()
+    api.refuse("nodes", None)
+    await until(lambda: "k8s-node-externalip" not in unknown(observations))
+
+
 async def test_a_short_break_is_no_trouble_and_a_long_one_is(watching: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     api = Served(sealed_cluster())
     observations, _ = await watching(api)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.errors import Conflict, HermeticError, NotFound, Unreachable
+from hermetic.errors import Conflict, NotFound, Unreachable
 from hermetic.kube.lease import LeaderLease, LeaseTiming
 from hermetic.kube.transport import Timeouts
 from tests.fakes.clocks import SleepersClock, settle
@@ -28,7 +28,7 @@ class OneLease:
     lease: Manifest | None = None
     writes: int = 0
     hangs: bool = False
-    trouble: Callable[[], HermeticError | None] = field(default=lambda: None)
+    trouble: Callable[[], Exception | None] = field(default=lambda: None)
 
     async def get_lease(self, namespace: str, name: str) -> Manifest:
         assert (namespace, name) == ("ops", "hermetic")
@@ -357,3 +357,26 @@ async def test_a_candidate_stopped_while_waiting_leaves_the_lease_alone() -> Non
 def test_a_write_has_ended_before_another_process_can_take_the_lease() -> None:
     timing = LeaseTiming()
     assert Timeouts().write < timing.duration - timing.deadline
+
+
+@pytest.mark.parametrize("seconds", [14, 3600])
+async def test_a_defect_in_a_renewal_is_tried_again_and_costs_the_lease_only_where_it_lasts(seconds: int) -> None:
+    api, time = OneLease(), SleepersClock(1000.0)
+    lease, keeper = await leading(api, time)
+    api.trouble = lambda: KeyError("a defect")
+    await time.pass_by(seconds)
+    lasts = seconds > 60
+    assert (lease.held, lease.lost.is_set(), keeper.done()) == (not lasts, lasts, lasts)
+    api.trouble = lambda: None
+    await time.pass_by(60)
+    assert lease.held is not lasts
+    await asyncio.wait_for(keeper, 0) if lasts else await finish(keeper)
+
+
+async def test_a_defect_in_the_release_ends_nothing() -> None:
+    api, time = OneLease(), SleepersClock(1000.0)
+    lease, keeper = await leading(api, time)
+    await finish(keeper)
+    api.trouble = lambda: KeyError("a defect")
+    await lease.release()
+    assert not lease.held

@@ -179,6 +179,15 @@ def test_a_config_that_is_too_large_is_refused(tmp_path):
         read_model_facts(folder)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+def test_a_config_in_an_encoding_that_no_engine_reads_is_refused(tmp_path, encoding):
+    folder = llama(tmp_path)
+    config = folder / "config.json"
+    config.write_text(config.read_text(), encoding=encoding)
+    with pytest.raises(ModelFactsUnusable, match=r"config\.json is no JSON"):
+        read_model_facts(folder)
+
+
 def test_the_worst_header_stays_within_200_mib_of_memory(tmp_path):
     """A process of its own with a limit on its address space: a bomb in the header must not be unpacked."""
     folder = llama(tmp_path)

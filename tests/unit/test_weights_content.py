@@ -253,11 +253,38 @@ def test_a_configuration_that_is_no_json_is_refused(model: Path, text: str) -> N
 def test_a_configuration_as_python_writes_it_is_right(model: Path) -> None:
     """Configurations of Nemotron hybrids (Mamba2) have `time_step_limit: [0.0, Infinity]`."""
     configuration = {"time_step_limit": [0.0, float("inf")], "a": float("nan"), "b": -float("inf")}
-    for start in ("", "\ufeff"):
-        (model / "config.json").write_text(start + json.dumps(configuration))
+    for name, start in (("config.json", ""), ("tokenizer_config.json", ""), ("tokenizer_config.json", "\ufeff")):
+        (model / name).write_text(start + json.dumps(configuration))
         assert found(model) == []
-        (model / "config.json").write_text(start + json.dumps({**configuration, "auto_map": {"AutoModel": "x.X"}}))
-        assert found(model) == [("RemoteCode", "config.json")]
+        (model / name).write_text(start + json.dumps({**configuration, "auto_map": {"AutoModel": "x.X"}}))
+        assert found(model) == [("RemoteCode", name)]
+        (model / name).write_text("{}")
+
+
+@pytest.mark.parametrize("name", ["config.json", "config.4.0.0.json", "extra/config.json"])
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("\ufeff{}", "expected UTF-8 without a byte order mark, as engines read it, found a byte order mark"),
+        ("[]", "expected a JSON object, found a list"),
+        ("null", "expected a JSON object, found a single value"),
+        ('"text"', "expected a JSON object, found a single value"),
+    ],
+)
+def test_a_configuration_that_no_engine_reads_is_refused(model: Path, name: str, text: str, why: str) -> None:
+    (model / "extra").mkdir(exist_ok=True)
+    (model / name).write_text(text)
+    assert found(model) == [("ConfigurationInvalid", name)]
+    ran = hermetic("stage", model, model.parent / "share")
+    assert ran.code == 1
+    assert f"ConfigurationInvalid: {name}: {why}" in ran.err
+    assert "save it as the message says" in ran.err
+    assert not (model.parent / "share").exists()
+
+
+def test_code_of_a_configuration_behind_a_byte_order_mark_is_refused_too(model: Path) -> None:
+    (model / "config.json").write_text("\ufeff" + json.dumps({"auto_map": {"AutoModel": "x.X"}}))
+    assert found(model) == [("ConfigurationInvalid", "config.json"), ("RemoteCode", "config.json")]
 
 
 def test_an_index_is_read_strictly(model: Path) -> None:

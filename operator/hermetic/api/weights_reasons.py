@@ -117,7 +117,7 @@ class WeightsReason(ExplainedWord):
     CONFIGURATION_INVALID = (
         "ConfigurationInvalid",
         "A JSON file of the model cannot be read as such.",
-        "Download the file again on the connected machine, then stage it again.",
+        "Download the file again on the connected machine, or save it as the message says, then stage it again.",
     )
     CASE_COLLISION = (
         "CaseCollision",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from hermetic.audit.cluster_scope import network_ids_of, peerings_of, subnets_of
 from hermetic.audit.estate.arm_ids import is_arm_id, subscription_of, type_of
-from hermetic.audit.estate.azure.private_link import ApiServerConnection, ConsumerConnection, PrivateEndpoint
+from hermetic.audit.estate.azure.private_link import ConsumerConnection, PrivateEndpoint
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Missing, Observation
 from hermetic.audit.estate.questions import Problem, UnreadReason
@@ -64,53 +64,73 @@ class Other:
 
     words: str
     link: str
+    waits: bool
+    """Whether it waits for approval. False: it is approved."""
+
+    @property
+    def state(self) -> str:
+        """Its state as a verb of a message."""
+        return "waits for approval" if self.waits else "is connected"
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """A connection of an endpoint that may be ours: the reason for Unknown, and what could not be observed."""
+
+    other: Other
+    reason: str
+    observations: tuple[Observation, ...] = ()
 
 
 @dataclass(slots=True)
 class Others:
-    """Connections of endpoints that are not known to be ours, by state."""
+    """Connections of endpoints that are not known to be ours.
 
-    connected: list[Other] = field(default_factory=list)
-    waiting: list[Other] = field(default_factory=list)
+    `strangers` are not ours. `odd` has a message for each state that is not known.
+    """
+
+    strangers: list[Other] = field(default_factory=list)
+    undecided: list[Undecided] = field(default_factory=list)
     odd: list[str] = field(default_factory=list)
     damage: list[Missing] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.connected or self.waiting or self.odd or self.damage)
+        return bool(self.strangers or self.undecided or self.odd or self.damage)
 
 
-def networks_unseen(estate: Estate) -> tuple[Observation, ...]:
+def _networks_unseen(estate: Estate) -> tuple[Observation, ...]:
     """Observations with a problem: the cluster may have more networks, so an endpoint may be ours after all."""
     return tuple(one for one in subnets_of(estate)[1] if one.problem is not None)
 
 
-def others_of(
-    estate: Estate, policy: Policy, connections: Sequence[ConsumerConnection | ApiServerConnection]
-) -> Others:
+def others_of(estate: Estate, policy: Policy, connections: Sequence[ConsumerConnection]) -> Others:
     """Ours are the endpoints in subscriptions of the cluster, of its networks, and in those that the policy names.
 
     A peering makes no subscription ours: its remote network may belong to another tenant
-    (learn.microsoft.com/azure/virtual-network/create-peering-different-subscriptions). A consumer without an id is not
-    ours.
+    (learn.microsoft.com/azure/virtual-network/create-peering-different-subscriptions). Whose a consumer without an id
+    is, is not known.
     """
-    ours = (estate.cluster, *network_ids_of(estate))
+    ours, unseen = (estate.cluster, *network_ids_of(estate)), _networks_unseen(estate)
     others = Others()
     for connection in connections:
         try:
             consumer = (connection.private_endpoint.id if connection.private_endpoint is not None else None) or ""
             state = connection.private_link_service_connection_state
             status = ((state.status if state is not None else None) or "").lower()
-            link = connection.id or ""
+            link = connection.id
         except FactDamaged as broken:
             others.damage.append(unreadable(broken))
             continue
         if status in CLOSED or (subscription_of(consumer) and policy.owns(consumer, *ours)):
             continue
         words = f"{connection.name or 'a connection without a name'} ({consumer or 'an endpoint that is not named'})"
-        if status == APPROVED:
-            others.connected.append(Other(words, link))
-        elif status == PENDING:
-            others.waiting.append(Other(words, link))
-        else:
+        other = Other(words, link, waits=status == PENDING)
+        if status not in {APPROVED, PENDING}:
             others.odd.append(f"{words}: status {status!r} is not known")
+        elif not subscription_of(consumer):
+            others.undecided.append(Undecided(other, "ConsumerNotNamed"))
+        elif unseen:
+            others.undecided.append(Undecided(other, "WhoseNotSeen", unseen))
+        else:
+            others.strangers.append(other)
     return others

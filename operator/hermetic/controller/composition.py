@@ -194,9 +194,11 @@ async def _lead(
     finally:
         parts.telemetry.leader.set(0)
         keeper.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await keeper
-        await release_lease(parts.lease, cut)
+        try:
+            with contextlib.suppress(asyncio.CancelledError):
+                await keeper
+        finally:
+            await release_lease(parts.lease, cut)
     for task in work:
         if not task.cancelled():
             task.result()  # the workers end by themselves only on a defect: raise it, so that the process fails

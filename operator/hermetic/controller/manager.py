@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -26,6 +25,7 @@ from hermetic.kinds import (
     NODE,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
+    ROUTES,
     SERVICE,
     Kind,
 )
@@ -40,9 +40,16 @@ log = structlog.get_logger(__name__)
 # Not deployments: namespaces are never empty.
 SWEEP: Key = ("", "sweep persistentvolumes")
 EVALUATE: Key = ("", "evaluate the egressaudit")
-RELIST_KEYS: dict[Key, WatchSpec] = {
-    ("", f"list {watched.kind.plural} {watched.kind.part}".rstrip()): watched for watched in ALL_WATCHES
-}
+RESYNC: Key = ("", "resync")
+"""Never queued: it names the resync in logs."""
+
+
+def _relist_key(kind: Kind) -> Key:
+    """Of routes several versions are listed."""
+    return ("", " ".join(filter(None, ("list", kind.plural, kind.version if kind in ROUTES else "", kind.part))))
+
+
+RELIST_KEYS: dict[Key, WatchSpec] = {_relist_key(watched.kind): watched for watched in ALL_WATCHES}
 SWEEPING_KINDS = frozenset((MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM))
 PRIMARY_KINDS = frozenset(watched.kind for watched in PRIMARY_WATCHES)
 AUDIT_KINDS = frozenset((EGRESS_AUDIT, EGRESS_ATTESTATION))
@@ -202,7 +209,7 @@ class Manager:
     async def _handle(self, key: Key) -> None:
         started = self._clock.monotonic()
         try:
-            outcome = await self._one(key)
+            self._settle(key, await self._one(key), started)
         except NotLeading:
             return  # this process is shutting down
         except Throttled as error:
@@ -211,12 +218,8 @@ class Manager:
         except HermeticError as error:
             again = self._queue.add_failed(key, longest=_longest_backoff(error))
             self._report(key, started, "retried", because=error.message, code=error.code, again_in=round(again, 1))
-        except Exception as error:
-            again = self._queue.add_failed(key)
-            log.exception("reconcile failed", ns=key[0], name=key[1], again_in=round(again, 1))
-            self._report(key, started, "retried", because=repr(error), again_in=round(again, 1))
-        else:
-            self._settle(key, outcome, started)
+        except Exception as error:  # noqa: BLE001 - a defect must not end the worker: it is logged and tried again
+            self._report_defect(key, started, error, again_in=self._queue.add_failed(key))
 
     def _throttled(self, key: Key, retry_after: float) -> float:
         """Park one key for the Retry-After of the answer, which may come from a webhook and concern this object alone.
@@ -265,11 +268,22 @@ class Manager:
         self.telemetry.duration.observe(seconds)
         log.info("reconcile", ns=key[0], name=key[1], result=result, ms=round(seconds * 1000, 1), **facts)
 
+    def _report_defect(self, key: Key, started: float, error: Exception, *, again_in: float) -> None:
+        """An exception that is no HermeticError, with its trace."""
+        log.error("reconcile failed", ns=key[0], name=key[1], again_in=round(again_in, 1), exc_info=error)
+        self._report(key, started, "retried", because=repr(error), again_in=round(again_in, 1))
+
     async def _resync(self) -> None:
+        """List everything again and again. What fails is tried again; `failure` reports it when it lasts."""
         while True:
             await asyncio.sleep(self._resync_seconds)
-            with contextlib.suppress(HermeticError):  # logged and tried again; `failure` reports it when it lasts
+            started, again_in = self._clock.monotonic(), self._resync_seconds
+            try:
                 await self._relist_all()
+            except HermeticError as error:
+                self._report(RESYNC, started, "retried", because=error.message, code=error.code, again_in=again_in)
+            except Exception as error:  # noqa: BLE001 - the end of this task would end the process
+                self._report_defect(RESYNC, started, error, again_in=again_in)
             self._enqueue_everything()
 
     def _enqueue_everything(self) -> None:
@@ -282,19 +296,29 @@ class Manager:
         The version of the API server is asked for as well: the control plane may be upgraded under a running operator.
         """
         failed: dict[Kind, HermeticError] = {}
-        for watched in ALL_WATCHES:
-            try:
-                await self.relist(watched)
-            except HermeticError as error:
-                log.warning("not listed", kind=watched.kind.plural, because=error.message, code=error.code)
-                if watched.kind not in DETAIL_KINDS and not watched.optional:
-                    failed[watched.kind] = error
+        for key, watched in RELIST_KEYS.items():
+            error = await self._relisted(key, watched)
+            if error is not None and watched.kind not in DETAIL_KINDS and not watched.optional:
+                failed[watched.kind] = error
         self._unlisted = {kind.plural: error.message for kind, error in failed.items()}
         if failed:
             raise next(iter(failed.values()))
         self._store.server_version = await self._api.server_version()
         self._primed_at = self._clock.monotonic()
         self.telemetry.last_relist.set(self._clock.now().timestamp())
+
+    async def _relisted(self, key: Key, watched: WatchSpec) -> HermeticError | None:
+        """List a kind; returns why it failed. After a defect it is queued: its back-off is shorter than the resync."""
+        started = self._clock.monotonic()
+        try:
+            await self.relist(watched)
+        except HermeticError as error:
+            log.warning("not listed", kind=watched.kind.plural, because=error.message, code=error.code)
+            return error
+        except Exception as error:  # noqa: BLE001 - a defect in one kind must not keep the others from being listed
+            self._report_defect(key, started, error, again_in=self._queue.add_failed(key))
+            return ServerError(f"listing failed: {error!r}", status=0)
+        return None
 
     def _conditions(self) -> Mapping[tuple[str, str], int]:
         """Number of ModelDeployments by (condition, status)."""

@@ -158,6 +158,8 @@ class LeaderLease:
                 log.info("lease released", identity=self._identity)
         except HermeticError as error:
             log.warning("lease not released", identity=self._identity, because=error.message)
+        except Exception as error:
+            log.exception("lease not released", identity=self._identity, because=repr(error))
 
     async def _take_if_free(self) -> str:
         """Take the Lease if it is free; returns "" on success, else why not."""
@@ -180,9 +182,12 @@ class LeaderLease:
                 await self._within(self._left(), self._renew_once())
             except HermeticError as error:
                 log.warning("lease not renewed", identity=self._identity, because=error.message)
-                await self._sleep(min(self._timing.poll_every, self._left()))
+            except Exception as error:
+                # A defect that passes must not end the process; one that lasts loses the Lease.
+                log.exception("lease not renewed", identity=self._identity, because=repr(error))
             else:
                 return
+            await self._sleep(min(self._timing.poll_every, self._left()))
 
     async def _renew_once(self) -> None:
         asked_at = self._clock.monotonic()

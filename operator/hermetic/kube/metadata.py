@@ -20,6 +20,13 @@ def name_of(manifest: Mapping[str, Any]) -> str:
     return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
 
 
+def version_of(manifest: Mapping[str, Any]) -> int:
+    """The resourceVersion of an object that may be malformed; 0 for none."""
+    metadata = manifest.get("metadata")
+    version = str(metadata.get("resourceVersion", "")) if isinstance(metadata, dict) else ""
+    return int(version) if version.isdecimal() else 0
+
+
 def names_its_writer(manifest: Mapping[str, Any]) -> bool:
     """Whether a verdict may name the writer of this object; for a pod of a controller, the controller's is named."""
     kind = manifest.get("kind")

@@ -34,6 +34,7 @@ from hermetic.kube.pod_warnings import PodWarnings
 from hermetic.kube.projections import evidence, node
 from hermetic.kube.store_entry import StoredObject
 from hermetic.kube.unowned_objects import Unclaimed
+from hermetic.kube.unseen_kinds import UnseenKinds
 from hermetic.objects.children import WORKLOAD_KINDS
 from hermetic.objects.names import Owner
 from hermetic.plan.address_claims import Claim, addresses_of, holder, requested_address
@@ -46,7 +47,7 @@ class Store:
     def __init__(self, policy: Configuration) -> None:
         self.server_version: tuple[int, int] = (0, 0)
         self._policy = policy
-        self._refused: set[Kind] = set()
+        self._unseen = UnseenKinds()
         self._listed_at: dict[tuple[Kind, str | None], str] = {}
         self._entries: dict[Kind, dict[Name, StoredObject]] = defaultdict(dict)
         self._owned: dict[Key, set[tuple[Kind, Name]]] = defaultdict(set)
@@ -146,10 +147,16 @@ class Store:
 
     def note_served(self, kind: Kind, *, may_be_listed: bool) -> frozenset[Key]:
         """Record whether an optional kind may be listed; one that is not served counts as listable and empty."""
-        if (kind not in self._refused) is may_be_listed:
-            return frozenset()
-        (self._refused.discard if may_be_listed else self._refused.add)(kind)
-        return frozenset(self.deployments())
+        return frozenset(self.deployments() if self._unseen.note_granted(kind, is_granted=may_be_listed) else ())
+
+    def note_malformed(self, kind: Kind, version: int) -> frozenset[Key]:
+        """Record an object at this version that could not be stored: one of an exposing kind may lead to any pod."""
+        is_news = kind in EXPOSING_KINDS and self._unseen.note_malformed(kind, version)
+        return frozenset(self.deployments() if is_news else ())
+
+    def note_understood(self, kind: Kind, version: int) -> frozenset[Key]:
+        """Record a full list of a kind, at this version, of which every object was stored."""
+        return frozenset(self.deployments() if self._unseen.note_understood(kind, version) else ())
 
     def listed_at(self, kind: Kind, namespace: str | None) -> str:
         """The resourceVersion of the newest full list; "" before the first."""
@@ -211,7 +218,8 @@ class Store:
             server_version=self.server_version,
             backed_off=backed_off or {},
             exposures=self._ways.into(owner, (one.get("metadata", {}).get("labels") or {} for one in templates)),
-            unseen=tuple(sorted({kind.plural for kind in self._refused})),
+            unseen=self._unseen.refused,
+            malformed=self._unseen.malformed,
             pods_truncated=self._pod_bounds.is_truncated(key),
         )
 

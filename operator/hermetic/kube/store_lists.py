@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import structlog
 
-from hermetic.errors import Forbidden, NotFound
+from hermetic.errors import Forbidden, HermeticError, NotFound
 from hermetic.kube.metadata import name_of
 from hermetic.kube.owners import Key
 from hermetic.kube.paging import Selection, list_each
@@ -45,29 +45,35 @@ class StoreList:
             # One malformed object must not stop the list: without it the operator neither starts nor goes on.
             self._is_whole = False
             log.exception("object not understood", kind=manifest.get("kind"), name=name_of(manifest))
+            self._report(self._store.note_malformed(self._watched.kind, int(self._version or 0)))
         else:
             self._report(concerned)
 
     def complete(self) -> None:
-        """Remove from the store what the list lacks. A malformed object may lead to a pod: its kind was not seen."""
-        kind, namespace = self._watched.kind, self._namespace
-        is_seen = self._is_whole or not self._watched.everywhere
+        """Remove from the store what the list lacks."""
+        kind, namespace, version = self._watched.kind, self._namespace, int(self._version or 0)
         self._store.note_listed(kind, namespace, self._version)
-        self._report(self._store.note_served(kind, may_be_listed=is_seen))
-        self._report(self._store.sweep(kind, self._listed, int(self._version or 0), namespace=namespace))
+        self._report(self._store.note_served(kind, may_be_listed=True))
+        if self._is_whole:
+            self._report(self._store.note_understood(kind, version))
+        self._report(self._store.sweep(kind, self._listed, version, namespace=namespace))
 
     def refused(self, *, is_served: bool) -> None:
         """Forget an optional kind that is not served, or not granted."""
         kind = self._watched.kind
         self._store.note_listed(kind, self._namespace, "")
         self._report(self._store.note_served(kind, may_be_listed=not is_served))
+        self._report(self._store.note_understood(kind, NEWEST))
         self._report(self._store.sweep(kind, set(), NEWEST))
 
 
 async def relist(
     api: KubeApi, store: Store, watched: WatchSpec, namespaces: tuple[str, ...] = (), *, listed: Concerned
 ) -> None:
-    """List one kind and bring the store in line with it; `listed` gets the ModelDeployments to reconcile."""
+    """List one kind and bring the store in line with it; `listed` gets the ModelDeployments to reconcile.
+
+    After an exception that is no HermeticError the kind counts as unseen until a list is complete.
+    """
     for namespace in scopes(watched, namespaces):
         found = StoreList(store, watched, namespace, listed)
         selection = Selection(watched.kind, namespace, watched.label_selector, watched.field_selector)
@@ -78,5 +84,10 @@ async def relist(
                 raise
             # The API server checks the right before the kind: with 403, only discovery shows whether it is served.
             found.refused(is_served=isinstance(error, Forbidden) and await api.serves(watched.kind))
+        except HermeticError:
+            raise
+        except Exception:
+            listed(store.note_malformed(watched.kind, 0))
+            raise
         else:
             found.complete()

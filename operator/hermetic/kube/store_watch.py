@@ -9,7 +9,9 @@ from typing import NoReturn
 import structlog
 
 from hermetic.errors import HermeticError
-from hermetic.kube.metadata import name_of
+from hermetic.kinds import Kind
+from hermetic.kube.metadata import name_of, version_of
+from hermetic.kube.owners import Key
 from hermetic.kube.paging import Selection
 from hermetic.kube.reflector import Reflector
 from hermetic.kube.store import Store
@@ -19,6 +21,7 @@ from hermetic.ports import ClusterReader, Manifest
 log = structlog.get_logger(__name__)
 
 See = Callable[..., None]
+Listed = Callable[[Kind, frozenset[Key]], None]
 Relist = Callable[[WatchSpec], Awaitable[None]]
 
 
@@ -59,14 +62,17 @@ class StoreWatch:
 
 
 class StoreTarget:
-    """What its reflector fills. `see` and `relist` as of `StoreWatches`."""
+    """What its reflector fills. `see`, `relist` and `listed` as of `StoreWatches`."""
 
-    def __init__(self, watched: WatchSpec, namespace: str | None, store: Store, see: See, relist: Relist) -> None:
+    def __init__(
+        self, watched: WatchSpec, namespace: str | None, store: Store, *, see: See, relist: Relist, listed: Listed
+    ) -> None:
         self.selection = Selection(watched.kind, namespace, watched.label_selector, watched.field_selector)
         self.watched = watched
         self._store = store
         self._see = see
         self._relist = relist
+        self._listed = listed
 
     @property
     def scope(self) -> tuple[WatchSpec, str | None]:
@@ -92,6 +98,13 @@ class StoreTarget:
         except Exception:
             # One malformed object must not stop the watch.
             log.exception("event not understood", kind=manifest.get("kind"), name=name_of(manifest))
+            self.lose(manifest)
+
+    def lose(self, manifest: Manifest) -> None:
+        """Record an object that was not understood: what it leads to is not known before the next list."""
+        kind = self.watched.kind
+        if concerned := self._store.note_malformed(kind, version_of(manifest)):
+            self._listed(kind, concerned)
 
     def failed(self, error: HermeticError, *, watched_for: float, failing_for: float) -> bool:  # noqa: ARG002
         """As of `WatchTarget`."""

@@ -13,24 +13,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
 from functools import partial
 
 import structlog
 
 from hermetic.kinds import Kind
 from hermetic.kube.metadata import name_of
-from hermetic.kube.owners import Key
 from hermetic.kube.reflector import Feed
 from hermetic.kube.store import Store
 from hermetic.kube.store_lists import StoreList
-from hermetic.kube.store_watch import Relist, See, StoreTarget, StoreWatch
+from hermetic.kube.store_watch import Listed, Relist, See, StoreTarget, StoreWatch
 from hermetic.kube.watch_specs import STORE_WATCHES, scopes
 from hermetic.ports import ClusterReader, Manifest
 
 log = structlog.get_logger(__name__)
-
-Listed = Callable[[Kind, frozenset[Key]], None]
 
 
 class StoreFeed:
@@ -87,6 +83,8 @@ class StoreFeed:
         except Exception:
             # One malformed object must not stop the watch.
             log.exception("event not understood", kind=manifest.get("kind"), name=name_of(manifest))
+            for watch in self._lists:
+                watch.target.lose(manifest)
 
     def lost(self) -> None:
         """Open the store's own watches where the feed ended."""
@@ -105,7 +103,8 @@ class StoreWatches:
     """Watches every kind of `STORE_WATCHES` from the version of its last list, until cancelled.
 
     `see(manifest, gone=...)` gets every event; `relist(watched)` must list a kind anew and note its version in the
-    store; `listed(kind, keys)` gets the ModelDeployments that the list of a feed concerns. What is fed is not watched.
+    store; `listed(kind, keys)` gets the ModelDeployments that the list of a feed, or a malformed object, concerns. What
+    is fed is not watched.
     """
 
     def __init__(
@@ -123,7 +122,7 @@ class StoreWatches:
         self._see = see
         self._listed = listed
         self._watches = [
-            StoreWatch(StoreTarget(watched, namespace, store, see, relist))
+            StoreWatch(StoreTarget(watched, namespace, store, see=see, relist=relist, listed=listed))
             for watched in STORE_WATCHES
             for namespace in scopes(watched, namespaces)
         ]

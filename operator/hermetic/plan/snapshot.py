@@ -76,9 +76,9 @@ class ClusterSnapshot:
     `warnings` the newest warning event by the uid of its object; `address_holder` the name of the other ModelDeployment
     that the load balancer address belongs to, or "". `backed_off` holds, by child, the digests of manifests not
     applied again during drift back-off. `exposures` are objects, not children, that lead to the pods from outside,
-    `unseen` the kinds of such objects that are served and may not be listed. `pods_truncated`: more pods have this
-    model's label or ServiceAccount than the bound of `pods`. `resource_version` is that of the ModelDeployment: a
-    status based on an older one must not be written.
+    `unseen` the kinds of such objects that are served and may not be listed, `malformed` those of which an object was
+    not understood. `pods_truncated`: more pods have this model's label or ServiceAccount than the bound of `pods`.
+    `resource_version` is that of the ModelDeployment: a status based on an older one must not be written.
     """
 
     owner: Owner
@@ -96,6 +96,7 @@ class ClusterSnapshot:
     backed_off: Mapping[ChildKey, frozenset[str]] = field(default_factory=dict)
     exposures: tuple[Exposure, ...] = ()
     unseen: tuple[str, ...] = ()
+    malformed: tuple[str, ...] = ()
     pods_truncated: bool = False
     resource_version: str = ""
 

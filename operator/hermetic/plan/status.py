@@ -149,6 +149,11 @@ def _as_asked(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, service: Map
             f"the operator may not list {', '.join(snapshot.unseen)}, of which one may lead to the pods from outside"
         )
         return ConditionUpdate(kind, "Unknown", Reason.PERMISSION_LOST, f"{words}; apply the RBAC of manifests/")
+    if snapshot.malformed:
+        kinds = ", ".join(snapshot.malformed)
+        words = f"an object among {kinds} is not understood and may lead to the pods from outside"
+        fix = "correct or delete it: the operator's log names it (`event not understood`, `object not understood`)"
+        return ConditionUpdate(kind, "Unknown", Reason.PERMISSION_LOST, f"{words}; {fix}")
     keyless = f"; {engine_of(spec).without_a_key}" if spec.endpoint.api_key is not None else ""
     if spec.endpoint.internal_load_balancer is None:
         return ConditionUpdate(kind, "True", Reason.CLUSTER_INTERNAL, "reachable inside the cluster only" + keyless)

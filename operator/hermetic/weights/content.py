@@ -30,6 +30,10 @@ _SAFETENSORS = ".safetensors"
 _CONFIGURATION = re.compile(r"config(?:\..+)?\.json|.*_config\.json", re.DOTALL)
 """Of the model, the tokenizer, the processor, an adapter and others: each may have an `auto_map`. `config.VERSION.json`
 takes the place of `config.json`, which names it (`get_configuration_file` of transformers, configuration_utils.py)."""
+_OF_THE_MODEL = re.compile(r"config(?:\..+)?\.json", re.DOTALL)
+"""An engine does not start without it: transformers reads it as UTF-8, in which a byte order mark is no JSON, and takes
+an object (`_dict_from_json_file` and `_get_config_dict`, configuration_utils.py)."""
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OTHER_CONFIGURATION = re.compile(r"config\..*\.json", re.DOTALL)
 _MOST_READ_ONCE = 2**16
 _Reader: TypeAlias = "Callable[[Tree, Item, Item, frozenset[str]], Iterator[WeightsFinding]]"
@@ -232,11 +236,19 @@ def _shards(index: Any, *, needed: bool) -> set[str]:
 
 
 def _configuration(tree: Tree, item: Item, content: Item, allowed: frozenset[str]) -> Iterator[WeightsFinding]:
+    written = tree.small(content.path, LARGEST_CONFIGURATION) or b""
     try:
-        held = read_configuration(tree.small(content.path, LARGEST_CONFIGURATION) or b"")
+        held = read_configuration(written)
     except NotJsonError as error:
         yield WeightsFinding(WeightsReason.CONFIGURATION_INVALID, item.path, "JSON", str(error))
         return
+    if _OF_THE_MODEL.fullmatch(item.path.rpartition("/")[2]):
+        if written.startswith(_BYTE_ORDER_MARK):
+            what = "UTF-8 without a byte order mark, as engines read it", "a byte order mark"
+            yield WeightsFinding(WeightsReason.CONFIGURATION_INVALID, item.path, *what)
+        if not isinstance(held, dict):
+            found = "a list" if isinstance(held, list) else "a single value"
+            yield WeightsFinding(WeightsReason.CONFIGURATION_INVALID, item.path, "a JSON object", found)
     for named in _other_configurations(held):
         yield WeightsFinding(
             WeightsReason.CONFIGURATION_INVALID, item.path, "configuration_files: config.VERSION.json", named[:200]

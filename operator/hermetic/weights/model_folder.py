@@ -96,7 +96,7 @@ def _parsed(path: Path, content: bytes) -> Any:
     if content.count(b",") + content.count(b"[") + content.count(b"{") > MOST_VALUES:
         raise ModelFactsUnusable(f"{path} holds more than {MOST_VALUES} values")
     try:
-        return json.loads(content)
+        return json.loads(content.decode())  # bytes may be in other encodings, which no engine reads
     except (ValueError, RecursionError) as error:
         why = "is nested too deeply" if isinstance(error, RecursionError) else f"is no JSON: {error}"
         raise ModelFactsUnusable(f"{path} {why}") from None

@@ -176,7 +176,7 @@ def read_small(content: bytes) -> Any:
 
 
 def read_configuration(content: bytes) -> Any:
-    """As `read_small`, with NaN and Infinity, which Python's json writes and reads, and a byte order mark.
+    """As `read_small`, with NaN and Infinity, which Python's json writes and reads, and behind a byte order mark.
 
     Published configurations have them: `"time_step_limit": [0.0, Infinity]` in Mamba2Config of transformers.
     """

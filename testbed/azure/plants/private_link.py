@@ -2,7 +2,7 @@
 
 How connections are shown: the provider's own description of `privateEndpointConnections` (registry 2025-11-01, storage
 2025-01-01, file shares 2026-06-01, private link scopes 2021-07-01-preview), AKS REST API 2026-05-01, Private Endpoint
-Connections - List. A consumer may come without an id.
+Connections - List.
 """
 
 from __future__ import annotations
@@ -38,13 +38,10 @@ RELAYS = (
 )  # fmt: skip
 
 
-def connect(
-    estate: Estate, target: str, status: str | None = "Approved", consumer: str | None = FOREIGN_ENDPOINT
-) -> str:
-    """A connection as its target shows it; None leaves that out."""
-    state = {"description": "", "actionsRequired": "None", **({} if status is None else {"status": status})}
-    named = {} if consumer is None else {"id": consumer}
-    properties = {"privateEndpoint": named, "privateLinkServiceConnectionState": state}
+def connect(estate: Estate, target: str, status: str = "Approved", consumer: str = FOREIGN_ENDPOINT) -> str:
+    """A connection as its target shows it, by default of another tenant's endpoint."""
+    state = {"description": "", "actionsRequired": "None", "status": status}
+    properties = {"privateEndpoint": {"id": consumer}, "privateLinkServiceConnectionState": state}
     estate.add(f"{target}/privateEndpointConnections/partner.5d21", properties)
     return target
 
@@ -76,12 +73,6 @@ def stranger_at_the_api_server(estate: Estate) -> Named:
 def stranger_that_waits(estate: Estate) -> Named:
     """A private endpoint of another tenant waits to be let in to the registry."""
     return connect(estate, estate.site.registry, "Pending")
-
-
-@plant("pe-stranger", "critical", spot="storage:connections")
-def stranger_without_a_name(estate: Estate) -> Named:
-    """An approved connection of the storage account does not say whose it is."""
-    return connect(estate, estate.site.storage, consumer=None)
 
 
 @plant("pe-stranger", "critical", also=SEEN_BY, spot=f"monitor-scope {MEASURING}")

@@ -110,7 +110,10 @@ class ClusterObservations:
             self._change(seen, number(listed.version))
 
     def see(self, manifest: Manifest, *, gone: bool = False) -> bool:
-        """Store one object, or remove a deleted one; returns whether that changed anything."""
+        """Store one object, or remove a deleted one; returns whether that changed anything.
+
+        A malformed object, or one of a kind that is not listed, raises what reading it raises.
+        """
         changed = [self._see(request, manifest, gone=gone) for request in _requests_for(manifest)]
         return any(changed)
 
@@ -189,7 +192,7 @@ def _content(answer: Answer) -> tuple[list[Mapping[str, Any]], Problem | None]:
 
 def _requests_for(manifest: Manifest) -> Iterator[ListRequest]:
     namespace, name = identity(manifest)
-    for request in _BY_KIND.get((manifest.get("apiVersion", ""), manifest.get("kind", "")), ()):
+    for request in _BY_KIND[manifest["apiVersion"], manifest["kind"]]:
         if not request.scope or request.scope == f"{namespace}/{name}":
             yield request
 

@@ -23,6 +23,8 @@ from hermetic.ports import ClusterReader, Manifest
 SERVED_SECONDS = 30.0
 RELIST_SECONDS = 1800.0
 SILENT_SECONDS = 30.0
+MALFORMED = (KeyError, TypeError, AttributeError, ValueError)
+"""What reading a malformed object raises."""
 GRACE_SECONDS = 60.0
 """A list that fails for less than this still counts as current: a restart of the API server must not close the gate."""
 
@@ -140,12 +142,20 @@ class _CacheTarget:
             self._feed.take(event, manifest)
         self._observations.recovered(self._request)
         if event != "BOOKMARK":
-            try:
-                self._observations.see(manifest, gone=event == "DELETED")
-            except (KeyError, TypeError, AttributeError) as error:
-                # A malformed object is not in the cache: list again, which records the error.
-                raise ServerError(f"not an object: {error!r}", status=GONE) from error
+            self._see(event, manifest)
         self._announce()
+
+    def _see(self, event: str, manifest: Manifest) -> None:
+        """Until a list is complete again, an object that is not in the cache leaves its kind unseen."""
+        try:
+            self._observations.see(manifest, gone=event == "DELETED")
+        except Exception as error:
+            words = f"{self._request.path}: an object of the watch was not understood: {error!r}"
+            self._observations.failed(self._request, Problem(UnreadReason.UNREADABLE, words))
+            self._announce()
+            if isinstance(error, MALFORMED):
+                raise ServerError(f"not an object: {error!r}", status=GONE) from error
+            raise
 
     def failed(self, error: HermeticError, *, watched_for: float, failing_for: float) -> bool:
         if watched_for >= SILENT_SECONDS:

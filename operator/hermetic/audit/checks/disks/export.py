@@ -12,13 +12,13 @@ from hermetic.audit.estate.azure.storage import Disk, DiskAccess, DiskSnapshot, 
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.volumes import PersistentVolume
-from hermetic.audit.estate.observation import Listing, Observation, merged
+from hermetic.audit.estate.observation import Listing, Observation, Seen, merged
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.evaluation import CheckResult, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, POD, Path, path_of
 from hermetic.audit.policy import Policy
-from hermetic.audit.private_links import networks_unseen, others_of
+from hermetic.audit.private_links import Other, Others, others_of
 from hermetic.errors import FactDamaged
 
 ACTIVE_LINK = {"activesas", "activesasfrozen"}
@@ -116,28 +116,35 @@ def _through_an_access(estate: Estate, policy: Policy, one: Exportable, resource
     connections = seen.value.private_endpoint_connections if seen.value is not None else None
     if connections is None:
         yield unknown(resource, "AccessNotSeen", f"{access}: the answer lists no private endpoints", seen, one)
-        return
-    others, unseen = others_of(estate, policy, connections), networks_unseen(estate)
+    else:
+        yield from _connected(one, resource, others_of(estate, policy, connections), seen)
+
+
+def _connected(one: Exportable, resource: str, others: Others, seen: Seen[DiskAccess]) -> Iterator[CheckResult]:
+    """Others that read what is exported through the access."""
     observations: tuple[Observation, ...] = (one, seen)
-    if others.connected and not unseen:
-        for other in others.connected:
-            words = f"{one.name}: a private endpoint that is not ours reads it: {other.words}"
-            fill, high = {"LINK_ID": other.link}, Severity.HIGH
-            yield fails(
-                resource, "Stranger", words, *observations, paths=_paths(one), severity=high, remedy=REJECT, fill=fill
-            )
-    elif others.connected or others.odd:
-        words = f"{one.name}: {'; '.join((*(other.words for other in others.connected), *others.odd))}"
-        yield unknown(resource, "WhoseNotSeen", words, *unseen, *observations)
+    for other in others.strangers:
+        reason, paths = ("StrangerWaits", ()) if other.waits else ("Stranger", _paths(one))
+        words = f"{one.name}: a private endpoint that is not ours {other.state}: {other.words}"
+        severity, fill = _severity(other), {"LINK_ID": other.link}
+        yield fails(resource, reason, words, *observations, paths=paths, severity=severity, remedy=REJECT, fill=fill)
+    for undecided in others.undecided:
+        other, because = undecided.other, (*undecided.observations, *observations)
+        words = f"{one.name}: a private endpoint {other.state}, and it is not known whose it is: {other.words}"
+        severity, fill = _severity(other), {"LINK_ID": other.link}
+        yield unknown(resource, undecided.reason, words, *because, severity=severity, remedy=REJECT, fill=fill)
+    if others.odd:
+        yield unknown(resource, "StateUnknown", f"{one.name}: {'; '.join(others.odd)}", *observations)
     for damage in others.damage:
         yield unknown(resource, "Unreadable", damage.problem.detail, damage)
-    for other in others.waiting:
-        words = f"{one.name}: a private endpoint that is not ours waits for approval: {other.words}"
-        yield fails(resource, "StrangerWaits", words, *observations, remedy=REJECT, fill={"LINK_ID": other.link})
     if not others:
-        yield passes(
-            resource, "OursOnly", f"exported through {access} only, by private endpoints of ours", *observations
-        )
+        words = f"exported through {seen.target} only, by private endpoints of ours"
+        yield passes(resource, "OursOnly", words, *observations)
+
+
+def _severity(other: Other) -> Severity | None:
+    """High for one that is approved; None, that of the check, for one that waits."""
+    return None if other.waits else Severity.HIGH
 
 
 DISK_DRIVER = "disk.csi.azure.com"

@@ -24,7 +24,7 @@ from hermetic.audit.evaluation import (
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.hops import POD, path_of
 from hermetic.audit.policy import Policy
-from hermetic.audit.private_links import networks_unseen, others_of, targets_of
+from hermetic.audit.private_links import Other, others_of, targets_of
 from hermetic.audit.registry_storage_scope import each_account, each_registry, each_share
 
 Store = Registry | StorageAccount | FileShare | MonitorScope
@@ -92,24 +92,29 @@ def _store(estate: Estate, policy: Policy, store: Store | None, seen: Seen[Store
 def _connected(
     estate: Estate,
     policy: Policy,
-    connections: Sequence[ConsumerConnection | ApiServerConnection],
+    connections: Sequence[ConsumerConnection],
     seen: Seen[Store] | Listing[ApiServerConnection],
 ) -> Iterator[CheckResult]:
     others = others_of(estate, policy, connections)
-    unseen = networks_unseen(estate)
     path = path_of(POD, name_of(seen.target), hops.private_endpoint("private endpoint of another subscription"))
-    for other in others.connected:
-        words, fill = f"a private endpoint that is not ours is connected: {other.words}", {"LINK_ID": other.link}
-        if unseen:
-            yield unknown(seen.target, "WhoseNotSeen", words, *unseen, seen)
+    for other in others.strangers:
+        words, fill = f"a private endpoint that is not ours {other.state}: {other.words}", {"LINK_ID": other.link}
+        if other.waits:
+            yield fails(seen.target, "StrangerWaits", words, seen, severity=_severity(other), fill=fill)
         else:
             yield fails(seen.target, "Stranger", words, seen, paths=(path,), fill=fill)
-    for other in others.waiting:
-        words, fill = f"a private endpoint that is not ours waits for approval: {other.words}", {"LINK_ID": other.link}
-        yield fails(seen.target, "StrangerWaits", words, seen, severity=Severity.MEDIUM, fill=fill)
+    for one in others.undecided:
+        words = f"a private endpoint {one.other.state}, and it is not known whose it is: {one.other.words}"
+        severity, fill = _severity(one.other), {"LINK_ID": one.other.link}
+        yield unknown(seen.target, one.reason, words, *one.observations, seen, severity=severity, fill=fill)
     if others.odd:
         yield unknown(seen.target, "StateUnknown", "; ".join(others.odd), seen)
     for damage in others.damage:
         yield unknown(seen.target, "Unreadable", damage.problem.detail, damage)
     if not others:
         yield passes(seen.target, "OursOnly", "only private endpoints of ours are connected", seen)
+
+
+def _severity(other: Other) -> Severity | None:
+    """Medium for one that waits; None, that of the check, for one that is approved."""
+    return Severity.MEDIUM if other.waits else None

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import cluster_of, network_ids_of, node_group_of
-from hermetic.audit.estate.arm_ids import is_arm_id, is_below, name_of, same_id, subscription_of, type_of
+from hermetic.audit.estate.arm_ids import is_arm_id, is_below, name_of, same_id, type_of
 from hermetic.audit.estate.azure.private_link import Audience, LinkConnection, PrivateEndpoint, PrivateLinkService
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import LOAD_BALANCER, POD, path_of
 from hermetic.audit.policy import Policy
-from hermetic.audit.private_links import private_endpoints_of
+from hermetic.audit.private_links import others_of, private_endpoints_of
 from hermetic.audit.reachable_networks import each_or_none, is_in, throughout
 
 ARM = "microsoft.authorization/resourcemanagementprivatelinks"
@@ -104,26 +104,23 @@ def pls_exposed(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 
 def _exposure(estate: Estate, policy: Policy, service: PrivateLinkService) -> Iterator[CheckResult]:
     ours = (estate.cluster, *network_ids_of(estate))
+    others = others_of(estate, policy, service.private_endpoint_connections or ())
+    undecided = [one for one in others.undecided if not one.other.waits]
     foreign = [one for one in _subscriptions(service.visibility) if not policy.owns(one, *ours)]
     exposures = [f"visible to {one}" for one in foreign]
     exposures += [f"lets {one} in unasked" for one in _subscriptions(service.auto_approval)]
-    pending: list[str] = []
-    for connection in service.private_endpoint_connections or ():
-        consumer = (connection.private_endpoint.id if connection.private_endpoint is not None else None) or ""
-        state = connection.private_link_service_connection_state
-        status = ((state.status if state is not None else None) or "").lower()
-        if subscription_of(consumer) and policy.owns(consumer, *ours):
-            continue
-        if status == "approved":
-            exposures.append(f"used by {consumer or 'a consumer that is not named'}")
-        elif status not in {"pending", "rejected", "disconnected"}:
-            pending.append(f"connection {connection.name}: status {status!r} is not known")
+    exposures += [f"used by {other.words}" for other in others.strangers if not other.waits]
     if exposures:
         path = path_of(POD, LOAD_BALANCER, hops.service(f"private link service {service.name}"), "other subscription")
         yield fails(service.id, "OfferedToOthers", "; ".join(exposures), service, paths=(path,))
-    elif pending:
-        yield unknown(service.id, "StatusUnknown", "; ".join(pending), service)
-    else:
+    for one in undecided:
+        words = f"it is not known who uses it: {one.other.words}"
+        yield unknown(service.id, one.reason, words, *one.observations, service)
+    if others.odd:
+        yield unknown(service.id, "StatusUnknown", "; ".join(others.odd), service)
+    for damage in others.damage:
+        yield unknown(service.id, "Unreadable", damage.problem.detail, damage)
+    if not (exposures or undecided or others.odd or others.damage):
         yield passes(service.id, "OursOnly", "only subscriptions of ours see it", service)
 
 

@@ -98,10 +98,12 @@ def _allowing(collections: Iterable[tuple[RuleCollection, str]], odd: list[str])
     for collection, group in collections:
         action = (collection.action.type if collection.action is not None else None) or ""
         kind = (collection.rule_collection_type or "").lower()
+        if action.lower() == "deny" and kind not in TRANSLATION:
+            continue
+        if collection.rules is None:
+            odd.append(f"collection {collection.name}: the answer has no rules")
         if kind in TRANSLATION or (not group and action.lower() == "dnat"):
             odd.extend(_translated(collection))
-            continue
-        if action.lower() == "deny":
             continue
         if action.lower() != "allow" or (group and kind not in FILTER):
             odd.append(f"collection {collection.name}: action {action!r}, type {collection.rule_collection_type!r}")
@@ -118,8 +120,11 @@ def _translated(collection: RuleCollection) -> Iterator[str]:
     destination 10.20.30.40 is translated to an address or a name.
     """
     for rule in collection.rules or ():
-        for target in (rule.translated_address, rule.translated_fqdn):
-            if target and not is_inside(target):
+        targets = [one for one in (rule.translated_address, rule.translated_fqdn) if one]
+        if not targets:
+            yield f"{collection.name}/{rule.name}: what it translates to is not named"
+        for target in targets:
+            if not is_inside(target):
                 yield f"{collection.name}/{rule.name}: translates to {target}"
 
 

@@ -50,18 +50,15 @@ class Consumer(Part):
 class ConsumerConnection(Part):
     """A consumer's private endpoint at our service."""
 
-    id: str | None = None
+    id: str = ""
     name: str = ""
     private_endpoint: Consumer | None = None
     private_link_service_connection_state: ConnectionState | None = None
 
 
 @arm("Microsoft.ContainerService/managedClusters/privateEndpointConnections", CONTAINER_SERVICE)
-class ApiServerConnection(Resource):
+class ApiServerConnection(ConsumerConnection, Resource):
     """A consumer's private endpoint at the API server of a private cluster."""
-
-    private_endpoint: Consumer | None = None
-    private_link_service_connection_state: ConnectionState | None = None
 
 
 class ServiceAddress(Part):

@@ -393,7 +393,7 @@ class BaselineAdminNetworkPolicy(AdminPolicy):
 
 @api_object("policy.networking.k8s.io/v1alpha2/clusternetworkpolicies", "ClusterNetworkPolicy", namespaced=False)
 class ClusterNetworkPolicy(AdminPolicy):
-    """The successor of both, with a tier."""
+    """The successor of both, with a tier. v1alpha2 is the only version released (network-policy-api v0.2.0)."""
 
 
 ADMIN_KINDS: tuple[type[AdminPolicy], ...] = (AdminNetworkPolicy, BaselineAdminNetworkPolicy, ClusterNetworkPolicy)

@@ -8,15 +8,9 @@ import shlex
 import pytest
 
 from hermetic.audit.remedies.of_finding import IN_THE_NODE_GROUP, RemedyContext, filled_remedy
-from hermetic.audit.remedies.placeholders import (
-    CHOSEN,
-    FROM_THE_CHECK,
-    FROM_THE_CLUSTER,
-    FROM_THE_RESOURCE,
-    KNOWN,
-)
+from hermetic.audit.remedies.placeholders import CHOSEN, FROM_THE_CHECK, FROM_THE_CLUSTER, FROM_THE_RESOURCE
 from hermetic.audit.remedies.steps import RemedyStep, steps_of
-from tests.remedy_commands import ROOT, page_steps, placeholders_in
+from tests.remedy_commands import KNOWN, ROOT, page_steps, placeholders_in
 
 PAGES = list(page_steps())
 STEPS = [(check, step) for check, text in PAGES for step in steps_of(text)]

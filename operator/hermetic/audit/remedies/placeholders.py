@@ -138,15 +138,5 @@ CHOSEN = {
     "TARGET_NAMESPACE": "namespace of the pods that the finding names",
     "USER": "a user or service account",
 }
-KNOWN = frozenset(
-    {
-        *FROM_THE_RESOURCE,
-        *FROM_THE_CLUSTER,
-        *FROM_THE_CHECK,
-        *CHOSEN,
-        *(f"{stem}_{part}" for stem in STEMS.values() for part in ("ID", "NAME")),
-    }
-)
-"""Every placeholder that a remedy may contain."""
 
 PLACEHOLDER = re.compile(r"(?<![A-Za-z0-9_])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*(?![A-Za-z0-9_])")

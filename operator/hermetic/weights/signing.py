@@ -75,7 +75,7 @@ def _checked(tree: Tree, file: ManifestFile, digest: str) -> tuple[str, bytes]:
     Others who write to the share can rewrite all of the manifest that the root digest does not cover.
     """
     read = hashlib.sha256()
-    header = read_header(hashed(file.chunks(), read), NAMES)
+    header = read_header(hashed(file.chunks(), read))
     if (finding := _is_another(header, digest)) is not None:
         raise WeightsStopped(finding)
     method = header.serialization.method

@@ -170,7 +170,7 @@ class _Job:
             self.found.signer = statement.signer
         elif path != MANIFEST:
             statement.unsealed_without_trust()
-        header = read_header(statement.pieces(), NAMES)
+        header = read_header(statement.pieces())
         self.found.root = header.root
         if self._trust.digest and (another := mismatch(header, self._trust.digest, path)) is not None:
             self.add(another)

@@ -13,7 +13,6 @@ import click
 from hermetic.cli.options import Amount
 from hermetic.errors import InputError, Unreachable
 from hermetic.weights.entries import FILES, LARGEST_SHARD, SHARD_SIZE, SHARDS, SMALLEST_SHARD, Serialization
-from hermetic.weights.workers import Limits
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -135,11 +134,6 @@ def serialization_of(method: str, shard_size: int, *, links: bool) -> Serializat
 
     size = shard_size if method == SHARDS else 0
     return Serialization(method, size, links, (MANIFEST, SIGNATURE))
-
-
-def limits_of(threads: int) -> Limits:
-    """Limits with this number of threads and no time limits."""
-    return Limits(threads=threads)
 
 
 def _root_digest(_context: click.Context, _option: click.Parameter, value: str | None) -> str:

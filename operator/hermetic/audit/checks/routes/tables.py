@@ -10,10 +10,10 @@ from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.cluster_scope import ScopedSubnet, cluster_of, each_subnet, instance_nics_of, missing
 from hermetic.audit.egress.address_ranges import networks, space, without
-from hermetic.audit.egress.firewall import declared_addresses, is_to_the_firewall, leads_to_the_firewall
+from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
 from hermetic.audit.egress.methods import Methods, methods_of
 from hermetic.audit.egress.resource_lookup import readable
-from hermetic.audit.egress.routes import NextHopKind, OutboundRoute, ways_beyond
+from hermetic.audit.egress.routes import NextHopKind, OutboundRoute, leads_to_appliance, ways_beyond
 from hermetic.audit.egress.subnet_context import SubnetContext, surroundings
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.routing import RouteTable
@@ -148,7 +148,7 @@ def _beyond(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[Che
         ways_beyond(served.table.routes, one.ground.local, with_v6=one.ground.has_v6) for one in served.subnets
     ]
     for way in dict.fromkeys(way for ways in per_subnet for way in ways):
-        if not (is_to_the_firewall(way.route, addresses) or _is_to_pods(estate, way)):
+        if not (leads_to_appliance(way.route, addresses) or _is_to_pods(estate, way)):
             words = (
                 f"route {way.route.name}: {way.words}; the prefix is in no network in reach: what is there was not read"
             )

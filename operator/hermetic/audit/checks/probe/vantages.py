@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from hermetic.api.text import first_of
 from hermetic.audit import hops
 from hermetic.audit.cluster_scope import whole_or_unknown
 from hermetic.audit.estate.estate import Estate
@@ -115,9 +116,7 @@ def on_each_machine(
 
 def _joined(words: Iterable[str]) -> str:
     """Each message once, at most six, since a machine without any restriction would yield many."""
-    unique = list(dict.fromkeys(words))
-    more = f"; and {len(unique) - 6} more" if len(unique) > 6 else ""
-    return "; ".join(unique[:6]) + more
+    return first_of(list(dict.fromkeys(words)), 6, "; ")
 
 
 def start_of(run: ProbeRun) -> Path:

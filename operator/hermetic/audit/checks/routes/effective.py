@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hermetic.api.text import first_of
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import missing
@@ -191,5 +192,4 @@ def _service(
 
 
 def _words(routes: list[Path]) -> str:
-    rest = len(routes) - SHOWN
-    return ", ".join(map(written, routes[:SHOWN])) + (f" and {rest} more" if rest > 0 else "")
+    return first_of(list(map(written, routes)), SHOWN)

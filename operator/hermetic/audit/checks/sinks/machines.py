@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from hermetic.api.text import first_of
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.cluster_scope import instances_of, pools_of, scale_sets_of, whole_or_unknown
@@ -113,8 +114,7 @@ def kept_at(machine: VirtualMachine, commands: Listing[VirtualMachineRunCommand]
     """Run commands stored at a machine, whether its agent has run them or not."""
     if commands.items:
         names = sorted(one.name or name_of(one.id) for one in commands)
-        more = f" and {len(names) - FIRST} more" if len(names) > FIRST else ""
-        words = f"machine {_name(machine)} has run commands that Azure keeps: {', '.join(names[:FIRST])}{more}"
+        words = f"machine {_name(machine)} has run commands that Azure keeps: {first_of(names, FIRST)}"
         path = path_of(hops.machine(f"machine {_name(machine)}"), "run command", NODE, "what its script calls")
         yield fails(machine.id, "CodeOnOneMachine", words, commands, paths=(path,))
 

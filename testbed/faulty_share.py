@@ -45,11 +45,7 @@ class FaultyShare:
     """`folder` at `mountpoint`, both absolute. Raises CannotRunError where FUSE cannot be mounted."""
 
     def __init__(
-        self,
-        folder: Path,
-        mountpoint: Path,
-        fault: Fault = lambda *_operation: 0,
-        due: Due = lambda *_read: 0.0,
+        self, folder: Path, mountpoint: Path, fault: Fault = lambda *_operation: 0, due: Due = lambda *_read: 0.0
     ) -> None:
         self.fault = fault
         self._due = due

@@ -40,9 +40,7 @@ def matches(pattern: str, message: str) -> Rule:
     """The whole string matches an RE2 pattern (also valid in Python)."""
     compiled = re.compile(pattern)
     return Rule(
-        cel=f"self.matches({_raw(pattern)})",
-        message=message,
-        holds=lambda text: compiled.fullmatch(text) is not None,
+        cel=f"self.matches({_raw(pattern)})", message=message, holds=lambda text: compiled.fullmatch(text) is not None
     )
 
 

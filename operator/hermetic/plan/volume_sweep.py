@@ -11,9 +11,7 @@ Manifest = Mapping[str, Any]
 
 
 def volumes_to_remove(
-    volumes: Iterable[Manifest],
-    claims: Mapping[tuple[str, str], str],
-    wanted: Mapping[str, frozenset[str]],
+    volumes: Iterable[Manifest], claims: Mapping[tuple[str, str], str], wanted: Mapping[str, frozenset[str]]
 ) -> Iterator[Manifest]:
     """Volumes of the operator that nothing uses or can use any more.
 

@@ -11,12 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import SigningKeyUnusable, WeightsRefused
-from hermetic.weights.bundle import (
-    material_of_certificates,
-    material_of_key,
-    pre_authentication,
-    written_bundle,
-)
+from hermetic.weights.bundle import material_of_certificates, material_of_key, pre_authentication, written_bundle
 from hermetic.weights.entries import MANIFEST, NAMES, NOT_LISTED, SIGNATURE
 from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.listed_names import must_have_its_names

@@ -16,16 +16,7 @@ from typing import TypeAlias
 
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import Unreachable
-from hermetic.weights.entries import (
-    FILES,
-    MANIFEST,
-    NAMES,
-    SIGNATURE,
-    Entry,
-    Serialization,
-    key_of,
-    ranges,
-)
+from hermetic.weights.entries import FILES, MANIFEST, NAMES, SIGNATURE, Entry, Serialization, key_of, ranges
 from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.hashing import hash_range
 from hermetic.weights.listed_names import other_names

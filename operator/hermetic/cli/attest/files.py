@@ -17,14 +17,7 @@ from hermetic.errors import InputError, KeyUnusable, Unreachable
 from hermetic.signing.canonical_json import read_json
 from hermetic.signing.envelope import LARGEST_FILE, Envelope, envelope_from
 from hermetic.signing.faults import EnvelopeFault
-from hermetic.signing.keys import (
-    PublicKey,
-    SigningKey,
-    TrustedKeys,
-    read_public_key,
-    read_signing_key,
-    trusted,
-)
+from hermetic.signing.keys import PublicKey, SigningKey, TrustedKeys, read_public_key, read_signing_key, trusted
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 PASSPHRASE_VARIABLE = "HERMETIC_SIGNING_PASSPHRASE"  # noqa: S105 - the name of one

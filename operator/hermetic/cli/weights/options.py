@@ -58,12 +58,7 @@ def threads_option(function: Function) -> Function:
 
 def stall_option(meaning: str, default: float) -> Callable[[Function], Function]:
     return click.option(
-        "--stall",
-        type=Amount(min=0),
-        default=default,
-        show_default=True,
-        metavar="SECONDS",
-        help=meaning,
+        "--stall", type=Amount(min=0), default=default, show_default=True, metavar="SECONDS", help=meaning
     )
 
 

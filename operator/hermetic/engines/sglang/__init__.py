@@ -16,15 +16,7 @@ from hermetic.engines import failure_signatures
 from hermetic.engines.allow_list import AllowList
 from hermetic.engines.failure_signatures import Signatures
 from hermetic.engines.flag_engine import FlagEngine, tls_flags
-from hermetic.engines.launch import (
-    Launch,
-    from_secret,
-    keeping_first_errors,
-    literal,
-    model_path,
-    pod_address,
-    pod_uid,
-)
+from hermetic.engines.launch import Launch, from_secret, keeping_first_errors, literal, model_path, pod_address, pod_uid
 from hermetic.engines.offline_environment import CACHE_FOLDERS, HOME, OFFLINE
 from hermetic.engines.sglang.tables import TABLES
 from hermetic.sizing.serving import Serving

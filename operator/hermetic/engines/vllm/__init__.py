@@ -12,14 +12,7 @@ from hermetic.engines.allow_list import AllowList
 from hermetic.engines.failure_signatures import SIGNATURES, Signatures
 from hermetic.engines.flag_engine import FlagEngine, tls_flags
 from hermetic.engines.flag_tables import FlagTable
-from hermetic.engines.launch import (
-    Launch,
-    from_secret,
-    keeping_first_errors,
-    literal,
-    model_path,
-    pod_address,
-)
+from hermetic.engines.launch import Launch, from_secret, keeping_first_errors, literal, model_path, pod_address
 from hermetic.engines.offline_environment import CACHE_FOLDERS, OFFLINE
 from hermetic.engines.vllm.memory import serving
 from hermetic.engines.vllm.tables import TABLES

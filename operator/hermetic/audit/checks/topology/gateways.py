@@ -11,11 +11,7 @@ from hermetic.audit.egress.address_ranges import Space, union
 from hermetic.audit.egress.relay_routes import public_prefixes, without_a_list
 from hermetic.audit.egress.subnet_context import network_space
 from hermetic.audit.estate.arm_ids import name_of, parent_of
-from hermetic.audit.estate.azure.routing import (
-    LearnedRoutes,
-    VirtualNetworkGateway,
-    VirtualNetworkGatewayConnection,
-)
+from hermetic.audit.estate.azure.routing import LearnedRoutes, VirtualNetworkGateway, VirtualNetworkGatewayConnection
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen

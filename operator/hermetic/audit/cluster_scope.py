@@ -327,7 +327,6 @@ def network_ids_of(estate: Estate) -> tuple[str, ...]:
 
 
 def networks_of(estate: Estate) -> tuple[Seen[VirtualNetwork], ...]:
-    """The virtual networks of the cluster."""
     return tuple(estate.one(VirtualNetwork, one) for one in network_ids_of(estate))
 
 

@@ -91,8 +91,6 @@ class AcceptedRisk(BaseModel):
 
 
 class Exceptions(BaseModel):
-    """A list of exceptions."""
-
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     exceptions: tuple[AcceptedRisk, ...] = Field(default=())

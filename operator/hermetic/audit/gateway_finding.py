@@ -84,7 +84,6 @@ class Joined:
 
     @property
     def id(self) -> str:
-        """The id of the connection."""
         return self.connection.id
 
 

@@ -23,7 +23,6 @@ class DeploymentIndex:
         self._asking: dict[str, set[Key]] = defaultdict(set)
 
     def put(self, key: Key, manifest: Mapping[str, Any]) -> None:
-        """Add or update a ModelDeployment."""
         self.drop(key)
         if not _is_ready(manifest):
             self._waiting.add(key)
@@ -32,7 +31,6 @@ class DeploymentIndex:
             self._asking[address].add(key)
 
     def drop(self, key: Key) -> None:
-        """Remove a ModelDeployment."""
         self._waiting.discard(key)
         if (address := self._addresses.pop(key, "")) in self._asking:
             self._asking[address].discard(key)

@@ -33,7 +33,6 @@ class StoreWatch:
         self._reflecting: asyncio.Future[NoReturn] | None = None
 
     def close(self) -> None:
-        """End the watch."""
         self._is_open.clear()
         if self._reflecting is not None:
             self._reflecting.cancel()
@@ -79,12 +78,10 @@ class StoreTarget:
         return self._store.listed_at(self.selection.kind, self.selection.namespace)
 
     async def list(self) -> str:
-        """As of `WatchTarget`."""
         await self._relist(self.watched)
         return self.listed_at
 
     def take(self, event: str, manifest: Manifest) -> None:
-        """As of `WatchTarget`."""
         if event == "BOOKMARK":
             return
         try:
@@ -94,5 +91,4 @@ class StoreTarget:
             log.exception("event not understood", kind=manifest.get("kind"), name=name_of(manifest))
 
     def failed(self, error: HermeticError, *, watched_for: float, failing_for: float) -> bool:  # noqa: ARG002
-        """As of `WatchTarget`."""
         return False  # the watch resumes from its last version; the resync lists what it may have missed

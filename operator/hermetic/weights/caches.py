@@ -56,7 +56,6 @@ class WithCaches(Tree):
 
     @property
     def files(self) -> int:
-        """Number of cache files."""
         return len(self._paths)
 
     def walk(self) -> Iterator[Item]:
@@ -65,7 +64,6 @@ class WithCaches(Tree):
         yield from heapq.merge(model, self._cached(), key=lambda item: key_of(item.path))
 
     def lstat(self, path: str) -> Item | None:
-        """As in any folder."""
         if not path.startswith(self._place):
             return self._model.lstat(path)
         if path == self._key_path:
@@ -74,7 +72,6 @@ class WithCaches(Tree):
         return _moved(found, path) if found is not None else None
 
     def open(self, path: str) -> int:
-        """As in any folder."""
         if not path.startswith(self._place):
             return self._model.open(path)
         return os.dup(self._key_file) if path == self._key_path else self._caches.open(self._paths[path])

@@ -34,7 +34,6 @@ Grant = tuple[str, str, str, str]
 
 
 def rows_installed(facts: Installed) -> tuple[CheckRow, ...]:
-    """Every row."""
     configuration, rows = _configuration(facts)
     expected = rights(Installation(configuration or Configuration(), _account(facts), limited=False))
     if nothing_there(facts, expected, DEPLOYMENT):

@@ -59,7 +59,6 @@ class ProbePods:
     """How long a finished Job stays with its answer, before the cluster removes it."""
 
     def namespace_for(self, *, host_network: bool) -> str:
-        """The namespace of a pod of this vantage."""
         return self.host_namespace or self.namespace if host_network else self.namespace
 
 

@@ -35,7 +35,6 @@ class ProbePlace:
         return f"agentPools/{self.pool}/subnets/{self.subnet}"
 
     def seen_from(self, vantages: Iterable[bool]) -> tuple[ProbeRun, ...]:
-        """The runs of these vantages."""
         wanted = frozenset(vantages)
         return tuple(run for run in self.runs if run.host_network in wanted)
 

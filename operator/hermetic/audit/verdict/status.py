@@ -188,8 +188,7 @@ def _kept(at: datetime, before: Mapping[str, Any], now: datetime) -> str:
 
 
 def _dated(one: ConditionUpdate, generation: int, before: Mapping[str, Any], now: datetime) -> Status:
-    old = next((c for c in before.get("conditions") or () if c.get("type") == one.type), None)
-    return dated(replace(one, message=_cut(one.message)), generation, old, now)
+    return dated(replace(one, message=_cut(one.message)), generation, before, now)
 
 
 def _cut(message: str) -> str:

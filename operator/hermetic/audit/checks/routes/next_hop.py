@@ -12,6 +12,7 @@ from hermetic.audit.egress.methods import Methods, methods_of
 from hermetic.audit.egress.routes import NextHopKind, hop_of, next_hop
 from hermetic.audit.egress.sentinels import each_sentinel
 from hermetic.audit.egress.subnet_context import SubnetContext
+from hermetic.audit.estate.arm_fields import folded
 from hermetic.audit.estate.arm_ids import group_of, name_of, subscription_of
 from hermetic.audit.estate.azure.effective import NetworkWatcher, NextHop
 from hermetic.audit.estate.azure.vnet import NetworkInterface
@@ -35,7 +36,7 @@ def nexthop_spotcheck(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 
     def evaluate(around: SubnetContext, nic: NetworkInterface) -> Iterator[CheckResult]:
         watchers = estate.every(NetworkWatcher, f"/subscriptions/{subscription_of(nic.id)}")
-        here = [one for one in watchers if _region(one.location) == _region(nic.location)]
+        here = [one for one in watchers if folded(one.location) == folded(nic.location)]
         if not here:
             words = f"no network watcher in {nic.location or 'the region of the sentinel'}"
             yield does_not_apply(around.id, "NoWatcher", words, watchers)
@@ -46,11 +47,6 @@ def nexthop_spotcheck(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
                 yield replace(result, fill=_named(nic))
 
     yield from each_sentinel(estate, policy, evaluate)
-
-
-def _region(location: str) -> str:
-    """The region in the form "swedencentral", also for "Sweden Central"."""
-    return location.replace(" ", "").lower()
 
 
 def _named(nic: NetworkInterface) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.egress.firewall import declared_addresses
 from hermetic.audit.egress.methods import Methods, methods_of
 from hermetic.audit.egress.routes import NextHopKind, hop_of, next_hop
@@ -29,24 +29,21 @@ DESTINATIONS = ("8.8.8.8", "208.67.222.222")
 SYSTEM_ROUTE = "system route"
 
 
-@check("nexthop-spotcheck")
-def nexthop_spotcheck(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
+@check_each("nexthop-spotcheck", each_sentinel)
+def nexthop_spotcheck(
+    estate: Estate, policy: Policy, around: SubnetContext, nic: NetworkInterface
+) -> Iterator[CheckResult]:
     """The next hop of a packet to the internet, from the watcher of the sentinel's region."""
-    methods = methods_of(estate, policy)
-
-    def evaluate(around: SubnetContext, nic: NetworkInterface) -> Iterator[CheckResult]:
-        watchers = estate.every(NetworkWatcher, f"/subscriptions/{subscription_of(nic.id)}")
-        here = [one for one in watchers if folded(one.location) == folded(nic.location)]
-        if not here:
-            words = f"no network watcher in {nic.location or 'the region of the sentinel'}"
-            yield does_not_apply(around.id, "NoWatcher", words, watchers)
-        for watcher in here[:1]:
-            for destination in DESTINATIONS:
-                seen = estate.asked(NextHop, watcher.id, _packet(nic, destination))
-                result = _result(estate, policy, around, methods, destination, seen)
-                yield replace(result, fill=_named(nic))
-
-    yield from each_sentinel(estate, policy, evaluate)
+    watchers = estate.every(NetworkWatcher, f"/subscriptions/{subscription_of(nic.id)}")
+    here = [one for one in watchers if folded(one.location) == folded(nic.location)]
+    if not here:
+        words = f"no network watcher in {nic.location or 'the region of the sentinel'}"
+        yield does_not_apply(around.id, "NoWatcher", words, watchers)
+    for watcher in here[:1]:
+        for destination in DESTINATIONS:
+            seen = estate.asked(NextHop, watcher.id, _packet(nic, destination))
+            result = _result(estate, policy, around, destination, seen)
+            yield replace(result, fill=_named(nic))
 
 
 def _named(nic: NetworkInterface) -> dict[str, str]:
@@ -73,7 +70,7 @@ def _packet(nic: NetworkInterface, destination: str) -> dict[str, str]:
 
 
 def _result(
-    estate: Estate, policy: Policy, around: SubnetContext, methods: Methods, destination: str, seen: Seen[NextHop]
+    estate: Estate, policy: Policy, around: SubnetContext, destination: str, seen: Seen[NextHop]
 ) -> CheckResult:
     if seen.value is None:
         return unknown(around.id, "NextHopNotSeen", f"the next hop to {destination} was not answered", seen)
@@ -84,7 +81,7 @@ def _result(
     if hop in {NextHopKind.UNKNOWN, NextHopKind.STAYS}:
         return unknown(around.id, "HopUnknown", f"{words}; where that leads is not known", seen)
     if (answer.next_hop_type or "").lower() == "internet":
-        return _to_internet(around, methods, answer, words, seen)
+        return _to_internet(around, methods_of(estate, policy), answer, words, seen)
     if (answer.next_hop_type or "").lower() == "virtualappliance" and policy.profile == "filtered":
         return _to_appliance(estate, policy, around, words, seen)
     return fails(around.id, "LeadsOut", words, seen, paths=(_path(around, answer),))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check, check_each
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.cluster_scope import ScopedSubnet, cluster_of, each_subnet, instance_nics_of, missing
 from hermetic.audit.egress.address_ranges import networks, space, without
 from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
@@ -67,29 +67,24 @@ def each_table(
             yield unknown(seen.target, "RouteTableNotSeen", "the route table could not be read", seen)
 
 
-@check("route-default-internet")
-def route_default_internet(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
+@check_each("route-default-internet", each_table)
+def route_default_internet(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[CheckResult]:
     """Critical where a method or default outbound access carries it; otherwise medium, since a method may be added."""
-    methods = methods_of(estate, policy)
-
-    def evaluate(served: ServedTable) -> Iterator[CheckResult]:
-        found = [way for way in _ways(served) if way.is_default and way.hop is NextHopKind.INTERNET]
-        carried = served.lets_out(methods)
-        for way in found:
-            words = "a method or default outbound access carries it" if carried else "nothing carries it today"
-            yield fails(
-                served.table.id,
-                "DefaultToInternet",
-                f"route {way.route.name}: {way.words}; {words}",
-                served.seen,
-                paths=_paths(served, INTERNET),
-                severity=None if carried else Severity.MEDIUM,
-                fill={"RULE_NAME": way.route.name},
-            )
-        if not found:
-            yield passes(served.table.id, "NoDefaultToInternet", "no default route leads to the internet", served.seen)
-
-    yield from each_table(estate, policy, evaluate)
+    found = [way for way in _ways(served) if way.is_default and way.hop is NextHopKind.INTERNET]
+    carried = served.lets_out(methods_of(estate, policy))
+    for way in found:
+        words = "a method or default outbound access carries it" if carried else "nothing carries it today"
+        yield fails(
+            served.table.id,
+            "DefaultToInternet",
+            f"route {way.route.name}: {way.words}; {words}",
+            served.seen,
+            paths=_paths(served, INTERNET),
+            severity=None if carried else Severity.MEDIUM,
+            fill={"RULE_NAME": way.route.name},
+        )
+    if not found:
+        yield passes(served.table.id, "NoDefaultToInternet", "no default route leads to the internet", served.seen)
 
 
 @check_each("route-default-appliance", each_table)
@@ -124,21 +119,16 @@ def _default(served: ServedTable, way: OutboundRoute) -> CheckResult:
     return fails(served.table.id, reason, words, served.seen, paths=paths, fill={"RULE_NAME": way.route.name})
 
 
-@check("route-split-default")
-def route_split_default(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
+@check_each("route-split-default", each_table)
+def route_split_default(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[CheckResult]:
     """Longer prefixes override the default route: its two halves, a public prefix, or a service tag."""
-    methods = methods_of(estate, policy)
-
-    def evaluate(served: ServedTable) -> Iterator[CheckResult]:
-        found = [way for way in _ways(served) if not way.is_default]
-        for way in found:
-            yield _split(served, way, methods)
-        yield from _beyond(estate, policy, served)
-        if not found:
-            words = "every route but the default one is to private prefixes, or to our own"
-            yield passes(served.table.id, "NoPublicPrefix", words, served.seen)
-
-    yield from each_table(estate, policy, evaluate)
+    found = [way for way in _ways(served) if not way.is_default]
+    for way in found:
+        yield _split(served, way, methods_of(estate, policy))
+    yield from _beyond(estate, policy, served)
+    if not found:
+        words = "every route but the default one is to private prefixes, or to our own"
+        yield passes(served.table.id, "NoPublicPrefix", words, served.seen)
 
 
 def _beyond(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[CheckResult]:

@@ -21,7 +21,7 @@ from hermetic.audit.cluster_scope import (
     whole_or_unknown,
 )
 from hermetic.audit.estate.arm_ids import group_of, parent_of, type_of
-from hermetic.audit.estate.azure.vnet import InhabitedNetwork, VirtualNetwork
+from hermetic.audit.estate.azure.vnet import InhabitedNetwork, ScaleSet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Observation, Seen, merged
 from hermetic.audit.estate.questions import Problem, UnreadReason
@@ -82,6 +82,14 @@ def each_or_none(
         yield from whole_or_unknown(parent, none, listing, *observations)
     else:
         yield passes(parent, "NoneThere", none, listing, *observations)
+
+
+def each_scale_set(
+    estate: Estate, _policy: Policy, evaluate: Callable[[ScaleSet], Iterable[CheckResult]]
+) -> Iterator[CheckResult]:
+    """Evaluate every scale set of the node resource group."""
+    none = "the node resource group holds no scale set"
+    yield from each_or_none(estate.cluster, scale_sets_of(estate), evaluate, none, pools_of(estate))
 
 
 @derived

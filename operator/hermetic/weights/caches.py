@@ -12,7 +12,6 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 
 from hermetic.api.engine_caches import EngineCaches
 from hermetic.api.staged_folders import CACHES
@@ -42,17 +41,17 @@ class WithCaches(Tree):
         self._paths = dict(self._staged())
         if not self._paths:
             folders = ", ".join(FOLDERS[key.engine])
-            self._caches.__exit__(None, None, None)
+            self._caches.__exit__()
             raise InputError(
                 f"{caches}: holds no compile cache of {key.engine}: none of {folders} is there with a file in it",
                 fix="copy $HOME/.cache of the engine's container once it serves: "
                 "kubectl cp -c engine POD:/home/hermetic/.cache DIR",
             )
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self._key_file)
-        self._caches.__exit__(kind, error, at)
-        self._model.__exit__(kind, error, at)
+        self._caches.__exit__()
+        self._model.__exit__()
 
     @property
     def files(self) -> int:

@@ -27,9 +27,9 @@ class HuggingFaceSnapshot(Tree):
         super().__init__(root)
         self._blobs = Tree(root / ".." / ".." / "blobs")
 
-    def __exit__(self, *details: object) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self._blobs.descriptor)
-        super().__exit__(None, None, None)
+        super().__exit__()
 
     def _item(self, found: os.stat_result, path: str) -> Item:
         item = super()._item(found, path)

@@ -1,7 +1,7 @@
 """The placeholders (capitals) of a remedy's commands, and where their values come from.
 
 One vocabulary for every check: values that a finding's resource, its cluster or its check gives are filled in; the rest
-(`CHOSEN`) is chosen by the user. CONTRIBUTING.md has the same list.
+(`CHOSEN`) is chosen by the user.
 """
 
 from __future__ import annotations

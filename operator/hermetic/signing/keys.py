@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import (
     EllipticCurvePublicKey,
 )
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     PublicFormat,
@@ -31,7 +32,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
-from hermetic.errors import KeyUnusable
+from hermetic.errors import InputError, KeyUnusable
 
 PublicHalf: TypeAlias = Ed25519PublicKey | EllipticCurvePublicKey
 PrivateHalf: TypeAlias = Ed25519PrivateKey | EllipticCurvePrivateKey
@@ -115,19 +116,22 @@ def is_ecdsa_public_key(pem: str) -> bool:
 
 def read_signing_key(name: str, pem: str, passphrase: bytes | None = None) -> SigningKey:
     """The key of a PEM text that holds a private key, encrypted when `passphrase` is given. Raises KeyUnusable."""
-    try:
-        key = load_pem_private_key(pem.encode(), passphrase)
-    except TypeError:
-        wants = "is encrypted, and no passphrase was given" if passphrase is None else "is not encrypted"
-        raise KeyUnusable(
-            f"{name}: {wants}", fix="set HERMETIC_SIGNING_PASSPHRASE exactly for an encrypted key"
-        ) from None
-    except (ValueError, UnsupportedAlgorithm):
-        # the text of the error could quote the file's content
-        raise KeyUnusable(f"{name}: holds no private key that can be read, or the passphrase is wrong") from None
+    key = load_private_key(name, pem.encode(), passphrase, KeyUnusable)
     if not isinstance(key, Ed25519PrivateKey | EllipticCurvePrivateKey):
         raise KeyUnusable(f"{name}: is a key of another algorithm than Ed25519 or P-256")
     return SigningKey(key, _public(name, key.public_key(), None))
+
+
+def load_private_key(name: str, pem: bytes, passphrase: bytes | None, unusable: type[InputError]) -> PrivateKeyTypes:
+    """The private key of a PEM text, of any algorithm. Raises `unusable`."""
+    try:
+        return load_pem_private_key(pem, passphrase)
+    except TypeError:
+        wants = "is encrypted, and no passphrase was given" if passphrase is None else "is not encrypted"
+        raise unusable(f"{name}: {wants}", fix="set HERMETIC_SIGNING_PASSPHRASE exactly for an encrypted key") from None
+    except (ValueError, UnsupportedAlgorithm):
+        # the text of the error could quote the file's content
+        raise unusable(f"{name}: holds no private key that can be read, or the passphrase is wrong") from None
 
 
 def _public(name: str, key: object, not_after: datetime | None) -> PublicKey:

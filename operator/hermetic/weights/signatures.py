@@ -24,12 +24,12 @@ from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     PublicFormat,
-    load_pem_private_key,
     load_pem_public_key,
 )
 
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import SigningKeyUnusable
+from hermetic.signing.keys import load_private_key
 from hermetic.weights.findings import WeightsFinding
 
 if TYPE_CHECKING:
@@ -79,16 +79,7 @@ def public_key(name: str, pem: bytes) -> TrustedSigner:
 
 def private_key(name: str, pem: bytes, passphrase: bytes | None) -> EllipticCurvePrivateKey:
     """The key of a PEM text. Raises SigningKeyUnusable."""
-    try:
-        key = load_pem_private_key(pem[:LARGEST_PEM], passphrase)
-    except TypeError:
-        wants = "is encrypted, and no passphrase was given" if passphrase is None else "is not encrypted"
-        raise SigningKeyUnusable(
-            f"{name}: {wants}", fix="set HERMETIC_SIGNING_PASSPHRASE for an encrypted key"
-        ) from None
-    except (ValueError, UnsupportedAlgorithm):
-        # the text of the error could quote the file's content
-        raise SigningKeyUnusable(f"{name}: holds no private key that can be read, or the passphrase is wrong") from None
+    key = load_private_key(name, pem[:LARGEST_PEM], passphrase, SigningKeyUnusable)
     if not isinstance(key, EllipticCurvePrivateKey):
         raise SigningKeyUnusable(f"{name}: is no elliptic curve key")
     _supported(name, key.public_key())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hermetic.cli.options import Amount
+from hermetic.cli.options import Amount, signing_passphrase
 from hermetic.errors import InputError, Unreachable
 from hermetic.weights.entries import FILES, LARGEST_SHARD, SHARD_SIZE, SHARDS, SMALLEST_SHARD, Serialization
 
@@ -112,7 +111,7 @@ def signer_of(key: Path | None, certificate: Path | None) -> Signer | None:
         return None
     from hermetic.weights.signatures import private_key
 
-    return private_key(str(key), pem_of(key), _passphrase()), _chain(certificate)
+    return private_key(str(key), pem_of(key), signing_passphrase()), _chain(certificate)
 
 
 def _chain(certificate: Path | None) -> list[Certificate]:
@@ -148,10 +147,3 @@ def pem_of(file: Path) -> bytes:
             return opened.read(_LARGEST_KEY)
     except OSError as error:
         raise Unreachable(f"{file}: {error.strerror}", fix="name a file that can be read") from None
-
-
-def _passphrase() -> bytes | None:
-    from hermetic.cli.attest.files import PASSPHRASE_VARIABLE  # a third of a second to import, for signing
-
-    value = os.environ.get(PASSPHRASE_VARIABLE)
-    return None if value is None else value.encode()

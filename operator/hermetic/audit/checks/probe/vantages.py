@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from operator import itemgetter
 
 from hermetic.api.text import first_of
 from hermetic.audit import hops
@@ -62,15 +62,11 @@ def each_place(estate: Estate, evaluate: Callable[[ProbePlace], Iterable[CheckRe
     found: dict[tuple[str, str], list[ProbeRun]] = {}
     for run in runs:
         found.setdefault((run.pool, run.subnet), []).append(run)
-    for (pool, subnet), of_place in sorted(found.items(), key=_key):
+    for (pool, subnet), of_place in sorted(found.items(), key=itemgetter(0)):
         yield from evaluate(ProbePlace(pool, subnet, tuple(of_place)))
     yield from whole_or_unknown(estate.cluster, "the runs of the probe", runs)
     if not found:
         yield unknown(estate.cluster, "NoProbeRun", "no pod of the probe has answered", runs)
-
-
-def _key(entry: tuple[Any, Any]) -> Any:
-    return entry[0]
 
 
 def weigh(

@@ -28,7 +28,7 @@ from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.observation import Listing, Missing, Observation, Seen, merged
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.estate.resource import Resource
-from hermetic.audit.evaluation import CheckResult, unknown, unreadable, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, passes, unknown, unreadable, whatever_is_damaged
 from hermetic.audit.instance_counts import is_made_of_a_scale_set, of_instances, of_machines, of_pools
 from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
@@ -318,6 +318,19 @@ def whole_or_unknown(resource: str, what: str, *observations: Observation) -> It
     broken = next((observation for observation in observations if observation.problem is not None), None)
     if broken is not None:
         yield unknown(resource, "ScopeIncomplete", f"{what}: the list is not whole", broken)
+
+
+def found_or_none(
+    resource: str, found: object, what: str, none: tuple[str, str], *observations: Observation
+) -> Iterator[CheckResult]:
+    """What follows the results about all that was found: an Unknown where a list is incomplete.
+
+    Where nothing was found, a Pass with the reason and the message of `none`.
+    """
+    if found:
+        yield from whole_or_unknown(resource, what, *observations)
+    else:
+        yield passes(resource, *none, *observations)
 
 
 def network_ids_of(estate: Estate) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from functools import partial
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
-from hermetic.audit.cluster_scope import missing, of_cluster, subnets_of, whole_or_unknown
+from hermetic.audit.cluster_scope import found_or_none, missing, of_cluster, subnets_of, whole_or_unknown
 from hermetic.audit.egress.balancers import (
     balancers_of,
     nodes_of,
@@ -48,10 +48,8 @@ def _each(
             yield _without(seen.value, "backend pools")
         else:
             yield from whatever_is_damaged(seen.target, evaluate(seen.value))
-    if balancers:
-        yield from whole_or_unknown(estate.cluster, "load balancers", *observations)
-    else:
-        yield passes(estate.cluster, "NoBalancer", "nodes are behind no load balancer", *observations)
+    none = ("NoBalancer", "nodes are behind no load balancer")
+    yield from found_or_none(estate.cluster, balancers, "load balancers", none, *observations)
 
 
 @check_each("lb-outbound-rule", _each)

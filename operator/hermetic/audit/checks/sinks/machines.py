@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hermetic.api.text import first_of
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
-from hermetic.audit.cluster_scope import instances_of, whole_or_unknown
+from hermetic.audit.cluster_scope import found_or_none, instances_of, whole_or_unknown
 from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, readable
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.machines import (
@@ -313,11 +313,8 @@ def nic_tap(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
             fill = {"ATTACHED_ID": [one.id for one in nic.tap_configurations if one.id]}
             yield fails(nic.id, "Tapped", words, nic, paths=(path,), fill=fill)
     every = (*observations, *broken)
-    if tapped:
-        yield from whole_or_unknown(estate.cluster, "interfaces in the networks", *every)
-    else:
-        words = f"{len(nics)} interfaces in the networks, and none is tapped"
-        yield passes(estate.cluster, "NoTap", words, *every)
+    none = ("NoTap", f"{len(nics)} interfaces in the networks, and none is tapped")
+    yield from found_or_none(estate.cluster, tapped, "interfaces in the networks", none, *every)
 
 
 def _tapped(nic: NicFields) -> list[str]:

@@ -11,7 +11,6 @@ import urllib.parse
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from bench.workload import API, Manifest, is_settled
@@ -62,9 +61,7 @@ class Settling:
         threading.Thread(target=self._follow, args=(listed["metadata"]["resourceVersion"],), daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over = True
 
     def wait_for(self, models: int, timeout: float) -> float:

@@ -70,11 +70,7 @@ VALUES = (
     ),
     Value(
         "commonLabels",
-        {
-            "type": "object",
-            "propertyNames": {**NAMES, "not": {"enum": OF_THE_CHART}},
-            "additionalProperties": LABEL,
-        },
+        {"type": "object", "propertyNames": {**NAMES, "not": {"enum": OF_THE_CHART}}, "additionalProperties": LABEL},
         {},
         "Labels of your own on every object of the chart and on the operator's pod.",
     ),
@@ -94,11 +90,7 @@ VALUES = (
     Value("priorityClassName", TEXT, "", "PriorityClass of the operator's pod."),
     Value(
         "resources",
-        {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {"requests": QUANTITIES, "limits": QUANTITIES},
-        },
+        {"type": "object", "additionalProperties": False, "properties": {"requests": QUANTITIES, "limits": QUANTITIES}},
         {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
         "Requests and limits of the operator's container.",
     ),

@@ -80,10 +80,7 @@ class Authority:
         draft = (
             self._draft(subject, key)
             .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
-                critical=False,
-            )
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
         if alternatives is not None:
             draft = draft.add_extension(alternatives, critical=False)
@@ -115,10 +112,7 @@ def write_kubeconfig(path: Path, server: str, authority: bytes, credential: Cred
     user = (
         {"token": credential}
         if isinstance(credential, str)
-        else {
-            "client-certificate-data": _base64(credential.certificate),
-            "client-key-data": _base64(credential.key),
-        }
+        else {"client-certificate-data": _base64(credential.certificate), "client-key-data": _base64(credential.key)}
     )
     config = {
         "apiVersion": "v1",
@@ -126,10 +120,7 @@ def write_kubeconfig(path: Path, server: str, authority: bytes, credential: Cred
         "current-context": "testbed",
         "contexts": [{"name": "testbed", "context": {"cluster": "testbed", "user": "testbed"}}],
         "clusters": [
-            {
-                "name": "testbed",
-                "cluster": {"server": server, "certificate-authority-data": _base64(authority)},
-            }
+            {"name": "testbed", "cluster": {"server": server, "certificate-authority-data": _base64(authority)}}
         ],
         "users": [{"name": "testbed", "user": user}],
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from testbed.processes import Component, wait_until
@@ -31,9 +30,7 @@ class Containerd:
         wait_until("containerd", lambda: self._run("version").returncode == 0, [self._component])
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._component.stop()
 
     def ctr(self, *arguments: str) -> str:

@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from testbed.errors import CannotRunError
@@ -45,11 +44,7 @@ class FaultyShare:
     """`folder` at `mountpoint`, both absolute. Raises CannotRunError where FUSE cannot be mounted."""
 
     def __init__(
-        self,
-        folder: Path,
-        mountpoint: Path,
-        fault: Fault = lambda *_operation: 0,
-        due: Due = lambda *_read: 0.0,
+        self, folder: Path, mountpoint: Path, fault: Fault = lambda *_operation: 0, due: Due = lambda *_read: 0.0
     ) -> None:
         self.fault = fault
         self._due = due
@@ -73,9 +68,7 @@ class FaultyShare:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stopping.set()
         self._thread.join()
         os.close(self._device)  # what waits for an answer ends with an error

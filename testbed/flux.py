@@ -20,7 +20,6 @@ import signal
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from testbed.kubectl import Kubectl
@@ -65,9 +64,7 @@ class Flux:
         wait_until("Flux", self._ready, self.components)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for component in self.components:
             # a health check that runs would hold a graceful end up for as long as it may last
             component.stop(signal.SIGKILL)

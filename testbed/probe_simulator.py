@@ -113,11 +113,7 @@ def _metadata(node: Json) -> Json:
     found = re.match(r"azure:///subscriptions/([^/]+)/resourceGroups/([^/]+)/", node["spec"].get("providerID", ""))
     subscription, group = found.groups() if found else ("", "")
     named = {"subscriptionId": subscription, "resourceGroupName": group, "vmScaleSetName": "", "vmId": ""}
-    return {
-        "loadbalancer": [200, {"public": [], "outboundRules": 0}],
-        "network": [200, []],
-        "compute": [200, named],
-    }
+    return {"loadbalancer": [200, {"public": [], "outboundRules": 0}], "network": [200, []], "compute": [200, named]}
 
 
 def component(kubeconfig: Path, log: Path) -> Component:

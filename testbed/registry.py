@@ -14,7 +14,6 @@ import json
 import urllib.parse
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from testbed.errors import ApiError
@@ -45,9 +44,7 @@ class Registry:
         wait_until("registry", self._answers, [self.component])
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.component.stop()
 
     def push_manifests(self, repository: str, tag: str, files: Mapping[str, str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,9 +17,10 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from hermetic.api.times import timestamp
+from hermetic.audit.attestation.choosing import ChosenAttestation, authenticated, choose_among
 from hermetic.audit.attestation.signing import Provenance, sign_report
 from hermetic.audit.attestation.statement import Inputs, Scope, Tool
-from hermetic.audit.attestation.verification import Attestation, authenticate
+from hermetic.audit.attestation.verification import Attestation, Expected, authenticate
 from hermetic.signing.canonical_json import canonical, read_json
 from hermetic.signing.envelope import Envelope, signed_bytes
 from hermetic.signing.keys import SigningKey, TrustedKeys, read_signing_key, trusted
@@ -129,6 +131,15 @@ def signed_as_it_stands(key: SigningKey, payload: bytes) -> Envelope:
 def trust(*keys: SigningKey) -> TrustedKeys:
     """Their public halves, trusted."""
     return trusted(key.public for key in keys)
+
+
+def choose(
+    objects: Iterable[Mapping[str, Any]], trusted: TrustedKeys, expected: Expected, now: datetime
+) -> ChosenAttestation:
+    """The newest EgressAttestation that counts, of objects as the API server returns them."""
+    return choose_among(
+        {str(each["metadata"]["name"]): authenticated(each, trusted) for each in objects}, expected, now
+    )
 
 
 def a_chain(length: int, key: SigningKey, every: timedelta = timedelta(hours=12)) -> list[Envelope]:

@@ -10,12 +10,29 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hermetic.audit.checks.registry import CHECKS
-from hermetic.audit.remedies.placeholders import PLACEHOLDER, STEMS
+from hermetic.audit.remedies.placeholders import (
+    CHOSEN,
+    FROM_THE_CHECK,
+    FROM_THE_CLUSTER,
+    FROM_THE_RESOURCE,
+    PLACEHOLDER,
+    STEMS,
+)
 from hermetic.audit.remedies.steps import is_command, steps_of
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs", "manifests")
 GROUP = "/subscriptions/00000000-0000-4000-8000-000000000000/resourceGroups/rg"
+KNOWN = frozenset(
+    {
+        *FROM_THE_RESOURCE,
+        *FROM_THE_CLUSTER,
+        *FROM_THE_CHECK,
+        *CHOSEN,
+        *(f"{stem}_{part}" for stem in STEMS.values() for part in ("ID", "NAME")),
+    }
+)
+"""Every placeholder that a remedy may contain."""
 SAMPLES = {
     "ALLOWED_RANGES": "10.0.0.0/8",
     "DESTINATION": "10.0.0.0/8",

@@ -68,10 +68,7 @@ class Chapter:
 def as_markdown() -> str:
     """The page as it is checked in: equal CRDs give equal bytes."""
     environment = Environment(
-        loader=PackageLoader("tools"),
-        undefined=StrictUndefined,
-        autoescape=False,
-        keep_trailing_newline=True,
+        loader=PackageLoader("tools"), undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True
     )
     chapters = [_chapter(definition) for definition in DEFINITIONS]
     return environment.get_template("api.md.j2").render(

@@ -152,12 +152,7 @@ SYMPTOMS = (
             "kubectl get services -n inference -l hermetic.dev/modeldeployment=llama-3-1-8b",
             "kubectl describe services -n inference -l hermetic.dev/modeldeployment=llama-3-1-8b",
         ),
-        (
-            Reason.LOAD_BALANCER_PENDING,
-            Reason.ENDPOINT_NOT_CREATED,
-            Reason.PUBLIC_ADDRESS,
-            Reason.ENDPOINT_EXPOSED,
-        ),
+        (Reason.LOAD_BALANCER_PENDING, Reason.ENDPOINT_NOT_CREATED, Reason.PUBLIC_ADDRESS, Reason.ENDPOINT_EXPOSED),
     ),
     Symptom(
         "A model that served is not Ready, or not as it should be",

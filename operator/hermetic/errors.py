@@ -274,13 +274,7 @@ class ApiRefused(HermeticError):
     remedy = "Read the message: it is the API server's own."
 
     def __init__(
-        self,
-        message: str,
-        *,
-        status: int,
-        reason: str = "",
-        causes: tuple[tuple[str, str], ...] = (),
-        fix: str = "",
+        self, message: str, *, status: int, reason: str = "", causes: tuple[tuple[str, str], ...] = (), fix: str = ""
     ) -> None:
         super().__init__(message, fix=fix)
         self.status = status

@@ -39,10 +39,7 @@ def main() -> None:
 
 def _answer(cli: Any, words: list[str]) -> dict[str, Any]:
     cli.invocation = cli.invocation_cls(
-        cli_ctx=cli,
-        parser_cls=cli.parser_cls,
-        commands_loader_cls=cli.commands_loader_cls,
-        help_cls=cli.help_cls,
+        cli_ctx=cli, parser_cls=cli.parser_cls, commands_loader_cls=cli.commands_loader_cls, help_cls=cli.help_cls
     )
     captured = io.StringIO()
     try:

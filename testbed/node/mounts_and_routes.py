@@ -9,13 +9,7 @@ import subprocess
 from pathlib import Path
 
 from testbed.controlplane import SERVICE_NETWORK
-from testbed.node.addresses import (
-    CLIENT_ADDRESS,
-    CLIENT_GATEWAY,
-    CLIENT_PREFIX,
-    LOAD_BALANCER_NETWORK,
-    NODE_ADDRESS,
-)
+from testbed.node.addresses import CLIENT_ADDRESS, CLIENT_GATEWAY, CLIENT_PREFIX, LOAD_BALANCER_NETWORK, NODE_ADDRESS
 
 CLIENT_NAMESPACE = "client"
 

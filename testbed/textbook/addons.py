@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from testbed.textbook.aks import OSS, Plane, aggregated
-from testbed.textbook.kinds import (
-    ERASER,
-    GATEKEEPER,
-    MONITOR,
-    NETWORK_SECURITY,
-    SCALERS,
-    SECRETS_STORE,
-    definitions,
-)
+from testbed.textbook.kinds import ERASER, GATEKEEPER, MONITOR, NETWORK_SECURITY, SCALERS, SECRETS_STORE, definitions
 from testbed.textbook.objects import (
     MICROSOFT,
     Manifest,

@@ -159,10 +159,7 @@ ESTATES = (
         node_subnet=MANAGED_SUBNET,
         runs=(own.device_plugin, MODELS),
         plane={"api_server": "10.224.0.4"},
-        exceptions=(
-            PLUG_IN,
-            DEFAULT_RULES,
-        ),
+        exceptions=(PLUG_IN, DEFAULT_RULES),
     ),
     TextbookEstate(
         "managed-network-block",
@@ -251,10 +248,7 @@ ESTATES = (
         runs=(addons.secrets_store, own.device_plugin, MODELS),
         plane=TUNNEL,
         policy=HUB,
-        exceptions=(
-            PLUG_IN,
-            GATEWAY,
-        ),
+        exceptions=(PLUG_IN, GATEWAY),
     ),
     TextbookEstate(
         "hub-with-firewall",
@@ -264,10 +258,7 @@ ESTATES = (
         runs=(addons.workload_identity, own.gpu_operator, MODELS),
         plane=NO_TUNNEL,
         policy=HUB | FIREWALL,
-        exceptions=(
-            OPERATOR,
-            GATEWAY,
-        ),
+        exceptions=(OPERATOR, GATEWAY),
     ),
 )
 TEXTBOOK: Mapping[str, TextbookEstate] = {one.name: one for one in ESTATES}

@@ -12,9 +12,7 @@ from testbed.textbook.objects import Manifest, definition
 
 Kinds = Mapping[str, tuple[str, ...]]
 
-EVERYWHERE: Kinds = {
-    "snapshot.storage.k8s.io/v1": ("VolumeSnapshot", "VolumeSnapshotClass", "VolumeSnapshotContent"),
-}
+EVERYWHERE: Kinds = {"snapshot.storage.k8s.io/v1": ("VolumeSnapshot", "VolumeSnapshotClass", "VolumeSnapshotContent")}
 OF_PLUGINS: Mapping[str, Kinds] = {
     "cilium": {
         "cilium.io/v2": (
@@ -56,9 +54,7 @@ GATEKEEPER: Kinds = {
     "templates.gatekeeper.sh/v1": ("ConstraintTemplate",),
 }
 ERASER: Kinds = {"eraser.sh/v1": ("ImageJob", "ImageList")}
-SECRETS_STORE: Kinds = {
-    "secrets-store.csi.x-k8s.io/v1": ("SecretProviderClass", "SecretProviderClassPodStatus"),
-}
+SECRETS_STORE: Kinds = {"secrets-store.csi.x-k8s.io/v1": ("SecretProviderClass", "SecretProviderClassPodStatus")}
 SCALERS: Kinds = {
     "keda.sh/v1alpha1": ("ClusterTriggerAuthentication", "ScaledJob", "ScaledObject", "TriggerAuthentication"),
     "eventing.keda.sh/v1alpha1": ("CloudEventSource",),

@@ -64,14 +64,7 @@ def owner(version: str, kind: str, name: str, namespace: str = "") -> list[Manif
     """The reference of a controller to what it made."""
     uid = uid_of(kind, namespace, name)
     return [
-        {
-            "apiVersion": version,
-            "kind": kind,
-            "name": name,
-            "uid": uid,
-            "controller": True,
-            "blockOwnerDeletion": True,
-        }
+        {"apiVersion": version, "kind": kind, "name": name, "uid": uid, "controller": True, "blockOwnerDeletion": True}
     ]
 
 

@@ -43,11 +43,7 @@ def device_plugin(plane: Plane) -> list[Manifest]:
         env={"FAIL_ON_INIT_ERROR": "false"},
     )
     space = "gpu-resources"
-    return [
-        namespace(space),
-        default_deny(space),
-        *agent("nvidia-device-plugin-daemonset", space, part, plane.gpus),
-    ]
+    return [namespace(space), default_deny(space), *agent("nvidia-device-plugin-daemonset", space, part, plane.gpus)]
 
 
 _DRIVER, _VALIDATIONS, _VALIDATOR = "/run/nvidia", "/run/nvidia/validations", image("nvidia/gpu-operator-validator")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from testbed.vllm_tables.sources import Definition, NotUnderstood, Outside, Sources
+from testbed.vllm_tables.sources import Definition, NotUnderstood, Outside, Sources, strings_in
 
 ARG_UTILS = "vllm.engine.arg_utils"
 RULES = (
@@ -106,14 +106,10 @@ def _fields_with_units(sources: Sources) -> frozenset[str]:
     for node in ast.walk(rules):
         match node:
             case ast.Compare(left=ast.Name(id="name"), comparators=[other]):
-                names |= _strings(other)
+                names |= strings_in(other)
             case ast.Assign(value=ast.Set() as value):
-                names |= _strings(value)
+                names |= strings_in(value)
     return frozenset(names)
-
-
-def _strings(node: ast.expr) -> set[str]:
-    return {part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str)}
 
 
 def _hints(sources: Sources, module: str, annotation: ast.expr) -> Iterator[Hint]:

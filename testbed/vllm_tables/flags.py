@@ -6,7 +6,7 @@ import ast
 
 from testbed.vllm_tables.annotations import FOLDED, UNREAD
 from testbed.vllm_tables.parser_reading import SERVE, Argument, ParserReading
-from testbed.vllm_tables.sources import Definition, NotUnderstood, Sources
+from testbed.vllm_tables.sources import Definition, NotUnderstood, Sources, strings_in
 
 ARGPARSE = "vllm.utils.argparse_utils"
 PARSER_CLASS = "FlexibleArgumentParser"
@@ -118,15 +118,11 @@ def shorthands_of(sources: Sources) -> dict[str, str]:
     for node in ast.walk(_parser_class(sources)):
         match node:
             case ast.If(test=test, body=body):
-                prefixes = {text for text in _strings(test) if len(text) == len("-O") and text[0] == "-" != text[1]}
-                targets = {text for statement in body for text in _strings(statement) if text.startswith("--")}
+                prefixes = {text for text in strings_in(test) if len(text) == len("-O") and text[0] == "-" != text[1]}
+                targets = {text for statement in body for text in strings_in(statement) if text.startswith("--")}
                 if len(prefixes) == len(targets) == 1:
                     found[prefixes.pop()] = targets.pop()
     return found
-
-
-def _strings(node: ast.AST) -> set[str]:
-    return {part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str)}
 
 
 def environment_of(sources: Sources) -> list[str]:

@@ -158,3 +158,8 @@ def _bound_by(statement: ast.stmt) -> Iterator[str]:
                     yield target.id
         case ast.AnnAssign(target=ast.Name(id=name)):
             yield name
+
+
+def strings_in(node: ast.AST) -> set[str]:
+    """Every text that the node holds, at any depth."""
+    return {part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str)}

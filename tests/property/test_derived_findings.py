@@ -71,7 +71,7 @@ def test_it_comes_to_the_worst_of_its_parts_after_exceptions(parts: tuple[Findin
     failing, unknown = open_parts(found, Verdict.FAIL), open_parts(found, Verdict.UNKNOWN)
     excepted = open_parts(found, Verdict.EXCEPTED)
     if about.verdict is Verdict.EXCEPTED and not excepted:
-        assert any(one.check == "aks-outbound-type" and not one.has_expired(TODAY) for one in accepted.exceptions)
+        assert any(one.check == "aks-outbound-type" and not one.term.has_ended(TODAY) for one in accepted.exceptions)
     elif failing:
         assert about.verdict in {Verdict.FAIL, Verdict.EXCEPTED}
     elif unknown:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermetic.api.weights_reasons import WeightsReason
-from hermetic.weights.entries import MANIFEST, NAMES, SIGNATURE
+from hermetic.weights.entries import MANIFEST, SIGNATURE
 from hermetic.weights.sealing import Trust
 from hermetic.weights.signatures import public_key
 from hermetic.weights.statement import read_header
@@ -139,4 +139,4 @@ TEXTS = {
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_what_is_no_statement_is_said_so(text: bytes) -> None:
     with pytest.raises(NotJsonError):
-        read_header([text[at : at + 1000] for at in range(0, len(text), 1000)], NAMES)
+        read_header([text[at : at + 1000] for at in range(0, len(text), 1000)])

@@ -17,7 +17,6 @@ from cryptography.x509.oid import NameOID
 
 from hermetic.api.egressaudit import EgressAttestation
 from hermetic.api.kubernetes_yaml import dump
-from hermetic.audit.attestation.choosing import choose
 from hermetic.audit.attestation.cluster_identity import ca_fingerprint
 from hermetic.audit.attestation.custom_resource import as_object, from_object, name_of
 from hermetic.audit.attestation.refusals import Refusal
@@ -41,6 +40,7 @@ from tests.attestations import (
     a_report,
     an_ed25519_key,
     an_excepted_finding,
+    choose,
     provenance,
     signed,
     trust,

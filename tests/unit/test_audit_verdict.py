@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hermetic.api.egressaudit import EgressAuditSpec, EgressAuditStatus
-from hermetic.audit.attestation.choosing import ChosenAttestation, choose
+from hermetic.audit.attestation.choosing import ChosenAttestation
 from hermetic.audit.attestation.custom_resource import as_object
 from hermetic.audit.attestation.refusals import Refusal, refused
 from hermetic.audit.attestation.verification import Expected
@@ -28,6 +28,7 @@ from tests.attestations import (
     a_report,
     an_ed25519_key,
     an_excepted_finding,
+    choose,
     signed,
     trust,
 )

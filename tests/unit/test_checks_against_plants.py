@@ -14,12 +14,12 @@ import pytest
 from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.estate.arm_ids import type_of
 from hermetic.audit.findings import Finding, Verdict
-from hermetic.audit.remedies.placeholders import CHOSEN, KNOWN, STEMS
+from hermetic.audit.remedies.placeholders import CHOSEN, STEMS
 from hermetic.audit.remedies.steps import steps_of
 from testbed.azure.baseline import LAYOUTS, estate_of
 from testbed.azure.plants import PLANTS
 from testbed.kubernetes_plants import PLANTS as KUBERNETES_PLANTS
-from tests.remedy_commands import placeholders_in
+from tests.remedy_commands import KNOWN, placeholders_in
 from tests.replanted import Base
 from tests.stand_in_answers import judged
 

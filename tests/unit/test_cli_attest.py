@@ -16,8 +16,9 @@ from hermetic.audit.attestation.chain_findings import ChainFinding
 from hermetic.audit.attestation.custom_resource import as_object
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.verification import authenticate
-from hermetic.cli.attest.files import PASSPHRASE_VARIABLE, load_signing_key, read_attestation, write_attestation
+from hermetic.cli.attest.files import load_signing_key, read_attestation, write_attestation
 from hermetic.cli.audit.signing import this_tool
+from hermetic.cli.options import PASSPHRASE_VARIABLE
 from hermetic.errors import KeyUnusable, Unreachable
 from hermetic.signing.envelope import Envelope
 from tests.attestations import (

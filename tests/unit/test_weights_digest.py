@@ -178,7 +178,7 @@ def test_a_file_whose_name_looks_like_a_range_of_names_json_is_not_names_json(tm
     assert hermetic("manifest", folder, "--method", "files").code == 0
     rewrite(folder, rename(NAMES, f"{NAMES}:0:9"))
     with (folder / MANIFEST).open("rb") as file:
-        assert read_header([file.read()], NAMES).names_entry is None
+        assert read_header([file.read()]).names_entry is None
 
 
 def test_a_manifest_of_another_tool_in_another_order_counts_by_its_key(tmp_path: Path) -> None:

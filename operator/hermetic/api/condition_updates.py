@@ -27,8 +27,20 @@ class ConditionUpdate:
     message: str
 
 
-def dated(update: ConditionUpdate, generation: int, before: Mapping[str, Any] | None, now: datetime) -> dict[str, Any]:
-    """The condition as it is written. `before` is the present one: its transition time stays while its status does."""
+def condition_of(status: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
+    """The condition of this type in a status of any kind; None without one."""
+    return next((one for one in status.get("conditions") or () if one.get("type") == kind), None)
+
+
+def is_true(manifest: Mapping[str, Any], kind: str) -> bool:
+    """Whether an object of any kind has the condition of this type with the status True."""
+    found = condition_of(manifest.get("status") or {}, kind)
+    return found is not None and found.get("status") == "True"
+
+
+def dated(update: ConditionUpdate, generation: int, status: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """The condition as it is written. In the present `status`: its transition time stays while it does not change."""
+    before = condition_of(status, update.type)
     unchanged = before is not None and before.get("status") == update.status
     return {
         "type": update.type.value,

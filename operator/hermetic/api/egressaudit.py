@@ -134,10 +134,7 @@ class EgressAuditSpec(ApiModel):
     cluster: Annotated[
         str,
         StringConstraints(max_length=512),
-        matches(
-            CLUSTER_ARM_ID,
-            "must be the ARM id of the AKS cluster: /subscriptions/…/managedClusters/NAME",
-        ),
+        matches(CLUSTER_ARM_ID, "must be the ARM id of the AKS cluster: /subscriptions/…/managedClusters/NAME"),
         immutable("cluster"),
     ]
     """ARM id of this cluster. Immutable."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field, StringConstraints
 
+from hermetic.api.engine_parallelism import gpus_are_all_used
 from hermetic.api.engine_sglang import RESERVED_OF_SGLANG, Sglang
 from hermetic.api.engine_variables import Environment
 from hermetic.api.field_types import AbsolutePath, PinnedImage, list_of, matches
@@ -20,9 +21,6 @@ from hermetic.api.reserved_flags import (
     ReservedFlags,
 )
 from hermetic.api.rules import ApiModel, Rule, exactly_one, member_is_immutable
-
-if TYPE_CHECKING:
-    from hermetic.api.modeldeployment import ModelDeploymentSpec
 
 Argument = Annotated[
     str,
@@ -42,28 +40,10 @@ RESERVED_FLAGS: Mapping[str, ReservedFlags] = MappingProxyType({"vLLM and NIM": 
 """What may not stand in `extraArgs`, by the engines that it is for."""
 
 
-def _gpus_are_all_used(spec: ModelDeploymentSpec) -> bool:
-    vllm, count = spec.engine.vllm, spec.accelerator.count
-    if vllm is None:
-        return True
-    tensor = vllm.tensor_parallel_size or count // vllm.pipeline_parallel_size
-    return tensor * vllm.pipeline_parallel_size == count
-
-
 class Vllm(ApiModel):
     """vLLM's OpenAI-compatible server, started as `vllm serve`."""
 
-    SPEC_RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            cel="!has(self.engine.vllm) || self.accelerator.count == self.engine.vllm.pipelineParallelSize * "
-            "(has(self.engine.vllm.tensorParallelSize) ? self.engine.vllm.tensorParallelSize : "
-            "self.accelerator.count / self.engine.vllm.pipelineParallelSize)",
-            message="must equal `engine.vllm.tensorParallelSize` times `pipelineParallelSize`, or be a multiple of "
-            "`pipelineParallelSize` where `tensorParallelSize` is left out",
-            holds=_gpus_are_all_used,
-            field=".accelerator.count",
-        ),
-    )
+    SPEC_RULES: ClassVar[tuple[Rule, ...]] = (gpus_are_all_used("vllm"),)
 
     image: PinnedImage
     """Serving image by digest, from a registry on the operator's allow list, for example

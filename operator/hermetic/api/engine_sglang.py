@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field, StringConstraints
 
+from hermetic.api.engine_parallelism import gpus_are_all_used
 from hermetic.api.engine_variables import Environment
 from hermetic.api.field_types import PinnedImage, list_of, matches
 from hermetic.api.reserved_flags import CODE, NO_CONTROL_CHARACTER, NO_RESERVED_KEY, NO_URL, OPEN, OURS, OUT, UNCHECKED
 from hermetic.api.reserved_flags import ReservedFlags as _ReservedFlags
 from hermetic.api.rules import ApiModel, Rule
-
-if TYPE_CHECKING:
-    from hermetic.api.modeldeployment import ModelDeploymentSpec
 
 _FILES = "would write requests or tensors to files"
 _GROUP = "is for servers that are made of several pods, which this one is not"
@@ -92,27 +90,11 @@ Argument = Annotated[
 ]
 
 
-def _gpus_are_all_used(spec: ModelDeploymentSpec) -> bool:
-    sglang, count = spec.engine.sglang, spec.accelerator.count
-    if sglang is None:
-        return True
-    tensor = sglang.tensor_parallel_size or count // sglang.pipeline_parallel_size
-    return tensor * sglang.pipeline_parallel_size == count
-
-
 class Sglang(ApiModel):
     """SGLang's OpenAI-compatible server, started as `sglang serve`."""
 
     SPEC_RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            cel="!has(self.engine.sglang) || self.accelerator.count == self.engine.sglang.pipelineParallelSize * "
-            "(has(self.engine.sglang.tensorParallelSize) ? self.engine.sglang.tensorParallelSize : "
-            "self.accelerator.count / self.engine.sglang.pipelineParallelSize)",
-            message="must equal `engine.sglang.tensorParallelSize` times `pipelineParallelSize`, or be a multiple of "
-            "`pipelineParallelSize` where `tensorParallelSize` is left out",
-            holds=_gpus_are_all_used,
-            field=".accelerator.count",
-        ),
+        gpus_are_all_used("sglang"),
         Rule(
             cel="!has(self.engine.sglang) || !self.model.name.contains(':')",
             message="`model.name` must not hold ':' with engine `sglang`, which takes what is behind it for an adapter",

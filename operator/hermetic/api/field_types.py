@@ -25,7 +25,6 @@ from hermetic.api.quantities import parse_quantity
 from hermetic.api.rules import Rule
 
 CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
-DIGEST = re.compile(r"@sha256:[a-f0-9]{64}$")
 REFERENCE = (
     r"^[a-z0-9]+([.-][a-z0-9]+)*(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?"
     r"@sha256:[a-f0-9]{64}$"
@@ -41,9 +40,7 @@ def matches(pattern: str, message: str) -> Rule:
     """The whole string matches an RE2 pattern (also valid in Python)."""
     compiled = re.compile(pattern)
     return Rule(
-        cel=f"self.matches({_raw(pattern)})",
-        message=message,
-        holds=lambda text: compiled.fullmatch(text) is not None,
+        cel=f"self.matches({_raw(pattern)})", message=message, holds=lambda text: compiled.fullmatch(text) is not None
     )
 
 

@@ -238,7 +238,7 @@ class _Composer:
         if isinstance(key, str):
             return key
         if isinstance(event, yaml.ScalarEvent):
-            self._fault(event, f"key '{event.value}' is read as {_in_words(key)}: put it in quotes")
+            self._fault(event, f"key '{event.value}' is read as {json.dumps(key)}: put it in quotes")
             return str(event.value)
         self._fault(event, "a key must be text")
         return ""
@@ -302,10 +302,6 @@ def _integer(text: str) -> int:
     else:
         number = int(digits, 8 if digits.startswith("0") else 10)
     return -number if text.startswith("-") else number
-
-
-def _in_words(value: Any) -> str:
-    return json.dumps(value)
 
 
 class _Dumper(yaml.SafeDumper):

@@ -96,7 +96,7 @@ class Accelerator(ApiModel):
     ] = []
     """VM sizes that may run the pods, for example 'Standard_NC24ads_A100_v4'. Default: every node that has the GPUs."""
     tolerations: Annotated[list[Toleration], Field(max_length=16), list_of("atomic")] = [
-        Toleration(key="sku", value="gpu", effect="NoSchedule"),
+        Toleration(key="sku", value="gpu", effect="NoSchedule")
     ]
     """Taints that the pods accept. Default: 'sku=gpu:NoSchedule', the taint of GPU pools in the AKS documentation."""
 

@@ -315,11 +315,7 @@ class Reason(ExplainedWord):
         "or in spec.exceptions of the EgressAudit. Remove it where it is no longer needed.",
         True,
     )
-    CLUSTER_SEEN = (
-        "ClusterSeen",
-        "The cluster's own objects are evaluated again at every change.",
-        "Nothing to do.",
-    )
+    CLUSTER_SEEN = ("ClusterSeen", "The cluster's own objects are evaluated again at every change.", "Nothing to do.")
     CLUSTER_NOT_SEEN = (
         "ClusterNotSeen",
         "The cluster's own objects were not all listed yet.",

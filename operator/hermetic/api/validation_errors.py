@@ -13,6 +13,8 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from hermetic.api.text import cut
+
 _LONGEST_VALUE = 80
 _NOTHING = object()
 _SUBJECT = re.compile(r"^(Input|String|List|Dictionary|Value) should ")
@@ -114,8 +116,7 @@ def _value(error: ErrorDetails, field: str) -> Any:
 def _shown(value: Any) -> str:
     if value is _NOTHING:
         return ""
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
+    return cut(json.dumps(value, ensure_ascii=False, default=str), _LONGEST_VALUE)
 
 
 def _message(error: ErrorDetails) -> str:

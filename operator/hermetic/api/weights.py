@@ -110,9 +110,7 @@ class Nfs(ApiModel):
     """Exported path, for example '/export/models'."""
     folder: RelativePath | None = None
     """Folder below the exported path that holds the model. Default: the exported path itself."""
-    mount_options: Annotated[list[MountOption], Field(max_length=8), list_of("atomic")] = [
-        "nconnect=4",
-    ]
+    mount_options: Annotated[list[MountOption], Field(max_length=8), list_of("atomic")] = ["nconnect=4"]
     """NFS mount options beside 'ro', which is always set; at most 8. Default: nconnect=4."""
 
 

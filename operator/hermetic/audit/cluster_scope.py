@@ -28,7 +28,7 @@ from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.observation import Listing, Missing, Observation, Seen, merged
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.estate.resource import Resource
-from hermetic.audit.evaluation import CheckResult, unknown, unreadable, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, passes, unknown, unreadable, whatever_is_damaged
 from hermetic.audit.instance_counts import is_made_of_a_scale_set, of_instances, of_machines, of_pools
 from hermetic.audit.policy import Policy
 from hermetic.errors import FactDamaged
@@ -320,6 +320,19 @@ def whole_or_unknown(resource: str, what: str, *observations: Observation) -> It
         yield unknown(resource, "ScopeIncomplete", f"{what}: the list is not whole", broken)
 
 
+def found_or_none(
+    resource: str, found: object, what: str, none: tuple[str, str], *observations: Observation
+) -> Iterator[CheckResult]:
+    """What follows the results about all that was found: an Unknown where a list is incomplete.
+
+    Where nothing was found, a Pass with the reason and the message of `none`.
+    """
+    if found:
+        yield from whole_or_unknown(resource, what, *observations)
+    else:
+        yield passes(resource, *none, *observations)
+
+
 def network_ids_of(estate: Estate) -> tuple[str, ...]:
     """Ids of the virtual networks that the cluster's subnets are in, sorted."""
     subnets, _ = subnets_of(estate)
@@ -327,7 +340,6 @@ def network_ids_of(estate: Estate) -> tuple[str, ...]:
 
 
 def networks_of(estate: Estate) -> tuple[Seen[VirtualNetwork], ...]:
-    """The virtual networks of the cluster."""
     return tuple(estate.one(VirtualNetwork, one) for one in network_ids_of(estate))
 
 

@@ -89,21 +89,15 @@ class AcceptedRisk(BaseModel):
         """Until when it counts."""
         return Term(self.check, self.resource, self.owner, self.expiry)
 
-    def has_expired(self, today: date) -> bool:
-        """Whether its last day has passed."""
-        return self.term.has_ended(today)
-
 
 class Exceptions(BaseModel):
-    """A list of exceptions."""
-
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     exceptions: tuple[AcceptedRisk, ...] = Field(default=())
 
     def applied(self, findings: Iterable[Finding], today: date) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
         """Accepted findings become Excepted. Also returns a sentence for each exception that has ended or ends soon."""
-        valid = [one for one in self.exceptions if not one.has_expired(today)]
+        valid = [one for one in self.exceptions if not one.term.has_ended(today)]
         settled = tuple(self._settled(finding, valid) for finding in findings)
         return settled, expiry_notes(self.terms, today)
 

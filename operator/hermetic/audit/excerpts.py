@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from hermetic.api.text import one_line
+from hermetic.api.text import cut, one_line
 from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.estate.resource import Part, Resource
 from hermetic.audit.findings import Evidence
@@ -55,8 +55,7 @@ def excerpt(observation: Observation, words: Mapping[str, str]) -> str:
     resource: Any = observation.value if isinstance(observation, Seen) else observation
     if not isinstance(resource, Resource) or resource.SOURCE != "azure" or observation.problem is not None:
         return ""
-    text = "; ".join(_fields(resource, words))
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    return cut("; ".join(_fields(resource, words)), LONGEST)
 
 
 def _fields(resource: Part, words: Mapping[str, str]) -> Iterator[str]:
@@ -78,10 +77,10 @@ def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float | str):
-        return _cut(one_line(str(value)))
+        return cut(one_line(str(value)), LONGEST_VALUE)
     if isinstance(value, Part):
         named = value.__dict__.get("id")
-        return _cut(one_line(named)) if isinstance(named, str) and named else "present"
+        return cut(one_line(named), LONGEST_VALUE) if isinstance(named, str) and named else "present"
     if isinstance(value, list | tuple):
         return _items(list(value))
     return "present"
@@ -90,9 +89,5 @@ def _shown(value: Any) -> str:
 def _items(items: list[Any]) -> str:
     plain = [item for item in items if isinstance(item, int | float | str)]
     if plain and len(plain) == len(items) <= _MOST_ITEMS:
-        return _cut(", ".join(one_line(str(item)) for item in plain))
+        return cut(", ".join(one_line(str(item)) for item in plain), LONGEST_VALUE)
     return f"{len(items)} {'entry' if len(items) == 1 else 'entries'}" if items else "none"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"

@@ -15,7 +15,7 @@ from hermetic.audit.estate.azure.routing import (
     VirtualNetworkGatewayConnection,
 )
 from hermetic.audit.estate.azure.vnet import Peering, VirtualNetwork
-from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Seen, merged
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.policy import Policy
@@ -84,10 +84,10 @@ class Joined:
 
     @property
     def id(self) -> str:
-        """The id of the connection."""
         return self.connection.id
 
 
+@derived
 def hub_connections(estate: Estate, policy: Policy) -> Listing[Joined]:
     """Every connection of every hub in the subscriptions that are searched."""
     hubs = throughout(estate, policy, VirtualHub)

@@ -231,10 +231,6 @@ _SHAPES: tuple[tuple[str, Callable[[str], object], str], ...] = (
     ("hermetic_namespaces", _DNS_LABEL.fullmatch, "the name of a namespace"),
     ("harmless_kinds", _KIND.fullmatch, "an API group and a kind (GROUP/Kind, GROUP/*)"),
     ("allowed_peerings", lambda one: _is_of(one, *NETWORKS), "the ARM id of a virtual network or a peering"),
-    (
-        "sentinel_nics",
-        lambda one: _is_of(one, NIC),
-        f"the ARM id of a network interface (…/providers/{NIC}/NAME)",
-    ),
+    ("sentinel_nics", lambda one: _is_of(one, NIC), f"the ARM id of a network interface (…/providers/{NIC}/NAME)"),
     ("firewall", lambda one: _is_of(one, FIREWALL), f"the ARM id of an Azure Firewall (…/providers/{FIREWALL}/NAME)"),
 )

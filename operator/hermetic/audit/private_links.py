@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from hermetic.audit.cluster_scope import network_ids_of, peerings_of, subnets_of
@@ -11,9 +11,9 @@ from hermetic.audit.estate.azure.private_link import ConsumerConnection, Private
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Missing, Observation
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.evaluation import unreadable
+from hermetic.audit.evaluation import CheckResult, unreadable
 from hermetic.audit.policy import Policy
-from hermetic.audit.reachable_networks import is_in, reached_network_ids, throughout
+from hermetic.audit.reachable_networks import each_or_none, is_in, reached_network_ids, throughout
 from hermetic.errors import FactDamaged
 
 APPROVED, PENDING = "approved", "pending"
@@ -38,6 +38,14 @@ def private_endpoints_of(estate: Estate, policy: Policy) -> Listing[PrivateEndpo
             found.append(endpoint)
     peerings = peerings_of(estate)
     return Listing(estate.cluster, tuple(found), (*every.evidence, *peerings.evidence), problem or peerings.problem)
+
+
+def each_private_endpoint(
+    estate: Estate, policy: Policy, evaluate: Callable[[PrivateEndpoint], Iterable[CheckResult]]
+) -> Iterator[CheckResult]:
+    """Evaluate all of them."""
+    endpoints = private_endpoints_of(estate, policy)
+    yield from each_or_none(estate.cluster, endpoints, evaluate, "there is no private endpoint in reach")
 
 
 def targets_of(estate: Estate, policy: Policy, resource_type: str) -> Listing[str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from hermetic.api.text import first_of
 from hermetic.api.times import timestamp
 from hermetic.audit.cluster_scope import subnets_of
 from hermetic.audit.egress.private_since import Basis, Since, is_private, proven_since, statement
@@ -78,8 +79,7 @@ def statement_notes(estate: Estate, policy: Policy, findings: Iterable[Finding])
             yield f"`subnetsPrivateSince` names {one.subnet}, which is no subnet of the cluster: it decides nothing"
     for (author, since), stated in decisive.items():
         rests = sum(rest_on[statement(one)] for one in stated)
-        named = ", ".join(one.subnet for one in stated[:NAMED])
-        more = f" and {len(stated) - NAMED} more" if len(stated) > NAMED else ""
+        named = first_of([one.subnet for one in stated], NAMED)
         have = "has" if len(stated) == 1 else "have"
-        private = f"{named}{more} {have} been private since {timestamp(since)}"
+        private = f"{named} {have} been private since {timestamp(since)}"
         yield f"{author} states that {private}; {rests} findings pass on that"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Protocol, TypeVar
 
 from hermetic.audit.cluster_scope import (
+    found_or_none,
     groups_of,
     network_ids_of,
     networks_of,
@@ -21,12 +22,12 @@ from hermetic.audit.cluster_scope import (
     whole_or_unknown,
 )
 from hermetic.audit.estate.arm_ids import group_of, parent_of, type_of
-from hermetic.audit.estate.azure.vnet import InhabitedNetwork, VirtualNetwork
+from hermetic.audit.estate.azure.vnet import InhabitedNetwork, ScaleSet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Observation, Seen, merged
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.estate.resource import Resource
-from hermetic.audit.evaluation import CheckResult, passes, unknown, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, unknown, whatever_is_damaged
 from hermetic.audit.policy import Policy
 
 # Kinds that the answers about networks refer to by id, and that are listed here.
@@ -78,10 +79,15 @@ def each_or_none(
     """Evaluate all items. Without any, the parent passes with the message `none`; a partial list adds an Unknown."""
     for item in listing:
         yield from whatever_is_damaged(item.id or parent, evaluate(item))
-    if listing.items:
-        yield from whole_or_unknown(parent, none, listing, *observations)
-    else:
-        yield passes(parent, "NoneThere", none, listing, *observations)
+    yield from found_or_none(parent, listing, none, ("NoneThere", none), listing, *observations)
+
+
+def each_scale_set(
+    estate: Estate, _policy: Policy, evaluate: Callable[[ScaleSet], Iterable[CheckResult]]
+) -> Iterator[CheckResult]:
+    """Evaluate every scale set of the node resource group."""
+    none = "the node resource group holds no scale set"
+    yield from each_or_none(estate.cluster, scale_sets_of(estate), evaluate, none, pools_of(estate))
 
 
 @derived

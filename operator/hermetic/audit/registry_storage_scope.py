@@ -58,43 +58,6 @@ R = TypeVar("R", bound=Resource)
 REGISTRY_HOSTS = (".azurecr.io", ".azurecr.us", ".azurecr.cn")
 
 
-def each_registry(
-    estate: Estate, policy: Policy, evaluate: Callable[[Seen[Registry]], Iterable[CheckResult]]
-) -> Iterator[CheckResult]:
-    """Evaluate every registry in scope."""
-    yield from _each(estate, Registry, registry_ids(estate, policy), evaluate)
-
-
-def each_account(
-    estate: Estate, policy: Policy, evaluate: Callable[[Seen[StorageAccount]], Iterable[CheckResult]]
-) -> Iterator[CheckResult]:
-    """Evaluate every storage account in scope."""
-    yield from _each(estate, StorageAccount, account_ids(estate, policy), evaluate)
-
-
-def each_share(
-    estate: Estate, policy: Policy, evaluate: Callable[[Seen[FileShare]], Iterable[CheckResult]]
-) -> Iterator[CheckResult]:
-    """Evaluate every file share in scope that has no storage account."""
-    yield from _each(estate, FileShare, _share_ids(estate, policy), evaluate)
-
-
-def _each(
-    estate: Estate, kind: type[R], ids: Listing[str], evaluate: Callable[[Seen[R]], Iterable[CheckResult]]
-) -> Iterator[CheckResult]:
-    what = kind.TYPE.rpartition("/")[2]
-    for one in ids:
-        seen = estate.one(kind, one)
-        if seen.value is None:
-            yield unknown(one, "NotSeen", f"it is in use, and could not be read ({what})", seen)
-        else:
-            yield from whatever_is_damaged(one, evaluate(seen))
-    if ids.items:
-        yield from whole_or_unknown(estate.cluster, f"{what} in use", ids)
-    else:
-        yield does_not_apply(estate.cluster, "NoneInUse", f"nothing here leads to {what}", ids)
-
-
 @derived
 def registry_ids(estate: Estate, policy: Policy) -> Listing[str]:
     """ARM ids of the registries in scope."""
@@ -190,3 +153,33 @@ def _with(one: Listing[str], other: Listing[str]) -> Listing[str]:
         (*one.evidence, *other.evidence),
         one.problem or other.problem,
     )
+
+
+def _each(
+    kind: type[R], ids_of: Callable[[Estate, Policy], Listing[str]]
+) -> Callable[[Estate, Policy, Callable[[Seen[R]], Iterable[CheckResult]]], Iterator[CheckResult]]:
+    """For `check_each`: evaluate all of a kind in scope."""
+    what = kind.TYPE.rpartition("/")[2]
+
+    def each(
+        estate: Estate, policy: Policy, evaluate: Callable[[Seen[R]], Iterable[CheckResult]]
+    ) -> Iterator[CheckResult]:
+        ids = ids_of(estate, policy)
+        for one in ids:
+            seen = estate.one(kind, one)
+            if seen.value is None:
+                yield unknown(one, "NotSeen", f"it is in use, and could not be read ({what})", seen)
+            else:
+                yield from whatever_is_damaged(one, evaluate(seen))
+        if ids.items:
+            yield from whole_or_unknown(estate.cluster, f"{what} in use", ids)
+        else:
+            yield does_not_apply(estate.cluster, "NoneInUse", f"nothing here leads to {what}", ids)
+
+    return each
+
+
+each_registry = _each(Registry, registry_ids)
+each_account = _each(StorageAccount, account_ids)
+each_share = _each(FileShare, _share_ids)
+"""File shares that have no storage account."""

@@ -48,7 +48,6 @@ class VolumeStorage:
 
 
 def storage_of(volume: PersistentVolume) -> VolumeStorage:
-    """The storage of a PersistentVolume."""
     spec = volume.spec
     csi, nfs = spec.csi or CsiVolume(), spec.nfs
     return VolumeStorage(

@@ -43,8 +43,7 @@ class Use:
 
 
 @click.command(
-    "images",
-    epilog="Example: hermetic images -f models/\n\nExample: hermetic images --context production -o json",
+    "images", epilog="Example: hermetic images -f models/\n\nExample: hermetic images --context production -o json"
 )
 @manifest_files
 @click.option("--namespace", "-n", default="default", help="Namespace of manifests that name none. Default: default.")

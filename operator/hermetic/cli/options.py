@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hermetic.api.configuration import Configuration
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+PASSPHRASE_VARIABLE = "HERMETIC_SIGNING_PASSPHRASE"  # noqa: S105 - the name of one
 
 
 def common_options(*, cluster: bool) -> Callable[[Function], Function]:
@@ -89,3 +90,9 @@ def color_is_unwanted() -> bool:
 def _choose_color(ctx: click.Context, _: click.Parameter, unwanted: bool) -> None:
     if unwanted or color_is_unwanted():
         ctx.color = False
+
+
+def signing_passphrase() -> bytes | None:
+    """The passphrase of an encrypted private key; None where PASSPHRASE_VARIABLE is not set."""
+    value = os.environ.get(PASSPHRASE_VARIABLE)
+    return None if value is None else value.encode()

@@ -34,10 +34,7 @@ class Answerer(Protocol):
 
 
 async def collected(
-    cluster: str,
-    answerers: Mapping[Source, Answerer],
-    evaluate: Callable[[Estate], T],
-    progress: AuditProgress,
+    cluster: str, answerers: Mapping[Source, Answerer], evaluate: Callable[[Estate], T], progress: AuditProgress
 ) -> tuple[dict[Question, Answer], T]:
     """An answer to every question that `evaluate` asks, and its result for the estate with all of them.
 

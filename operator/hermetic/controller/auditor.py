@@ -313,9 +313,8 @@ class Auditor:
     async def _write_status(self, live: Manifest, written_status: Status, outcome: Outcome) -> None:
         before, generation = live.get("status") or {}, live["metadata"]["generation"]
         if (fault := self._faults.condition()) is not None:
-            old = next((one for one in before.get("conditions") or () if one["type"] == fault.type), None)
             fault = replace(fault, message=fault.message[:LONGEST_MESSAGE])
-            written_status["conditions"].append(dated(fault, generation, old, self._clock.now()))
+            written_status["conditions"].append(dated(fault, generation, before, self._clock.now()))
         if same_status(written_status, before):
             return
         try:

@@ -79,7 +79,6 @@ class ClusterCache:
         return self._observations.revision
 
     def observed(self) -> CacheSnapshot:
-        """Return a snapshot of the cache."""
         return self._observations.observed()
 
     async def cause(self) -> str:

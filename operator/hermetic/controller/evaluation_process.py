@@ -17,14 +17,7 @@ from typing import Any, BinaryIO
 
 from hermetic.audit.findings import Finding
 from hermetic.controller.evaluation_input import Case
-from hermetic.controller.framing import (
-    LENGTH_BYTES,
-    length_of,
-    packed_fault,
-    packed_findings,
-    unpacked,
-    unpacked_case,
-)
+from hermetic.controller.framing import LENGTH_BYTES, length_of, packed_fault, packed_findings, unpacked, unpacked_case
 
 NICENESS = 10
 """Processes that need the same processor have priority over the evaluation."""

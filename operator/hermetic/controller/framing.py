@@ -38,7 +38,6 @@ def packed_case(case: Case) -> Iterator[bytes]:
 
 
 def unpacked_case(bare: Case, parts: Iterable[Bodies]) -> Case:
-    """The case that was packed."""
     bodies: dict[ListRequest, dict[Name, bytes]] = {listed: {} for listed in bare.observed.lists}
     for listed, some in parts:
         bodies[listed].update(some)

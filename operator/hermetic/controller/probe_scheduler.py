@@ -14,6 +14,7 @@ from typing import Any
 
 import structlog
 
+from hermetic.api.condition_updates import is_true
 from hermetic.api.egressaudit import Probe
 from hermetic.api.times import CLOCK_SKEW
 from hermetic.audit.estate.questions import Answer
@@ -209,8 +210,7 @@ def _mark(cause: str) -> str:
 
 def _is_over(job: Mapping[str, Any]) -> bool:
     """Whether the Job is complete or failed; if its pod is gone, so is its answer."""
-    conditions = (job.get("status") or {}).get("conditions") or ()
-    return any(one.get("type") in {"Complete", "Failed"} and one.get("status") == "True" for one in conditions)
+    return is_true(job, "Complete") or is_true(job, "Failed")
 
 
 def _seats_of(jobs: Sequence[Mapping[str, Any]]) -> tuple[ProbedNode, ...]:

@@ -76,7 +76,6 @@ class WorkQueue(Generic[K]):
             self._changed.set()
 
     def add_all(self, keys: Iterable[K]) -> None:
-        """Queue all of them."""
         for key in keys:
             self.add(key)
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeGuard
 
+from hermetic.api.text import cut
 from hermetic.engines.extra_arguments import WrittenFlag
 from hermetic.engines.flag_tables import FlagTable
 
@@ -114,4 +115,4 @@ _KINDS: dict[str, tuple[str, Callable[[str], object]]] = {
 
 def shown(text: str) -> str:
     """A text of the spec as messages show it: truncated if it is long."""
-    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
+    return cut(text, LONGEST_SHOWN)

@@ -15,11 +15,10 @@ from hermetic.engines.allowed_settings import refused_flags, refused_variables
 from hermetic.engines.compile_caches import cache_containers, cache_key
 from hermetic.engines.flag_objections import Typed, objection
 from hermetic.engines.flag_tables import TableFolder
-from hermetic.engines.launch import PROPAGATION_SECONDS, TEARDOWN_SECONDS, Launch, WritableFolder, model_folders
+from hermetic.engines.launch import PROPAGATION_SECONDS, TEARDOWN_SECONDS, TLS, Launch, WritableFolder, model_folders
+from hermetic.engines.offline_environment import HOME
 from hermetic.engines.protocol import Extra, Objection, Refused
 from hermetic.sizing.serving import Serving
-
-HOME = "/home/hermetic"
 
 
 class FlagEngineSettings(Protocol):
@@ -109,3 +108,12 @@ class FlagEngine(ABC):
 
 def _chosen(spec: ModelDeploymentSpec) -> FlagEngineSettings:
     return cast("FlagEngineSettings", spec.engine.chosen)  # the registry passes specs of such engines only
+
+
+def tls_flags(spec: ModelDeploymentSpec) -> Iterator[tuple[str, ...]]:
+    """The flags of an endpoint with TLS; none without."""
+    if spec.endpoint.tls is not None:
+        yield ("--ssl-keyfile", f"{TLS}/tls.key")
+        yield ("--ssl-certfile", f"{TLS}/tls.crt")
+        # A certificate that is renewed in the Secret is served without a restart.
+        yield ("--enable-ssl-refresh",)

@@ -6,6 +6,8 @@ from typing import Any
 
 from hermetic.engines.launch import literal
 
+HOME = "/home/hermetic"
+
 OFFLINE: tuple[dict[str, Any], ...] = (
     literal("HF_HUB_OFFLINE", "1"),
     literal("TRANSFORMERS_OFFLINE", "1"),
@@ -21,23 +23,21 @@ OFFLINE: tuple[dict[str, Any], ...] = (
     literal("VLLM_MEDIA_URL_ALLOW_REDIRECTS", "0"),
 )
 
-
-def cache_folders(home: str) -> tuple[dict[str, Any], ...]:
-    """Every cache that vLLM and its libraries would otherwise write below an unwritable home."""
-    return (
-        literal("HOME", home),
-        literal("USER", "hermetic"),
-        literal("LOGNAME", "hermetic"),
-        literal("TMPDIR", "/tmp"),  # noqa: S108 - an emptyDir of the pod's own
-        literal("XDG_CACHE_HOME", f"{home}/.cache"),
-        literal("XDG_CONFIG_HOME", f"{home}/.config"),
-        literal("HF_HOME", f"{home}/hf"),
-        literal("VLLM_CACHE_ROOT", f"{home}/.cache/vllm"),
-        literal("VLLM_CONFIG_ROOT", f"{home}/.config/vllm"),
-        literal("TRITON_CACHE_DIR", f"{home}/.cache/triton"),
-        literal("FLASHINFER_WORKSPACE_BASE", home),
-        literal("DG_JIT_CACHE_DIR", f"{home}/.cache/deep_gemm"),
-        literal("CUDA_CACHE_PATH", f"{home}/.cache/cuda"),
-        literal("NUMBA_CACHE_DIR", f"{home}/.cache/numba"),
-        literal("OUTLINES_CACHE_DIR", f"{home}/.cache/outlines"),
-    )
+CACHE_FOLDERS: tuple[dict[str, Any], ...] = (
+    literal("HOME", HOME),
+    literal("USER", "hermetic"),
+    literal("LOGNAME", "hermetic"),
+    literal("TMPDIR", "/tmp"),  # noqa: S108 - an emptyDir of the pod's own
+    literal("XDG_CACHE_HOME", f"{HOME}/.cache"),
+    literal("XDG_CONFIG_HOME", f"{HOME}/.config"),
+    literal("HF_HOME", f"{HOME}/hf"),
+    literal("VLLM_CACHE_ROOT", f"{HOME}/.cache/vllm"),
+    literal("VLLM_CONFIG_ROOT", f"{HOME}/.config/vllm"),
+    literal("TRITON_CACHE_DIR", f"{HOME}/.cache/triton"),
+    literal("FLASHINFER_WORKSPACE_BASE", HOME),
+    literal("DG_JIT_CACHE_DIR", f"{HOME}/.cache/deep_gemm"),
+    literal("CUDA_CACHE_PATH", f"{HOME}/.cache/cuda"),
+    literal("NUMBA_CACHE_DIR", f"{HOME}/.cache/numba"),
+    literal("OUTLINES_CACHE_DIR", f"{HOME}/.cache/outlines"),
+)
+"""Every cache that vLLM and its libraries would otherwise write below an unwritable home."""

@@ -8,16 +8,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-from hermetic.errors import (
-    ApiRefused,
-    Conflict,
-    Forbidden,
-    NotFound,
-    Rejected,
-    ServerError,
-    Throttled,
-    Unauthenticated,
-)
+from hermetic.errors import ApiRefused, Conflict, Forbidden, NotFound, Rejected, ServerError, Throttled, Unauthenticated
 from hermetic.kinds import GROUP
 
 DEFAULT_RETRY_AFTER = 1.0

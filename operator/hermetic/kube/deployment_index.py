@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+from hermetic.api.condition_updates import is_true
 from hermetic.api.conditions import ConditionType
 from hermetic.kube.owners import Key
 from hermetic.plan.address_claims import requested_address
@@ -23,16 +24,14 @@ class DeploymentIndex:
         self._asking: dict[str, set[Key]] = defaultdict(set)
 
     def put(self, key: Key, manifest: Mapping[str, Any]) -> None:
-        """Add or update a ModelDeployment."""
         self.drop(key)
-        if not _is_ready(manifest):
+        if not is_true(manifest, ConditionType.READY):
             self._waiting.add(key)
         if address := requested_address(manifest):
             self._addresses[key] = address
             self._asking[address].add(key)
 
     def drop(self, key: Key) -> None:
-        """Remove a ModelDeployment."""
         self._waiting.discard(key)
         if (address := self._addresses.pop(key, "")) in self._asking:
             self._asking[address].discard(key)
@@ -47,8 +46,3 @@ class DeploymentIndex:
     def asking_for(self, address: str) -> tuple[Key, ...]:
         """ModelDeployments that request this load balancer address."""
         return tuple(sorted(self._asking.get(address, ()))) if address else ()
-
-
-def _is_ready(manifest: Mapping[str, Any]) -> bool:
-    conditions = (manifest.get("status") or {}).get("conditions") or ()
-    return any(one["type"] == ConditionType.READY and one["status"] == "True" for one in conditions)

@@ -93,7 +93,6 @@ class ExposureIndex:
             self._at[address][0].add(uid)
 
     def drop_pod(self, uid: str) -> None:
-        """Remove a pod."""
         known = self._pods.pop(uid, None)
         if known is None:
             return

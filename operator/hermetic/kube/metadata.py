@@ -7,7 +7,7 @@ from typing import Any
 
 from hermetic.api.field_managers import newest, record
 from hermetic.kinds import CORE_EVENT, EVENT, LEASE, MODEL_DEPLOYMENT, NODE, POD
-from hermetic.objects.names import MANAGED_BY, SELECTED_BY
+from hermetic.objects.names import MANAGED_BY
 from hermetic.plan.field_owners import kept, labellers
 
 UNNAMED = frozenset(kind.kind for kind in (CORE_EVENT, EVENT, LEASE, MODEL_DEPLOYMENT, NODE))
@@ -44,7 +44,7 @@ def lean_metadata(metadata: Mapping[str, Any], *, say_who: bool = False, pod: bo
     known = {key: value for key, value in metadata.items() if key != "managedFields"}
     is_ours = (metadata.get("labels") or {}).get(MANAGED_BY[0]) == MANAGED_BY[1]
     managed = metadata.get("managedFields")
-    ours = labellers(managed, SELECTED_BY) if pod else kept(managed) if is_ours else ()
+    ours = labellers(managed) if pod else kept(managed) if is_ours else ()
     # Beside managedFields of ours a truncated field path would cover every field below it.
     who = (newest if is_ours or pod else record)(managed) if say_who else ()
     found = [*ours, *who]

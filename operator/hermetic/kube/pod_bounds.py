@@ -68,14 +68,14 @@ class _Budget:
         self._in: dict[str, int] = defaultdict(int)
         self._all = 0
 
-    def has_room(self, owners: tuple[Key, ...], size: int) -> bool:
+    def has_room(self, owners: tuple[Key, ...]) -> bool:
         """Whether a pod of these models fits, where needed in the place of pods of the namespace that uses most."""
-        if any(self._taken.get(owner, 0) + size > self._of_one for owner in owners):
+        if any(self._taken.get(owner, 0) + FOREIGN_POD_BYTES > self._of_one for owner in owners):
             return False
-        if self._all + size <= self._of_all:
+        if self._all + FOREIGN_POD_BYTES <= self._of_all:
             return True
         # Twice: that namespace must still use more when the last of its pods is dropped.
-        return self._in.get(owners[0][0], 0) + 2 * size < max(self._in.values(), default=0)
+        return self._in.get(owners[0][0], 0) + 2 * FOREIGN_POD_BYTES < max(self._in.values(), default=0)
 
     def excess(self) -> Iterator[Place]:
         """The pods to drop, each before the next is asked for, until the limit of all holds."""
@@ -122,8 +122,8 @@ class PodBounds:
         # Ended or terminating pods do not make a model truncated: evicted pods stay by the thousand.
         runs = not has_ended(pod) and "deletionTimestamp" not in pod["metadata"]
         appears_own = len(owners) == 1 and appears_rendered(pod, Owner(*owners[0], uid=""))
-        own = appears_own and self._own.has_room(owners, FOREIGN_POD_BYTES)
-        if not own and not self._strangers.has_room(owners, FOREIGN_POD_BYTES):  # before it is projected and serialized
+        own = appears_own and self._own.has_room(owners)
+        if not own and not self._strangers.has_room(owners):  # before it is projected and serialized
             return Admission(None, truncated=self._refuse(place, owners) if runs else frozenset())
         body = compact(lean_pod(pod))
         if len(body) > LARGEST_WHOLE:

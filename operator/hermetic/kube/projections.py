@@ -13,7 +13,6 @@ from hermetic.api.egressaudit import EgressAuditStatus
 from hermetic.api.text import one_line
 from hermetic.kube.metadata import lean_metadata
 from hermetic.kube.size_limits import LABELS
-from hermetic.objects.names import SELECTED_BY
 from hermetic.plan.container_digests import CONTAINERS, contents
 from hermetic.plan.field_owners import labellers
 from hermetic.plan.snapshot import IsolationEvidence, NodeFacts, Warned
@@ -48,7 +47,7 @@ def lean_pod(pod: Mapping[str, Any], *, longest: int = LONGEST_MESSAGE) -> dict[
         for one in metadata.get("ownerReferences") or ()
         if one.get("controller")
     ]
-    book = labellers(metadata.get("managedFields"), SELECTED_BY)
+    book = labellers(metadata.get("managedFields"))
     parts = (("labels", labels), ("ownerReferences", controllers), ("managedFields", book))
     return {
         "kind": "Pod",

@@ -10,13 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hermetic.kinds import (
-    MODEL_DEPLOYMENT,
-    PERSISTENT_VOLUME,
-    PERSISTENT_VOLUME_CLAIM,
-    SERVICE,
-    Kind,
-)
+from hermetic.kinds import MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, SERVICE, Kind
 from hermetic.kube.metadata import lean_metadata
 from hermetic.objects.children import CHILD_KINDS, WORKLOAD_KINDS
 from hermetic.objects.names import MANAGED_BY

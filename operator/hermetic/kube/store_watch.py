@@ -36,7 +36,6 @@ class StoreWatch:
         self._reflecting: asyncio.Future[NoReturn] | None = None
 
     def close(self) -> None:
-        """End the watch."""
         self._is_open.clear()
         if self._reflecting is not None:
             self._reflecting.cancel()
@@ -85,12 +84,10 @@ class StoreTarget:
         return self._store.listed_at(self.selection.kind, self.selection.namespace)
 
     async def list(self) -> str:
-        """As of `WatchTarget`."""
         await self._relist(self.watched)
         return self.listed_at
 
     def take(self, event: str, manifest: Manifest) -> None:
-        """As of `WatchTarget`."""
         if event == "BOOKMARK":
             return
         try:
@@ -107,5 +104,4 @@ class StoreTarget:
             self._listed(kind, concerned)
 
     def failed(self, error: HermeticError, *, watched_for: float, failing_for: float) -> bool:  # noqa: ARG002
-        """As of `WatchTarget`."""
         return False  # the watch resumes from its last version; the resync lists what it may have missed

@@ -33,7 +33,7 @@ class Unclaimed:
         metadata = manifest["metadata"]
         name = (metadata.get("namespace") or "", metadata["name"])
         self.forget(kind, name)
-        body = compact(_lean(kind, manifest, owner))
+        body = compact(cut(kind, manifest, owner) if kind in CUT else lean(manifest))
         if len(body) <= LARGE or is_owner_known or kind not in CUT or kind is MODEL_DEPLOYMENT:
             return body
         if sum(self._sizes.values()) + len(body) > MOST_BYTES:
@@ -50,10 +50,6 @@ class Unclaimed:
         """Drop an object that is deleted or replaced."""
         self._sizes.pop((kind, name), None)
         self._cut.discard((kind, name))
-
-
-def _lean(kind: Kind, manifest: Mapping[str, Any], owner: tuple[str, str] | None) -> dict[str, Any]:
-    return cut(kind, manifest, owner) if kind in CUT else lean(manifest)
 
 
 def compact(body: Mapping[str, Any]) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hermetic.api.modeldeployment import ModelDeploymentSpec, Toleration
+from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.engines.launch import InitContainer, Launch
 from hermetic.objects.names import Owner, labels, selector
 from hermetic.objects.volumes import Mounted, mounted_volumes
@@ -151,7 +151,7 @@ def _init_container(one: InitContainer, mounted: tuple[Mounted, ...]) -> dict[st
 
 def _placement(owner: Owner, spec: ModelDeploymentSpec) -> dict[str, Any]:
     placement: dict[str, Any] = {
-        "tolerations": [_toleration(toleration) for toleration in spec.accelerator.tolerations],
+        "tolerations": [one.model_dump(by_alias=True, exclude_none=True) for one in spec.accelerator.tolerations],
         "topologySpreadConstraints": [
             {
                 "maxSkew": 1,
@@ -164,10 +164,6 @@ def _placement(owner: Owner, spec: ModelDeploymentSpec) -> dict[str, Any]:
     if spec.accelerator.instance_types:
         placement["affinity"] = {"nodeAffinity": _on_instance_types(spec.accelerator.instance_types)}
     return placement
-
-
-def _toleration(toleration: Toleration) -> dict[str, Any]:
-    return toleration.model_dump(by_alias=True, exclude_none=True)
 
 
 def _on_instance_types(types: list[str]) -> dict[str, Any]:

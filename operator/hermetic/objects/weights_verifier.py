@@ -30,7 +30,6 @@ class Signers:
         return bool(self.public_keys or self.certificate_roots)
 
     def are_among(self, others: Signers) -> bool:
-        """Whether each of these is one of the others."""
         return {*self.public_keys} <= {*others.public_keys} and {*self.certificate_roots} <= {*others.certificate_roots}
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hermetic.api.condition_updates import condition_of
 from hermetic.api.conditions import ConditionType
 from hermetic.api.reasons import Reason
 from hermetic.objects.service import ADDRESS
@@ -69,6 +70,5 @@ def addresses_of(service: Manifest) -> frozenset[str]:
 
 def _is_refused(manifest: Manifest) -> bool:
     """Whether something other than the address itself keeps the deployment from being served."""
-    conditions = (manifest.get("status") or {}).get("conditions") or ()
-    stalled = [one for one in conditions if one.get("type") == ConditionType.STALLED and one.get("status") == "True"]
-    return any(one.get("reason") != Reason.ENDPOINT_CONFLICT for one in stalled)
+    stalled = condition_of(manifest.get("status") or {}, ConditionType.STALLED) or {}
+    return stalled.get("status") == "True" and stalled.get("reason") != Reason.ENDPOINT_CONFLICT

@@ -17,13 +17,7 @@ from hermetic.plan.field_owners import FieldStep, Steps
 
 # Values that the API server keeps as one: a key added to a selector changes what it selects.
 WHOLE = frozenset(
-    {
-        "selector",
-        "podSelector",
-        "labelSelector",
-        "nodeSelector",
-        "requiredDuringSchedulingIgnoredDuringExecution",
-    }
+    {"selector", "podSelector", "labelSelector", "nodeSelector", "requiredDuringSchedulingIgnoredDuringExecution"}
 )
 
 QUANTITIES = frozenset({"requests", "limits", "capacity"})

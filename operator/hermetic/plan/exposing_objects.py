@@ -25,7 +25,7 @@ from hermetic.api.public_services import (
     set_among,
     switched_on,
 )
-from hermetic.api.text import one_line
+from hermetic.api.text import first_of, one_line
 from hermetic.kinds import ENDPOINT_SLICE, GATEWAY, INGRESS, SERVICE
 from hermetic.plan.addresses import load_balancer_addresses, public_addresses
 from hermetic.plan.snapshot import ClusterSnapshot, Exposure
@@ -267,8 +267,7 @@ def _unproven(given: Iterable[str], policy: Configuration) -> str:
 
 
 def _shown(values: Iterable[object]) -> str:
-    words = [one_line(str(value)[:LONGEST_SHOWN]) for value in values]
-    return (words[0] if words else "-") + (f" and {len(words) - 1} more" if len(words) > 1 else "")
+    return first_of([one_line(str(value)[:LONGEST_SHOWN]) for value in values], 1) or "-"
 
 
 def exposure(service: Mapping[str, Any] | None, snapshot: ClusterSnapshot) -> str | None:
@@ -276,8 +275,7 @@ def exposure(service: Mapping[str, Any] | None, snapshot: ClusterSnapshot) -> st
     found = [_clause(way) for way in snapshot.exposures]
     if service is not None and (why := opens(service, snapshot.policy, given=False)):
         found.insert(0, f"the model's own Service {why}")
-    more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    return "; ".join(found[:SHOWN]) + more if found else None
+    return first_of(found, SHOWN, "; ") or None
 
 
 def _clause(way: Exposure) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from hermetic.api.field_managers import LONGEST_NAME, OURS
 from hermetic.api.text import one_line
+from hermetic.objects.names import SELECTED_BY
 
 KUBERNETES = "kube-controller-manager"
 LARGEST_BOOK = 16 * 2**10
@@ -50,12 +51,12 @@ def kept(managed: Any) -> list[dict[str, Any]]:
     return found[::-1]
 
 
-def labellers(managed: Any, labels: Iterable[str]) -> list[dict[str, Any]]:
-    """Of metadata.managedFields, who but Kubernetes owns one of these labels; bounded. Removals leave no entry."""
+def labellers(managed: Any) -> list[dict[str, Any]]:
+    """Of metadata.managedFields, who but Kubernetes owns one of SELECTED_BY; bounded. Removals leave no entry."""
     found: list[dict[str, Any]] = []
     for entry in managed if isinstance(managed, list) else ():
         held = ((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:labels") or {}
-        named: dict[str, Any] = {f"f:{label}": {} for label in labels if f"f:{label}" in held}
+        named: dict[str, Any] = {f"f:{label}": {} for label in SELECTED_BY if f"f:{label}" in held}
         if named and entry.get("manager") != KUBERNETES and len(found) < MOST_MANAGERS:
             name = str(entry.get("manager") or "")[:LONGEST_NAME]
             found.append({"manager": name, "fieldsV1": {"f:metadata": {"f:labels": named}}})

@@ -43,7 +43,6 @@ class ModelPlacement:
         return _deciding(self.placed) if self.placed else None
 
     def condition(self) -> ConditionUpdate:
-        """The condition ModelFits."""
         if self.block is not None:
             return ConditionUpdate(_KIND, self.block.truth, self.block.reason, self.block.message[:2000])
         if doubt := next(_doubts(self.placed, self.unlisted), ""):

@@ -11,14 +11,7 @@ from hermetic.api.conditions import ConditionType
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.engines.registry import engine_of
-from hermetic.kinds import (
-    BY_KIND,
-    MODEL_DEPLOYMENT,
-    PERSISTENT_VOLUME,
-    PERSISTENT_VOLUME_CLAIM,
-    SERVICE,
-    Kind,
-)
+from hermetic.kinds import BY_KIND, MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, SERVICE, Kind
 from hermetic.objects.children import CHILDREN
 from hermetic.objects.names import OWNER_UID_LABEL, TEMPLATE_ANNOTATION, Owner, metadata, template_of, with_intent
 from hermetic.plan.addresses import public_addresses

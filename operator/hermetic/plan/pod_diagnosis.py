@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from hermetic.api.condition_updates import is_true
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.weights_reasons import WeightsReason
@@ -61,12 +62,7 @@ def diagnose_pods(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, now: dat
 
 
 def _has_had_its_chance(pod: Pod, now: datetime) -> bool:
-    return not (_serves(pod) or pod["metadata"].get("deletionTimestamp") or is_being_placed(pod, now))
-
-
-def _serves(pod: Pod) -> bool:
-    conditions = pod.get("status", {}).get("conditions") or ()
-    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
+    return not (is_true(pod, "Ready") or pod["metadata"].get("deletionTimestamp") or is_being_placed(pod, now))
 
 
 def _of_pod(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, pod: Pod) -> PodDiagnosis | None:

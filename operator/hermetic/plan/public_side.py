@@ -30,7 +30,6 @@ class PublicSide:
         return f"{given}; {'Service removed' if self.removed else 'the Service is being removed'}"
 
     def as_status(self) -> dict[str, Any]:
-        """The form in the status."""
         return {"address": self.address, "serviceRemoved": self.removed}
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from hermetic.api.condition_updates import condition_of
 from hermetic.api.configuration import Configuration
 from hermetic.kinds import Kind
 from hermetic.objects.children import WORKLOAD_KINDS
@@ -112,4 +113,4 @@ class ClusterSnapshot:
 
     def condition(self, kind: str) -> Mapping[str, Any] | None:
         """The condition of this type as the status holds it now."""
-        return next((c for c in self.status.get("conditions", ()) if c.get("type") == kind), None)
+        return condition_of(self.status, kind)

@@ -55,7 +55,7 @@ def status(
     updates = [ready, *_kstatus(ready), *parts]
     whole = {
         "observedGeneration": snapshot.generation,
-        "conditions": [_dated(one, snapshot, now) for one in updates],
+        "conditions": [dated(one, snapshot.generation, snapshot.status, now) for one in updates],
         "replicas": snapshot.workload.serving,
         "selector": ",".join(f"{key}={value}" for key, value in selector(snapshot.owner).items()),
         "plan": planned_status(spec, plan.placement),
@@ -71,7 +71,7 @@ def status_unreadable(snapshot: ClusterSnapshot, message: str, now: datetime) ->
     ready = ConditionUpdate(ConditionType.READY, "False", Reason.SPEC_INVALID, message[:2000])
     return {
         "observedGeneration": snapshot.generation,
-        "conditions": [_dated(one, snapshot, now) for one in (ready, *_kstatus(ready))],
+        "conditions": [dated(one, snapshot.generation, snapshot.status, now) for one in (ready, *_kstatus(ready))],
     }
 
 
@@ -333,10 +333,6 @@ def _blocks(plan: Plan, kind: ConditionType) -> Blocks | None:
 
 def _from_block(kind: ConditionType, block: Blocks) -> ConditionUpdate:
     return ConditionUpdate(kind, block.truth, block.reason, block.message[:2000])
-
-
-def _dated(update: ConditionUpdate, snapshot: ClusterSnapshot, now: datetime) -> dict[str, Any]:
-    return dated(update, snapshot.generation, snapshot.condition(update.type), now)
 
 
 def _endpoint(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> dict[str, str] | None:

@@ -11,9 +11,7 @@ Manifest = Mapping[str, Any]
 
 
 def volumes_to_remove(
-    volumes: Iterable[Manifest],
-    claims: Mapping[tuple[str, str], str],
-    wanted: Mapping[str, frozenset[str]],
+    volumes: Iterable[Manifest], claims: Mapping[tuple[str, str], str], wanted: Mapping[str, frozenset[str]]
 ) -> Iterator[Manifest]:
     """Volumes of the operator that nothing uses or can use any more.
 
@@ -23,17 +21,13 @@ def volumes_to_remove(
     for volume in volumes:
         if OWNER_UID_LABEL not in (volume["metadata"].get("labels") or {}) or _is_in_transition(volume):
             continue
-        if _is_stranded(volume, claims) or (not _has_claim(volume, claims) and not _is_wanted(volume, wanted)):
+        if _is_stranded(volume, claims) or (_claimed_by(volume) not in claims and not _is_wanted(volume, wanted)):
             yield volume
 
 
 def _is_in_transition(volume: Manifest) -> bool:
     """Being deleted, or still bound as far as is known: its release arrives as an event with a newer version."""
     return bool(volume["metadata"].get("deletionTimestamp")) or (volume.get("status") or {}).get("phase") == "Bound"
-
-
-def _has_claim(volume: Manifest, claims: Mapping[tuple[str, str], str]) -> bool:
-    return _claimed_by(volume) in claims
 
 
 def _is_stranded(volume: Manifest, claims: Mapping[tuple[str, str], str]) -> bool:

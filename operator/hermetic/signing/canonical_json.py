@@ -41,7 +41,8 @@ def read_json(content: bytes, what: str) -> Any:
         raise refused(
             EnvelopeFault.TRUNCATED if cut else EnvelopeFault.MALFORMED, f"{what} is not UTF-8: {error}"
         ) from None
-    _must_not_be_deep(text, what)
+    if nesting(text) > DEEPEST:
+        raise refused(EnvelopeFault.NESTED_TOO_DEEPLY, f"{what} is nested more than {DEEPEST} deep")
     try:
         return json.loads(
             text,
@@ -65,6 +66,18 @@ def read_canonical_json(content: bytes, what: str) -> Any:
     if not same:
         raise refused(EnvelopeFault.NOT_CANONICAL, f"{what} is not canonical JSON (RFC 8785)")
     return value
+
+
+def nesting(text: str) -> int:
+    """How deep objects and lists are nested, to be asked before a recursive parser runs.
+
+    Linear, for text that is no JSON too: an unterminated string ends with the text.
+    """
+    depth = deepest = 0
+    for bracket in _NO_BRACKETS.sub("", _STRINGS.sub("", text)):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _in_order(value: Any) -> Any:
@@ -98,15 +111,6 @@ def _must_be_unicode(text: str) -> None:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise ValueError(f"text that is not Unicode: {error.reason}") from error
-
-
-def _must_not_be_deep(text: str, what: str) -> None:
-    """Checks nesting before a recursive parser runs. Linear: an unterminated string ends with the text."""
-    depth = 0
-    for bracket in _NO_BRACKETS.sub("", _STRINGS.sub("", text)):
-        depth += 1 if bracket in "[{" else -1
-        if depth > DEEPEST:
-            raise refused(EnvelopeFault.NESTED_TOO_DEEPLY, f"{what} is nested more than {DEEPEST} deep")
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]], what: str) -> dict[str, Any]:

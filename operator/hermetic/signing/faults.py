@@ -36,11 +36,7 @@ class EnvelopeFault(ExplainedWord):
         "The same content is written in another way than the one way there is (RFC 8785, padded standard base64).",
         _WHOLE,
     )
-    WRONG_PAYLOAD_TYPE = (
-        "WrongPayloadType",
-        "The envelope holds something else than an in-toto statement.",
-        _OURS,
-    )
+    WRONG_PAYLOAD_TYPE = ("WrongPayloadType", "The envelope holds something else than an in-toto statement.", _OURS)
     SIGNATURE_COUNT = (
         "SignatureCount",
         "There is not exactly one signature: one that is not checked could hold anything.",

@@ -32,7 +32,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
-from hermetic.errors import KeyUnusable, SigningKeyUnusable
+from hermetic.errors import InputError, KeyUnusable
 
 PublicHalf: TypeAlias = Ed25519PublicKey | EllipticCurvePublicKey
 PrivateHalf: TypeAlias = Ed25519PrivateKey | EllipticCurvePrivateKey
@@ -116,16 +116,14 @@ def is_ecdsa_public_key(pem: str) -> bool:
 
 def read_signing_key(name: str, pem: str, passphrase: bytes | None = None) -> SigningKey:
     """The key of a PEM text that holds a private key, encrypted when `passphrase` is given. Raises KeyUnusable."""
-    key = private_key_of(name, pem.encode(), passphrase, unusable=KeyUnusable)
+    key = load_private_key(name, pem.encode(), passphrase, KeyUnusable)
     if not isinstance(key, Ed25519PrivateKey | EllipticCurvePrivateKey):
         raise KeyUnusable(f"{name}: is a key of another algorithm than Ed25519 or P-256")
     return SigningKey(key, _public(name, key.public_key(), None))
 
 
-def private_key_of(
-    name: str, pem: bytes, passphrase: bytes | None, *, unusable: type[KeyUnusable | SigningKeyUnusable]
-) -> PrivateKeyTypes:
-    """The private key of any algorithm in a PEM text. Raises `unusable`."""
+def load_private_key(name: str, pem: bytes, passphrase: bytes | None, unusable: type[InputError]) -> PrivateKeyTypes:
+    """The private key of a PEM text, of any algorithm. Raises `unusable`."""
     try:
         return load_pem_private_key(pem, passphrase)
     except TypeError:

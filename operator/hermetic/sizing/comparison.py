@@ -23,7 +23,6 @@ class Choice:
 
     @property
     def answer(self) -> FitAnswer:
-        """The answer for this size."""
         return self.fit.answer if self.fit is not None else FitAnswer.DOES_NOT_FIT
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hermetic.api.model_facts import MOST_LAYERS
+from hermetic.api.model_facts import MOST_COUNT, MOST_LAYERS
 
 NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
 
@@ -39,7 +39,7 @@ class Config:
         self.problems.append(f"config.json: {what} is no whole number from {least} to {most}")
         return None
 
-    def largest(self, *keys: str, least: int = 1, most: int) -> int | None:
+    def largest(self, *keys: str, least: int = 1) -> int | None:
         """Like `whole`, where the value may be a list with one number for each layer: then the largest of them.
 
         HunYuan's MoE writes `moe_topk` and `moe_intermediate_size` so. vLLM takes the largest of the first
@@ -51,7 +51,7 @@ class Config:
             if value is None:
                 continue
             each = value if isinstance(value, list) and 0 < len(value) <= MOST_LAYERS else [value]
-            found = [self.bounded(key, one, least=least, most=most) for one in each]
+            found = [self.bounded(key, one, least=least, most=MOST_COUNT) for one in each]
             known = [one for one in found if one is not None]
             return max(known) if len(known) == len(found) else None
         return None

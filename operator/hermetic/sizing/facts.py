@@ -206,13 +206,11 @@ def _sliding_window(text: Config, family: str, layers: int) -> SlidingWindow | N
 
 
 def _experts(text: Config) -> Experts | None:
-    count = text.largest(
-        "num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts", least=0, most=MOST_COUNT
-    )
+    count = text.largest("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts", least=0)
     if not count:
         return None
-    width = text.largest("moe_intermediate_size", most=MOST_COUNT) or text.largest("intermediate_size", most=MOST_COUNT)
-    used = text.largest("num_experts_per_tok", "moe_k", "experts_per_token", "moe_topk", most=MOST_COUNT)
+    width = text.largest("moe_intermediate_size") or text.largest("intermediate_size")
+    used = text.largest("num_experts_per_tok", "moe_k", "experts_per_token", "moe_topk")
     return Experts(count=count, per_token=used, intermediate_size=width)
 
 

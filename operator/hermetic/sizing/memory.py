@@ -106,9 +106,7 @@ def fit(facts: ModelFacts, serving: Serving, gpu: Gpu, *, confirmed: bool = True
         cache=cache,
         context=context,
         requested=requested,
-        longest_context=cache.longest(room, serving.requests)
-        if cache is not None and room > 0
-        else _none_or_zero(cache),
+        longest_context=cache.longest(room, serving.requests) if cache is not None else None,
         unknown=unknown,
     )
 
@@ -193,7 +191,3 @@ def _undecided(least: int, requested: int | None, allowed: int, room: int) -> It
     too_much = allowed * (1 + TOLERANCE)
     if requested is not None and least <= too_much < allowed - room + requested:
         yield "which of the weights the engine keeps in float32 is not known"
-
-
-def _none_or_zero(cache: KvCache | None) -> int | None:
-    return None if cache is None else 0

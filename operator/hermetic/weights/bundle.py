@@ -116,7 +116,6 @@ def payload_size(bundle: SigstoreBundle, read: Read) -> int:
 
 
 def payload(bundle: SigstoreBundle, read: Read) -> Iterator[bytes]:
-    """The payload in pieces."""
     at = bundle.start
     while at < bundle.end:
         text = read(at, min(4 * _CHUNK // 3, bundle.end - at))

@@ -12,7 +12,6 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 
 from hermetic.api.engine_caches import EngineCaches
 from hermetic.api.staged_folders import CACHES
@@ -42,21 +41,20 @@ class WithCaches(Tree):
         self._paths = dict(self._staged())
         if not self._paths:
             folders = ", ".join(FOLDERS[key.engine])
-            self._caches.__exit__(None, None, None)
+            self._caches.__exit__()
             raise InputError(
                 f"{caches}: holds no compile cache of {key.engine}: none of {folders} is there with a file in it",
                 fix="copy $HOME/.cache of the engine's container once it serves: "
                 "kubectl cp -c engine POD:/home/hermetic/.cache DIR",
             )
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self._key_file)
-        self._caches.__exit__(kind, error, at)
-        self._model.__exit__(kind, error, at)
+        self._caches.__exit__()
+        self._model.__exit__()
 
     @property
     def files(self) -> int:
-        """Number of cache files."""
         return len(self._paths)
 
     def walk(self) -> Iterator[Item]:
@@ -65,7 +63,6 @@ class WithCaches(Tree):
         yield from heapq.merge(model, self._cached(), key=lambda item: key_of(item.path))
 
     def lstat(self, path: str) -> Item | None:
-        """As in any folder."""
         if not path.startswith(self._place):
             return self._model.lstat(path)
         if path == self._key_path:
@@ -74,7 +71,6 @@ class WithCaches(Tree):
         return _moved(found, path) if found is not None else None
 
     def open(self, path: str) -> int:
-        """As in any folder."""
         if not path.startswith(self._place):
             return self._model.open(path)
         return os.dup(self._key_file) if path == self._key_path else self._caches.open(self._paths[path])

@@ -188,5 +188,4 @@ class _StagedTree(Tree):
         return descriptor
 
     def read_into(self, descriptor: int, view: memoryview, offset: int) -> int:
-        """As in any folder."""
         return super().read_into(descriptor, view, self._starts.get(descriptor, 0) + offset)

@@ -59,11 +59,9 @@ class FolderLayout:
             blob.unlink()
 
     def add_layer(self, layer: Layer, digest: str) -> None:
-        """Renames its file."""
         self.add_file(blob_name(digest), layer.file)
 
     def add_file(self, name: str, file: Path) -> None:
-        """Renames the file."""
         file.chmod(FILE_MODE)
         file.replace(self.result / name)
 
@@ -96,7 +94,6 @@ class ArchiveLayout:
             file.write(before)
 
     def add_file(self, name: str, file: Path) -> None:
-        """Appends the file."""
         writing = own_file(self.result, os.O_WRONLY)
         try:
             with file.open("rb") as reading:

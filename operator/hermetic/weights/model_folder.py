@@ -89,10 +89,6 @@ def _plain_names(folder: Path) -> list[Path]:
 
 def _json(path: Path, largest: int) -> Any:
     content = _bytes(path, largest)
-    return _parsed(path, content)
-
-
-def _parsed(path: Path, content: bytes) -> Any:
     if content.count(b",") + content.count(b"[") + content.count(b"{") > MOST_VALUES:
         raise ModelFactsUnusable(f"{path} holds more than {MOST_VALUES} values")
     try:

@@ -118,7 +118,6 @@ def blob_name(digest: str) -> str:
 
 
 def digest_of(content: bytes) -> str:
-    """The digest of a document."""
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 

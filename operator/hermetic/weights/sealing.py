@@ -58,7 +58,6 @@ class ManifestFile:
             )
 
     def close(self) -> None:
-        """Closes the descriptor."""
         os.close(self._descriptor)
 
     def read(self, offset: int, size: int) -> bytes:

@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import SigningKeyUnusable
-from hermetic.signing.keys import private_key_of
+from hermetic.signing.keys import load_private_key
 from hermetic.weights.findings import WeightsFinding
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def public_key(name: str, pem: bytes) -> TrustedSigner:
 
 def private_key(name: str, pem: bytes, passphrase: bytes | None) -> EllipticCurvePrivateKey:
     """The key of a PEM text. Raises SigningKeyUnusable."""
-    key = private_key_of(name, pem[:LARGEST_PEM], passphrase, unusable=SigningKeyUnusable)
+    key = load_private_key(name, pem[:LARGEST_PEM], passphrase, SigningKeyUnusable)
     if not isinstance(key, EllipticCurvePrivateKey):
         raise SigningKeyUnusable(f"{name}: is no elliptic curve key")
     _supported(name, key.public_key())

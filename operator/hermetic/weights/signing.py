@@ -11,12 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import SigningKeyUnusable, WeightsRefused
-from hermetic.weights.bundle import (
-    material_of_certificates,
-    material_of_key,
-    pre_authentication,
-    written_bundle,
-)
+from hermetic.weights.bundle import material_of_certificates, material_of_key, pre_authentication, written_bundle
 from hermetic.weights.entries import MANIFEST, NAMES, NOT_LISTED, SIGNATURE
 from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.listed_names import must_have_its_names
@@ -75,7 +70,7 @@ def _checked(tree: Tree, file: ManifestFile, digest: str) -> tuple[str, bytes]:
     Others who write to the share can rewrite all of the manifest that the root digest does not cover.
     """
     read = hashlib.sha256()
-    header = read_header(hashed(file.chunks(), read), NAMES)
+    header = read_header(hashed(file.chunks(), read))
     if (finding := _is_another(header, digest)) is not None:
         raise WeightsStopped(finding)
     method = header.serialization.method

@@ -27,9 +27,9 @@ class HuggingFaceSnapshot(Tree):
         super().__init__(root)
         self._blobs = Tree(root / ".." / ".." / "blobs")
 
-    def __exit__(self, *details: object) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self._blobs.descriptor)
-        super().__exit__(None, None, None)
+        super().__exit__()
 
     def _item(self, found: os.stat_result, path: str) -> Item:
         item = super()._item(found, path)
@@ -62,7 +62,6 @@ class WatchedSource(Tree):
         self._tree, self._progress = tree, progress
 
     def walk(self) -> Iterator[Item]:
-        """As the other tree."""
         items = self._tree.walk()
         path = ""
         while True:
@@ -74,22 +73,18 @@ class WatchedSource(Tree):
             yield item
 
     def lstat(self, path: str) -> Item | None:
-        """As the other tree."""
         with self._progress.asking(path):
             return self._tree.lstat(path)
 
     def open(self, path: str) -> int:
-        """As the other tree."""
         with self._progress.asking(path):
             return self._tree.open(path)
 
     def read_into(self, descriptor: int, view: memoryview, offset: int) -> int:
-        """As the other tree."""
         with self._progress.asking(self._progress.at):
             return self._tree.read_into(descriptor, view, offset)
 
     def target(self, item: Item) -> str | None:
-        """As the other tree."""
         with self._progress.asking(item.path):
             return self._tree.target(item)
 

@@ -23,16 +23,7 @@ from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.journal import Journal
 from hermetic.weights.manifests import Watched, names_in, staging_stopped
 from hermetic.weights.names import NamesSummary
-from hermetic.weights.partial import (
-    JOURNAL,
-    alone,
-    discard,
-    is_kept,
-    keep_only,
-    must_be_free,
-    partial_of,
-    publish,
-)
+from hermetic.weights.partial import JOURNAL, alone, discard, is_kept, keep_only, must_be_free, partial_of, publish
 from hermetic.weights.sources import NOT_COPIED, WatchedSource
 from hermetic.weights.tree import EntryKind, Tree, WeightsStopped
 from hermetic.weights.workers import Limits, Progress, within

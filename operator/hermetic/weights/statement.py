@@ -13,6 +13,7 @@ from hermetic.weights.entries import (
     FILES,
     LARGEST_SHARD,
     MAY_BE_IGNORED,
+    NAMES,
     SHARDS,
     Entry,
     Key,
@@ -26,6 +27,7 @@ from hermetic.weights.streamed_json import JsonStream, NotJsonError
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://model_signing/signature/v1.0"
 MOST_ENTRIES = 8_000_000
+_NAMES_PLACE = key_of(NAMES), 0
 _ALGORITHM = re.compile(r"sha256(?:-sharded-[0-9]{1,15})?")
 
 
@@ -96,15 +98,14 @@ def _parameters(serialization: Serialization) -> dict[str, Any]:
     return parameters
 
 
-def read_header(chunks: Iterable[bytes], names_path: str) -> Header:
-    """Reads a whole statement; of the entries only count, order and root digest are evaluated, and one is kept.
+def read_header(chunks: Iterable[bytes]) -> Header:
+    """Reads a whole statement; of the entries only count, order, root digest and that of NAMES are kept.
 
-    `names_path`: the path of that entry. Raises NotJsonError where it is no statement of this kind, or its root digest
-    is not that of its entries.
+    Raises NotJsonError where it is no statement of this kind, or its root digest is not that of its entries.
     """
     header = Header()
     root = hashlib.sha256()
-    orders = {method: _Order(method, names_path) for method in (FILES, SHARDS)}  # which one counts may come last
+    orders = {method: _Order(method) for method in (FILES, SHARDS)}  # which one counts may come last
     stated_root = ""
     for what, value in _walked(chunks):
         if what == "subject":
@@ -128,13 +129,12 @@ def read_header(chunks: Iterable[bytes], names_path: str) -> Header:
 
 
 class _Order:
-    """Whether the entries of a statement are in order if it is one by this method, and its first entry of a path."""
+    """Whether the entries of a statement are in order if it is one by this method, and its first entry of NAMES."""
 
-    def __init__(self, method: str, names_path: str) -> None:
+    def __init__(self, method: str) -> None:
         self.is_ordered = True
         self.names_entry: Entry | None = None
-        self._method, self._names_path = method, names_path
-        self._names_place = key_of(names_path), 0
+        self._method = method
         self._previous: tuple[Key, int] = ((), -1)
 
     def add(self, name: str, digest: bytes) -> None:
@@ -142,8 +142,8 @@ class _Order:
         place = place_of(name, self._method)
         self.is_ordered = self.is_ordered and place > self._previous
         self._previous = place
-        if place == self._names_place:
-            self.names_entry = Entry(self._names_path, 0, -1, digest)
+        if place == _NAMES_PLACE:
+            self.names_entry = Entry(NAMES, 0, -1, digest)
 
 
 def read_entries(chunks: Iterable[bytes], method: str) -> Iterator[Entry]:

@@ -9,6 +9,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from hermetic.signing.canonical_json import nesting
+
 LARGEST_VALUE = 2**16
 """Bytes of a value that is read as a whole."""
 DEEPEST = 32
@@ -95,7 +97,8 @@ class JsonStream:
             raise self._is_too_large(largest)
         text = self._text[self._at : end]
         self._at = end
-        _must_not_be_deep(text)
+        if nesting(text) > DEEPEST:
+            raise NotJsonError(f"it is nested more than {DEEPEST} deep")
         return found if text.isascii() else self._as_utf8(text)
 
     def span_of_text(self) -> tuple[int, int]:
@@ -186,35 +189,16 @@ def read_configuration(content: bytes) -> Any:
 def _read(content: bytes, encoding: str, parse_constant: Callable[[str], Any]) -> Any:
     try:
         text = content.decode(encoding)
-        _must_not_be_deep(text)
+    except UnicodeDecodeError:
+        raise NotJsonError("it is not UTF-8") from None
+    if nesting(text) > DEEPEST:
+        raise NotJsonError(f"it is nested more than {DEEPEST} deep")
+    try:
         return json.JSONDecoder(object_pairs_hook=_without_duplicates, parse_constant=parse_constant).decode(text)
     except NotJsonError:
         raise
-    except UnicodeDecodeError:
-        raise NotJsonError("it is not UTF-8") from None
     except (ValueError, RecursionError) as error:
         raise NotJsonError(f"it is not JSON: {error}") from None
-
-
-def _must_not_be_deep(text: str) -> None:
-    """Refuses nesting deeper than DEEPEST before a recursive parser reads it; brackets in strings do not count."""
-    if text.count("{") + text.count("[") <= DEEPEST:
-        return
-    depth = deepest = 0
-    in_text = escaped = False
-    for character in text:
-        if in_text:
-            in_text = escaped or character != '"'
-            escaped = character == "\\" and not escaped
-        elif character == '"':
-            in_text = True
-        elif character in "{[":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif character in "}]":
-            depth -= 1
-    if deepest > DEEPEST:
-        raise NotJsonError(f"it is nested more than {DEEPEST} deep")
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from types import TracebackType
 from typing import Self, TypeAlias
 
 from hermetic.api.weights_reasons import WeightsReason
@@ -77,7 +76,7 @@ class Tree:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self.descriptor)
 
     def walk(self) -> Iterator[Item]:

@@ -16,16 +16,7 @@ from typing import TypeAlias
 
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import Unreachable
-from hermetic.weights.entries import (
-    FILES,
-    MANIFEST,
-    NAMES,
-    SIGNATURE,
-    Entry,
-    Serialization,
-    key_of,
-    ranges,
-)
+from hermetic.weights.entries import FILES, MANIFEST, NAMES, SIGNATURE, Entry, Serialization, key_of, ranges
 from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.hashing import hash_range
 from hermetic.weights.listed_names import other_names
@@ -170,7 +161,7 @@ class _Job:
             self.found.signer = statement.signer
         elif path != MANIFEST:
             statement.unsealed_without_trust()
-        header = read_header(statement.pieces(), NAMES)
+        header = read_header(statement.pieces())
         self.found.root = header.root
         if self._trust.digest and (another := mismatch(header, self._trust.digest, path)) is not None:
             self.add(another)

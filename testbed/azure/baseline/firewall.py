@@ -17,11 +17,7 @@ def add_firewall(estate: Estate) -> None:
     subnet = f"{site.hub}/subnets/AzureFirewallSubnet"
     estate.add(subnet, {"addressPrefix": "10.10.0.0/26", "defaultOutboundAccess": False})
     estate.add(ADDRESS, {"ipAddress": "20.91.128.14"}, location=LOCATION, sku={"name": "Standard"})
-    configuration = {
-        "privateIPAddress": FIREWALL_ADDRESS,
-        "subnet": {"id": subnet},
-        "publicIPAddress": {"id": ADDRESS},
-    }
+    configuration = {"privateIPAddress": FIREWALL_ADDRESS, "subnet": {"id": subnet}, "publicIPAddress": {"id": ADDRESS}}
     estate.add(
         site.firewall,
         {

@@ -59,12 +59,7 @@ def another_cluster_behind_a_public_balancer(estate: Estate) -> Named:
     return _scale_set(estate, home, _lending(estate, balancer))
 
 
-@plant(
-    "vm-pivot",
-    "high",
-    also=("nic-default-outbound", *EGRESS_PATH_CHECKS),
-    spot="others-scale-set",
-)
+@plant("vm-pivot", "high", also=("nic-default-outbound", *EGRESS_PATH_CHECKS), spot="others-scale-set")
 def scale_set_of_others_that_kept_its_hidden_address(estate: Estate) -> Named:
     """An instance of another scale set beside the nodes was never deallocated, and Azure shows it."""
     tell_hidden_addresses(estate)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -38,15 +38,6 @@ def authenticated(manifest: Mapping[str, Any], trusted: TrustedKeys) -> Authenti
         return authenticate(from_object(manifest), trusted)
     except AttestationRefused as refusal:
         return refusal
-
-
-def choose(
-    objects: Iterable[Mapping[str, Any]], trusted: TrustedKeys, expected: Expected, now: datetime
-) -> ChosenAttestation:
-    """Verify every EgressAttestation (as the API server returns it) and choose the newest that counts."""
-    return choose_among(
-        {str(each["metadata"]["name"]): authenticated(each, trusted) for each in objects}, expected, now
-    )
 
 
 def choose_among(candidates: Mapping[str, Authenticated], expected: Expected, now: datetime) -> ChosenAttestation:

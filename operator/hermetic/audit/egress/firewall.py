@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from hermetic.audit.egress.routes import NextHopKind, OutboundRoute, leads_to_appliance
 from hermetic.audit.egress.subnet_context import SubnetContext
 from hermetic.audit.estate.azure.managed_services import AzureFirewall, FirewallPolicy
-from hermetic.audit.estate.azure.routing import Route
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.policy import Policy
@@ -26,12 +25,7 @@ def declared_addresses(estate: Estate, policy: Policy) -> tuple[tuple[str, ...],
 
 def leads_to_the_firewall(way: OutboundRoute, addresses: tuple[str, ...]) -> bool:
     """Whether it is a default route to one of these addresses; a route for any other prefix never qualifies."""
-    return way.is_default and is_to_the_firewall(way.route, addresses)
-
-
-def is_to_the_firewall(route: Route, addresses: tuple[str, ...]) -> bool:
-    """Whether the next hop is an appliance at one of these addresses."""
-    return leads_to_appliance(route, addresses)
+    return way.is_default and leads_to_appliance(way.route, addresses)
 
 
 def firewall_observations(estate: Estate, policy: Policy, around: SubnetContext) -> tuple[Observation, ...] | None:

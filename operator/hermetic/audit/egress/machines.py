@@ -13,12 +13,7 @@ from hermetic.audit.egress.address_ranges import networks
 from hermetic.audit.egress.balancers import Members, pools_named_by
 from hermetic.audit.egress.default_outbound import default_outbound_of
 from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
-from hermetic.audit.egress.methods import (
-    by_nat_gateway,
-    by_network,
-    by_service_gateway,
-    by_subnet,
-)
+from hermetic.audit.egress.methods import by_nat_gateway, by_network, by_service_gateway, by_subnet
 from hermetic.audit.egress.reach import Destination
 from hermetic.audit.egress.relay_balancers import ways_by_balancers
 from hermetic.audit.egress.relay_routes import RulesOf, endpoint_ways, learned_ways, storage_ways
@@ -28,14 +23,7 @@ from hermetic.audit.egress.subnet_context import local_space
 from hermetic.audit.estate.arm_ids import is_below, parent_of
 from hermetic.audit.estate.azure.balancing import NatGateway, ScaleSetPublicAddress, ServiceGateway
 from hermetic.audit.estate.azure.routing import RouteTable
-from hermetic.audit.estate.azure.vnet import (
-    ModelNic,
-    NetworkInterface,
-    NicFields,
-    ScaleSet,
-    Subnet,
-    VirtualNetwork,
-)
+from hermetic.audit.estate.azure.vnet import ModelNic, NetworkInterface, NicFields, ScaleSet, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Observation, Seen
 from hermetic.audit.hops import DEFAULT_OUTBOUND, PUBLIC_IP, Path, path_of

@@ -43,7 +43,6 @@ class Method:
 
     @property
     def hop(self) -> Hop:
-        """The method as a hop of a path."""
         return Hop(_PLACES[self.kind], self.words)
 
 

@@ -116,15 +116,11 @@ def _gateways(
     asked = [estate.one(ApplicationGateway, one) for one in unlisted]
     observations += (listed, *asked)
     networks = reached_network_ids(estate)
-    for gateway, homes in readable((*listed, *values_of(asked)), _homes, observations):
+    for gateway, homes in readable((*listed, *values_of(asked)), lambda one: one.subnet_ids, observations):
         if not homes:
             observations.append(missing(f"{gateway.id}: the answer does not show in which subnet it is"))
         elif is_in(homes, networks):
             yield gateway, homes
-
-
-def _homes(gateway: ApplicationGateway) -> tuple[str, ...]:
-    return tuple(one.subnet.id for one in gateway.gateway_ip_configurations or () if one.subnet is not None)
 
 
 def _addresses(gateway: ApplicationGateway) -> tuple[str, ...]:

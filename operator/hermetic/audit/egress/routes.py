@@ -88,7 +88,6 @@ class OutboundRoute:
 
     @property
     def words(self) -> str:
-        """The route as text."""
         return written(self.path)
 
     @property

@@ -46,7 +46,7 @@ def spelling(name: str) -> str:
 
 
 def folded(word: str | None) -> str:
-    """An open word as it is compared, "" for None: "Virtual Appliance" is VirtualAppliance."""
+    """An open word or a region as it is compared, "" for None: "Virtual Appliance" is VirtualAppliance."""
     return (word or "").replace(" ", "").lower()
 
 

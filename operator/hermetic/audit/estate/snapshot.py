@@ -57,7 +57,6 @@ class Snapshot:
         must_be_utc(self.started_at, self.finished_at)
 
     def estate(self) -> Estate:
-        """The estate of these answers."""
         return Estate(self.cluster, self.sources, self.answers)
 
 

@@ -1,7 +1,7 @@
 """The placeholders (capitals) of a remedy's commands, and where their values come from.
 
 One vocabulary for every check: values that a finding's resource, its cluster or its check gives are filled in; the rest
-(`CHOSEN`) is chosen by the user. CONTRIBUTING.md has the same list.
+(`CHOSEN`) is chosen by the user.
 """
 
 from __future__ import annotations
@@ -138,15 +138,5 @@ CHOSEN = {
     "TARGET_NAMESPACE": "namespace of the pods that the finding names",
     "USER": "a user or service account",
 }
-KNOWN = frozenset(
-    {
-        *FROM_THE_RESOURCE,
-        *FROM_THE_CLUSTER,
-        *FROM_THE_CHECK,
-        *CHOSEN,
-        *(f"{stem}_{part}" for stem in STEMS.values() for part in ("ID", "NAME")),
-    }
-)
-"""Every placeholder that a remedy may contain."""
 
 PLACEHOLDER = re.compile(r"(?<![A-Za-z0-9_])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*(?![A-Za-z0-9_])")

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 
 from hermetic.api.text import printable
 from hermetic.api.times import timestamp
-from hermetic.audit.comparison import FindingChange
 from hermetic.audit.findings import CheckPage, Finding, Report
 from hermetic.audit.report.causes import by_cause
 from hermetic.audit.report.sentences import evidence_line, page_of, remedy_of
@@ -51,7 +50,8 @@ def as_csv(report: Report, pages: Mapping[str, CheckPage]) -> str:
     text = io.StringIO()
     rows = csv.DictWriter(text, COLUMNS, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
     rows.writeheader()
-    since = {(one.check, one.resource.lower()): one.kind for one in _changes(report)}
+    changes = () if report.comparison is None else report.comparison.changes
+    since = {(one.check, one.resource.lower()): one.kind for one in changes}
     for finding, cause in by_cause(report.findings, pages):
         row = _row(finding, report, pages) | {
             "sinceBaseline": since.get((finding.check, finding.resource.lower()), ""),
@@ -67,10 +67,6 @@ def guarded(text: str) -> str:
     visible = printable(text)
     is_formula = visible.lstrip().startswith(_FORMULA) or visible[:1] in {"\t", "\n"}
     return f"'{visible}" if is_formula else visible
-
-
-def _changes(report: Report) -> tuple[FindingChange, ...]:
-    return () if report.comparison is None else report.comparison.changes
 
 
 def _row(finding: Finding, report: Report, pages: Mapping[str, CheckPage]) -> dict[str, str]:

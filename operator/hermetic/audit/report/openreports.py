@@ -23,12 +23,7 @@ NAME = "hermetic-egress"
 WORDS = ("pass", "fail", "warn", "error", "skip")
 # etcd limits an object to 1.5 MiB, managed fields and the apply annotation included.
 MAX_RESULT_BYTES = 900_000
-_WORDS = {
-    Verdict.PASS: "pass",
-    Verdict.UNKNOWN: "error",
-    Verdict.EXCEPTED: "skip",
-    Verdict.NOT_APPLICABLE: "skip",
-}
+_WORDS = {Verdict.PASS: "pass", Verdict.UNKNOWN: "error", Verdict.EXCEPTED: "skip", Verdict.NOT_APPLICABLE: "skip"}
 
 
 def as_openreports(report: Report, pages: Mapping[str, CheckPage]) -> str:

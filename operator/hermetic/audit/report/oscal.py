@@ -149,11 +149,7 @@ def _reviewed(report: Report) -> dict[str, Any]:
 def _inventory(findings: list[Finding], names: _Names) -> list[dict[str, Any]]:
     resources = {finding.resource.lower(): finding.resource for finding in findings}
     return [
-        {
-            "uuid": names.uuid("resource", lower),
-            "description": markup(resource),
-            "props": [prop("asset-id", resource)],
-        }
+        {"uuid": names.uuid("resource", lower), "description": markup(resource), "props": [prop("asset-id", resource)]}
         for lower, resource in resources.items()
     ]
 

@@ -211,7 +211,6 @@ def _anchor(sort: str, text: str) -> str:
 
 
 def _counts(report: Report) -> Iterator[tuple[Severity, dict[Verdict, int]]]:
-    """The summary by severity."""
     for severity in Severity:
         of_severity = [finding.verdict for finding in report.findings if finding.severity is severity]
         yield severity, {verdict: of_severity.count(verdict) for verdict in Verdict}

@@ -23,12 +23,7 @@ from hermetic.audit.report.sentences import acceptance, facts_of_the_run, page_o
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 EXIT_CODES = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.UNKNOWN: 3}
-_KINDS = {
-    Verdict.PASS: "pass",
-    Verdict.FAIL: "fail",
-    Verdict.UNKNOWN: "open",
-    Verdict.NOT_APPLICABLE: "notApplicable",
-}
+_KINDS = {Verdict.PASS: "pass", Verdict.FAIL: "fail", Verdict.UNKNOWN: "open", Verdict.NOT_APPLICABLE: "notApplicable"}
 _LEVELS = {
     Severity.CRITICAL: "error",
     Severity.HIGH: "error",

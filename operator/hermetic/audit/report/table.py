@@ -162,7 +162,6 @@ class _Shown:
                 yield from self._prose(awaiting(cause), self.indent)
 
     def full(self, findings: list[Finding]) -> Iterator[TableLine]:
-        """Excepted findings in full."""
         for (check, severity), group in groupby(
             sorted(findings, key=lambda one: one.check), key=lambda finding: (finding.check, finding.severity)
         ):

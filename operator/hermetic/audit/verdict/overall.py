@@ -9,6 +9,7 @@ from hermetic.api.condition_updates import ConditionUpdate
 from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditSpec
 from hermetic.api.reasons import Reason
+from hermetic.api.text import first_of
 from hermetic.api.times import CLOCK_SKEW, timestamp
 from hermetic.audit.attestation.choosing import ChosenAttestation
 from hermetic.audit.attestation.refusals import Refusal
@@ -81,8 +82,7 @@ def _terms(terms: tuple[Term, ...], notes: tuple[str, ...], today: date) -> Cond
         return ConditionUpdate(
             kind, "True", Reason.EXCEPTIONS_COUNT, f"{len(set(terms))} exceptions count, and none ends soon"
         )
-    more = f"; and {len(notes) - MOST_NAMED} more" if len(notes) > MOST_NAMED else ""
-    message = f"{'; '.join(notes[:MOST_NAMED])}{more}"
+    message = first_of(notes, MOST_NAMED, "; ")
     if any(one.has_ended(today) for one in terms):
         return ConditionUpdate(kind, "False", Reason.EXCEPTION_EXPIRED, message)
     return ConditionUpdate(kind, "True", Reason.EXCEPTION_EXPIRING, message)

@@ -16,7 +16,7 @@ from hermetic.api.condition_updates import ConditionUpdate, dated, pointing_to_r
 from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import LONGEST_LISTED_TEXT, MOST_LISTED, EgressAuditSpec
 from hermetic.api.reasons import Reason
-from hermetic.api.text import one_line, printable
+from hermetic.api.text import cut, one_line, printable
 from hermetic.api.times import timestamp
 from hermetic.audit.findings import Finding, Verdict, worst_first
 from hermetic.audit.remedies.steps import steps_of
@@ -188,8 +188,7 @@ def _kept(at: datetime, before: Mapping[str, Any], now: datetime) -> str:
 
 
 def _dated(one: ConditionUpdate, generation: int, before: Mapping[str, Any], now: datetime) -> Status:
-    old = next((c for c in before.get("conditions") or () if c.get("type") == one.type), None)
-    return dated(replace(one, message=_cut(one.message)), generation, old, now)
+    return dated(replace(one, message=_cut(one.message)), generation, before, now)
 
 
 def _cut(message: str) -> str:
@@ -208,11 +207,6 @@ def listed(findings: Iterable[Finding]) -> dict[str, Any]:
 def remedy_line(text: str) -> str:
     """A remedy in one line: its prose, and its commands in backticks."""
     return one_line(" ".join(_parts(text))) if text.strip() else ""
-
-
-def cut(text: str, longest: int) -> str:
-    """The text; a longer one is cut and ends with an ellipsis."""
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def _entry(finding: Finding) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Iterable
@@ -13,21 +12,14 @@ from hermetic.api.kubernetes_yaml import NotReadable, dump, read_documents
 from hermetic.audit.attestation.custom_resource import as_object, from_object
 from hermetic.audit.attestation.refusals import as_attestation, refused
 from hermetic.audit.attestation.statement import moment
+from hermetic.cli.options import signing_passphrase
 from hermetic.errors import InputError, KeyUnusable, Unreachable
 from hermetic.signing.canonical_json import read_json
 from hermetic.signing.envelope import LARGEST_FILE, Envelope, envelope_from
 from hermetic.signing.faults import EnvelopeFault
-from hermetic.signing.keys import (
-    PublicKey,
-    SigningKey,
-    TrustedKeys,
-    read_public_key,
-    read_signing_key,
-    trusted,
-)
+from hermetic.signing.keys import PublicKey, SigningKey, TrustedKeys, read_public_key, read_signing_key, trusted
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
-PASSPHRASE_VARIABLE = "HERMETIC_SIGNING_PASSPHRASE"  # noqa: S105 - the name of one
 STANDARD_INPUT = "-"
 LARGEST_REPORT = 256 * 2**20
 
@@ -78,8 +70,7 @@ def read_public_keys(named: Iterable[str]) -> TrustedKeys:
 
 def load_signing_key(file: Path) -> SigningKey:
     """The private key of `--sign FILE`; HERMETIC_SIGNING_PASSPHRASE holds the passphrase of an encrypted one."""
-    passphrase = os.environ.get(PASSPHRASE_VARIABLE)
-    return read_signing_key(str(file), _pem(str(file)), passphrase.encode() if passphrase is not None else None)
+    return read_signing_key(str(file), _pem(str(file)), signing_passphrase())
 
 
 def _public_key(named: str) -> PublicKey:

@@ -253,7 +253,7 @@ def _idle(exceptions: Exceptions, report: Report) -> Iterator[str]:
     not_asked = {check for checks in report.not_asked.values() for check in checks}
     excepted = [finding for finding in report.findings if finding.verdict is Verdict.EXCEPTED]
     for one in exceptions.exceptions:
-        if one.has_expired(report.finished_at.date()) or one.check in not_asked:
+        if one.term.has_ended(report.finished_at.date()) or one.check in not_asked:
             continue
         if not any(one.is_about(finding) for finding in excepted):
             named = f"the exception of {one.owner} for {one.check} on {one.resource}"

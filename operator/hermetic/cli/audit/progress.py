@@ -77,7 +77,6 @@ class ProgressLine:
             self.note(f"waiting {seconds:.0f} s: {why}")
 
     def note(self, sentence: str) -> None:
-        """A note for people."""
         note(f"audit: {sentence}")
 
     def _show(self, more: str = "") -> None:

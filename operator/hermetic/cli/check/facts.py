@@ -17,7 +17,6 @@ class Read:
     problem: str = ""
 
     def named(self, name: str, namespace: str | None = None) -> Manifest | None:
-        """The object of this name."""
         wanted = (namespace, name)
         return next(
             (one for one in self.items if (one["metadata"].get("namespace"), one["metadata"]["name"]) == wanted), None

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hermetic.api.condition_updates import is_true
 from hermetic.api.modeldeployment import Accelerator
 from hermetic.cli.check.facts import Before, Manifest, Read
 from hermetic.cli.check.rows import CheckRow, RowVerdict, passes, unread
@@ -120,7 +121,7 @@ _Cause = tuple[str, str, tuple[str, ...]]
 def _cause(pool: Pool, node: Manifest, facts: Before) -> _Cause:
     """Cause, remedy and command for details; the first that applies, from the machine up to the plug-in."""
     labels = node["metadata"].get("labels") or {}
-    if not _is_ready(node):
+    if not is_true(node, "Ready"):
         return "the node is not Ready", "get the node Ready first", ()
     if labels.get(MIG_STATE, "success") != "success":
         state = labels[MIG_STATE]
@@ -165,7 +166,7 @@ def _of_plug_in(plug_in: Manifest, node: Manifest, beside: Read) -> _Cause:
             (f"kubectl describe pod {pod['metadata']['name']} --namespace {namespace}",),
         )
     driver = "pools made with --gpu-driver none have no driver; make the pool anew without it, or install one"
-    if waiting or not _is_ready(pod):
+    if waiting or not is_true(pod, "Ready"):
         return f"the device plug-in {name} does not run there ({waiting or 'not Ready'}): often no driver", driver, logs
     return f"the device plug-in {name} runs there and finds no GPU: the driver is not loaded", driver, logs
 
@@ -231,12 +232,6 @@ def _offered(node: Manifest, which: str, *, zero: bool = False) -> dict[str, int
     amounts = (node.get("status") or {}).get(which) or {}
     found = {name: int(number) for name, number in amounts.items() if _RESOURCE.fullmatch(name)}
     return {name: number for name, number in found.items() if number or zero}
-
-
-def _is_ready(one: Manifest) -> bool:
-    """Whether the condition Ready of a node or a pod is True."""
-    conditions = (one.get("status") or {}).get("conditions") or ()
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
 def _waiting(pod: Manifest) -> Iterator[Mapping[str, Any]]:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from hermetic.api.configuration import Configuration
 from hermetic.api.crd import DEFINITIONS, crd
 from hermetic.api.kubernetes_yaml import LOADER
+from hermetic.api.text import first_of
 from hermetic.api.validation_errors import problems_of
 from hermetic.cli.allowed import NAME as ALLOWED
 from hermetic.cli.allowed import allowed
@@ -33,7 +34,6 @@ Grant = tuple[str, str, str, str]
 
 
 def rows_installed(facts: Installed) -> tuple[CheckRow, ...]:
-    """Every row."""
     configuration, rows = _configuration(facts)
     expected = rights(Installation(configuration or Configuration(), _account(facts), limited=False))
     if nothing_there(facts, expected, DEPLOYMENT):
@@ -223,8 +223,7 @@ def _grants(role: Manifest) -> set[Grant]:
 
 
 def _in_words(grants: Sequence[Grant]) -> str:
-    shown = [f"{verb} {resource}{f'.{group}' if group else ''}" for group, resource, _, verb in grants[:5]]
-    return ", ".join(shown) + (f" and {len(grants) - 5} more" if len(grants) > 5 else "")
+    return first_of([f"{verb} {resource}{f'.{group}' if group else ''}" for group, resource, _, verb in grants], 5)
 
 
 def _has_subject(binding: Manifest, wanted: Mapping[str, Any]) -> bool:

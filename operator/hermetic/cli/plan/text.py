@@ -61,7 +61,8 @@ def arithmetic(one: Placement) -> Iterator[str]:
     if fit.cache is not None and fit.context is not None and fit.requested is not None:
         yield _line(f"key-value cache of {fit.context} tokens", fit.requested, _per_token(fit))
         yield _line("needed", fit.needed or 0)
-        yield f"  longest context that fits: {fit.longest_context} tokens; {_requests(fit)}"
+        requests = f"{fit.full_requests} requests of {fit.context} tokens at a time"
+        yield f"  longest context that fits: {fit.longest_context} tokens; {requests}"
     for clause in one.objections:
         yield f"  not possible: {clause}"
     for clause in fit.unknown:
@@ -78,10 +79,6 @@ def _per_token(fit: Fit) -> str:
     if fit.cache.windowed_layers:
         per_token += f", {fit.cache.windowed_layers} layers hold {fit.cache.window_tokens} tokens at most"
     return per_token
-
-
-def _requests(fit: Fit) -> str:
-    return f"{fit.full_requests} requests of {fit.context} tokens at a time"
 
 
 def _model(facts: ModelFacts) -> str:

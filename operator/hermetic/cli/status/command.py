@@ -120,7 +120,6 @@ class _Lister:
         self._namespace = namespace
 
     async def at(self, kind: Kind, **selectors: str) -> list[Manifest]:
-        """Every object of the kind."""
         namespace = self._namespace if kind.namespaced else None
         return [item async for page, _ in self._api.pages(kind, namespace=namespace, **selectors) for item in page]
 

@@ -74,7 +74,6 @@ class Proof:
 
 
 def proof(audit: Manifest) -> Proof:
-    """The state of the proof."""
     status, spec = audit.get("status") or {}, audit.get("spec") or {}
     seen = status.get("observedGeneration")
     if seen is None or seen != audit["metadata"].get("generation", seen):

@@ -9,6 +9,7 @@ from typing import Literal
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.reasons import Reason
+from hermetic.api.text import first_of
 from hermetic.audit.report.resources import readable
 from hermetic.cli.status.isolation import SOON, Proof
 from hermetic.cli.status.report import ConditionRow, DeploymentReport
@@ -133,9 +134,8 @@ def blocked(reports: Sequence[DeploymentReport]) -> Iterator[str]:
             by_reason.setdefault(report.ready.reason, []).append(report)
     for reason, held in by_reason.items():
         first = held[0]
-        others = f" and {len(held) - 1} more" if len(held) > 1 else ""
         yield ""
-        yield f"{reason}: {first.namespace}/{first.name}{others}"
+        yield f"{reason}: {first_of([f'{one.namespace}/{one.name}' for one in held], 1)}"
         yield f"  {first.ready.message}"
         if first.remedy is not None:
             yield f"  fix: {first.remedy.advice}"

@@ -8,8 +8,9 @@ import click
 
 from hermetic.cli.options import common_options
 from hermetic.cli.output import echo, note, write_json
-from hermetic.cli.weights.options import folder_argument, limits_of, method_options, serialization_of, threads_option
+from hermetic.cli.weights.options import folder_argument, method_options, serialization_of, threads_option
 from hermetic.cli.weights.progress import TransferProgress
+from hermetic.weights.workers import Limits
 
 SCHEMA = "hermetic.dev/weights-manifest/v1"
 
@@ -35,7 +36,7 @@ def command(folder: Path, method: str, shard_size: int, links: bool, threads: in
 
     serialization = serialization_of(method, shard_size, links=links)
     with Tree(folder) as tree, TransferProgress("hashed") as line:
-        written = write_manifest(tree, serialization, limits_of(threads), line)
+        written = write_manifest(tree, serialization, Limits(threads=threads), line)
     if written.without_facts:
         note(f"no facts for sizing: {written.without_facts}")
     if output == "json":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hermetic.cli.options import Amount
+from hermetic.cli.options import Amount, signing_passphrase
 from hermetic.errors import InputError, Unreachable
 from hermetic.weights.entries import FILES, LARGEST_SHARD, SHARD_SIZE, SHARDS, SMALLEST_SHARD, Serialization
-from hermetic.weights.workers import Limits
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -59,12 +57,7 @@ def threads_option(function: Function) -> Function:
 
 def stall_option(meaning: str, default: float) -> Callable[[Function], Function]:
     return click.option(
-        "--stall",
-        type=Amount(min=0),
-        default=default,
-        show_default=True,
-        metavar="SECONDS",
-        help=meaning,
+        "--stall", type=Amount(min=0), default=default, show_default=True, metavar="SECONDS", help=meaning
     )
 
 
@@ -118,7 +111,7 @@ def signer_of(key: Path | None, certificate: Path | None) -> Signer | None:
         return None
     from hermetic.weights.signatures import private_key
 
-    return private_key(str(key), pem_of(key), _passphrase()), _chain(certificate)
+    return private_key(str(key), pem_of(key), signing_passphrase()), _chain(certificate)
 
 
 def _chain(certificate: Path | None) -> list[Certificate]:
@@ -135,11 +128,6 @@ def serialization_of(method: str, shard_size: int, *, links: bool) -> Serializat
 
     size = shard_size if method == SHARDS else 0
     return Serialization(method, size, links, (MANIFEST, SIGNATURE))
-
-
-def limits_of(threads: int) -> Limits:
-    """Limits with this number of threads and no time limits."""
-    return Limits(threads=threads)
 
 
 def _root_digest(_context: click.Context, _option: click.Parameter, value: str | None) -> str:
@@ -159,10 +147,3 @@ def pem_of(file: Path) -> bytes:
             return opened.read(_LARGEST_KEY)
     except OSError as error:
         raise Unreachable(f"{file}: {error.strerror}", fix="name a file that can be read") from None
-
-
-def _passphrase() -> bytes | None:
-    from hermetic.cli.attest.files import PASSPHRASE_VARIABLE  # a third of a second to import, for signing
-
-    value = os.environ.get(PASSPHRASE_VARIABLE)
-    return None if value is None else value.encode()

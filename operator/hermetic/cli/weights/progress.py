@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from types import TracebackType
 from typing import Any, Self
 
 from hermetic.cli.output import note, write
@@ -43,7 +42,7 @@ class TransferProgress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._drawn:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()

@@ -8,15 +8,9 @@ import click
 
 from hermetic.cli.options import common_options
 from hermetic.cli.output import echo, write_json
-from hermetic.cli.weights.options import (
-    digest_option,
-    folder_argument,
-    limits_of,
-    signer_of,
-    signer_options,
-    threads_option,
-)
+from hermetic.cli.weights.options import digest_option, folder_argument, signer_of, signer_options, threads_option
 from hermetic.cli.weights.progress import TransferProgress
+from hermetic.weights.workers import Limits
 
 SCHEMA = "hermetic.dev/weights-signature/v1"
 
@@ -43,7 +37,7 @@ def command(folder: Path, key: Path, certificate: Path | None, digest: str, thre
     signer = signer_of(key, certificate)
     assert signer is not None  # noqa: S101 - the key is required
     with Tree(folder) as tree, TransferProgress("verified") as line:
-        root = sign_folder(tree, signer, digest, limits_of(threads), line)
+        root = sign_folder(tree, signer, digest, Limits(threads=threads), line)
     if output == "json":
         write_json({"schema": SCHEMA, "folder": str(folder), "digest": root, "signature": ".hermetic/model.sig"})
     else:

@@ -16,7 +16,6 @@ from hermetic.cli.weights.caches import caches_of_source, caches_options, keys_o
 from hermetic.cli.weights.image import image_of, image_options
 from hermetic.cli.weights.options import (
     allow_option,
-    limits_of,
     method_options,
     serialization_of,
     signer_of,
@@ -26,6 +25,7 @@ from hermetic.cli.weights.options import (
 )
 from hermetic.cli.weights.progress import ProgressEvents, TransferProgress
 from hermetic.errors import StagingUnconfirmed
+from hermetic.weights.workers import Limits, Progress
 
 if TYPE_CHECKING:
     from hermetic.weights.copying import Staged
@@ -71,7 +71,6 @@ def command(source: Path, destination: Path, output: str, **options: Any) -> Non
     and with --key .hermetic/model.sig.
     """
     from hermetic.weights.staging import Options, in_time, stage
-    from hermetic.weights.workers import Progress
 
     serialization = serialization_of(options["method"], options["shard_size"], links=True)
     signer = signer_of(options["key"], options["certificate"])
@@ -86,7 +85,7 @@ def command(source: Path, destination: Path, output: str, **options: Any) -> Non
             with opened as tree:
                 with progress.asking(CACHES):
                     brought = caches_of_source(tree)
-                staged = stage(tree, destination, how, (progress, limits_of(options["threads"]), on_progress))
+                staged = stage(tree, destination, how, (progress, Limits(threads=options["threads"]), on_progress))
                 return staged, keys_of(tree) if options["caches"] is not None else {}, brought
 
         staged, keys, brought = in_time(run, progress, options["stall"], destination)

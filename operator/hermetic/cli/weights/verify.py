@@ -84,11 +84,7 @@ _KEY = re.compile(r"[0-9A-Za-z.+_-]{1,255}")
     help="The bundle, as a path in DIR. Default: .hermetic/model.sig, then model.sig.",
 )
 @click.option(
-    "--timeout",
-    type=Amount(min=0),
-    default=0.0,
-    metavar="SECONDS",
-    help="Most time for everything; 0: no limit.",
+    "--timeout", type=Amount(min=0), default=0.0, metavar="SECONDS", help="Most time for everything; 0: no limit."
 )
 @stall_option("Most time without an answer of the share; 0: no limit.", 120.0)
 @click.option(

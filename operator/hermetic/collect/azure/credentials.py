@@ -44,11 +44,9 @@ class GivenToken:
         self._token = token
 
     async def current(self) -> str:
-        """The token."""
         return self._token
 
     async def another(self) -> str:
-        """Always ""."""
         return ""
 
 

@@ -78,7 +78,6 @@ class Bucket:
             self._level = min(self._level, float(left[:9]) - self._on_the_way)
 
     def emptied(self, now: float) -> None:
-        """Empty the bucket."""
         self._fill(now)
         self._level = min(self._level, 0.0)
 

@@ -166,7 +166,6 @@ class ClusterObservations:
         return CacheSnapshot(self._served, {request: self._list(seen) for request, seen in self._seen.items()})
 
     def answers(self) -> Mapping[Question, Answer]:
-        """The snapshot as answers of an estate."""
         return self.observed().answers()
 
     @staticmethod

@@ -60,7 +60,6 @@ class Catalogue:
 
     @property
     def documents(self) -> tuple[Evidence, ...]:
-        """All documents that were read."""
         return (self.evidence, *(one for group in self.groups.values() for one in group.read_by))
 
     @property

@@ -66,7 +66,6 @@ class ListRequest:
 
     @property
     def question(self) -> Question:
-        """The question that it answers."""
         return question(self.model, self.scope)
 
 

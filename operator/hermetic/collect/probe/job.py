@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hermetic.api.condition_updates import is_true
 from hermetic.collect.probe.embedded_program import command
 from hermetic.collect.probe.program.asking import QUESTIONS
 from hermetic.collect.probe.targets import Targets
@@ -59,7 +60,6 @@ class ProbePods:
     """How long a finished Job stays with its answer, before the cluster removes it."""
 
     def namespace_for(self, *, host_network: bool) -> str:
-        """The namespace of a pod of this vantage."""
         return self.host_namespace or self.namespace if host_network else self.namespace
 
 
@@ -177,9 +177,4 @@ def place_of(node: Mapping[str, Any]) -> tuple[str, str]:
 
 def _preference(node: Mapping[str, Any]) -> tuple[bool, str, str]:
     metadata = node["metadata"]
-    return (not _is_ready(node), metadata.get("creationTimestamp") or "~", metadata["name"])
-
-
-def _is_ready(node: Mapping[str, Any]) -> bool:
-    conditions = (node.get("status") or {}).get("conditions") or ()
-    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+    return (not is_true(node, "Ready"), metadata.get("creationTimestamp") or "~", metadata["name"])

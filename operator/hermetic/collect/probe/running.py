@@ -22,7 +22,7 @@ from hermetic.collect.probe.job import (
     probed_nodes,
 )
 from hermetic.collect.probe.readings import Round, read_round, wanted_pods
-from hermetic.errors import ApiRefused, Forbidden, NotFound, Rejected
+from hermetic.errors import Forbidden, NotFound, Rejected
 from hermetic.kinds import JOB, NODE, POD, Kind
 from hermetic.ports import Clock, KubeApi, Manifest
 
@@ -56,7 +56,7 @@ class Probing:
             except (Forbidden, NotFound, Rejected) as refusal:
                 if IMAGE_POLICY in refusal.message:
                     raise
-                refused[wanted.job(run)] = _in_words(refusal)
+                refused[wanted.job(run)] = f"the Job was refused: {refusal.message}"
         return refused
 
     async def read(
@@ -98,10 +98,6 @@ def _failure(job: Mapping[str, Any]) -> str:
             hint = " (no pod was let in: see the events of the Job)" if not job["status"].get("failed") else ""
             return f"{condition.get('reason', 'Failed')}: {condition.get('message', '')}{hint}"
     return ""
-
-
-def _in_words(refusal: ApiRefused) -> str:
-    return f"the Job was refused: {refusal.message}"
 
 
 class ProbeAnswerer:

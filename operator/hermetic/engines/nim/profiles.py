@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from hermetic.api.model_facts import StagedProfile
+from hermetic.api.text import first_of
 
 SHOWN = 4
 """Profiles that one message names."""
@@ -89,9 +90,8 @@ def listed(profiles: Sequence[StagedProfile], staged: int) -> str:
         return ""
     if not profiles:
         return f"none of the {staged} staged profiles fits"
-    named = ", ".join(f"'{one.name}'" + (f" ({one.id})" if one.id else "") for one in profiles[:SHOWN])
-    more = f" and {len(profiles) - SHOWN} more" if len(profiles) > SHOWN else ""
-    return f"of the staged profiles these fit: {named}{more}"
+    named = [f"'{one.name}'" + (f" ({one.id})" if one.id else "") for one in profiles]
+    return f"of the staged profiles these fit: {first_of(named, SHOWN)}"
 
 
 def shapes(gpus: int) -> str:

@@ -15,18 +15,9 @@ from hermetic.api.reasons import Reason
 from hermetic.engines import failure_signatures
 from hermetic.engines.allow_list import AllowList
 from hermetic.engines.failure_signatures import Signatures
-from hermetic.engines.flag_engine import HOME, FlagEngine
-from hermetic.engines.launch import (
-    TLS,
-    Launch,
-    from_secret,
-    keeping_first_errors,
-    literal,
-    model_path,
-    pod_address,
-    pod_uid,
-)
-from hermetic.engines.offline_environment import OFFLINE, cache_folders
+from hermetic.engines.flag_engine import FlagEngine, tls_flags
+from hermetic.engines.launch import Launch, from_secret, keeping_first_errors, literal, model_path, pod_address, pod_uid
+from hermetic.engines.offline_environment import CACHE_FOLDERS, HOME, OFFLINE
 from hermetic.engines.sglang.tables import TABLES
 from hermetic.sizing.serving import Serving
 
@@ -115,16 +106,12 @@ def _flags(spec: ModelDeploymentSpec, sglang: Sglang) -> Iterator[tuple[str, ...
         yield ("--mem-fraction-static", f"{sglang.mem_fraction_static_percent / 100:.2f}")
     if sglang.kv_cache_dtype is not None:
         yield ("--kv-cache-dtype", sglang.kv_cache_dtype)
-    if spec.endpoint.tls is not None:
-        yield ("--ssl-keyfile", f"{TLS}/tls.key")
-        yield ("--ssl-certfile", f"{TLS}/tls.crt")
-        # A certificate that is renewed in the Secret is served without a restart.
-        yield ("--enable-ssl-refresh",)
+    yield from tls_flags(spec)
 
 
 def _environment(spec: ModelDeploymentSpec, sglang: Sglang) -> tuple[dict[str, Any], ...]:
     ours = [
-        *(variable for variable in (*OFFLINE, *cache_folders(HOME)) if not variable["name"].startswith("VLLM_")),
+        *(variable for variable in (*OFFLINE, *CACHE_FOLDERS) if not variable["name"].startswith("VLLM_")),
         literal("SGLANG_USE_MODELSCOPE", "0"),
         literal("SGLANG_CACHE_DIR", f"{HOME}/.cache/sglang"),
         literal("SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION", "0"),

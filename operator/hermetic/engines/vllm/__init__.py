@@ -10,18 +10,10 @@ from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reserved_flags import NOWHERE, VLLM_FLAGS
 from hermetic.engines.allow_list import AllowList
 from hermetic.engines.failure_signatures import SIGNATURES, Signatures
-from hermetic.engines.flag_engine import HOME, FlagEngine
+from hermetic.engines.flag_engine import FlagEngine, tls_flags
 from hermetic.engines.flag_tables import FlagTable
-from hermetic.engines.launch import (
-    TLS,
-    Launch,
-    from_secret,
-    keeping_first_errors,
-    literal,
-    model_path,
-    pod_address,
-)
-from hermetic.engines.offline_environment import OFFLINE, cache_folders
+from hermetic.engines.launch import Launch, from_secret, keeping_first_errors, literal, model_path, pod_address
+from hermetic.engines.offline_environment import CACHE_FOLDERS, OFFLINE
 from hermetic.engines.vllm.memory import serving
 from hermetic.engines.vllm.tables import TABLES
 from hermetic.sizing.serving import Serving
@@ -88,17 +80,13 @@ def _flags(spec: ModelDeploymentSpec, vllm: Vllm) -> Iterator[tuple[str, ...]]:
     yield ("--enable-offline-docs",)
     yield ("--sse-keep-alive-interval", "30")
     yield ("--disable-access-log-for-endpoints", "/health,/metrics,/ping")
-    if spec.endpoint.tls is not None:
-        yield ("--ssl-keyfile", f"{TLS}/tls.key")
-        yield ("--ssl-certfile", f"{TLS}/tls.crt")
-        # A certificate that is renewed in the Secret is served without a restart.
-        yield ("--enable-ssl-refresh",)
+    yield from tls_flags(spec)
 
 
 def _environment(spec: ModelDeploymentSpec, vllm: Vllm, table: FlagTable) -> tuple[dict[str, Any], ...]:
     ours = [
         *OFFLINE,
-        *cache_folders(HOME),
+        *CACHE_FOLDERS,
         # Without it vLLM opens a socket towards a public address to find its own address.
         pod_address("VLLM_HOST_IP"),
         literal("VLLM_ENGINE_READY_TIMEOUT_S", str(spec.startup_budget_seconds)),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
@@ -23,12 +24,15 @@ from hermetic.audit.estate.azure.extensions import (
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Namespace
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
+from hermetic.audit.estate.resource import Resource
 from hermetic.audit.evaluation import CheckResult, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, NODE, POD, Hop, path_of
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_or_none, throughout
 from hermetic.audit.topology import PlaceKind
+
+R = TypeVar("R", bound=Resource)
 
 ARC_NAMESPACE = "azure-arc"
 FLEET_NAMESPACE = "fleet-system"
@@ -76,16 +80,22 @@ def _arc_in_the_cluster(estate: Estate) -> CheckResult:
     return passes(estate.cluster, "NoArcNamespace", "no namespace of Azure Arc", namespaces)
 
 
-@check("aks-trusted-access")
-def aks_trusted_access(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
+def _each(
+    kind: type[R], none: str
+) -> Callable[[Estate, Policy, Callable[[R], Iterable[CheckResult]]], Iterator[CheckResult]]:
+    """For `check_each`: evaluate all of a kind that the cluster has; `none` is the message where it has none."""
+
+    def each(estate: Estate, _policy: Policy, evaluate: Callable[[R], Iterable[CheckResult]]) -> Iterator[CheckResult]:
+        yield from each_or_none(estate.cluster, estate.every(kind, estate.cluster), evaluate, none)
+
+    return each
+
+
+@check_each("aks-trusted-access", _each(TrustedAccess, "no trusted access"))
+def aks_trusted_access(_estate: Estate, _policy: Policy, one: TrustedAccess) -> Iterator[CheckResult]:
     """Azure services that reach the API server by trusted access, bypassing the network."""
-
-    def evaluate(one: TrustedAccess) -> Iterator[CheckResult]:
-        words = f"{one.source_resource_id or 'a service not named'} reaches the API server by trusted access"
-        yield fails(one.id, "TrustedAccess", words, one)
-
-    bindings = estate.every(TrustedAccess, estate.cluster)
-    yield from each_or_none(estate.cluster, bindings, evaluate, "no trusted access")
+    words = f"{one.source_resource_id or 'a service not named'} reaches the API server by trusted access"
+    yield fails(one.id, "TrustedAccess", words, one)
 
 
 @check_each("aks-virtual-nodes", of_cluster)
@@ -100,47 +110,37 @@ def aks_virtual_nodes(estate: Estate, _policy: Policy, cluster: ManagedCluster) 
         yield passes(estate.cluster, "NoVirtualNodes", "virtual nodes are off", cluster)
 
 
-@check("aks-identity-bindings")
-def aks_identity_bindings(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
+@check_each("aks-identity-bindings", _each(IdentityBinding, "no identity binding"))
+def aks_identity_bindings(estate: Estate, policy: Policy, one: IdentityBinding) -> Iterator[CheckResult]:
     """Managed identities whose tokens pods get through a proxy that AKS runs."""
     ours = (estate.cluster, *network_ids_of(estate))
-
-    def evaluate(one: IdentityBinding) -> Iterator[CheckResult]:
-        profile = one.managed_identity_profile
-        identity = (profile.resource_id if profile is not None else None) or ""
-        path = path_of(POD, "identity proxy of AKS", f"tokens of {name_of(identity) or 'an identity'}")
-        if not identity:
-            yield unknown(one.id, "IdentityNotNamed", "the binding does not name its identity", one)
-        elif policy.owns(identity, *ours):
-            words = f"pods may take on {identity}; what it may do, they may do where a private endpoint leads"
-            yield fails(one.id, "IdentityBound", words, one, paths=(path,))
-        else:
-            words = f"pods may take on {identity}, which is in no subscription of ours"
-            yield fails(one.id, "ForeignIdentity", words, one, paths=(path,), severity=Severity.HIGH)
-
-    bindings = estate.every(IdentityBinding, estate.cluster)
-    yield from each_or_none(estate.cluster, bindings, evaluate, "no identity binding")
+    profile = one.managed_identity_profile
+    identity = (profile.resource_id if profile is not None else None) or ""
+    path = path_of(POD, "identity proxy of AKS", f"tokens of {name_of(identity) or 'an identity'}")
+    if not identity:
+        yield unknown(one.id, "IdentityNotNamed", "the binding does not name its identity", one)
+    elif policy.owns(identity, *ours):
+        words = f"pods may take on {identity}; what it may do, they may do where a private endpoint leads"
+        yield fails(one.id, "IdentityBound", words, one, paths=(path,))
+    else:
+        words = f"pods may take on {identity}, which is in no subscription of ours"
+        yield fails(one.id, "ForeignIdentity", words, one, paths=(path,), severity=Severity.HIGH)
 
 
-@check("aks-mesh-member")
-def aks_mesh_member(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
+@check_each("aks-mesh-member", _each(MeshMembership, "the cluster is a member of no managed mesh"))
+def aks_mesh_member(estate: Estate, policy: Policy, one: MeshMembership) -> Iterator[CheckResult]:
     """Azure-managed meshes that the cluster is a member of."""
     ours = (estate.cluster, *network_ids_of(estate))
-
-    def evaluate(one: MeshMembership) -> Iterator[CheckResult]:
-        mesh = one.managed_mesh_id or ""
-        path = path_of(
-            POD, hops.gateway("sidecar or gateway"), f"mesh {name_of(mesh) or 'without a name'}", "other clusters"
-        )
-        if mesh and policy.owns(mesh, *ours):
-            words = f"the cluster is a member of the mesh of {mesh}"
-            yield fails(one.id, "MemberOfMesh", words, one, paths=(path,))
-        else:
-            words = f"the cluster is a member of the mesh of {mesh or 'an owner not named'}, which is not ours"
-            yield fails(one.id, "MemberOfForeignMesh", words, one, paths=(path,), severity=Severity.HIGH)
-
-    memberships = estate.every(MeshMembership, estate.cluster)
-    yield from each_or_none(estate.cluster, memberships, evaluate, "the cluster is a member of no managed mesh")
+    mesh = one.managed_mesh_id or ""
+    path = path_of(
+        POD, hops.gateway("sidecar or gateway"), f"mesh {name_of(mesh) or 'without a name'}", "other clusters"
+    )
+    if mesh and policy.owns(mesh, *ours):
+        words = f"the cluster is a member of the mesh of {mesh}"
+        yield fails(one.id, "MemberOfMesh", words, one, paths=(path,))
+    else:
+        words = f"the cluster is a member of the mesh of {mesh or 'an owner not named'}, which is not ours"
+        yield fails(one.id, "MemberOfForeignMesh", words, one, paths=(path,), severity=Severity.HIGH)
 
 
 @check("aks-fleet-member")

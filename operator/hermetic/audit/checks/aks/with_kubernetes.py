@@ -11,10 +11,7 @@ from hermetic.audit.estate.azure.aks import ManagedCluster, NetworkProfile
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import AksNodeClass
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
-from hermetic.audit.estate.kubernetes.policies import (
-    CiliumClusterwideNetworkPolicy,
-    CiliumNetworkPolicy,
-)
+from hermetic.audit.estate.kubernetes.policies import CiliumClusterwideNetworkPolicy, CiliumNetworkPolicy
 from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.hops import NODE, path_of

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.estate.arm_ids import same_id
 from hermetic.audit.estate.azure.dns import PrivateZone, ZoneLink
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
-from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Seen, merged
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
@@ -18,18 +18,16 @@ from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_network, each_or_none, throughout
 
 
-@check("privdns-fallthrough")
-def privdns_fallthrough(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
+@check_each("privdns-fallthrough", each_network)
+def privdns_fallthrough(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
     """Every link of a private zone to one of the cluster's networks."""
-    links = links_of(estate, policy)
-
-    def of_network(network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
-        ours = links.where(lambda one: one.virtual_network is None or same_id(one.virtual_network.id, network.target))
-        yield from each_or_none(network.target, ours, _link, "no private zone is linked", network)
-
-    yield from each_network(estate, policy, of_network)
+    ours = links_of(estate, policy).where(
+        lambda one: one.virtual_network is None or same_id(one.virtual_network.id, network.target)
+    )
+    yield from each_or_none(network.target, ours, _link, "no private zone is linked", network)
 
 
+@derived
 def links_of(estate: Estate, policy: Policy) -> Listing[ZoneLink]:
     """Every link of every private zone in the audited subscriptions."""
     zones = throughout(estate, policy, PrivateZone)

@@ -13,14 +13,7 @@ from hermetic.audit.estate.azure.registries import Registry
 from hermetic.audit.estate.azure.storage import FileShare, StorageAccount
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Seen
-from hermetic.audit.evaluation import (
-    CheckResult,
-    does_not_apply,
-    fails,
-    passes,
-    unknown,
-    whatever_is_damaged,
-)
+from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.hops import POD, path_of
 from hermetic.audit.policy import Policy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.cluster_scope import cluster_of, network_ids_of, node_group_of
 from hermetic.audit.estate.arm_ids import is_arm_id, is_below, name_of, same_id, type_of
 from hermetic.audit.estate.azure.private_link import Audience, LinkConnection, PrivateEndpoint, PrivateLinkService
@@ -14,7 +14,7 @@ from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import LOAD_BALANCER, POD, path_of
 from hermetic.audit.policy import Policy
-from hermetic.audit.private_links import others_of, private_endpoints_of
+from hermetic.audit.private_links import each_private_endpoint, others_of
 from hermetic.audit.reachable_networks import each_or_none, is_in, throughout
 
 ARM = "microsoft.authorization/resourcemanagementprivatelinks"
@@ -26,19 +26,14 @@ def is_allowed(policy: Policy, target: str) -> bool:
     return any(same_id(target, allowed) for allowed in policy.allowed_private_link_services)
 
 
-@check("pe-foreign-target")
-def pe_foreign_target(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
+@check_each("pe-foreign-target", each_private_endpoint)
+def pe_foreign_target(estate: Estate, policy: Policy, endpoint: PrivateEndpoint) -> Iterator[CheckResult]:
     """Every private endpoint in the networks and their peers leads to a resource of our subscriptions."""
-
-    def evaluate(endpoint: PrivateEndpoint) -> Iterator[CheckResult]:
-        if not endpoint.connections:
-            yield unknown(endpoint.id, "NoConnection", "the answer names nothing that it leads to", endpoint)
-        manual = endpoint.manual_private_link_service_connections or ()
-        for connection in endpoint.connections:
-            yield _target(estate, policy, endpoint, connection, manual=connection in manual)
-
-    endpoints = private_endpoints_of(estate, policy)
-    yield from each_or_none(estate.cluster, endpoints, evaluate, "there is no private endpoint in reach")
+    if not endpoint.connections:
+        yield unknown(endpoint.id, "NoConnection", "the answer names nothing that it leads to", endpoint)
+    manual = endpoint.manual_private_link_service_connections or ()
+    for connection in endpoint.connections:
+        yield _target(estate, policy, endpoint, connection, manual=connection in manual)
 
 
 def _target(

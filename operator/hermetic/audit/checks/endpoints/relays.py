@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hermetic.audit import hops
 from hermetic.audit.checks.endpoints.private import is_allowed
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.cluster_scope import network_ids_of
 from hermetic.audit.estate.arm_ids import is_arm_id, name_of, same_id, type_of
 from hermetic.audit.estate.azure.private_link import LinkConnection, MonitorScope, PrivateEndpoint
@@ -16,8 +16,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.hops import path_of
 from hermetic.audit.policy import Policy
-from hermetic.audit.private_links import private_endpoints_of
-from hermetic.audit.reachable_networks import each_or_none
+from hermetic.audit.private_links import each_private_endpoint
 
 API_SERVER = "microsoft.containerservice/managedclusters"
 
@@ -96,18 +95,13 @@ RELAYS = {
 }
 
 
-@check("pe-relay-target")
-def pe_relay_target(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
+@check_each("pe-relay-target", each_private_endpoint)
+def pe_relay_target(estate: Estate, policy: Policy, endpoint: PrivateEndpoint) -> Iterator[CheckResult]:
     """Every private endpoint in the networks and their peers that leads to a resource of our subscriptions."""
-
-    def evaluate(endpoint: PrivateEndpoint) -> Iterator[CheckResult]:
-        if not endpoint.connections:
-            yield unknown(endpoint.id, "NoConnection", "the answer names nothing that it leads to", endpoint)
-        for connection in endpoint.connections:
-            yield _target(estate, policy, endpoint, connection)
-
-    endpoints = private_endpoints_of(estate, policy)
-    yield from each_or_none(estate.cluster, endpoints, evaluate, "there is no private endpoint in reach")
+    if not endpoint.connections:
+        yield unknown(endpoint.id, "NoConnection", "the answer names nothing that it leads to", endpoint)
+    for connection in endpoint.connections:
+        yield _target(estate, policy, endpoint, connection)
 
 
 def _target(estate: Estate, policy: Policy, endpoint: PrivateEndpoint, connection: LinkConnection) -> CheckResult:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check, check_each
-from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, subnets_of
+from hermetic.audit.checks.family import check_each
+from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, of_cluster, subnets_of
 from hermetic.audit.egress.address_ranges import network
 from hermetic.audit.egress.resource_lookup import readable
 from hermetic.audit.estate.azure.aks import ManagedCluster, NetworkProfile
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, Seen
+from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.hops import INTERNET, NODE, POD, path_of
 from hermetic.audit.policy import Policy
@@ -21,21 +21,18 @@ ENGINE_WITHOUT_V6 = "azure"
 KNOWN_ENGINES = {"azure", "calico", "cilium"}
 
 
-@check("cluster-dual-stack")
-def cluster_dual_stack(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
+@check_each("cluster-dual-stack", of_cluster)
+def cluster_dual_stack(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """The cluster assigns IPv6 addresses."""
-    seen = estate.one(ManagedCluster, estate.cluster)
-    families = _families(seen)
-    if seen.value is None:
-        yield unknown(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
-    elif "ipv6" in families:
+    families = _families(cluster.network_profile)
+    if "ipv6" in families:
         words = f"ipFamilies is {', '.join(sorted(families))}: nodes and pods have a second way to route by"
-        yield fails(estate.cluster, "DualStack", words, seen, paths=(path_of(NODE, "ipv6 default route", INTERNET),))
+        yield fails(estate.cluster, "DualStack", words, cluster, paths=(path_of(NODE, "ipv6 default route", INTERNET),))
     elif families == {"ipv4"}:
-        yield passes(estate.cluster, "IPv4Only", "ipFamilies is IPv4", seen)
+        yield passes(estate.cluster, "IPv4Only", "ipFamilies is IPv4", cluster)
     else:
         words = f"ipFamilies is {', '.join(sorted(families)) or 'absent'}, which is not IPv4 alone"
-        yield unknown(estate.cluster, "FamiliesUnknown", words, seen)
+        yield unknown(estate.cluster, "FamiliesUnknown", words, cluster)
 
 
 @check_each("subnet-ipv6-prefix", each_subnet)
@@ -54,34 +51,31 @@ def subnet_ipv6_prefix(_estate: Estate, _policy: Policy, scoped: ScopedSubnet, s
         yield passes(scoped.id, "IPv4Only", "all of its prefixes are IPv4", scoped.seen)
 
 
-@check("nsg-v6")
-def nsg_v6(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
+@check_each("nsg-v6", of_cluster)
+def nsg_v6(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """Azure's own policy engine filters IPv4 only: with IPv6 in use, NetworkPolicies cover IPv4 alone."""
-    seen = estate.one(ManagedCluster, estate.cluster)
-    if seen.value is None:
-        yield unknown(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
-        return
-    profile = seen.value.network_profile
+    profile = cluster.network_profile
     engine = (profile.network_policy if profile is not None else None) or ""
     named, observations = _subnets_with_v6(estate)
-    users = [*(["the cluster"] if "ipv6" in _families(seen) else []), *named]
+    users = [*(["the cluster"] if "ipv6" in _families(profile) else []), *named]
     if engine.lower() in {"", "none"}:
-        yield does_not_apply(estate.cluster, "NoEngine", "there is no policy engine: see aks-network-policy", seen)
+        yield does_not_apply(estate.cluster, "NoEngine", "there is no policy engine: see aks-network-policy", cluster)
     elif engine.lower() not in KNOWN_ENGINES:
-        yield unknown(estate.cluster, "EngineUnknown", f"networkPolicy {engine!r} is not known", seen)
+        yield unknown(estate.cluster, "EngineUnknown", f"networkPolicy {engine!r} is not known", cluster)
     elif engine.lower() != ENGINE_WITHOUT_V6:
-        yield passes(estate.cluster, "EngineKnowsIPv6", f"networkPolicy is {engine}", seen)
+        yield passes(estate.cluster, "EngineKnowsIPv6", f"networkPolicy is {engine}", cluster)
     elif users:
         words = f"networkPolicy is azure, which filters no IPv6, and IPv6 is used by {', '.join(users)}"
-        yield fails(estate.cluster, "IPv6Unfiltered", words, seen, paths=(path_of(POD, "ipv6", "anywhere in reach"),))
-    elif _families(seen) != {"ipv4"}:
-        yield unknown(estate.cluster, "FamiliesUnknown", "ipFamilies is not IPv4 alone", seen)
+        yield fails(
+            estate.cluster, "IPv6Unfiltered", words, cluster, paths=(path_of(POD, "ipv6", "anywhere in reach"),)
+        )
+    elif _families(profile) != {"ipv4"}:
+        yield unknown(estate.cluster, "FamiliesUnknown", "ipFamilies is not IPv4 alone", cluster)
     else:
-        yield passes(estate.cluster, "NoIPv6", "networkPolicy is azure, and nothing uses IPv6", seen, *observations)
+        yield passes(estate.cluster, "NoIPv6", "networkPolicy is azure, and nothing uses IPv6", cluster, *observations)
 
 
-def _families(seen: Seen[ManagedCluster]) -> set[str]:
-    profile: NetworkProfile | None = seen.value.network_profile if seen.value is not None else None
+def _families(profile: NetworkProfile | None) -> set[str]:
     return {one.lower() for one in (profile.ip_families if profile is not None else None) or ()}
 
 

@@ -91,10 +91,7 @@ def k8s_apiservice_external(estate: Estate, _policy: Policy) -> Iterator[CheckRe
                 driver.id, "DriverUnknown", message, driver, remedy="See which services it calls, and accept it."
             )
 
-    results = (
-        *objections(api_services, lambda one: _evaluate_api(one, known)),
-        *objections(drivers, evaluate_driver),
-    )
+    results = (*objections(api_services, lambda one: _evaluate_api(one, known)), *objections(drivers, evaluate_driver))
     fine = f"{counted(len(api_services), 'APIService')} and {counted(len(drivers), 'CSI driver')}: none calls outside"
     yield from settled(estate, results, "CallsInside", fine, api_services, drivers, services)
 

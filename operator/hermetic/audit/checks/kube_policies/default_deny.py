@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
+from hermetic.api.text import first_of
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.checks.kube_policies.enforcement import CILIUM, enforces, seen_by_cilium
@@ -114,9 +115,7 @@ def _open(namespace: str, pods: Sequence[Pod], doubtful: Sequence[Pod], *policie
 
 
 def _shown(pods: Sequence[Pod]) -> str:
-    workloads = sorted({pod.workload for pod in pods})
-    more = f" and {len(workloads) - 3} more" if len(workloads) > 3 else ""
-    return f"{counted(len(pods), 'pod')}: {', '.join(workloads[:3])}{more}"
+    return f"{counted(len(pods), 'pod')}: {first_of(sorted({pod.workload for pod in pods}), 3)}"
 
 
 def _nothing(_labels: Mapping[str, str]) -> dict[str, str]:

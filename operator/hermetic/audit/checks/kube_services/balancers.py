@@ -51,7 +51,7 @@ def k8s_public_lb(_estate: Estate, policy: Policy, service: Service) -> Iterator
 )
 def k8s_lb_status_ip(_estate: Estate, policy: Policy, service: Service) -> Iterator[CheckResult]:
     """The address that was given decides: the annotation may have been set after it was given."""
-    public = tuple(one for one in service.given if policy.is_public(one))
+    public = tuple(one for one in service.status.given if policy.is_public(one))
     if public:
         yield fails(
             service.id,

@@ -63,7 +63,7 @@ def k8s_ingress_gateway(estate: Estate, policy: Policy) -> Iterator[CheckResult]
     controllers = _controllers(classes, gateway_classes)
 
     def evaluate_ingress(ingress: Ingress) -> Iterator[CheckResult]:
-        yield from _results(ingress, ingress.class_names, ingress.given, ingress.annotations)
+        yield from _results(ingress, ingress.class_names, ingress.status.given, ingress.annotations)
 
     def evaluate_gateway(gateway: Gateway) -> Iterator[CheckResult]:
         yield from _results(gateway, (gateway.spec.gateway_class_name or "",), gateway.given, {})
@@ -106,7 +106,7 @@ def _public_sides(services: Listing[Service], nodes: Listing[Node], policy: Poli
     for service in services:
         try:
             if service.is_load_balancer and (
-                not service.is_internal or any(policy.is_public(one) for one in service.given)
+                not service.is_internal or any(policy.is_public(one) for one in service.status.given)
             ):
                 yield f"{service.id} is a public load balancer"
         except FactDamaged:

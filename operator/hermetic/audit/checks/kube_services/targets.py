@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from hermetic.api.field_managers import annotation
 from hermetic.api.public_services import SHARED_BY_MESH, switched_on
+from hermetic.api.text import first_of
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.estate.estate import Estate
@@ -57,7 +58,7 @@ def k8s_externalips(_estate: Estate, _policy: Policy, service: Service) -> Itera
         yield fails(
             service.id,
             "ExternalIPs",
-            f"spec.externalIPs: {_shown(addresses)}",
+            f"spec.externalIPs: {first_of(addresses, SHOWN)}",
             service,
             blames=(("spec", "externalIPs"),),
         )
@@ -106,12 +107,12 @@ def k8s_endpoints_external(estate: Estate, policy: Policy) -> Iterator[CheckResu
         found = outside(endpoint_slice, policy, known)
         unread = next((listing for listing in (pods, nodes) if listing.problem is not None), None)
         if found and unread is not None:  # a network may use public addresses for its own pods
-            yield unknown(endpoint_slice.id, "PodsNotSeen", f"whose {_shown(found)} is, was not seen", unread)
+            yield unknown(endpoint_slice.id, "PodsNotSeen", f"whose {first_of(found, SHOWN)} is, was not seen", unread)
         elif found:
             yield fails(
                 endpoint_slice.id,
                 "EndpointOutside",
-                f"leads Service {endpoint_slice.service or '(none)'} to {_shown(found)}",
+                f"leads Service {endpoint_slice.service or '(none)'} to {first_of(found, SHOWN)}",
                 endpoint_slice,
                 paths=(
                     path_of(
@@ -125,8 +126,3 @@ def k8s_endpoints_external(estate: Estate, policy: Policy) -> Iterator[CheckResu
 
     fine = f"{counted(len(slices), 'EndpointSlice')}: none leads to a public address"
     yield from settled(estate, objections(slices, evaluate), "EndpointsInside", fine, slices)
-
-
-def _shown(addresses: list[str] | tuple[str, ...]) -> str:
-    more = len(addresses) - SHOWN
-    return ", ".join(addresses[:SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
-from hermetic.audit.cluster_scope import network_ids_of, node_group_of, subnets_of, whole_or_unknown
+from hermetic.audit.cluster_scope import found_or_none, network_ids_of, node_group_of, subnets_of
 from hermetic.audit.egress.resource_lookup import everywhere, readable
 from hermetic.audit.estate.arm_ids import is_below, parent_of
 from hermetic.audit.estate.azure.private_link import PrivateEndpoint
@@ -34,11 +34,8 @@ def nsg_pe_bypass(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     for _, home in sorted(homes.items()):
         seen = estate.one(Subnet, home)
         yield from whatever_is_damaged(home, _results(home, seen))
-    if homes:
-        yield from whole_or_unknown(estate.cluster, "private endpoints", *observations)
-    else:
-        words = "no private endpoint but AKS's own is in the cluster's networks"
-        yield passes(estate.cluster, "NoPrivateEndpoint", words, *observations)
+    none = ("NoPrivateEndpoint", "no private endpoint but AKS's own is in the cluster's networks")
+    yield from found_or_none(estate.cluster, homes, "private endpoints", none, *observations)
 
 
 def _home(endpoint: PrivateEndpoint, node_group: str) -> str:

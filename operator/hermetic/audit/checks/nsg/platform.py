@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check, check_each
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.checks.nsg.combinations import each_surrounded, observations_of
-from hermetic.audit.cluster_scope import missing, node_group_of, whole_or_unknown
+from hermetic.audit.cluster_scope import missing, node_group_of, of_cluster, whole_or_unknown
 from hermetic.audit.egress.dns import ByDefault, names_by_default
 from hermetic.audit.egress.nsg_rules import Ground, denies_tag, holes
 from hermetic.audit.egress.subnet_context import Layers, SubnetContext
@@ -75,18 +75,14 @@ def _group_named(around: SubnetContext) -> dict[str, str]:
     return {"NSG_GROUP": name_of(group_of(group)), "NSG_NAME": name_of(group)} if group else {}
 
 
-@check("nsg-block-type")
-def nsg_block_type(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
+@check_each("nsg-block-type", of_cluster)
+def nsg_block_type(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """Every group of the node group must deny the internet before it allows it."""
-    seen = estate.one(ManagedCluster, estate.cluster)
-    if seen.value is None:
-        yield unknown(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
-        return
-    profile = seen.value.network_profile
+    profile = cluster.network_profile
     outbound_type = (profile.outbound_type if profile is not None else None) or ""
     if outbound_type.lower() != "block":
         words = f"outboundType is {outbound_type or 'absent'}: no rules of AKS's are meant to block"
-        yield does_not_apply(estate.cluster, "NotBlock", words, seen)
+        yield does_not_apply(estate.cluster, "NotBlock", words, cluster)
         return
     groups = estate.every(SecurityGroup, node_group_of(estate))
     for group in groups:
@@ -97,7 +93,7 @@ def nsg_block_type(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
         yield unknown(estate.cluster, "SecurityGroupsNotSeen", "the groups could not be read", groups)
     else:
         words = "outboundType is block, and the node group has no security group"
-        yield fails(estate.cluster, "NoBlockRules", words, seen, groups, paths=(path_of(NODE, INTERNET),))
+        yield fails(estate.cluster, "NoBlockRules", words, cluster, groups, paths=(path_of(NODE, INTERNET),))
 
 
 def _results(group: SecurityGroup) -> Iterator[CheckResult]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
-from hermetic.audit.cluster_scope import missing, subnets_of, whole_or_unknown
+from hermetic.audit.cluster_scope import found_or_none, missing, of_cluster, subnets_of, whole_or_unknown
 from hermetic.audit.egress.balancers import (
     balancers_of,
     nodes_of,
@@ -47,10 +48,8 @@ def _each(
             yield _without(seen.value, "backend pools")
         else:
             yield from whatever_is_damaged(seen.target, evaluate(seen.value))
-    if balancers:
-        yield from whole_or_unknown(estate.cluster, "load balancers", *observations)
-    else:
-        yield passes(estate.cluster, "NoBalancer", "nodes are behind no load balancer", *observations)
+    none = ("NoBalancer", "nodes are behind no load balancer")
+    yield from found_or_none(estate.cluster, balancers, "load balancers", none, *observations)
 
 
 @check_each("lb-outbound-rule", _each)
@@ -192,7 +191,7 @@ def lb_ip_based_pool(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
             needed = unseen if members else ()
             yield passes(balancer.id, "NoNodeAddresses", "no pool lists node addresses", balancer, *needed)
 
-    yield from _of_the_cluster(estate, open_subnets, unseen)
+    yield from of_cluster(estate, policy, partial(_of_the_cluster, estate, open_subnets, unseen))
     yield from _each(estate, policy, evaluate)
 
 
@@ -206,23 +205,19 @@ def _members_by_address(balancer: LoadBalancer) -> list[tuple[BackendPool, Backe
 
 
 def _of_the_cluster(
-    estate: Estate, open_subnets: dict[str, str], unseen: tuple[Observation, ...]
+    estate: Estate, open_subnets: dict[str, str], unseen: tuple[Observation, ...], cluster: ManagedCluster
 ) -> Iterator[CheckResult]:
-    seen = estate.one(ManagedCluster, estate.cluster)
-    if seen.value is None:
-        yield unknown(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
-        return
-    profile = seen.value.network_profile.load_balancer_profile if seen.value.network_profile is not None else None
+    profile = cluster.network_profile.load_balancer_profile if cluster.network_profile is not None else None
     pool_type = (profile.backend_pool_type if profile is not None else None) or "nodeIPConfiguration"
     if pool_type.lower() == "nodeipconfiguration":
-        yield passes(estate.cluster, "PoolsByInterface", "backend pools hold interfaces, not addresses", seen)
+        yield passes(estate.cluster, "PoolsByInterface", "backend pools hold interfaces, not addresses", cluster)
     elif pool_type.lower() != "nodeip":
-        yield unknown(estate.cluster, "PoolTypeUnknown", f"backendPoolType {pool_type!r} is not known", seen)
+        yield unknown(estate.cluster, "PoolTypeUnknown", f"backendPoolType {pool_type!r} is not known", cluster)
     elif open_subnets:
-        yield _leaks(estate, estate.cluster, "backendPoolType is nodeIP", sorted(open_subnets.values()), seen)
+        yield _leaks(estate, estate.cluster, "backendPoolType is nodeIP", sorted(open_subnets.values()), cluster)
     else:
         words = "backendPoolType is nodeIP, and every subnet of the nodes is private"
-        yield passes(estate.cluster, "PrivateSubnets", words, seen, *unseen)
+        yield passes(estate.cluster, "PrivateSubnets", words, cluster, *unseen)
 
 
 def _with_default_outbound(estate: Estate) -> tuple[dict[str, str], tuple[Observation, ...]]:

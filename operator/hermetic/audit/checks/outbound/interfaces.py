@@ -8,6 +8,7 @@ from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.checks.outbound.creation_dates import by_time
 from hermetic.audit.cluster_scope import (
+    found_or_none,
     instance_nics_of,
     network_ids_of,
     node_group_of,
@@ -121,12 +122,10 @@ def nic_ip_forwarding(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     others = [nic for nic in interfaces if nic.id.lower() not in nodes]
     for nic in others:
         yield from whatever_is_damaged(nic.id, _forwarding(nic))
-    if others:
-        yield from whole_or_unknown(estate.cluster, "the network interfaces of the cluster's networks", *observations)
-    else:
-        yield passes(
-            estate.cluster, "NoOtherInterface", "no interface but those of nodes is in the network", *observations
-        )
+    none = ("NoOtherInterface", "no interface but those of nodes is in the network")
+    yield from found_or_none(
+        estate.cluster, others, "the network interfaces of the cluster's networks", none, *observations
+    )
 
 
 def _forwarding(nic: NicFields) -> Iterator[CheckResult]:
@@ -163,12 +162,8 @@ def pip_and_prefix_inventory(estate: Estate, _policy: Policy) -> Iterator[CheckR
         for prefix in prefixes:
             yield from whatever_is_damaged(prefix.id, _prefix(prefix, nodes))
         found += len(addresses) + len(prefixes)
-    if found:
-        yield from whole_or_unknown(estate.cluster, "public addresses and prefixes", *observations)
-    else:
-        yield passes(
-            estate.cluster, "NoPublicAddress", "no public address or prefix in the groups of the nodes", *observations
-        )
+    none = ("NoPublicAddress", "no public address or prefix in the groups of the nodes")
+    yield from found_or_none(estate.cluster, found, "public addresses and prefixes", none, *observations)
 
 
 def _address(address: PublicAddress, nodes: str) -> Iterator[CheckResult]:

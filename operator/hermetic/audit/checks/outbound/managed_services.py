@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
-from hermetic.audit.cluster_scope import network_ids_of, subnets_of, whole_or_unknown
+from hermetic.audit.cluster_scope import found_or_none, network_ids_of, subnets_of
 from hermetic.audit.egress.resource_lookup import everywhere, readable
 from hermetic.audit.estate.arm_ids import parent_of, same_id
 from hermetic.audit.estate.azure.managed_services import (
@@ -32,11 +32,10 @@ def appgw_bastion_other_pip(estate: Estate, policy: Policy) -> Iterator[CheckRes
     services, observations = _managed_services(estate, policy)
     for service in services:
         yield from whatever_is_damaged(service.id, _public_face(policy, service))
-    if services:
-        yield from whole_or_unknown(estate.cluster, "application gateways, bastions and firewalls", *observations)
-    else:
-        words = "no application gateway, bastion or firewall is in the network"
-        yield passes(estate.cluster, "NoDoor", words, *observations)
+    none = ("NoDoor", "no application gateway, bastion or firewall is in the network")
+    yield from found_or_none(
+        estate.cluster, services, "application gateways, bastions and firewalls", none, *observations
+    )
 
 
 def _public_face(policy: Policy, service: ManagedService) -> Iterator[CheckResult]:
@@ -61,10 +60,8 @@ def bastion_copy_out(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     bastions = [service for service in services if isinstance(service, Bastion)]
     for bastion in bastions:
         yield from whatever_is_damaged(bastion.id, _copying_out(bastion))
-    if bastions:
-        yield from whole_or_unknown(estate.cluster, "bastions", *observations)
-    else:
-        yield passes(estate.cluster, "NoBastion", "no bastion is in the network", *observations)
+    none = ("NoBastion", "no bastion is in the network")
+    yield from found_or_none(estate.cluster, bastions, "bastions", none, *observations)
 
 
 def _copying_out(bastion: Bastion) -> Iterator[CheckResult]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
@@ -11,7 +11,6 @@ from hermetic.audit.cluster_scope import (
     instance_nics_of,
     is_flexible,
     pools_of,
-    scale_sets_of,
     whole_or_unknown,
 )
 from hermetic.audit.egress.masks import masks_of_nodes, with_masks
@@ -23,14 +22,7 @@ from hermetic.audit.estate.observation import Listing
 from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.hops import INTERNET, PUBLIC_IP, path_of
 from hermetic.audit.policy import Policy
-from hermetic.audit.reachable_networks import each_or_none
-
-
-def _each_scale_set(
-    estate: Estate, _policy: Policy, evaluate: Callable[[ScaleSet], Iterable[CheckResult]]
-) -> Iterator[CheckResult]:
-    none = "the node resource group holds no scale set"
-    yield from each_or_none(estate.cluster, scale_sets_of(estate), evaluate, none, pools_of(estate))
+from hermetic.audit.reachable_networks import each_scale_set
 
 
 @check("nodepool-node-public-ip")
@@ -57,7 +49,7 @@ def _pool(estate: Estate, pool: AgentPool, resource: str) -> Iterator[CheckResul
         yield passes(resource, "NoNodePublicIp", "nodes of this pool get no public address", cluster)
 
 
-@check_each("vmss-public-ip-config", _each_scale_set)
+@check_each("vmss-public-ip-config", each_scale_set)
 def vmss_public_ip_config(estate: Estate, _policy: Policy, scale_set: ScaleSet) -> Iterator[CheckResult]:
     """Any IP configuration of any interface of the model, IPv4 or IPv6."""
     named = [
@@ -76,7 +68,7 @@ def vmss_public_ip_config(estate: Estate, _policy: Policy, scale_set: ScaleSet) 
         yield passes(scale_set.id, "NoModelPublicIp", "no address configuration of the model is public", scale_set)
 
 
-@check_each("vmss-instance-pip", _each_scale_set)
+@check_each("vmss-instance-pip", each_scale_set)
 def vmss_instance_pip(estate: Estate, _policy: Policy, scale_set: ScaleSet) -> Iterator[CheckResult]:
     """Addresses of the instances: one that differs from its model shows only here."""
     if is_flexible(scale_set):

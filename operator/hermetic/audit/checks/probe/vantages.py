@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from operator import itemgetter
 
+from hermetic.api.text import first_of
 from hermetic.audit import hops
 from hermetic.audit.cluster_scope import whole_or_unknown
 from hermetic.audit.estate.estate import Estate
@@ -34,7 +35,6 @@ class ProbePlace:
         return f"agentPools/{self.pool}/subnets/{self.subnet}"
 
     def seen_from(self, vantages: Iterable[bool]) -> tuple[ProbeRun, ...]:
-        """The runs of these vantages."""
         wanted = frozenset(vantages)
         return tuple(run for run in self.runs if run.host_network in wanted)
 
@@ -62,15 +62,11 @@ def each_place(estate: Estate, evaluate: Callable[[ProbePlace], Iterable[CheckRe
     found: dict[tuple[str, str], list[ProbeRun]] = {}
     for run in runs:
         found.setdefault((run.pool, run.subnet), []).append(run)
-    for (pool, subnet), of_place in sorted(found.items(), key=_key):
+    for (pool, subnet), of_place in sorted(found.items(), key=itemgetter(0)):
         yield from evaluate(ProbePlace(pool, subnet, tuple(of_place)))
     yield from whole_or_unknown(estate.cluster, "the runs of the probe", runs)
     if not found:
         yield unknown(estate.cluster, "NoProbeRun", "no pod of the probe has answered", runs)
-
-
-def _key(entry: tuple[Any, Any]) -> Any:
-    return entry[0]
 
 
 def weigh(
@@ -115,9 +111,7 @@ def on_each_machine(
 
 def _joined(words: Iterable[str]) -> str:
     """Each message once, at most six, since a machine without any restriction would yield many."""
-    unique = list(dict.fromkeys(words))
-    more = f"; and {len(unique) - 6} more" if len(unique) > 6 else ""
-    return "; ".join(unique[:6]) + more
+    return first_of(list(dict.fromkeys(words)), 6, "; ")
 
 
 def start_of(run: ProbeRun) -> Path:

@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hermetic.api.text import first_of
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.cluster_scope import missing
 from hermetic.audit.egress.address_ranges import is_default, is_public, network
 from hermetic.audit.egress.firewall import declared_addresses
@@ -63,25 +64,22 @@ class RouteKind:
     UNKNOWN = "HopUnknown"
 
 
-@check("effective-routes")
-def effective_routes(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
+@check_each("effective-routes", each_sentinel)
+def effective_routes(
+    estate: Estate, policy: Policy, around: SubnetContext, nic: NetworkInterface
+) -> Iterator[CheckResult]:
     """The whole effective route table of each sentinel, for its subnet."""
-    methods = methods_of(estate, policy)
-
-    def evaluate(around: SubnetContext, nic: NetworkInterface) -> Iterator[CheckResult]:
-        seen = estate.asked(EffectiveRoutes, nic.id)
-        asked = Asked(around, methods, *declared_addresses(estate, policy))
-        if seen.value is None:
-            result = unknown(around.id, "RoutesNotSeen", f"effective routes of {nic.name} were not answered", seen)
-            yield unless_locked(estate, policy, nic, seen, result)
-        elif not seen.value.value:
-            odd = missing(f"{nic.id}: no effective route, and every running machine has some")
-            yield unknown(around.id, "NoRoutes", "the list of effective routes is empty", seen, odd)
-        else:
-            found = _by_kind(asked, seen.value.value)
-            yield from _results(estate, policy, asked, found, seen)
-
-    yield from each_sentinel(estate, policy, evaluate)
+    seen = estate.asked(EffectiveRoutes, nic.id)
+    asked = Asked(around, methods_of(estate, policy), *declared_addresses(estate, policy))
+    if seen.value is None:
+        result = unknown(around.id, "RoutesNotSeen", f"effective routes of {nic.name} were not answered", seen)
+        yield unless_locked(estate, policy, nic, seen, result)
+    elif not seen.value.value:
+        odd = missing(f"{nic.id}: no effective route, and every running machine has some")
+        yield unknown(around.id, "NoRoutes", "the list of effective routes is empty", seen, odd)
+    else:
+        found = _by_kind(asked, seen.value.value)
+        yield from _results(estate, policy, asked, found, seen)
 
 
 def _by_kind(asked: Asked, routes: list[EffectiveRoute]) -> dict[str, list[Path]]:
@@ -191,5 +189,4 @@ def _service(
 
 
 def _words(routes: list[Path]) -> str:
-    rest = len(routes) - SHOWN
-    return ", ".join(map(written, routes[:SHOWN])) + (f" and {rest} more" if rest > 0 else "")
+    return first_of(list(map(written, routes)), SHOWN)

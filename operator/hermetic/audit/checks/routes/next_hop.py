@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.egress.firewall import declared_addresses
 from hermetic.audit.egress.methods import Methods, methods_of
 from hermetic.audit.egress.routes import NextHopKind, hop_of, next_hop
 from hermetic.audit.egress.sentinels import each_sentinel
 from hermetic.audit.egress.subnet_context import SubnetContext
+from hermetic.audit.estate.arm_fields import folded
 from hermetic.audit.estate.arm_ids import group_of, name_of, subscription_of
 from hermetic.audit.estate.azure.effective import NetworkWatcher, NextHop
 from hermetic.audit.estate.azure.vnet import NetworkInterface
@@ -28,29 +29,21 @@ DESTINATIONS = ("8.8.8.8", "208.67.222.222")
 SYSTEM_ROUTE = "system route"
 
 
-@check("nexthop-spotcheck")
-def nexthop_spotcheck(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
+@check_each("nexthop-spotcheck", each_sentinel)
+def nexthop_spotcheck(
+    estate: Estate, policy: Policy, around: SubnetContext, nic: NetworkInterface
+) -> Iterator[CheckResult]:
     """The next hop of a packet to the internet, from the watcher of the sentinel's region."""
-    methods = methods_of(estate, policy)
-
-    def evaluate(around: SubnetContext, nic: NetworkInterface) -> Iterator[CheckResult]:
-        watchers = estate.every(NetworkWatcher, f"/subscriptions/{subscription_of(nic.id)}")
-        here = [one for one in watchers if _region(one.location) == _region(nic.location)]
-        if not here:
-            words = f"no network watcher in {nic.location or 'the region of the sentinel'}"
-            yield does_not_apply(around.id, "NoWatcher", words, watchers)
-        for watcher in here[:1]:
-            for destination in DESTINATIONS:
-                seen = estate.asked(NextHop, watcher.id, _packet(nic, destination))
-                result = _result(estate, policy, around, methods, destination, seen)
-                yield replace(result, fill=_named(nic))
-
-    yield from each_sentinel(estate, policy, evaluate)
-
-
-def _region(location: str) -> str:
-    """The region in the form "swedencentral", also for "Sweden Central"."""
-    return location.replace(" ", "").lower()
+    watchers = estate.every(NetworkWatcher, f"/subscriptions/{subscription_of(nic.id)}")
+    here = [one for one in watchers if folded(one.location) == folded(nic.location)]
+    if not here:
+        words = f"no network watcher in {nic.location or 'the region of the sentinel'}"
+        yield does_not_apply(around.id, "NoWatcher", words, watchers)
+    for watcher in here[:1]:
+        for destination in DESTINATIONS:
+            seen = estate.asked(NextHop, watcher.id, _packet(nic, destination))
+            result = _result(estate, policy, around, destination, seen)
+            yield replace(result, fill=_named(nic))
 
 
 def _named(nic: NetworkInterface) -> dict[str, str]:
@@ -77,7 +70,7 @@ def _packet(nic: NetworkInterface, destination: str) -> dict[str, str]:
 
 
 def _result(
-    estate: Estate, policy: Policy, around: SubnetContext, methods: Methods, destination: str, seen: Seen[NextHop]
+    estate: Estate, policy: Policy, around: SubnetContext, destination: str, seen: Seen[NextHop]
 ) -> CheckResult:
     if seen.value is None:
         return unknown(around.id, "NextHopNotSeen", f"the next hop to {destination} was not answered", seen)
@@ -88,7 +81,7 @@ def _result(
     if hop in {NextHopKind.UNKNOWN, NextHopKind.STAYS}:
         return unknown(around.id, "HopUnknown", f"{words}; where that leads is not known", seen)
     if (answer.next_hop_type or "").lower() == "internet":
-        return _to_internet(around, methods, answer, words, seen)
+        return _to_internet(around, methods_of(estate, policy), answer, words, seen)
     if (answer.next_hop_type or "").lower() == "virtualappliance" and policy.profile == "filtered":
         return _to_appliance(estate, policy, around, words, seen)
     return fails(around.id, "LeadsOut", words, seen, paths=(_path(around, answer),))

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check, check_each
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.cluster_scope import ScopedSubnet, cluster_of, each_subnet, instance_nics_of, missing
 from hermetic.audit.egress.address_ranges import networks, space, without
-from hermetic.audit.egress.firewall import declared_addresses, is_to_the_firewall, leads_to_the_firewall
+from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
 from hermetic.audit.egress.methods import Methods, methods_of
 from hermetic.audit.egress.resource_lookup import readable
-from hermetic.audit.egress.routes import NextHopKind, OutboundRoute, ways_beyond
+from hermetic.audit.egress.routes import NextHopKind, OutboundRoute, leads_to_appliance, ways_beyond
 from hermetic.audit.egress.subnet_context import SubnetContext, surroundings
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.routing import RouteTable
@@ -67,29 +67,24 @@ def each_table(
             yield unknown(seen.target, "RouteTableNotSeen", "the route table could not be read", seen)
 
 
-@check("route-default-internet")
-def route_default_internet(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
+@check_each("route-default-internet", each_table)
+def route_default_internet(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[CheckResult]:
     """Critical where a method or default outbound access carries it; otherwise medium, since a method may be added."""
-    methods = methods_of(estate, policy)
-
-    def evaluate(served: ServedTable) -> Iterator[CheckResult]:
-        found = [way for way in _ways(served) if way.is_default and way.hop is NextHopKind.INTERNET]
-        carried = served.lets_out(methods)
-        for way in found:
-            words = "a method or default outbound access carries it" if carried else "nothing carries it today"
-            yield fails(
-                served.table.id,
-                "DefaultToInternet",
-                f"route {way.route.name}: {way.words}; {words}",
-                served.seen,
-                paths=_paths(served, INTERNET),
-                severity=None if carried else Severity.MEDIUM,
-                fill={"RULE_NAME": way.route.name},
-            )
-        if not found:
-            yield passes(served.table.id, "NoDefaultToInternet", "no default route leads to the internet", served.seen)
-
-    yield from each_table(estate, policy, evaluate)
+    found = [way for way in _ways(served) if way.is_default and way.hop is NextHopKind.INTERNET]
+    carried = served.lets_out(methods_of(estate, policy))
+    for way in found:
+        words = "a method or default outbound access carries it" if carried else "nothing carries it today"
+        yield fails(
+            served.table.id,
+            "DefaultToInternet",
+            f"route {way.route.name}: {way.words}; {words}",
+            served.seen,
+            paths=_paths(served, INTERNET),
+            severity=None if carried else Severity.MEDIUM,
+            fill={"RULE_NAME": way.route.name},
+        )
+    if not found:
+        yield passes(served.table.id, "NoDefaultToInternet", "no default route leads to the internet", served.seen)
 
 
 @check_each("route-default-appliance", each_table)
@@ -124,21 +119,16 @@ def _default(served: ServedTable, way: OutboundRoute) -> CheckResult:
     return fails(served.table.id, reason, words, served.seen, paths=paths, fill={"RULE_NAME": way.route.name})
 
 
-@check("route-split-default")
-def route_split_default(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
+@check_each("route-split-default", each_table)
+def route_split_default(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[CheckResult]:
     """Longer prefixes override the default route: its two halves, a public prefix, or a service tag."""
-    methods = methods_of(estate, policy)
-
-    def evaluate(served: ServedTable) -> Iterator[CheckResult]:
-        found = [way for way in _ways(served) if not way.is_default]
-        for way in found:
-            yield _split(served, way, methods)
-        yield from _beyond(estate, policy, served)
-        if not found:
-            words = "every route but the default one is to private prefixes, or to our own"
-            yield passes(served.table.id, "NoPublicPrefix", words, served.seen)
-
-    yield from each_table(estate, policy, evaluate)
+    found = [way for way in _ways(served) if not way.is_default]
+    for way in found:
+        yield _split(served, way, methods_of(estate, policy))
+    yield from _beyond(estate, policy, served)
+    if not found:
+        words = "every route but the default one is to private prefixes, or to our own"
+        yield passes(served.table.id, "NoPublicPrefix", words, served.seen)
 
 
 def _beyond(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[CheckResult]:
@@ -148,7 +138,7 @@ def _beyond(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[Che
         ways_beyond(served.table.routes, one.ground.local, with_v6=one.ground.has_v6) for one in served.subnets
     ]
     for way in dict.fromkeys(way for ways in per_subnet for way in ways):
-        if not (is_to_the_firewall(way.route, addresses) or _is_to_pods(estate, way)):
+        if not (leads_to_appliance(way.route, addresses) or _is_to_pods(estate, way)):
             words = (
                 f"route {way.route.name}: {way.words}; the prefix is in no network in reach: what is there was not read"
             )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from hermetic.api.text import first_of
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
-from hermetic.audit.cluster_scope import instances_of, pools_of, scale_sets_of, whole_or_unknown
+from hermetic.audit.checks.family import check, check_each
+from hermetic.audit.cluster_scope import found_or_none, instances_of, whole_or_unknown
 from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, readable
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.machines import (
@@ -37,7 +38,7 @@ from hermetic.audit.findings import Severity
 from hermetic.audit.held_identities import standing_machines
 from hermetic.audit.hops import NODE, Hop, path_of
 from hermetic.audit.policy import Policy
-from hermetic.audit.reachable_networks import each_or_none, throughout
+from hermetic.audit.reachable_networks import each_scale_set, throughout
 from hermetic.audit.topology import PlaceKind
 from hermetic.errors import FactDamaged
 
@@ -113,8 +114,7 @@ def kept_at(machine: VirtualMachine, commands: Listing[VirtualMachineRunCommand]
     """Run commands stored at a machine, whether its agent has run them or not."""
     if commands.items:
         names = sorted(one.name or name_of(one.id) for one in commands)
-        more = f" and {len(names) - FIRST} more" if len(names) > FIRST else ""
-        words = f"machine {_name(machine)} has run commands that Azure keeps: {', '.join(names[:FIRST])}{more}"
+        words = f"machine {_name(machine)} has run commands that Azure keeps: {first_of(names, FIRST)}"
         path = path_of(hops.machine(f"machine {_name(machine)}"), "run command", NODE, "what its script calls")
         yield fails(machine.id, "CodeOnOneMachine", words, commands, paths=(path,))
 
@@ -177,7 +177,7 @@ def _name(machine: Machine) -> str:
 
 
 @check("vmss-extensions")
-def vmss_extensions(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
+def vmss_extensions(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Extensions of every scale set model and every machine, and run commands that the agents report.
 
     They are code that runs as root and is installed through ARM.
@@ -192,8 +192,7 @@ def vmss_extensions(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
         yield from _applications(scale_set, at, profile.application_profile)
         yield from beyond_the_model(scale_set, instances, found)
 
-    none = "the node resource group holds no scale set"
-    yield from each_or_none(estate.cluster, scale_sets_of(estate), evaluate, none, pools_of(estate))
+    yield from each_scale_set(estate, policy, evaluate)
     yield from _of_machines(estate)
 
 
@@ -271,24 +270,19 @@ def _words(one: MachineExtension) -> str:
     return f"{words} from {', '.join(uris)}" if uris else words
 
 
-@check("vmss-boot-diagnostics")
-def vmss_boot_diagnostics(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
+@check_each("vmss-boot-diagnostics", each_scale_set)
+def vmss_boot_diagnostics(estate: Estate, policy: Policy, scale_set: ScaleSet) -> Iterator[CheckResult]:
     """Where the serial console log is stored: root on a node can write to it, and reading it needs no network."""
-
-    def evaluate(scale_set: ScaleSet) -> Iterator[CheckResult]:
-        profile = scale_set.virtual_machine_profile or MachineProfile()
-        diagnostics = profile.diagnostics_profile.boot_diagnostics if profile.diagnostics_profile is not None else None
-        settings = diagnostics or BootDiagnostics(enabled=False)
-        if settings.storage_uri:
-            yield _kept(estate, policy, scale_set, settings.storage_uri)
-        elif settings.enabled:
-            words = "the serial console is kept in storage that Azure manages, for those who may read the machines"
-            yield passes(scale_set.id, "ManagedStorage", words, scale_set)
-        else:
-            yield passes(scale_set.id, "NotKept", "the serial console is not kept", scale_set)
-
-    none = "the node resource group holds no scale set"
-    yield from each_or_none(estate.cluster, scale_sets_of(estate), evaluate, none, pools_of(estate))
+    profile = scale_set.virtual_machine_profile or MachineProfile()
+    diagnostics = profile.diagnostics_profile.boot_diagnostics if profile.diagnostics_profile is not None else None
+    settings = diagnostics or BootDiagnostics(enabled=False)
+    if settings.storage_uri:
+        yield _kept(estate, policy, scale_set, settings.storage_uri)
+    elif settings.enabled:
+        words = "the serial console is kept in storage that Azure manages, for those who may read the machines"
+        yield passes(scale_set.id, "ManagedStorage", words, scale_set)
+    else:
+        yield passes(scale_set.id, "NotKept", "the serial console is not kept", scale_set)
 
 
 def _kept(estate: Estate, policy: Policy, scale_set: ScaleSet, uri: str) -> CheckResult:
@@ -319,11 +313,8 @@ def nic_tap(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
             fill = {"ATTACHED_ID": [one.id for one in nic.tap_configurations if one.id]}
             yield fails(nic.id, "Tapped", words, nic, paths=(path,), fill=fill)
     every = (*observations, *broken)
-    if tapped:
-        yield from whole_or_unknown(estate.cluster, "interfaces in the networks", *every)
-    else:
-        words = f"{len(nics)} interfaces in the networks, and none is tapped"
-        yield passes(estate.cluster, "NoTap", words, *every)
+    none = ("NoTap", f"{len(nics)} interfaces in the networks, and none is tapped")
+    yield from found_or_none(estate.cluster, tapped, "interfaces in the networks", none, *every)
 
 
 def _tapped(nic: NicFields) -> list[str]:

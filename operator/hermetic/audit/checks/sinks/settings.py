@@ -24,6 +24,7 @@ from hermetic.audit.cluster_scope import (
 from hermetic.audit.egress.balancers import balancers_of
 from hermetic.audit.egress.nsg_reachability import attached
 from hermetic.audit.egress.resource_lookup import in_home_subscriptions, readable
+from hermetic.audit.estate.arm_fields import folded
 from hermetic.audit.estate.arm_ids import is_below, name_of
 from hermetic.audit.estate.azure.data_collection import DataCollectionRule, DataCollectionRuleAssociation
 from hermetic.audit.estate.azure.diagnostics import CaptureLocation, DiagnosticSetting, FlowLog, PacketCapture
@@ -169,17 +170,13 @@ def _flow_log(estate: Estate, policy: Policy, log: FlowLog) -> Iterator[CheckRes
 def packet_capture(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Captures, in the cluster's region, whose target is a machine or scale set of the node resource group."""
     cluster, watchers = cluster_of(estate), in_home_subscriptions(estate, policy, NetworkWatcher)
-    region = _region(cluster.value.location) if cluster.value is not None else ""
-    here = [one for one in watchers if not region or _region(one.location) in {region, ""}]
+    region = folded(cluster.value.location) if cluster.value is not None else ""
+    here = [one for one in watchers if not region or folded(one.location) in {region, ""}]
     captures = merged(estate.cluster, *(estate.every(PacketCapture, one.id) for one in here))
     group = node_group_of(estate)
     ours = captures.where(lambda one: not one.target or not group or is_below(one.target, group))
     none = "no packet capture of a node"
     yield from each_or_none(estate.cluster, ours, lambda one: _capture(estate, policy, one), none, watchers, cluster)
-
-
-def _region(location: str) -> str:
-    return location.replace(" ", "").lower()
 
 
 def _capture(estate: Estate, policy: Policy, capture: PacketCapture) -> Iterator[CheckResult]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from hermetic.audit.checks.family import check, check_each
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.cluster_scope import is_of_the_cluster, subnets_of
 from hermetic.audit.estate.azure.storage import FileShare, NfsProperties
 from hermetic.audit.estate.estate import Estate
@@ -38,41 +38,10 @@ def fileshare_public(estate: Estate, _policy: Policy, seen: Seen[FileShare]) -> 
         yield passes(seen.target, "PrivateOnly", "publicNetworkAccess is Disabled", seen)
 
 
-@check("fileshare-eit")
-def fileshare_eit(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
-    """Anything but Enabled lets clients mount without encryption."""
-
-    def evaluate(seen: Seen[FileShare], nfs: NfsProperties) -> Iterator[CheckResult]:
-        required = nfs.encryption_in_transit_required or ""
-        if required.lower() == "enabled":
-            yield passes(seen.target, "Encrypted", "encryption in transit is required", seen)
-        else:
-            words = f"encryptionInTransitRequired is {required or 'absent'}: weights travel in clear"
-            yield fails(seen.target, "InClear", words, seen)
-
-    yield from each_share(estate, policy, _of_nfs(evaluate))
-
-
-@check("fileshare-squash")
-def fileshare_squash(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
-    """Absent means that root on a node is root on the share."""
-
-    def evaluate(seen: Seen[FileShare], nfs: NfsProperties) -> Iterator[CheckResult]:
-        squash = nfs.root_squash or "NoRootSquash"
-        if squash.lower() in {"rootsquash", "allsquash"}:
-            yield passes(seen.target, "Squashed", f"rootSquash is {squash}", seen)
-        elif squash.lower() == "norootsquash":
-            yield fails(seen.target, "RootWrites", "root on a node is root on the share", seen)
-        else:
-            yield unknown(seen.target, "SquashUnknown", f"rootSquash {squash!r} is not known", seen)
-
-    yield from each_share(estate, policy, _of_nfs(evaluate))
-
-
-def _of_nfs(
-    evaluate: Callable[[Seen[FileShare], NfsProperties], Iterable[CheckResult]],
-) -> Callable[[Seen[FileShare]], Iterator[CheckResult]]:
-    """Only NFS shares; one without a protocol counts as NFS."""
+def _each_nfs_share(
+    estate: Estate, policy: Policy, evaluate: Callable[[Seen[FileShare], NfsProperties], Iterable[CheckResult]]
+) -> Iterator[CheckResult]:
+    """Apply `evaluate` to the NFS shares; one without a protocol counts as NFS."""
 
     def of_share(seen: Seen[FileShare]) -> Iterator[CheckResult]:
         protocol = (seen.value.protocol if seen.value else None) or "NFS"
@@ -84,4 +53,29 @@ def _of_nfs(
         else:
             yield from evaluate(seen, nfs or NfsProperties())
 
-    return of_share
+    yield from each_share(estate, policy, of_share)
+
+
+@check_each("fileshare-eit", _each_nfs_share)
+def fileshare_eit(_estate: Estate, _policy: Policy, seen: Seen[FileShare], nfs: NfsProperties) -> Iterator[CheckResult]:
+    """Anything but Enabled lets clients mount without encryption."""
+    required = nfs.encryption_in_transit_required or ""
+    if required.lower() == "enabled":
+        yield passes(seen.target, "Encrypted", "encryption in transit is required", seen)
+    else:
+        words = f"encryptionInTransitRequired is {required or 'absent'}: weights travel in clear"
+        yield fails(seen.target, "InClear", words, seen)
+
+
+@check_each("fileshare-squash", _each_nfs_share)
+def fileshare_squash(
+    _estate: Estate, _policy: Policy, seen: Seen[FileShare], nfs: NfsProperties
+) -> Iterator[CheckResult]:
+    """Absent means that root on a node is root on the share."""
+    squash = nfs.root_squash or "NoRootSquash"
+    if squash.lower() in {"rootsquash", "allsquash"}:
+        yield passes(seen.target, "Squashed", f"rootSquash is {squash}", seen)
+    elif squash.lower() == "norootsquash":
+        yield fails(seen.target, "RootWrites", "root on a node is root on the share", seen)
+    else:
+        yield unknown(seen.target, "SquashUnknown", f"rootSquash {squash!r} is not known", seen)

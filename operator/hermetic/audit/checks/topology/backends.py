@@ -37,7 +37,7 @@ az network lb address-pool delete --subscription SUBSCRIPTION_ID --resource-grou
 
 def of_gateway(estate: Estate, gateway: ApplicationGateway, inside: Container[str]) -> Iterator[CheckResult]:
     """An application gateway with an address in one of these subnets, by id in lower case."""
-    homes = tuple(one.subnet.id for one in gateway.gateway_ip_configurations or () if one.subnet is not None)
+    homes = gateway.subnet_ids
     if homes and not any(one.lower() in inside for one in homes):
         return
     if not homes or gateway.backend_address_pools is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.checks.topology.firewall_rules import rules_of
-from hermetic.audit.cluster_scope import network_ids_of, peerings_of, subnets_of, whole_or_unknown
+from hermetic.audit.cluster_scope import found_or_none, network_ids_of, peerings_of, subnets_of
 from hermetic.audit.estate.arm_ids import is_below, name_of, same_id
 from hermetic.audit.estate.azure.managed_services import AzureFirewall
 from hermetic.audit.estate.azure.routing import RouteTable
@@ -33,10 +33,8 @@ def firewall_in_path(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     if policy.profile == "filtered":
         yield from _declared(estate, policy)
     observations = (firewalls, peerings_of(estate), *tables)
-    if others.items:
-        yield from whole_or_unknown(estate.cluster, "firewalls in reach", *observations)
-    else:
-        yield passes(estate.cluster, "NoFirewall", "there is no firewall but a declared one", *observations)
+    none = ("NoFirewall", "there is no firewall but a declared one")
+    yield from found_or_none(estate.cluster, others, "firewalls in reach", none, *observations)
 
 
 def _is_declared(firewall: str, policy: Policy) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv6Network, ip_address, summarize_address_range
 
 from hermetic.api.ip_ranges import Network
+from hermetic.api.text import first_of
 from hermetic.audit.checks.topology.destinations import Recipient, of_fqdn_tag, of_host, of_service_tag
 from hermetic.audit.cluster_scope import missing
 from hermetic.audit.egress import address_ranges
@@ -272,8 +273,7 @@ def _together(spaces: Iterable[tuple[_Allow, Space]]) -> Iterator[tuple[str, Fil
             continue
         ranked = sorted(parts, key=lambda part: (-_size(part[1], version), part[0].name))
         names = [allow.name for allow, found in ranked if _size(found, version)]
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        words = f"{', '.join(names[:3])}{more} allow more public IPv{version} addresses than a /{length} together"
+        words = f"{first_of(names, 3)} allow more public IPv{version} addresses than a /{length} together"
         yield words, next((allow.place for allow, found in ranked if allow.place and _size(found, version)), {})
 
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check, check_each
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.cluster_scope import network_ids_of, whole_or_unknown
 from hermetic.audit.egress.address_ranges import Space, union
 from hermetic.audit.egress.relay_routes import public_prefixes, without_a_list
 from hermetic.audit.egress.subnet_context import network_space
 from hermetic.audit.estate.arm_ids import name_of, parent_of
-from hermetic.audit.estate.azure.routing import (
-    LearnedRoutes,
-    VirtualNetworkGateway,
-    VirtualNetworkGatewayConnection,
-)
+from hermetic.audit.estate.azure.routing import LearnedRoutes, VirtualNetworkGateway, VirtualNetworkGatewayConnection
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
@@ -114,26 +111,22 @@ def gateway_p2s(_estate: Estate, _policy: Policy, gateway: VirtualNetworkGateway
         yield passes(gateway.id, "NoClients", "no client address pool is set", gateway)
 
 
-@check("gateway-forced-tunnel")
-def gateway_forced_tunnel(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
+@check_each("gateway-forced-tunnel", partial(_each_gateway, with_peers=True))
+def gateway_forced_tunnel(estate: Estate, _policy: Policy, gateway: VirtualNetworkGateway) -> Iterator[CheckResult]:
     """A default site, or a public prefix learned by BGP, routes internet traffic through the gateway."""
-
-    def evaluate(gateway: VirtualNetworkGateway) -> Iterator[CheckResult]:
-        learned = estate.asked(LearnedRoutes, gateway.id)
-        path = path_of(hops.vnet("of the cluster"), hops.gateway(f"gateway {gateway.name}"), ON_PREMISES, INTERNET)
-        site = gateway.gateway_default_site
-        public = public_prefixes(learned, _own_space(estate, gateway))
-        if site is not None:
-            yield fails(gateway.id, "DefaultSite", f"gatewayDefaultSite is {site.id}", gateway, learned, paths=(path,))
-        elif public:
-            words = f"the gateway has learned {', '.join(public)}"
-            yield fails(gateway.id, "PublicRouteLearned", words, gateway, learned, paths=(path,))
-        elif (odd := without_a_list(learned)) is not None:
-            yield unknown(gateway.id, "RoutesNotSeen", "learned routes were not seen", odd, learned)
-        else:
-            yield passes(gateway.id, "NoPublicRoute", "no default and no public prefix is learned", gateway, learned)
-
-    yield from _each_gateway(estate, policy, evaluate, with_peers=True)
+    learned = estate.asked(LearnedRoutes, gateway.id)
+    path = path_of(hops.vnet("of the cluster"), hops.gateway(f"gateway {gateway.name}"), ON_PREMISES, INTERNET)
+    site = gateway.gateway_default_site
+    public = public_prefixes(learned, _own_space(estate, gateway))
+    if site is not None:
+        yield fails(gateway.id, "DefaultSite", f"gatewayDefaultSite is {site.id}", gateway, learned, paths=(path,))
+    elif public:
+        words = f"the gateway has learned {', '.join(public)}"
+        yield fails(gateway.id, "PublicRouteLearned", words, gateway, learned, paths=(path,))
+    elif (odd := without_a_list(learned)) is not None:
+        yield unknown(gateway.id, "RoutesNotSeen", "learned routes were not seen", odd, learned)
+    else:
+        yield passes(gateway.id, "NoPublicRoute", "no default and no public prefix is learned", gateway, learned)
 
 
 def _own_space(estate: Estate, gateway: VirtualNetworkGateway) -> Space:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.audit import hops
-from hermetic.audit.checks.family import check
+from hermetic.audit.checks.family import check_each
 from hermetic.audit.egress.address_ranges import is_default
 from hermetic.audit.egress.address_ranges import network as prefix_of
 from hermetic.audit.egress.routes import next_hop
@@ -24,23 +24,16 @@ HUB_NETWORK, HUB_PEERING = "hv_", "remotevnettohubpeering"
 """Prefixes, in lower case, of the names that Azure gives to a hub's own network and to the peering with it."""
 
 
-@check("vwan-connection")
-def vwan_connection(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
+@check_each("vwan-connection", each_network)
+def vwan_connection(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
     """A hub connection to one of the cluster's networks."""
-    every = hub_connections(estate, policy)
-
-    def of_network(network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
-        ours = every.where(lambda one: joins(one, network.target))
-        peerings = estate.every(Peering, network.target)
-        if not ours.items:
-            for peering in peerings:
-                yield from whatever_is_damaged(peering.id, _by_peering(network, peering))
-        none = "no virtual hub is connected"
-        yield from each_or_none(
-            network.target, ours, lambda one: _evaluate(estate, network, one), none, network, peerings
-        )
-
-    yield from each_network(estate, policy, of_network)
+    ours = hub_connections(estate, policy).where(lambda one: joins(one, network.target))
+    peerings = estate.every(Peering, network.target)
+    if not ours.items:
+        for peering in peerings:
+            yield from whatever_is_damaged(peering.id, _by_peering(network, peering))
+    none = "no virtual hub is connected"
+    yield from each_or_none(network.target, ours, lambda one: _evaluate(estate, network, one), none, network, peerings)
 
 
 def _by_peering(network: Seen[VirtualNetwork], peering: Peering) -> Iterator[CheckResult]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hermetic.audit import hops
 from hermetic.audit.checks.family import check
-from hermetic.audit.cluster_scope import whole_or_unknown
+from hermetic.audit.cluster_scope import found_or_none
 from hermetic.audit.egress.machines import RelayMachine, egress_paths, machines_of
 from hermetic.audit.egress.reach import Reach, reach_of
 from hermetic.audit.egress.relay_entries import backend_of, reach_by_others
@@ -23,10 +23,8 @@ def vm_pivot(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     machines = machines_of(estate, policy)
     for machine in machines:
         yield from whatever_is_damaged(machine.id, _evaluate(estate, policy, machine))
-    if machines.items:
-        yield from whole_or_unknown(estate.cluster, "machines in reach", machines)
-    else:
-        yield passes(estate.cluster, "NoMachine", "there is no machine in reach but the nodes", machines)
+    none = ("NoMachine", "there is no machine in reach but the nodes")
+    yield from found_or_none(estate.cluster, machines, "machines in reach", none, machines)
 
 
 def _evaluate(estate: Estate, policy: Policy, machine: RelayMachine) -> Iterator[CheckResult]:

@@ -10,12 +10,12 @@ from hermetic.audit.checks.family import check
 from hermetic.audit.checks.topology.backends import of_balancer, of_gateway
 from hermetic.audit.cluster_scope import (
     MANAGED_CLUSTERS,
+    found_or_none,
     is_of_the_cluster,
     missing,
     node_group_of,
     peerings_of,
     subnets_of,
-    whole_or_unknown,
 )
 from hermetic.audit.egress.address_ranges import networks
 from hermetic.audit.egress.balancers import Members
@@ -117,10 +117,8 @@ def service_pivot(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     for balancer in balancers:
         results += whatever_is_damaged(balancer.id, of_balancer(estate, policy, balancer, inside))
     yield from results
-    if results:
-        yield from whole_or_unknown(estate.cluster, "services in reach", *observations, gateways, balancers)
-    else:
-        yield passes(estate.cluster, "NoService", "no managed service is in reach", *observations, gateways, balancers)
+    none = ("NoService", "no managed service is in reach")
+    yield from found_or_none(estate.cluster, results, "services in reach", none, *observations, gateways, balancers)
 
 
 def _subnets(estate: Estate) -> tuple[tuple[Observation, ...], list[InhabitedSubnet]]:

@@ -85,10 +85,6 @@ class NatGateway(Resource):
 
     subnets: list[Reference] | None = None
     source_virtual_network: Reference | None = None
-    public_ip_addresses: list[Reference] | None = None
-    public_ip_prefixes: list[Reference] | None = None
-    public_ip_addresses_v6: list[Reference] | None = None
-    public_ip_prefixes_v6: list[Reference] | None = None
 
 
 @arm("Microsoft.Network/serviceGateways", NETWORK)

@@ -52,12 +52,10 @@ class FlowLog(Resource):
 
 
 class CaptureLocation(Part):
-    """Destination of a capture: a storage account, a file on the VM, or both."""
+    """Destination of a capture in storage; without one it is a file on the VM."""
 
     storage_id: str | None = None
     storage_path: str | None = None
-    file_path: str | None = None
-    local_path: str | None = None
 
 
 @arm("Microsoft.Network/networkWatchers/packetCaptures", NETWORK)

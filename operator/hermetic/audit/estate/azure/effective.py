@@ -25,18 +25,10 @@ class EffectiveRoutes(Resource):
     value: list[EffectiveRoute] | None = None
 
 
-class Association(Part):
-    """The resource that a security group is attached to."""
-
-    subnet: Reference | None = None
-    network_interface: Reference | None = None
-
-
 class EffectiveGroup(Part):
     """One security group that applies to an interface, its rules with tags and application groups expanded."""
 
     network_security_group: Reference | None = None
-    association: Association | None = None
     effective_security_rules: list[SecurityRule] | None = None
 
 

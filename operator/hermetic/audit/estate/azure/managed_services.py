@@ -35,6 +35,11 @@ class ApplicationGateway(Resource):
     gateway_ip_configurations: list[ServiceIpConfiguration] | None = None
     frontend_ip_configurations: list[ServiceIpConfiguration] | None = None
 
+    @property
+    def subnet_ids(self) -> tuple[str, ...]:
+        """The subnets that it has an address in."""
+        return tuple(one.subnet.id for one in self.gateway_ip_configurations or () if one.subnet is not None)
+
 
 @arm("Microsoft.Network/bastionHosts", NETWORK)
 class Bastion(Resource):

@@ -8,7 +8,6 @@ from hermetic.audit.estate.resource import Part, Resource, arm
 
 class AppliedConnectivity(Part):
     id: str = ""
-    connectivity_topology: str | None = None
 
 
 @arm("Microsoft.Network/virtualNetworks", NETWORK, "listNetworkManagerEffectiveConnectivityConfigurations")

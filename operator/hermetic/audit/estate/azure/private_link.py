@@ -29,10 +29,7 @@ class PrivateEndpoint(Resource):
     @property
     def connections(self) -> tuple[LinkConnection, ...]:
         """Automatic and manual connections."""
-        return (
-            *(self.private_link_service_connections or ()),
-            *(self.manual_private_link_service_connections or ()),
-        )
+        return (*(self.private_link_service_connections or ()), *(self.manual_private_link_service_connections or ()))
 
 
 class Audience(Part):

@@ -67,7 +67,6 @@ class VirtualNetworkGateway(Resource):
 class VirtualNetworkGatewayConnection(Resource):
     """Site to site, ExpressRoute, network to network. Lists omit the status."""
 
-    connection_type: str | None = None
     connection_status: str | None = None
     """Unknown, Connecting, Connected or NotConnected; open."""
     virtual_network_gateway1: Reference | None = None
@@ -102,24 +101,13 @@ class LearnedRoutes(Resource):
 
 @arm("Microsoft.Network/virtualHubs", NETWORK)
 class VirtualHub(Resource):
-    azure_firewall: Reference | None = None
-
-
-class StaticRoute(Part):
-    """A route of a hub connection towards an address in the network."""
-
-    address_prefixes: list[str] | None = None
-
-
-class NetworkRoutes(Part):
-    static_routes: list[StaticRoute] | None = None
+    """A hub of Virtual WAN; its connections and routes are resources and answers of their own."""
 
 
 class RoutingConfiguration(Part):
     """The route table of the hub that a connection uses."""
 
     associated_route_table: Reference | None = None
-    vnet_routes: NetworkRoutes | None = None
 
 
 @arm("Microsoft.Network/virtualHubs/hubVirtualNetworkConnections", NETWORK)

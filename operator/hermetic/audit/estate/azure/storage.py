@@ -78,7 +78,6 @@ class PublicAccess(Part):
 @arm("Microsoft.FileShares/fileShares", FILE_SHARES)
 class FileShare(Resource):
     host_name: str | None = None
-    mount_name: str | None = None
     protocol: str | None = None
     public_network_access: str | None = None
     public_access_properties: PublicAccess | None = None

@@ -93,7 +93,6 @@ class VirtualNetwork(Resource):
 
 class IpConfiguration(Part):
     name: str = ""
-    primary: bool | None = None
     private_ip_address: str | None = None
     subnet: Reference | None = None
     public_ip_address: Reference | None = None

@@ -128,7 +128,7 @@ _GROUPS = {"DaemonSet": "apps", "Deployment": "apps", "ImageJob": "eraser.sh"}
 _STATIC = frozenset({"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"})
 # What Azure Policy runs in a namespace that any user could have created: these alone, without rights over a node.
 _ADD_ONS: Mapping[str, tuple[PlatformPart, ...]] = {
-    "gatekeeper-system": _controllers("gatekeeper-audit", "gatekeeper-controller"),
+    "gatekeeper-system": _controllers("gatekeeper-audit", "gatekeeper-controller")
 }
 # In namespaces that any user could have created, only images of the project that belongs there: Microsoft's registry
 # also has images that run arbitrary commands.

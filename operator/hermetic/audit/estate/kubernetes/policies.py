@@ -233,7 +233,6 @@ class CiliumPolicy(KubernetesObject):
 
     @property
     def rules(self) -> Iterator[CiliumSpec]:
-        """All of them."""
         if self.spec is not None:
             yield self.spec
         yield from self.specs or ()

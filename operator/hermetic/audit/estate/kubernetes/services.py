@@ -46,14 +46,21 @@ class ServiceSpec(Part):
     load_balancer_class: str | None = None
 
 
-class ServiceStatus(Part):
+class BalancedStatus(Part):
+    """The status of a Service or an Ingress."""
+
     load_balancer: LoadBalancerStatus | None = None
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Every address or host name of its load balancer."""
+        return self.load_balancer.given if self.load_balancer else ()
 
 
 @api_object("v1/services", "Service")
 class Service(KubernetesObject):
     spec: ServiceSpec = ServiceSpec()
-    status: ServiceStatus = ServiceStatus()
+    status: BalancedStatus = BalancedStatus()
 
     @property
     def is_load_balancer(self) -> bool:
@@ -64,12 +71,6 @@ class Service(KubernetesObject):
     def is_internal(self) -> bool:
         """Whether it requests an internal load balancer."""
         return is_internal(self.annotations)
-
-    @property
-    def given(self) -> tuple[str, ...]:
-        """Every address or host name of its load balancer."""
-        balancer = self.status.load_balancer
-        return balancer.given if balancer else ()
 
     @property
     def node_ports(self) -> tuple[int, ...]:
@@ -134,14 +135,10 @@ class IngressSpec(Part):
     rules: list[IngressRule] | None = None
 
 
-class IngressStatus(Part):
-    load_balancer: LoadBalancerStatus | None = None
-
-
 @api_object("networking.k8s.io/v1/ingresses", "Ingress")
 class Ingress(KubernetesObject):
     spec: IngressSpec = IngressSpec()
-    status: IngressStatus = IngressStatus()
+    status: BalancedStatus = BalancedStatus()
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -161,12 +158,6 @@ class Ingress(KubernetesObject):
         """Whether each rule is for one host, so that the host of a request is one of these."""
         hosts = [rule.host or "" for rule in self.spec.rules or ()]
         return bool(hosts) and self.spec.default_backend is None and all(one and "*" not in one for one in hosts)
-
-    @property
-    def given(self) -> tuple[str, ...]:
-        """Every address or host name assigned to it."""
-        balancer = self.status.load_balancer
-        return balancer.given if balancer else ()
 
 
 class IngressClassSpec(Part):

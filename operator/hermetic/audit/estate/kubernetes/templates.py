@@ -169,7 +169,6 @@ class CronJob(KubernetesObject):
 
     @property
     def template(self) -> PodTemplate | None:
-        """The template of the pods of its Jobs."""
         return self.spec.job_template.spec.template
 
 

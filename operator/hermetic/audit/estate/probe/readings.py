@@ -38,13 +38,7 @@ class Reading(StrEnum):
     @property
     def came_through(self) -> bool:
         """A reply came from outside: the packet left, and one came back."""
-        return self in {
-            Reading.OPEN,
-            Reading.TLS_ANSWERED,
-            Reading.HTTP_ANSWERED,
-            Reading.ANSWERED,
-            Reading.PASSED_ON,
-        }
+        return self in {Reading.OPEN, Reading.TLS_ANSWERED, Reading.HTTP_ANSWERED, Reading.ANSWERED, Reading.PASSED_ON}
 
     @property
     def was_refused(self) -> bool:
@@ -61,12 +55,7 @@ _ANSWER = re.compile(
     r"(?P<word>[osatg]|p(?P<status>\d{1,3})|h\d{1,3}|x\w{1,64}"
     r"|e(?P<errno>\d{1,4})(:(?P<type>\d{1,3})\.(?P<code>\d{1,3})@(?P<offender>[0-9a-f.:]+|=))?)(/(?P<ms>\d{1,7}))?"
 )
-_WORDS = {
-    "o": Reading.OPEN,
-    "s": Reading.TLS_ANSWERED,
-    "a": Reading.ANSWERED,
-    "t": Reading.DROPPED,
-}
+_WORDS = {"o": Reading.OPEN, "s": Reading.TLS_ANSWERED, "a": Reading.ANSWERED, "t": Reading.DROPPED}
 # asm-generic/errno.h: EPERM, EACCES, EINVAL, EAFNOSUPPORT, ENETUNREACH, ECONNRESET, ETIMEDOUT, ECONNREFUSED,
 # EHOSTUNREACH
 _BY_ERRNO = {

@@ -124,7 +124,10 @@ def _report(run: ProbeRun) -> ProbeReport:
             raise _Unreadable(f"{', '.join(sorted(missing))} should have been asked, and was not")
         return ProbeReport(
             control_answered=_control_answered(answer["controls"]),
-            replies=tuple(reply(target, raw) for target, raw in _pairs(_targets(questions), answer["targets"])),
+            replies=tuple(
+                reply(target, raw)
+                for target, raw in _pairs([_target(row) for row in questions["targets"]], answer["targets"])
+            ),
             names=tuple(_name(row, raw) for row, raw in _pairs(questions["names"], answer["names"])),
             dns=(
                 *_resolvers(answer["servers"], answer["dns"], questions["canary"]),
@@ -163,10 +166,6 @@ def _pairs(asked: list[Any], answered: list[Any]) -> Iterator[tuple[Any, Any]]:
     if not isinstance(asked, list) or not isinstance(answered, list):
         raise TypeError
     return zip(asked, answered, strict=True)
-
-
-def _targets(questions: Mapping[str, Any]) -> list[ProbeTarget]:
-    return [_target(row) for row in questions["targets"]]
 
 
 def _target(row: list[Any]) -> ProbeTarget:

@@ -8,8 +8,4 @@ from __future__ import annotations
 
 from hermetic.engines.flag_tables import Dialect, TableFolder
 
-TABLES = TableFolder(
-    __name__,
-    Dialect(product="SGLang", dashes=False),
-    release=r"v?(\d+\.\d+\.\d+)(?:\.post\d+)?\Z",
-)
+TABLES = TableFolder(__name__, Dialect(product="SGLang", dashes=False), release=r"v?(\d+\.\d+\.\d+)(?:\.post\d+)?\Z")

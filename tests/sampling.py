@@ -1,7 +1,7 @@
 """Which cases of a large enumeration a run tries: all of them where CI=true or with --full, elsewhere a sample.
 
-Two ways to say how large the sample is; both are for data that a seed or an enumeration makes, and never for a few
-cases of which each guards a promise of its own.
+Three ways to say how large the sample is. The first two are for data that a seed or an enumeration makes, the third for
+tests that take seconds each.
 
     @pytest.mark.sampled(4)                             # 4 of the tests that parametrize makes of this one
     @pytest.mark.parametrize("first", range(0, 2000, 50))
@@ -10,8 +10,10 @@ cases of which each guards a promise of its own.
     def test_tamperings(sample: Sample) -> None:
         for number in sample.of("tamperings", range(100_000), 5_000): ...
 
+    pytestmark = pytest.mark.sampled(6, of="the isolation gate")   # 6 of the tests that have this name
+
 `sampled(0)` leaves a test to CI and --full: one that takes long and repeats what others show, or tests the test bed. It
-runs where a run consists of nothing else.
+runs where a run consists of nothing else. Where all tests of a run are of one file, those with a name are all run.
 
 One seed decides every sample of a run. The figures at the end of the run show it with the size of each sample, and
 `--replay SEED` draws the same again. A test that is named by itself (`test_topologies[50]`) is always run.
@@ -74,7 +76,9 @@ def add_option(parser: pytest.Parser) -> None:
 
 def configure(config: pytest.Config) -> None:
     """Chooses the seed; a worker of pytest-xdist has that of the run that started it."""
-    config.addinivalue_line("markers", f"{MARK}(count): outside CI, run so many of the tests of these parameters")
+    config.addinivalue_line(
+        "markers", f"{MARK}(count, of=NAME): outside CI, run so many of the tests of these parameters, or of this name"
+    )
     given = getattr(config, "workerinput", {})
     chosen = None if is_full(config) else config.getoption("--replay") or secrets.token_hex(4)
     config.stash[_seed] = given.get(PROPERTY, chosen)
@@ -89,13 +93,16 @@ def left_out(items: Sequence[pytest.Item], seed: str | None) -> set[pytest.Item]
     """The tests that this run does not try; the first that it tries records the samples."""
     if seed is None:
         return set()
+    is_of_one_file = len({item.path for item in items}) == 1
     counts: dict[str, int] = {}
     marked: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if mark := item.get_closest_marker(MARK):
-            name = item.nodeid.partition("[")[0]
-            (counts[name],) = mark.args
-            marked.setdefault(name, []).append(item)
+        mark = item.get_closest_marker(MARK)
+        if mark is None or (is_of_one_file and "of" in mark.kwargs):
+            continue
+        name = mark.kwargs.get("of") or item.nodeid.partition("[")[0]
+        (counts[name],) = mark.args
+        marked.setdefault(name, []).append(item)
     found: set[pytest.Item] = set()
     samples: list[Drawn] = []
     for name, of_one in marked.items():

@@ -19,6 +19,8 @@ from tests.attestations import a_finding, a_p256_key, a_report, an_ed25519_key, 
 from tests.commandline import hermetic_process
 from tests.corpus.verdicts import Judge
 
+pytestmark = pytest.mark.sampled(6, of="signed reports on a real API server")
+
 KEY = an_ed25519_key()
 
 

@@ -34,6 +34,8 @@ from testbed.installation import operator_kubeconfig
 from tests.controlplane.planted_egress_paths import CHECKS_PLANTED, planted_in, pod, unique
 from tests.fakes.progress import NoProgress
 
+pytestmark = pytest.mark.sampled(16, of="egress paths in a real API server")
+
 Manifest = dict[str, Any]
 POLICY = Policy(allowedRegistries=("contoso.azurecr.io",))
 INTERNAL = {"service.beta.kubernetes.io/azure-load-balancer-internal": "true"}

@@ -86,6 +86,7 @@ def cluster_of_its_own(tmp_path_factory) -> Iterator[Cluster]:
         plane.stop()
 
 
+@pytest.mark.sampled(1, of="Helm and Kustomize")
 def test_a_release_is_installed_upgraded_rolled_back_and_taken_away(cluster_of_its_own, tmp_path):
     one = cluster_of_its_own
     one.run("kubectl apply")
@@ -122,6 +123,7 @@ def test_a_release_is_installed_upgraded_rolled_back_and_taken_away(cluster_of_i
     assert names_of_pods(one) == pods
 
 
+@pytest.mark.sampled(1, of="Helm and Kustomize")
 def test_the_commands_of_kustomize_reach_a_ready_model(cluster_of_its_own, tmp_path):
     one, home = cluster_of_its_own, tmp_path / "overlay"
     for folder in ("manifests", "crds"):

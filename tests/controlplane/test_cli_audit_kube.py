@@ -27,7 +27,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 JOBS = "/apis/batch/v1/namespaces/hermetic-probe/jobs"
 IMAGE = "contoso.azurecr.io/hermetic/hermetic@sha256:" + "4" * 64
 
-pytestmark = pytest.mark.usefixtures("installed")
+pytestmark = [pytest.mark.usefixtures("installed"), pytest.mark.sampled(6, of="hermetic audit of a real API server")]
 
 
 @pytest.fixture

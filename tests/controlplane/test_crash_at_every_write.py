@@ -134,7 +134,7 @@ def ends_as(deployments: Deployments, undisturbed: str) -> None:
 moments = pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @moments
 @pytest.mark.parametrize("write", range(1, 8))
 def test_a_create_that_is_killed_ends_in_the_same_state(
@@ -147,7 +147,7 @@ def test_a_create_that_is_killed_ends_in_the_same_state(
     ends_as(deployments, created)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("write", range(1, 8))
 def test_a_change_that_is_killed_ends_in_the_same_state(rig: Rig, moved: str, namespace: str, write: int) -> None:
     deployments = rig.deployments(namespace)

@@ -21,6 +21,8 @@ from tests.renderings import RENDERINGS
 from tests.scenarios import Manifest, a_baked_model, changed, reporting
 from tests.snapshots import rendered
 
+pytestmark = pytest.mark.sampled(12, of="drift")
+
 PREFIX = "service.beta.kubernetes.io/azure-"
 INTERNAL = f"{PREFIX}load-balancer-internal"
 IDLE = f"{PREFIX}load-balancer-tcp-idle-timeout"

@@ -15,6 +15,8 @@ from tests.controlplane.deployments import Deployments
 from tests.controlplane.kstatus import condition_of, contradictions, kstatus, newest, revisions
 from tests.scenarios import BAKED_IMAGE, a_baked_model, changed, reporting
 
+pytestmark = pytest.mark.sampled(6, of="endpoints")
+
 
 @pytest.fixture
 def balanced(served: Deployments, cloud_provider: Component) -> Deployments:  # noqa: ARG001

@@ -16,6 +16,8 @@ from testbed.installation import wait_for
 from tests.controlplane.fault_fixtures import ProxiedDeployments, terminated
 from tests.scenarios import a_baked_model, a_share_model, changed, reporting
 
+pytestmark = pytest.mark.sampled(5, of="faults of the API server")
+
 StartBehind = Callable[..., ProxiedDeployments]
 CHILDREN = r"/(deployments|services|serviceaccounts|networkpolicies|persistentvolume)"
 MANY = 40  # two hundred are made in memory, by tests/controller/test_operator.py

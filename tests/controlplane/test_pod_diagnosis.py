@@ -20,6 +20,8 @@ from tests.controlplane.deployments import Deployments, failing, module_namespac
 from tests.controlplane.kstatus import contradictions, history, kstatus, newest
 from tests.scenarios import Manifest, a_baked_model, reporting
 
+pytestmark = pytest.mark.sampled(10, of="pods that fail")
+
 
 @dataclass(frozen=True)
 class Case:

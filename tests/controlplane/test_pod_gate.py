@@ -19,6 +19,8 @@ from tests.scenarios import Manifest, a_baked_model, reporting
 
 __all__ = ["sealed"]
 
+pytestmark = pytest.mark.sampled(3, of="the gate of each pod")
+
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/hermetic-system/leases/hermetic"
 UNTIL, UNPROVEN = "hermetic.dev/pods-until", "hermetic.dev/unproven-pods"
 ENFORCED = "hermetic.dev/enforced-models"

@@ -14,6 +14,8 @@ from tests.controlplane.kstatus import kstatus
 from tests.renderings import RENDERINGS
 from tests.scenarios import Manifest, a_baked_model, a_share_model, reporting
 
+pytestmark = pytest.mark.sampled(4, of="refusals of the API server")
+
 # ---------------------------------------------------------------------- quota
 
 

@@ -18,6 +18,7 @@ SAMPLE = 2  # side by side from the first that is drawn, outside CI: the last is
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.sampled(0)
 def test_schedules_end_as_if_nothing_had_gone_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sample: Sample
 ) -> None:

@@ -14,6 +14,8 @@ from tests.controlplane.fault_fixtures import LEASE, ProxiedDeployments, arrives
 from tests.controlplane.operator_fixtures import StartOperator
 from tests.scenarios import a_baked_model, reporting
 
+pytestmark = pytest.mark.sampled(3, of="shutdown")
+
 PROMISED_SECONDS = 10
 
 

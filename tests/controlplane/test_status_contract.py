@@ -25,6 +25,8 @@ from tests.controlplane.kstatus import (
 )
 from tests.scenarios import VLLM_IMAGE, a_baked_model, a_share_model, changed, reporting
 
+pytestmark = pytest.mark.sampled(4, of="the contract of status")
+
 Fleet = Callable[..., list[str]]
 
 

@@ -13,7 +13,7 @@ from testbed.api import Api
 from testbed.cloud_provider import ASKED_ADDRESS, FINALIZER, INTERNAL, PLANT_PUBLIC, WITHHOLD
 from testbed.processes import Component, wait_until
 
-pytestmark = pytest.mark.sampled(0)
+pytestmark = pytest.mark.sampled(0, of="the control plane of the test bed")
 
 PRIVATE = ipaddress.ip_network("10.13.76.0/24")
 PUBLIC = ipaddress.ip_network("203.0.113.0/24")

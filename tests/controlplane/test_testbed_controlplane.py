@@ -19,7 +19,7 @@ from testbed.errors import ApiError
 from testbed.kubectl import Kubectl
 from testbed.programs import KUBERNETES_VERSION
 
-pytestmark = pytest.mark.sampled(0)
+pytestmark = pytest.mark.sampled(0, of="the control plane of the test bed")
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -12,7 +12,7 @@ from testbed.failure_modes import ANNOTATION, CRASHES
 from testbed.fleet import SIZES, Pool
 from testbed.processes import wait_until
 
-pytestmark = pytest.mark.sampled(0)
+pytestmark = pytest.mark.sampled(0, of="the control plane of the test bed")
 
 DIGEST = "sha256:" + "0" * 64
 HEALTHY = f"registry.test/vllm/engine@{DIGEST}"

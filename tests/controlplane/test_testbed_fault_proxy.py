@@ -22,7 +22,7 @@ from testbed.faults import Answer, CutWatch, Delay, DropAfter, DropBefore, Fault
 from testbed.kubectl import Kubectl
 from testbed.processes import wait_until
 
-pytestmark = pytest.mark.sampled(0)
+pytestmark = pytest.mark.sampled(0, of="the control plane of the test bed")
 
 Json = dict[str, Any]
 

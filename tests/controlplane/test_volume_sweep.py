@@ -14,6 +14,8 @@ from tests.controlplane.deployments import Deployments
 from tests.controlplane.operator_fixtures import StartOperator
 from tests.scenarios import Manifest, a_share_model, changed, reporting
 
+pytestmark = pytest.mark.sampled(5, of="volumes without an owner")
+
 VOLUMES = "/api/v1/persistentvolumes"
 OTHER_FOLDER = {"azureFiles": {"account": "contosomodels", "share": "models", "folder": "llama-3-1-8b/bf16"}}
 

@@ -14,7 +14,7 @@ from testbed.images.model import stage_model
 from testbed.images.oci import write_archive
 from testbed.images.recipes import baked_image, model_image, nim_image, vllm_image
 
-pytestmark = pytest.mark.sampled(0)
+pytestmark = pytest.mark.sampled(0, of="the node of the test bed")
 
 PLAIN_USER = {"runAsUser": 2000, "runAsGroup": 0, "runAsNonRoot": True}
 LOCKED = {

@@ -6,7 +6,7 @@ import pytest
 
 from testbed.processes import wait_until
 
-pytestmark = pytest.mark.sampled(0)
+pytestmark = pytest.mark.sampled(0, of="the node of the test bed")
 
 GPU = "nvidia.com/gpu"
 

@@ -9,7 +9,7 @@ from testbed.images.oci import Image, write_archive
 from testbed.images.roots import busybox_layer
 from testbed.processes import wait_until
 
-pytestmark = pytest.mark.sampled(0)
+pytestmark = pytest.mark.sampled(0, of="the node of the test bed")
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from testbed.node.handle import running_node
 from testbed.node.real_node import REPOSITORY
 from testbed.processes import wait_until
 
-pytestmark = pytest.mark.sampled(0)
+pytestmark = pytest.mark.sampled(0, of="the node of the test bed")
 
 SETTINGS = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops")
 

@@ -13,7 +13,7 @@ import pytest
 from testbed.node.addresses import CLIENT_ADDRESS, LOAD_BALANCER_NETWORK, NODE_ADDRESS
 from testbed.processes import wait_until
 
-pytestmark = pytest.mark.sampled(0)
+pytestmark = pytest.mark.sampled(0, of="the node of the test bed")
 
 INTERNAL = {"service.beta.kubernetes.io/azure-load-balancer-internal": "true"}
 # the answer is the address of the client

@@ -9,7 +9,7 @@ import pytest
 
 from testbed.fleet import Pool, add_nodes, remove_nodes
 
-pytestmark = pytest.mark.sampled(0)
+pytestmark = pytest.mark.sampled(0, of="the node of the test bed")
 
 RESTRICTED = {
     "allowPrivilegeEscalation": False,

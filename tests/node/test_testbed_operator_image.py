@@ -12,7 +12,7 @@ from testbed.images.oci import write_archive
 from testbed.images.recipes import operator_image
 from tests.attestations import a_report, an_ed25519_key, public_pem_of, signed
 
-pytestmark = pytest.mark.sampled(0)
+pytestmark = pytest.mark.sampled(0, of="the node of the test bed")
 
 LOCKED = {
     "allowPrivilegeEscalation": False,

@@ -12,7 +12,7 @@ import pytest
 from testbed.csi.shares import AZURE_FILES, NFS
 from testbed.images.model import stage_model
 
-pytestmark = pytest.mark.sampled(0)
+pytestmark = pytest.mark.sampled(0, of="the node of the test bed")
 
 READ_ONLY = "Read-only file system"
 

@@ -9,6 +9,8 @@ from testbed.azure.baseline import estate_of, sealed_estate
 from testbed.azure.baseline.layout import CONNECTIVITY, WORKLOAD
 from tests.unit.azure_stand_in import NETWORK, calling, code_of
 
+pytestmark = pytest.mark.sampled(20, of="the stand-in of Azure")
+
 SUBSCRIPTION = f"/subscriptions/{WORKLOAD}"
 
 

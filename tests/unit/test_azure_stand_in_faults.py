@@ -28,6 +28,8 @@ from testbed.azure.refusals import Refusal
 from tests.fakes.clocks import HandClock
 from tests.unit.azure_stand_in import calling, code_of
 
+pytestmark = pytest.mark.sampled(20, of="the stand-in of Azure")
+
 NICS = f"/subscriptions/{WORKLOAD}/providers/Microsoft.Network/networkInterfaces"
 
 

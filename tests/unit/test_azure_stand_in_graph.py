@@ -9,6 +9,8 @@ from testbed.azure.baseline.layout import CONNECTIVITY, WORKLOAD
 from testbed.azure.large_estate import large_estate
 from tests.unit.azure_stand_in import calling, code_of
 
+pytestmark = pytest.mark.sampled(20, of="the stand-in of Azure")
+
 PUBLIC = f"/subscriptions/{CONNECTIVITY}/resourceGroups/rg/providers/Microsoft.Network/publicIPAddresses/pip"
 NICS = "Resources | where type =~ 'Microsoft.Network/networkInterfaces'"
 

@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from testbed.azure.estate import Estate
 from testbed.azure.plants.pieces import instance_nics, node_subnets
 from testbed.azure.server import ArmStandIn
@@ -53,6 +55,7 @@ def created(estate: Estate, nic: str, at: str) -> None:
     estate.properties(nic.partition("/networkInterfaces/")[0])["timeCreated"] = at
 
 
+@pytest.mark.sampled(8, of="long tests without a cluster")
 def test_a_machine_that_came_after_an_attested_look_passes_until_the_subnet_is_written(tmp_path: Path) -> None:
     key = keys(tmp_path)
     with a_stand_in() as arm:
@@ -86,6 +89,7 @@ def test_a_machine_that_came_after_an_attested_look_passes_until_the_subnet_is_w
     assert chain.code == 0, chain.out + chain.err
 
 
+@pytest.mark.sampled(8, of="long tests without a cluster")
 def test_a_subnet_that_was_public_at_one_look_begins_anew(tmp_path: Path) -> None:
     key = keys(tmp_path)
     with a_stand_in() as arm:

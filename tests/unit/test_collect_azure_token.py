@@ -57,6 +57,7 @@ async def test_a_token_that_is_refused_at_the_start_ends_the_audit() -> None:
     assert "wrong" not in caught.value.message
 
 
+@pytest.mark.sampled(8, of="long tests without a cluster")
 async def test_a_token_that_dies_midway_leaves_what_came_after_it_unknown() -> None:
     with ArmStandIn(ESTATE) as arm:
         whole = await audited(arm)

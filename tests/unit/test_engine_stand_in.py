@@ -25,6 +25,8 @@ from testbed.engine import vllm_environment
 from testbed.engine.local import Running, running, unpack
 from testbed.images.model import stage_model
 
+pytestmark = pytest.mark.sampled(20, of="the stand-in of engines")
+
 NAME = "hermetic engine stand-in"
 MODEL = "meta/llama-3.1-8b-instruct"
 Serve = Callable[..., Running]

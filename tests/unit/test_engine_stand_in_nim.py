@@ -16,6 +16,8 @@ from testbed.engine import NIM_LINES, nim_entrypoint, nim_environment
 from testbed.engine.local import Running, running, unpack
 from testbed.images.model import stage_model
 
+pytestmark = pytest.mark.sampled(20, of="the stand-in of engines")
+
 LINES = sorted(NIM_LINES)
 Serve = Callable[..., Running]
 every_line = pytest.mark.parametrize("line", LINES)

@@ -20,6 +20,8 @@ from tests.renderings import RENDERINGS
 from tests.scenarios import an_sglang_model, changed
 from tests.snapshots import spec_of
 
+pytestmark = pytest.mark.sampled(20, of="the stand-in of engines")
+
 
 @pytest.mark.parametrize("release", TABLES.supported)
 @pytest.mark.parametrize("shape", ["sglang", "sglang-guarded"])

@@ -26,6 +26,8 @@ from testbed.engine.stand_in.settings import EngineSettings, Settings
 from testbed.engine.stand_in.tables import table_of
 from testbed.images.model import stage_model
 
+pytestmark = pytest.mark.sampled(20, of="the stand-in of engines")
+
 NEWEST = TABLES.supported[-1]
 TABLE = table_of(f"{NEWEST}.0", VLLM_TABLES)
 SAMPLE = {"int": "1", "float": "0.5", "size": "4k", "json": "[1]", "object": '{"a": 1}', "text": "word"}

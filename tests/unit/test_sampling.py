@@ -12,6 +12,8 @@ import pytest
 
 from tests.sampling import Sample, lines
 
+pytestmark = pytest.mark.sampled(3, of="samples of tests")
+
 CONFTEST = Path(__file__).resolve().parents[1] / "conftest.py"
 REPOSITORY = CONFTEST.parents[1]
 CASES = range(1000)
@@ -37,6 +39,16 @@ def test_cases(sample, share):
 def test_long(number): ...
 
 def test_other(): ...
+"""
+NAMED_TESTS = """
+import pytest
+
+pytestmark = pytest.mark.sampled(2, of="slow tests")
+
+@pytest.mark.parametrize("number", range(3))
+def test_slow(number): ...
+
+def test_slower(): ...
 """
 
 
@@ -81,10 +93,11 @@ def test_parts_of_one_enumeration_are_added_up() -> None:
     assert lines([], "cafe") == []
 
 
-def run(folder: Path, *arguments: str, tests: str = "test_it.py", **environment: str) -> str:
+def run(folder: Path, *arguments: str, tests: str = ".", **environment: str) -> str:
     """What pytest says of these tests."""
     (folder / "conftest.py").write_text(CONFTEST.read_text())
     (folder / "test_it.py").write_text(TESTS)
+    (folder / "test_named.py").write_text(NAMED_TESTS)
     plain = {name: value for name, value in os.environ.items() if name != "CI" and not name.startswith("PYTEST_")}
     plugins = ["-p", "xdist", "-p", "no:cacheprovider"]  # no others: loading them takes longer than these tests
     command = [sys.executable, "-m", "pytest", "-v", "-rP", *plugins, "-c", "/dev/null"]
@@ -107,13 +120,14 @@ def tried_in(output: str) -> list[str]:
 
 def test_a_run_elsewhere_tries_a_sample_that_workers_share_and_its_seed_repeats(tmp_path: Path) -> None:
     output = run(tmp_path, "--numprocesses", "2")
-    assert "6 passed" in output
+    assert "8 passed" in output
+    assert "slow tests: sample of 2 of 4" in output
     assert "test_it.py::test_numbers: sample of 3 of 20" in output
     assert "test_it.py::test_long: not tried" in output
     assert "cases: sample of 8 of 100" in output
     (seed,) = re.findall(r"--replay (\w+)", output)
     again = run(tmp_path, "--replay", seed)
-    assert "6 passed, 19 deselected" in again
+    assert "8 passed, 21 deselected" in again
     assert tried_in(again) == tried_in(output)
 
 
@@ -122,7 +136,7 @@ def test_in_ci_and_with_full_nothing_is_left_out(
     argument: tuple[str, ...], variable: dict[str, str], tmp_path: Path
 ) -> None:
     output = run(tmp_path, *argument, **variable)
-    assert "25 passed" in output
+    assert "29 passed" in output
     assert "sample of" not in output
     assert f"drawn 0 {list(range(0, 100, 2))}" in output
 
@@ -130,6 +144,12 @@ def test_in_ci_and_with_full_nothing_is_left_out(
 def test_one_that_is_named_runs(tmp_path: Path) -> None:
     assert "1 passed" in run(tmp_path, tests="test_it.py::test_numbers[17]")
     assert "2 passed" in run(tmp_path, tests="test_it.py::test_long")
+    assert "1 passed" in run(tmp_path, tests="test_named.py::test_slower")
+
+
+def test_one_file_runs_all_that_have_a_name(tmp_path: Path) -> None:
+    assert "4 passed" in run(tmp_path, tests="test_named.py")
+    assert "1 passed" in run(tmp_path, "-k", "slower")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from testbed.api import Api
 from testbed.certificates import Authority, write_kubeconfig
 from testbed.errors import ApiError
 
+pytestmark = pytest.mark.sampled(12, of="the test bed")
+
 
 class Server(http.server.ThreadingHTTPServer):
     """Answers every GET with the number of the connection that it came by; `/absent` with 404, `/last` ends it."""

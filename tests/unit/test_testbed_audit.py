@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from testbed import audit
+
+pytestmark = pytest.mark.sampled(12, of="the test bed")
 
 
 def line(verb: str, user: str = "operator", **target: str) -> str:

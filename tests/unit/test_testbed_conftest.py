@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.sampled(12, of="the test bed")
+
 CONFTEST = Path(__file__).resolve().parents[1] / "conftest.py"
 REPOSITORY = CONFTEST.parents[1]
 

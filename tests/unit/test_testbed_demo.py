@@ -6,6 +6,8 @@ import pytest
 
 from testbed.demo.narration import watch_phases
 
+pytestmark = pytest.mark.sampled(12, of="the test bed")
+
 
 def deployment(name: str, reason: str, message: str) -> dict[str, object]:
     ready = {"type": "Ready", "status": "False", "reason": reason, "message": message}

@@ -8,6 +8,8 @@ import pytest
 
 from testbed.faults import Answer, CutWatch, DropBefore, Fault, Request, WriteMark
 
+pytestmark = pytest.mark.sampled(12, of="the test bed")
+
 
 @pytest.mark.parametrize(
     ("target", "resource"),

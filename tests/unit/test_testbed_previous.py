@@ -12,6 +12,8 @@ from testbed import previous as module
 from testbed.errors import BuildError
 from testbed.previous import previous
 
+pytestmark = pytest.mark.sampled(12, of="the test bed")
+
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

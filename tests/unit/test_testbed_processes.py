@@ -15,6 +15,8 @@ import pytest
 from testbed.errors import ComponentError
 from testbed.processes import Component, bound_to_us, free_port, wait_until
 
+pytestmark = pytest.mark.sampled(12, of="the test bed")
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 

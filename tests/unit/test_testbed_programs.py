@@ -15,6 +15,8 @@ from testbed import programs as builds
 from testbed.errors import BuildError, CannotRunError
 from testbed.programs import CONTROL_PLANE_FAMILIES, FAMILIES, NODE_FAMILIES, Family, cache_folder, programs, require_go
 
+pytestmark = pytest.mark.sampled(12, of="the test bed")
+
 # Answers for its version, and "builds" by copying main.go to the output, or fails as main.go says.
 FAKE_GO = """#!/bin/sh
 if [ "$1" = env ]; then echo {version}; exit; fi

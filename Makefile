@@ -105,11 +105,15 @@ generate: $(INSTALLED) ## write what is generated: CRDs, their reference, reason
 	$(BIN)/python -m tools
 	$(BIN)/python -m shipping chart
 
-# The node waits for most of its time, so the tests that need no cluster run beside it; the output of each is shown when it
-# ends. In CI the layers run one after another, the cheap ones first: a typo should not cost a cluster.
+# The node waits for most of its time, so the other layers run beside it; the output of each is shown when it ends. In CI they
+# run one after another, the cheap ones first: a typo should not cost a cluster.
 .PHONY: test
 test: check packages programs azure-cli wheels ## every test layer: pure, real API server, real node
-	$(MAKE) $(if $(CI),,--jobs=2 --output-sync=target) test-pure test-node
+	$(MAKE) $(if $(CI),test-pure test-node test-controlplane,--jobs=2 --output-sync=target test-node test-beside-node)
+
+.PHONY: test-beside-node
+test-beside-node:
+	$(MAKE) test-pure
 	$(MAKE) test-controlplane
 
 .PHONY: test-pure test-controlplane test-node

@@ -12,6 +12,8 @@ from testbed.azure_cli.installing import Answer, azure_cli, parsed
 from tests.commands.extensions import COMMANDS, GLOBAL, OPTIONS, OPTIONS_FROM
 from tests.remedy_commands import GROUP, Typed, commands_of, page_steps
 
+pytestmark = pytest.mark.sampled(3, of="the real az")
+
 SUBNET = f"{GROUP}/providers/Microsoft.Network/virtualNetworks/v/subnets/s"
 ROUTE = "az network route-table route update -g rg --route-table-name t --name r --next-hop-type None"
 SECURITY_RULE = "az dns-resolver policy dns-security-rule create -g rg --policy-name p --name block"

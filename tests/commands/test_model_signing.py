@@ -13,6 +13,8 @@ from testbed.model_signing import model_signing, signed_by_the_library, verified
 from tests.commandline import hermetic
 from tests.weights import a_certificate, a_model, keys
 
+pytestmark = pytest.mark.sampled(3, of="the command line of model_signing")
+
 SHARD_SIZE = 2**20
 SHARD = "model-00002-of-00003.safetensors"
 

@@ -25,7 +25,7 @@ from tests.stand_in_answers import answers_of, judged
 
 SEEDS = 2000
 CHUNK = 50
-SAMPLE = 3  # of each chunk, outside CI
+SAMPLE = 2  # of each chunk, outside CI
 SHARES = 8
 SAMPLE_OF_PLANTS = 2  # of each share, outside CI; alone and without HTTP each is found by test_checks_against_plants
 WHOLE_WAY = 10

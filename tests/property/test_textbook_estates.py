@@ -99,7 +99,7 @@ def test_a_node_whose_machine_no_list_of_azure_shows_is_a_doubt(change: Callable
 EVERY_DECISION = [(name, number) for name, one in TEXTBOOK.items() for number in range(len(decisions(one)))]
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("name", "number"), EVERY_DECISION)
 def test_each_decision_is_needed(name: str, number: int) -> None:
     estate = TEXTBOOK[name]

@@ -65,7 +65,7 @@ def whole(name: str, planted: bool) -> list[Said]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(SHUFFLES))
 @pytest.mark.parametrize("planted", [False, True], ids=["sealed", "planted"])
 @pytest.mark.parametrize("name", TEXTBOOK)

@@ -33,6 +33,8 @@ from testbed.skopeo import skopeo
 from tests.commandline import hermetic
 from tests.install_page import commands
 
+pytestmark = pytest.mark.sampled(20, of="image, bundle, chart and command line")
+
 PAGE = REPOSITORY / "docs" / "bundle.md"
 NAME = f"hermetic-{__version__}.tar"
 REGISTRY = "contoso.azurecr.io"

@@ -19,6 +19,8 @@ from testbed.installation import REPOSITORY
 from testbed.kubectl import Kubectl
 from testbed.programs import programs
 
+pytestmark = pytest.mark.sampled(20, of="image, bundle, chart and command line")
+
 DIGEST = "sha256:" + "1" * 64
 IMAGE = {"registry": "contoso.azurecr.io", "digest": DIGEST}
 NAMESPACE_OF_THE_RELEASE = ("Namespace", None, "hermetic-system")

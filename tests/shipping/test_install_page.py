@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import yaml
 
 from testbed.installation import REPOSITORY
@@ -9,6 +10,8 @@ from testbed.kubectl import Kubectl
 from testbed.programs import programs
 from tests.install_page import commands, manifest
 from tests.pod_security import violations
+
+pytestmark = pytest.mark.sampled(20, of="image, bundle, chart and command line")
 
 DIGEST = "sha256:" + "1" * 64
 API_SERVER = "10.1.0.200/32"

@@ -10,6 +10,8 @@ import pytest
 
 from shipping.licences import UNKNOWN, Licence, of_debian, of_wheel
 
+pytestmark = pytest.mark.sampled(20, of="image, bundle, chart and command line")
+
 FORMAT = "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n"
 
 

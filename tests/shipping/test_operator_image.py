@@ -18,6 +18,8 @@ from shipping.operator_image import ENVIRONMENT, operator_image
 from shipping.wheels import LOCK, PLACE
 from testbed.errors import BuildError
 
+pytestmark = pytest.mark.sampled(20, of="image, bundle, chart and command line")
+
 NOT_IN_IT = {
     "apk", "apt", "apt-get", "ash", "bash", "busybox", "curl", "dash", "dpkg", "dpkg-deb", "env", "gcc", "ld", "perl",
     "pip", "pip3", "rpm", "sh", "su", "sudo", "tar", "wget", "zsh",

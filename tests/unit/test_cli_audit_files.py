@@ -20,6 +20,8 @@ from testbed.azure.server import ArmStandIn
 from tests.audits_by_command import a_stand_in, audit, failed, findings_of, report_in
 from tests.commandline import Ran, hermetic
 
+pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+
 NAT = "nat_gateway_on_the_gpu_subnet"
 NIC = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/networkInterfaces/n"
 FIREWALL = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/azureFirewalls/f"

@@ -16,6 +16,8 @@ from tests.attestations import an_ed25519_key, pem_of, public_pem_of
 from tests.audits_by_command import a_stand_in, audit, report_in
 from tests.commandline import hermetic
 
+pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+
 WRITE = "Microsoft.Network/virtualNetworks/subnets/write"
 
 

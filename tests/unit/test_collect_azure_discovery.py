@@ -16,6 +16,8 @@ from testbed.azure.generator import topology
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import audited, client_of, ids, question
 
+pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+
 KIND = "Microsoft.Network/publicIPAddresses"
 GRAPH = "ResourceGraph"
 MANY = 30

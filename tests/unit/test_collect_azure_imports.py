@@ -11,6 +11,8 @@ from testbed.azure.baseline import sealed_estate
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import audited
 
+pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+
 
 class _Counting:
     """A finder that finds nothing, and notes what was looked for."""

@@ -12,6 +12,8 @@ from testbed.azure.quota import Meter, Quota
 from testbed.azure.refusals import Refusal
 from tests.fakes.clocks import SleepersClock
 
+pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+
 SUBSCRIPTION = "0000"
 READS, ACTIONS, GRAPH = ("reads", SUBSCRIPTION), ("actions", SUBSCRIPTION), ("graph", "")
 HEADERS = {"reads": "x-ms-ratelimit-remaining-subscription-reads"}

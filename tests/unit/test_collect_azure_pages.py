@@ -26,6 +26,8 @@ from testbed.azure.faults import (
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import client_of, ids, question
 
+pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+
 KIND = "Microsoft.Network/publicIPAddresses"
 HOW_MANY = 25
 

@@ -17,6 +17,8 @@ from hermetic.collect.azure.replies import Ask
 from hermetic.collect.azure.transport import ArmTransport
 from hermetic.errors import WriteAttempted
 
+pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+
 GROUP = "/subscriptions/s/resourceGroups/g/providers"
 NIC = f"{GROUP}/Microsoft.Network/networkInterfaces/nic"
 

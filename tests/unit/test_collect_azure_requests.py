@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.operations import is_poll
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import audited
 from tests.stand_in_answers import answers_of
+
+pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
 
 MOST_BEYOND = 60
 

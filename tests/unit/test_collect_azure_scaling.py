@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hermetic.audit.findings import Verdict
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.faults import Fault, Status
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import Seen, audited
+
+pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
 
 SITE = sealed_estate().site
 INTERFACES = f"{SITE.gpu_scale_set.rpartition('/')[2]}/networkInterfaces\\?"

@@ -26,6 +26,8 @@ from tests.azure_collecting import audited, client_of, question
 from tests.fakes.clocks import START, SleepingClock
 from tests.fakes.progress import Progress
 
+pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+
 ESTATE = sealed_estate()
 CLUSTER = question("get", "Microsoft.ContainerService/managedClusters", ESTATE.cluster, "2026-01-01")
 VNET = question("get", "Microsoft.Network/virtualNetworks", ESTATE.site.vnet)

@@ -105,24 +105,20 @@ generate: $(INSTALLED) ## write what is generated: CRDs, their reference, reason
 	$(BIN)/python -m tools
 	$(BIN)/python -m shipping chart
 
-# The node waits for most of its time, so the other layers run beside it; the output of each is shown when it ends. In CI they
-# run one after another, the cheap ones first: a typo should not cost a cluster.
+# A cluster waits for most of its time, so the layers run side by side, and the tests without one take the time that is left
+# (nice); the output of each is shown when it ends. In CI they run one after another, the cheap ones first: a typo should
+# not cost a cluster.
 .PHONY: test
 test: check packages programs azure-cli wheels ## every test layer: pure, real API server, real node
-	$(MAKE) $(if $(CI),test-pure test-node test-controlplane,--jobs=2 --output-sync=target test-node test-beside-node)
-
-.PHONY: test-beside-node
-test-beside-node:
-	$(MAKE) test-pure
-	$(MAKE) test-controlplane
+	$(MAKE) $(if $(CI),,--jobs=3 --output-sync=target) test-pure test-node test-controlplane
 
 .PHONY: test-pure test-controlplane test-node
 # Without byte code each worker would rewrite the assertions of all tests anew: half of what collecting takes.
 test-pure test-controlplane test-node: export PYTHONDONTWRITEBYTECODE :=
 
 test-pure: $(INSTALLED) ## the tests that need no cluster, and those of commands, image and bundle
-	$(BIN)/python -m pytest tests/unit tests/property tests/golden tests/controller tests/network tests/browser --numprocesses 2 --dist worksteal
-	$(BIN)/python -m pytest tests/commands tests/shipping --numprocesses 2 --dist loadfile
+	nice $(BIN)/python -m pytest tests/unit tests/property tests/golden tests/controller tests/network tests/browser --numprocesses 2 --dist worksteal
+	nice $(BIN)/python -m pytest tests/commands tests/shipping --numprocesses 2 --dist loadfile
 
 # Files in their order: by default those of few tests come last, and these take longest.
 test-controlplane: $(INSTALLED) ## the tests on a real API server

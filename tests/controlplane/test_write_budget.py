@@ -22,8 +22,6 @@ from tests.controlplane.deployments import Deployments, module_namespace
 from tests.controlplane.write_counts import STATUS, AuditLog, by_the_api_server, by_the_operator, metric
 from tests.scenarios import Manifest, a_baked_model, a_share_model, reporting
 
-pytestmark = pytest.mark.sampled(12, of="write budgets")
-
 SHARE_CHILDREN = Counter(
     ["serviceaccounts", "networkpolicies", "persistentvolumes", "persistentvolumeclaims", "services", "deployments"]
 )

@@ -120,6 +120,7 @@ def model(
     ours("delete", "modeldeployments", "--all", "--wait=false")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("way", [lambda _: nullcontext(), dropping], ids=["no route", "dropped"])
 def test_a_probe_that_nothing_answered_lets_the_gate_open(
     way: Callable[..., Any],

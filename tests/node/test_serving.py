@@ -17,6 +17,8 @@ from testbed.node.handle import RunningNode
 from tests.node.serving import Model
 from tests.scenarios import a_baked_model, a_nim_model, a_share_model, an_image_volume_model, an_sglang_model
 
+pytestmark = pytest.mark.sampled(8, of="models on the real node")
+
 Deploy = Callable[..., Model]
 CHAT = {"messages": [{"role": "user", "content": "Are you private?"}]}
 

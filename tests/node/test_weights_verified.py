@@ -64,6 +64,7 @@ def cut_short(weights: Path) -> None:
     os.truncate(weights / SHARD, (weights / SHARD).stat().st_size - 1)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("damage", "reason"), [(flipped, "DigestMismatch"), (cut_short, "SizeMismatch")])
 def test_no_engine_starts_on_weights_that_do_not_match_and_a_repair_is_enough(
     deploy: Deploy, pinned: Manifest, weights: Path, damage: Callable[[Path], None], reason: str

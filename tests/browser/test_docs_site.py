@@ -22,7 +22,7 @@ def docs_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.sampled(8, of="long tests without a cluster")
+@pytest.mark.sampled(5, of="long tests without a cluster")
 def test_every_page_of_docs_is_one_of_the_site(docs_site: Path) -> None:
     pages = {file.stem for file in docs_site.glob("*.html")}
 

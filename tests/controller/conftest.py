@@ -15,7 +15,7 @@ from tests.fakes.cluster_in_memory import LATE, ClusterInMemory
 
 # Seconds after the answer to a write. Real watches deliver late; outside CI, the others are tried by a sample.
 LATE_WATCHES = pytest.param(0.02, id="late")
-AT_ONCE = pytest.param(0.0, id="at once", marks=pytest.mark.sampled(60, of="watches that deliver at once"))
+AT_ONCE = pytest.param(0.0, id="at once", marks=pytest.mark.sampled(30, of="watches that deliver at once"))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -19,7 +19,7 @@ from tests.scenarios import a_baked_model, a_share_model, changed, reporting
 
 __all__ = ["sealed", "sealed_module"]
 
-pytestmark = pytest.mark.sampled(5, of="hermetic status on a real API server")
+pytestmark = pytest.mark.sampled(4, of="hermetic status on a real API server")
 
 DEPLOYMENTS = "/apis/hermetic.dev/v1alpha1/namespaces/{}/modeldeployments/{}"
 

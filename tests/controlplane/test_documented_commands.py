@@ -184,7 +184,7 @@ def folder(place: Place, tmp_path: Path) -> Path:
     return home
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("block", TO_RUN, ids=lambda one: one.name)
 def test_the_commands_of_the_block_do_what_the_page_says(block: Block, place: Place, folder: Path) -> None:
     done = place.run(place.typed(block.run_here), folder)

@@ -27,7 +27,7 @@ from tests.scenarios import a_baked_model, a_share_model
 
 __all__ = ["sealed", "sealed_module"]
 
-pytestmark = pytest.mark.sampled(8, of="EgressAudits on a real API server")
+pytestmark = pytest.mark.sampled(6, of="EgressAudits on a real API server")
 
 NAT = a_finding(
     "Fail", "natgw-inventory", message="a NAT gateway is attached", paths=["node subnet -> nat gateway -> internet"]

@@ -16,7 +16,7 @@ from testbed.installation import wait_for
 from tests.controlplane.fault_fixtures import ProxiedDeployments, terminated
 from tests.scenarios import a_baked_model, a_share_model, changed, reporting
 
-pytestmark = pytest.mark.sampled(5, of="faults of the API server")
+pytestmark = pytest.mark.sampled(4, of="faults of the API server")
 
 StartBehind = Callable[..., ProxiedDeployments]
 CHILDREN = r"/(deployments|services|serviceaccounts|networkpolicies|persistentvolume)"

@@ -30,7 +30,7 @@ from tests.scenarios import VLLM_IMAGE, Manifest, a_baked_model, a_share_model, 
 
 __all__ = ["fluxed"]
 
-pytestmark = pytest.mark.sampled(6, of="Flux")
+pytestmark = pytest.mark.sampled(5, of="Flux")
 
 PAGE = REPOSITORY / "docs" / "flux.md"
 RECONCILES = 10

@@ -23,7 +23,7 @@ from tests.scenarios import a_baked_model, a_share_model, changed, reporting
 
 __all__ = ["sealed", "sealed_module"]
 
-pytestmark = pytest.mark.sampled(6, of="the isolation gate on a real API server")
+pytestmark = pytest.mark.sampled(4, of="the isolation gate on a real API server")
 
 OPEN = a_finding(
     "Fail", "natgw-inventory", message="a NAT gateway is attached", paths=["node subnet -> nat gateway -> internet"]

@@ -242,7 +242,7 @@ def edited(tenant: Api, where: str, edit: Edit) -> Manifest:
 
 
 # Outside CI the fields that a run leaves out are those of tests/unit/test_plan_foreign_fields.py.
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("what", EDITS)
 def test_what_a_tenant_adds_is_taken_out_again(models: tuple[Deployments, Api], what: str) -> None:
     deployments, tenant = models

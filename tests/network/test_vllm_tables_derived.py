@@ -8,7 +8,7 @@ from testbed.vllm_tables.derive import TABLES
 from testbed.vllm_tables.package_index import IndexUnavailable, choose, configured_index, fetch
 
 
-@pytest.mark.sampled(8, of="long tests without a cluster")
+@pytest.mark.sampled(5, of="long tests without a cluster")
 def test_the_committed_table_is_what_the_source_distribution_says():
     version = TABLES.committed()[-1]
     try:

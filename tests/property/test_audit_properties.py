@@ -162,7 +162,7 @@ def looks_cleaner(before: dict[tuple[str, str], Finding], after: dict[tuple[str,
     ]
 
 
-@pytest.mark.sampled(8, of="long tests without a cluster")
+@pytest.mark.sampled(5, of="long tests without a cluster")
 @given(SEEDS, st.data())
 def test_an_answer_that_never_came_makes_nothing_look_cleaner(seed, data):
     answers, policy, cluster = seen(seed)
@@ -172,7 +172,7 @@ def test_an_answer_that_never_came_makes_nothing_look_cleaner(seed, data):
     assert looks_cleaner(whole(seed), judged({**answers, **silent}, policy, cluster)) == []
 
 
-@pytest.mark.sampled(8, of="long tests without a cluster")
+@pytest.mark.sampled(5, of="long tests without a cluster")
 @given(SEEDS, st.data())
 def test_a_list_that_was_cut_makes_nothing_look_cleaner(seed, data):
     answers, policy, cluster = seen(seed)
@@ -241,7 +241,7 @@ def _put(value: Any, path: tuple[Any, ...], odd: Any) -> None:
     value[path[-1]] = odd
 
 
-@pytest.mark.sampled(8, of="long tests without a cluster")
+@pytest.mark.sampled(5, of="long tests without a cluster")
 @given(SEEDS, st.randoms(use_true_random=False))
 def test_the_order_of_answers_and_lists_never_matters(seed, chance):
     answers, policy, cluster = seen(seed)

@@ -33,7 +33,7 @@ from testbed.skopeo import skopeo
 from tests.commandline import hermetic
 from tests.install_page import commands
 
-pytestmark = pytest.mark.sampled(20, of="image, bundle, chart and command line")
+pytestmark = pytest.mark.sampled(15, of="image, bundle, chart and command line")
 
 PAGE = REPOSITORY / "docs" / "bundle.md"
 NAME = f"hermetic-{__version__}.tar"

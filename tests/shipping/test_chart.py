@@ -19,7 +19,7 @@ from testbed.installation import REPOSITORY
 from testbed.kubectl import Kubectl
 from testbed.programs import programs
 
-pytestmark = pytest.mark.sampled(20, of="image, bundle, chart and command line")
+pytestmark = pytest.mark.sampled(15, of="image, bundle, chart and command line")
 
 DIGEST = "sha256:" + "1" * 64
 IMAGE = {"registry": "contoso.azurecr.io", "digest": DIGEST}

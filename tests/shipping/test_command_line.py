@@ -18,7 +18,7 @@ from shipping.command_line import command_line, write
 from testbed.images.layers import text
 from tests.scenarios import a_baked_model
 
-pytestmark = pytest.mark.sampled(20, of="image, bundle, chart and command line")
+pytestmark = pytest.mark.sampled(15, of="image, bundle, chart and command line")
 
 PYTHON = Path(sys.base_prefix) / "bin" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
 OFFLINE = ["unshare", "--user", "--map-root-user", "--net"]

@@ -14,7 +14,7 @@ from shipping.operator_image import ENVIRONMENT
 from shipping.root import UID
 from shipping.wheels import REPOSITORY, copy_wheels
 
-pytestmark = pytest.mark.sampled(20, of="image, bundle, chart and command line")
+pytestmark = pytest.mark.sampled(15, of="image, bundle, chart and command line")
 
 LINES = [
     line.split(maxsplit=1)

@@ -11,7 +11,7 @@ from testbed.flux import CONTROLLERS
 from testbed.installation import REPOSITORY
 from testbed.programs import PROGRAMS
 
-pytestmark = pytest.mark.sampled(20, of="image, bundle, chart and command line")
+pytestmark = pytest.mark.sampled(15, of="image, bundle, chart and command line")
 
 PAGE = (REPOSITORY / "docs" / "flux.md").read_text(encoding="utf-8")
 RECIPE = REPOSITORY / "manifests" / "flux"

@@ -11,7 +11,7 @@ from testbed.programs import programs
 from tests.install_page import commands, manifest
 from tests.pod_security import violations
 
-pytestmark = pytest.mark.sampled(20, of="image, bundle, chart and command line")
+pytestmark = pytest.mark.sampled(15, of="image, bundle, chart and command line")
 
 DIGEST = "sha256:" + "1" * 64
 API_SERVER = "10.1.0.200/32"

@@ -10,7 +10,7 @@ import pytest
 
 from shipping.licences import UNKNOWN, Licence, of_debian, of_wheel
 
-pytestmark = pytest.mark.sampled(20, of="image, bundle, chart and command line")
+pytestmark = pytest.mark.sampled(15, of="image, bundle, chart and command line")
 
 FORMAT = "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n"
 

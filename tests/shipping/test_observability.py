@@ -19,7 +19,7 @@ from testbed.prometheus import prometheus_programs
 from tests.log_calls import log_calls
 from tests.observability import ALERTS, DASHBOARD, RULES, SHIPPED, expressions
 
-pytestmark = pytest.mark.sampled(20, of="image, bundle, chart and command line")
+pytestmark = pytest.mark.sampled(15, of="image, bundle, chart and command line")
 
 PAGE = (REPOSITORY / "docs" / "observability.md").read_text()
 QUERIES = sorted((SHIPPED / "queries").glob("*.kql"))

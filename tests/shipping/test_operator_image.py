@@ -18,7 +18,7 @@ from shipping.operator_image import ENVIRONMENT, operator_image
 from shipping.wheels import LOCK, PLACE
 from testbed.errors import BuildError
 
-pytestmark = pytest.mark.sampled(20, of="image, bundle, chart and command line")
+pytestmark = pytest.mark.sampled(15, of="image, bundle, chart and command line")
 
 NOT_IN_IT = {
     "apk", "apt", "apt-get", "ash", "bash", "busybox", "curl", "dash", "dpkg", "dpkg-deb", "env", "gcc", "ld", "perl",

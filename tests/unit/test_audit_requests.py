@@ -15,7 +15,7 @@ TO_SPARE = 30
 REFUSED = Answer(problem=Problem(UnreadReason.FORBIDDEN, "not to be read"))
 
 
-@pytest.mark.sampled(8, of="long tests without a cluster")
+@pytest.mark.sampled(5, of="long tests without a cluster")
 async def test_a_plain_audit_asks_little_beyond_what_its_verdicts_rest_on() -> None:
     """A question is decisive where some finding changes when it is refused; polls and the index are to spare."""
     with ArmStandIn(sealed_estate()) as arm:

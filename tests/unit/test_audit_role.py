@@ -40,7 +40,7 @@ ONLY_READER = {
 GRAPH_TYPE = re.compile(r"'(microsoft\.[a-z./]+)'", re.IGNORECASE)
 
 
-@pytest.mark.sampled(8, of="long tests without a cluster")
+@pytest.mark.sampled(5, of="long tests without a cluster")
 async def test_the_role_has_exactly_the_actions_that_audits_use() -> None:
     used: set[str] = set()
     estates = (

@@ -32,7 +32,7 @@ def test_every_plant_has_a_severity() -> None:
     assert {plant.severity for plant in PLANTS.values()} <= SEVERITIES
 
 
-@pytest.mark.sampled(8, of="long tests without a cluster")
+@pytest.mark.sampled(5, of="long tests without a cluster")
 def test_every_plant_fits_somewhere_and_changes_what_the_estate_says() -> None:
     planted, before = set(), {layout: estate_of(layout) for layout in LAYOUTS}
     for case in every_plant():

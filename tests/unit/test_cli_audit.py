@@ -30,7 +30,7 @@ from tests.audits_by_command import (
 )
 from tests.commandline import PROGRAM, Ran, hermetic
 
-pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
 
 CLUSTER = r"/managedClusters/[^/]+\?"
 NO_RETRIES = ("--retry-budget", "0")

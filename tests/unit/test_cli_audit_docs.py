@@ -21,7 +21,7 @@ from hermetic.cli.audit.probe import probe_pods
 from hermetic.signing.keys import read_public_key
 from tests.commandline import hermetic
 
-pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")

@@ -20,7 +20,7 @@ from testbed.azure.server import ArmStandIn
 from tests.audits_by_command import a_stand_in, audit, failed, findings_of, report_in
 from tests.commandline import Ran, hermetic
 
-pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
 
 NAT = "nat_gateway_on_the_gpu_subnet"
 NIC = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/networkInterfaces/n"

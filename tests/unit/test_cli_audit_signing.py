@@ -19,7 +19,7 @@ from tests.attestations import a_p256_key, an_ed25519_key, pem_of, public_pem_of
 from tests.audits_by_command import a_stand_in, audit, environment, environment_for, report_in
 from tests.commandline import Ran, hermetic
 
-pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
 
 NAT = "nat_gateway_on_the_gpu_subnet"
 

@@ -66,7 +66,7 @@ def commands() -> list[str]:
     return [text for language, text in BLOCKS if language != "yaml"]
 
 
-@pytest.mark.sampled(8, of="long tests without a cluster")
+@pytest.mark.sampled(5, of="long tests without a cluster")
 @pytest.mark.timeout(400)
 def test_the_page_leads_from_an_empty_folder_to_a_signed_pass(tmp_path: Path) -> None:
     home = tmp_path / "home"

@@ -17,7 +17,7 @@ from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import client_of
 from tests.fakes.clocks import START
 
-pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
 
 WRITE = "Microsoft.Network/virtualNetworks/subnets/write"
 

@@ -16,7 +16,7 @@ from testbed.azure.generator import topology
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import audited, client_of, ids, question
 
-pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
 
 KIND = "Microsoft.Network/publicIPAddresses"
 GRAPH = "ResourceGraph"
@@ -283,7 +283,7 @@ async def test_both_ways_to_discover_come_to_the_same_verdicts_with_paths_open(s
     assert by_graph.claims() ^ by_list.claims() == set()
 
 
-@pytest.mark.sampled(8, of="long tests without a cluster")
+@pytest.mark.sampled(5, of="long tests without a cluster")
 async def test_an_index_that_has_heard_of_nothing_makes_nothing_pass_that_fails() -> None:
     for seed in range(4):
         estate = topology(seed).estate

@@ -33,7 +33,7 @@ from testbed.azure.faults import (
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import Seen, audited
 
-pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
 
 SITE = sealed_estate().site
 PASSING = {Verdict.PASS.value, Verdict.NOT_APPLICABLE.value}

@@ -11,7 +11,7 @@ from testbed.azure.baseline import sealed_estate
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import audited
 
-pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
 
 
 class _Counting:

@@ -12,7 +12,7 @@ from testbed.azure.faults import Edit, EndsFailed, Fault, NeverEnds, Remove, Res
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import client_of, question
 
-pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
 
 ESTATE = sealed_estate()
 NIC = "Microsoft.Network/networkInterfaces"

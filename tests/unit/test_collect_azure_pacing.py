@@ -12,7 +12,7 @@ from testbed.azure.quota import Meter, Quota
 from testbed.azure.refusals import Refusal
 from tests.fakes.clocks import SleepersClock
 
-pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
 
 SUBSCRIPTION = "0000"
 READS, ACTIONS, GRAPH = ("reads", SUBSCRIPTION), ("actions", SUBSCRIPTION), ("graph", "")

@@ -26,7 +26,7 @@ from testbed.azure.faults import (
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import client_of, ids, question
 
-pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
 
 KIND = "Microsoft.Network/publicIPAddresses"
 HOW_MANY = 25

@@ -12,7 +12,7 @@ from hermetic.collect.azure.paths import ask_for
 from hermetic.collect.azure.replies import Ask
 from tests.azure_collecting import question
 
-pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
 
 S = "/subscriptions/0000"
 G = f"{S}/resourceGroups/g"

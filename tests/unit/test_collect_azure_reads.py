@@ -17,7 +17,7 @@ from hermetic.collect.azure.replies import Ask
 from hermetic.collect.azure.transport import ArmTransport
 from hermetic.errors import WriteAttempted
 
-pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
 
 GROUP = "/subscriptions/s/resourceGroups/g/providers"
 NIC = f"{GROUP}/Microsoft.Network/networkInterfaces/nic"

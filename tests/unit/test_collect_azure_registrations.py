@@ -17,7 +17,7 @@ from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import audited, client_of, question
 from tests.fakes.clocks import START
 
-pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
 
 ARC, EXTENSIONS = "Microsoft.Kubernetes", "Microsoft.KubernetesConfiguration"
 CONNECTED = f"{ARC}/connectedClusters"

@@ -12,7 +12,7 @@ from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import audited
 from tests.stand_in_answers import answers_of
 
-pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
 
 MOST_BEYOND = 60
 

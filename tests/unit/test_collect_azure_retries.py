@@ -20,7 +20,7 @@ from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import all_of, client_of, question
 from tests.fakes.clocks import START, RealTime
 
-pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
 
 ESTATE = sealed_estate()
 VNET = question("get", "Microsoft.Network/virtualNetworks", ESTATE.site.vnet)

@@ -10,7 +10,7 @@ from testbed.azure.faults import Fault, Status
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import Seen, audited
 
-pytestmark = pytest.mark.sampled(40, of="audits of a simulated Azure")
+pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
 
 SITE = sealed_estate().site
 INTERFACES = f"{SITE.gpu_scale_set.rpartition('/')[2]}/networkInterfaces\\?"

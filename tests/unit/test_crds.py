@@ -54,7 +54,7 @@ def test_no_crd_is_checked_in_that_no_model_stands_behind() -> None:
     }
 
 
-@pytest.mark.sampled(8, of="long tests without a cluster")
+@pytest.mark.sampled(5, of="long tests without a cluster")
 def test_checking_tells_stale_files_from_current_ones(tmp_path: Path) -> None:
     def generator(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "tools", "crds", "--repository", str(tmp_path), *arguments]

@@ -98,7 +98,7 @@ def test_everything_else_goes_on_while_it_judges() -> None:
     run(scenario)
 
 
-@pytest.mark.sampled(8, of="long tests without a cluster")
+@pytest.mark.sampled(5, of="long tests without a cluster")
 def test_no_step_of_the_loop_is_long_while_a_large_cluster_is_listed_and_judged() -> None:
     """By processor time, so that other programs of the machine do not count; the figures have it by the clock too."""
 
@@ -165,7 +165,7 @@ def test_whatever_the_process_does_is_an_error(program: str, words: str) -> None
     run(scenario)
 
 
-@pytest.mark.sampled(8, of="long tests without a cluster")
+@pytest.mark.sampled(5, of="long tests without a cluster")
 def test_after_a_process_that_was_killed_another_one_judges() -> None:
     async def scenario() -> None:
         judged, case = EvaluationClient(), a_case(1)
@@ -179,7 +179,7 @@ def test_after_a_process_that_was_killed_another_one_judges() -> None:
     run(scenario)
 
 
-@pytest.mark.sampled(8, of="long tests without a cluster")
+@pytest.mark.sampled(5, of="long tests without a cluster")
 def test_a_look_that_is_cancelled_leaves_no_answer_for_the_next() -> None:
     async def scenario() -> None:
         judged, case = EvaluationClient(), a_case()

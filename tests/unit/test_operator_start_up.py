@@ -62,7 +62,7 @@ def test_without_an_egress_audit_nothing_of_the_audit_is_loaded() -> None:
     assert not {"cryptography", "jinja2", "httpx", "hermetic.audit.evaluation", "hermetic.audit.checks"} & loaded
 
 
-@pytest.mark.sampled(8, of="long tests without a cluster")
+@pytest.mark.sampled(5, of="long tests without a cluster")
 def test_while_the_audit_is_loaded_everything_else_has_its_turn() -> None:
     """It takes a second, and more on a busy machine: the Lease must be renewed meanwhile."""
     turns = subprocess.run([sys.executable, "-c", LOADING], capture_output=True, text=True, check=True).stdout

@@ -13,7 +13,7 @@ from testbed.azure import audit_demo
 pytestmark = pytest.mark.sampled(12, of="the test bed")
 
 
-@pytest.mark.sampled(8, of="long tests without a cluster")
+@pytest.mark.sampled(5, of="long tests without a cluster")
 def test_its_last_line_is_a_command_that_judges_the_same_estate_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

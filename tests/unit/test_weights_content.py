@@ -357,7 +357,7 @@ def test_five_terabytes_of_holes_are_looked_at_in_their_header(model: Path) -> N
     assert found(model) == [("WeightsCorrupt", "huge.safetensors")]
 
 
-@pytest.mark.sampled(8, of="long tests without a cluster")
+@pytest.mark.sampled(5, of="long tests without a cluster")
 def test_a_sparse_file_of_more_than_four_gib_is_listed_and_verified(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     folder.mkdir()
@@ -396,7 +396,7 @@ def peak(*arguments: str | Path) -> int:
     return int(done.stdout.split("VmHWM:")[1].split()[0])
 
 
-@pytest.mark.sampled(8, of="long tests without a cluster")
+@pytest.mark.sampled(5, of="long tests without a cluster")
 def test_the_memory_of_a_verification_does_not_grow_with_files_and_bytes(tmp_path: Path) -> None:
     """20,000 files and a header with 100,000 tensors: less than 120 MiB, of which Python and its libraries have 50."""
     folder = tmp_path / "model"

@@ -125,7 +125,7 @@ def test_after_a_kill_at_every_hundredth_the_result_is_the_same(model: Path, sha
     assert expected.root
 
 
-@pytest.mark.sampled(8, of="long tests without a cluster")
+@pytest.mark.sampled(5, of="long tests without a cluster")
 def test_a_process_that_is_killed_is_taken_up(tmp_path: Path, share: Path) -> None:
     model = a_model(tmp_path / "large", shards=3, size=2**22)
     source, destination = contents(model), share / "llama"

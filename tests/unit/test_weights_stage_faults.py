@@ -89,7 +89,7 @@ def killed_at(source: Path, destination: Path, options: Options, at: tuple[int, 
     return os.waitpid(child, 0)[1]
 
 
-@pytest.mark.sampled(8, of="long tests without a cluster")
+@pytest.mark.sampled(5, of="long tests without a cluster")
 def test_two_gib_survive_a_kill_at_every_hundredth(memory: Path, sample: Sample) -> None:
     """Each process goes on where the one before was killed: all of them together read the model once."""
     source, destination = two_gib(memory / "source"), memory / "staged"

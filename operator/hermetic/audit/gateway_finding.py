@@ -39,7 +39,7 @@ def gateways_in(estate: Estate, network: Seen[VirtualNetwork]) -> Listing[Virtua
     found = listed.where(lambda one: home.lower() in {subnet_id.lower() for subnet_id in one.subnet_ids})
     problem = subnet.problem or found.problem
     if problem is None and inside and not found.items:
-        problem = Problem(UnreadReason.UNREADABLE, f"{home}: something sits in it, and no gateway was listed")
+        problem = Problem(UnreadReason.UNREADABLE, f"{home}: the subnet is not empty, and no gateway was listed")
     return Listing(network.target, found.items, (*subnet.evidence, *found.evidence), problem)
 
 

@@ -57,7 +57,7 @@ def vnet_gateway(estate: Estate, _policy: Policy, network: Seen[VirtualNetwork])
     if gateways.items:
         yield from whole_or_unknown(network.target, "its gateways", gateways)
     else:
-        yield passes(network.target, "NoGateway", "no gateway sits in the network", network, gateways)
+        yield passes(network.target, "NoGateway", "no gateway is in the network", network, gateways)
 
 
 def _present(estate: Estate, gateway: VirtualNetworkGateway) -> CheckResult:

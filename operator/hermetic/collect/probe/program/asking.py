@@ -1,4 +1,4 @@
-"""Everything that was asked, tried once, and said on one line."""
+"""Tries every target once and writes one line with the answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PACKED = "z"
 
 
 def call(target: Sequence[Any], limit: float, canary: str) -> Steps:
-    """The attempt that a target asks for."""
+    """The attempt for a target, by its protocol."""
     _, kind, address, port = target
     if kind == "tls":
         return tls(address, port, limit)
@@ -42,19 +42,19 @@ def call(target: Sequence[Any], limit: float, canary: str) -> Steps:
 
 
 def datagram(port: int, canary: str) -> bytes:
-    """What makes the usual listener on a UDP port answer: a fixed question without any data of ours."""
+    """The datagram that the usual listener on a UDP port answers: a fixed request without any data of ours."""
     if port == 53:
         return query(random_label(canary), A)
     if port == 123:
         return b"\x23" + bytes(47)
     if port == 443:
-        # a QUIC version that nobody speaks: every server must answer with those it does
+        # a reserved QUIC version: a server must answer with those that it supports (RFC 9000, 6.1)
         return b"\xc0\x1a\x2a\x3a\x4a\x08hermetic\x08hermetic".ljust(1200, b"\0")
     return b"hermetic probe"
 
 
 def controls(asked: dict[str, Any]) -> list[Steps]:
-    """What must be reachable, or all silence means nothing: what was given, else the API server's Service."""
+    """Attempts at what must be reachable, else no other timeout is evidence: as given, or the API server's Service."""
     limit, canary = asked["limit"], asked["canary"]
     if asked["controls"]:
         return [call(control, limit, canary) for control in asked["controls"]]
@@ -65,7 +65,7 @@ def controls(asked: dict[str, Any]) -> list[Steps]:
 
 
 def answers(asked: dict[str, Any]) -> dict[str, Any]:
-    """The result. The controls come first and again last: silence counts when something answered on either side."""
+    """The result. The controls run first and again last: timeouts count if one of them answered before or after."""
     limit, canary = asked["limit"], asked["canary"]
     facts = machine.facts()
     own = facts["nameservers"] or []
@@ -88,7 +88,7 @@ def answers(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_answer(result: dict[str, Any]) -> None:
-    """Writes the line, and the message: what the kubelet would cut is packed first."""
+    """Write the line to the log and the termination message; what exceeds the kubelet's limit is compressed."""
     line = json.dumps(result, separators=(",", ":"))
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
@@ -96,12 +96,12 @@ def write_answer(result: dict[str, Any]) -> None:
         line if len(line) <= MESSAGE_BYTES else PACKED + base64.b64encode(zlib.compress(line.encode(), 9)).decode()
     )
     if len(message) > MESSAGE_BYTES:
-        # half an answer is none: better a word that says so
+        # a truncated result cannot be read: report that instead
         message = json.dumps({"v": 1, "run": result["run"], "tooLong": len(line)})
     if MESSAGE_FILE.exists():
         MESSAGE_FILE.write_text(message)
 
 
 def main() -> None:
-    """Reads the questions from the environment."""
+    """Read the questions from the environment."""
     write_answer(answers(json.loads(os.environ[QUESTIONS])))

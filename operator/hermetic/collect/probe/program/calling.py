@@ -1,4 +1,4 @@
-"""One call at one address: TCP, TLS, a proxy, a datagram."""
+"""One attempt at one address: TCP, TLS, HTTP, a proxy, a datagram."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OFFENDERS = {TELL_V4: (socket.AF_INET, slice(20, 24)), TELL_V6: (socket.AF_INET6
 
 
 def tcp(address: str, port: int, limit: float, further: Callable[[socket.socket], Steps] | None = None) -> Steps:
-    """`o` when a connection was made; then goes further on it, where more is asked."""
+    """`o` for an established connection, or what `further` returns for it."""
     sock, code = towards(socket.SOCK_STREAM, address, port)
     with sock:
         own = sock.getsockname()[0]
@@ -45,7 +45,7 @@ def tcp(address: str, port: int, limit: float, further: Callable[[socket.socket]
 
 
 def tls(address: str, port: int, limit: float, name: str = "") -> Steps:
-    """`s` when the far side speaks TLS: it answers a ClientHello with a handshake or an alert, whichever."""
+    """`s` for a server that speaks TLS: it answers a ClientHello with a handshake or an alert."""
 
     def further(sock: socket.socket) -> Steps:
         sock.send(client_hello(name))
@@ -56,7 +56,7 @@ def tls(address: str, port: int, limit: float, name: str = "") -> Steps:
 
 
 def client_hello(name: str) -> bytes:
-    """The first bytes of a TLS client; who answers is not verified, that somebody does is the finding."""
+    """The first bytes of a TLS client. The server's certificate is not verified: any answer is a finding."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     outgoing = ssl.MemoryBIO()
@@ -66,7 +66,7 @@ def client_hello(name: str) -> bytes:
 
 
 def http(address: str, port: int, limit: float) -> Steps:
-    """`h` and the status with which HTTP is answered to a question about versions, which changes nothing."""
+    """`h` and the status with which HTTP is answered to a request for versions, which changes nothing."""
 
     def further(sock: socket.socket) -> Steps:
         path = VERSIONS.get(port, "/")
@@ -79,7 +79,7 @@ def http(address: str, port: int, limit: float) -> Steps:
 
 
 def proxy(address: str, port: int, limit: float, beyond: str) -> Steps:
-    """`p` and the status with which a proxy answers the wish to be let through to a domain."""
+    """`p` and the status with which a proxy answers a CONNECT request for a domain."""
 
     def further(sock: socket.socket) -> Steps:
         sock.send(f"CONNECT {beyond}:443 HTTP/1.1\r\nHost: {beyond}:443\r\n\r\n".encode())
@@ -91,7 +91,7 @@ def proxy(address: str, port: int, limit: float, beyond: str) -> Steps:
 
 
 def ask(address: str, port: int, payload: bytes, limit: float, read: Callable[[bytes], str]) -> Steps:
-    """One datagram, sent once more after half the time; what `read` makes of the first that comes back."""
+    """One datagram, sent again after half of the time limit; returns what `read` makes of the first answer."""
     sock, code = towards(socket.SOCK_DGRAM, address, port)
     with sock:
         own = sock.getsockname()[0]
@@ -109,7 +109,7 @@ def ask(address: str, port: int, payload: bytes, limit: float, read: Callable[[b
 
 
 def towards(kind: int, address: str, port: int) -> tuple[socket.socket, int]:
-    """A socket on its way to an address, and the errno of the way so far."""
+    """A non-blocking socket that connects to an address, and the errno of `connect`."""
     v6 = ":" in address
     sock = socket.socket(socket.AF_INET6 if v6 else socket.AF_INET, kind | socket.SOCK_NONBLOCK)
     sock.setsockopt(*(TELL_V6 if v6 else TELL_V4), 1)
@@ -117,7 +117,7 @@ def towards(kind: int, address: str, port: int) -> tuple[socket.socket, int]:
 
 
 def refusal(sock: socket.socket, code: int, own: str) -> str:
-    """An errno, with the ICMP message behind it when there was one."""
+    """An errno, with the ICMP message that caused it, if any."""
     try:
         _, notes, _, _ = sock.recvmsg(512, 512, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
     except OSError:
@@ -131,7 +131,7 @@ def refusal(sock: socket.socket, code: int, own: str) -> str:
 
 
 def is_address(text: str) -> bool:
-    """Whether it is an IP address and no name: a name would be looked up, and everything else would wait for it."""
+    """Whether it is an IP address: resolving a name would block all other attempts."""
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             socket.inet_pton(family, text)

@@ -1,4 +1,4 @@
-"""DNS questions, written and read by hand: the system's resolver would hide who answered, and with what."""
+"""DNS queries, encoded and decoded here: the system's resolver hides which server answered, and its records."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ A, CNAME, SOA, AAAA = 1, 5, 6, 28
 
 
 def resolve(server: str, name: str, kind: int, limit: float) -> Steps:
-    """Asks one server for one kind of record."""
+    """Ask one server for one type of record."""
     asked = query(name, kind)
     return ask(server, 53, asked, limit, lambda message: answer(asked, message))
 
 
 def named(name: str, port: int, servers: Sequence[str], limit: float) -> Steps:
-    """`DNS answer|TLS answer`: asks the pod's resolvers until one finds addresses, then calls at the first."""
+    """`DNS answer|TLS answer`: asks the pod's resolvers until one returns addresses, then connects to the first."""
     outcome = "t"
     for server, kind in [(server, kind) for server in servers for kind in (A, AAAA)]:
         outcome = yield from resolve(server, name, kind, limit)
@@ -36,18 +36,18 @@ def named(name: str, port: int, servers: Sequence[str], limit: float) -> Steps:
 
 
 def random_label(domain: str) -> str:
-    """A name that no cache can hold."""
+    """A random label, so that no cache has the answer."""
     return f"hermetic-{os.urandom(6).hex()}.{domain}"
 
 
 def query(name: str, kind: int) -> bytes:
-    """One question that asks for recursion, with an id that is hard to guess."""
+    """One query with recursion desired and a random id."""
     labels = b"".join(bytes([len(label)]) + label.encode() for label in name.strip(".").split("."))
     return os.urandom(2) + struct.pack("!HHHHH", 0x0100, 1, 0, 0, 0) + labels + struct.pack("!BHH", 0, kind, 1)
 
 
 def answer(asked: bytes, message: bytes) -> str:
-    """`r<code>:<addresses and names>;<zone>`, or `g` for what is no answer to this question."""
+    """`r<code>:<addresses and names>;<zone>`, or `g` for a datagram that does not answer this query."""
     try:
         if message[:2] != asked[:2] or not message[2] & 0x80:
             return "g"
@@ -56,7 +56,7 @@ def answer(asked: bytes, message: bytes) -> str:
         return "g"
     addresses = [content for kind, _, content in found if kind in (A, AAAA)]
     aliases = [content for kind, _, content in found if kind == CNAME]
-    # well-known names stand behind three aliases and more: what can be called must not be what is left out
+    # well-known names have three aliases and more: addresses must not be the part that is left out
     contents = (addresses + aliases)[:3]
     zones = [owner for kind, owner, _ in found if kind == SOA][:1]
     return f"r{message[3] & 15}:{','.join(contents)};{''.join(zones)}"
@@ -81,7 +81,7 @@ def records(message: bytes) -> Iterator[tuple[int, str, str]]:
 
 
 def name_at(message: bytes, at: int) -> tuple[str, int]:
-    """The name at an offset, and the offset behind it."""
+    """The name at an offset, and the offset after it."""
     labels: list[str] = []
     behind = 0
     for _ in range(128):
@@ -98,6 +98,6 @@ def name_at(message: bytes, at: int) -> tuple[str, int]:
 
 
 def printable(label: bytes) -> str:
-    """A label as it may stand in an answer of ours: nothing that means something there, and never long."""
+    """A label for our answer: without its separators, and shortened."""
     kept = "".join(chr(byte) if chr(byte).isalnum() or chr(byte) in "-_" else "?" for byte in label if byte < 128)
     return kept[:40]

@@ -1,4 +1,4 @@
-"""What the kernel and the resolver were told. What cannot be read is None, never empty."""
+"""Settings of the kernel and the resolver. What cannot be read is None, never empty."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# linux/route.h: a route that refuses
+# linux/route.h: a reject route
 REJECT = 0x200
 
 
@@ -27,7 +27,7 @@ def facts() -> dict[str, Any]:
 
 
 def parsed(path: str, read: Callable[[str], Any]) -> Any:
-    """What a file says; None when it cannot be read."""
+    """The text of a file; None if it cannot be read."""
     try:
         return read(Path(path).read_text())
     except (OSError, ValueError, IndexError, struct.error):
@@ -35,7 +35,7 @@ def parsed(path: str, read: Callable[[str], Any]) -> Any:
 
 
 def v4_defaults(table: str) -> list[str]:
-    """Default routes of the main table, as /proc/net/route shows them: addresses in the byte order of the machine."""
+    """Default routes of the main table, as /proc/net/route shows them: addresses in host byte order."""
     rows = [line.split() for line in table.splitlines()[1:]]
     return [
         f"{socket.inet_ntop(socket.AF_INET, struct.pack('=I', int(gateway, 16)))} {device}"
@@ -45,7 +45,7 @@ def v4_defaults(table: str) -> list[str]:
 
 
 def v6_defaults(table: str) -> list[str]:
-    """Default routes of every table; the kernel's own refusal to route, on `lo`, leads nowhere."""
+    """Default routes of every table; the kernel's unreachable route, on `lo`, is left out."""
     rows = [line.split() for line in table.splitlines()]
     return [
         f"{socket.inet_ntop(socket.AF_INET6, bytes.fromhex(gateway))} {device}"
@@ -63,6 +63,6 @@ def v6_globals(table: str) -> list[str]:
 
 
 def nameservers(configuration: str) -> list[str]:
-    """The servers that the resolver asks; it never asks more than three."""
+    """The servers that the resolver asks, at most three (MAXNS)."""
     rows = [line.split() for line in configuration.splitlines()]
     return [row[1].split("%")[0] for row in rows if len(row) > 1 and row[0] == "nameserver"][:3]

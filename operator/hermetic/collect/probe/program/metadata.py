@@ -27,7 +27,7 @@ LARGEST_BYTES = 262144
 
 
 def document(what: str, limit: float, into: list[Any]) -> Steps:
-    """Asks for one document; its HTTP status and its summary go `into` a list."""
+    """Request one document; its HTTP status and its summary are appended to `into`."""
 
     def further(sock: socket.socket) -> Steps:
         request = f"GET {PATHS[what]} HTTP/1.1\r\nHost: {ADDRESS}\r\nMetadata: true\r\nConnection: close\r\n\r\n"
@@ -47,7 +47,7 @@ def document(what: str, limit: float, into: list[Any]) -> Steps:
 
 
 class Received:
-    """Bytes in the place of a socket, for http.client to read a response from."""
+    """Received bytes in place of a socket, from which http.client reads a response."""
 
     def __init__(self, received: bytes) -> None:
         self.received = received
@@ -90,7 +90,7 @@ def summary(what: str, body: Any) -> Any:
 
 
 def is_private(address: str) -> bool:
-    """Whether it is empty or certainly private; what is no address may be anything."""
+    """Whether it is empty or a private address; anything that is no address counts as public."""
     try:
         return not address or not ip_address(address).is_global
     except ValueError:

@@ -1,4 +1,4 @@
-"""Many attempts at once, in one thread."""
+"""Runs many attempts concurrently in one thread."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
 class NothingCame(Exception):
-    """Thrown into an attempt whose wait is over."""
+    """Thrown into an attempt whose time is over."""
 
 
 class Attempt:
-    """One attempt under way, and until when it waits for its socket."""
+    """One running attempt, and until when it waits for its socket."""
 
     def __init__(self, steps: Steps) -> None:
         self.steps = steps
@@ -31,7 +31,7 @@ class Attempt:
         self.answer = ""
 
     def advance(self, selector: selectors.BaseSelector, resume: Callable[[Steps], Any] = next) -> None:
-        """Runs to the next wait, or to the answer."""
+        """Run to the next wait, or to the answer."""
         try:
             waits_for, event, seconds = resume(self.steps)
         except StopIteration as end:
@@ -40,7 +40,7 @@ class Attempt:
             self.answer = "t"
         except OSError as error:
             self.answer = f"e{error.errno or 0}"
-        except Exception as trouble:  # noqa: BLE001 - one odd question must not silence all the others
+        except Exception as trouble:  # noqa: BLE001 - one malformed question must not end the others
             self.answer = f"x{type(trouble).__name__}"
         else:
             self.deadline = time.monotonic() + seconds

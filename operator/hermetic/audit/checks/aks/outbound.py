@@ -15,6 +15,7 @@ from hermetic.audit.findings import Parts, Severity
 from hermetic.audit.hops import INTERNET, NODE_SUBNETS, POD, PUBLIC_IP, path_of
 from hermetic.audit.policy import Policy
 
+PROFILE_NOT_SEEN = "the answer has no networkProfile with an outboundType"
 POOL_MODES = {"system", "user", "gateway"}
 ADDS_NOTHING = {"none", "block"}
 LEFT_BEHIND = """\
@@ -53,9 +54,8 @@ def aks_outbound_type(estate: Estate, policy: Policy, cluster: ManagedCluster) -
 def aks_effective_outbound_ips(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """Public addresses that the cluster uses for outbound traffic now, with any outbound type."""
     profile = _profile(cluster)
-    if cluster.network_profile is None:
-        words = "the answer has no networkProfile"
-        yield unknown(estate.cluster, "ProfileNotSeen", words, cluster)
+    if not _is_seen(profile):
+        yield unknown(estate.cluster, "ProfileNotSeen", PROFILE_NOT_SEEN, cluster)
         return
     held = (profile.load_balancer_profile, profile.nat_gateway_profile)
     found = [str(ip.get("id", "?")) for one in held if one is not None for ip in one.effective_outbound_ips or ()]
@@ -73,7 +73,8 @@ def aks_effective_outbound_ips(estate: Estate, _policy: Policy, cluster: Managed
 def aks_static_egress(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """Static egress gateways: pods leave by them, and no network policy applies."""
     pools = pools_of(estate)
-    profile = _profile(cluster).static_egress_gateway_profile
+    network = _profile(cluster)
+    profile = network.static_egress_gateway_profile
     gateways = [pool.name for pool in pools if (pool.mode or "").lower() == "gateway"]
     odd = [f"{pool.name} ({pool.mode})" for pool in pools if (pool.mode or "user").lower() not in POOL_MODES]
     path = path_of(POD, hops.gateway("gateway pool"), PUBLIC_IP, INTERNET)
@@ -86,6 +87,8 @@ def aks_static_egress(estate: Estate, _policy: Policy, cluster: ManagedCluster) 
     elif odd:
         words = f"pools of a mode that is not known: {', '.join(odd)}"
         yield unknown(estate.cluster, "ModeUnknown", words, cluster)
+    elif not _is_seen(network):
+        yield unknown(estate.cluster, "ProfileNotSeen", PROFILE_NOT_SEEN, cluster)
     else:
         yield passes(estate.cluster, "NoStaticEgress", "no gateway pool, and the feature is off", cluster, pools)
 
@@ -107,3 +110,8 @@ def aks_http_proxy(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> 
 
 def _profile(cluster: ManagedCluster) -> NetworkProfile:
     return cluster.network_profile or NetworkProfile()
+
+
+def _is_seen(profile: NetworkProfile) -> bool:
+    """Whether the answer has a networkProfile: AKS omits features that are off, and never the outbound type."""
+    return profile.outbound_type is not None

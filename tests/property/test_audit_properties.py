@@ -213,10 +213,20 @@ def test_no_field_of_the_wrong_type_makes_anything_look_cleaner(seed: int, named
     chosen = [one for one in fields.values() if named in ("", one[2][-1])]
     cleaner = []
     for place, (question, number, path) in sample.of("fields", list(enumerate(chosen)), FIELDS):
-        damaged = _damaged(answers[question], number, path, ODD[place % len(ODD)])
-        after = judged({**answers, question: damaged}, policy, cluster)
-        cleaner += [f"{question.kind} {path}: {one}" for one in looks_cleaner(whole(seed), after)]
+        for odd in _odd(answers[question].bodies[number].value, path, place):
+            damaged = _damaged(answers[question], number, path, odd)
+            after = judged({**answers, question: damaged}, policy, cluster)
+            cleaner += [f"{question.kind} {path}: {odd} {one}" for one in looks_cleaner(whole(seed), after)]
     assert cleaner == []
+
+
+def _odd(value: Any, path: tuple[Any, ...], place: int) -> Iterator[Any]:
+    """One of the odd values by turns, and for an object one that has none of its fields."""
+    yield ODD[place % len(ODD)]
+    for step in path:
+        value = value[step]
+    if isinstance(value, dict):
+        yield {"tomorrow": 1}
 
 
 def _damaged(answer: Answer, number: int, path: tuple[Any, ...], odd: Any) -> Answer:

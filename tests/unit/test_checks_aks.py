@@ -118,6 +118,7 @@ ADDRESS = {"effectiveOutboundIPs": [{"id": "/ip"}]}
         ("aks-static-egress", _profile(staticEgressGatewayProfile={"enabled": False}), "Pass", "critical"),
         ("aks-static-egress", {"networkProfile": {"tomorrow": 1}}, "Unknown", "critical"),
         ("aks-static-egress", {"networkProfile": None}, "Unknown", "critical"),
+        ("aks-static-egress", _profile(staticEgressGatewayProfile={}), "Unknown", "critical"),
         ("aks-http-proxy", {"httpProxyConfig": {"httpsProxy": "http://proxy:3128"}}, "Fail", "high"),
         ("aks-http-proxy", {"httpProxyConfig": {"httpProxy": "http://p", "enabled": False}}, "Fail", "medium"),
         ("aks-http-proxy", {"httpProxyConfig": {"noProxy": ["x"]}}, "Pass", "high"),

@@ -84,6 +84,9 @@ def aks_static_egress(estate: Estate, _policy: Policy, cluster: ManagedCluster) 
     elif gateways:
         words = f"gateway pools: {', '.join(gateways)}"
         yield fails(estate.cluster, "GatewayPool", words, cluster, paths=(path,), fill={"GATEWAY_NAME": gateways})
+    elif profile is not None and profile.enabled is None:
+        words = "staticEgressGatewayProfile does not say whether it is enabled"
+        yield unknown(estate.cluster, "StateUnknown", words, cluster)
     elif odd:
         words = f"pools of a mode that is not known: {', '.join(odd)}"
         yield unknown(estate.cluster, "ModeUnknown", words, cluster)

@@ -167,16 +167,21 @@ def test_an_outage_of_ten_minutes_is_over_for_every_model_within_half_a_minute(
     virtually(scenario)
 
 
-def test_an_api_server_that_is_away_at_start_is_waited_for() -> None:
+@pytest.mark.parametrize(
+    ("kind", "times", "error"),
+    [("", 5, ServerError("starting", status=503)), ("Deployment", 3, KeyError("a bug"))],
+    ids=["API server away", "bug in the list of one kind"],
+)
+def test_it_waits_at_its_start_for_what_cannot_be_listed(kind: str, times: int, error: Exception) -> None:
     async def scenario() -> None:
         cluster = ClusterInMemory()
-        failures = iter(range(5))
+        failures = iter(range(times))
 
-        async def away(verb: str, _place: Coordinates) -> None:
-            if verb == "list" and next(failures, None) is not None:
-                raise ServerError("starting", status=503)
+        async def failing(verb: str, place: Coordinates) -> None:
+            if verb == "list" and kind in ("", place[0]) and next(failures, None) is not None:
+                raise error
 
-        cluster.fault = away
+        cluster.fault = failing
         cluster.put(a_model())
         async with running(cluster) as operator:
             assert operator.primed
@@ -427,25 +432,6 @@ def test_a_kind_whose_list_meets_a_bug_may_lead_to_the_pods(kind: str, status: s
 def endpoint_private(cluster: ClusterInMemory) -> str:
     conditions = cluster.of_kind("ModelDeployment")[0]["status"]["conditions"]
     return next(str(one["status"]) for one in conditions if one["type"] == "EndpointPrivate")
-
-
-def test_it_waits_at_its_start_for_a_kind_whose_list_meets_a_bug() -> None:
-    async def scenario() -> None:
-        cluster = ClusterInMemory()
-        failures = iter(range(3))
-
-        async def broken(verb: str, place: Coordinates) -> None:
-            if (verb, place[0]) == ("list", "Deployment") and next(failures, None) is not None:
-                raise KeyError("a bug")
-
-        cluster.fault = broken
-        cluster.put(a_model())
-        async with running(cluster) as operator:
-            assert operator.primed
-            await rest()
-            assert reason(cluster) == "Starting"
-
-    virtually(scenario)
 
 
 def test_a_bug_beside_the_lists_of_a_resync_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -319,11 +319,12 @@ async def test_a_release_looks_first_and_takes_nothing_from_a_rival() -> None:
     assert (api.spec["holderIdentity"], api.writes) == ("two", writes)
 
 
-async def test_a_release_that_fails_or_finds_nothing_lets_the_process_end() -> None:
+@pytest.mark.parametrize("trouble", [Unreachable("away"), KeyError("a defect")], ids=["away", "defect"])
+async def test_a_release_that_fails_or_finds_nothing_lets_the_process_end(trouble: Exception) -> None:
     api, time = OneLease(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     await finish(keeper)
-    api.trouble = lambda: Unreachable("away")
+    api.trouble = lambda: trouble
     await lease.release()
     assert not lease.held
     api.lease = None
@@ -371,12 +372,3 @@ async def test_a_defect_in_a_renewal_is_tried_again_and_costs_the_lease_only_whe
     await time.pass_by(60)
     assert lease.held is not lasts
     await asyncio.wait_for(keeper, 0) if lasts else await finish(keeper)
-
-
-async def test_a_defect_in_the_release_ends_nothing() -> None:
-    api, time = OneLease(), SleepersClock(1000.0)
-    lease, keeper = await leading(api, time)
-    await finish(keeper)
-    api.trouble = lambda: KeyError("a defect")
-    await lease.release()
-    assert not lease.held

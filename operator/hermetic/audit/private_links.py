@@ -11,7 +11,9 @@ from hermetic.audit.estate.azure.private_link import ConsumerConnection, Private
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Missing, Observation
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.evaluation import CheckResult, unreadable
+from hermetic.audit.evaluation import CheckResult, fails, unknown, unreadable
+from hermetic.audit.findings import Severity
+from hermetic.audit.hops import Path
 from hermetic.audit.policy import Policy
 from hermetic.audit.reachable_networks import each_or_none, is_in, reached_network_ids, throughout
 from hermetic.errors import FactDamaged
@@ -142,3 +144,36 @@ def others_of(estate: Estate, policy: Policy, connections: Sequence[ConsumerConn
         else:
             others.strangers.append(other)
     return others
+
+
+def results_of(  # noqa: PLR0913 - passed by keyword
+    others: Others,
+    resource: str,
+    *observations: Observation,
+    about: str = "",
+    paths: tuple[Path, ...],
+    of_approved: Severity | None = None,
+    of_waiting: Severity | None = None,
+    remedy: str = "",
+) -> Iterator[CheckResult]:
+    """What is not known to be ours, of one resource; nothing where everything is ours.
+
+    `about`: how each message begins. `paths`: those of an approved connection of a stranger. The severities are those
+    of approved and of waiting connections; None is that of the check.
+    """
+    for other in others.strangers:
+        reason, open_paths = ("StrangerWaits", ()) if other.waits else ("Stranger", paths)
+        words = f"{about}a private endpoint that is not ours {other.state}: {other.words}"
+        severity, fill = (of_waiting if other.waits else of_approved), {"LINK_ID": other.link}
+        yield fails(
+            resource, reason, words, *observations, paths=open_paths, severity=severity, remedy=remedy, fill=fill
+        )
+    for one in others.undecided:
+        words = f"{about}a private endpoint {one.other.state}, and it is not known whose it is: {one.other.words}"
+        severity, fill = (of_waiting if one.other.waits else of_approved), {"LINK_ID": one.other.link}
+        because = (*one.observations, *observations)
+        yield unknown(resource, one.reason, words, *because, severity=severity, remedy=remedy, fill=fill)
+    if others.odd:
+        yield unknown(resource, "StateUnknown", about + "; ".join(others.odd), *observations)
+    for damage in others.damage:
+        yield unknown(resource, "Unreadable", damage.problem.detail, damage)

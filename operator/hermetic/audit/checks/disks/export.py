@@ -18,7 +18,7 @@ from hermetic.audit.evaluation import CheckResult, fails, passes, unknown, whate
 from hermetic.audit.findings import Severity
 from hermetic.audit.hops import INTERNET, POD, Path, path_of
 from hermetic.audit.policy import Policy
-from hermetic.audit.private_links import Other, Others, others_of
+from hermetic.audit.private_links import Others, others_of, results_of
 from hermetic.errors import FactDamaged
 
 ACTIVE_LINK = {"activesas", "activesasfrozen"}
@@ -122,29 +122,14 @@ def _through_an_access(estate: Estate, policy: Policy, one: Exportable, resource
 
 def _connected(one: Exportable, resource: str, others: Others, seen: Seen[DiskAccess]) -> Iterator[CheckResult]:
     """Others that read what is exported through the access."""
-    observations: tuple[Observation, ...] = (one, seen)
-    for other in others.strangers:
-        reason, paths = ("StrangerWaits", ()) if other.waits else ("Stranger", _paths(one))
-        words = f"{one.name}: a private endpoint that is not ours {other.state}: {other.words}"
-        severity, fill = _severity(other), {"LINK_ID": other.link}
-        yield fails(resource, reason, words, *observations, paths=paths, severity=severity, remedy=REJECT, fill=fill)
-    for undecided in others.undecided:
-        other, because = undecided.other, (*undecided.observations, *observations)
-        words = f"{one.name}: a private endpoint {other.state}, and it is not known whose it is: {other.words}"
-        severity, fill = _severity(other), {"LINK_ID": other.link}
-        yield unknown(resource, undecided.reason, words, *because, severity=severity, remedy=REJECT, fill=fill)
-    if others.odd:
-        yield unknown(resource, "StateUnknown", f"{one.name}: {'; '.join(others.odd)}", *observations)
-    for damage in others.damage:
-        yield unknown(resource, "Unreadable", damage.problem.detail, damage)
+    observed: tuple[Observation, ...] = (one, seen)
+    high = Severity.HIGH
+    yield from results_of(
+        others, resource, *observed, about=f"{one.name}: ", paths=_paths(one), of_approved=high, remedy=REJECT
+    )
     if not others:
         words = f"exported through {seen.target} only, by private endpoints of ours"
-        yield passes(resource, "OursOnly", words, *observations)
-
-
-def _severity(other: Other) -> Severity | None:
-    """High for one that is approved; None, that of the check, for one that waits."""
-    return None if other.waits else Severity.HIGH
+        yield passes(resource, "OursOnly", words, *observed)
 
 
 DISK_DRIVER = "disk.csi.azure.com"

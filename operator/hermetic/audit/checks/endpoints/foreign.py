@@ -13,11 +13,11 @@ from hermetic.audit.estate.azure.registries import Registry
 from hermetic.audit.estate.azure.storage import FileShare, StorageAccount
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Seen
-from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
+from hermetic.audit.evaluation import CheckResult, does_not_apply, passes, unknown, whatever_is_damaged
 from hermetic.audit.findings import Severity, Verdict
 from hermetic.audit.hops import POD, path_of
 from hermetic.audit.policy import Policy
-from hermetic.audit.private_links import Other, others_of, targets_of
+from hermetic.audit.private_links import others_of, results_of, targets_of
 from hermetic.audit.registry_storage_scope import each_account, each_registry, each_share
 
 Store = Registry | StorageAccount | FileShare | MonitorScope
@@ -90,24 +90,6 @@ def _connected(
 ) -> Iterator[CheckResult]:
     others = others_of(estate, policy, connections)
     path = path_of(POD, name_of(seen.target), hops.private_endpoint("private endpoint of another subscription"))
-    for other in others.strangers:
-        words, fill = f"a private endpoint that is not ours {other.state}: {other.words}", {"LINK_ID": other.link}
-        if other.waits:
-            yield fails(seen.target, "StrangerWaits", words, seen, severity=_severity(other), fill=fill)
-        else:
-            yield fails(seen.target, "Stranger", words, seen, paths=(path,), fill=fill)
-    for one in others.undecided:
-        words = f"a private endpoint {one.other.state}, and it is not known whose it is: {one.other.words}"
-        severity, fill = _severity(one.other), {"LINK_ID": one.other.link}
-        yield unknown(seen.target, one.reason, words, *one.observations, seen, severity=severity, fill=fill)
-    if others.odd:
-        yield unknown(seen.target, "StateUnknown", "; ".join(others.odd), seen)
-    for damage in others.damage:
-        yield unknown(seen.target, "Unreadable", damage.problem.detail, damage)
+    yield from results_of(others, seen.target, seen, paths=(path,), of_waiting=Severity.MEDIUM)
     if not others:
         yield passes(seen.target, "OursOnly", "only private endpoints of ours are connected", seen)
-
-
-def _severity(other: Other) -> Severity | None:
-    """Medium for one that waits; None, that of the check, for one that is approved."""
-    return Severity.MEDIUM if other.waits else None

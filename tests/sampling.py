@@ -1,7 +1,7 @@
 """Which cases of a large enumeration a run tries: all of them where CI=true or with --full, elsewhere a sample.
 
 Three ways to say how large the sample is. The first two are for data that a seed or an enumeration makes, the third for
-tests that take seconds each.
+tests that take seconds each; groups of several files are in tests/sampled_groups.py.
 
     @pytest.mark.sampled(4)                             # 4 of the tests that parametrize makes of this one
     @pytest.mark.parametrize("first", range(0, 2000, 50))

@@ -10,6 +10,7 @@ import pytest
 
 from shipping.site import DOCS, build
 from tests.browser.chromium import Tab
+from tests.sampled_groups import LONG
 
 PHONE = 390
 
@@ -22,7 +23,7 @@ def docs_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 def test_every_page_of_docs_is_one_of_the_site(docs_site: Path) -> None:
     pages = {file.stem for file in docs_site.glob("*.html")}
 

@@ -12,8 +12,9 @@ import pytest
 from testbed.api import Api
 from testbed.cloud_provider import ASKED_ADDRESS, FINALIZER, INTERNAL, PLANT_PUBLIC, WITHHOLD
 from testbed.processes import Component, wait_until
+from tests.sampled_groups import TEST_BED_CONTROL_PLANE
 
-pytestmark = pytest.mark.sampled(0, of="the control plane of the test bed")
+pytestmark = TEST_BED_CONTROL_PLANE
 
 PRIVATE = ipaddress.ip_network("10.13.76.0/24")
 PUBLIC = ipaddress.ip_network("203.0.113.0/24")

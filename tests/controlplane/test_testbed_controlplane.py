@@ -18,8 +18,9 @@ from testbed.controlplane import ControlPlane
 from testbed.errors import ApiError
 from testbed.kubectl import Kubectl
 from testbed.programs import KUBERNETES_VERSION
+from tests.sampled_groups import TEST_BED_CONTROL_PLANE
 
-pytestmark = pytest.mark.sampled(0, of="the control plane of the test bed")
+pytestmark = TEST_BED_CONTROL_PLANE
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

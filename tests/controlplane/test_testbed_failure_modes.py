@@ -11,8 +11,9 @@ from testbed.api import Api
 from testbed.failure_modes import ANNOTATION, CRASHES
 from testbed.fleet import SIZES, Pool
 from testbed.processes import wait_until
+from tests.sampled_groups import TEST_BED_CONTROL_PLANE
 
-pytestmark = pytest.mark.sampled(0, of="the control plane of the test bed")
+pytestmark = TEST_BED_CONTROL_PLANE
 
 DIGEST = "sha256:" + "0" * 64
 HEALTHY = f"registry.test/vllm/engine@{DIGEST}"

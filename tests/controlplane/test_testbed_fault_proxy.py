@@ -21,8 +21,9 @@ from testbed.fault_proxy import SEED_VARIABLE, FaultProxy
 from testbed.faults import Answer, CutWatch, Delay, DropAfter, DropBefore, Fault
 from testbed.kubectl import Kubectl
 from testbed.processes import wait_until
+from tests.sampled_groups import TEST_BED_CONTROL_PLANE
 
-pytestmark = pytest.mark.sampled(0, of="the control plane of the test bed")
+pytestmark = TEST_BED_CONTROL_PLANE
 
 Json = dict[str, Any]
 

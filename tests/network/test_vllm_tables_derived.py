@@ -6,9 +6,10 @@ import pytest
 
 from testbed.vllm_tables.derive import TABLES
 from testbed.vllm_tables.package_index import IndexUnavailable, choose, configured_index, fetch
+from tests.sampled_groups import LONG
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 def test_the_committed_table_is_what_the_source_distribution_says():
     version = TABLES.committed()[-1]
     try:

@@ -13,8 +13,9 @@ import pytest
 from testbed.images.model import stage_model
 from testbed.images.oci import write_archive
 from testbed.images.recipes import baked_image, model_image, nim_image, vllm_image
+from tests.sampled_groups import TEST_BED_NODE
 
-pytestmark = pytest.mark.sampled(0, of="the node of the test bed")
+pytestmark = TEST_BED_NODE
 
 PLAIN_USER = {"runAsUser": 2000, "runAsGroup": 0, "runAsNonRoot": True}
 LOCKED = {

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from testbed.processes import wait_until
+from tests.sampled_groups import TEST_BED_NODE
 
-pytestmark = pytest.mark.sampled(0, of="the node of the test bed")
+pytestmark = TEST_BED_NODE
 
 GPU = "nvidia.com/gpu"
 

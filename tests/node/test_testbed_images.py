@@ -8,8 +8,9 @@ from testbed.images.layers import layer_of_files
 from testbed.images.oci import Image, write_archive
 from testbed.images.roots import busybox_layer
 from testbed.processes import wait_until
+from tests.sampled_groups import TEST_BED_NODE
 
-pytestmark = pytest.mark.sampled(0, of="the node of the test bed")
+pytestmark = TEST_BED_NODE
 
 
 @pytest.fixture

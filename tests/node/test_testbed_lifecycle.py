@@ -14,8 +14,9 @@ from testbed.node.cgroups import MOUNT, root_of
 from testbed.node.handle import running_node
 from testbed.node.real_node import REPOSITORY
 from testbed.processes import wait_until
+from tests.sampled_groups import TEST_BED_NODE
 
-pytestmark = pytest.mark.sampled(0, of="the node of the test bed")
+pytestmark = TEST_BED_NODE
 
 SETTINGS = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops")
 

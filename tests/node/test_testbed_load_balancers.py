@@ -12,8 +12,9 @@ import pytest
 
 from testbed.node.addresses import CLIENT_ADDRESS, LOAD_BALANCER_NETWORK, NODE_ADDRESS
 from testbed.processes import wait_until
+from tests.sampled_groups import TEST_BED_NODE
 
-pytestmark = pytest.mark.sampled(0, of="the node of the test bed")
+pytestmark = TEST_BED_NODE
 
 INTERNAL = {"service.beta.kubernetes.io/azure-load-balancer-internal": "true"}
 # the answer is the address of the client

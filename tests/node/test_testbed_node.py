@@ -8,8 +8,9 @@ import sys
 import pytest
 
 from testbed.fleet import Pool, add_nodes, remove_nodes
+from tests.sampled_groups import TEST_BED_NODE
 
-pytestmark = pytest.mark.sampled(0, of="the node of the test bed")
+pytestmark = TEST_BED_NODE
 
 RESTRICTED = {
     "allowPrivilegeEscalation": False,

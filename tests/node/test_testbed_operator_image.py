@@ -11,8 +11,9 @@ from hermetic.audit.attestation.custom_resource import as_object
 from testbed.images.oci import write_archive
 from testbed.images.recipes import operator_image
 from tests.attestations import a_report, an_ed25519_key, public_pem_of, signed
+from tests.sampled_groups import TEST_BED_NODE
 
-pytestmark = pytest.mark.sampled(0, of="the node of the test bed")
+pytestmark = TEST_BED_NODE
 
 LOCKED = {
     "allowPrivilegeEscalation": False,

@@ -11,8 +11,9 @@ import pytest
 
 from testbed.csi.shares import AZURE_FILES, NFS
 from testbed.images.model import stage_model
+from tests.sampled_groups import TEST_BED_NODE
 
-pytestmark = pytest.mark.sampled(0, of="the node of the test bed")
+pytestmark = TEST_BED_NODE
 
 READ_ONLY = "Read-only file system"
 

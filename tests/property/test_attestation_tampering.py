@@ -38,6 +38,7 @@ from tests.attestations import (
     signed,
     trust,
 )
+from tests.sampled_groups import LONG
 from tests.sampling import Sample
 from tests.tampering import TAMPERERS, Target, written
 
@@ -68,7 +69,7 @@ def every_field(content: bytes) -> Any:
     return json.loads(content, object_pairs_hook=sorted)
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 @pytest.mark.timeout(600)
 def test_every_tampering_of_a_signed_attestation_is_refused(chance: Random, sample: Sample) -> None:
     """What still holds the same JSON (a space between two tokens of the envelope, say) is no tampering: not counted."""
@@ -144,7 +145,7 @@ def a_turned_bit(envelope: Envelope, random: Random) -> Envelope:
     return Envelope(bytes(parts[0]), envelope.keyid, bytes(parts[1]))
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 def test_every_single_bit_of_payload_and_signature_counts() -> None:
     for key in (an_ed25519_key(), a_p256_key()):
         envelope = signed(key)

@@ -23,6 +23,7 @@ from testbed.azure.baseline import sealed_estate
 from testbed.azure.generator import topology
 from tests.audit_estates import rule
 from tests.azure_collecting import policy_of
+from tests.sampled_groups import LONG
 from tests.sampling import Sample
 from tests.shuffled_answers import shuffled
 from tests.stand_in_answers import answers_of
@@ -162,7 +163,7 @@ def looks_cleaner(before: dict[tuple[str, str], Finding], after: dict[tuple[str,
     ]
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 @given(SEEDS, st.data())
 def test_an_answer_that_never_came_makes_nothing_look_cleaner(seed, data):
     answers, policy, cluster = seen(seed)
@@ -172,7 +173,7 @@ def test_an_answer_that_never_came_makes_nothing_look_cleaner(seed, data):
     assert looks_cleaner(whole(seed), judged({**answers, **silent}, policy, cluster)) == []
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 @given(SEEDS, st.data())
 def test_a_list_that_was_cut_makes_nothing_look_cleaner(seed, data):
     answers, policy, cluster = seen(seed)
@@ -251,7 +252,7 @@ def _put(value: Any, path: tuple[Any, ...], odd: Any) -> None:
     value[path[-1]] = odd
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 @given(SEEDS, st.randoms(use_true_random=False))
 def test_the_order_of_answers_and_lists_never_matters(seed, chance):
     answers, policy, cluster = seen(seed)

@@ -32,8 +32,9 @@ from testbed.sbom_validators import problems
 from testbed.skopeo import skopeo
 from tests.commandline import hermetic
 from tests.install_page import commands
+from tests.sampled_groups import SHIPPING
 
-pytestmark = pytest.mark.sampled(15, of="image, bundle, chart and command line")
+pytestmark = SHIPPING
 
 PAGE = REPOSITORY / "docs" / "bundle.md"
 NAME = f"hermetic-{__version__}.tar"

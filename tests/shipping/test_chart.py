@@ -18,8 +18,9 @@ from shipping.values import VALUES
 from testbed.installation import REPOSITORY
 from testbed.kubectl import Kubectl
 from testbed.programs import programs
+from tests.sampled_groups import SHIPPING
 
-pytestmark = pytest.mark.sampled(15, of="image, bundle, chart and command line")
+pytestmark = SHIPPING
 
 DIGEST = "sha256:" + "1" * 64
 IMAGE = {"registry": "contoso.azurecr.io", "digest": DIGEST}

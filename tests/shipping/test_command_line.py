@@ -16,9 +16,10 @@ import yaml
 from hermetic import __version__
 from shipping.command_line import command_line, write
 from testbed.images.layers import text
+from tests.sampled_groups import SHIPPING
 from tests.scenarios import a_baked_model
 
-pytestmark = pytest.mark.sampled(15, of="image, bundle, chart and command line")
+pytestmark = SHIPPING
 
 PYTHON = Path(sys.base_prefix) / "bin" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
 OFFLINE = ["unshare", "--user", "--map-root-user", "--net"]

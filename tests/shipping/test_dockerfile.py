@@ -13,8 +13,9 @@ import pytest
 from shipping.operator_image import ENVIRONMENT
 from shipping.root import UID
 from shipping.wheels import REPOSITORY, copy_wheels
+from tests.sampled_groups import SHIPPING
 
-pytestmark = pytest.mark.sampled(15, of="image, bundle, chart and command line")
+pytestmark = SHIPPING
 
 LINES = [
     line.split(maxsplit=1)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-import pytest
 import yaml
 
 from testbed.flux import CONTROLLERS
 from testbed.installation import REPOSITORY
 from testbed.programs import PROGRAMS
+from tests.sampled_groups import SHIPPING
 
-pytestmark = pytest.mark.sampled(15, of="image, bundle, chart and command line")
+pytestmark = SHIPPING
 
 PAGE = (REPOSITORY / "docs" / "flux.md").read_text(encoding="utf-8")
 RECIPE = REPOSITORY / "manifests" / "flux"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import yaml
 
 from testbed.installation import REPOSITORY
@@ -10,8 +9,9 @@ from testbed.kubectl import Kubectl
 from testbed.programs import programs
 from tests.install_page import commands, manifest
 from tests.pod_security import violations
+from tests.sampled_groups import SHIPPING
 
-pytestmark = pytest.mark.sampled(15, of="image, bundle, chart and command line")
+pytestmark = SHIPPING
 
 DIGEST = "sha256:" + "1" * 64
 API_SERVER = "10.1.0.200/32"

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from shipping.licences import UNKNOWN, Licence, of_debian, of_wheel
+from tests.sampled_groups import SHIPPING
 
-pytestmark = pytest.mark.sampled(15, of="image, bundle, chart and command line")
+pytestmark = SHIPPING
 
 FORMAT = "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n"
 

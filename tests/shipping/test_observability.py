@@ -18,8 +18,9 @@ from testbed.installation import REPOSITORY
 from testbed.prometheus import prometheus_programs
 from tests.log_calls import log_calls
 from tests.observability import ALERTS, DASHBOARD, RULES, SHIPPED, expressions
+from tests.sampled_groups import SHIPPING
 
-pytestmark = pytest.mark.sampled(15, of="image, bundle, chart and command line")
+pytestmark = SHIPPING
 
 PAGE = (REPOSITORY / "docs" / "observability.md").read_text()
 QUERIES = sorted((SHIPPED / "queries").glob("*.kql"))

@@ -17,8 +17,9 @@ from shipping.layout import layout_files, write_tar
 from shipping.operator_image import ENVIRONMENT, operator_image
 from shipping.wheels import LOCK, PLACE
 from testbed.errors import BuildError
+from tests.sampled_groups import SHIPPING
 
-pytestmark = pytest.mark.sampled(15, of="image, bundle, chart and command line")
+pytestmark = SHIPPING
 
 NOT_IN_IT = {
     "apk", "apt", "apt-get", "ash", "bash", "busybox", "curl", "dash", "dpkg", "dpkg-deb", "env", "gcc", "ld", "perl",

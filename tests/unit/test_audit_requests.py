@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
-
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Problem, UnreadReason
 from hermetic.audit.run import evaluate
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import audited, policy_of
+from tests.sampled_groups import LONG
 
 TO_SPARE = 30
 REFUSED = Answer(problem=Problem(UnreadReason.FORBIDDEN, "not to be read"))
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 async def test_a_plain_audit_asks_little_beyond_what_its_verdicts_rest_on() -> None:
     """A question is decisive where some finding changes when it is refused; polls and the index are to spare."""
     with ArmStandIn(sealed_estate()) as arm:

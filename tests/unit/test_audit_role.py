@@ -28,6 +28,7 @@ from testbed.azure.server import ArmStandIn
 from testbed.textbook import TEXTBOOK
 from tests.azure_collecting import audited
 from tests.decision_cases_groups import grouped
+from tests.sampled_groups import LONG
 
 DOCS = Path(__file__).parents[2] / "docs"
 ACTIONS, NEWER, READS = "audit-role.json", "audit-role-newer-actions.json", "audit-role-without-reader.json"
@@ -40,7 +41,7 @@ ONLY_READER = {
 GRAPH_TYPE = re.compile(r"'(microsoft\.[a-z./]+)'", re.IGNORECASE)
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 async def test_the_role_has_exactly_the_actions_that_audits_use() -> None:
     used: set[str] = set()
     estates = (

@@ -7,9 +7,10 @@ import pytest
 
 from testbed.azure.baseline import estate_of, sealed_estate
 from testbed.azure.baseline.layout import CONNECTIVITY, WORKLOAD
+from tests.sampled_groups import AZURE_STAND_IN
 from tests.unit.azure_stand_in import NETWORK, calling, code_of
 
-pytestmark = pytest.mark.sampled(20, of="the stand-in of Azure")
+pytestmark = AZURE_STAND_IN
 
 SUBSCRIPTION = f"/subscriptions/{WORKLOAD}"
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from testbed.azure.baseline import estate_of, sealed_estate
 from testbed.azure.baseline.network import rule
 from testbed.azure.estate import Estate
 from testbed.azure.faults import EndsFailed, Fault, NeverEnds
 from testbed.azure.plants.pieces import change_rules, gateway, set_route
 from testbed.azure.refusals import Refusal
+from tests.sampled_groups import AZURE_STAND_IN
 from tests.unit.azure_stand_in import Caller, calling, code_of
 
-pytestmark = pytest.mark.sampled(20, of="the stand-in of Azure")
+pytestmark = AZURE_STAND_IN
 
 ANYWHERE = "203.0.113.9"
 

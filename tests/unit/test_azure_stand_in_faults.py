@@ -26,9 +26,10 @@ from testbed.azure.faults import (
 from testbed.azure.quota import Meter, Quota
 from testbed.azure.refusals import Refusal
 from tests.fakes.clocks import HandClock
+from tests.sampled_groups import AZURE_STAND_IN
 from tests.unit.azure_stand_in import calling, code_of
 
-pytestmark = pytest.mark.sampled(20, of="the stand-in of Azure")
+pytestmark = AZURE_STAND_IN
 
 NICS = f"/subscriptions/{WORKLOAD}/providers/Microsoft.Network/networkInterfaces"
 

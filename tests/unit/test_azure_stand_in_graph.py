@@ -7,9 +7,10 @@ import pytest
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.baseline.layout import CONNECTIVITY, WORKLOAD
 from testbed.azure.large_estate import large_estate
+from tests.sampled_groups import AZURE_STAND_IN
 from tests.unit.azure_stand_in import calling, code_of
 
-pytestmark = pytest.mark.sampled(20, of="the stand-in of Azure")
+pytestmark = AZURE_STAND_IN
 
 PUBLIC = f"/subscriptions/{CONNECTIVITY}/resourceGroups/rg/providers/Microsoft.Network/publicIPAddresses/pip"
 NICS = "Resources | where type =~ 'Microsoft.Network/networkInterfaces'"

@@ -17,8 +17,9 @@ from testbed.azure.plants import PLANTS
 from testbed.azure.plants.decoys import DECOYS
 from testbed.azure.plants.pieces import node_subnets
 from testbed.azure.reference_estate import CONTRADICTIONS, owed, reference_estate
+from tests.sampled_groups import AZURE_STAND_IN, LONG
 
-pytestmark = pytest.mark.sampled(20, of="the stand-in of Azure")
+pytestmark = AZURE_STAND_IN
 
 SEVERITIES = {"critical", "high", "medium", "low", "info"}
 
@@ -32,7 +33,7 @@ def test_every_plant_has_a_severity() -> None:
     assert {plant.severity for plant in PLANTS.values()} <= SEVERITIES
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 def test_every_plant_fits_somewhere_and_changes_what_the_estate_says() -> None:
     planted, before = set(), {layout: estate_of(layout) for layout in LAYOUTS}
     for case in every_plant():

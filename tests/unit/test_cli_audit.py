@@ -29,8 +29,9 @@ from tests.audits_by_command import (
     report_in,
 )
 from tests.commandline import PROGRAM, Ran, hermetic
+from tests.sampled_groups import AZURE_AUDITS
 
-pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
+pytestmark = AZURE_AUDITS
 
 CLUSTER = r"/managedClusters/[^/]+\?"
 NO_RETRIES = ("--retry-budget", "0")

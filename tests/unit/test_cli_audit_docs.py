@@ -20,8 +20,9 @@ from hermetic.cli.audit.files import read_exceptions, read_policy
 from hermetic.cli.audit.probe import probe_pods
 from hermetic.signing.keys import read_public_key
 from tests.commandline import hermetic
+from tests.sampled_groups import AZURE_AUDITS
 
-pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
+pytestmark = AZURE_AUDITS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")

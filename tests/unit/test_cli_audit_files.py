@@ -19,8 +19,9 @@ from testbed.azure.baseline.layout import CONNECTIVITY, WORKLOAD
 from testbed.azure.server import ArmStandIn
 from tests.audits_by_command import a_stand_in, audit, failed, findings_of, report_in
 from tests.commandline import Ran, hermetic
+from tests.sampled_groups import AZURE_AUDITS
 
-pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
+pytestmark = AZURE_AUDITS
 
 NAT = "nat_gateway_on_the_gpu_subnet"
 NIC = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/networkInterfaces/n"

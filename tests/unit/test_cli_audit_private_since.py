@@ -6,8 +6,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from testbed.azure.estate import Estate
 from testbed.azure.plants.pieces import instance_nics, node_subnets
 from testbed.azure.server import ArmStandIn
@@ -15,8 +13,9 @@ from testbed.processes import wait_until
 from tests.attestations import an_ed25519_key, pem_of, public_pem_of
 from tests.audits_by_command import a_stand_in, audit, report_in
 from tests.commandline import hermetic
+from tests.sampled_groups import AZURE_AUDITS, LONG
 
-pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
+pytestmark = AZURE_AUDITS
 
 WRITE = "Microsoft.Network/virtualNetworks/subnets/write"
 
@@ -57,7 +56,7 @@ def created(estate: Estate, nic: str, at: str) -> None:
     estate.properties(nic.partition("/networkInterfaces/")[0])["timeCreated"] = at
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 def test_a_machine_that_came_after_an_attested_look_passes_until_the_subnet_is_written(tmp_path: Path) -> None:
     key = keys(tmp_path)
     with a_stand_in() as arm:
@@ -91,7 +90,7 @@ def test_a_machine_that_came_after_an_attested_look_passes_until_the_subnet_is_w
     assert chain.code == 0, chain.out + chain.err
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 def test_a_subnet_that_was_public_at_one_look_begins_anew(tmp_path: Path) -> None:
     key = keys(tmp_path)
     with a_stand_in() as arm:

@@ -20,8 +20,9 @@ import yaml
 from testbed.azure.server import ArmStandIn
 from tests.audits_by_command import a_stand_in, arguments_for, audit, audit_process, environment, report_in
 from tests.commandline import Ran, hermetic
+from tests.sampled_groups import AZURE_AUDITS
 
-pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
+pytestmark = AZURE_AUDITS
 
 NAT = "nat_gateway_on_the_gpu_subnet"
 DOCS = Path(__file__).resolve().parents[2] / "docs"

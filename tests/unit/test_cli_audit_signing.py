@@ -18,8 +18,9 @@ from testbed.processes import wait_until
 from tests.attestations import a_p256_key, an_ed25519_key, pem_of, public_pem_of
 from tests.audits_by_command import a_stand_in, audit, environment, environment_for, report_in
 from tests.commandline import Ran, hermetic
+from tests.sampled_groups import AZURE_AUDITS
 
-pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
+pytestmark = AZURE_AUDITS
 
 NAT = "nat_gateway_on_the_gpu_subnet"
 

@@ -23,6 +23,7 @@ from testbed.textbook import TEXTBOOK, TextbookEstate, own
 from testbed.textbook.api_server import ApiServerStandIn
 from testbed.textbook.estates import EFFECTIVE_RULES
 from tests.audits_by_command import environment_for
+from tests.sampled_groups import LONG
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "first-audit.md").read_text(encoding="utf-8")
@@ -66,7 +67,7 @@ def commands() -> list[str]:
     return [text for language, text in BLOCKS if language != "yaml"]
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 @pytest.mark.timeout(400)
 def test_the_page_leads_from_an_empty_folder_to_a_signed_pass(tmp_path: Path) -> None:
     home = tmp_path / "home"

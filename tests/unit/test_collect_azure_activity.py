@@ -16,8 +16,9 @@ from testbed.azure.faults import Action, Edit, EndlessPages, Fault, ForeignNextL
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import client_of
 from tests.fakes.clocks import START
+from tests.sampled_groups import AZURE_AUDITS
 
-pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
+pytestmark = AZURE_AUDITS
 
 WRITE = "Microsoft.Network/virtualNetworks/subnets/write"
 

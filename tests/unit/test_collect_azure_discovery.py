@@ -15,8 +15,9 @@ from testbed.azure.faults import Edit, Fault, NotJson, Remove, Reset, Status
 from testbed.azure.generator import topology
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import audited, client_of, ids, question
+from tests.sampled_groups import AZURE_AUDITS, LONG
 
-pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
+pytestmark = AZURE_AUDITS
 
 KIND = "Microsoft.Network/publicIPAddresses"
 GRAPH = "ResourceGraph"
@@ -283,7 +284,7 @@ async def test_both_ways_to_discover_come_to_the_same_verdicts_with_paths_open(s
     assert by_graph.claims() ^ by_list.claims() == set()
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 async def test_an_index_that_has_heard_of_nothing_makes_nothing_pass_that_fails() -> None:
     for seed in range(4):
         estate = topology(seed).estate

@@ -32,8 +32,9 @@ from testbed.azure.faults import (
 )
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import Seen, audited
+from tests.sampled_groups import AZURE_AUDITS
 
-pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
+pytestmark = AZURE_AUDITS
 
 SITE = sealed_estate().site
 PASSING = {Verdict.PASS.value, Verdict.NOT_APPLICABLE.value}

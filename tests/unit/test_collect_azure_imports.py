@@ -10,8 +10,9 @@ import pytest
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import audited
+from tests.sampled_groups import AZURE_AUDITS
 
-pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
+pytestmark = AZURE_AUDITS
 
 
 class _Counting:

@@ -11,8 +11,9 @@ from testbed.azure.baseline import sealed_estate
 from testbed.azure.faults import Edit, EndsFailed, Fault, NeverEnds, Remove, Reset, Status, Truncate
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import client_of, question
+from tests.sampled_groups import AZURE_AUDITS
 
-pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
+pytestmark = AZURE_AUDITS
 
 ESTATE = sealed_estate()
 NIC = "Microsoft.Network/networkInterfaces"

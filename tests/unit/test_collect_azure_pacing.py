@@ -11,8 +11,9 @@ from hermetic.collect.azure.rate_limits import Bucket, Pacing, Window
 from testbed.azure.quota import Meter, Quota
 from testbed.azure.refusals import Refusal
 from tests.fakes.clocks import SleepersClock
+from tests.sampled_groups import AZURE_AUDITS
 
-pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
+pytestmark = AZURE_AUDITS
 
 SUBSCRIPTION = "0000"
 READS, ACTIONS, GRAPH = ("reads", SUBSCRIPTION), ("actions", SUBSCRIPTION), ("graph", "")

@@ -25,8 +25,9 @@ from testbed.azure.faults import (
 )
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import client_of, ids, question
+from tests.sampled_groups import AZURE_AUDITS
 
-pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
+pytestmark = AZURE_AUDITS
 
 KIND = "Microsoft.Network/publicIPAddresses"
 HOW_MANY = 25

@@ -11,8 +11,9 @@ from hermetic.collect.azure.allowed_requests import must_read
 from hermetic.collect.azure.paths import ask_for
 from hermetic.collect.azure.replies import Ask
 from tests.azure_collecting import question
+from tests.sampled_groups import AZURE_AUDITS
 
-pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
+pytestmark = AZURE_AUDITS
 
 S = "/subscriptions/0000"
 G = f"{S}/resourceGroups/g"

@@ -16,8 +16,9 @@ from hermetic.collect.azure.clouds import cloud_of
 from hermetic.collect.azure.replies import Ask
 from hermetic.collect.azure.transport import ArmTransport
 from hermetic.errors import WriteAttempted
+from tests.sampled_groups import AZURE_AUDITS
 
-pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
+pytestmark = AZURE_AUDITS
 
 GROUP = "/subscriptions/s/resourceGroups/g/providers"
 NIC = f"{GROUP}/Microsoft.Network/networkInterfaces/nic"

@@ -16,8 +16,9 @@ from testbed.azure.faults import Edit, Fault, NotJson, Remove, Status
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import audited, client_of, question
 from tests.fakes.clocks import START
+from tests.sampled_groups import AZURE_AUDITS
 
-pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
+pytestmark = AZURE_AUDITS
 
 ARC, EXTENSIONS = "Microsoft.Kubernetes", "Microsoft.KubernetesConfiguration"
 CONNECTED = f"{ARC}/connectedClusters"

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
-
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.operations import is_poll
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import audited
+from tests.sampled_groups import AZURE_AUDITS
 from tests.stand_in_answers import answers_of
 
-pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
+pytestmark = AZURE_AUDITS
 
 MOST_BEYOND = 60
 

@@ -19,8 +19,9 @@ from testbed.azure.faults import Fault, NotJson, Reset, Status, Truncate
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import all_of, client_of, question
 from tests.fakes.clocks import START, RealTime
+from tests.sampled_groups import AZURE_AUDITS
 
-pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
+pytestmark = AZURE_AUDITS
 
 ESTATE = sealed_estate()
 VNET = question("get", "Microsoft.Network/virtualNetworks", ESTATE.site.vnet)

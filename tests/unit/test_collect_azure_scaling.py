@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from hermetic.audit.findings import Verdict
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.faults import Fault, Status
 from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import Seen, audited
+from tests.sampled_groups import AZURE_AUDITS
 
-pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
+pytestmark = AZURE_AUDITS
 
 SITE = sealed_estate().site
 INTERFACES = f"{SITE.gpu_scale_set.rpartition('/')[2]}/networkInterfaces\\?"

@@ -25,8 +25,9 @@ from testbed.azure.server import ArmStandIn
 from tests.azure_collecting import audited, client_of, question
 from tests.fakes.clocks import START, SleepingClock
 from tests.fakes.progress import Progress
+from tests.sampled_groups import AZURE_AUDITS, LONG
 
-pytestmark = pytest.mark.sampled(25, of="audits of a simulated Azure")
+pytestmark = AZURE_AUDITS
 
 ESTATE = sealed_estate()
 CLUSTER = question("get", "Microsoft.ContainerService/managedClusters", ESTATE.cluster, "2026-01-01")
@@ -59,7 +60,7 @@ async def test_a_token_that_is_refused_at_the_start_ends_the_audit() -> None:
     assert "wrong" not in caught.value.message
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 async def test_a_token_that_dies_midway_leaves_what_came_after_it_unknown() -> None:
     with ArmStandIn(ESTATE) as arm:
         whole = await audited(arm)

@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field
 from hermetic.api.crd import DEFINITIONS, Definition, crd
 from hermetic.api.modeldeployment import ModelDeployment
 from hermetic.api.schema import NotStructural, Schema, structural_schema, with_defaults
+from tests.sampled_groups import LONG
 from tools.crds import as_yaml, file_name
 
 CRDS = Path(__file__).resolve().parents[2] / "crds"
@@ -54,7 +55,7 @@ def test_no_crd_is_checked_in_that_no_model_stands_behind() -> None:
     }
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 def test_checking_tells_stale_files_from_current_ones(tmp_path: Path) -> None:
     def generator(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "tools", "crds", "--repository", str(tmp_path), *arguments]

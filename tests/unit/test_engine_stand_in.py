@@ -24,8 +24,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from testbed.engine import vllm_environment
 from testbed.engine.local import Running, running, unpack
 from testbed.images.model import stage_model
+from tests.sampled_groups import ENGINE_STAND_IN
 
-pytestmark = pytest.mark.sampled(20, of="the stand-in of engines")
+pytestmark = ENGINE_STAND_IN
 
 NAME = "hermetic engine stand-in"
 MODEL = "meta/llama-3.1-8b-instruct"

@@ -15,8 +15,9 @@ import pytest
 from testbed.engine import NIM_LINES, nim_entrypoint, nim_environment
 from testbed.engine.local import Running, running, unpack
 from testbed.images.model import stage_model
+from tests.sampled_groups import ENGINE_STAND_IN
 
-pytestmark = pytest.mark.sampled(20, of="the stand-in of engines")
+pytestmark = ENGINE_STAND_IN
 
 LINES = sorted(NIM_LINES)
 Serve = Callable[..., Running]

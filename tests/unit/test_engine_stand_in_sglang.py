@@ -17,10 +17,11 @@ from testbed.engine.stand_in.sglang_api import sglang_settings
 from testbed.engine.stand_in.tables import table_of
 from testbed.images.model import stage_model
 from tests.renderings import RENDERINGS
+from tests.sampled_groups import ENGINE_STAND_IN
 from tests.scenarios import an_sglang_model, changed
 from tests.snapshots import spec_of
 
-pytestmark = pytest.mark.sampled(20, of="the stand-in of engines")
+pytestmark = ENGINE_STAND_IN
 
 
 @pytest.mark.parametrize("release", TABLES.supported)

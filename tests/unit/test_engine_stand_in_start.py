@@ -25,8 +25,9 @@ from testbed.engine.stand_in.failures import ORDERED, StartFailure, cache_unwrit
 from testbed.engine.stand_in.settings import EngineSettings, Settings
 from testbed.engine.stand_in.tables import table_of
 from testbed.images.model import stage_model
+from tests.sampled_groups import ENGINE_STAND_IN
 
-pytestmark = pytest.mark.sampled(20, of="the stand-in of engines")
+pytestmark = ENGINE_STAND_IN
 
 NEWEST = TABLES.supported[-1]
 TABLE = table_of(f"{NEWEST}.0", VLLM_TABLES)

@@ -28,6 +28,7 @@ from hermetic.controller.evaluation_client import EvaluationClient, EvaluationFa
 from hermetic.controller.evaluation_input import Case
 from hermetic.controller.evaluation_process import evaluated
 from tests.kubernetes_estates import CLUSTER, POLICY, pod, sealed_cluster
+from tests.sampled_groups import LONG
 
 T = TypeVar("T")
 LARGE, LONGEST_STEP_MS = 10_000, 50
@@ -98,7 +99,7 @@ def test_everything_else_goes_on_while_it_judges() -> None:
     run(scenario)
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 def test_no_step_of_the_loop_is_long_while_a_large_cluster_is_listed_and_judged() -> None:
     """By processor time, so that other programs of the machine do not count; the figures have it by the clock too."""
 
@@ -165,7 +166,7 @@ def test_whatever_the_process_does_is_an_error(program: str, words: str) -> None
     run(scenario)
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 def test_after_a_process_that_was_killed_another_one_judges() -> None:
     async def scenario() -> None:
         judged, case = EvaluationClient(), a_case(1)
@@ -179,7 +180,7 @@ def test_after_a_process_that_was_killed_another_one_judges() -> None:
     run(scenario)
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 def test_a_look_that_is_cancelled_leaves_no_answer_for_the_next() -> None:
     async def scenario() -> None:
         judged, case = EvaluationClient(), a_case()

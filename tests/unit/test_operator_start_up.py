@@ -14,6 +14,7 @@ from hermetic.api.configuration import Configuration
 from hermetic.controller.context import Shared
 from hermetic.controller.http import serve_health
 from hermetic.errors import ConfigurationInvalid
+from tests.sampled_groups import LONG
 
 LOADED = "import sys, hermetic.cli.run, hermetic.controller.composition; print(*sys.modules)"
 
@@ -62,7 +63,7 @@ def test_without_an_egress_audit_nothing_of_the_audit_is_loaded() -> None:
     assert not {"cryptography", "jinja2", "httpx", "hermetic.audit.evaluation", "hermetic.audit.checks"} & loaded
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 def test_while_the_audit_is_loaded_everything_else_has_its_turn() -> None:
     """It takes a second, and more on a busy machine: the Lease must be renewed meanwhile."""
     turns = subprocess.run([sys.executable, "-c", LOADING], capture_output=True, text=True, check=True).stdout

@@ -15,8 +15,9 @@ import pytest
 from testbed.api import Api
 from testbed.certificates import Authority, write_kubeconfig
 from testbed.errors import ApiError
+from tests.sampled_groups import TEST_BED
 
-pytestmark = pytest.mark.sampled(12, of="the test bed")
+pytestmark = TEST_BED
 
 
 class Server(http.server.ThreadingHTTPServer):

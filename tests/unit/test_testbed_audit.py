@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from testbed import audit
+from tests.sampled_groups import TEST_BED
 
-pytestmark = pytest.mark.sampled(12, of="the test bed")
+pytestmark = TEST_BED
 
 
 def line(verb: str, user: str = "operator", **target: str) -> str:

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from testbed.azure import audit_demo
+from tests.sampled_groups import LONG, TEST_BED
 
-pytestmark = pytest.mark.sampled(12, of="the test bed")
+pytestmark = TEST_BED
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 def test_its_last_line_is_a_command_that_judges_the_same_estate_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

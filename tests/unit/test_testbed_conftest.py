@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.sampled(12, of="the test bed")
+from tests.sampled_groups import TEST_BED
+
+pytestmark = TEST_BED
 
 CONFTEST = Path(__file__).resolve().parents[1] / "conftest.py"
 REPOSITORY = CONFTEST.parents[1]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from testbed.demo.narration import watch_phases
+from tests.sampled_groups import TEST_BED
 
-pytestmark = pytest.mark.sampled(12, of="the test bed")
+pytestmark = TEST_BED
 
 
 def deployment(name: str, reason: str, message: str) -> dict[str, object]:

@@ -7,8 +7,9 @@ import json
 import pytest
 
 from testbed.faults import Answer, CutWatch, DropBefore, Fault, Request, WriteMark
+from tests.sampled_groups import TEST_BED
 
-pytestmark = pytest.mark.sampled(12, of="the test bed")
+pytestmark = TEST_BED
 
 
 @pytest.mark.parametrize(

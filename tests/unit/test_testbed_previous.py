@@ -11,8 +11,9 @@ import pytest
 from testbed import previous as module
 from testbed.errors import BuildError
 from testbed.previous import previous
+from tests.sampled_groups import TEST_BED
 
-pytestmark = pytest.mark.sampled(12, of="the test bed")
+pytestmark = TEST_BED
 
 
 @pytest.fixture(autouse=True)

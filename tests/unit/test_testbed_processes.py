@@ -14,8 +14,9 @@ import pytest
 
 from testbed.errors import ComponentError
 from testbed.processes import Component, bound_to_us, free_port, wait_until
+from tests.sampled_groups import TEST_BED
 
-pytestmark = pytest.mark.sampled(12, of="the test bed")
+pytestmark = TEST_BED
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

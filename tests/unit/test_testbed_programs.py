@@ -14,8 +14,9 @@ import pytest
 from testbed import programs as builds
 from testbed.errors import BuildError, CannotRunError
 from testbed.programs import CONTROL_PLANE_FAMILIES, FAMILIES, NODE_FAMILIES, Family, cache_folder, programs, require_go
+from tests.sampled_groups import TEST_BED
 
-pytestmark = pytest.mark.sampled(12, of="the test bed")
+pytestmark = TEST_BED
 
 # Answers for its version, and "builds" by copying main.go to the output, or fails as main.go says.
 FAKE_GO = """#!/bin/sh

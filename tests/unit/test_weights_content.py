@@ -17,6 +17,7 @@ from hermetic.weights.content import preflight
 from hermetic.weights.streamed_json import LARGEST_VALUE, JsonStream, NotJsonError
 from hermetic.weights.tree import Tree
 from tests.commandline import hermetic
+from tests.sampled_groups import LONG
 from tests.weights import a_shard
 
 SHARD = "model-00002-of-00003.safetensors"
@@ -357,7 +358,7 @@ def test_five_terabytes_of_holes_are_looked_at_in_their_header(model: Path) -> N
     assert found(model) == [("WeightsCorrupt", "huge.safetensors")]
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 def test_a_sparse_file_of_more_than_four_gib_is_listed_and_verified(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     folder.mkdir()
@@ -396,7 +397,7 @@ def peak(*arguments: str | Path) -> int:
     return int(done.stdout.split("VmHWM:")[1].split()[0])
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 def test_the_memory_of_a_verification_does_not_grow_with_files_and_bytes(tmp_path: Path) -> None:
     """20,000 files and a header with 100,000 tensors: less than 120 MiB, of which Python and its libraries have 50."""
     folder = tmp_path / "model"

@@ -27,6 +27,7 @@ from hermetic.weights.tree import Tree
 from hermetic.weights.workers import Limits, Progress
 from testbed.damaged_files import flip_a_bit
 from tests.commandline import PROGRAM, hermetic
+from tests.sampled_groups import LONG
 from tests.sampling import Sample
 from tests.weights import a_model, contents
 from tests.weights_trees import copied_until
@@ -125,7 +126,7 @@ def test_after_a_kill_at_every_hundredth_the_result_is_the_same(model: Path, sha
     assert expected.root
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 def test_a_process_that_is_killed_is_taken_up(tmp_path: Path, share: Path) -> None:
     model = a_model(tmp_path / "large", shards=3, size=2**22)
     source, destination = contents(model), share / "llama"

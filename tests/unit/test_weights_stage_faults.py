@@ -23,6 +23,7 @@ from hermetic.weights.staging import Options, stage
 from hermetic.weights.tree import Tree
 from hermetic.weights.workers import Limits, Progress
 from tests.commandline import PROGRAM, hermetic
+from tests.sampled_groups import LONG
 from tests.sampling import Sample
 from tests.weights import a_model, contents
 from tests.weights_trees import HookedTree
@@ -89,7 +90,7 @@ def killed_at(source: Path, destination: Path, options: Options, at: tuple[int, 
     return os.waitpid(child, 0)[1]
 
 
-@pytest.mark.sampled(5, of="long tests without a cluster")
+@LONG
 def test_two_gib_survive_a_kill_at_every_hundredth(memory: Path, sample: Sample) -> None:
     """Each process goes on where the one before was killed: all of them together read the model once."""
     source, destination = two_gib(memory / "source"), memory / "staged"

@@ -16,7 +16,9 @@
     │   └── SnapshotUnusable         HRM-AUD-002  a file that should hold a snapshot of an audit does not
     ├── AttestationRefused           HRM-ATT-001  signed evidence that does not count; has the code of the refusal
     ├── EnvelopeRefused              HRM-SIG-001  signed JSON, an envelope or a signature that is not acceptable
+    ├── BenchmarkFailed              HRM-BEN-001  a benchmark that cannot begin now, or gave no result
     ├── BundleRefused                HRM-BND-001  an air-gap bundle that is not what was built or signed
+    ├── RegistryRefused              HRM-REG-001  a registry refuses a push, or stores other bytes (exit 4)
     ├── ChainBroken                  HRM-ATT-005  attestations that do not follow each other without a gap
     ├── FactDamaged                  HRM-AUD-001  an answer holds a field that cannot be read: its check is Unknown
     ├── NeverSettled                 HRM-AUD-003  checks that never stop asking: a defect of this release
@@ -47,7 +49,7 @@ from typing import Any
 
 
 class HermeticError(Exception):
-    """Something failed that a person can act on."""
+    """Something failed, and a user can fix it."""
 
     code = "HRM-GEN-001"
     """Stable for ever; `hermetic explain` shows the docstring and the remedy of the class."""
@@ -61,17 +63,17 @@ class HermeticError(Exception):
 
 
 class InputError(HermeticError):
-    """What a person typed cannot be used as it is."""
+    """An argument of the command cannot be used."""
 
     code = "HRM-INP-001"
     remedy = "Correct what the message names; --help of the command shows an example."
 
 
 class ConfigurationInvalid(InputError):
-    """The operator's configuration file is missing, unreadable or says something impossible."""
+    """The operator's configuration file is missing, unreadable or contradictory."""
 
     code = "HRM-CFG-001"
-    remedy = "Correct the file; every key is described in docs/configuration.md."
+    remedy = "Correct the file; docs/configuration.md describes every key."
 
 
 class ManifestInvalid(InputError):
@@ -82,56 +84,56 @@ class ManifestInvalid(InputError):
 
 
 class ManifestUnreadable(InputError):
-    """A file of manifests cannot be read as such: not YAML or JSON, not UTF-8, too large, or one key twice."""
+    """A file of manifests is unreadable: not YAML or JSON, not UTF-8, too large, or with a duplicate key."""
 
     code = "HRM-API-002"
-    remedy = "Correct the file at the place that the message names."
+    remedy = "Correct the file at the position that the message names."
 
 
 class OperatorRefuses(InputError):
-    """The API server would take the manifest; the operator would start nothing for it. The message names the reason."""
+    """The API server would accept the manifest, but the operator would not start it. The message names the reason."""
 
     code = "HRM-API-003"
     remedy = "'hermetic explain REASON' shows what the reason means and what to do."
 
 
 class KeyUnusable(InputError):
-    """What should be a key is none that Hermetic signs or verifies with: an Ed25519 or P-256 key in PEM."""
+    """The key has an unsupported type. Hermetic uses Ed25519 and P-256 keys in PEM."""
 
     code = "HRM-ATT-002"
     remedy = "Give a PEM file as docs/attestation.md makes them: 'openssl genpkey -algorithm ed25519'."
 
 
 class ReportUnusable(InputError):
-    """The report cannot be signed as it is: it contradicts itself, lacks a field, or is too old to count."""
+    """The report cannot be signed: it contradicts itself, lacks a field, or is too old."""
 
     code = "HRM-ATT-003"
     remedy = "Audit again with this release and sign that report."
 
 
 class ReportTooLarge(InputError):
-    """What must be signed in full (all that is not Pass) does not fit into an EgressAttestation."""
+    """The results that must be signed in full (all except Pass) do not fit into an EgressAttestation."""
 
     code = "HRM-ATT-004"
-    remedy = "Fix what the report finds, beginning with the check that has most findings, and audit again."
+    remedy = "Fix the findings of the report, beginning with the check that has most findings, and audit again."
 
 
 class SigningKeyUnusable(InputError):
-    """What should be a key or a certificate for weights is none: P-256, P-384 or P-521, in PEM."""
+    """The key or certificate for weights has an unsupported type. Use P-256, P-384 or P-521, in PEM."""
 
     code = "HRM-WGT-003"
     remedy = "Give a PEM file as docs/weights.md makes them: 'openssl ecparam -name prime256v1 -genkey -noout'."
 
 
 class SnapshotUnusable(InputError):
-    """The file is no snapshot that this release reads: damaged, cut short, changed, or of another schema."""
+    """The file is not a snapshot that this release reads: damaged, truncated, changed, or of another schema."""
 
     code = "HRM-AUD-002"
     remedy = "Give the file as 'hermetic audit --save-snapshot FILE' wrote it, or audit again."
 
 
 class ModelFactsUnusable(InputError):
-    """What should describe a model does not: a folder without weights, a damaged file, or impossible facts."""
+    """The input does not describe a model: a folder without weights, a damaged file, or impossible facts."""
 
     code = "HRM-SIZ-001"
     remedy = (
@@ -140,7 +142,7 @@ class ModelFactsUnusable(InputError):
 
 
 class AttestationRefused(HermeticError):
-    """Signed evidence does not count. `refusal` is the reason in one word, which `hermetic explain` knows."""
+    """Signed evidence is refused. `refusal` is the reason in one word; `hermetic explain` describes it."""
 
     code = "HRM-ATT-001"
     remedy = "Read the reason: 'hermetic explain REASON' shows what it means and what to do."
@@ -164,6 +166,13 @@ class EnvelopeRefused(HermeticError):
         self.refusal = refusal
 
 
+class BenchmarkFailed(HermeticError):
+    """A benchmark cannot begin in the present state of the model, or ended without a result. Nothing was recorded."""
+
+    code = "HRM-BEN-001"
+    remedy = "Read the message: it has the end of the benchmark's own output. The model serves as before."
+
+
 class BundleRefused(HermeticError):
     """An air-gap bundle is damaged, changed, not signed by the given key, or of a form that is not known."""
 
@@ -171,8 +180,15 @@ class BundleRefused(HermeticError):
     remedy = "Do not load it. Copy the bundle again from where it was built, and verify it again."
 
 
+class RegistryRefused(HermeticError):
+    """A registry refuses a login or a push, answers with a redirect, or holds other bytes than were pushed."""
+
+    code = "HRM-REG-001"
+    remedy = "Read the message: it quotes the registry. Then run the same command again: it continues."
+
+
 class WeightsRefused(HermeticError):
-    """Weights are not what was listed and signed, or hold what may not be served. `findings` says what."""
+    """Weights differ from the signed list, or contain forbidden content. `findings` has the details."""
 
     code = "HRM-WGT-001"
     remedy = "Read the reason: 'hermetic explain REASON' shows what it means and what to do."
@@ -185,45 +201,45 @@ class WeightsRefused(HermeticError):
 
 
 class WeightsUnread(WeightsRefused):
-    """Not everything of the weights could be read, so nothing is decided about them."""
+    """A part of the weights could not be read, so the verdict about them is open."""
 
     code = "HRM-WGT-002"
     remedy = "Look at the share and the network to it, then verify again."
 
 
 class StagingStopped(HermeticError):
-    """Staging ended before its end: the destination is full or cannot be written. The same command goes on."""
+    """Staging stopped early: the destination is full or not writable. The same command continues it."""
 
     code = "HRM-WGT-004"
     remedy = "Fix what the message names, and run the same command again: what is staged is kept."
 
 
 class StagingBusy(HermeticError):
-    """Another process stages into the same destination. It goes on; this one did nothing."""
+    """Another process is already staging to this folder. This command made no change."""
 
     code = "HRM-WGT-005"
-    remedy = "Wait until the other one is done, or end it."
+    remedy = "Wait until the other process is done, or end it."
 
 
 class StagingUnconfirmed(HermeticError):
-    """The weights are at their destination, and it is not known that their name is on the disk: a sync failed."""
+    """The weights are at their destination, but a sync failed, so their name may not be on the disk."""
 
     code = "HRM-WGT-006"
-    remedy = "Look at the disk or share, then verify the destination after it was mounted again."
+    remedy = "Check the disk or share, mount the destination again, and verify it."
 
 
 class ChainBroken(HermeticError):
     """Attestations of one cluster do not follow each other: one is missing, doubled, refused or out of order."""
 
     code = "HRM-ATT-005"
-    remedy = "Bring what is missing from where it was signed; 'hermetic explain NAME' shows what each finding means."
+    remedy = "Add the missing attestations from their source; 'hermetic explain NAME' shows what each finding means."
 
 
 class Unreachable(HermeticError):
-    """No answer came from where one was expected: connection refused, timeout, TLS failure, missing file."""
+    """A server or file did not respond: connection refused, timeout, TLS failure, missing file."""
 
     code = "HRM-NET-001"
-    remedy = "Check that what the message names is there, is up and can be reached from here."
+    remedy = "Check that the target in the message exists, runs and is reachable from this machine."
 
 
 class FactDamaged(HermeticError):
@@ -234,7 +250,7 @@ class FactDamaged(HermeticError):
     """
 
     code = "HRM-AUD-001"
-    remedy = "Audit again; when it stays, something between here and Azure changes answers: read the evidence."
+    remedy = "Audit again; if it stays, a system between this machine and Azure changes answers: read the evidence."
 
     def __init__(self, message: str, *, resource: str, evidence: tuple[Any, ...]) -> None:
         super().__init__(message)
@@ -243,14 +259,14 @@ class FactDamaged(HermeticError):
 
 
 class NeverSettled(HermeticError):
-    """The checks of an audit went on asking for more, however often they were answered. A defect of this release."""
+    """The checks of an audit did not stop requesting more data. This is a defect of this release."""
 
     code = "HRM-AUD-003"
-    remedy = "Report it with the snapshot of 'hermetic audit --save-snapshot FILE'; nothing was decided."
+    remedy = "Report it with the snapshot of 'hermetic audit --save-snapshot FILE'; the audit has no verdict."
 
 
 class WriteAttempted(HermeticError):
-    """A request to Azure that is not on the closed list of reads. It was not sent: a defect of this release."""
+    """A request to Azure is not on the closed list of reads, so it was not sent. This is a defect of this release."""
 
     code = "HRM-AZR-001"
     remedy = "Report it: Hermetic only reads Azure, and has no way to send anything else."
@@ -264,14 +280,14 @@ class NotLeading(HermeticError):
 
 
 class ApiRefused(HermeticError):
-    """The API server answered, and the answer was no.
+    """The API server refused the request.
 
     `status` is the HTTP status, `reason` the machine-readable reason of the Status body ("" where none came),
     `causes` the pairs (type, message) of its details: quota and terminating namespaces are distinguished by them.
     """
 
     code = "HRM-KUB-000"
-    remedy = "Read the message: it is the API server's own."
+    remedy = "Read the message: it quotes the API server."
 
     def __init__(
         self, message: str, *, status: int, reason: str = "", causes: tuple[tuple[str, str], ...] = (), fix: str = ""
@@ -283,14 +299,14 @@ class ApiRefused(HermeticError):
 
 
 class Conflict(ApiRefused):
-    """409: a precondition (resourceVersion, uid) or a field manager stood against the write."""
+    """409: a precondition (resourceVersion, uid) or a field manager prevented the write."""
 
     code = "HRM-KUB-409"
     remedy = "Try again; if it stays, find the other writer in metadata.managedFields."
 
 
 class NotFound(ApiRefused):
-    """404: the object, its namespace or its kind is not there."""
+    """404: the object, its namespace or its kind does not exist."""
 
     code = "HRM-KUB-404"
     remedy = "Check name and namespace, and that the CRDs are installed: 'kubectl get crd'."
@@ -304,7 +320,7 @@ class Forbidden(ApiRefused):
 
 
 class Unauthenticated(Forbidden):
-    """401: the API server does not know who is asking. The login has expired, or is one of another cluster."""
+    """401: the API server does not accept the login. It has expired, or belongs to another cluster."""
 
     code = "HRM-KUB-401"
     remedy = (

@@ -47,6 +47,7 @@ DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 JOB = Kind("batch", "v1", "Job", "jobs")
 NETWORK_POLICY = Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
 POD_DISRUPTION_BUDGET = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
+HORIZONTAL_POD_AUTOSCALER = Kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 
 POD = Kind("", "v1", "Pod", "pods")
 # Pods without the label by which the others are watched; among them pods of ours whose label was removed.
@@ -83,6 +84,7 @@ BY_KIND = {
         PERSISTENT_VOLUME,
         PERSISTENT_VOLUME_CLAIM,
         POD_DISRUPTION_BUDGET,
+        HORIZONTAL_POD_AUTOSCALER,
         SERVICE,
         DEPLOYMENT,
         JOB,

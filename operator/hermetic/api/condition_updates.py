@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from hermetic.api.conditions import ConditionType
+from hermetic.api.conditions import LONGEST_MESSAGE, ConditionType
 from hermetic.api.reasons import REASONS, Reason
-from hermetic.api.text import one_line
+from hermetic.api.text import cut, one_line
 from hermetic.api.times import timestamp
 from hermetic.api.weights_reasons import WEIGHTS_REASONS, WeightsReason
 
@@ -39,14 +39,17 @@ def is_true(manifest: Mapping[str, Any], kind: str) -> bool:
 
 
 def dated(update: ConditionUpdate, generation: int, status: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """The condition as it is written. In the present `status`: its transition time stays while it does not change."""
+    """The condition as it is written: its message is one line of at most LONGEST_MESSAGE characters.
+
+    In the present `status`: its transition time stays while it does not change.
+    """
     before = condition_of(status, update.type)
     unchanged = before is not None and before.get("status") == update.status
     return {
         "type": update.type.value,
         "status": update.status,
         "reason": update.reason.value,
-        "message": one_line(update.message),
+        "message": cut(one_line(update.message), LONGEST_MESSAGE),
         "lastTransitionTime": before["lastTransitionTime"] if unchanged and before is not None else timestamp(now),
         "observedGeneration": generation,
     }

@@ -11,6 +11,8 @@ from hermetic.api.field_types import Timestamp
 from hermetic.api.rules import ApiModel
 
 Truth = Literal["True", "False", "Unknown"]
+LONGEST_MESSAGE = 2048
+"""Characters of a message in a status: the API server rejects a longer one, and the old status would stay."""
 
 
 class ConditionType(StrEnum):
@@ -24,22 +26,32 @@ class ConditionType(StrEnum):
         member.meaning = meaning
         return member
 
-    READY = "Ready", "Everything that was asked for holds; its message is that of the first thing that does not."
-    RECONCILING = "Reconciling", "Work is going on, or something that may pass by itself is waited for."
-    STALLED = "Stalled", "Nothing but a person helps; there only while Ready is not True."
-    IMAGES_PINNED = "ImagesPinned", "Every image is named by digest and comes from a registry that may be used here."
-    WEIGHTS_VERIFIED = "WeightsVerified", "The weights are exactly those that were published."
-    MODEL_FITS = "ModelFits", "The model fits the memory of its GPUs; there only where the spec has `weights.facts`."
-    CACHES_USED = "CachesUsed", "The engine gets staged compile caches; there only where the spec has `weights.caches`."
+    READY = "Ready", "Every condition of the model is met. If not, the message names the first one that is not met."
+    RECONCILING = "Reconciling", "Work is in progress, or Hermetic waits for a state that may clear by itself."
+    STALLED = "Stalled", "Progress needs user action. Present only while Ready is not True."
+    IMAGES_PINNED = "ImagesPinned", "Every image is named by digest and comes from an allowed registry."
+    WEIGHTS_VERIFIED = "WeightsVerified", "The weights are identical to the published weights."
+    MODEL_FITS = "ModelFits", "The model fits the memory of its GPUs. Present only if the spec has `weights.facts`."
+    CACHES_USED = "CachesUsed", "The engine gets staged compile caches. Present only if the spec has `weights.caches`."
+    ACCELERATORS_HEALTHY = "AcceleratorsHealthy", "The GPUs of the pods passed the checks before their engines started."
     ISOLATION_VERIFIED = "IsolationVerified", "Fresh evidence shows that the node subnets have no egress path."
     ENDPOINT_PRIVATE = "EndpointPrivate", "The address that clients use is private."
-    AVAILABLE = "Available", "As many replicas serve as were asked for."
-    ATTESTATION_ACCEPTED = "AttestationAccepted", "An attestation from outside is there, and it is accepted."
-    EVIDENCE_FRESH = "EvidenceFresh", "The attestation is not too old; its reason says when it will be soon."
-    CLUSTER_CHECKED = "ClusterChecked", "The cluster's own objects were evaluated as they are now."
-    PROBE_CURRENT = "ProbeCurrent", "The probe has tried every known egress path from every pool, not long ago."
-    EXCEPTIONS_CURRENT = "ExceptionsCurrent", "Every exception still counts; there only where there are exceptions."
-    AUDIT_FAULTY = "AuditFaulty", "A part of the operator's own audit failed; there only while it is True."
+    AVAILABLE = "Available", "All requested replicas serve."
+    AUTOSCALER_ACTIVE = (
+        "AutoscalerActive",
+        "The autoscaler reads the engine's queue, and Hermetic adds the pods that it requests. Present only if the "
+        "spec has `autoscaling`.",
+    )
+    ATTESTATION_ACCEPTED = "AttestationAccepted", "The cluster has an accepted attestation from outside."
+    EVIDENCE_FRESH = "EvidenceFresh", "The attestation is not too old. The reason warns before it expires."
+    NODES_ATTESTED = "NodesAttested", "Every ready node is in a pool and a subnet that the attestation covers."
+    CLUSTER_CHECKED = "ClusterChecked", "The audit evaluated the cluster's own objects in their present state."
+    PROBE_CURRENT = "ProbeCurrent", "The probe recently tried every known egress path from every pool."
+    EXCEPTIONS_CURRENT = (
+        "ExceptionsCurrent",
+        "Every exception is in effect. Present only if the cluster has exceptions.",
+    )
+    AUDIT_FAULTY = "AuditFaulty", "A part of the operator's own audit failed. Present only while it is True."
 
 
 class Condition(ApiModel):
@@ -51,7 +63,7 @@ class Condition(ApiModel):
     """Whether it holds: True, False or Unknown."""
     reason: Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[A-Z][A-Za-z0-9]*$")]
     """One word for programs; `hermetic explain REASON` says what it means and what to do."""
-    message: Annotated[str, StringConstraints(max_length=2048)] = ""
+    message: Annotated[str, StringConstraints(max_length=LONGEST_MESSAGE)] = ""
     """One sentence for people."""
     last_transition_time: Timestamp
     """When `status` last changed."""

@@ -13,28 +13,31 @@ from hermetic.api.field_types import (
     CertificatePem,
     DnsLabel,
     HostName,
+    KindOfAGroup,
     LabelKey,
     LabelValue,
+    Namespaces,
+    ObjectName,
     PinnedImage,
     PublicKeyPem,
     RelativePath,
+    Repository,
     SourceRange,
     matches,
 )
 from hermetic.api.integrity import INTEGRITY_POLICIES, IntegrityPolicy
 from hermetic.api.ip_ranges import is_address, is_in, parse_address
+from hermetic.api.log_settings import LogSettings
+from hermetic.api.model_metadata import ModelMetadata
 from hermetic.api.modeldeployment import Enforcement, Toleration
 from hermetic.api.node_agents import TrustedNodeAgent
-from hermetic.api.reserved_flags import NO_RESERVED_FLAG, NO_RESERVED_VARIABLE
+from hermetic.api.pod_users import PodUser
+from hermetic.api.preflight import PreflightFloor
+from hermetic.api.reserved_flags import NO_RENAMED_VARIABLE, NO_RESERVED_VARIABLE, REMOTE_CODE, VLLM
 from hermetic.api.rules import ApiModel, Rule
 from hermetic.api.strictness import Strictness, covers
 
 ENFORCEMENTS: Strictness[Enforcement] = Strictness(("Enforce", "Report", "Off"))
-
-Namespaces = Annotated[
-    list[Annotated[str, matches(r"^(\*|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$", "must be a namespace, or '*' for every one")]],
-    Field(min_length=1, max_length=256),
-]
 
 
 def _sign_weights(keys: list[str]) -> bool:
@@ -51,26 +54,6 @@ ServerAddress = Annotated[
     str,
     StringConstraints(max_length=45),
     Rule(cel="isIP(self)", message="must be an IP address such as '10.1.0.4', without a port", holds=_is_address),
-]
-
-
-KindOfAGroup = Annotated[
-    str,
-    StringConstraints(max_length=320),
-    matches(
-        r"^[a-z0-9][-a-z0-9.]*/(\*|[A-Za-z][A-Za-z0-9]*)$",
-        "must be an API group and a kind such as 'example.com/Widget', or 'example.com/*' for all of a group",
-    ),
-]
-
-
-Repository = Annotated[
-    str,
-    StringConstraints(max_length=255),
-    matches(
-        r"^[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*/?$",
-        "must be a repository or the first parts of one, such as 'nim' or 'vllm/vllm-openai'",
-    ),
 ]
 
 
@@ -141,6 +124,7 @@ class AllowedEngineSettings(ApiModel):
                 StringConstraints(max_length=128),
                 matches(r"^[A-Za-z_][A-Za-z0-9_]*$", "must be the name of a variable"),
                 NO_RESERVED_VARIABLE,
+                NO_RENAMED_VARIABLE,
             ]
         ],
         Field(max_length=64),
@@ -153,7 +137,12 @@ class AllowedEngineSettings(ApiModel):
                 str,
                 StringConstraints(max_length=128),
                 matches(r"^--[a-z0-9][a-z0-9-]*$", "must be a flag with '--', written out, without a value"),
-                NO_RESERVED_FLAG,
+                *VLLM.rules(),
+                Rule(
+                    cel="",
+                    message=f"must not be '{REMOTE_CODE}': `remoteCode` allows it",
+                    holds=lambda argument: argument != REMOTE_CODE,
+                ),
             ]
         ],
         Field(max_length=64),
@@ -162,6 +151,13 @@ class AllowedEngineSettings(ApiModel):
     none."""
     namespaces: Namespaces
     """Namespaces whose deployments may use them; '*' allows every namespace."""
+
+
+class AllowedRemoteCode(ApiModel):
+    """Namespaces whose deployments may run the Python code that lies beside their weights in an image."""
+
+    namespaces: Namespaces
+    """Namespaces whose deployments may run it; '*' allows every namespace."""
 
 
 class AllowedAddresses(ApiModel):
@@ -182,6 +178,26 @@ class AllowedToleration(ApiModel):
     """Values of the taint that may be accepted, each by `operator` 'Equal'. Default: every value, and 'Exists' too."""
     namespaces: Namespaces
     """Namespaces whose deployments may accept it; '*' allows every namespace."""
+
+
+class AllowedPriorityClass(ApiModel):
+    """A PriorityClass that pods of some namespaces may have."""
+
+    name: ObjectName
+    """Name of the PriorityClass. The operator always refuses the classes of the system ('system-...')."""
+    namespaces: Namespaces
+    """Namespaces whose deployments may name it; '*' allows every namespace."""
+
+
+class AllowedNodeLabel(ApiModel):
+    """A node label that pods of some namespaces may select."""
+
+    key: LabelKey
+    """Key of the label, for example 'kubernetes.azure.com/agentpool'."""
+    values: Annotated[list[LabelValue], Field(max_length=64)] = []
+    """Values that may be selected. Default: every value."""
+    namespaces: Namespaces
+    """Namespaces whose deployments may select it; '*' allows every namespace."""
 
 
 class EnforcementOverride(ApiModel):
@@ -295,15 +311,41 @@ class Configuration(ApiModel):
     """Taints that `accelerator.tolerations` may accept, by namespace: what keeps a model off the GPU nodes of other
     teams. With one line, nothing is allowed that is not listed, the default `sku=gpu` included. Default: none, and
     every namespace may accept every taint, as any pod may."""
+    priority_classes: Annotated[list[AllowedPriorityClass], Field(max_length=64)] = []
+    """PriorityClasses that `scheduling.priorityClassName` may name, by namespace. Nothing is allowed that is not
+    listed. Default: none."""
+    node_labels: Annotated[list[AllowedNodeLabel], Field(max_length=256)] = []
+    """Node labels that `scheduling.nodeSelector` may select, by namespace. Nothing is allowed that is not listed.
+    Default: none."""
     engine_settings: Annotated[list[AllowedEngineSettings], Field(max_length=64)] = []
-    """Variables and arguments for engines beside the reviewed lists. What a name does is then yours to know: it may
-    load code or call out. Default: none."""
+    """Variables and arguments for engines in addition to the reviewed lists. You are responsible for these names:
+    they may load code or open connections. Default: none."""
+    remote_code: Annotated[list[AllowedRemoteCode], Field(max_length=64)] = []
+    """Namespaces that may give '--trust-remote-code' to vLLM and SGLang, where the weights are in an image pinned by
+    digest (`weights.bakedImage` or `weights.imageVolume`). The engine then runs the Python files beside the weights,
+    with all rights of the pod: know who builds these images. Default: none.
+
+    remoteCode: [{namespaces: [research]}]"""
+    model_metadata: ModelMetadata = ModelMetadata()
+    """Labels and annotations of the platform team on every object of every model, and on its pods: given to all, or
+    copied from each ModelDeployment. A change of one restarts the pods that have it. Keys that change what pods do are
+    refused. Default: none.
+
+    modelMetadata: {labels: {environment: production}, propagatedLabels: [cost-centre]}"""
+    pod_users: Annotated[list[PodUser], Field(max_length=64)] = []
+    """User and group ids of models' pods, for policies that ask for ids above 10000. Of several entries for a namespace
+    and an engine the first counts. A change restarts the pods of those models. Default: none, and each engine has its
+    own: 2000 and group 0 for vLLM and SGLang, 1000 for NIM.
+
+    podUsers: [{runAsUser: 10001, runAsGroup: 10001, namespaces: ["*"]}]"""
     watch_namespaces: Annotated[list[DnsLabel], Field(max_length=64)] = []
     """Namespaces to manage. Default: every namespace."""
     isolation: IsolationFloor = IsolationFloor()
     """The least that any deployment may ask of the proof of isolation."""
     integrity: IntegrityFloor = IntegrityFloor()
     """How weights on shares and claims are verified before an engine starts."""
+    preflight: PreflightFloor = PreflightFloor()
+    """How GPUs are checked before an engine starts."""
     volumes: Volumes = Volumes()
     """PersistentVolumes for shares."""
     lease: Lease = Lease()
@@ -334,12 +376,14 @@ class Configuration(ApiModel):
     max_requests_in_flight: Annotated[int, Field(ge=1, le=100)] = 20
     """Requests to the API server at the same time, 1 to 100. Default: 20."""
     resync_seconds: Annotated[int, Field(ge=30, le=86400)] = 600
-    """Seconds between full lists of everything, which repair whatever a watch has missed. Default: 600."""
+    """Seconds between full lists of everything, which repair the effects of missed watch events. Default: 600."""
     max_evidence_age_seconds: Annotated[int, Field(ge=300, le=604800)] = 86400
     """Oldest evidence of isolation that any deployment may accept, in seconds; a deployment can ask for fresher
     evidence, never for older. Default: 86400 (a day)."""
     http_port: Annotated[int, Field(ge=1024, le=65535)] = 8080
     """Port of /healthz, /readyz and /metrics. Default: 8080."""
+    log: LogSettings = LogSettings()
+    """The operator's log. Default: level info, one JSON object per line."""
 
     def allows_toleration(self, toleration: Toleration, namespace: str) -> bool:
         """Whether a deployment of the namespace may accept the taints of this toleration."""
@@ -348,6 +392,11 @@ class Configuration(ApiModel):
         return not self.tolerations or any(
             not one.values or (by_value and (toleration.value or "") in one.values) for one in named
         )
+
+    def pod_user(self, engine: Member, namespace: str) -> PodUser | None:
+        """The user of the pods of an engine in the namespace; None for the engine's own."""
+        named = (user for user in self.pod_users if covers(user.namespaces, namespace) and engine in user.engines)
+        return next(named, None)
 
     def allows_address(self, address: str, namespace: str) -> bool:
         """Whether a deployment of the namespace may ask for this address."""

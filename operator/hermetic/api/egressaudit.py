@@ -7,12 +7,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, field_validator
 
-from hermetic.api.conditions import Condition
+from hermetic.api.conditions import LONGEST_MESSAGE, Condition
 from hermetic.api.field_types import PinnedImage, PublicKeyPem, Timestamp, list_of, matches
 from hermetic.api.rules import ApiModel, Rule, immutable
 from hermetic.signing.envelope import LARGEST_PAYLOAD
 
 """Characters of base64. With name and signature an object of this size still fits into etcd's 1 MiB."""
+MOST_REFUSALS, MOST_IMPORTS = 16, 64
 MOST_LISTED = 20
 """Findings that a status lists."""
 LONGEST_LISTED_TEXT = 1024
@@ -27,6 +28,11 @@ KeyName = Annotated[
     str,
     StringConstraints(max_length=63),
     matches(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", "must be lower-case letters, digits, '-' and '.'"),
+]
+PolicyDigest = Annotated[
+    str,
+    StringConstraints(max_length=71),
+    matches(r"^sha256:[a-f0-9]{64}$", "must be 'sha256:' and 64 lower-case hex digits, as 'sha256sum policy.yaml' has"),
 ]
 NOT_BLANK = matches(r"^[\s\S]*\S[\s\S]*$", "must not be blank")
 Verdict = Literal["Pass", "Fail", "Unknown"]
@@ -53,6 +59,9 @@ TargetName = Annotated[
 ]
 
 
+TargetPort = Annotated[int, Field(ge=1, le=65535, description="A port, 1 to 65535.")]
+
+
 class Listener(ApiModel):
     """An address and a port."""
 
@@ -65,9 +74,18 @@ class Listener(ApiModel):
 class ProbeTargets(ApiModel):
     """What the probe calls; a list that is not given keeps its default."""
 
-    public_addresses: Annotated[list[TargetAddress], Field(min_length=3, max_length=6), list_of("set")] | None = None
-    """Public addresses in different networks with a TLS service on 443, three of them IPv4. Default: anycast resolvers
-    of three operators."""
+    public_addresses: Annotated[list[TargetAddress], Field(min_length=3, max_length=10), list_of("set")] | None = None
+    """Public addresses of different owners and kinds, most of them with a TLS service on 443, three of them IPv4.
+    Default: public resolvers, Microsoft 365, GitHub Pages, a time server and the edge of a CDN."""
+    tcp_ports: Annotated[list[TargetPort], Field(max_length=8), list_of("set")] | None = None
+    """TCP ports called on each public address beside 443; every round adds another one to each address where there is
+    room. Default: 80, 22, 53 and 49152."""
+    udp_ports: Annotated[list[TargetPort], Field(max_length=4), list_of("set")] | None = None
+    """UDP ports called on each public address; every round adds the port of IPsec, WireGuard, STUN, NTP or QUIC to each
+    address where there is room. Default: 53, 123 and 443."""
+    vary_ports: bool | None = None
+    """Whether every round adds ports of its own to the listed ones. Without them a network that is open for other ports
+    alone is not seen. Default: true."""
     storage_names: Annotated[list[TargetName], Field(max_length=2), list_of("set")] = []
     """Blob endpoints of storage accounts in the cluster's region that are not yours. Without one that can be called,
     by name or by address, storage of the same region is Unknown. Default: none."""
@@ -144,6 +162,9 @@ class EgressAuditSpec(ApiModel):
     """Public keys whose attestations count. Default: none, so no attestation counts."""
     max_evidence_age_seconds: Annotated[int, Field(ge=300, le=604800)] = 86400
     """Oldest attestation that still counts, in seconds, 300 to 604800. Default: 86400 (a day)."""
+    policy_digests: Annotated[list[PolicyDigest], Field(max_length=16), list_of("set")] = []
+    """SHA-256 of the policy files with which an audit counts, as `hermetic attest verify` prints them. An attestation
+    of another policy file, or of none, is refused. Default: none, so every policy file counts."""
     probe: Probe | None = None
     """The active probe. Default: none."""
     exceptions: Annotated[list[ExceptionSpec], Field(max_length=256), list_of("map", "check", "resource")] = []
@@ -163,6 +184,8 @@ class Counts(ApiModel):
     """Accepted by an exception that has not expired."""
     not_applicable: Annotated[int, Field(ge=0)] = 0
     """Not a question here."""
+    blocking: Annotated[int, Field(ge=0)] = 0
+    """Those of `fail` and `unknown` that are critical or high: with one of them the verdict is not Pass."""
     warnings: Annotated[int, Field(ge=0)] = 0
     """Those of `fail` and `unknown` that are neither critical nor high: they do not decide the verdict."""
 
@@ -244,6 +267,15 @@ class EvidenceStatus(ApiModel):
     """The active probe."""
 
 
+class ImportedStatement(ApiModel):
+    """A signed statement about this cluster, and when it was first imported."""
+
+    digest: Digest
+    """SHA-256 of its payload."""
+    at: Timestamp
+    """When it was first imported, by the clock of the API server."""
+
+
 class EgressAuditStatus(ApiModel):
     """The verdict, and what it rests on."""
 
@@ -253,7 +285,7 @@ class EgressAuditStatus(ApiModel):
     """Ready and what it is made of."""
     verdict: Verdict | None = None
     """Pass, Fail or Unknown; absent until it was first evaluated."""
-    message: Annotated[str, StringConstraints(max_length=2048)] | None = None
+    message: Annotated[str, StringConstraints(max_length=LONGEST_MESSAGE)] | None = None
     """The worst finding in one sentence."""
     counts: Counts | None = None
     """Findings by verdict."""
@@ -265,8 +297,14 @@ class EgressAuditStatus(ApiModel):
     """How many more of them there are."""
     refused: RefusedAttestation | None = None
     """The newest attestation that is refused; absent while another one counts."""
+    refusals: Annotated[list[RefusedAttestation], Field(max_length=MOST_REFUSALS), list_of("atomic")] = []
+    """The attestations that are refused, also while another one counts: those of trusted keys first, 16 at most."""
+    more_refusals: Annotated[int, Field(ge=0)] = 0
+    """How many more of them there are."""
     newest_accepted: Accepted | None = None
     """The newest attestation that was ever accepted: what is older is a replay."""
+    imports: Annotated[list[ImportedStatement], Field(max_length=MOST_IMPORTS), list_of("map", "digest")] = []
+    """When signed statements about this cluster were first imported, the latest 64: their own clocks may be wrong."""
 
 
 class EgressAudit(ApiModel):

@@ -86,7 +86,9 @@ class Endpoint(ApiModel):
     """The private endpoint of the model."""
 
     port: Annotated[int, Field(ge=1024, le=65535)] = 8000
-    """TCP port of the pod and of the Service, 1024 to 65535. Default: 8000."""
+    """TCP port of the pod, 1024 to 65535: it binds none below, for it runs without privileges. Default: 8000."""
+    service_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """TCP port of the Service and of the load balancer, 1 to 65535, for example 443 beside `tls`. Default: `port`."""
     internal_load_balancer: InternalLoadBalancer | None = None
     """Put an internal load balancer in front; '{}' takes every default. Default: none, and the model is reachable
     inside the cluster only."""
@@ -98,6 +100,11 @@ class Endpoint(ApiModel):
     """Ask for an API key (vLLM and SGLang; a NIM checks none). With vLLM it guards /v1, /v2 and /inference. Other
     paths answer without it, '/invocations' (inference) among them: docs/security.md lists them for each engine, and
     `allowedClients` says who can connect. Default: none."""
+
+    @property
+    def client_port(self) -> int:
+        """The port that clients connect to."""
+        return self.service_port or self.port
 
 
 ClientSelector.model_rebuild()

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from hermetic.api.engine_parallelism import gpus_are_all_used
 from hermetic.api.engine_variables import Environment
 from hermetic.api.field_types import PinnedImage, list_of, matches
-from hermetic.api.reserved_flags import CODE, NO_CONTROL_CHARACTER, NO_RESERVED_KEY, NO_URL, OPEN, OURS, OUT, UNCHECKED
+from hermetic.api.reserved_flags import (
+    ADAPTERS,
+    CODE,
+    NO_CONTROL_CHARACTER,
+    NO_RESERVED_KEY,
+    NO_URL,
+    OPEN,
+    OUT,
+    REMOTE_CODE,
+    RUNS_REMOTE_CODE,
+    UNCHECKED,
+)
 from hermetic.api.reserved_flags import ReservedFlags as _ReservedFlags
-from hermetic.api.rules import ApiModel, Rule
+from hermetic.api.rules import ApiModel
 
 _FILES = "would write requests or tensors to files"
 _GROUP = "is for servers that are made of several pods, which this one is not"
 
 # argparse accepts any unambiguous prefix, so prefixes of these are refused as well.
 SGLANG_FLAGS: dict[str, str] = {
-    **dict.fromkeys(("--model-path", "--model", "--served-model-name", "--host", "--port"), OURS),
+    **dict.fromkeys(("--model-path", "--model"), "set spec.weights"),
+    "--served-model-name": "set spec.model.name",
+    "--host": "Hermetic lets the engine listen on every address of the pod",
+    "--port": "set spec.endpoint.port",
     "--context-length": "set spec.engine.sglang.maxModelLength",
     "--mem-fraction-static": "set spec.engine.sglang.memFractionStaticPercent",
     "--kv-cache-dtype": "set spec.engine.sglang.kvCacheDtype",
@@ -39,10 +52,12 @@ SGLANG_FLAGS: dict[str, str] = {
         ("--tokenizer-path", "--revision", "--download-dir", "--tool-server", "--modelexpress-config"), OUT
     ),
     **dict.fromkeys(("--speculative-draft-model-revision", "--speculative-token-map"), OUT),
-    **dict.fromkeys(("--lora-paths", "--uno-lora-path", "--enable-lora"), OUT),
+    **dict.fromkeys(("--lora-paths", "--enable-lora", "--max-lora-rank"), ADAPTERS),
+    "--uno-lora-path": OUT,
     **dict.fromkeys(("--otlp-traces-endpoint", "--enable-trace", "--kv-events-config", "--load-publish-endpoint"), OUT),
     **dict.fromkeys(("--encoder-urls", "--encoder-register-urls"), OUT),
-    **dict.fromkeys(("--trust-remote-code", "--model-impl", "--model-config-parser", "--custom-weight-loader"), CODE),
+    REMOTE_CODE: RUNS_REMOTE_CODE,
+    **dict.fromkeys(("--model-impl", "--model-config-parser", "--custom-weight-loader"), CODE),
     **dict.fromkeys(("--forward-hooks", "--warmups", "--load-format", "--speculative-draft-load-format"), CODE),
     **dict.fromkeys(("--json-model-override-args", "--model-loader-extra-config", "--sidecar", "--sidecar-args"), CODE),
     **dict.fromkeys(("--enable-custom-logit-processor", "--radix-cache-backend"), CODE),
@@ -78,12 +93,13 @@ RESERVED_OF_SGLANG = _ReservedFlags(
     SGLANG_FLAGS,
     # Whole flags that are a prefix of a reserved one. Compared with the derived tables by a test.
     whole=("--ep", "--log-requests", "--speculative-draft-model"),
+    except_for=(REMOTE_CODE,),
 )
 
 Argument = Annotated[
     str,
     StringConstraints(min_length=1, max_length=1024),
-    RESERVED_OF_SGLANG.rule(),
+    *RESERVED_OF_SGLANG.rules(),
     NO_RESERVED_KEY,
     NO_URL,
     NO_CONTROL_CHARACTER,
@@ -92,17 +108,6 @@ Argument = Annotated[
 
 class Sglang(ApiModel):
     """SGLang's OpenAI-compatible server, started as `sglang serve`."""
-
-    SPEC_RULES: ClassVar[tuple[Rule, ...]] = (
-        gpus_are_all_used("sglang"),
-        Rule(
-            cel="!has(self.engine.sglang) || !self.model.name.contains(':')",
-            message="`model.name` must not hold ':' with engine `sglang`, which takes what is behind it for an adapter",
-            holds=lambda spec: spec.engine.sglang is None or ":" not in spec.model.name,
-            field=".model.name",
-            show="'\\'' + self.model.name + '\\''",
-        ),
-    )
 
     image: PinnedImage
     """Serving image by digest, from a registry on the operator's allow list, for example

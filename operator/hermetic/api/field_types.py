@@ -163,7 +163,8 @@ def _as_text(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) and value in _INT64 else value
 
 
-def _without_nulls(value: Any) -> Any:
+def without_nulls(value: Any) -> Any:
+    """The object without entries that are null: the API server takes them for absent."""
     return {key: item for key, item in value.items() if item is not None} if isinstance(value, dict) else value
 
 
@@ -196,6 +197,7 @@ LABEL_KEY = (
     r"^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*/)?"
     r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
 )
+LABEL_VALUE = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
 LabelKey = Annotated[
     str,
     StringConstraints(min_length=1, max_length=316),
@@ -205,20 +207,47 @@ LabelValue = Annotated[
     str,
     StringConstraints(max_length=63),
     matches(
-        r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$",
+        LABEL_VALUE,
         "must be letters, digits, '-', '_' or '.', starting and ending with a letter or digit, or be empty",
     ),
 ]
-Labels = Annotated[
-    dict[str, LabelValue],
-    Field(max_length=16),
-    Rule(
-        cel=f"self.all(key, key.size() <= 316 && key.matches({_raw(LABEL_KEY)}))",
-        message="must have label keys such as 'team' or 'example.com/team': at most 63 letters, digits, '-', '_' or "
-        "'.' after an optional DNS name and '/'",
-        holds=lambda labels: all(len(key) <= 316 and re.fullmatch(LABEL_KEY, key) for key in labels),
+LABEL_KEYS = Rule(
+    cel=f"self.all(key, key.size() <= 316 && key.matches({_raw(LABEL_KEY)}))",
+    message="must have label keys such as 'team' or 'example.com/team': at most 63 letters, digits, '-', '_' or "
+    "'.' after an optional DNS name and '/'",
+    holds=lambda labels: all(len(key) <= 316 and re.fullmatch(LABEL_KEY, key) for key in labels),
+)
+
+
+def is_label(key: str, value: str) -> bool:
+    """Whether Kubernetes accepts the label: 253 characters at most before the '/' of the key, 63 after it, 63 in all of
+    the value (kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set).
+    """
+    has_form = re.fullmatch(LABEL_KEY, key) is not None and re.fullmatch(LABEL_VALUE, value) is not None
+    return has_form and len(key.rpartition("/")[0]) <= 253 and len(value) <= 63
+
+
+Labels = Annotated[dict[str, LabelValue], Field(max_length=16), LABEL_KEYS, BeforeValidator(without_nulls)]
+Namespaces = Annotated[
+    list[Annotated[str, matches(r"^(\*|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$", "must be a namespace, or '*' for every one")]],
+    Field(min_length=1, max_length=256),
+]
+
+KindOfAGroup = Annotated[
+    str,
+    StringConstraints(max_length=320),
+    matches(
+        r"^[a-z0-9][-a-z0-9.]*/(\*|[A-Za-z][A-Za-z0-9]*)$",
+        "must be an API group and a kind such as 'example.com/Widget', or 'example.com/*' for all of a group",
     ),
-    BeforeValidator(_without_nulls),
+]
+Repository = Annotated[
+    str,
+    StringConstraints(max_length=255),
+    matches(
+        r"^[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*/?$",
+        "must be a repository or the first parts of one, such as 'nim' or 'vllm/vllm-openai'",
+    ),
 ]
 
 

@@ -19,6 +19,16 @@ PRIVATE_IPV6 = "fc00::/7"
 """RFC 4193, unique local addresses."""
 AZURE_HOST = "168.63.129.16"
 """Azure's host channel: a public address by number, but answered by the host itself."""
+METADATA_HOST = "169.254.169.254"
+"""Azure's instance metadata service, which the host answers too."""
+HOST_ADDRESSES = (AZURE_HOST, METADATA_HOST)
+"""Addresses that the host of a virtual machine answers: neither inside a network nor public.
+
+A pod that reaches the first on ports 80 and 32526 reads the settings of the machine's extensions and can make the host
+fetch and store data; the second gives tokens of the machine's identities. Azure's resolver answers on port 53 of the
+first. Sources: learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16; AKS release notes of
+2026-04-02, which restrict Services that lead to it.
+"""
 
 # RFC 3927, 1122. Documentation ranges are left out on purpose: examples use them in place of public addresses.
 _LOCAL_IPV4 = ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", f"{AZURE_HOST}/32")
@@ -38,6 +48,7 @@ IPV4_MAPPED = IPv6Network("::ffff:0:0/96")
 _INSIDE: tuple[Network, ...] = tuple(
     ip_network(one) for one in (*PRIVATE_IPV4, *_LOCAL_IPV4, PRIVATE_IPV6, *_LOCAL_IPV6)
 )
+_HOST: tuple[Network, ...] = tuple(ip_network(address) for address in HOST_ADDRESSES)
 _LONGEST_NUMBER = 64
 _PRIVATE: tuple[Network, ...] = tuple(ip_network(one) for one in (*PRIVATE_IPV4, PRIVATE_IPV6))
 
@@ -100,6 +111,26 @@ def is_private(text: str, additional: Iterable[str] = ()) -> bool:
     """Whether it is an address of RFC 1918, 6598 or 4193, or of the additional ranges (CIDRs); False for a name."""
     address = parse_address(text)
     return is_in(address, _PRIVATE) or is_in(address, map(ip_network, additional))
+
+
+def is_host_address(text: str) -> bool:
+    """Whether it is one of `HOST_ADDRESSES`; False if it is no address."""
+    return is_in(parse_address(text), _HOST)
+
+
+def is_azure_resolver(text: str) -> bool:
+    """Whether it is the address at which Azure's own resolver answers on port 53, in any spelling."""
+    return parse_address(text) == IPv4Address(AZURE_HOST)
+
+
+def leads_outside(text: str) -> bool:
+    """Whether it is an address that is not inside: a public one, or one that the host answers."""
+    return is_public(text) or is_host_address(text)
+
+
+def is_inside(text: str) -> bool:
+    """Whether it is an address of a private or local range that the host does not answer; False for other text."""
+    return is_address(text) and not leads_outside(text)
 
 
 def is_public(text: str) -> bool:

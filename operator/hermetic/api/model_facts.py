@@ -63,6 +63,12 @@ class SlidingWindow(ApiModel):
     """Length of the window in tokens, 1 to 2147483647."""
     layers: Count
     """How many layers have it; the others attend to all tokens, 1 to 1000000."""
+    key_value_heads: Annotated[int, Field(ge=1, le=MOST_HEADS)] | None = None
+    """Key-value heads of these layers, 1 to 100000. Default: those of `attention`."""
+    head_dimension: Annotated[int, Field(ge=1, le=MOST_HEADS)] | None = None
+    """Length of the key of one head in these layers, 1 to 100000. Default: that of `attention`."""
+    value_head_dimension: Annotated[int, Field(ge=1, le=MOST_HEADS)] | None = None
+    """Length of the value of one head in these layers, 1 to 100000. Default: that of the key."""
 
 
 class LatentAttention(ApiModel):
@@ -74,6 +80,64 @@ class LatentAttention(ApiModel):
     """Length of its part with positions, `qk_rope_head_dim` of config.json, 0 to 1000000."""
 
 
+class SparseIndex(ApiModel):
+    """The index by which sparse attention chooses tokens, kept beside the key-value cache on every GPU."""
+
+    layers: Count
+    """Layers that have an index, 1 to 1000000."""
+    token_bytes: Count
+    """Bytes of the index of one token in one layer, 1 to 1000000."""
+
+
+class CompressedLayers(ApiModel):
+    """Layers that keep one compressed key-value vector for several tokens, as DeepSeek-V4 does."""
+
+    tokens: Count
+    """Tokens of one vector, 1 to 1000000."""
+    layers: Count
+    """How many layers compress so, 1 to 1000000."""
+
+
+class RecurrentState(ApiModel):
+    """Layers with linear attention, state-space or convolution: a state of fixed size for each request."""
+
+    layers: Count
+    """How many layers keep such a state, 1 to 1000000."""
+    heads: Annotated[int, Field(ge=0, le=MOST_HEADS)] = 0
+    """Heads of the recurrent state, which tensor parallelism divides, 0 to 100000. Default: 0, no recurrent state."""
+    head_dimension: Annotated[int, Field(ge=0, le=MOST_HEADS)] = 0
+    """Length of the value of one head, 0 to 100000. Default: 0."""
+    state_dimension: Annotated[int, Field(ge=0, le=MOST_HEADS)] = 0
+    """Length of the key of one head, or of the state, 0 to 100000. Default: 0."""
+    value_bytes: Annotated[int, Field(ge=1, le=8)] = 4
+    """Bytes of one value of the recurrent state, 1 to 8. Default: 4."""
+    channels: Annotated[int, Field(ge=0, le=MOST_COUNT)] = 0
+    """Channels of the convolution, which tensor parallelism divides, 0 to 1000000. Default: 0, no convolution."""
+    channel_tokens: Annotated[int, Field(ge=0, le=MOST_HEADS)] = 0
+    """Tokens that each channel keeps: the length of the convolution minus 1, 0 to 100000. Default: 0."""
+    groups: Annotated[int, Field(ge=0, le=MOST_HEADS)] = 0
+    """Groups of channels that are replicated on more GPUs than there are groups, 0 to 100000. Default: 0, none."""
+
+
+class Encoder(ApiModel):
+    """The part of a model that turns images or sound of a request into tokens."""
+
+    inputs: Annotated[list[Word], Field(min_length=1, max_length=8), list_of("atomic")]
+    """Kinds of input that it reads, as `--limit-mm-per-prompt` of vLLM names them: image, video, audio ..."""
+    bytes: Bytes = 0
+    """Bytes of its weights, part of `parameterBytes`, 0 to 1125899906842624. Default: 0, not known."""
+    hidden_size: Count | None = None
+    """Length of the vector of one patch between its layers, 1 to 1000000. Default: not known, and nothing fits."""
+    intermediate_size: Count | None = None
+    """Width of its feed-forward layers, 1 to 1000000. Default: not known, and nothing fits."""
+    patches_per_token: Count | None = None
+    """Patches of an image that become one token, 1 to 1000000. Default: not known, and nothing fits."""
+    patch_values: Count | None = None
+    """Numbers of one patch before the first layer, 1 to 1000000. Default: not known, and nothing fits."""
+    item_tokens: Count | None = None
+    """Tokens of the largest image, 1 to 1000000. Default: not known; the largest of known families counts."""
+
+
 class Experts(ApiModel):
     """The experts of a mixture-of-experts model."""
 
@@ -83,6 +147,9 @@ class Experts(ApiModel):
     """Experts that one token uses, 1 to 1000000. Default: not known."""
     intermediate_size: Count | None = None
     """Width of one expert, which tensor parallelism divides, 1 to 1000000. Default: not known."""
+    bytes: Bytes = 0
+    """Bytes of the experts that are chosen among, part of `parameterBytes`, 0 to 1125899906842624. Default: 0,
+    not known."""
 
 
 class Quantization(ApiModel):
@@ -92,6 +159,9 @@ class Quantization(ApiModel):
     """Method as config.json names it, for example fp8, mxfp4, awq, gptq or compressed-tensors."""
     block: Count | None = None
     """Values that are scaled together, 1 to 1000000; the share of a GPU must be a multiple. Default: no rule."""
+    key_value_cache: Word | None = None
+    """Number format of the key-value cache that the checkpoint names for the engine, for example fp8. `fp8-maybe`: it
+    is named where not every engine reads it. Default: that of the model."""
 
 
 class Attention(ApiModel):
@@ -102,6 +172,23 @@ class Attention(ApiModel):
             cel="!has(self.slidingWindow) || self.slidingWindow.layers <= self.layers",
             message="`slidingWindow.layers` must not exceed `layers`",
             holds=lambda one: one.sliding_window is None or one.sliding_window.layers <= one.layers,
+            field=".slidingWindow.layers",
+        ),
+        Rule(
+            cel="!has(self.keyValueLayers) || self.keyValueLayers <= self.layers",
+            message="`keyValueLayers` must not exceed `layers`",
+            holds=lambda one: one.key_value_layers is None or one.key_value_layers <= one.layers,
+            field=".keyValueLayers",
+        ),
+        Rule(
+            cel="!has(self.keyValueLayers) || !has(self.slidingWindow) || "
+            "self.slidingWindow.layers <= self.keyValueLayers",
+            message="`slidingWindow.layers` must not exceed `keyValueLayers`",
+            holds=lambda one: (
+                one.key_value_layers is None
+                or one.sliding_window is None
+                or one.sliding_window.layers <= one.key_value_layers
+            ),
             field=".slidingWindow.layers",
         ),
     )
@@ -122,6 +209,16 @@ class Attention(ApiModel):
     """Compressed key-value cache (MLA). Default: one key and one value vector for each head."""
     sliding_window: SlidingWindow | None = None
     """Layers with sliding-window attention. Default: none."""
+    key_value_layers: Annotated[int, Field(ge=0, le=MOST_LAYERS)] | None = None
+    """Layers that keep a key-value cache of their own, 0 to 10,000. Default: all."""
+    value_head_dimension: Annotated[int, Field(ge=1, le=MOST_HEADS)] | None = None
+    """Length of the value of one head, 1 to 100000. Default: `headDimension`."""
+    index: SparseIndex | None = None
+    """Index of sparse attention. Default: none."""
+    compressed: Annotated[list[CompressedLayers], Field(max_length=8), list_of("map", "tokens")] = []
+    """Layers that keep one vector for several tokens. Default: none."""
+    recurrent: RecurrentState | None = None
+    """Layers that keep a state of fixed size for each request. Default: none."""
 
 
 class StagedProfile(ApiModel):
@@ -159,12 +256,16 @@ class ModelFacts(ApiModel):
     """Number format that the model computes in: bfloat16, float16 or float32. Default: bfloat16."""
     max_model_length: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None = None
     """Longest context in tokens that the model was made for, 1 to 2147483647. Default: not known."""
+    certain_model_length: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None = None
+    """Longest context in tokens that every release of the engine takes, 1 to 2147483647. Default: `maxModelLength`."""
     attention: Attention | None = None
     """Layers and heads. Default: not known, and no size can be computed."""
     experts: Experts | None = None
     """Experts of a mixture-of-experts model. Default: none."""
     quantization: Quantization | None = None
     """How the weights are stored in fewer bits. Default: as they are."""
+    encoders: Annotated[list[Encoder], Field(max_length=4), list_of("atomic")] = []
+    """The parts that read images or sound. Default: none."""
     not_computed: Annotated[list[Clause], Field(max_length=16), list_of("atomic")] = []
     """What of the model sizing cannot compute, one clause each. With any, no size is reported to fit. Default: none."""
     nim_profiles: Annotated[list[StagedProfile], Field(max_length=64), list_of("atomic")] = []

@@ -7,11 +7,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
+from hermetic.api.adapters import ADAPTER_RULES, MOST_ADAPTERS, Adapters, AdapterStatus
+from hermetic.api.autoscaling import Autoscaling
 from hermetic.api.conditions import Condition
 from hermetic.api.endpoint import Endpoint
 from hermetic.api.engine import Engine
-from hermetic.api.field_types import LabelKey, LabelValue, Quantity, at_most, list_of, matches, name_of
+from hermetic.api.engine_rules import ENGINE_RULES
+from hermetic.api.field_types import LabelKey, LabelValue, Quantity, Timestamp, at_most, list_of, matches, name_of
+from hermetic.api.preflight import AcceleratorStatus, Preflight
 from hermetic.api.rules import ApiModel, Rule, immutable
+from hermetic.api.scheduling import Scheduling
 from hermetic.api.weights import Weights
 
 # 46 characters: the suffixes of ReplicaSet and Pod need 17 of the 63 characters of a host name.
@@ -76,11 +81,14 @@ class Accelerator(ApiModel):
         str,
         StringConstraints(max_length=64),
         matches(
-            r"^(nvidia\.com/(gpu|mig-[0-9]g\.[0-9]+gb)|amd\.com/gpu)$",
-            "must be 'nvidia.com/gpu', 'nvidia.com/mig-<profile>' or 'amd.com/gpu'",
+            r"^(nvidia\.com/(gpu(\.shared)?|mig-[0-9]g\.[0-9]+gb(\.[a-z][-a-z0-9.]*)?)|amd\.com/(gpu|[sdqc]px_nps[1248]))$",
+            "must be 'nvidia.com/gpu', 'nvidia.com/gpu.shared', 'nvidia.com/mig-<profile>', 'amd.com/gpu' or a "
+            "partition such as 'amd.com/cpx_nps4'",
         ),
     ] = "nvidia.com/gpu"
-    """Extended resource to ask for. Default: nvidia.com/gpu."""
+    """Extended resource to ask for: whole GPUs, slices (MIG), GPUs shared by time (`renameByDefault` of NVIDIA's
+    device plug-in) or partitions (the mixed strategy of AMD's). The memory of anything but whole GPUs is not computed.
+    Default: nvidia.com/gpu."""
     count: Annotated[int, Field(ge=1, le=16)] = 1
     """GPUs of each replica, 1 to 16. Default: 1."""
     instance_types: Annotated[
@@ -99,14 +107,21 @@ class Accelerator(ApiModel):
         Toleration(key="sku", value="gpu", effect="NoSchedule")
     ]
     """Taints that the pods accept. Default: 'sku=gpu:NoSchedule', the taint of GPU pools in the AKS documentation."""
+    preflight: Preflight | None = None
+    """The checks of the GPUs that every pod makes before its engine starts. Default: policy Warn, or the minimum of the
+    operator's configuration.
+
+    preflight: {policy: Require}"""
 
 
 class Resources(ApiModel):
     """CPU, memory and scratch space of one replica."""
 
     cpu: Annotated[Quantity, at_most("1024")] = "4"
-    """CPUs asked for, at most 1024, for example '4' or '500m'; no limit is set, because starting is bound by CPU.
-    Default: 4."""
+    """CPUs asked for, at most 1024, for example '4' or '500m'. Default: 4."""
+    cpu_limit: Annotated[Quantity, at_most("1024")] | None = None
+    """CPU limit of every container of the pods, at most 1024 and at least `cpu`, where a policy or a quota wants one.
+    Starting is bound by CPU: set it no lower than the CPUs of the node that a replica may use. Default: no limit."""
     memory: Annotated[Quantity, at_most("64Ti")] | None = None
     """Memory asked for, and its limit, at most 64Ti, for example '96Gi'. At least the size of the weights divided by
     0.9, plus 16Gi: below that vLLM stops reading ahead from NFS. Default: 16Gi asked for and no limit."""
@@ -114,6 +129,34 @@ class Resources(ApiModel):
     """Size limit of /dev/shm, at most 64Ti; it counts against `memory`. Default: 2Gi for up to 2 GPUs, 8Gi for more."""
     scratch: Annotated[Quantity, at_most("64Ti")] = "20Gi"
     """Size limit of the writable cache (compiled kernels) on the node's disk, at most 64Ti. Default: 20Gi."""
+    ephemeral_storage_limit: (
+        Annotated[
+            str,
+            StringConstraints(max_length=8),
+            matches(r"^[1-9][0-9]{0,4}(Mi|Gi|Ti)$", "must be a whole number of Mi, Gi or Ti, such as '30Gi'"),
+        ]
+        | None
+    ) = None
+    """Limit of every container of the pods for space on the node's disk, in whole Mi, Gi or Ti, where a policy or a
+    quota wants one; at least `scratch` plus 3Gi for /tmp and logs. Beyond it the pod is evicted. A NIM also writes into
+    its image. Default: no limit; cache and /tmp are bounded all the same."""
+
+
+class KvCacheOffload(ApiModel):
+    """A second tier of the key-value cache, in the memory of the node."""
+
+    memory: Annotated[
+        str,
+        StringConstraints(max_length=6),
+        matches(r"^[1-9][0-9]{0,3}Gi$", "must be a whole number of GiB from '1Gi' to '9999Gi', such as '64Gi'"),
+    ]
+    """Memory of each pod for it, in whole GiB, for all GPUs together. It is added to what the pod asks for and to
+    its limit. With vLLM it is part of /dev/shm, and is added to `resources.sharedMemory`."""
+
+    @property
+    def gibibytes(self) -> int:
+        """The size in GiB."""
+        return int(self.memory.removesuffix("Gi"))
 
 
 Enforcement = Literal["Enforce", "Report", "Off"]
@@ -133,7 +176,7 @@ class Isolation(ApiModel):
 class ModelDeploymentSpec(ApiModel):
     """The model to serve, and how."""
 
-    RULES = Engine.SPEC_RULES
+    RULES = (*ENGINE_RULES, *ADAPTER_RULES)
 
     model: Model
     """What clients call the model.
@@ -143,12 +186,31 @@ class ModelDeploymentSpec(ApiModel):
     """The inference engine: exactly one of vllm, nim and sglang. The choice is immutable."""
     weights: Weights
     """Where the staged weights are read from: exactly one source. The kind of source is immutable."""
+    adapters: Adapters = []
+    """LoRA adapters that the engine loads when it starts, at most 16 (vLLM and SGLang). A change replaces the pods.
+    Default: none.
+
+    adapters: [{name: support-de, folder: adapters/support-de, rank: 16, integrity: {digest: "sha256:…"}}]"""
     accelerator: Accelerator = Accelerator()
     """The GPUs of one replica. Default: one nvidia.com/gpu."""
     resources: Resources = Resources()
     """CPU, memory and scratch space of one replica. Default: 4 CPUs, 16Gi, 20Gi of scratch space."""
+    kv_cache_offload: KvCacheOffload | None = None
+    """Keep the key-value cache of prompts that left the GPU in the memory of the node, within the engine's own
+    process: a prompt that begins the same is read from there and not computed again. Not with a NIM, and with vLLM only
+    on GPUs of NVIDIA. Default: none.
+
+    kvCacheOffload: {memory: 64Gi}"""
+    scheduling: Scheduling | None = None
+    """Priority class and node labels of the pods, of those that the operator's configuration allows. Default: none."""
     replicas: Annotated[int, Field(ge=0, le=256)] = 1
-    """Pods that serve the model, 0 to 256. Default: 1. With an autoscaler, leave it out of Git."""
+    """Pods that serve the model, 0 to 256. Default: 1. With an autoscaler, leave it out of Git: the autoscaler writes
+    it. 0 pauses the model, and its autoscaler."""
+    autoscaling: Autoscaling | None = None
+    """Let a HorizontalPodAutoscaler set `replicas` by the engine's queue; `replicas` must be absent from the manifest.
+    It needs a metrics adapter in the cluster. Default: none.
+
+    autoscaling: {minReplicas: 1, maxReplicas: 4, queuedRequests: 5}"""
     startup_budget_seconds: Annotated[int, Field(ge=60, le=14400)] = 1200
     """Seconds that a pod may take until it serves, 60 to 14400; loading from a slow share dominates. Default: 1200."""
     drain_seconds: Annotated[int, Field(ge=0, le=3600)] = 120
@@ -160,6 +222,11 @@ class ModelDeploymentSpec(ApiModel):
     """Who may reach the model, and on what address. Default: port 8000, inside the cluster only, no client pods."""
     isolation: Isolation = Isolation()
     """What is asked of the proof of isolation. Default: enforced, with evidence of the last day."""
+
+    @property
+    def wanted_replicas(self) -> int:
+        """The number of pods to run: `replicas`, within the bounds of `autoscaling`."""
+        return self.replicas if self.autoscaling is None else self.autoscaling.clamp(self.replicas)
 
 
 class EndpointStatus(ApiModel):
@@ -217,6 +284,43 @@ class PlanStatus(ApiModel):
     """Time to load the weights; only beside `memory`, for `azureFiles` and `nfs`."""
 
 
+StartPhase = Literal[
+    "Scheduling",
+    "PreparingNode",
+    "CheckingAccelerators",
+    "VerifyingWeights",
+    "CopyingCaches",
+    "PullingImage",
+    "LoadingModel",
+    "Restarting",
+]
+
+
+class StartStatus(ApiModel):
+    """The pod that decides when every pod serves: of the pods that start, the one in the earliest phase."""
+
+    pod: Annotated[str, StringConstraints(max_length=253)]
+    """Name of the pod."""
+    phase: StartPhase
+    """Scheduling: it has no node. PreparingNode: the node mounts volumes and pulls images. CheckingAccelerators,
+    VerifyingWeights, CopyingCaches: these containers run. PullingImage: one of them has ended, and the node pulls the
+    image of the next. LoadingModel: the engine runs and does not serve yet. Restarting: a container ended and is
+    started again."""
+    since: Timestamp
+    """When the phase began."""
+    deadline: Timestamp | None = None
+    """When `startupBudgetSeconds` ends the phase; only with VerifyingWeights and LoadingModel."""
+
+
+class ServingStatus(ApiModel):
+    """What serves now."""
+
+    pods: Annotated[str, StringConstraints(max_length=16)]
+    """Pods that serve, of those that `spec.replicas` asks for: '2/2'."""
+    url: Annotated[str, StringConstraints(max_length=512)] | None = None
+    """`endpoint.url` while a pod serves; absent while requests would fail."""
+
+
 class ModelDeploymentStatus(ApiModel):
     """What was observed, last in the same write as the conditions it vouches for."""
 
@@ -229,11 +333,20 @@ class ModelDeploymentStatus(ApiModel):
     public_address: PublicAddressStatus | None = None
     """The public address for which the Service was removed; absent where there was none."""
     replicas: Annotated[int, Field(ge=0)] | None = None
-    """Pods that serve."""
+    """Pods that exist, whether they serve yet or not: the number that autoscalers compare with `spec.replicas`."""
     selector: Annotated[str, StringConstraints(max_length=256)] | None = None
     """Label selector of the pods, for autoscalers."""
     plan: PlanStatus | None = None
     """What Hermetic decided from the spec."""
+    serving: ServingStatus | None = None
+    """How many pods serve, and where."""
+    adapters: Annotated[list[AdapterStatus], Field(max_length=MOST_ADAPTERS), list_of("map", "name")] = []
+    """Each adapter of `spec.adapters`; absent without any."""
+    start: StartStatus | None = None
+    """How far the slowest pod has come that starts; absent while every pod serves, and where a pod fails. A phase
+    appears once it has lasted ten seconds."""
+    accelerators: Annotated[list[AcceleratorStatus], Field(max_length=16), list_of("map", "pod")] = []
+    """What the checks of the GPUs found in each pod, faults first, then the newest pods; at most 16."""
 
 
 class ModelDeployment(ApiModel):

@@ -23,22 +23,31 @@ class TrustedNodeAgent(ApiModel):
         str,
         StringConstraints(max_length=317),
         matches(
-            r"^[A-Z][A-Za-z0-9]{0,62}/[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$",
-            "must be kind and name of a controller, such as 'DaemonSet/nvidia-device-plugin-daemonset', and no pattern",
+            r"^[A-Z][A-Za-z0-9]{0,62}/([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?|([a-z0-9][-a-z0-9.]{0,251})?[*])$",
+            "must be kind and name of a controller, such as 'DaemonSet/nvidia-device-plugin-daemonset', or the "
+            "beginning of names with '*' at the end, such as 'DaemonSet/nvidia-driver-daemonset-*' or 'DaemonSet/*'",
         ),
     ]
-    """Kind and name of the controller that makes its pods, for example 'DaemonSet/nvidia-device-plugin-daemonset'."""
+    """Kind and name of the controller that makes its pods, for example 'DaemonSet/nvidia-device-plugin-daemonset'.
+
+    '*' at the end stands for any rest of the name: 'DaemonSet/nvidia-driver-daemonset-*', 'DaemonSet/*'. Each user who
+    may make a controller in the namespace can then run the images with rights over the node, with any command.
+    """
     image: Annotated[
         str,
         StringConstraints(max_length=512),
         matches(
             r"^([a-z0-9][-a-z0-9]*([.][a-z0-9][-a-z0-9]*)+(:[0-9]{1,5})?|[a-z0-9][-a-z0-9]*:[0-9]{1,5})"
-            r"(/[a-z0-9]+([._-]+[a-z0-9]+)*)+(@sha256:[0-9a-f]{64})?$",
+            r"(/[a-z0-9]+([._-]+[a-z0-9]+)*)+(@sha256:[0-9a-f]{64}|/[*])?$",
             "must be a repository with its registry, such as 'contoso.azurecr.io/nvidia/driver', with or without "
-            "'@sha256:DIGEST', and without a tag: a tag can be moved to another image",
+            "'@sha256:DIGEST', or a path of it with '/*' at the end, such as 'contoso.azurecr.io/nvidia/*', and "
+            "without a tag: a tag can be moved to another image",
         ),
     ]
-    """Image: registry and repository, better with '@sha256:DIGEST'. Its registry must be an allowed one."""
+    """Image: registry and repository, better with '@sha256:DIGEST'. Its registry must be an allowed one.
+
+    '/*' at the end stands for every repository below the path, which is never the registry alone.
+    """
     host_network: bool = False
     """Whether its pods may have their node's network too, as a network plug-in of your own needs; only by digest."""
 

@@ -12,6 +12,11 @@ PREFIX = "service.beta.kubernetes.io/"
 INTERNAL = f"{PREFIX}azure-load-balancer-internal"
 """The annotation that makes a load balancer private, and only with the value "true"."""
 
+PRIVATE_LINK = f"{PREFIX}azure-pls"
+"""Prefix of the annotations of a private link service, by which other networks connect to the load balancer."""
+ALLOWED_RANGES = f"{PREFIX}azure-allowed-ip-ranges"
+"""Ranges that the network security group lets in to the load balancer."""
+
 ASKS_FOR_PUBLIC = tuple(
     PREFIX + name
     for name in (
@@ -32,6 +37,7 @@ PUBLIC_SIDE = ASKS_FOR_PUBLIC + tuple(
         "azure-pip-ip-tags",
         "azure-load-balancer-resource-group",
         "azure-allowed-service-tags",
+        "azure-allowed-ip-ranges",
         "azure-disable-load-balancer-nsg-rule",
         "azure-pls-create",
     )

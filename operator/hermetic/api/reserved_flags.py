@@ -10,18 +10,27 @@ from hermetic.api.field_types import CONTROL_CHARACTER
 from hermetic.api.rules import Rule
 
 OURS = "rendered by Hermetic from the spec"
+FIELD = "set spec."  # how the reason of a flag begins that has a field of its own
+IMPORTS = "names a class to import, and code comes in the image only"
+REMOTE_CODE = "--trust-remote-code"
+RUNS_REMOTE_CODE = (
+    "runs the code that lies beside the weights: it is possible, written out in full and without a value, with weights "
+    "in an image (`weights.bakedImage` or `weights.imageVolume`), where the platform team allows it with `remoteCode` "
+    "in the operator's configuration"
+)
 OUT = "would let the pod fetch from outside or run code from outside the image"
 CODE = "would run code that lies beside the weights; code comes in the image"
 OPEN = "would open a second way into the pod"
 UNCHECKED = "would bring in flags that are not checked"
+ADAPTERS = "set spec.adapters"
 
 # vLLM flags. argparse accepts any unambiguous prefix, so prefixes of these are refused as well.
 VLLM_FLAGS: dict[str, str] = {
-    "--model": OURS,
-    "--served-model-name": OURS,
-    "--host": OURS,
-    "--port": OURS,
-    "--max-model-len": "set spec.engine.vllm.maxModelLength",
+    "--model": "set spec.weights",
+    "--served-model-name": "set spec.model.name and spec.model.aliases",
+    "--host": "Hermetic lets the engine listen on every address of the pod",
+    "--port": "set spec.endpoint.port",
+    "--max-model-len": "set spec.engine.vllm.maxModelLength, or give '--max-model-len=auto' as one item",
     "--gpu-memory-utilization": "set spec.engine.vllm.gpuMemoryUtilizationPercent",
     "--device-memory-utilization": "set spec.engine.vllm.gpuMemoryUtilizationPercent",
     "--kv-cache-dtype": "set spec.engine.vllm.kvCacheDtype",
@@ -34,35 +43,35 @@ VLLM_FLAGS: dict[str, str] = {
     "--ssl-ca-certs": "set spec.endpoint.tls",
     "--ssl-cert-reqs": "set spec.endpoint.tls",
     "--ssl-ciphers": "set spec.endpoint.tls",
-    "--enable-ssl-refresh": OURS,
-    "--disable-ssl-refresh": OURS,
-    "--no-enable-ssl-refresh": OURS,
+    "--enable-ssl-refresh": "set spec.endpoint.tls",
+    "--disable-ssl-refresh": "set spec.endpoint.tls",
+    "--no-enable-ssl-refresh": "set spec.endpoint.tls",
+    **dict.fromkeys(("--enable-lora", "--disable-lora", "--no-enable-lora"), ADAPTERS),
+    **dict.fromkeys(("--lora-modules", "--max-lora-rank"), ADAPTERS),
     "--allowed-media-domains": "media from URLs is refused in a sealed cluster; send data: URLs",
-    "--allowed-local-media-path": OUT,
+    "--allowed-local-media-path": "would let requests read files of the pod; send data: URLs",
     "--enable-offline-docs": OURS,
     "--disable-offline-docs": OURS,
     "--no-enable-offline-docs": OURS,
     "--config": UNCHECKED,
-    "--config-format": OUT,
     "--download-dir": OUT,
     "--hf-token": OUT,
     "--hf-config-path": OUT,
     "--revision": OUT,
     "--code-revision": OUT,
     "--tokenizer-revision": OUT,
-    "--trust-remote-code": "code comes in the image, never with the weights",
+    REMOTE_CODE: RUNS_REMOTE_CODE,
     "--tool-server": OUT,
-    "--middleware": OUT,
-    "--worker-cls": OUT,
-    "--worker-extension-cls": OUT,
-    "--scheduler-cls": OUT,
-    "--model-class-overrides": OUT,
+    "--middleware": IMPORTS,
+    "--worker-cls": IMPORTS,
+    "--worker-extension-cls": IMPORTS,
+    "--scheduler-cls": IMPORTS,
+    "--model-class-overrides": IMPORTS,
     "--log-config-file": "a logging configuration may name any code to run; set VLLM_LOGGING_LEVEL in extraEnv",
     "--logging-config": "a logging configuration may name any code to run; set VLLM_LOGGING_LEVEL in extraEnv",
-    "--logits-processors": OUT,
-    "--tool-parser-plugin": OUT,
-    "--reasoning-parser-plugin": OUT,
-    "--io-processor-plugin": OUT,
+    "--tool-parser-plugin": IMPORTS,
+    "--reasoning-parser-plugin": IMPORTS,
+    "--io-processor-plugin": IMPORTS,
     "--otlp-traces-endpoint": OUT,
     "--collect-detailed-traces": OUT,
     "--grpc": OPEN,
@@ -87,6 +96,21 @@ _RESERVED_KEY = (
     r"\{.*\\u",  # escapes could spell a key, and no useful value needs them
 )
 
+# It leaves out an adapter that it cannot read, and loads adapter_model.bin, a pickle (docs.nvidia.com, NIM for LLMs,
+# "Fine-Tuning with LoRA").
+NO_ADAPTERS = "a NIM serves no adapters here; engine `vllm` or `sglang` does, with spec.adapters"
+# A NIM of line 2 holds vLLM, or from 2.1 on SGLang, and has other fields.
+NIM_FLAGS: dict[str, str] = {
+    **{flag: reason for flag, reason in VLLM_FLAGS.items() if not reason.startswith("set spec.engine.vllm.")},
+    **{flag: NO_ADAPTERS for flag, reason in VLLM_FLAGS.items() if reason == ADAPTERS},
+    "--max-model-len": "set spec.engine.nim.maxModelLength",
+    "--tensor-parallel-size": "set spec.accelerator.count: a NIM uses all GPUs of its pod, or those of its profile",
+    "--pipeline-parallel-size": "set the variable NIM_PIPELINE_PARALLEL_SIZE in spec.engine.nim.extraEnv",
+    REMOTE_CODE: "runs the code that lies beside the weights, and what a NIM then fetches could not be verified",
+    "--shutdown-timeout": "a NIM ends by itself; spec.drainSeconds says how long it serves on",
+    "--api-key": "a NIM checks no API keys",
+}
+
 # A value may be appended to a short flag, and "-t" is parsed as "-tp": every argument with such a prefix is refused.
 SHORT_FLAGS: dict[str, str] = {
     "-t": "--tensor-parallel-size",
@@ -103,6 +127,10 @@ NOWHERE = "NOWHERE.invalid"
 # Hermetic cannot do itself. One argument, so that no further domain can follow it.
 MEDIA_FROM_NOWHERE = f"--allowed-media-domains={NOWHERE}"
 
+# vLLM takes the longest context for which the GPUs have memory (`human_readable_int_or_auto` of vllm/utils). The field
+# takes numbers only.
+LONGEST_CONTEXT = "--max-model-len=auto"
+
 # Whole flags of vLLM that are a prefix of a reserved one and are harmless themselves. Compared with the derived tables
 # by a test.
 NOT_AN_ABBREVIATION: tuple[str, ...] = ("--reasoning-parser", "--tokenizer")
@@ -118,7 +146,9 @@ ENVIRONMENT: dict[str, str] = {
     **dict.fromkeys(("HF_MODULES_CACHE", "TRANSFORMERS_CACHE"), OURS),
     **dict.fromkeys(("VLLM_NO_USAGE_STATS", "DO_NOT_TRACK", "VLLM_DO_NOT_TRACK", "VLLM_USAGE_STATS_SERVER"), OURS),
     **dict.fromkeys(("FLASHINFER_NO_DOWNLOAD", "VLLM_MEDIA_URL_ALLOW_REDIRECTS", "VLLM_HOST_IP", "VLLM_PORT"), OURS),
-    **dict.fromkeys(("VLLM_ENGINE_READY_TIMEOUT_S", "VLLM_CACHE_ROOT", "VLLM_CONFIG_ROOT", "VLLM_API_KEY"), OURS),
+    "VLLM_ENGINE_READY_TIMEOUT_S": "set spec.startupBudgetSeconds",
+    "VLLM_API_KEY": "set spec.endpoint.apiKey",
+    **dict.fromkeys(("VLLM_CACHE_ROOT", "VLLM_CONFIG_ROOT"), OURS),
     **dict.fromkeys(("HOME", "USER", "LOGNAME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "PATH"), OURS),
     **dict.fromkeys(("TRITON_CACHE_DIR", "FLASHINFER_WORKSPACE_BASE", "DG_JIT_CACHE_DIR", "CUDA_CACHE_PATH"), OURS),
     **dict.fromkeys(("NUMBA_CACHE_DIR", "OUTLINES_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"), OURS),
@@ -150,9 +180,23 @@ ENVIRONMENT: dict[str, str] = {
     **dict.fromkeys(("SGLANG_PLUGINS", "SGLANG_EXTERNAL_MODEL_PACKAGE", "SGLANG_HTTP_SERVER_APP_PATH"), OUT),
     **dict.fromkeys(("SGLANG_EXTERNAL_MM_MODEL_ARCH", "SGLANG_EXTERNAL_MM_PROCESSOR_PACKAGE"), OUT),
 }
+# SGLang rewrites 'SGL_X' to 'SGLANG_X' at its start (srt/environ.py): the old name sets a reserved variable as well.
+OLD_SGLANG_PREFIX, SGLANG_PREFIX = "SGL_", "SGLANG_"
+ENVIRONMENT |= {
+    OLD_SGLANG_PREFIX + name.removeprefix(SGLANG_PREFIX): reason
+    for name, reason in ENVIRONMENT.items()
+    if name.startswith(SGLANG_PREFIX)
+}
 # Any variable with such an ending, in any case, is a proxy or a credential.
 RESERVED_ENDINGS: tuple[str, ...] = ("_PROXY", "TOKEN", "SECRET", "PASSWORD", "_KEY")
+RESERVED_NAME = "must not be a reserved variable: "
+CREDENTIAL = "its ending is that of a proxy or a credential, which are accepted in no form"
 _RESERVED_ENDING = f"(?i)({'|'.join(RESERVED_ENDINGS)})$"
+
+
+def present_name(name: str) -> str:
+    """The name by which SGLang reads a variable with its old prefix; any other name as it is."""
+    return SGLANG_PREFIX + name.removeprefix(OLD_SGLANG_PREFIX) if name.startswith(OLD_SGLANG_PREFIX) else name
 
 
 def reserved_variable(name: str) -> bool:
@@ -184,20 +228,20 @@ class ReservedFlags:
     """The flags of one engine that a user may not say, with the reason of each.
 
     `short`: one letter and the flag that it stands for; whatever starts like it is refused. `whole`: flags that happen
-    to be a prefix of a reserved one. `except_for`: one argument that is accepted when it is written exactly like this.
+    to be a prefix of a reserved one. `except_for`: arguments that are accepted when they are written exactly like this.
     """
 
     flags: Mapping[str, str]
     whole: tuple[str, ...]
     short: Mapping[str, str] = field(default_factory=dict)
-    except_for: str = ""
+    except_for: tuple[str, ...] = ()
 
     def reached(self, argument: str) -> str:
         """The reserved flag that this argument names, in full or abbreviated; "" when it names none.
 
         Engines read `--flag=value`, `--flag.key value` (one key of a JSON value) and '_' for '-'.
         """
-        if self.except_for and argument == self.except_for:
+        if argument in self.except_for:
             return ""
         if not argument.startswith("--"):
             return next((flag for short, flag in self.short.items() if argument.startswith(short)), "")
@@ -206,33 +250,57 @@ class ReservedFlags:
             return ""
         return next((flag for flag in self.flags if flag.startswith(name)), "")
 
-    def rule(self) -> Rule:
-        """The same as a rule about one argument, for the API server and for Python."""
-        exception = f"self == '{self.except_for}' || " if self.except_for else ""
-        short = f" && !{_words(self.short)}.exists(flag, self.startsWith(flag))" if self.short else ""
-        return Rule(
-            cel=(
-                f"{exception}!(self.startsWith('--') && "
-                "[self.split('=')[0].split('.')[0].replace('_', '-')].exists(name, name != '--' && "
-                f"!(name in {_words(self.whole)}) && {_words(self.flags)}.exists(flag, flag.startsWith(name)))){short}"
+    def rules(self) -> tuple[Rule, Rule]:
+        """The same as rules about one argument, for the API server and for Python: flags with a field, then others."""
+        fields = {flag: reason for flag, reason in self.flags.items() if reason.startswith(FIELD)}
+        named = "; ".join(
+            f"{', '.join(flag for flag, other in fields.items() if other == reason)}: {reason.removeprefix('set ')}"
+            for reason in dict.fromkeys(fields.values())
+        )
+        others = [flag for flag in self.flags if flag not in fields]
+        return (
+            self._rule(list(fields), f"Hermetic renders it; set the field instead. {named}"),
+            self._rule(
+                others,
+                "it would open an egress path or a second way into the pod, or run code from outside the image; leave "
+                "it out (`hermetic explain FLAG` says why)",
             ),
-            message=(
-                "must not be a reserved flag or an abbreviation of one: Hermetic renders it from the spec, or it would "
-                "open an egress path; set the field of the spec instead (`hermetic explain HRM-API-001` lists the "
-                "reserved flags)"
-            ),
-            holds=lambda argument: not self.reached(argument),
         )
 
+    def _rule(self, flags: list[str], message: str) -> Rule:
+        exceptions = "".join(f"self == '{argument}' || " for argument in self.except_for)
+        shorts = [short for short, flag in self.short.items() if flag in flags]
+        short = f" && !{_words(shorts)}.exists(flag, self.startsWith(flag))" if shorts else ""
+        return Rule(
+            cel=(
+                f"{exceptions}!(self.startsWith('--') && "
+                "[self.split('=')[0].split('.')[0].replace('_', '-')].exists(name, name != '--' && "
+                f"!(name in {_words(self.whole)}) && {_words(flags)}.exists(flag, flag.startsWith(name)))){short}"
+            ),
+            message=f"{RESERVED}{message}",
+            holds=lambda argument: self.reached(argument) not in flags,
+            explain=self._explain,
+        )
 
-VLLM = ReservedFlags(VLLM_FLAGS, whole=NOT_AN_ABBREVIATION, short=SHORT_FLAGS, except_for=MEDIA_FROM_NOWHERE)
+    def _explain(self, argument: str) -> str:
+        flag = self.reached(argument)
+        return f"{RESERVED}{flag}: {self.flags[flag]}"
+
+
+RESERVED = "must not be a reserved flag or an abbreviation of one: "
+VLLM = ReservedFlags(
+    VLLM_FLAGS,
+    whole=NOT_AN_ABBREVIATION,
+    short=SHORT_FLAGS,
+    except_for=(MEDIA_FROM_NOWHERE, REMOTE_CODE, LONGEST_CONTEXT),
+)
+NIM = ReservedFlags(NIM_FLAGS, whole=NOT_AN_ABBREVIATION, short=SHORT_FLAGS, except_for=(MEDIA_FROM_NOWHERE,))
 
 
 def _looks_like_url(argument: str) -> bool:
     return "://" in argument
 
 
-NO_RESERVED_FLAG = VLLM.rule()
 NO_RESERVED_KEY = Rule(
     cel=" && ".join(f"!self.matches(r'{pattern}')" for pattern in _RESERVED_KEY),
     message=(
@@ -254,8 +322,15 @@ NO_CONTROL_CHARACTER = Rule(
 NO_RESERVED_VARIABLE = Rule(
     cel=f"!(self in {_words(ENVIRONMENT)}) && !self.matches('{_RESERVED_ENDING}')",
     message=(
-        "must not be a reserved variable: it would open an egress path, or Hermetic sets it; credentials and proxies "
-        "are accepted in no form (`hermetic explain HRM-API-001` lists the reserved ones)"
+        f"{RESERVED_NAME}it would open an egress path, or Hermetic sets it; credentials and proxies are accepted in no "
+        "form (`hermetic explain HRM-API-001` lists the reserved ones)"
     ),
     holds=lambda name: not reserved_variable(name),
+    explain=lambda name: f"{RESERVED_NAME}{name}: {ENVIRONMENT.get(name, CREDENTIAL)}",
+)
+NO_RENAMED_VARIABLE = Rule(
+    cel=f"!self.startsWith('{OLD_SGLANG_PREFIX}')",
+    message=f"must not begin with '{OLD_SGLANG_PREFIX}': SGLang reads such a variable by the prefix '{SGLANG_PREFIX}'",
+    holds=lambda name: present_name(name) == name,
+    explain=lambda name: f"SGLang reads '{name}' by another name: write '{present_name(name)}'",
 )

@@ -25,7 +25,8 @@ class Rule:
     `cel` is evaluated for `self` on the API server. `holds` is the same in Python, or None for a transition rule
     (`oldSelf`), which only the API server can evaluate. `field` is the CEL fieldPath (".image") that the error
     should name. `show` is a CEL expression for the value to put before the message: the API server prints the value of
-    a string or a number by itself, but not what an object or a transition is about.
+    a string or a number by itself, but not what an object or a transition is about. `explain` gives the message for
+    one value where Python can be more precise than the API server.
     """
 
     cel: str
@@ -33,6 +34,7 @@ class Rule:
     holds: Callable[[Any], bool] | None = None
     field: str = ""
     show: str = ""
+    explain: Callable[[Any], str] | None = None
 
     def as_validation(self) -> dict[str, str]:
         """The entry for `x-kubernetes-validations`."""
@@ -48,16 +50,17 @@ class Rule:
     def check(self, value: Any) -> Any:
         """Return the value, or raise the error that pydantic reports with the field's path."""
         if self.is_broken_by(value):
-            raise self.as_problem()
+            raise self.as_problem(value)
         return value
 
     def is_broken_by(self, value: Any) -> bool:
         """Whether the value, which is of the right type, does not satisfy the rule."""
         return self.holds is not None and not self.holds(value)
 
-    def as_problem(self) -> PydanticCustomError:
-        """The error for pydantic: the message, and the field at fault."""
-        return PydanticCustomError("rule", "{message}", {"message": self.message, "field": self.field})
+    def as_problem(self, value: Any) -> PydanticCustomError:
+        """The error for pydantic: the message about this value, and the field at fault."""
+        message = self.explain(value) if self.explain is not None else self.message
+        return PydanticCustomError("rule", "{message}", {"message": message, "field": self.field})
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self.check, handler(source))
@@ -112,7 +115,9 @@ class ApiModel(BaseModel):
     Values are read as the API server reads JSON: null means absent, 2.0 is an integer, "2" and true are not.
     """
 
+    # A validator of a model holds those of the models in it: built when it is first used, each is there once.
     model_config = ConfigDict(
+        defer_build=True,
         frozen=True,
         strict=True,
         extra="forbid",
@@ -145,11 +150,11 @@ class ApiModel(BaseModel):
     def _every_rule_holds(self) -> ApiModel:
         broken = [rule for rule in type(self).RULES if rule.is_broken_by(self)]
         if len(broken) == 1:
-            raise broken[0].as_problem()
+            raise broken[0].as_problem(self)
         if broken:  # all of them at once, as in the API server's response
             typed = self.model_dump(mode="json", by_alias=True, exclude_unset=True)
             raise ValidationError.from_exception_data(
-                type(self).__name__, [InitErrorDetails(type=rule.as_problem(), input=typed) for rule in broken]
+                type(self).__name__, [InitErrorDetails(type=rule.as_problem(self), input=typed) for rule in broken]
             )
         return self
 

@@ -1,4 +1,4 @@
-"""Times in the form of Kubernetes: UTC, whole seconds, 2026-03-01T09:30:00Z."""
+"""Times in the form of Kubernetes, UTC and whole seconds (2026-03-01T09:30:00Z), and durations for people."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 CLOCK_SKEW = timedelta(seconds=120)
 """How far the clock of another machine, or this one before it was set, may be ahead."""
+_UNITS = ((2 * 86400, 86400, "d"), (3600, 3600, "h"), (60, 60, "min"), (0, 1, "s"))
+"""From how many seconds on a unit is used, its seconds, its name."""
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 
@@ -38,3 +40,15 @@ def zoned(text: object) -> datetime | None:
         return datetime.fromisoformat(text.upper()).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
+
+
+def spell_duration(duration: timedelta, *, units: int = 2) -> str:
+    """The largest units of it: "45 s", "2 min 10 s", "1 h 5 min", "3 d 2 h"; days from two on, "0 s" below zero."""
+    seconds = max(0, int(duration.total_seconds()))
+    largest = next((at for at, (least, _, _) in enumerate(_UNITS) if seconds >= least), len(_UNITS) - 1)
+    parts: list[str] = []
+    for _, size, unit in _UNITS[largest : largest + units]:
+        count, seconds = divmod(seconds, size)
+        if count or not parts:
+            parts.append(f"{count} {unit}")
+    return " ".join(parts)

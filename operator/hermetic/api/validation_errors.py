@@ -124,6 +124,8 @@ def _message(error: ErrorDetails) -> str:
         hint = "; YAML reads a bare On, Off, Yes or No as true or false: put it in quotes"
         accepted = f"must be {error['ctx']['expected']}"
         return accepted + hint if isinstance(error["input"], bool) else accepted
+    if error["type"] in {"int_type", "int_from_float"} and isinstance(error["input"], float):
+        return "must be an integer"
     return _INSTEAD.get(error["type"]) or _SUBJECT.sub("must ", error["msg"])
 
 

@@ -206,3 +206,13 @@ class Weights(ApiModel):
     def is_mounted(self) -> bool:
         """Whether they are read from storage that others can write, and not from an image."""
         return self.baked_image is None and self.image_volume is None
+
+    @property
+    def folder(self) -> str:
+        """The folder of the model in its share, volume or image, from the root of it; "" for the whole."""
+        for share in (self.azure_files, self.nfs, self.persistent_volume_claim):
+            if share is not None:
+                return share.folder or ""
+        if self.image_volume is not None:
+            return self.image_volume.path or ""
+        return self.baked_image.path.lstrip("/") if self.baked_image is not None else ""

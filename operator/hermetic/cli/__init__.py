@@ -7,34 +7,37 @@ from typing import Any
 
 import click
 
-from hermetic import __version__
 from hermetic.cli.exit_codes import reader_may_leave, report_failures
 
 COMMANDS = {
     "run": "Run the operator (what the image starts).",
     "render": "Print the objects that the operator would apply.",
     "validate": "Check manifests without a cluster.",
+    "convert": "Turn the command that starts a model into a ModelDeployment.",
     "plan": "Compute whether a model fits its GPUs, and how long it takes to load.",
     "rbac": "Print the rights and admission policies of an installation.",
+    "init": "Write the files of a first installation.",
     "check": "Check a cluster before installing, or what is installed in it.",
     "status": "Show what serves, what does not, and the command that fixes it.",
+    "bench": "Run the engine's own benchmark against a model, and record the result.",
     "audit": "Look for egress paths, in Azure, in the cluster and with packets.",
+    "summary": "Summarize the audits of several clusters.",
     "attest": "Verify signed evidence of isolation.",
-    "images": "List every image that the registry must hold, and what uses it.",
+    "images": "List every image that the registry must hold, its source, and what uses it.",
     "stage": "Copy a model to where it is served, with its manifest.",
     "manifest": "Write the manifest of a folder of weights.",
     "sign": "Sign the manifest of a folder of weights.",
     "verify": "Verify a folder of weights against its manifest.",
-    "bundle": "Verify an air-gap bundle before it is loaded.",
+    "bundle": "Verify an air-gap bundle, and load it into a registry.",
     "explain": "Explain error codes, reasons, conditions and checks, offline.",
+    "version": "Show the version and the commit that was built.",
 }
-PACKAGES = frozenset({"plan", "status", "check", "audit", "attest", "bundle"})
+PACKAGES = frozenset({"plan", "status", "check", "audit", "attest", "images", "bundle", "bench", "init"})
 """Commands of several files: a package each, with the click command in its module `command`."""
 WEIGHTS = frozenset({"stage", "manifest", "sign", "verify"})
 """Commands about weights, which share one package."""
 MEANT = {
     "help": "--help",
-    "version": "--version",
     "get": "status",
     "list": "status",
     "describe": "status",
@@ -42,6 +45,7 @@ MEANT = {
     "template": "render",
     "preflight": "check",
     "scan": "audit",
+    "benchmark": "bench",
 }
 """What commands of other programs are called here."""
 
@@ -54,7 +58,7 @@ def module_of(name: str) -> str:
 
 
 class LazyCommands(click.Group):
-    """Commands that are imported when they are called: `hermetic --version` must not pay for a Kubernetes client."""
+    """Commands that are imported when they are called: `hermetic --version` must not pay for kubeconfigs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """The names, in the order of typical use."""
@@ -104,13 +108,27 @@ def _did_you_mean(name: str) -> str:
     return f"; did you mean 'hermetic {near[0]}'?" if near else f"; there are {', '.join(COMMANDS)}"
 
 
+def _print_version(ctx: click.Context) -> None:
+    from hermetic.cli.version import version_line  # for one option
+
+    click.echo(version_line())
+    ctx.exit()
+
+
 @click.group(
     cls=LazyCommands,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="'hermetic COMMAND --help' shows an example of each. Exit codes: 0 done, 1 failed, 2 wrong input, "
     "3 could not see enough, 4 not reachable, 130 interrupted.",
 )
-@click.version_option(__version__, prog_name="hermetic")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=lambda ctx, _option, is_asked: _print_version(ctx) if is_asked and not ctx.resilient_parsing else None,
+    help="Show the version and the commit that was built, and exit.",
+)
 def commands() -> None:
     """GPU inference in clusters that must never reach the internet."""
 

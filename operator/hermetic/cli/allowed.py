@@ -25,6 +25,8 @@ def allowed(configuration: Configuration) -> dict[str, Any]:
             *(f"{EVERY} {image}" for image in configuration.integrity.verifiers),
         ],
         "shares": [line for share in configuration.shares for line in _share(share)],
+        "labels": sorted(configuration.model_metadata.label_keys),
+        "annotations": sorted(configuration.model_metadata.annotation_keys),
     }
     return {
         "apiVersion": "v1",

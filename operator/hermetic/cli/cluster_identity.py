@@ -11,7 +11,7 @@ from typing import Any
 from hermetic.audit.attestation.cluster_identity import ca_fingerprint
 from hermetic.audit.estate.arm_ids import same_id
 from hermetic.audit.estate.kubernetes.platform import KUBE_SYSTEM
-from hermetic.cli.output import note
+from hermetic.cli.terminal import note
 from hermetic.errors import Forbidden, HermeticError, InputError, NotFound, ServerError, Throttled
 from hermetic.kinds import EGRESS_AUDIT, NAMESPACE, THE_EGRESS_AUDIT
 from hermetic.kube.paging import named

@@ -11,9 +11,19 @@ from typing import Any, NoReturn
 import click
 
 from hermetic.api.text import printable
-from hermetic.errors import ApiRefused, HermeticError, InputError, StagingUnconfirmed, Unreachable, WeightsUnread
+from hermetic.errors import (
+    ApiRefused,
+    HermeticError,
+    InputError,
+    RegistryRefused,
+    StagingUnconfirmed,
+    Unreachable,
+    WeightsUnread,
+)
 
 DONE, FAILED, USAGE, UNKNOWN, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 4, 130
+OF_VERDICT = {"Pass": DONE, "Fail": FAILED, "Unknown": UNKNOWN}
+"""By the verdict of an audit, or of a summary of audits."""
 
 
 class Several(HermeticError):
@@ -72,7 +82,7 @@ def _report(error: HermeticError) -> int:
     errors = error.errors if isinstance(error, Several) else (error,)
     for one, following in zip(errors, (*errors[1:], None), strict=True):
         _print(one, with_fix=following is None or following.fix != one.fix)
-    return min(exit_code(one) for one in errors)
+    return min(exit_code(error) for error in errors)
 
 
 def _print(error: HermeticError, *, with_fix: bool = True) -> None:
@@ -95,7 +105,7 @@ def exit_code_of(kind: type[HermeticError]) -> int:
         return USAGE
     if issubclass(kind, (WeightsUnread, StagingUnconfirmed)):
         return UNKNOWN
-    return UNREACHABLE if issubclass(kind, (Unreachable, ApiRefused)) else FAILED
+    return UNREACHABLE if issubclass(kind, (Unreachable, ApiRefused, RegistryRefused)) else FAILED
 
 
 def write_to_devnull() -> None:

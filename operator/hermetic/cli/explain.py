@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import difflib
 import re
-import textwrap
 from collections.abc import Iterator
 from typing import Any
 
 import click
 
+from hermetic.api.text import wrapped
 from hermetic.audit.remedies.steps import WARNING, steps_of
 from hermetic.cli.explanations import Page, Sort, page_of, pages
 from hermetic.cli.options import common_options
-from hermetic.cli.output import echo, write_json
-from hermetic.cli.wrapping import beside, columns
+from hermetic.cli.terminal import beside, columns, echo, write_json
 from hermetic.errors import InputError
 
 SCHEMA = "hermetic.dev/explanation/v1"
@@ -79,33 +78,26 @@ def _paragraph(title: str, text: str) -> Iterator[str]:
     yield ""
     if title:
         yield f"{title}:"
-    yield from map(_wrapped, text.splitlines())
+    yield from map(_indented, text.splitlines())
 
 
 def _what_to_do(remedy: str) -> Iterator[str]:
     """Separates prose and commands: a command is never wrapped, so that it can be copied."""
     yield from _paragraph("What to do", "")
-    for place, step in enumerate(steps_of(remedy)):
-        if place:
+    for position, step in enumerate(steps_of(remedy)):
+        if position:
             yield ""
         if step.explanation:
-            yield _wrapped(step.explanation)
+            yield _indented(step.explanation)
         if step.warning:
-            yield _wrapped(f"{WARNING} {step.warning}")
+            yield _indented(f"{WARNING} {step.warning}")
         if step.commands and (step.explanation or step.warning):
             yield ""
         yield from (f"    {command}" for command in step.commands)
 
 
-def _wrapped(line: str) -> str:
-    return textwrap.fill(
-        line,
-        min(WIDTH, columns() or WIDTH),
-        initial_indent="  ",
-        subsequent_indent="    ",
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
+def _indented(line: str) -> str:
+    return "\n".join(wrapped(line, min(WIDTH, columns() or WIDTH), "  ", "    "))
 
 
 def _as_json(page: Page) -> dict[str, Any]:
@@ -127,6 +119,6 @@ def _where_else(name: str) -> str:
 def _did_you_mean(name: str) -> str:
     if name.startswith(("spec.", "status.")):
         return ""
-    names = {each.casefold(): each for each in pages()}
+    names = {page.casefold(): page for page in pages()}
     near = difflib.get_close_matches(name.casefold(), names, n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(names[each] for each in near)}?" if near else ""

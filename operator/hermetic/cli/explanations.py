@@ -159,7 +159,9 @@ def page_of(name: str) -> Page | None:
     if (found := _named(name, known)) is not None:
         return found
     if name.startswith("-"):
-        return known.get(next((flag for one in RESERVED_FLAGS.values() if (flag := one.reached(name))), ""))
+        return known.get(
+            next((flag for reserved_flag in RESERVED_FLAGS.values() if (flag := reserved_flag.reached(name))), "")
+        )
     return _named(name, {page.name: page for page in check_pages()})
 
 

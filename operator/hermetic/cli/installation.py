@@ -128,7 +128,7 @@ def _bound(manifests: list[Manifest], installation: Installation) -> Iterator[Ma
 def _without_exception(manifest: Manifest) -> Manifest:
     """The binding, changed to admit nothing while the ConfigMap 'hermetic-allowed' is missing."""
     parameter = manifest["spec"].get("paramRef", {})
-    if parameter.get("name") == ALLOWED:
+    if parameter.get("name") == ALLOWED and "Deny" in manifest["spec"]["validationActions"]:
         parameter["parameterNotFoundAction"] = "Deny"
     return manifest
 

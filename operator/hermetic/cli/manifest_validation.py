@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,23 +14,29 @@ from hermetic.api.field_types import DnsLabel, LabelValue
 from hermetic.api.modeldeployment import NAME_RULE, ModelDeployment, ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.rules import ApiModel
-from hermetic.api.validation_errors import NO_SUCH_FIELD, REQUIRED, FieldError, problems_of
+from hermetic.api.validation_errors import FieldError, problems_of
+from hermetic.cli.manifest_fixes import fix_of
 from hermetic.cli.manifests import ManifestFinding, TypedManifest
 from hermetic.cli.repository import KINDS
 from hermetic.errors import OperatorRefuses
 from hermetic.kinds import EGRESS_AUDIT, GROUP, MODEL_DEPLOYMENT
 from hermetic.objects.names import Owner
+from hermetic.plan.allowed_scheduling import scheduling_is_allowed
 from hermetic.plan.allowed_sources import registry_is_allowed, share_is_allowed
 from hermetic.plan.engine_settings import engine_settings_are_allowed
 from hermetic.plan.gate_results import Blocks, Gate
 from hermetic.plan.gates import (
     address_is_allowed,
+    cpu_limit_holds_the_request,
     engine_flags_are_known,
+    ephemeral_storage_limit_holds_the_folders,
     memory_holds_shared_memory,
+    propagated_annotations_are_short,
     tolerations_are_allowed,
 )
-from hermetic.plan.model_fit import gpus_suit_the_engine, model_fits_the_gpus
+from hermetic.plan.model_fit import model_fits_the_gpus
 from hermetic.plan.snapshot import ClusterSnapshot
+from hermetic.plan.vm_sizes import gpus_suit_the_engine, vm_size_offers_the_pod
 from hermetic.plan.weights_integrity import integrity_is_pinned, integrity_key_is_usable
 
 NO_UID = "00000000-0000-0000-0000-000000000000"
@@ -40,6 +45,9 @@ GATES_OF_THE_SPEC: tuple[Gate, ...] = (
     engine_flags_are_known,
     engine_settings_are_allowed,
     memory_holds_shared_memory,
+    cpu_limit_holds_the_request,
+    ephemeral_storage_limit_holds_the_folders,
+    vm_size_offers_the_pod,
     gpus_suit_the_engine,
     model_fits_the_gpus,
     integrity_key_is_usable,
@@ -49,6 +57,8 @@ GATES_OF_THE_PLATFORM: tuple[Gate, ...] = (
     share_is_allowed,
     integrity_is_pinned,
     tolerations_are_allowed,
+    scheduling_is_allowed,
+    propagated_annotations_are_short,
     address_is_allowed,
 )
 
@@ -63,6 +73,9 @@ _FIELD_OF = {
     Reason.TOLERATION_NOT_ALLOWED: "spec.accelerator.tolerations",
     Reason.ADDRESS_NOT_ALLOWED: "spec.endpoint.internalLoadBalancer.address",
 }
+
+
+BESIDE_AUTOSCALING = "must be absent with `autoscaling`: the autoscaler writes it; set `minReplicas` and `maxReplicas`"
 
 
 class ManifestMetadata(ApiModel):
@@ -99,6 +112,7 @@ class AcceptedManifest:
     kind: str
     owner: Owner
     spec: ModelDeploymentSpec | None
+    metadata: ManifestMetadata
 
 
 def validate(
@@ -137,10 +151,10 @@ def _validated(
     metadata = ManifestMetadata.model_validate(typed.value["metadata"])
     owner = Owner(metadata.namespace or namespace, metadata.name, metadata.uid or NO_UID)
     if kind != MODEL_DEPLOYMENT.kind:
-        return AcceptedManifest(typed, kind, owner, None)
+        return AcceptedManifest(typed, kind, owner, None, metadata)
     spec = ModelDeployment.model_validate(typed.value).spec
-    snapshot = ClusterSnapshot(owner=owner, generation=0, policy=policy)
-    return list(_blocks(typed, spec, snapshot, gates)) or AcceptedManifest(typed, kind, owner, spec)
+    accepted = AcceptedManifest(typed, kind, owner, spec, metadata)
+    return list(_blocks(typed, spec, snapshot_of(accepted, policy), gates)) or accepted
 
 
 def _kind(typed: TypedManifest) -> str | FieldError:
@@ -162,8 +176,20 @@ def _problems(kind: str, value: dict[str, Any]) -> list[FieldError]:
     found = list(_refusals(_WithMetadata, value))
     if kind == MODEL_DEPLOYMENT.kind:
         found += _refusals(_WithModelName, value)
+        found += _replicas_beside_autoscaling(value)
     found += _refusals(_model(kind), value)
     return list({(problem.path, problem.message): problem for problem in found}.values())
+
+
+def _replicas_beside_autoscaling(value: dict[str, Any]) -> Iterator[FieldError]:
+    """A manifest that is applied again would undo what the autoscaler wrote; an object of a cluster has both fields.
+
+    The API server refuses it by the policy 'hermetic-autoscaled-replicas'.
+    """
+    spec, metadata = value.get("spec"), value.get("metadata")
+    is_live = isinstance(metadata, dict) and "uid" in metadata
+    if isinstance(spec, dict) and {"autoscaling", "replicas"} <= spec.keys() and not is_live:
+        yield FieldError("spec.replicas", str(spec["replicas"]), BESIDE_AUTOSCALING)
 
 
 def _refusals(model: type[ApiModel], value: Any) -> tuple[FieldError, ...]:
@@ -183,6 +209,14 @@ def _model(kind: str) -> type[ApiModel]:
     return EgressAudit if kind == EGRESS_AUDIT.kind else EgressAttestation
 
 
+def snapshot_of(accepted: AcceptedManifest, policy: Configuration) -> ClusterSnapshot:
+    """What is known of a manifest without a cluster."""
+    own = accepted.metadata
+    return ClusterSnapshot(
+        owner=accepted.owner, generation=0, policy=policy, labels=own.labels, annotations=own.annotations
+    )
+
+
 def _blocks(
     typed: TypedManifest, spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, gates: tuple[Gate, ...]
 ) -> Iterator[ManifestFinding]:
@@ -195,30 +229,20 @@ def _blocks(
             )
 
 
-def _repeats(one: AcceptedManifest, accepted: Sequence[AcceptedManifest]) -> Iterator[ManifestFinding]:
+def _repeats(accepted_manifest: AcceptedManifest, accepted: Sequence[AcceptedManifest]) -> Iterator[ManifestFinding]:
     """Manifests of one object: kubectl would apply the last of them silently.
 
     Folders of one repository may each describe it, one cluster each.
     """
     for other in accepted:
-        if (other.kind, other.owner.key, other.typed.folder) == (one.kind, one.owner.key, one.typed.folder):
+        if (other.kind, other.owner.key, other.typed.folder) == (
+            accepted_manifest.kind,
+            accepted_manifest.owner.key,
+            accepted_manifest.typed.folder,
+        ):
             first = f"must not be described twice: first at {other.typed.where()}"
-            yield one.typed.finding(first, path="metadata.name", value=one.owner.name)
+            yield accepted_manifest.typed.finding(first, path="metadata.name", value=accepted_manifest.owner.name)
 
 
 def _found(typed: TypedManifest, problem: FieldError) -> ManifestFinding:
-    return typed.finding(problem.message, path=problem.path, value=problem.value, fix=_fix(problem))
-
-
-def _fix(problem: FieldError) -> str:
-    """The remedy for this field; "" where the message about the whole object has it."""
-    parent, _, name = problem.path.rpartition(".")
-    if problem.near:
-        return f"write `{problem.near}` for `{problem.value if name == 'kind' else name}`"
-    if problem.path == "kind":
-        return "name a file of Hermetic's kinds, or the folder: other kinds are skipped in a folder"
-    if not problem.path.startswith("spec"):
-        return ""
-    field = re.sub(r"\[.*", "", parent if problem.message == NO_SUCH_FIELD else problem.path)
-    what = {NO_SUCH_FIELD: "remove it", REQUIRED: "add it"}.get(problem.message, "correct it")
-    return f"{what}; docs/api.md describes {field} (with a cluster: kubectl explain modeldeployment.{field})"
+    return typed.finding(problem.message, path=problem.path, value=problem.value, fix=fix_of(problem))

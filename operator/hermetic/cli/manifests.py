@@ -10,8 +10,8 @@ from typing import Any
 
 from hermetic.api.kubernetes_yaml import Document, NotReadable, YamlPosition, read_documents
 from hermetic.cli.exit_codes import Several
-from hermetic.cli.output import note
 from hermetic.cli.repository import SUFFIXES, Skipped, is_ours, walked
+from hermetic.cli.terminal import note
 from hermetic.errors import HermeticError, InputError, ManifestInvalid, ManifestUnreadable, Unreachable
 
 STANDARD_INPUT = "-"
@@ -168,13 +168,17 @@ def _read_folder(reading: ManifestsRead, name: str) -> None:
     if before == (len(reading.typed), len(reading.findings)):
         reading.sources.append(name)
         endings = ", ".join(sorted(SUFFIXES))
-        what = f"holds no manifest of Hermetic's in files that end in {endings}"
-        reading.findings.append(ManifestFinding(name, what, fix="name a folder or a file with one", kind=InputError))
+        explanation = f"holds no manifest of Hermetic's in files that end in {endings}"
+        reading.findings.append(
+            ManifestFinding(name, explanation, fix="name a folder or a file with one", kind=InputError)
+        )
 
 
 def _text(source: str, shown: str) -> str | ManifestFinding:
     try:
         content = _content(source)
+    except FileNotFoundError:
+        return ManifestFinding(shown, "No such file or directory", fix="name a file that exists", kind=InputError)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         return ManifestFinding(
             shown, str(getattr(error, "strerror", "") or error), fix="name a file that can be read", kind=Unreachable
@@ -215,8 +219,10 @@ def _read_into(reading: ManifestsRead, source: str, text: str, folder: str) -> N
                 reading.typed.extend(ours)
     except NotReadable as unreadable:
         fix = "correct the file there; nothing after it was read"
-        what = f"is not YAML: {unreadable.message}"
-        reading.findings.append(ManifestFinding(source, what, unreadable.place, fix=fix, kind=ManifestUnreadable))
+        explanation = f"is not YAML: {unreadable.message}"
+        reading.findings.append(
+            ManifestFinding(source, explanation, unreadable.place, fix=fix, kind=ManifestUnreadable)
+        )
 
 
 def _objects(typed: TypedManifest) -> Iterator[TypedManifest]:
@@ -226,8 +232,8 @@ def _objects(typed: TypedManifest) -> Iterator[TypedManifest]:
     if not isinstance(items, list):
         yield typed  # a List without items counts as an unknown kind
         return
-    for place, item in enumerate(items):
-        yield replace(typed, value=item, within=f"{typed.within}items[{place}]")
+    for position, item in enumerate(items):
+        yield replace(typed, value=item, within=f"{typed.within}items[{position}]")
 
 
 def _joined(within: str, path: str) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from hermetic.cli.terminal import color_is_unwanted
 
 if TYPE_CHECKING:
     from hermetic.api.configuration import Configuration
@@ -18,8 +20,18 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 PASSPHRASE_VARIABLE = "HERMETIC_SIGNING_PASSPHRASE"  # noqa: S105 - the name of one
 
 
-def common_options(*, cluster: bool) -> Callable[[Function], Function]:
-    """--kubeconfig, --context, -o and --no-color.
+def _choose_color(ctx: click.Context, _: click.Parameter, unwanted: bool) -> None:
+    if unwanted or color_is_unwanted():
+        ctx.color = False
+
+
+no_color_option = click.option(
+    "--no-color", is_flag=True, expose_value=False, callback=_choose_color, help="Plain text."
+)
+
+
+def common_options(*, cluster: bool, lists: Sequence[str] = ()) -> Callable[[Function], Function]:
+    """--kubeconfig, --context, -o and --no-color. `lists` names further forms of the output.
 
     A command that works offline (`cluster` False) accepts the first two, for scripts that always pass them, and ignores
     them.
@@ -27,11 +39,11 @@ def common_options(*, cluster: bool) -> Callable[[Function], Function]:
 
     def decorated(function: Function) -> Function:
         for option in (
-            click.option("--no-color", is_flag=True, expose_value=False, callback=_choose_color, help="Plain text."),
+            no_color_option,
             click.option(
                 "--output",
                 "-o",
-                type=click.Choice(["text", "json"]),
+                type=click.Choice(["text", "json", *lists]),
                 default="text",
                 help="Form of the data on stdout.",
             ),
@@ -69,7 +81,7 @@ class Amount(click.FloatRange):
         """The number. Raises click.BadParameter."""
         number = float(super().convert(value, param, ctx))
         if not isfinite(number):
-            self.fail(f"{value!r} is no number of that kind", param, ctx)
+            self.fail(f"{value!r} is not a finite number", param, ctx)
         return number
 
 
@@ -80,16 +92,6 @@ def configuration_in(file: Path | None) -> Configuration | None:
     from hermetic.controller.settings import load_configuration
 
     return load_configuration(file)
-
-
-def color_is_unwanted() -> bool:
-    """Whether the environment disables colour; an empty NO_COLOR does not."""
-    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
-
-
-def _choose_color(ctx: click.Context, _: click.Parameter, unwanted: bool) -> None:
-    if unwanted or color_is_unwanted():
-        ctx.color = False
 
 
 def signing_passphrase() -> bytes | None:

@@ -10,7 +10,7 @@ from hermetic.api.configuration import Configuration
 from hermetic.api.kubernetes_yaml import dump
 from hermetic.cli.installation import ACCOUNT, MODELS, Installation, rights
 from hermetic.cli.options import common_options
-from hermetic.cli.output import note, write, write_json
+from hermetic.cli.terminal import note, write, write_json
 
 
 @click.command(

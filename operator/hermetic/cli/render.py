@@ -10,14 +10,14 @@ import click
 
 from hermetic.api.configuration import Configuration
 from hermetic.api.kubernetes_yaml import dump
-from hermetic.cli.manifest_validation import NO_UID, AcceptedManifest, validate
+from hermetic.cli.manifest_validation import NO_UID, AcceptedManifest, snapshot_of, validate
 from hermetic.cli.manifests import ManifestFinding, TypedManifest, note_skipped, read_manifests
 from hermetic.cli.options import common_options, configuration_in, manifest_files
-from hermetic.cli.output import note, write, write_json
+from hermetic.cli.terminal import note, write, write_json
+from hermetic.engines.adapters import folder_below, mounted_adapters, mounted_folder
 from hermetic.errors import InputError
 from hermetic.objects.weights_volume import platform_volumes, share_of
 from hermetic.plan.desired_children import desired_children
-from hermetic.plan.snapshot import ClusterSnapshot
 
 Manifest = Mapping[str, Any]
 
@@ -56,7 +56,11 @@ def command(files: tuple[str, ...], namespace: str, volumes: bool, config: Path 
     # The volumes of the platform team are asked for where the operator may not make them.
     deployments = _deployments(files, namespace, None if volumes else policy)
     allowed = policy or Configuration()
-    printed = [manifest for one in deployments for manifest in (_volumes(one) if volumes else _objects(one, allowed))]
+    printed = [
+        manifest
+        for deployment in deployments
+        for manifest in (_volumes(deployment) if volumes else _objects(deployment, allowed))
+    ]
     if not volumes:
         _note_missing_uids(deployments)
     if output == "json":
@@ -85,37 +89,49 @@ def _without_status(typed: TypedManifest) -> TypedManifest:
     return TypedManifest(typed.source, typed.document, value, typed.within)
 
 
-def _nameless(one: AcceptedManifest) -> ManifestFinding:
-    return one.typed.finding(
+def _nameless(accepted: AcceptedManifest) -> ManifestFinding:
+    return accepted.typed.finding(
         "is required: everything is named after it",
         path="metadata.name",
         fix="only the API server fills in `generateName`",
     )
 
 
-def _objects(one: AcceptedManifest, policy: Configuration) -> tuple[Manifest, ...]:
-    assert one.spec is not None  # noqa: S101 - called for ModelDeployments only
-    snapshot = ClusterSnapshot(owner=one.owner, generation=0, policy=policy)
-    if one.spec.weights.integrity is not None and not policy.integrity.verifiers:
-        note(f"{one.typed.where()}: without --config, or `integrity.verifiers` in it, no weights are verified")
-    return desired_children(one.spec, snapshot)
+def _objects(accepted: AcceptedManifest, policy: Configuration) -> tuple[Manifest, ...]:
+    assert accepted.spec is not None  # noqa: S101 - called for ModelDeployments only
+    snapshot = snapshot_of(accepted, policy)
+    if accepted.spec.weights.integrity is not None and not policy.integrity.verifiers:
+        note(f"{accepted.typed.where()}: without --config, or `integrity.verifiers` in it, no weights are verified")
+    if accepted.spec.weights.image_volume is not None:
+        note(
+            f"{accepted.typed.where()}: `weights.imageVolume` needs Kubernetes 1.35 "
+            "on the API server and on every node of the model: an older one starts the pod without its weights, "
+            "and `kubectl apply` does not say so. The "
+            "operator asks the cluster first"
+        )
+    return desired_children(accepted.spec, snapshot)
 
 
-def _volumes(one: AcceptedManifest) -> Iterator[Manifest]:
-    assert one.spec is not None  # noqa: S101 - called for ModelDeployments only
-    share = share_of(one.spec.weights)
+def _volumes(accepted: AcceptedManifest) -> Iterator[Manifest]:
+    assert accepted.spec is not None  # noqa: S101 - called for ModelDeployments only
+    share = share_of(accepted.spec)
     if share is None:
-        note(f"{one.typed.where()}: {one.owner.name} reads from no share: there is no volume to create")
+        note(f"{accepted.typed.where()}: {accepted.owner.name} reads from no share: there is no volume to create")
         return
-    volume, claim = platform_volumes(one.owner.namespace, one.owner.name, share)
+    volume, claim = platform_volumes(accepted.owner.namespace, accepted.owner.name, share)
     name = claim["metadata"]["name"]
-    note(f"{one.owner.name} reads it with 'weights: {{persistentVolumeClaim: {{claimName: {name}}}}}'")
+    parent = mounted_folder(accepted.spec)
+    folder = folder_below(accepted.spec.weights.folder, parent)
+    below = f", folder: {folder}" if folder else ""
+    note(f"{accepted.owner.name} reads it with 'weights: {{persistentVolumeClaim: {{claimName: {name}{below}}}}}'")
+    for adapter in mounted_adapters(accepted.spec):
+        note(f"its adapter '{adapter.name}' has 'folder: {folder_below(adapter.folder, parent)}' then")
     yield volume
     yield claim
 
 
 def _note_missing_uids(deployments: list[AcceptedManifest]) -> None:
-    without = [one.owner.name for one in deployments if one.owner.uid == NO_UID]
+    without = [deployment.owner.name for deployment in deployments if deployment.owner.uid == NO_UID]
     if without:
         note(
             f"no metadata.uid in {', '.join(without)}: owner references contain {NO_UID}, and the names of volumes are "

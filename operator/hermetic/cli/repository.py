@@ -52,8 +52,8 @@ def walked(folder: Path) -> Walk:
     walk, partial = Walk(), dict[Path, Path]()
     for number, file in enumerate(_files(folder, walk.skipped)):
         if number == MOST_FILES:
-            what = f"{folder}: holds more than {MOST_FILES} files that may be manifests"
-            raise InputError(what, fix="name a folder below it")
+            explanation = f"{folder}: holds more than {MOST_FILES} files that may be manifests"
+            raise InputError(explanation, fix="name a folder below it")
         text = _text(file)
         if isinstance(text, Skipped):
             walk.skipped.append(text)

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from hermetic.api.configuration import Configuration
 from hermetic.cli.options import common_options
-from hermetic.cli.output import write, write_json
+from hermetic.cli.terminal import write, write_json
+
+UNUSED_PACKAGES = ("kubernetes", "rich")
+"""Packages that others import where they are installed, for features that the operator lacks. kopf imports the official
+client for its objects (12 MiB), structlog imports rich for colored tracebacks (3 MiB). Only commands use the client."""
 
 
 @click.command(
@@ -35,8 +42,24 @@ def command(config: Path | None, print_config: bool, kubeconfig: str | None, con
         else:
             write(dump_configuration(configuration))
         return
-    from hermetic.controller.composition import run
-    from hermetic.controller.telemetry import configure_logging
+    with _without(UNUSED_PACKAGES):
+        from hermetic.controller.composition import run
+        from hermetic.controller.telemetry import configure_logging
 
-    configure_logging()
+    configure_logging(configuration.log)
     asyncio.run(run(configuration, kubeconfig=kubeconfig, context=context))
+
+
+@contextmanager
+def _without(packages: tuple[str, ...]) -> Iterator[None]:
+    """Let imports of these packages raise ImportError, as where they are not installed.
+
+    None in `sys.modules` does that (https://docs.python.org/3/reference/import.html#the-module-cache).
+    """
+    absent = [package for package in packages if package not in sys.modules]
+    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # the value None is documented
+    try:
+        yield
+    finally:
+        for package in absent:
+            del sys.modules[package]

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def run(what: Coroutine[Any, Any, T]) -> T:
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
     """Like `asyncio.run`, for a result of any size.
 
     When asyncio restores the handler of SIGINT, it asks `signal` for the current one, which formats that handler twice,
@@ -19,7 +19,7 @@ def run(what: Coroutine[Any, Any, T]) -> T:
     found: list[T] = []
 
     async def kept() -> None:
-        found.append(await what)
+        found.append(await coroutine)
 
     asyncio.run(kept())
     return found[0]

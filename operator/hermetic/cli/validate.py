@@ -10,8 +10,10 @@ import click
 from hermetic.cli.manifest_validation import AcceptedManifest, validate
 from hermetic.cli.manifests import ManifestFinding, ManifestsRead, note_skipped, read_manifests
 from hermetic.cli.options import common_options, configuration_in, manifest_files
-from hermetic.cli.output import echo, write_json
+from hermetic.cli.terminal import echo, note, write_json
+from hermetic.engines.image_versions import contradicting_tag
 from hermetic.errors import InputError
+from hermetic.sizing.catalogue import nearest_size, sizes
 
 SCHEMA = "hermetic.dev/validation/v1"
 
@@ -47,8 +49,43 @@ def command(files: tuple[str, ...], config: Path | None, namespace: str, output:
     else:
         for one in accepted:
             echo(f"{one.typed.where()}: {one.kind} {_name(one)} is valid")
+            _note_unlisted_sizes(one)
+            _note_several_slices(one)
+            _note_contradicting_tag(one)
         note_skipped(reading)
     reading.raise_findings()
+
+
+def _note_unlisted_sizes(manifest: AcceptedManifest) -> None:
+    """A size that is not in the catalogue may be new, or a slip for one that is: then its pods would stay Pending."""
+    for name in manifest.spec.accelerator.instance_types if manifest.spec is not None else ():
+        nearest = nearest_size(name)
+        if name not in sizes() and nearest is not None:
+            note(f"{manifest.typed.where()}: VM size {name} is not in the catalogue; did you mean {nearest}?")
+
+
+def _note_several_slices(manifest: AcceptedManifest) -> None:
+    """Slices of a MIG GPU exchange nothing with each other (vllm-project/vllm#6551, #7211)."""
+    accelerator = manifest.spec.accelerator if manifest.spec is not None else None
+    if accelerator is not None and "/mig-" in accelerator.resource and accelerator.count > 1:
+        note(
+            f"{manifest.typed.where()}: {accelerator.count} slices of MIG: engines do not divide a model over slices; "
+            "set `accelerator.count` to 1 and take a larger slice"
+        )
+
+
+def _note_contradicting_tag(manifest: AcceptedManifest) -> None:
+    """The digest decides what runs; flags are rendered for the release in the spec, and that engine may refuse them."""
+    tag = contradicting_tag(manifest.spec) if manifest.spec is not None else ""
+    if manifest.spec is not None and tag:
+        engine, member = manifest.spec.engine.chosen, manifest.spec.engine.member
+        field = "line" if member == "nim" else "version"
+        release = getattr(engine, field)
+        note(
+            f"{manifest.typed.where()}: the tag of the image is {tag}, and `{field}` is {release}: flags are "
+            f"rendered for {release}, and the engine of the image may refuse them; "
+            f"set `engine.{member}.{field}` to its release"
+        )
 
 
 def _name(one: AcceptedManifest) -> str:

@@ -48,14 +48,14 @@ async def collected(
         if not estate.wanted:
             return dict(answers.values()), result
         del result  # before the next round's, which takes as much memory
-        wanted = _first(list(estate.wanted.values()))
-        progress.asks(len(wanted))
-        found = await _asked(answerers, wanted)
-        answers.update((question.key, (question, answer)) for question, answer in found)
-        if missing := [question for question in wanted if question.key not in answers]:
+        questions = _first(list(estate.wanted.values()))
+        progress.asks(len(questions))
+        pairs = await _asked(answerers, questions)
+        answers.update((question.key, (question, answer)) for question, answer in pairs)
+        if missing := [question for question in questions if question.key not in answers]:
             raise NeverSettled(f"{missing[0].source} left {len(missing)} questions open, first {missing[0]}")
-        estate = estate.with_answers(dict(found))
-    raise NeverSettled(f"after {MOST_ROUNDS} rounds the checks still need {len(wanted)} answers")
+        estate = estate.with_answers(dict(pairs))
+    raise NeverSettled(f"after {MOST_ROUNDS} rounds the checks still need {len(questions)} answers")
 
 
 @contextmanager
@@ -70,12 +70,16 @@ def _no_cycles_sought() -> Iterator[None]:
             gc.enable()
 
 
-def _first(wanted: list[Question]) -> list[Question]:
-    return wanted[: max(AT_ONCE, len(wanted) // PARTS)]
+def _first(questions: list[Question]) -> list[Question]:
+    return questions[: max(AT_ONCE, len(questions) // PARTS)]
 
 
-async def _asked(answerers: Mapping[Source, Answerer], wanted: Sequence[Question]) -> list[tuple[Question, Answer]]:
+async def _asked(answerers: Mapping[Source, Answerer], questions: Sequence[Question]) -> list[tuple[Question, Answer]]:
     """Ask all sources concurrently, each with its own questions."""
-    by_source = {source: [one for one in wanted if one.source == source] for source in answerers}
-    found = await side_by_side(answerers[source].answers(asked) for source, asked in by_source.items() if asked)
-    return [pair for answers in found for pair in answers.items()]
+    by_source = {source: [question for question in questions if question.source == source] for source in answerers}
+    results = await side_by_side(
+        answerers[source].answers(source_questions)
+        for source, source_questions in by_source.items()
+        if source_questions
+    )
+    return [pair for answers in results for pair in answers.items()]

@@ -22,9 +22,9 @@ async def side_by_side(things: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     return [task.result() for task in tasks]
 
 
-async def both(one: Coroutine[Any, Any, A], other: Coroutine[Any, Any, B]) -> tuple[A, B]:
+async def both(coroutine: Coroutine[Any, Any, A], other: Coroutine[Any, Any, B]) -> tuple[A, B]:
     """As `side_by_side`, for two of different types."""
-    things: tuple[Coroutine[Any, Any, Any], ...] = (one, other)
+    things: tuple[Coroutine[Any, Any, Any], ...] = (coroutine, other)
     first, second = await side_by_side(things)
     return first, second
 

@@ -18,13 +18,14 @@ import structlog
 
 from hermetic import __version__
 from hermetic.api.configuration import Configuration
-from hermetic.controller.audit_faults import AuditFaults
+from hermetic.controller.audit.faults import AuditFaults
+from hermetic.controller.audit.lazy_auditor import EVALUATE, EVALUATE_SECONDS, LazyAuditor
 from hermetic.controller.clock import SystemClock
 from hermetic.controller.context import Shared
-from hermetic.controller.http import serve_health
+from hermetic.controller.heartbeat import Heartbeat
+from hermetic.controller.http import serving_health
 from hermetic.controller.kopf_runtime import EventHandlers, watch
-from hermetic.controller.lazy_auditor import LazyAuditor
-from hermetic.controller.manager import EVALUATE, EVALUATE_SECONDS, Manager
+from hermetic.controller.manager import Manager
 from hermetic.controller.pod_gate import PodGate
 from hermetic.controller.reconciler import Reconciler
 from hermetic.controller.telemetry import Telemetry
@@ -39,10 +40,11 @@ from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.reflector import Feed
 from hermetic.kube.store import Store
 from hermetic.kube.store_watches import StoreWatches
+from hermetic.kube.tls_buffers import limit_read_buffers
 
 if TYPE_CHECKING:
-    from hermetic.controller.auditor import Auditor
-    from hermetic.controller.cluster_cache import ClusterCache
+    from hermetic.controller.audit.auditor import Auditor
+    from hermetic.controller.audit.cluster_cache import ClusterCache
 
 log = structlog.get_logger(__name__)
 
@@ -80,7 +82,7 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
         timing=LeaseTiming(release_within=RELEASE_SECONDS),
         annotations=lambda: {**pod_gate.annotations(), RELEASE: __version__},
     )
-    pod_gate.renew = lease.renew_soon
+    pod_gate.renew, pod_gate.renewed = lease.renew_soon, lease.renewed
     api.ask_before_writing(fence(lambda: lease.held))
     queue: WorkQueue[Key] = WorkQueue(clock.monotonic)
     telemetry.watch_queue(lambda: len(queue), queue.oldest_age)
@@ -104,6 +106,7 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
         clock=clock,
         namespaces=tuple(configuration.watch_namespaces),
         resync_seconds=configuration.resync_seconds,
+        pod_gate=pod_gate,
     )
     following = StoreWatches(
         api,
@@ -120,8 +123,8 @@ async def _audit(
     shared: Shared, faults: AuditFaults, feeds: Callable[[Kind], Feed | None]
 ) -> tuple[Auditor, ClusterCache]:
     # In a thread: it takes a second of processor time, and many on a busy machine, which the Lease would not outlast.
-    await asyncio.to_thread(import_module, "hermetic.controller.audit_composition")
-    from hermetic.controller.audit_composition import (
+    await asyncio.to_thread(import_module, "hermetic.controller.audit.composition")
+    from hermetic.controller.audit.composition import (
         assemble_audit,
     )  # costs 20 MiB, and is not needed without an EgressAudit
 
@@ -132,20 +135,23 @@ async def _audit(
 
 async def run(configuration: Configuration, *, kubeconfig: str | None, context: str | None) -> None:
     """Run the operator until a signal comes or the Lease is lost."""
+    limit_read_buffers()
     connection = await find_connection(kubeconfig=kubeconfig, context=context)
     parts = assemble(configuration, connection, Telemetry())
-    health = await serve_health(
-        configuration.http_port,
-        failure=parts.operator.failure,
-        ready=lambda: parts.operator.primed,
-        metrics=parts.telemetry.render,
-    )
-    stop = _stop_on_signals()
+    heartbeat = Heartbeat(parts.operator.failure, SystemClock().monotonic)
+    beating = asyncio.create_task(heartbeat.run())
     try:
-        if await _acquire(parts.lease, stop):
-            await _lead(parts, configuration, connection, stop)
+        async with serving_health(
+            configuration.http_port,
+            failure=heartbeat.failure,
+            ready=lambda: parts.operator.primed,
+            metrics=parts.telemetry.render,
+        ):
+            stop = _stop_on_signals()
+            if await _acquire(parts.lease, stop):
+                await _lead(parts, configuration, connection, stop)
     finally:
-        await health.cleanup()
+        beating.cancel()
         await parts.api.close()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hermetic.api.condition_updates import CONDITION_REASONS
+from hermetic.api.condition_updates import CONDITION_REASONS, condition_of
 from hermetic.api.conditions import ConditionType
 from hermetic.api.reasons import WARNED_OF
 
@@ -15,9 +15,11 @@ ANNOUNCED = (
     ConditionType.WEIGHTS_VERIFIED,
     ConditionType.MODEL_FITS,
     ConditionType.CACHES_USED,
+    ConditionType.ACCELERATORS_HEALTHY,
     ConditionType.ISOLATION_VERIFIED,
     ConditionType.ENDPOINT_PRIVATE,
     ConditionType.EVIDENCE_FRESH,
+    ConditionType.NODES_ATTESTED,
     ConditionType.EXCEPTIONS_CURRENT,
     ConditionType.AUDIT_FAULTY,
 )
@@ -30,15 +32,20 @@ ANNOUNCED_AT_ONCE = frozenset(
         ConditionType.AUDIT_FAULTY,
     )
 )
-ANNOUNCED_AS_FALSE = frozenset((ConditionType.WEIGHTS_VERIFIED, ConditionType.ENDPOINT_PRIVATE))
+ANNOUNCED_AS_FALSE = frozenset(
+    (ConditionType.WEIGHTS_VERIFIED, ConditionType.ACCELERATORS_HEALTHY, ConditionType.ENDPOINT_PRIVATE)
+)
 ACTIONS = {
     ConditionType.READY: "Reconcile",
     ConditionType.WEIGHTS_VERIFIED: "VerifyWeights",
     ConditionType.MODEL_FITS: "ComputeMemory",
     ConditionType.CACHES_USED: "ChooseCaches",
+    ConditionType.ACCELERATORS_HEALTHY: "CheckAccelerators",
     ConditionType.ISOLATION_VERIFIED: "JudgeIsolation",
     ConditionType.ENDPOINT_PRIVATE: "CheckEndpoint",
+    ConditionType.ATTESTATION_ACCEPTED: "JudgeIsolation",
     ConditionType.EVIDENCE_FRESH: "JudgeIsolation",
+    ConditionType.NODES_ATTESTED: "JudgeIsolation",
     ConditionType.EXCEPTIONS_CURRENT: "JudgeIsolation",
     ConditionType.AUDIT_FAULTY: "JudgeIsolation",
 }
@@ -52,6 +59,25 @@ class Announcement:
     reason: str
     action: str
     note: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyChange:
+    """A change of the condition Ready for the log: `before` and `after` as "False Starting"; at first "none" before."""
+
+    before: str
+    after: str
+    reason: str
+    message: str
+
+
+def ready_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> ReadyChange | None:
+    """The change of Ready between two statuses; None where status and reason stay, whatever the message."""
+    old, new = condition_of(before, ConditionType.READY), condition_of(after, ConditionType.READY)
+    if new is None or (old is not None and (old["status"], old["reason"]) == (new["status"], new["reason"])):
+        return None
+    former = "none" if old is None else f"{old['status']} {old['reason']}"
+    return ReadyChange(former, f"{new['status']} {new['reason']}", new["reason"], new["message"])
 
 
 def announcements(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Announcement]:

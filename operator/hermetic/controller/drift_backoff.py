@@ -9,9 +9,9 @@ from collections import defaultdict, deque
 from dataclasses import dataclass, field
 
 from hermetic.kube.owners import Key
-from hermetic.plan.drift import intent
-from hermetic.plan.planning import Change
 from hermetic.plan.snapshot import ChildKey
+from hermetic.plan.tampering.drift import intent
+from hermetic.plan.writes import Change
 
 WINDOW_SECONDS = 60.0
 CORRECTIONS = 3

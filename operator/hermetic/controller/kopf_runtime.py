@@ -18,6 +18,7 @@ from hermetic.controller.kopf_throttle import Pace
 from hermetic.controller.kopf_watch_errors import WatchAnswers
 from hermetic.kinds import Kind
 from hermetic.kube.connection import Connection
+from hermetic.kube.keepalive import socket_factory
 from hermetic.kube.watch_specs import PRIMARY_WATCHES, WatchSpec
 
 See = Callable[..., None]
@@ -176,7 +177,7 @@ async def _session(connection: Connection, pace: Pace, answers: WatchAnswers) ->
         private_key_path=connection.key_file,
     )
     session = aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, ssl=credentials.as_ssl_context()),
+        connector=aiohttp.TCPConnector(limit=0, ssl=credentials.as_ssl_context(), socket_factory=socket_factory()),
         headers={**credentials.as_http_headers(), "User-Agent": f"hermetic/{__version__} (watch)"},
         proxy=connection.proxy,
         trace_configs=[pace.trace()],

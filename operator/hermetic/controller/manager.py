@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 import structlog
 
 from hermetic.api.conditions import ConditionType
-from hermetic.controller.lazy_auditor import LazyAuditor
+from hermetic.controller.audit.lazy_auditor import EVALUATE, LazyAuditor
+from hermetic.controller.model_info import ModelInfo, model_info
+from hermetic.controller.pod_gate import PodGate
 from hermetic.controller.reconciler import Outcome, Reconciler
 from hermetic.controller.telemetry import Telemetry
 from hermetic.controller.volume_gc import VolumeCollector
@@ -39,7 +41,7 @@ log = structlog.get_logger(__name__)
 
 # Not deployments: namespaces are never empty.
 SWEEP: Key = ("", "sweep persistentvolumes")
-EVALUATE: Key = ("", "evaluate the egressaudit")
+NAME_MODELS: Key = ("", "name models to the pod gate")
 RESYNC: Key = ("", "resync")
 """Never queued: it names the resync in logs."""
 
@@ -65,8 +67,8 @@ PRIME_AGAIN_SECONDS = 2.0
 GATHER_SECONDS = 0.5
 # Seconds. A sweep reads every volume, so a thousand volumes that come or go at once share one.
 SWEEP_SECONDS = 2.0
-# Seconds. A rollout changes hundreds of objects: one evaluation serves all of them.
-EVALUATE_SECONDS = 1.0
+# Seconds. Models that are created together are named in one renewal of the Lease.
+NAME_MODELS_SECONDS = 0.5
 OUTAGE_SECONDS = 30.0
 LONGEST_PAUSE_SECONDS = 30.0
 # Bad gateway, service unavailable, gateway timeout: answers of a proxy whose API server is down.
@@ -89,6 +91,7 @@ class Manager:
         clock: Clock,
         namespaces: tuple[str, ...],
         resync_seconds: int,
+        pod_gate: PodGate | None = None,
     ) -> None:
         self._api = api
         self._store = store
@@ -100,11 +103,13 @@ class Manager:
         self._clock = clock
         self._namespaces = namespaces
         self._resync_seconds = resync_seconds
+        self._pod_gate = pod_gate
         self._primed_at: float | None = None
         self._throttled_key: Key | None = None
         self._throttled_until = 0.0
         self._unlisted: dict[str, str] = {}
         telemetry.watch_conditions(self._conditions)
+        telemetry.watch_models(self._models)
 
     # ------------------------------------------------------------------ called by kopf_runtime and the reflectors
 
@@ -115,7 +120,9 @@ class Manager:
             if kind in PRIMARY_KINDS:
                 self._queue.add(key)
             else:
-                self._queue.add_after(key, GATHER_SECONDS, routine=kind is not SERVICE)
+                self._queue.gather(key, GATHER_SECONDS, routine=kind is not SERVICE)
+        if kind is MODEL_DEPLOYMENT and not gone and self._pod_gate is not None and self._pod_gate.is_unnamed(manifest):
+            self._queue.add_after(NAME_MODELS, NAME_MODELS_SECONDS, routine=True)
         if kind in AUDIT_KINDS:
             self._queue.add(EVALUATE)
         if kind in SWEEPING_KINDS and (gone or kind is PERSISTENT_VOLUME):
@@ -238,6 +245,9 @@ class Manager:
         if key == SWEEP:
             swept = await self._sweeper.sweep()
             return Outcome([f"-PersistentVolume/{name}" for name in swept.removed], swept.refusals)
+        if key == NAME_MODELS and self._pod_gate is not None:
+            self._pod_gate.renew()
+            return Outcome()
         if key == EVALUATE:
             return await self._auditor.evaluate()
         if key in RELIST_KEYS:
@@ -266,7 +276,10 @@ class Manager:
         seconds = self._clock.monotonic() - started
         self.telemetry.reconciles.labels(result=result).inc()
         self.telemetry.duration.observe(seconds)
-        log.info("reconcile", ns=key[0], name=key[1], result=result, ms=round(seconds * 1000, 1), **facts)
+        if result == "unchanged":
+            log.debug("reconcile", ns=key[0], name=key[1], result=result, ms=round(seconds * 1000, 1), **facts)
+        else:
+            log.info("reconcile", ns=key[0], name=key[1], result=result, ms=round(seconds * 1000, 1), **facts)
 
     def _report_defect(self, key: Key, started: float, error: Exception, *, again_in: float) -> None:
         """An exception that is no HermeticError, with its trace."""
@@ -329,6 +342,11 @@ class Manager:
                 pair = (condition["type"], condition["status"])
                 counts[pair] = counts.get(pair, 0) + 1
         return counts
+
+    def _models(self) -> Iterator[ModelInfo]:
+        for key in tuple(self._store.deployments()):
+            if (manifest := self._store.manifest(key)) is not None:
+                yield model_info(manifest)
 
     def _enqueue(self, keys: Iterable[Key]) -> None:
         for key in keys:

@@ -11,10 +11,11 @@ from typing import Any, TypeGuard
 import structlog
 from pydantic import ValidationError
 
+from hermetic.api.conditions import ConditionType
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.validation_errors import first_problem
-from hermetic.controller.condition_events import announcements
+from hermetic.controller.condition_events import announcements, ready_change
 from hermetic.controller.drift_backoff import DriftBackoff
 from hermetic.controller.status_writes import write_status
 from hermetic.errors import ApiRefused, Conflict, HermeticError, NotFound, ServerError, Throttled
@@ -25,15 +26,19 @@ from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.store import Store
 from hermetic.objects.children import CHILDREN
 from hermetic.plan.api_rejections import ApiRejection, refusal
-from hermetic.plan.planning import Change, Deletion, Plan, exposed, is_ours, obstacle, plan
+from hermetic.plan.child_states import is_ours, obstacle
+from hermetic.plan.desired_children import SpecRendering
+from hermetic.plan.planning import exposed, plan
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.status import same_status, status, status_unreadable
+from hermetic.plan.writes import Change, Deletion, Plan
 from hermetic.ports import Clock, KubeApi, Manifest
 
 log = structlog.get_logger(__name__)
 
 Version = tuple[str, int]  # (uid, generation): another spec is another generation
 REMEMBERED_SPECS = 256
+"""Specs with their rendered children, some 40 KiB each, of ModelDeployments that are not at rest."""
 
 
 @dataclass(slots=True)
@@ -62,7 +67,7 @@ class Reconciler:
         self._backoff = DriftBackoff()
         self._terminating: dict[Key, str] = {}
         self._deleted: dict[Key, frozenset[str]] = {}
-        self._specs: OrderedDict[Key, tuple[Version, ModelDeploymentSpec | str]] = OrderedDict()
+        self._specs: OrderedDict[Key, tuple[Version, SpecRendering | str]] = OrderedDict()
 
     async def reconcile(self, key: Key) -> Outcome:
         """Take a snapshot, plan, write, update the status.
@@ -79,12 +84,12 @@ class Reconciler:
         if self._terminating.get(key) == snapshot.owner.uid:
             return Outcome()
         outcome = Outcome()
-        spec = self._read_spec(key, snapshot)
-        if isinstance(spec, str):
+        rendering = self._read_spec(key, snapshot)
+        if isinstance(rendering, str):
             outcome.refusals = await self._delete_all(key, exposed(snapshot), outcome)
-            await self._write_status(key, snapshot, status_unreadable(snapshot, spec, self._clock.now()), outcome)
+            await self._write_status(key, snapshot, status_unreadable(snapshot, rendering, self._clock.now()), outcome)
             return outcome
-        decided = plan(spec, snapshot, self._clock.now())
+        decided = plan(rendering.spec, snapshot, self._clock.now(), rendering)
         outcome.refusals = await self._carry_out(key, decided, outcome)
         if outcome.wrote and not outcome.refusals:
             # One wave per pass; the key is queued again behind the others. So of two hundred objects at once, all have
@@ -98,13 +103,19 @@ class Reconciler:
         after = self._snapshot(key) if outcome.wrote or outcome.refusals else snapshot
         if after is None or after.deleting or not _is_same_generation(snapshot, after):
             return outcome  # the change is queued; write no status for another generation
-        computed = status(spec, after, decided, outcome.refusals, self._clock.now())
+        computed = status(rendering.spec, after, decided, outcome.refusals, self._clock.now())
         await self._write_status(key, after, computed, outcome)
+        self._conclude(key, after, decided, outcome)
+        return outcome
+
+    def _conclude(self, key: Key, snapshot: ClusterSnapshot, decided: Plan, outcome: Outcome) -> None:
+        """Note when to reconcile again, and what the next reconcile needs to know."""
         if any(refused.reason is Reason.NAMESPACE_TERMINATING for refused in outcome.refusals):
             # Final: every further write is refused until the object itself is gone.
             self._terminating[key] = snapshot.owner.uid
         outcome.requeue_after = self._requeue_after(key, decided)
-        return outcome
+        if not outcome.wrote and (snapshot.condition(ConditionType.READY) or {}).get("status") == "True":
+            self._specs.pop(key, None)  # at rest: the next reconcile may come in hours
 
     def _forget(self, key: Key) -> None:
         self._backoff.forget(key)
@@ -115,14 +126,18 @@ class Reconciler:
     def _snapshot(self, key: Key) -> ClusterSnapshot | None:
         return self._store.snapshot(key, backed_off=self._backoff.backed_off(key, self._clock.monotonic()))
 
-    def _read_spec(self, key: Key, snapshot: ClusterSnapshot) -> ModelDeploymentSpec | str:
-        """The spec, or a message why this version cannot read it; validated once per generation of an object."""
+    def _read_spec(self, key: Key, snapshot: ClusterSnapshot) -> SpecRendering | str:
+        """The spec, or a message why this version cannot read it.
+
+        Validated once per generation of an object until it is at rest, and rendered once for the same inputs.
+        """
         version = (snapshot.owner.uid, snapshot.generation)
         known = self._specs.get(key)
         if known is not None and known[0] == version:
             self._specs.move_to_end(key)
             return known[1]
-        read = _read((self._store.manifest(key) or {}).get("spec") or {})
+        spec = _read((self._store.manifest(key) or {}).get("spec") or {})
+        read = spec if isinstance(spec, str) else SpecRendering(spec)
         self._specs[key] = (version, read)
         while len(self._specs) > REMEMBERED_SPECS:
             self._specs.popitem(last=False)
@@ -230,13 +245,20 @@ class Reconciler:
             "generation": snapshot.generation,
         }
         try:
-            live = await write_status(
-                self._api, MODEL_DEPLOYMENT, {"metadata": metadata, "status": snapshot.status}, computed
-            )
+            # Its watch event may come before the answer.
+            with self._store.expected_statuses.expecting(key, computed):
+                live = await write_status(
+                    self._api, MODEL_DEPLOYMENT, {"metadata": metadata, "status": snapshot.status}, computed
+                )
         except NotFound:
             return  # deleted meanwhile
         outcome.concerned = self._store.put(live) - {key}
         outcome.wrote.append("status")
+        if (change := ready_change(snapshot.status, computed)) is not None:
+            log.info(
+                "model state changed", ns=namespace, name=name, before=change.before, after=change.after,
+                reason=change.reason, because=change.message,
+            )  # fmt: skip
         for one in announcements(snapshot.status, computed):
             self._recorder.record(live, severity=one.severity, reason=one.reason, action=one.action, note=one.note)
 

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 import sys
 from collections import Counter as Counted
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
+from structlog.typing import Processor
 
 from hermetic import __version__
-from hermetic.audit.findings import Finding, Severity, Verdict
+from hermetic.api.log_settings import LogSettings
+from hermetic.api.text import one_line, printable
+from hermetic.audit.model.findings import Finding, Severity, Verdict
+from hermetic.controller.model_info import ModelInfo
+
+if TYPE_CHECKING:
+    from hermetic.audit.verdict.inputs import Age
 
 # Number of ModelDeployments by (condition, status).
 ConditionCounts = Callable[[], Mapping[tuple[str, str], int]]
+
+# Every ModelDeployment.
+ModelInfos = Callable[[], Iterable[ModelInfo]]
 
 
 class _Conditions(Collector):
@@ -29,10 +41,26 @@ class _Conditions(Collector):
     def collect(self) -> Iterator[Metric]:
         """Collector protocol of prometheus_client."""
         gauge = GaugeMetricFamily(
-            "hermetic_model_condition", "Deployments by condition and status", labels=["condition", "status"]
+            "hermetic_model_condition", "ModelDeployments by condition and status", labels=["condition", "status"]
         )
         for pair, count in self._counts().items():
             gauge.add_metric(pair, count)
+        yield gauge
+
+
+class _Models(Collector):
+    """One series for each ModelDeployment, listed at each scrape, so that a deleted model has no series any more."""
+
+    def __init__(self, models: ModelInfos) -> None:
+        self._models = models
+
+    def collect(self) -> Iterator[Metric]:
+        """Collector protocol of prometheus_client."""
+        gauge = GaugeMetricFamily(
+            "hermetic_model_info", "1 for each ModelDeployment, with what it serves", labels=ModelInfo._fields
+        )
+        for model in self._models():
+            gauge.add_metric(model, 1)
         yield gauge
 
 
@@ -84,6 +112,11 @@ class Telemetry:
             "When the attestation stops counting; 0 while none counts",
             registry=self.registry,
         )
+        self.evidence_observed = Gauge(
+            "hermetic_isolation_evidence_observed_timestamp_seconds",
+            "When the audit of the attestation started; 0 while none counts",
+            registry=self.registry,
+        )
         build = Gauge("hermetic_build_info", "Version of the operator", ["version"], registry=self.registry)
         build.labels(version=__version__).set(1)
 
@@ -106,6 +139,10 @@ class Telemetry:
         """Report the number of ModelDeployments by condition and status at every scrape."""
         self.registry.register(_Conditions(counts))
 
+    def watch_models(self, models: ModelInfos) -> None:
+        """Report one series for each ModelDeployment at every scrape."""
+        self.registry.register(_Models(models))
+
     def count_audit_fault(self, part: str) -> None:
         """Count a failure of a part of the operator's own audit."""
         self.audit_faults.labels(part=part).inc()
@@ -118,11 +155,12 @@ class Telemetry:
         """Count one request to the API server, with its HTTP status or 0 when no answer came."""
         self.requests.labels(verb=verb, resource=resource, code=str(status)).inc()
 
-    def record_isolation(self, verdict: Verdict | None, findings: Iterable[Finding], ends_at: datetime | None) -> None:
-        """Set the verdict, its findings and when its evidence expires; verdict None where there is no EgressAudit."""
+    def record_isolation(self, verdict: Verdict | None, findings: Iterable[Finding], age: Age | None) -> None:
+        """Set the verdict, its findings and the age of its evidence; verdict None where there is no EgressAudit."""
         for each in (Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN):
             self.isolation.labels(verdict=each.value).set(each is verdict)
-        self.evidence_ends.set(ends_at.timestamp() if ends_at is not None else 0)
+        self.evidence_observed.set(age.observed_at.timestamp() if age is not None else 0)
+        self.evidence_ends.set(age.ends_at.timestamp() if age is not None else 0)
         counted = Counted((one.severity, one.verdict) for one in findings)
         for severity in Severity:
             for kind in Verdict:
@@ -133,26 +171,53 @@ class Telemetry:
         return generate_latest(self.registry)
 
 
-def configure_logging() -> None:
-    """Log JSON lines to standard output; of kopf only warnings and errors."""
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
+_FIRST = ("ts", "level", "event")
+_WORD = re.compile(r"[\w./:@+-]+", re.ASCII)
+
+
+def configure_logging(settings: LogSettings) -> None:
+    """Log lines to standard output, each with time, level and event first; of libraries only warnings and errors."""
+    renderer: Processor = structlog.processors.JSONRenderer() if settings.format == "json" else text_line
+    stamped: list[Processor] = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
+    ]
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
+            *stamped,
             structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
+            first_keys_first,
+            renderer,
         ],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[settings.level]),
         logger_factory=structlog.PrintLoggerFactory(sys.stdout),
     )
     handler = logging.StreamHandler(sys.stdout)
+    remove_meta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[
-                structlog.processors.add_log_level,
-                structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
-            ],
-            processor=structlog.processors.JSONRenderer(),
+            foreign_pre_chain=[*stamped, structlog.processors.format_exc_info],
+            processors=[remove_meta, first_keys_first, renderer],
         )
     )
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+
+
+def first_keys_first(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Processor of structlog: time, level and event are what a reader looks for, so they begin the line."""
+    return {**{key: event[key] for key in _FIRST if key in event}, **event}
+
+
+def text_line(_logger: object, _method: str, event: MutableMapping[str, Any]) -> str:
+    """Renderer of structlog: `TIME LEVEL EVENT key=value ...`, one line; a traceback follows on lines of its own."""
+    trace = event.get("exception", "")
+    fields = (f"{key}={_spell(value)}" for key, value in event.items() if key not in {*_FIRST, "exception"})
+    head = f"{event.get('ts', '')} {str(event.get('level', '')).upper():<7} {one_line(str(event.get('event', '')))}"
+    return " ".join((head, *fields)) + (f"\n{printable(trace)}" if trace else "")
+
+
+def _spell(value: object) -> str:
+    """The value without quotes where it is one word of plain characters, else as JSON."""
+    return value if isinstance(value, str) and _WORD.fullmatch(value) else json.dumps(value, default=str)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
+from hermetic.api.adapters import Adapters
+from hermetic.api.rules import ApiModel
 from hermetic.api.weights import Weights
 from hermetic.errors import ApiRefused, Throttled
 from hermetic.kinds import PERSISTENT_VOLUME
@@ -17,6 +19,13 @@ from hermetic.objects.weights_volume import share_of, volume_name
 from hermetic.plan.api_rejections import ApiRejection, refusal
 from hermetic.plan.volume_sweep import volumes_to_remove
 from hermetic.ports import KubeApi
+
+
+class _Sources(ApiModel):
+    """The fields of a spec that decide which volume it asks for; whatever else it has, the volume stays wanted."""
+
+    weights: Weights
+    adapters: Adapters = Field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +53,12 @@ class VolumeCollector:
         refused: list[ApiRejection] = []
         volumes = list(self._store.volumes())
         self._removed &= {volume["metadata"]["uid"] for volume in volumes}
-        for volume in volumes_to_remove(volumes, self._claims(volumes), self._wanted()):
+        keys = self._store.keys_by_uid()
+
+        def wanted_by(uid: str) -> str:
+            return self._wanted_by(keys[uid], uid) if uid in keys else ""
+
+        for volume in volumes_to_remove(volumes, self._claims(volumes), wanted_by):
             metadata = volume["metadata"]
             if metadata["uid"] in self._removed:
                 continue  # deleted already: the watch has not shown it yet
@@ -70,20 +84,17 @@ class VolumeCollector:
         for volume in volumes:
             claim = volume["spec"].get("claimRef") or {}
             key = (claim.get("namespace", ""), claim.get("name", ""))
-            live = self._store.claim(*key)
-            if live is not None:
-                found[key] = live["metadata"]["uid"]
+            uid = self._store.claim_uid(*key)
+            if uid is not None:
+                found[key] = uid
         return found
 
-    def _wanted(self) -> dict[str, frozenset[str]]:
-        return dict(self._wanted_by(key) for key in self._store.deployments())
-
-    def _wanted_by(self, key: Key) -> tuple[str, frozenset[str]]:
-        manifest = self._store.manifest(key) or {"metadata": {"uid": ""}}
-        uid = manifest["metadata"]["uid"]
+    def _wanted_by(self, key: Key, uid: str) -> str:
+        """The name of the volume that the spec asks for; "" for none."""
+        manifest = self._store.manifest(key) or {}
         try:
-            weights = Weights.model_validate((manifest.get("spec") or {}).get("weights") or {}, extra="ignore")
+            sources = _Sources.model_validate(manifest.get("spec") or {}, extra="ignore")
         except ValidationError:
-            return uid, frozenset()
-        share = share_of(weights)
-        return uid, frozenset({volume_name(Owner(*key, uid), share)} if share is not None else ())
+            return ""
+        share = share_of(sources)
+        return volume_name(Owner(*key, uid), share) if share is not None else ""

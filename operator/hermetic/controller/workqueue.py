@@ -41,6 +41,7 @@ class WorkQueue(Generic[K]):
         self._dirty: dict[K, bool] = {}
         self._later: list[_Later[K]] = []
         self._due: dict[K, float] = {}
+        self._gathering: set[K] = set()
         self._failures: dict[K, int] = {}
         self._parked: dict[K, float] = {}
         self._count = itertools.count()
@@ -86,12 +87,20 @@ class WorkQueue(Generic[K]):
         if key in self._due and self._due[key] <= due:
             return
         self._due[key] = due
+        self._gathering.discard(key)
         heapq.heappush(self._later, _Later(due, next(self._count), key, routine))
         if len(self._later) > 2 * len(self._due):
             # An earlier deadline supersedes a later one; drop stale heap entries, which may be due only in a day.
             self._later = [later for later in self._later if self._due.get(later.key) == later.due]
             heapq.heapify(self._later)
         self._changed.set()
+
+    def gather(self, key: K, seconds: float, *, routine: bool = False) -> None:
+        """Queue the key after so many seconds for a change that any work on it sees that begins from now on."""
+        due = self._due.get(key)
+        self.add_after(key, seconds, routine=routine)
+        if self._due[key] != due:
+            self._gathering.add(key)
 
     def add_failed(self, key: K, *, longest: float = LONGEST_DELAY) -> float:
         """Queue a failed key again, later each time; returns the delay in seconds."""
@@ -111,6 +120,7 @@ class WorkQueue(Generic[K]):
         self._parked[key] = self._monotonic() + seconds
         self._dirty.pop(key, None)
         self._due.pop(key, None)
+        self._gathering.discard(key)
         self.add_after(key, seconds)
 
     def pause(self, seconds: float) -> None:
@@ -123,6 +133,10 @@ class WorkQueue(Generic[K]):
             self._release_due()
             key = self._next() if self._monotonic() >= self._paused_until else None
             if key is not None:
+                if key in self._gathering:
+                    # The changes that were gathered are seen by the work that begins now.
+                    self._gathering.discard(key)
+                    del self._due[key]
                 self._working[key] = self._monotonic()
                 self._hands_free.clear()
                 return key
@@ -156,6 +170,7 @@ class WorkQueue(Generic[K]):
             later = heapq.heappop(self._later)
             if self._due.get(later.key) == later.due:
                 del self._due[later.key]
+                self._gathering.discard(later.key)
                 self.add(later.key, routine=later.routine)
 
     async def _sleep_until_something_changes(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Literal
@@ -18,9 +18,10 @@ from typing import Any, Literal
 from hermetic.engines.flag_tables import FlagTable
 
 # Which files a value may name: none, files of the image, those and the weights ("data"), a folder of theirs that
-# holds a model ("model"), what the pod may write ("scratch"), routes of the server ("url"), or a prefix of all of
-# them ("prefix").
-Paths = Literal["none", "image", "data", "model", "scratch", "url", "prefix"]
+# holds a model ("model") or adapters ("adapter", by modality in JSON), what the pod may write ("scratch"), routes
+# of the server ("url"), or a prefix of all of them ("prefix"). "overrides" are values of a model's configuration, which
+# name no file and no repository.
+Paths = Literal["none", "image", "data", "model", "adapter", "scratch", "url", "prefix", "overrides"]
 
 WHY: Mapping[str, str] = MappingProxyType(
     {
@@ -44,7 +45,8 @@ class AllowedNames:
     """Names of one kind (flags or variables): what is allowed, and which values.
 
     `refused` gives the reason for a name that was reviewed and refused. `values` are the only ones that a flag takes,
-    `keys` the only keys of a flag whose value is an object; a flag in neither takes any value.
+    `keys` the only keys of a flag whose value is an object; a flag in neither takes any value. `keywords` are values of
+    flags with the paths "model" that name no folder.
     """
 
     allowed: frozenset[str]
@@ -52,6 +54,7 @@ class AllowedNames:
     paths: Mapping[str, Paths]
     values: Mapping[str, tuple[str, ...]]
     keys: Mapping[str, frozenset[str]]
+    keywords: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def why_not(self, name: str) -> str:
         """One clause for a name that is not allowed."""
@@ -65,6 +68,7 @@ class AllowedNames:
             paths={**other.paths, **self.paths},
             values={**other.values, **self.values},
             keys={**other.keys, **self.keys},
+            keywords={**other.keywords, **self.keywords},
         )
 
     def read_by(self, table: FlagTable) -> AllowedNames:
@@ -74,7 +78,7 @@ class AllowedNames:
     def with_names(self, names: frozenset[str]) -> AllowedNames:
         """A copy that also allows names of the operator's configuration, whose values may name files of the image."""
         more: dict[str, Paths] = dict.fromkeys(names - self.allowed, "image")
-        return AllowedNames(self.allowed | names, self.refused, {**more, **self.paths}, self.values, self.keys)
+        return replace(self, allowed=self.allowed | names, paths={**more, **self.paths})
 
 
 class AllowList:
@@ -103,6 +107,7 @@ def _names(stated: Mapping[str, Any]) -> AllowedNames:
         paths=MappingProxyType(dict(stated.get("paths", {}))),
         values=MappingProxyType({name: tuple(values) for name, values in stated.get("values", {}).items()}),
         keys=MappingProxyType({name: frozenset(keys) for name, keys in stated.get("keys", {}).items()}),
+        keywords=MappingProxyType({name: tuple(keywords) for name, keywords in stated.get("keywords", {}).items()}),
     )
 
 

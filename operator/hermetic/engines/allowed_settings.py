@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,7 +78,7 @@ def _refused_flag(one: WrittenFlag | _InFull, flags: AllowedNames, weights: tupl
     if one.written == MEDIA_FROM_NOWHERE:
         return  # the one exception: it blocks media URLs
     if name not in flags.allowed:
-        yield Refused("argument", "name", name, flags.why_not(name), _near(name, flags.allowed))
+        yield Refused("argument", "name", name, flags.why_not(name), _near_unless_refused(name, flags))
         return
     if named := _CODE_KEYS.intersection(_keys_of(one)):
         why = f"sets the key '{min(named)}', which names code to import: code comes in the serving image only"
@@ -119,7 +119,9 @@ def _wrong_value(name: str, key: str, value: str, flags: AllowedNames, weights: 
         return f"has the value '{value[:64]}', and may have only {', '.join(flags.values[name])}"
     if name in flags.keys:
         return _wrong_object(name, key, value, flags, weights)
-    return objection(value, flags.paths.get(name, "none"), weights)
+    if value in flags.keywords.get(name, ()):
+        return ""
+    return objection(value, flags.paths.get(name, "none"), weights, keywords=flags.keywords.get(name, ()))
 
 
 def _wrong_object(name: str, key: str, value: str, flags: AllowedNames, weights: tuple[str, ...]) -> str:
@@ -149,19 +151,34 @@ def _as_text(value: Any) -> str:
 
 
 def refused_variables(
-    variables: Iterable[EnvironmentVariable], names: AllowedNames, weights: tuple[str, ...]
+    variables: Iterable[EnvironmentVariable],
+    names: AllowedNames,
+    weights: tuple[str, ...],
+    why_unread: Callable[[str], str],
 ) -> Iterator[Refused]:
-    """Every variable that is not on the list, or whose value is not allowed."""
+    """Every variable that is not on the list, or whose value is not allowed.
+
+    `why_unread` gives one clause for a name that the release does not read, "" where nothing is known about the name.
+    """
     for variable in variables:
-        if variable.name not in names.allowed:
-            yield Refused(
-                "variable", "name", variable.name, names.why_not(variable.name), _near(variable.name, names.allowed)
+        name = variable.name
+        if name not in names.allowed:
+            unread = why_unread(name) if name not in names.refused else ""
+            yield (
+                Refused("variable", "unread", name, unread)
+                if unread
+                else Refused("variable", "name", name, names.why_not(name), _near_unless_refused(name, names))
             )
             continue
         # Values of variables are never quoted in messages: they may contain secrets.
         paths = names.paths.get(variable.name, "none")
         if wrong := objection(variable.value, paths, weights, quoted=False):
             yield Refused("variable", "value", variable.name, wrong)
+
+
+def _near_unless_refused(name: str, names: AllowedNames) -> str:
+    """The allowed name that was probably meant; "" for a name that was reviewed and refused: it was meant."""
+    return _near(name, names.allowed) if name not in names.refused else ""
 
 
 def _near(name: str, allowed: Iterable[str]) -> str:

@@ -21,9 +21,6 @@ from hermetic.engines.launch import TLS
 SCRATCH = ("/tmp", "/dev/shm", "/home/hermetic", "/opt/nim/.cache")  # noqa: S108 - emptyDirs of the pod's own
 # Never allowed in settings: credentials, the kernel, devices.
 NEVER = (TLS, "/proc", "/sys", "/dev", "/run", "/var/run")
-# Values that are no path, accepted where a folder with a model is expected: they need no model.
-NO_MODEL_NEEDED = frozenset({"ngram", "[ngram]"})
-
 # The path prefixes for which vLLM requires its API key (entrypoints/serve/middleware/authenticate.py of 0.32.0).
 GUARDED = ("/v1", "/v2", "/inference", "/cohere")
 # Operators of a chat template that is written out in the argument.
@@ -37,13 +34,22 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _OTHER_SCHEMES = ("az:", "file:", "ftp:", "gs:", "hf:", "http:", "https:", "ngc:", "s3:")
 # No underscore: 'max_split_size_mb:128' and 'mlx5_0:1' are settings. One digit is no port: 'cuda:1' is a device.
 _NUMBERS = re.compile(r"[0-9A-Fa-f.:]+")
+# A name on the Hugging Face Hub: owner and repository.
+_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9][A-Za-z0-9_.-]*")
+_TAKEN_FOR_A_MODEL = (
+    "'{}', which the engine takes for a model to fetch or a class to import: stage that model in a folder below this "
+    "one, or in the image, and give its absolute path, for example '/weights/draft'"
+)
 _HOST_AND_PORT = re.compile(r"(?=[0-9.-]*[A-Za-z.])[A-Za-z0-9][A-Za-z0-9.-]*:[0-9]{2,5}(?:/.*)?")
 
 
-def objection(value: str, paths: Paths, weights: tuple[str, ...], *, quoted: bool = True) -> str:
+def objection(
+    value: str, paths: Paths, weights: tuple[str, ...], *, quoted: bool = True, keywords: tuple[str, ...] = ()
+) -> str:
     """What is wrong with the value, as a clause; "" when nothing is. `weights` are the folders of the model.
 
-    Unless `quoted`, the clause contains nothing of the value.
+    `keywords` are values that a message offers beside a folder. Unless `quoted`, the clause contains nothing of the
+    value.
     """
     if "://" in value:
         return "holds a URL, and nothing may be fetched in a sealed cluster: stage the file and give its path"
@@ -56,9 +62,22 @@ def objection(value: str, paths: Paths, weights: tuple[str, ...], *, quoted: boo
         if found := _address(word) or _misplaced(word, paths, weights):
             part = f"'{shown(word)}'" if quoted else "a part"
             return f"holds {part}, {found}"
-    if paths == "model":
-        return _no_model_folder(value)
-    return _no_prefix(value) if paths == "prefix" else ""
+    return _wrong_name(value, paths, suspects, keywords)
+
+
+def _wrong_name(value: str, paths: Paths, suspects: list[str], keywords: tuple[str, ...]) -> str:
+    """What is wrong with a model, an adapter or a prefix that the value names; "" for other kinds of values."""
+    match paths:
+        case "model":
+            return _no_model_folder(value, keywords)
+        case "overrides":
+            repositories = (word for word in suspects if _REPOSITORY.fullmatch(word))
+            return next((f"holds {_TAKEN_FOR_A_MODEL.format(shown(word))}" for word in repositories), "")
+        case "adapter":
+            return next((wrong for folder in _adapter_folders(value) if (wrong := _no_adapter_folder(folder))), "")
+        case "prefix":
+            return _no_prefix(value)
+    return ""
 
 
 def object_of(value: str) -> dict[str, Any] | None:
@@ -79,11 +98,26 @@ def keys_in(value: str) -> Iterator[str]:
             pending += one
 
 
-def _no_model_folder(value: str) -> str:
-    if value.startswith("/") or value in NO_MODEL_NEEDED:
+def _no_model_folder(value: str, keywords: tuple[str, ...]) -> str:
+    if value.startswith("/"):
         return ""
-    taken = "which vLLM takes for a model to fetch or a class to import"
-    return f"has the value '{shown(value)}', {taken}: give an absolute path"
+    others = f", or give {' or '.join(keywords)}" if keywords else ""
+    return f"has the value {_TAKEN_FOR_A_MODEL.format(shown(value))}{others}"
+
+
+def _adapter_folders(value: str) -> Iterator[str]:
+    """The folders of adapters in '{MODALITY: FOLDER}', or the folder of one modality."""
+    folders = object_of(value)
+    yield from (value,) if folders is None else map(str, folders.values())
+
+
+def _no_adapter_folder(folder: str) -> str:
+    if folder.startswith("/"):
+        return ""
+    return (
+        f"names '{shown(folder)}', which the engine takes for an adapter to fetch: stage the adapter in a folder below "
+        "the model, and give its absolute path, for example '/weights/adapters/audio'"
+    )
 
 
 def _no_prefix(value: str) -> str:
@@ -146,7 +180,7 @@ def _misplaced(word: str, paths: Paths, weights: tuple[str, ...]) -> str:
     if paths in ("url", "prefix"):
         return ""
     if ".." in word.split("/"):
-        return "and '..' is no part of a path here: give the path without it"
+        return "and a path here must not contain '..': give the path without it"
     if paths == "data" and word in _OPERATORS:
         return ""
     # Where an image starts its engine in '/', 'weights/x' is '/weights/x'.
@@ -161,9 +195,11 @@ def _misplaced(word: str, paths: Paths, weights: tuple[str, ...]) -> str:
 
 _PLACES: dict[Paths, str] = {
     "none": "no file is read by this name; remove the path",
+    "overrides": "only a folder of the model or of the serving image may be named here",
     "image": "only files of the serving image may be named here, because code comes in the image only",
     "data": "only files of the model or of the serving image may be named here",
     "model": "only a folder of the model or of the serving image may be named here",
+    "adapter": "only a folder of the model or of the serving image may be named here",
     "scratch": f"only a folder below {', '.join(SCRATCH)} may be named here",
 }
 
@@ -175,7 +211,7 @@ def _allowed_path(path: str, paths: Paths, weights: tuple[str, ...]) -> bool:
         return not _below(path, weights) and not _below(path, SCRATCH)
     if paths == "scratch":
         return _below(path, SCRATCH)
-    return paths in ("data", "model")
+    return paths in ("data", "model", "adapter", "overrides")
 
 
 def _below(path: str, folders: tuple[str, ...]) -> bool:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeGuard
 
+from hermetic.api.reserved_flags import LONGEST_CONTEXT
 from hermetic.api.text import cut
 from hermetic.engines.extra_arguments import WrittenFlag
 from hermetic.engines.flag_tables import FlagTable
@@ -37,28 +38,38 @@ def refused(written: Sequence[WrittenFlag], table: FlagTable) -> Iterator[str]:
             yield f"'{flag}', which needs '{needed}' beside it"
 
 
-def _refused(one: WrittenFlag, table: FlagTable) -> Iterator[str]:
-    name, equals, _ = one.written.partition("=")
-    if one.flag.value == "none":
+def _refused(written_flag: WrittenFlag, table: FlagTable) -> Iterator[str]:
+    name, equals, _ = written_flag.written.partition("=")
+    if written_flag.flag.value == "none":
         if equals:
-            yield f"'{shown(one.written)}', and {one.flag.name} takes no value"
+            yield f"'{shown(written_flag.written)}', and {written_flag.flag.name} takes no value"
         return
-    if not one.values and one.flag.value in ("one", "many") and not _is_glued(name, one, table):
-        yield f"'{shown(one.written)}' without the value that it needs"
-    for value in one.values:
-        if value not in table.dialect.nothing and (wanted := _wanted(one.flag.type, value)):
-            yield f"'{shown(value)}' for {one.flag.name}, which takes {wanted}"
+    if not written_flag.values and written_flag.flag.value in ("one", "many") and not _is_glued(name, written_flag):
+        yield f"'{shown(written_flag.written)}' without the value that it needs"
+    for value in written_flag.values:
+        if (
+            value not in table.dialect.nothing
+            and written_flag.written != LONGEST_CONTEXT
+            and (wanted := _wanted(written_flag.flag.type, value))
+        ):
+            yield f"'{shown(value)}' for {written_flag.flag.name}, which takes {wanted}{_without_quotes(value)}"
 
 
-def _refused_key(one: WrittenFlag) -> Iterator[str]:
-    if one.flag.value == "none" or one.flag.choices or one.flag.type in NUMBERS:
-        yield f"'{shown(one.written)}', and {one.flag.name} takes no keys"
+def _without_quotes(value: str) -> str:
+    """One clause for a value in the quotes of a shell."""
+    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+    return ", without the quotes around it: no shell takes them off" if quoted else ""
 
 
-def _wrong_maps(one: WrittenFlag, keys: tuple[str, ...]) -> Iterator[str]:
+def _refused_key(written_flag: WrittenFlag) -> Iterator[str]:
+    if written_flag.flag.value == "none" or written_flag.flag.choices or written_flag.flag.type in NUMBERS:
+        yield f"'{shown(written_flag.written)}', and {written_flag.flag.name} takes no keys"
+
+
+def _wrong_maps(written_flag: WrittenFlag, keys: tuple[str, ...]) -> Iterator[str]:
     """Values that are no map of texts with these keys; `--flag.key value` gives one text of it."""
-    name, dot, key = one.written.partition("=")[0].partition(".")
-    for value in one.values:
+    name, dot, key = written_flag.written.partition("=")[0].partition(".")
+    for value in written_flag.values:
         try:
             read = json.loads(value)
         except (ValueError, RecursionError):
@@ -74,9 +85,11 @@ def _is_map_of_texts(found: Any) -> TypeGuard[dict[str, str]]:
     return isinstance(found, dict) and all(isinstance(text, str) for text in found.values())
 
 
-def _is_glued(name: str, one: WrittenFlag, table: FlagTable) -> bool:
-    """Whether the value is appended to a short flag: '-qfp8', '-O3'."""
-    return not name.startswith("--") and (name not in one.flag.spellings or name in table.shorthands)
+def _is_glued(name: str, written_flag: WrittenFlag) -> bool:
+    """Whether the value is appended to a short flag: '-qfp8'."""
+    return not name.startswith("--") and any(
+        name != short and name.startswith(short) for short in written_flag.flag.aliases
+    )
 
 
 def _wanted(kind: str, value: str) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from hermetic.engines.flag_tables import Flag, FlagTable
 
+_DECIMAL = re.compile(r"[0-9]{1,11}(\.[0-9]{1,11})?")
 _ROOM = {"none": 0, "one": 1, "optional": 1, "many": sys.maxsize, "any": sys.maxsize}
+_UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,7 @@ class WrittenFlag:
     def is_negated(self) -> bool:
         """Whether it switches its flag off, in any spelling that the parser takes."""
         option = self.written.partition("=")[0].replace("_", "-")
-        return option != self.flag.name and any(one.startswith(option) for one in self.flag.negations)
+        return option != self.flag.name and any(negation.startswith(option) for negation in self.flag.negations)
 
     def wrong_values(self) -> Iterator[str]:
         """Values that are not among the flag's choices; keys of JSON values are not checked."""
@@ -57,8 +61,9 @@ def read(arguments: Sequence[str], table: FlagTable) -> tuple[tuple[WrittenFlag,
     for word in arguments:
         if is_flag(word):
             known = table.understood_as(word)
-            written += [WrittenFlag(word, flag, _attached(word)) for flag in known[:1]]
-            room = _room(word, known[0]) if known else sys.maxsize
+            attached = _attached(word, table)
+            written += [WrittenFlag(word, flag, attached) for flag in known[:1]]
+            room = (0 if attached else _room(word, known[0])) if known else sys.maxsize
         elif room:
             room -= 1
             written[-1:] = [WrittenFlag(one.written, one.flag, (*one.values, word)) for one in written[-1:]]
@@ -67,17 +72,33 @@ def read(arguments: Sequence[str], table: FlagTable) -> tuple[tuple[WrittenFlag,
     return tuple(written), tuple(stray)
 
 
-def _attached(word: str) -> tuple[str, ...]:
+def _attached(word: str, table: FlagTable) -> tuple[str, ...]:
+    """The value in the same word: '3' of '--flag=3', and of '-O3' and '-O=3', which vLLM rewrites."""
+    for prefix in table.shorthands:
+        if word.startswith(prefix):
+            value = word.removeprefix(prefix).removeprefix("=")
+            return (value,) if value else ()
     _, equals, value = word.partition("=")
     return (value,) if equals else ()
 
 
 def _room(word: str, flag: Flag) -> int:
     """How many of the following words the flag takes. A short flag with its value appended still counts one more."""
-    if "=" in word:
-        return 0
     return 1 if _names_a_key(word) else _ROOM[flag.value]
 
 
 def _names_a_key(word: str) -> bool:
     return "." in word.split("=", 1)[0]
+
+
+def decimal_number(flags: Mapping[str, WrittenFlag], name: str) -> Decimal | None:
+    """The value of a flag as a decimal number without a sign, unit or exponent; None where it is none."""
+    text = flags[name].values[-1] if name in flags and flags[name].values else ""
+    return Decimal(text) if _DECIMAL.fullmatch(text) is not None else None
+
+
+def whole_number(flags: Mapping[str, WrittenFlag], name: str) -> int:
+    """The value of a flag as a whole number, with the units of vLLM: 8k is 8000, 8K is 8192; 0 where it is none."""
+    text = flags[name].values[-1] if name in flags and flags[name].values else ""
+    digits, unit = (text[:-1], _UNITS[text[-1]]) if text[-1:] in _UNITS else (text, 1)
+    return int(digits) * unit if digits.isdecimal() and len(digits) < 12 else 0

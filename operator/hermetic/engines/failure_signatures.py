@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from hermetic.api.reasons import Reason
+from hermetic.api.text import cut_middle
 
 Signatures = tuple[tuple[re.Pattern[str], Reason], ...]
 
@@ -19,6 +20,11 @@ SIGNATURES: Signatures = compiled(
     (r"unrecognized arguments|invalid choice: ", Reason.ENGINE_ARGUMENTS_REFUSED),
     (r"error: argument \S+: |error: ambiguous option", Reason.ENGINE_ARGUMENTS_REFUSED),
     (r"--enable-auto-tool-choice requires", Reason.ENGINE_ARGUMENTS_REFUSED),
+    (r"invalid (tool call|reasoning) parser: ", Reason.ENGINE_ARGUMENTS_REFUSED),
+    (r"supplied chat template .*failed to be opened", Reason.ENGINE_ARGUMENTS_REFUSED),
+    (r"quantization method specified in the model config .*does not match", Reason.ENGINE_ARGUMENTS_REFUSED),
+    (r"does not support lora yet|is not supported for this model\. supported models", Reason.ENGINE_ARGUMENTS_REFUSED),
+    (r"loading lora .* failed: no adapter found", Reason.ADAPTER_MISSING),
     (r"repo id must (be in the form|use alphanumeric)", Reason.MODEL_PATH_MISSING),
     (r"outgoing traffic has been disabled", Reason.FETCH_ATTEMPTED),
     (r"downloading or loading vocab file", Reason.FETCH_ATTEMPTED),
@@ -33,18 +39,33 @@ SIGNATURES: Signatures = compiled(
     (r"safetensorerror: error while deserializing header", Reason.MODEL_INCOMPLETE),
     (r"config file at .* is not a valid json file", Reason.MODEL_INCOMPLETE),
     (r"couldn't instantiate the backend tokenizer", Reason.MODEL_INCOMPLETE),
+    # The library `tokenizers`: a tokenizer.json that is cut short, or a Git LFS pointer in its place.
+    (r"exception: (expected (value|ident)|eof while parsing) .*at line \d+ column \d+", Reason.MODEL_INCOMPLETE),
+    (r"weights were not initialized from checkpoint", Reason.MODEL_INCOMPLETE),
     (r"no such file or directory:.*\.safetensors", Reason.MODEL_UNREADABLE),
     (r"contains custom code which must be executed", Reason.REMOTE_CODE_REQUIRED),
     (r"greater than the derived max_model_len", Reason.CONTEXT_TOO_LONG),
     (r"must be divisible by tensor parallel size", Reason.TENSOR_PARALLEL_INVALID),
+    (r"is not divisible by weight quantization block_", Reason.TENSOR_PARALLEL_INVALID),
+    (r"world size \(\d+\) is larger than the number of available gpus", Reason.GPU_COUNT_MISMATCH),
     (r"larger than the available kv cache memory", Reason.GPU_MEMORY_TOO_SMALL),
     (r"no available memory for the cache blocks", Reason.GPU_MEMORY_TOO_SMALL),
     (r"cuda out of memory|outofmemoryerror", Reason.GPU_MEMORY_TOO_SMALL),
     (r"free memory on device.*less than desired gpu memory", Reason.GPU_BUSY),
     (r"permission denied: '?/weights", Reason.MODEL_UNREADABLE),
+    (r"(permission denied|read-only file system): '?/\S*/flashinfer_cubin/", Reason.IMAGE_NOT_WRITABLE),
     (r"(permissionerror|read-only file system).*(cache|\.config|/home)", Reason.CACHE_UNWRITABLE),
     (r"insufficient space in /dev/shm", Reason.SHARED_MEMORY_TOO_SMALL),
+    (r"no space left on device.*/dev/shm", Reason.SHARED_MEMORY_TOO_SMALL),
+    (r"no space left on device", Reason.DISK_FULL),
     (r"cuda driver version is insufficient|error 803", Reason.DRIVER_TOO_OLD),
+    (r"no kernel image is available for execution", Reason.GPU_UNSUPPORTED),
+    (r"bfloat16 is only supported on gpus", Reason.GPU_UNSUPPORTED),
+    (r"is not supported for the current gpu\. minimum capability", Reason.GPU_UNSUPPORTED),
+    (r"unable to open /dev/kfd|no (hip|cuda) gpus are available", Reason.GPU_NOT_VISIBLE),
+    (r"failed to infer device type", Reason.GPU_NOT_VISIBLE),
+    # Last: a worker that ends for one of the reasons above leaves the others with this error.
+    (r"nccl error", Reason.GPU_COMMUNICATION_FAILED),
 )
 
 LONGEST_LINE = 300
@@ -66,8 +87,18 @@ def telling_line(last_words: str, signatures: Signatures = SIGNATURES) -> str:
     lines = [line.strip() for line in last_words.splitlines() if line.strip()]
     for pattern, _ in signatures:
         for line in lines:
-            if pattern.search(line):
-                return line[:LONGEST_LINE]
+            if match := pattern.search(line):
+                return _around(line, match.start(), match.end())
     plain = [line for line in lines if not _WRAPPER.search(line) and not _NOISE.search(line)]
     exceptions = [line for line in plain if _EXCEPTION.match(line)]
-    return (exceptions or plain or lines or [""])[-1][:LONGEST_LINE]
+    return cut_middle((exceptions or plain or lines or [""])[-1], LONGEST_LINE)
+
+
+def _around(line: str, start: int, end: int) -> str:
+    """The line; of a long one what stands around the characters from `start` to `end`."""
+    if len(line) <= LONGEST_LINE:
+        return line
+    room = max(LONGEST_LINE - 2 - (end - start), 0)
+    first = max(min(start - room // 3, len(line) - (LONGEST_LINE - 2)), 0)
+    last = first + LONGEST_LINE - 2
+    return f"{'…' if first else ''}{line[first:last]}{'…' if last < len(line) else ''}"

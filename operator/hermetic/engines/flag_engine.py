@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Protocol, cast
 
 from hermetic.api.engine import Member
 from hermetic.api.engine_caches import EngineCaches
 from hermetic.api.engine_variables import Environment
 from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.reasons import Reason
 from hermetic.engines.allow_list import COMMON, AllowList
 from hermetic.engines.allowed_settings import refused_flags, refused_variables
 from hermetic.engines.compile_caches import cache_containers, cache_key
+from hermetic.engines.extra_arguments import WrittenFlag, read
 from hermetic.engines.flag_objections import Typed, objection
-from hermetic.engines.flag_tables import TableFolder
+from hermetic.engines.flag_tables import FlagTable, TableFolder
 from hermetic.engines.launch import PROPAGATION_SECONDS, TEARDOWN_SECONDS, TLS, Launch, WritableFolder, model_folders
 from hermetic.engines.offline_environment import HOME
 from hermetic.engines.protocol import Extra, Objection, Refused
+from hermetic.engines.release_history import why_missing
 from hermetic.sizing.serving import Serving
+
+VISIBLE_DEVICES = frozenset({"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"})
+"""Variables that hide GPUs of the pod from the engine."""
 
 
 class FlagEngineSettings(Protocol):
@@ -43,15 +50,38 @@ class FlagEngine(ABC):
     tables: TableFolder
     allowed: AllowList
     reserved: Mapping[str, str]
+    cache_offload_settings: frozenset[str]
+    """Flags and variables that decide what `kvCacheOffload` decides."""
+
+    @abstractmethod
+    def queue_metric(self, spec: ModelDeploymentSpec) -> str:
+        """As in `EngineAdapter`."""
 
     @abstractmethod
     def serving(self, spec: ModelDeploymentSpec) -> Serving:
         """As in `EngineAdapter`."""
 
+    @abstractmethod
+    def groups(self, flags: Mapping[str, WrittenFlag]) -> int:
+        """How many times the pod holds the GPUs of one tensor and pipeline parallel group: the data parallel size."""
+
     def tensor_parallel_size(self, spec: ModelDeploymentSpec) -> int:
-        """The spec's value, else all GPUs of a pipeline stage."""
+        """The spec's value, else all GPUs of a pipeline stage of one group."""
         chosen = _chosen(spec)
-        return chosen.tensor_parallel_size or spec.accelerator.count // chosen.pipeline_parallel_size
+        stages = chosen.pipeline_parallel_size * self.groups(self.written_flags(spec))
+        return chosen.tensor_parallel_size or max(1, spec.accelerator.count // stages)
+
+    def written_flags(self, spec: ModelDeploymentSpec) -> Mapping[str, WrittenFlag]:
+        """The flags of `extraArgs` by their names, the last of each; none for a release that has no table."""
+        return {written_flag.flag.name: written_flag for written_flag in self.every_written_flag(spec)}
+
+    def every_written_flag(self, spec: ModelDeploymentSpec) -> tuple[WrittenFlag, ...]:
+        """The flags of `extraArgs` in their order, without those that switch a flag off."""
+        chosen = _chosen(spec)
+        if not self.tables.is_supported(chosen.version):
+            return ()
+        written, _ = read(chosen.extra_args, self.tables.table_for(chosen.version))
+        return tuple(written_flag for written_flag in written if not written_flag.is_negated)
 
     def gpu_models(self, spec: ModelDeploymentSpec) -> frozenset[str] | None:  # noqa: ARG002 - it names none
         return None
@@ -60,7 +90,52 @@ class FlagEngine(ABC):
         chosen = _chosen(spec)
         dtype = chosen.kv_cache_dtype
         choices = (("kvCacheDtype", "--kv-cache-dtype", dtype),) if dtype is not None else ()
-        return objection(Typed(self.member, chosen.version, chosen.extra_args, choices), self.tables, self.reserved)
+        refused = objection(Typed(self.member, chosen.version, chosen.extra_args, choices), self.tables, self.reserved)
+        return (
+            refused
+            or self._gpu_objection(spec)
+            or self._visible_objection(spec)
+            or (self._offload_objection(spec) if spec.kv_cache_offload is not None else None)
+        )
+
+    def _gpu_objection(self, spec: ModelDeploymentSpec) -> Objection | None:
+        """The GPUs that the engine would start workers on must be those of the pod."""
+        groups, stages = self.groups(self.written_flags(spec)), _chosen(spec).pipeline_parallel_size
+        tensor, count = self.tensor_parallel_size(spec), spec.accelerator.count
+        product = tensor * stages * groups
+        if product == count:
+            return None
+        message = (
+            f"`accelerator.count` is {count}, and {self.name} would use {product} GPUs: tensor parallel {tensor} times "
+            f"pipeline parallel {stages} times data parallel {groups}; set `accelerator.count` to {product}, or sizes "
+            f"whose product is {count}"
+        )
+        return Objection(Reason.GPU_COUNT_MISMATCH, message, "spec.accelerator.count")
+
+    def _visible_objection(self, spec: ModelDeploymentSpec) -> Objection | None:
+        """A choice of GPUs must have all of the pod: the engine starts a worker for each."""
+        count = spec.accelerator.count
+        for variable in _chosen(spec).extra_env:
+            devices = [device for device in variable.value.split(",") if device.strip()]
+            if variable.name in VISIBLE_DEVICES and devices and len(devices) != count:
+                message = (
+                    f"`engine.{self.member}.extraEnv` has {len(devices)} GPUs in '{variable.name}', and "
+                    f"`accelerator.count` is {count}: leave it out, the device plug-in gives the pod its GPUs"
+                )
+                return Objection(Reason.GPU_COUNT_MISMATCH, message, f"spec.engine.{self.member}.extraEnv")
+        return None
+
+    def _offload_objection(self, spec: ModelDeploymentSpec) -> Objection | None:
+        """The memory of the pod was computed from the field: no argument or variable may ask for another size."""
+        variables = {variable.name for variable in _chosen(spec).extra_env}
+        for field, names in (("extraArgs", self.written_flags(spec).keys()), ("extraEnv", variables)):
+            if settings := sorted(names & self.cache_offload_settings):
+                message = (
+                    f"`engine.{self.member}.{field}` holds '{settings[0]}', which would change what `kvCacheOffload` "
+                    "sets; leave one of the two out"
+                )
+                return Objection(Reason.ENGINE_FLAG_RESERVED, message, f"spec.engine.{self.member}.{field}")
+        return None
 
     def alternatives(self, spec: ModelDeploymentSpec, gpus: frozenset[str]) -> str:  # noqa: ARG002 - nothing else
         return ""
@@ -75,7 +150,12 @@ class FlagEngine(ABC):
         table, flags = self.tables.table_for(chosen.version), self.allowed.flags.with_names(extra.arguments)
         yield from refused_flags(chosen.extra_args, table, flags, self.reserved, weights)
         names = self.allowed.variables.read_by(table).joined(COMMON.variables).with_names(extra.variables)
-        yield from refused_variables(chosen.extra_env, names, weights)
+        yield from refused_variables(chosen.extra_env, names, weights, partial(self._why_unread, table))
+
+    def _why_unread(self, table: FlagTable, name: str) -> str:
+        """One clause for a variable that other releases read; "" for any other."""
+        history = why_missing(self.member, name, table, self.tables)
+        return f"which {self.name} {table.version} does not read: {history}" if history else ""
 
     def launched(
         self,

@@ -57,8 +57,8 @@ class Flag:
 class Dialect:
     """How the parser of one engine differs from argparse.
 
-    `dashes`: '_' counts as '-', and `--flag.key value` sets a key of a JSON value. `nothing`: words that mean no value,
-    whatever the type. `together`: a flag, and the one that is required with it.
+    `dashes`: '_' counts as '-', and `--flag.key value` or `-f.key value` sets a key of a JSON value. `nothing`: words
+    that mean no value, whatever the type. `together`: a flag, and the one that is required with it.
     `maps`: flags that take a JSON object of texts, with its possible keys.
     """
 
@@ -114,9 +114,10 @@ class FlagTable:
     def _option(self, argument: str) -> str:
         """The option alone, normalised as by the parser: no `=value`, and what the dialect changes."""
         option = argument.split("=", 1)[0]
-        if not (self.dialect.dashes and option.startswith("--")):
+        if not self.dialect.dashes:
             return option
-        return option.split(".", 1)[0].replace("_", "-")
+        option = option.partition(".")[0]  # vLLM reads '-cc.mode=3' as '-cc' too
+        return option.replace("_", "-") if option.startswith("--") else option
 
 
 class TableFolder:
@@ -125,6 +126,11 @@ class TableFolder:
     def __init__(self, package: str, dialect: Dialect, release: str) -> None:
         self._package, self._dialect, self._release = package, dialect, re.compile(release)
         self._read = functools.cache(self._table)
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the engine's parser reads flags."""
+        return self._dialect
 
     @functools.cached_property
     def supported(self) -> tuple[str, ...]:
@@ -135,10 +141,14 @@ class TableFolder:
 
     def table_for(self, version: str) -> FlagTable:
         """The table of the version's release. Raises UnsupportedVersion for other releases and for invalid versions."""
+        return self._read(self.release_of(version))
+
+    def release_of(self, version: str) -> str:
+        """The entry of `supported` for this version. Raises UnsupportedVersion."""
         stated = self._release.match(version)
         if stated is None or stated[1] not in self.supported:
             raise UnsupportedVersion(self._dialect.product, version, self.supported)
-        return self._read(stated[1])
+        return stated[1]
 
     def is_supported(self, version: str) -> bool:
         """Whether the version's release has a table."""

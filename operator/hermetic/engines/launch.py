@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
+from hermetic.api.pod_users import PodUser
 from hermetic.api.weights import Weights
 
 WEIGHTS = "/weights"
@@ -26,7 +27,7 @@ class WritableFolder:
     path: str
 
 
-InitContainerName = Literal["verify-weights", "link-cache", "copy-cache"]
+InitContainerName = Literal["check-accelerators", "verify-weights", "link-cache", "copy-cache"]
 """Containers before the engine. What each may run is in manifests/policies/operator-deployments.yaml as well."""
 
 
@@ -34,9 +35,11 @@ InitContainerName = Literal["verify-weights", "link-cache", "copy-cache"]
 class InitContainer:
     """A container that runs to completion before the engine: as the engine's user, read-only root, no network.
 
-    `command`: empty for the entry point of the image. `mounts`: names of its volumes, among "weights" and those of
-    `Launch.writable`. `cpu`, `memory`: requests; `memory_limit`: the memory limit, None for none. All three are
-    Kubernetes quantities. `brings_code`: what it takes from the weights is executed by the engine.
+    `command`: empty for the entry point of the image. `mounts`: names of its volumes, among "weights", "shm" and those
+    of `Launch.writable`. `cpu`, `memory`: requests; `memory_limit`: the memory limit, None for none. All three are
+    Kubernetes quantities. `brings_code`: what it takes from the weights is executed by the engine. `has_accelerators`:
+    it has the same number of GPUs as the engine, which gets those devices after it. `budget_seconds`: how long it may
+    run beside the startup budget of the engine, 0 for one that takes no time worth a budget.
     """
 
     name: InitContainerName
@@ -48,6 +51,8 @@ class InitContainer:
     memory_limit: str | None
     args: tuple[str, ...] = ()
     brings_code: bool = False
+    has_accelerators: bool = False
+    budget_seconds: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,7 @@ class Launch:
     """How one engine is started: every list in the order in which it appears in the pod.
 
     `args_from_env`: (flag, variable of `env`); the kubelet puts the variable's value after the flag, before `args`.
+    `shared_memory`: a quantity that the engine takes of /dev/shm beyond `resources.sharedMemory`.
     """
 
     engine: str
@@ -72,6 +78,16 @@ class Launch:
     grace_seconds: int
     init_containers: tuple[InitContainer, ...] = ()
     args_from_env: tuple[tuple[str, str], ...] = ()
+    shared_memory: str | None = None
+
+
+def as_user(launch: Launch, user: PodUser | None) -> Launch:
+    """The launch with the user of the configuration; None keeps the engine's own.
+
+    The engine writes only into emptyDirs, which every user may write to, and needs no entry in /etc/passwd, for HOME,
+    USER and LOGNAME are set.
+    """
+    return launch if user is None else replace(launch, user=user.run_as_user, group=user.run_as_group)
 
 
 def literal(name: str, value: str) -> dict[str, Any]:

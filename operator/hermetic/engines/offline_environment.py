@@ -34,6 +34,8 @@ CACHE_FOLDERS: tuple[dict[str, Any], ...] = (
     literal("VLLM_CACHE_ROOT", f"{HOME}/.cache/vllm"),
     literal("VLLM_CONFIG_ROOT", f"{HOME}/.config/vllm"),
     literal("TRITON_CACHE_DIR", f"{HOME}/.cache/triton"),
+    # What torch.compile compiles outside of vLLM's own cache; its default is below /tmp.
+    literal("TORCHINDUCTOR_CACHE_DIR", f"{HOME}/.cache/torchinductor"),
     literal("FLASHINFER_WORKSPACE_BASE", HOME),
     literal("DG_JIT_CACHE_DIR", f"{HOME}/.cache/deep_gemm"),
     literal("CUDA_CACHE_PATH", f"{HOME}/.cache/cuda"),

@@ -10,6 +10,7 @@ from hermetic.api.engine import Member
 from hermetic.api.engine_caches import EngineCaches
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
+from hermetic.engines.benchmark import Load
 from hermetic.engines.failure_signatures import Signatures
 from hermetic.engines.launch import Launch
 from hermetic.sizing.serving import Serving
@@ -28,10 +29,13 @@ class Objection:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """One variable or argument that may not be given to the engine, because of its name or its value."""
+    """One variable or argument that may not be given to the engine.
+
+    `kind`: because of its name, because of its value, or because the release does not read it.
+    """
 
     field: Literal["variable", "argument"]
-    kind: Literal["name", "value"]
+    kind: Literal["name", "value", "unread"]
     name: str
     why: str
     near: str = ""
@@ -68,6 +72,9 @@ class EngineAdapter(Protocol):
     def ready_path(self) -> str:
         """The path that answers 200 once it serves, in every release."""
 
+    def queue_metric(self, spec: ModelDeploymentSpec) -> str:
+        """The metric of its waiting requests, a gauge of each pod, as a metrics adapter publishes it."""
+
     @property
     def without_a_key(self) -> str:
         """One clause: what answers without the API key; "" where no key is checked."""
@@ -93,6 +100,12 @@ class EngineAdapter(Protocol):
 
     def cache_key(self, spec: ModelDeploymentSpec) -> EngineCaches | str:
         """The key of the staged compile caches that it can use, or one clause why it can use none."""
+
+    def benchmark(self, spec: ModelDeploymentSpec, load: Load, url: str) -> tuple[str, ...] | str:
+        """The command of its own benchmark against `url`, or one clause why it has none that can be used.
+
+        It writes the keys of `benchmark.FIGURES` into `benchmark.RESULT_FILE`.
+        """
 
     def objection(self, spec: ModelDeploymentSpec) -> Objection | None:
         """Why its release or its arguments would end it at the start; None where no such reason is known."""

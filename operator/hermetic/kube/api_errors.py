@@ -74,8 +74,8 @@ def _excerpt(body: bytes) -> str:
 
 def _causes(details: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     causes = details.get("causes")
-    known = [cause for cause in causes if isinstance(cause, dict)] if isinstance(causes, list) else []
-    return tuple((str(cause.get("reason", "")), str(cause.get("message", ""))) for cause in known)
+    readable_causes = [cause for cause in causes if isinstance(cause, dict)] if isinstance(causes, list) else []
+    return tuple((str(cause.get("reason", "")), str(cause.get("message", ""))) for cause in readable_causes)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""The API server behind `ports.KubeApi`: raw JSON over the official client's transport.
+"""The API server behind `ports.KubeApi`: raw JSON over `transport`.
 
 One request per call and no retries: the callers' work queue backs off. Objects come back without
 `metadata.managedFields`, which is not read here and is often the larger half of an object.
@@ -35,6 +35,7 @@ LARGEST_PAGE = 16 * 2**20  # bytes: a tenant's Events may hold a megabyte each
 FIELD_MANAGER = "hermetic"
 STATUS_FIELD_MANAGER = "hermetic-status"
 LIST_RESTARTS = 3
+LONGEST_LOG_END = 16 * 2**10  # bytes
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 DISCOVERY = ",".join((_AGGREGATED.format("v2"), _AGGREGATED.format("v2beta1"), JSON))
@@ -125,8 +126,8 @@ class KubernetesApi:
         )  # fmt: skip
         request = Request("GET", "watch", kind.plural, kind.path(namespace), query)
         async with contextlib.aclosing(self._transport.events(request)) as events:
-            async for what, manifest in events:
-                yield what, _as_listed(kind, manifest)
+            async for event_type, manifest in events:
+                yield event_type, _as_listed(kind, manifest)
 
     async def apply(self, manifest: Manifest) -> Manifest:
         """Server-side apply as `hermetic`, force; returns the live object.
@@ -151,6 +152,13 @@ class KubernetesApi:
         """
         kind, path = _coordinates(manifest)
         return await self._apply(f"{kind.plural}/status", f"{path}/status", STATUS_FIELD_MANAGER, manifest)
+
+    async def dry_run(self, kind: Kind, manifest: Manifest) -> None:
+        """Ask whether the API server would apply this object; nothing is stored. Raises what an apply would."""
+        query = (("dryRun", "All"), ("fieldManager", FIELD_MANAGER), ("force", "true"), ("fieldValidation", "Strict"))
+        path = _object_path(kind, manifest["metadata"].get("namespace"), manifest["metadata"]["name"])
+        # `exchange`: no write that the Lease protects
+        await self._transport.exchange(Request("PATCH", "patch", kind.plural, path, query, manifest, APPLY_PATCH))
 
     async def delete(
         self, kind: Kind, *, namespace: str | None, name: str, uid: str, resource_version: str = ""
@@ -183,19 +191,29 @@ class KubernetesApi:
         """What is served: "/apis" names all groups, "/apis/GROUP/VERSION" the resources of one version."""
         return await self._transport.send(Request("GET", "get", path, path, accept=DISCOVERY))
 
+    async def log_end(self, namespace: str, pod: str, container: str) -> str:
+        """The last lines of a container's log, LONGEST_LOG_END bytes at most, for commands: the operator may read none.
+
+        Source: kubernetes.io, API reference, "Read Pod log" (`tailLines`, `limitBytes`).
+        """
+        path = f"{POD.path(namespace, pod)}/log"
+        query = (("container", container), ("tailLines", "20"), ("limitBytes", str(LONGEST_LOG_END)))
+        request = Request("GET", "get", f"{POD.plural}/log", path, query, accept="*/*")
+        return await self._transport.text(request, most=2 * LONGEST_LOG_END)
+
     async def serves(self, kind: Kind) -> bool:
         """Whether the API server serves a kind at all, by discovery, which every account may read."""
         try:
-            found = await self.discovered(f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}")
+            document = await self.discovered(f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}")
         except NotFound:
             return False
-        return any(one.get("name") == kind.plural for one in found.get("resources") or ())
+        return any(resource.get("name") == kind.plural for resource in document.get("resources") or ())
 
     async def may(self, group: str, resource: str, verb: str, namespace: str = "") -> bool:
         """Whether the caller may do this, in one namespace or in the whole cluster; nothing is stored."""
-        wanted = {"group": group, "resource": resource, "verb": verb, "namespace": namespace}
+        attributes = {"group": group, "resource": resource, "verb": verb, "namespace": namespace}
         version, kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
-        body = {"apiVersion": version, "kind": kind, "spec": {"resourceAttributes": wanted}}
+        body = {"apiVersion": version, "kind": kind, "spec": {"resourceAttributes": attributes}}
         path = f"/apis/{version}/selfsubjectaccessreviews"
         answer = await self._transport.exchange(Request("POST", "create", "selfsubjectaccessreviews", path, body=body))
         return (answer.get("status") or {}).get("allowed") is True

@@ -12,7 +12,7 @@ from typing import Any
 from hermetic.api.condition_updates import is_true
 from hermetic.api.conditions import ConditionType
 from hermetic.kube.owners import Key
-from hermetic.plan.address_claims import requested_address
+from hermetic.plan.exposure.address_claims import requested_address
 
 
 class DeploymentIndex:
@@ -42,6 +42,15 @@ class DeploymentIndex:
     def waiting(self) -> frozenset[Key]:
         """ModelDeployments whose state a change of a node may alter."""
         return frozenset(self._waiting)
+
+    @property
+    def has_addresses(self) -> bool:
+        """Whether any ModelDeployment requests a load balancer address."""
+        return bool(self._asking)
+
+    def rivals_of(self, key: Key) -> tuple[Key, ...]:
+        """Other ModelDeployments that request the load balancer address that this one requests."""
+        return tuple(rival for rival in self.asking_for(self._addresses.get(key, "")) if rival != key)
 
     def asking_for(self, address: str) -> tuple[Key, ...]:
         """ModelDeployments that request this load balancer address."""

@@ -87,6 +87,7 @@ class LeaderLease:
         self._timing = timing or LeaseTiming()
         self._annotations = annotations
         self._soon = asyncio.Event()
+        self._waiters: list[asyncio.Future[None]] = []
         self._lease: Manifest = {}
         self._observed_at = 0.0
         self._held_until: float | None = None
@@ -134,18 +135,32 @@ class LeaderLease:
         """Renew without waiting for the interval: the annotations have changed."""
         self._soon.set()
 
+    async def renewed(self) -> None:
+        """Renew without waiting for the interval; return after a renewal that began after this call has succeeded.
+
+        The caller bounds the wait: without `keep`, or when the Lease is lost, it never returns.
+        """
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        self._soon.set()
+        try:
+            await waiter
+        finally:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+
     async def _next_renewal(self) -> None:
-        timer, asked = (
+        timer, wakeup = (
             asyncio.ensure_future(self._sleep(self._timing.renew_every)),
             asyncio.ensure_future(self._soon.wait()),
         )
         try:
-            await asyncio.wait((timer, asked), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((timer, wakeup), return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._soon.clear()
             timer.cancel()
-            asked.cancel()
-            await asyncio.gather(timer, asked, return_exceptions=True)
+            wakeup.cancel()
+            await asyncio.gather(timer, wakeup, return_exceptions=True)
 
     async def release(self) -> None:
         """Release the Lease, so that the next holder need not wait for its expiry; `held` is false from here on.
@@ -178,6 +193,7 @@ class LeaderLease:
     async def _renew(self) -> None:
         """Retry until the deadline unless another holder is seen."""
         while self.held:
+            waiters = list(self._waiters)
             try:
                 await self._within(self._left(), self._renew_once())
             except HermeticError as error:
@@ -186,6 +202,9 @@ class LeaderLease:
                 # A defect that passes must not end the process; one that lasts loses the Lease.
                 log.exception("lease not renewed", identity=self._identity, because=repr(error))
             else:
+                for waiter in waiters:
+                    if not waiter.done():
+                        waiter.set_result(None)
                 return
             await self._sleep(min(self._timing.poll_every, self._left()))
 
@@ -244,9 +263,9 @@ class LeaderLease:
             "leaseDurationSeconds": max(1, round(self._timing.duration)),
             "renewTime": now,
         }
-        known = lease.get("metadata") or {"namespace": self._namespace, "name": LEASE_NAME}
-        kept = {**(known.get("annotations") or {}), **self._annotations()}
-        metadata = {**known, "annotations": kept} if kept else known
+        previous_metadata = lease.get("metadata") or {"namespace": self._namespace, "name": LEASE_NAME}
+        annotations = {**(previous_metadata.get("annotations") or {}), **self._annotations()}
+        metadata = {**previous_metadata, "annotations": annotations} if annotations else previous_metadata
         return {"apiVersion": LEASE.api_version, "kind": LEASE.kind, **lease, "metadata": metadata, "spec": spec}
 
     def _stamp(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from hermetic.api.field_managers import newest, record
 from hermetic.kinds import CORE_EVENT, EVENT, LEASE, MODEL_DEPLOYMENT, NODE, POD
 from hermetic.objects.names import MANAGED_BY
-from hermetic.plan.field_owners import kept, labellers
+from hermetic.plan.tampering.field_owners import kept, labellers
 
 UNNAMED = frozenset(kind.kind for kind in (CORE_EVENT, EVENT, LEASE, MODEL_DEPLOYMENT, NODE))
 """Kinds whose writer no verdict names."""
@@ -31,7 +31,7 @@ def names_its_writer(manifest: Mapping[str, Any]) -> bool:
     """Whether a verdict may name the writer of this object; for a pod of a controller, the controller's is named."""
     kind = manifest.get("kind")
     if kind == POD.kind:
-        return not any(one.get("controller") for one in manifest["metadata"].get("ownerReferences") or ())
+        return not any(owner.get("controller") for owner in manifest["metadata"].get("ownerReferences") or ())
     return kind not in UNNAMED
 
 
@@ -41,11 +41,11 @@ def lean_metadata(metadata: Mapping[str, Any], *, say_who: bool = False, pod: bo
     Kept are, of children: entries of other managers for fields of the spec; of pods: managers of the labels that select
     our pods; with `say_who`: names of the last writers, and their entries for fields that a verdict blames.
     """
-    known = {key: value for key, value in metadata.items() if key != "managedFields"}
+    lean = {key: value for key, value in metadata.items() if key != "managedFields"}
     is_ours = (metadata.get("labels") or {}).get(MANAGED_BY[0]) == MANAGED_BY[1]
     managed = metadata.get("managedFields")
     ours = labellers(managed) if pod else kept(managed) if is_ours else ()
     # Beside managedFields of ours a truncated field path would cover every field below it.
     who = (newest if is_ours or pod else record)(managed) if say_who else ()
-    found = [*ours, *who]
-    return {**known, "managedFields": found} if found else known
+    entries = [*ours, *who]
+    return {**lean, "managedFields": entries} if entries else lean

@@ -55,7 +55,7 @@ def _born_of(pod: Manifest) -> Key | None:
     """The model that a pod was made for, by fields that never change in a pod: its account and our container."""
     spec = pod.get("spec") or {}
     account = str(spec.get("serviceAccountName") or DEFAULT_ACCOUNT)
-    ours = any(one.get("name") == ENGINE for one in spec.get("containers") or ())
+    ours = any(container.get("name") == ENGINE for container in spec.get("containers") or ())
     return (pod["metadata"].get("namespace") or "", account) if ours and account != DEFAULT_ACCOUNT else None
 
 

@@ -52,6 +52,6 @@ async def named(api: Lister, kind: Kind, name: str, *, namespace: str | None = N
     Raises the leaves of `errors`, as a list does. `namespace` is None for a cluster-scoped kind.
     """
     async for page, _ in api.pages(kind, namespace=namespace, field_selector=f"metadata.name={name}"):
-        for found in page:
-            return found
+        for manifest in page:
+            return manifest
     return None

@@ -16,21 +16,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from hermetic.kinds import Kind
+from hermetic.kube.json_text import compact
 from hermetic.kube.owners import Key
 from hermetic.kube.projections import lean_pod
-from hermetic.kube.unowned_objects import compact
 from hermetic.objects.names import Owner
-from hermetic.plan.runtime_drift import appears_rendered, has_ended
+from hermetic.plan.tampering.runtime_drift import appears_rendered, has_ended
 
 Place = tuple[Kind, tuple[str, str]]
 
 OVERHEAD = 2**10
 """Bytes that the indexes need for a pod, in addition to its body and labels."""
-LARGEST_WHOLE = 4 * 2**10
-"""Bytes of a pod beyond which the messages of its status are cut."""
+LARGEST_WHOLE = 5 * 2**10
+"""Bytes of a pod beyond which the messages of its status are cut: one of the checks of its GPUs is a KiB at most."""
 SHORT_MESSAGE = 256
-OWN_OF_ONE = 2 * 2**20
-"""512 pods of four KiB: twice as many as a model may have replicas, for a rollout."""
+OWN_OF_ONE = 5 * 2**19
+"""512 pods of five KiB: twice as many as a model may have replicas, for a rollout."""
 OWN = 128 * 2**20
 FOREIGN_POD_BYTES = 32 * 2**10
 FOREIGN_BYTES_OF_ONE = 8 * FOREIGN_POD_BYTES
@@ -83,19 +83,19 @@ class _Budget:
             most = max(self._in, key=lambda namespace: self._in[namespace])
             yield next(reversed(self._sizes[most]))
 
-    def take(self, place: Place, owners: tuple[Key, ...], size: int) -> None:
+    def take(self, pod_key: Place, owners: tuple[Key, ...], size: int) -> None:
         """Charge a pod."""
         namespace = owners[0][0]
-        self._sizes[namespace][place] = size
+        self._sizes[namespace][pod_key] = size
         self._in[namespace] += size
         self._all += size
         for owner in owners:
             self._taken[owner] += size
 
-    def give_back(self, place: Place, owners: tuple[Key, ...]) -> None:
+    def give_back(self, pod_key: Place, owners: tuple[Key, ...]) -> None:
         """Release the bytes of a pod."""
         namespace = owners[0][0]
-        size = self._sizes[namespace].pop(place)
+        size = self._sizes[namespace].pop(pod_key)
         self._in[namespace] -= size
         self._all -= size
         if not self._sizes[namespace]:
@@ -116,36 +116,36 @@ class PodBounds:
         self._refused: dict[Kind, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         self._truncated: dict[Kind, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
 
-    def admit(self, place: Place, pod: Mapping[str, Any], owners: tuple[Key, ...]) -> Admission:
+    def admit(self, pod_key: Place, pod: Mapping[str, Any], owners: tuple[Key, ...]) -> Admission:
         """Keep a pod of these models, or refuse it where it exceeds a budget."""
-        self.forget(place)
+        self.forget(pod_key)
         # Ended or terminating pods do not make a model truncated: evicted pods stay by the thousand.
         runs = not has_ended(pod) and "deletionTimestamp" not in pod["metadata"]
         appears_own = len(owners) == 1 and appears_rendered(pod, Owner(*owners[0], uid=""))
         own = appears_own and self._own.has_room(owners)
         if not own and not self._strangers.has_room(owners):  # before it is projected and serialized
-            return Admission(None, truncated=self._refuse(place, owners) if runs else frozenset())
+            return Admission(None, truncated=self._refuse(pod_key, owners) if runs else frozenset())
         body = compact(lean_pod(pod))
         if len(body) > LARGEST_WHOLE:
             body = compact(lean_pod(pod, longest=SHORT_MESSAGE))
         labels = (pod["metadata"].get("labels") or {}).items()
         size = len(body) + sum(len(name) + len(value) for name, value in labels) + OVERHEAD
         if size > FOREIGN_POD_BYTES:
-            return Admission(None, truncated=self._refuse(place, owners) if runs else frozenset())
-        self._kept[place] = _Kept(owners, size if own else FOREIGN_POD_BYTES, own, runs)
-        self._budget(own=own).take(place, owners, self._kept[place].size)
+            return Admission(None, truncated=self._refuse(pod_key, owners) if runs else frozenset())
+        self._kept[pod_key] = _Kept(owners, size if own else FOREIGN_POD_BYTES, own, runs)
+        self._budget(own=own).take(pod_key, owners, self._kept[pod_key].size)
         dropped = dict(self._drop_excess(own=own))
-        gone = (self._refuse(one, kept.owners) for one, kept in dropped.items() if kept.runs)
+        gone = (self._refuse(dropped_key, entry.owners) for dropped_key, entry in dropped.items() if entry.runs)
         return Admission(body, tuple(dropped), frozenset().union(*gone))
 
     def _drop_excess(self, *, own: bool) -> Iterator[tuple[Place, _Kept]]:
-        for place in self._budget(own=own).excess():
-            yield place, self._kept[place]
-            self.forget(place)
+        for pod_key in self._budget(own=own).excess():
+            yield pod_key, self._kept[pod_key]
+            self.forget(pod_key)
 
-    def _refuse(self, place: Place, owners: tuple[Key, ...]) -> frozenset[Key]:
+    def _refuse(self, pod_key: Place, owners: tuple[Key, ...]) -> frozenset[Key]:
         """Record that a pod of these models is not kept; returns those that were not truncated before."""
-        kind, news = place[0], set[Key]()
+        kind, news = pod_key[0], set[Key]()
         for namespace, name in owners:
             truncated = self._truncated[kind][namespace]
             if name not in truncated and EVERY not in truncated:
@@ -157,23 +157,27 @@ class PodBounds:
 
     def is_truncated(self, owner: Key) -> bool:
         """Whether pods of this model were not kept."""
-        found = (of_kind.get(owner[0], set()) for of_kind in self._truncated.values())
-        return any(owner[1] in names or EVERY in names for names in found)
+        truncated_names = (of_kind.get(owner[0], set()) for of_kind in self._truncated.values())
+        return any(owner[1] in names or EVERY in names for names in truncated_names)
 
     def listed(self, kind: Kind, namespace: str | None) -> frozenset[Key]:
         """Note the end of a full list (of a namespace, or of all); returns the models that are no longer truncated."""
         ended = set[Key]()
-        for one in [one for one in self._truncated[kind] if namespace in (None, one)]:
-            refused = self._refused[kind].pop(one, set())
-            ended |= {(one, name) for name in self._truncated[kind].pop(one) - refused}
+        for truncated_namespace in [
+            truncated_namespace
+            for truncated_namespace in self._truncated[kind]
+            if namespace in (None, truncated_namespace)
+        ]:
+            refused = self._refused[kind].pop(truncated_namespace, set())
+            ended |= {(truncated_namespace, name) for name in self._truncated[kind].pop(truncated_namespace) - refused}
             if refused:
-                self._truncated[kind][one] = refused
+                self._truncated[kind][truncated_namespace] = refused
         return frozenset(ended)
 
-    def forget(self, place: Place) -> None:
+    def forget(self, pod_key: Place) -> None:
         """Release the bytes of a pod that is deleted or replaced."""
-        if (known := self._kept.pop(place, None)) is not None:
-            self._budget(own=known.own).give_back(place, known.owners)
+        if (entry := self._kept.pop(pod_key, None)) is not None:
+            self._budget(own=entry.own).give_back(pod_key, entry.owners)
 
     def _budget(self, *, own: bool) -> _Budget:
         return self._own if own else self._strangers

@@ -34,7 +34,9 @@ class PodWarnings:
         self._warnings.move_to_end(about)
         if len(self._warnings) > REMEMBERED_WARNINGS:
             # The oldest Event of an unknown pod is dropped first: a flood of Events displaces only those.
-            oldest = next((one for one in self._warnings if one not in self._pods), next(iter(self._warnings)))
+            oldest = next(
+                (candidate for candidate in self._warnings if candidate not in self._pods), next(iter(self._warnings))
+            )
             del self._warnings[oldest]
         return frozenset({self._pods[about]} if about in self._pods else ())
 

@@ -170,7 +170,7 @@ class EventRecorder:
 
 def shortened(note: str) -> str:
     """The note in at most 1024 bytes of UTF-8, no character cut in half."""
-    whole = note.encode(errors="replace")
-    if len(whole) <= NOTE_BYTES:
-        return whole.decode()
-    return whole[: NOTE_BYTES - len(ELLIPSIS.encode())].decode(errors="ignore") + ELLIPSIS
+    encoded = note.encode(errors="replace")
+    if len(encoded) <= NOTE_BYTES:
+        return encoded.decode()
+    return encoded[: NOTE_BYTES - len(ELLIPSIS.encode())].decode(errors="ignore") + ELLIPSIS

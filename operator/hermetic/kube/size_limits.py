@@ -1,7 +1,8 @@
 """Limits what is kept of children and ModelDeployments, and of objects of tenants with the labels of children.
 
 A tenant can create thousands of objects with those labels, a megabyte each. What no decision reads is dropped on
-arrival: annotations, labels and owners of others, and all but the identity of an object that is no child.
+arrival: annotations, labels and owners of others, and all but the identity of an object that is no child. Labels and
+annotations that `modelMetadata` of the configuration names are kept, since children must have them.
 """
 
 from __future__ import annotations
@@ -10,10 +11,19 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hermetic.kinds import MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, SERVICE, Kind
+from hermetic.api.model_metadata import ModelMetadata
+from hermetic.kinds import (
+    HORIZONTAL_POD_AUTOSCALER,
+    MODEL_DEPLOYMENT,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    SERVICE,
+    Kind,
+)
 from hermetic.kube.metadata import lean_metadata
-from hermetic.objects.children import CHILD_KINDS, WORKLOAD_KINDS
+from hermetic.objects.children import CHILD_KINDS
 from hermetic.objects.names import MANAGED_BY
+from hermetic.objects.workloads.registry import WORKLOAD_KINDS
 
 Manifest = Mapping[str, Any]
 
@@ -29,19 +39,34 @@ LABELS = frozenset({
     "hermetic.dev/modeldeployment", "hermetic.dev/namespace", "hermetic.dev/owner-uid", "hermetic.dev/pod-template",
 })  # fmt: skip
 ANNOTATIONS = frozenset({"hermetic.dev/intent", "hermetic.dev/pod-template"})
+READ_OF_A_CONDITION = ("type", "status", "reason", "message")
+MOST_CONDITIONS = 8
 OF_OTHERS = ("secrets", "imagePullSecrets")
 """Lists of a ServiceAccount that are never rendered: one item is kept, to show that the list is not empty."""
 
 
-def cut(kind: Kind, manifest: Manifest, owner: tuple[str, str] | None) -> dict[str, Any]:
+def cut(kind: Kind, manifest: Manifest, owner: tuple[str, str] | None, platform: ModelMetadata) -> dict[str, Any]:
     """The kept part of an object; `owner` is the (namespace, name) that its controller or labels name."""
     if owner is None or not _is_named_after(kind, manifest, owner[1]):
         return head(kind, manifest)
-    kept = {**manifest, **{name: _first_of(manifest[name]) for name in OF_OTHERS if manifest.get(name)}}
-    kept["metadata"] = _metadata(kind, manifest["metadata"])
-    if kind is PERSISTENT_VOLUME_CLAIM and len(json.dumps(kept)) > LARGEST_CLAIM:
+    reduced = {**manifest, **{name: _first_of(manifest[name]) for name in OF_OTHERS if manifest.get(name)}}
+    reduced["metadata"] = _metadata(kind, manifest["metadata"], platform)
+    if kind is HORIZONTAL_POD_AUTOSCALER and manifest.get("status"):
+        reduced["status"] = _autoscaler_status(manifest["status"])
+    if kind is PERSISTENT_VOLUME_CLAIM and len(json.dumps(reduced)) > LARGEST_CLAIM:
         return head(kind, manifest)
-    return kept
+    return reduced
+
+
+def _autoscaler_status(status: Manifest) -> dict[str, Any]:
+    """The conditions without their times: the controller writes the metric's present value every 15 seconds."""
+    conditions = status.get("conditions") or ()
+    return {
+        "conditions": [
+            {field: str(condition.get(field) or "")[:LONGEST_ANNOTATION] for field in READ_OF_A_CONDITION}
+            for condition in conditions[:MOST_CONDITIONS]
+        ]
+    }
 
 
 def _first_of(items: Sequence[Manifest]) -> list[dict[str, str]]:
@@ -50,7 +75,7 @@ def _first_of(items: Sequence[Manifest]) -> list[dict[str, str]]:
 
 def head(kind: Kind, manifest: Manifest) -> dict[str, Any]:
     """Identity and owner of an object: enough to see that it occupies the name of a child."""
-    metadata = _metadata(kind, manifest["metadata"])
+    metadata = _metadata(kind, manifest["metadata"], ModelMetadata())
     return {
         **{name: manifest[name] for name in ("apiVersion", "kind") if name in manifest},
         "metadata": {name: value for name, value in metadata.items() if name not in ("annotations", "managedFields")},
@@ -67,15 +92,15 @@ def _is_named_after(kind: Kind, manifest: Manifest, owner: str) -> bool:
     return kind is PERSISTENT_VOLUME or name == owner
 
 
-def _metadata(kind: Kind, metadata: Manifest) -> dict[str, Any]:
+def _metadata(kind: Kind, metadata: Manifest, platform: ModelMetadata) -> dict[str, Any]:
     lean = lean_metadata(metadata)
-    kept = {name: lean[name] for name in KEPT if name in lean}
-    labels = {name: value for name, value in (lean.get("labels") or {}).items() if name in LABELS}
+    reduced = {name: lean[name] for name in KEPT if name in lean}
+    labels = {name: value for name, value in (lean.get("labels") or {}).items() if name in LABELS | platform.label_keys}
     annotations = {
         name: value[:LONGEST_ANNOTATION]
         for name, value in (lean.get("annotations") or {}).items()
-        if name in ANNOTATIONS or kind is SERVICE
+        if name in ANNOTATIONS | platform.annotation_keys or kind is SERVICE
     }
-    controllers = [one for one in lean.get("ownerReferences") or () if one.get("controller")]
+    controllers = [owner for owner in lean.get("ownerReferences") or () if owner.get("controller")]
     parts = (("labels", labels), ("annotations", annotations), ("ownerReferences", controllers))
-    return kept | {name: value for name, value in parts if value}
+    return reduced | {name: value for name, value in parts if value}

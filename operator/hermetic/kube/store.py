@@ -27,6 +27,7 @@ from hermetic.kinds import (
 )
 from hermetic.kube.departures import Departures
 from hermetic.kube.deployment_index import DeploymentIndex
+from hermetic.kube.expected_statuses import ExpectedStatuses
 from hermetic.kube.exposure_index import EXPOSING_KINDS, ExposureIndex
 from hermetic.kube.owners import PODS, Key, Manifest, Name, kind_of, name_of, other_part, owners_of
 from hermetic.kube.pod_bounds import EVERY, Admission, PodBounds
@@ -35,9 +36,10 @@ from hermetic.kube.projections import evidence, node
 from hermetic.kube.store_entry import StoredObject
 from hermetic.kube.unowned_objects import Unclaimed
 from hermetic.kube.unseen_kinds import UnseenKinds
-from hermetic.objects.children import WORKLOAD_KINDS
 from hermetic.objects.names import Owner
-from hermetic.plan.address_claims import Claim, addresses_of, holder, requested_address
+from hermetic.objects.workloads.registry import WORKLOAD_KINDS
+from hermetic.plan.exposure.address_claims import Claim, addresses_of, holder, requested_address
+from hermetic.plan.pod_gate import enforcement_of
 from hermetic.plan.snapshot import ChildKey, ClusterSnapshot, IsolationEvidence, NodeFacts
 
 
@@ -58,10 +60,11 @@ class Store:
         self._warnings = PodWarnings()
         self._departures = Departures()
         self._swept: set[tuple[Kind, str | None]] = set()
-        self._unclaimed = Unclaimed()
+        self._unclaimed = Unclaimed(policy.model_metadata)
         self._pod_bounds = PodBounds()
         self._ways = ExposureIndex(policy)
         self._deployments = DeploymentIndex()
+        self.expected_statuses = ExpectedStatuses()
 
     def put(self, manifest: Manifest) -> frozenset[Key]:
         """Store an object; returns the ModelDeployments to reconcile (none when nothing changed)."""
@@ -74,14 +77,14 @@ class Store:
     def _put(self, kind: Kind, manifest: Manifest) -> frozenset[Key]:
         metadata = manifest["metadata"]
         name, version = name_of(metadata), int(metadata["resourceVersion"])
-        known = self._entries[kind].get(name)
+        stored_object = self._entries[kind].get(name)
         # Versions grow across objects of one kind: a late event of a predecessor has a lower version.
         if self._departures.follow(metadata["uid"], version):
             return frozenset()
-        if known is not None and known.version >= version and not self._completes(kind, name, version):
+        if stored_object is not None and stored_object.version >= version and not self._completes(kind, name, version):
             return frozenset()
-        if known is not None and known.uid != metadata["uid"]:
-            self._depart(known, name, version)
+        if stored_object is not None and stored_object.uid != metadata["uid"]:
+            self._depart(stored_object, name, version)
         if kind in PODS and not self._leaves_the_other_part(kind, name, version):
             return frozenset()
         if kind is NODE:
@@ -98,7 +101,7 @@ class Store:
         """The children of a model of which only the head is kept, because they were seen before the model."""
         if key not in self._entries[MODEL_DEPLOYMENT]:
             return ()
-        return tuple(one for one in self._owned_by(key) if self._unclaimed.is_cut(*one))
+        return tuple(child for child in self._owned_by(key) if self._unclaimed.is_cut(*child))
 
     def drop(self, manifest: Manifest) -> frozenset[Key]:
         """Remove a deleted object; returns the ModelDeployments to reconcile."""
@@ -107,15 +110,15 @@ class Store:
             return frozenset()
         exposed = self._ways.drop(manifest) if kind in EXPOSING_KINDS else frozenset()
         name, version = name_of(metadata), int(metadata["resourceVersion"])
-        known = self._entries[kind].get(name)
-        if known is not None or not self._is_of_others(kind, manifest):
+        stored_object = self._entries[kind].get(name)
+        if stored_object is not None or not self._is_of_others(kind, manifest):
             self._departures.remember(metadata["uid"], version)
-        if known is None and kind in PODS:
+        if stored_object is None and kind in PODS:
             kind = other_part(kind)
-            known = self._entries[kind].get(name)
-            if known is not None and known.version == version:  # it has only changed its part
+            stored_object = self._entries[kind].get(name)
+            if stored_object is not None and stored_object.version == version:  # it has only changed its part
                 return exposed
-        if known is None or known.uid != metadata["uid"] or known.version > version:
+        if stored_object is None or stored_object.uid != metadata["uid"] or stored_object.version > version:
             return exposed
         return exposed | self._forget(kind, name, version)
 
@@ -164,13 +167,12 @@ class Store:
 
     def listed_everywhere(self, kind: Kind) -> bool:
         """Whether a kind was listed to the end in every namespace that is watched."""
-        return all((kind, one) in self._swept for one in self._policy.watch_namespaces or (None,))
+        return all((kind, namespace) in self._swept for namespace in self._policy.watch_namespaces or (None,))
 
     def enforcements(self) -> Iterator[tuple[str, str, str]]:
         """(namespace, name, enforcement that it asks for) of every ModelDeployment."""
         for namespace, name in self._entries[MODEL_DEPLOYMENT]:
-            spec = (self.manifest((namespace, name)) or {}).get("spec") or {}
-            yield namespace, name, str((spec.get("isolation") or {}).get("enforcement") or "Enforce")
+            yield namespace, name, enforcement_of(self.manifest((namespace, name)) or {})
 
     def deployments(self) -> Iterator[Key]:
         """The key of every ModelDeployment."""
@@ -194,10 +196,10 @@ class Store:
         self, key: Key, *, backed_off: Mapping[ChildKey, frozenset[str]] | None = None
     ) -> ClusterSnapshot | None:
         """One frozen snapshot of everything that concerns this ModelDeployment; None when it is gone."""
-        seen = self.manifest(key)
-        if seen is None:
+        manifest = self.manifest(key)
+        if manifest is None:
             return None
-        metadata = seen["metadata"]
+        metadata = manifest["metadata"]
         owned = [(kind, self._entries[kind][name].manifest) for kind, name in self._owned_by(key)]
         pods = tuple(body for kind, body in owned if kind in PODS)
         owner = Owner(key[0], key[1], metadata["uid"])
@@ -206,18 +208,22 @@ class Store:
             owner=owner,
             generation=metadata.get("generation", 0),
             resource_version=metadata.get("resourceVersion", ""),
+            labels=metadata.get("labels") or {},
+            annotations=metadata.get("annotations") or {},
             policy=self._policy,
             deleting=bool(metadata.get("deletionTimestamp")),
-            status=seen.get("status") or {},
+            status=manifest.get("status") or {},
             children={(kind.kind, body["metadata"]["name"]): body for kind, body in owned if kind not in PODS},
             pods=pods,
             warnings=self._warnings.of(pods),
             nodes=tuple(self._nodes.values()),
             evidence=self.evidence,
-            address_holder=self._address_holder(seen),
+            address_holder=self._address_holder(manifest),
             server_version=self.server_version,
             backed_off=backed_off or {},
-            exposures=self._ways.into(owner, (one.get("metadata", {}).get("labels") or {} for one in templates)),
+            exposures=self._ways.into(
+                owner, (template.get("metadata", {}).get("labels") or {} for template in templates)
+            ),
             unseen=self._unseen.refused,
             malformed=self._unseen.malformed,
             pods_truncated=self._pod_bounds.is_truncated(key),
@@ -230,10 +236,14 @@ class Store:
             if entry.owner is not None and (not watched or entry.owner[0] in watched):
                 yield entry.manifest
 
-    def claim(self, namespace: str, name: str) -> dict[str, Any] | None:
-        """One claim of ours."""
+    def claim_uid(self, namespace: str, name: str) -> str | None:
+        """The uid of one claim of ours."""
         entry = self._entries[PERSISTENT_VOLUME_CLAIM].get((namespace, name))
-        return None if entry is None else entry.manifest
+        return None if entry is None else entry.uid
+
+    def keys_by_uid(self) -> dict[str, Key]:
+        """The key of every ModelDeployment, by its uid."""
+        return {entry.uid: key for key, entry in self._entries[MODEL_DEPLOYMENT].items()}
 
     def count(self, kind: Kind) -> int:
         """How many objects of a kind are known."""
@@ -269,18 +279,25 @@ class Store:
             return self._forget(kind, name, version)
         owner = next(iter(owners), None)
         before = self._entries[kind].get(name)
-        concerned = frozenset() if before is None else self._concerned(kind, before)
+        body = self._unclaimed.kept(kind, manifest, owner, owner in self._entries[MODEL_DEPLOYMENT])
+        # A label that a person adds to a ModelDeployment is reason enough to look again.
+        compared = before if kind not in {MODEL_DEPLOYMENT, EGRESS_AUDIT} else None
+        if compared is not None and compared.is_same(manifest, version, body, owners):
+            self._entries[kind][name] = StoredObject.of(manifest, version, body, owners)
+            return frozenset()
+        concerned = frozenset() if before is None else self._concerned(kind, name, before)
         if before is not None and before.owners != owners:
             self._disown(before, kind, name)
-        body = self._unclaimed.kept(kind, manifest, owner, owner in self._entries[MODEL_DEPLOYMENT])
         self._entries[kind][name] = StoredObject.of(manifest, version, body, owners)
         if kind is MODEL_DEPLOYMENT:
             self._deployments.put(name, manifest)
+            if before is not None and self.expected_statuses.includes(name, before, self._entries[kind][name]):
+                return concerned - {name}
         if kind is EGRESS_AUDIT:
             return self._see_evidence(evidence(manifest))
-        for one in owners if kind is not MODEL_DEPLOYMENT else ():
-            self._owned[one].add((kind, name))
-        return concerned | self._concerned(kind, self._entries[kind][name])
+        for owner_key in owners if kind is not MODEL_DEPLOYMENT else ():
+            self._owned[owner_key].add((kind, name))
+        return concerned | self._concerned(kind, name, self._entries[kind][name])
 
     def _put_pod(self, kind: Kind, name: Name, manifest: Manifest, version: int) -> frozenset[Key]:
         """Store a pod of a model unless `PodBounds` refuses it; a pod of no model is not stored."""
@@ -292,28 +309,32 @@ class Store:
         before = self._entries[kind].get(name)
         if admission.body is None:
             return concerned | (self._forget(kind, name, version) if before is not None else frozenset())
-        concerned |= frozenset(owners if before is None else (*before.owners, *owners))
+        if before is None or not before.is_same(manifest, version, admission.body, owners):
+            concerned |= frozenset(owners if before is None else (*before.owners, *owners))
         if before is not None and before.owners != owners:
             self._disown(before, kind, name)
         self._entries[kind][name] = StoredObject.of(manifest, version, admission.body, owners)
-        for one in owners:
-            self._owned[one].add((kind, name))
+        for owner_key in owners:
+            self._owned[owner_key].add((kind, name))
         self._warnings.put_pod(manifest, owners[0])
         self._ways.put_pod(manifest, owners[0])
         return concerned
 
     def _put_node(self, manifest: Manifest, name: Name, version: int) -> frozenset[Key]:
-        seen = node(manifest)
+        node_facts = node(manifest)
         self._entries[NODE][name] = StoredObject(manifest["metadata"]["uid"], version, b"", ())
-        if self._nodes.get(seen.name) == seen:  # a heartbeat
+        before = self._nodes.get(node_facts.name)
+        if before == node_facts:  # a heartbeat
             return frozenset()
-        self._nodes[seen.name] = seen
-        return self._deployments.waiting
+        self._nodes[node_facts.name] = node_facts
+        # A model that serves has pods on the node, whose status names its faults.
+        is_of_all = node_facts.faults != (before.faults if before is not None else ())
+        return frozenset(self.deployments()) if is_of_all else self._deployments.waiting
 
-    def _see_evidence(self, seen: IsolationEvidence | None) -> frozenset[Key]:
-        if seen == self._evidence:
+    def _see_evidence(self, isolation_evidence: IsolationEvidence | None) -> frozenset[Key]:
+        if isolation_evidence == self._evidence:
             return frozenset()
-        self._evidence = seen
+        self._evidence = isolation_evidence
         return frozenset(self.deployments())
 
     # ------------------------------------------------------------------ removals
@@ -329,10 +350,11 @@ class Store:
             return self._deployments.waiting
         if kind is EGRESS_AUDIT:
             return self._see_evidence(None)
+        concerned = self._concerned(kind, name, entry)
         if kind is MODEL_DEPLOYMENT:
             self._deployments.drop(name)
         self._disown(entry, kind, name)
-        return self._concerned(kind, entry)
+        return concerned
 
     def _leaves_the_other_part(self, kind: Kind, name: Name, version: int) -> bool:
         """Whether the pod is newer than its entry in the other part (labelled, unlabelled); if so, drop that entry.
@@ -340,11 +362,11 @@ class Store:
         When the label is added or removed, the watches of the two parts report it in any order.
         """
         other = other_part(kind)
-        known = self._entries[other].get(name)
-        if known is not None and known.version >= version:
+        stored_object = self._entries[other].get(name)
+        if stored_object is not None and stored_object.version >= version:
             return False
-        if known is not None:
-            self._forget(other, name, known.version)
+        if stored_object is not None:
+            self._forget(other, name, stored_object.version)
         return True
 
     def _disown(self, entry: StoredObject, kind: Kind, name: Name) -> None:
@@ -368,12 +390,12 @@ class Store:
             return not owners_of(kind, manifest)
         return kind in EXPOSING_KINDS
 
-    def _concerned(self, kind: Kind, entry: StoredObject) -> frozenset[Key]:
+    def _concerned(self, kind: Kind, name: Name, entry: StoredObject) -> frozenset[Key]:
         if not entry.owners:
             return frozenset()
         if kind is MODEL_DEPLOYMENT:
-            return frozenset({*entry.owners, *self._rivals(entry.manifest)})
-        waiting = addresses_of(entry.manifest) if kind is SERVICE else ()
+            return frozenset({*entry.owners, *self._deployments.rivals_of(name)})
+        waiting = addresses_of(entry.manifest) if kind is SERVICE and self._deployments.has_addresses else ()
         return frozenset(
             {*entry.owners, *(key for address in waiting for key in self._deployments.asking_for(address))}
         )
@@ -381,16 +403,12 @@ class Store:
     def _owned_by(self, key: Key) -> list[tuple[Kind, Name]]:
         return sorted(self._owned.get(key, ()), key=lambda item: (item[0].kind, item[1]))
 
-    def _rivals(self, manifest: Manifest) -> Iterator[Key]:
-        """Other ModelDeployments that request the same load balancer address."""
-        address, name = requested_address(manifest), name_of(manifest["metadata"])
-        return (key for key in self._deployments.asking_for(address) if key != name)
-
     def _address_holder(self, manifest: Manifest) -> str:
-        address = requested_address(manifest)
-        rivals = (self._claim(address, key) for key in self._rivals(manifest))
-        asking = self._claim(address, name_of(manifest["metadata"]))
-        return holder(asking, rivals, address) if address else ""
+        address, key = requested_address(manifest), name_of(manifest["metadata"])
+        if not address:
+            return ""
+        rivals = (self._claim(address, rival) for rival in self._deployments.rivals_of(key))
+        return holder(self._claim(address, key), rivals, address)
 
     def _claim(self, address: str, key: Key) -> Claim:
         services = (self._entries[kind][name].manifest for kind, name in self._owned_by(key) if kind is SERVICE)

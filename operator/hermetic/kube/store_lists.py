@@ -75,19 +75,19 @@ async def relist(
     After an exception that is no HermeticError the kind counts as unseen until a list is complete.
     """
     for namespace in scopes(watched, namespaces):
-        found = StoreList(store, watched, namespace, listed)
+        store_list = StoreList(store, watched, namespace, listed)
         selection = Selection(watched.kind, namespace, watched.label_selector, watched.field_selector)
         try:
-            await list_each(api, selection, begin=found.begin, add=found.add)
+            await list_each(api, selection, begin=store_list.begin, add=store_list.add)
         except (NotFound, Forbidden) as error:
             if not watched.optional:
                 raise
             # The API server checks the right before the kind: with 403, only discovery shows whether it is served.
-            found.refused(is_served=isinstance(error, Forbidden) and await api.serves(watched.kind))
+            store_list.refused(is_served=isinstance(error, Forbidden) and await api.serves(watched.kind))
         except HermeticError:
             raise
         except Exception:
             listed(store.note_malformed(watched.kind, 0))
             raise
         else:
-            found.complete()
+            store_list.complete()

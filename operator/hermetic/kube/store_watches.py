@@ -51,8 +51,8 @@ class StoreFeed:
 
     def begin(self, version: str) -> None:
         """A list begins, or begins again."""
-        for one in self._lists.values():
-            one.begin(version)
+        for store_list in self._lists.values():
+            store_list.begin(version)
         self._since = version
 
     def add(self, manifest: Manifest) -> None:
@@ -63,8 +63,8 @@ class StoreFeed:
 
     def complete(self) -> None:
         """Remove what the list lacks, and close the store's own watches."""
-        for watch, one in self._lists.items():
-            one.complete()
+        for watch, store_list in self._lists.items():
+            store_list.complete()
             watch.close()
         self._is_current = True
 

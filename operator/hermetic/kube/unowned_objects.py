@@ -7,11 +7,12 @@ read again before a decision about its ModelDeployment.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
+from hermetic.api.model_metadata import ModelMetadata
 from hermetic.kinds import MODEL_DEPLOYMENT, Kind
+from hermetic.kube.json_text import compact
 from hermetic.kube.projections import lean
 from hermetic.kube.size_limits import CUT, cut, head
 
@@ -22,7 +23,8 @@ MOST_BYTES = 32 * 2**20
 class Unclaimed:
     """Accounts for the large objects without a known owner."""
 
-    def __init__(self) -> None:
+    def __init__(self, platform: ModelMetadata) -> None:
+        self._platform = platform
         self._sizes: dict[tuple[Kind, tuple[str, str]], int] = {}
         self._cut: set[tuple[Kind, tuple[str, str]]] = set()
 
@@ -33,7 +35,7 @@ class Unclaimed:
         metadata = manifest["metadata"]
         name = (metadata.get("namespace") or "", metadata["name"])
         self.forget(kind, name)
-        body = compact(cut(kind, manifest, owner) if kind in CUT else lean(manifest))
+        body = compact(cut(kind, manifest, owner, self._platform) if kind in CUT else lean(manifest))
         if len(body) <= LARGE or is_owner_known or kind not in CUT or kind is MODEL_DEPLOYMENT:
             return body
         if sum(self._sizes.values()) + len(body) > MOST_BYTES:
@@ -50,8 +52,3 @@ class Unclaimed:
         """Drop an object that is deleted or replaced."""
         self._sizes.pop((kind, name), None)
         self._cut.discard((kind, name))
-
-
-def compact(body: Mapping[str, Any]) -> bytes:
-    """As JSON without spaces."""
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()

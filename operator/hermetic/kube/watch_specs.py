@@ -84,7 +84,7 @@ def _holds(selector: str, value_of: Callable[[str], str | None]) -> bool:
 
 def _field(manifest: Mapping[str, Any], path: str) -> str:
     """The field at a dotted path; "" where it is not set, as for the API server."""
-    found: Any = manifest
+    value: Any = manifest
     for name in path.split("."):
-        found = (found or {}).get(name)
-    return str(found or "")
+        value = (value or {}).get(name)
+    return str(value or "")

@@ -1,7 +1,8 @@
 """The table of children: how each kind of a ModelDeployment's objects is built, written, compared and removed.
 
-A new child is a builder and a row here, what the API server fills in of it (plan/foreign_fields.py), its rights
-(manifests/rbac, tools/rights.toml), the policies that narrow them (manifests/policies/operator-*.yaml) and its tests.
+A new child is a builder and a row here, what the API server fills in of it (plan/tampering/foreign_fields.py), its
+rights (manifests/rbac, tools/rights.toml), the policies that narrow them (manifests/policies/operator-*.yaml) and its
+tests. What runs the pods has its rows from objects/workloads/registry.py.
 Rendering, the order of writes, drift, deletion, watches and the tests of permissions read this table.
 """
 
@@ -9,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.pod_users import PodUser
+from hermetic.engines.launch import as_user
 from hermetic.engines.registry import engine_of, launch
 from hermetic.kinds import (
-    DEPLOYMENT,
+    HORIZONTAL_POD_AUTOSCALER,
     NETWORK_POLICY,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
@@ -23,7 +26,9 @@ from hermetic.kinds import (
     SERVICE_ACCOUNT,
     Kind,
 )
-from hermetic.objects.deployment import deployment
+from hermetic.objects.accelerator_checks import AcceleratorChecks, checked_first
+from hermetic.objects.child_metadata import NO_METADATA, ChildMetadata, with_metadata
+from hermetic.objects.horizontal_pod_autoscaler import horizontal_pod_autoscaler
 from hermetic.objects.names import Owner, with_intent
 from hermetic.objects.network_policy import network_policy
 from hermetic.objects.pod_disruption_budget import pod_disruption_budget
@@ -31,6 +36,8 @@ from hermetic.objects.service import cluster_service, load_balancer_service
 from hermetic.objects.service_account import service_account
 from hermetic.objects.weights_verifier import Verifier, verified_first
 from hermetic.objects.weights_volume import persistent_volume, persistent_volume_claim, share_of
+from hermetic.objects.workloads.registry import WORKLOADS, workload_kind
+from hermetic.objects.workloads.workload_kind import WorkloadKind
 
 Manifest = dict[str, Any]
 
@@ -40,13 +47,27 @@ class PlatformSettings:
     """What the operator's configuration adds to the objects of a spec.
 
     `verifier`: None where no weights are verified. `pod_ranges`: CIDRs of the cluster's pods, if they are known.
+    `metadata`: labels and annotations of every child and pod. `user`: None where the engine's own user runs the pods.
+    `accelerator_checks`: None where the pods do not check their GPUs.
     """
 
     verifier: Verifier | None = None
     pod_ranges: tuple[str, ...] = ()
+    metadata: ChildMetadata = NO_METADATA
+    user: PodUser | None = None
+    accelerator_checks: AcceleratorChecks | None = None
 
 
 NO_SETTINGS = PlatformSettings()
+
+Phase = Literal["open", "closed", "blocked"]
+"""Of a plan: isolation is proven or not enforced; the isolation gate is closed; another gate blocks the spec."""
+ALWAYS: frozenset[Phase] = frozenset({"open", "closed", "blocked"})
+UNLESS_BLOCKED: frozenset[Phase] = frozenset({"open", "closed"})
+GATE_OPEN: frozenset[Phase] = frozenset({"open"})
+
+
+Build = Callable[[Owner, ModelDeploymentSpec, PlatformSettings], Manifest | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,37 +75,52 @@ class Child:
     """One kind of child.
 
     `build`: the manifest for a spec and the platform's settings, None where the spec does not ask for one. `wave`:
-    children of one wave are written concurrently, the next wave only when all of the earlier ones exist. `keeps_in`:
-    isolates or exposes pods, and is built even if the engine cannot be started. `dispensable`: deleted when the spec no
-    longer asks for it. `runs_pods`: has the pod template.
+    children of one wave are written concurrently, the next wave only when all of the earlier ones exist. `written`:
+    the phases in which it is written: ALWAYS if it isolates or exposes pods, and then it is built even if the engine
+    cannot be started; GATE_OPEN if it runs pods, and otherwise plan/closed_gate.py decides. `dispensable`: deleted when
+    the spec no longer asks for it.
     `merge_keys`: lists whose items the API server identifies by these fields; every other list is one value.
     """
 
     kind: Kind
-    build: Callable[[Owner, ModelDeploymentSpec, PlatformSettings], Manifest | None]
+    build: Build
     wave: int = 0
-    keeps_in: bool = False
+    written: frozenset[Phase] = UNLESS_BLOCKED
     dispensable: bool = False
-    runs_pods: bool = False
     merge_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def runs_pods(self) -> bool:
+        """Whether it has the pod template."""
+        return self.written == GATE_OPEN
 
 
 def _volume(owner: Owner, spec: ModelDeploymentSpec, _: PlatformSettings) -> Manifest | None:
-    share = share_of(spec.weights)
+    share = share_of(spec)
     return None if share is None else persistent_volume(owner, engine_of(spec).name, share)
 
 
 def _claim(owner: Owner, spec: ModelDeploymentSpec, _: PlatformSettings) -> Manifest | None:
-    share = share_of(spec.weights)
+    share = share_of(spec)
     return None if share is None else persistent_volume_claim(owner, engine_of(spec).name, share)
 
 
 def _disruption_budget(owner: Owner, spec: ModelDeploymentSpec, _: PlatformSettings) -> Manifest | None:
-    return pod_disruption_budget(owner, engine_of(spec).name) if spec.replicas > 1 else None
+    # One that came and went with the number of pods would not be there while an autoscaler adds the second.
+    most = spec.replicas if spec.autoscaling is None else spec.autoscaling.max_replicas
+    return pod_disruption_budget(owner, engine_of(spec).name) if most > 1 else None
+
+
+def _autoscaler(owner: Owner, spec: ModelDeploymentSpec, _: PlatformSettings) -> Manifest | None:
+    if spec.autoscaling is None:
+        return None
+    engine = engine_of(spec)
+    return horizontal_pod_autoscaler(owner, engine.name, spec.autoscaling, engine.queue_metric(spec))
 
 
 def _network_policy(owner: Owner, spec: ModelDeploymentSpec, platform: PlatformSettings) -> Manifest:
-    return network_policy(owner, engine_of(spec).name, spec.endpoint, platform.pod_ranges)
+    peers = workload_kind(spec).peers(owner)
+    return network_policy(owner, engine_of(spec).name, spec.endpoint, platform.pod_ranges, peers)
 
 
 def _service(owner: Owner, spec: ModelDeploymentSpec, _: PlatformSettings) -> Manifest:
@@ -94,32 +130,30 @@ def _service(owner: Owner, spec: ModelDeploymentSpec, _: PlatformSettings) -> Ma
     return load_balancer_service(owner, engine, spec.endpoint, balancer, health_path=engine_of(spec).ready_path)
 
 
-def _deployment(owner: Owner, spec: ModelDeploymentSpec, platform: PlatformSettings) -> Manifest:
-    return deployment(owner, spec, verified_first(launch(spec), spec, platform.verifier))
+def _workload(workload: WorkloadKind) -> Build:
+    def build(owner: Owner, spec: ModelDeploymentSpec, platform: PlatformSettings) -> Manifest | None:
+        if not workload.runs(spec):
+            return None
+        verified = verified_first(launch(spec), spec, platform.verifier)
+        checked = checked_first(verified, spec, platform.accelerator_checks)
+        return workload.build(owner, spec, as_user(checked, platform.user), platform.metadata)
+
+    return build
 
 
 TABLE: tuple[Child, ...] = (
-    Child(SERVICE_ACCOUNT, lambda owner, spec, _: service_account(owner, engine_of(spec).name), keeps_in=True),
-    Child(NETWORK_POLICY, _network_policy, keeps_in=True),
+    Child(SERVICE_ACCOUNT, lambda owner, spec, _: service_account(owner, engine_of(spec).name), written=ALWAYS),
+    Child(NETWORK_POLICY, _network_policy, written=ALWAYS),
     Child(PERSISTENT_VOLUME, _volume),
     # A claim that is created before its volume is bound only after the 15 s resync of Kubernetes' volume controller.
     Child(PERSISTENT_VOLUME_CLAIM, _claim, wave=1, dispensable=True),
     Child(POD_DISRUPTION_BUDGET, _disruption_budget, dispensable=True),
-    Child(SERVICE, _service, keeps_in=True, merge_keys={"ports": ("port", "protocol")}),
-    Child(
-        DEPLOYMENT,
-        _deployment,
-        wave=2,
-        runs_pods=True,
-        merge_keys={
-            "containers": ("name",),
-            "initContainers": ("name",),
-            "env": ("name",),
-            "volumes": ("name",),
-            "volumeMounts": ("mountPath",),
-            "ports": ("containerPort", "protocol"),
-            "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
-        },
+    Child(SERVICE, _service, written=ALWAYS, merge_keys={"ports": ("port", "protocol")}),
+    # After the workload: an autoscaler without pods only reports that it can read no metric.
+    Child(HORIZONTAL_POD_AUTOSCALER, _autoscaler, wave=3, dispensable=True),
+    *(
+        Child(workload.resource, _workload(workload), wave=2, written=GATE_OPEN, merge_keys=workload.merge_keys)
+        for workload in WORKLOADS
     ),
 )
 """In the order in which they are printed."""
@@ -128,8 +162,6 @@ CHILDREN: Mapping[str, Child] = {each.kind.kind: each for each in TABLE}
 """By the name of their kind."""
 
 CHILD_KINDS: tuple[Kind, ...] = tuple(each.kind for each in TABLE)
-WORKLOAD_KINDS: tuple[Kind, ...] = tuple(each.kind for each in TABLE if each.runs_pods)
-"""Those that run the pods, of which a model has one."""
 
 
 def render(
@@ -143,11 +175,11 @@ def render_isolation(
     owner: Owner, spec: ModelDeploymentSpec, platform: PlatformSettings = NO_SETTINGS
 ) -> tuple[dict[str, Any], ...]:
     """ServiceAccount, NetworkPolicy and Service as in `render`, even if the engine cannot be started."""
-    return _rendered((each for each in TABLE if each.keeps_in), owner, spec, platform)
+    return _rendered((child for child in TABLE if child.written == ALWAYS), owner, spec, platform)
 
 
 def _rendered(
     children: Iterable[Child], owner: Owner, spec: ModelDeploymentSpec, platform: PlatformSettings
 ) -> tuple[dict[str, Any], ...]:
-    built = (each.build(owner, spec, platform) for each in children)
-    return tuple(with_intent(manifest) for manifest in built if manifest is not None)
+    built = (child.build(owner, spec, platform) for child in children)
+    return tuple(with_intent(with_metadata(manifest, platform.metadata)) for manifest in built if manifest is not None)

@@ -71,6 +71,11 @@ def metadata(owner: Owner, engine: str, name: str = "") -> dict[str, Any]:
     }
 
 
+def template_mark(workload: Mapping[str, Any]) -> str:
+    """The digest of the template that a workload was applied with; "" where others removed it."""
+    return str((workload["metadata"].get("annotations") or {}).get(TEMPLATE_ANNOTATION, ""))
+
+
 def template_of(labelled: Mapping[str, Any]) -> str:
     """The template mark of a pod (or of a template itself); "" without one."""
     return str((labelled.get("metadata", {}).get("labels") or {}).get(TEMPLATE_LABEL, ""))

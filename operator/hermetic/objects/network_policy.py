@@ -1,7 +1,9 @@
-"""The pods' NetworkPolicy: no egress, ingress only from the sources that the spec names."""
+"""The pods' NetworkPolicy: ingress only from the sources that the spec names, egress only to pods of one replica."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from ipaddress import ip_network
 from typing import Any
 
@@ -10,10 +12,30 @@ from hermetic.api.ip_ranges import PRIVATE_IPV4
 from hermetic.objects.names import Owner, metadata, selector
 
 
-def network_policy(owner: Owner, engine: str, endpoint: Endpoint, pod_ranges: tuple[str, ...] = ()) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class PodPeer:
+    """Pods of the same namespace that the pods of a replica call, and that call them.
+
+    `labels`: all labels that select them, at least one: a selector without labels selects every pod of the namespace.
+    `first_port`, `last_port`: the range of TCP ports.
+    """
+
+    labels: Mapping[str, str]
+    first_port: int
+    last_port: int
+
+    def __post_init__(self) -> None:
+        if not self.labels:
+            raise ValueError("labels of a pod peer: empty, which selects every pod of the namespace; give one or more")
+
+
+def network_policy(
+    owner: Owner, engine: str, endpoint: Endpoint, pod_ranges: tuple[str, ...] = (), peers: Sequence[PodPeer] = ()
+) -> dict[str, Any]:
     """Default deny both ways; no rule for NFS, because the node mounts it, not the pod, and none for DNS.
 
-    `pod_ranges`: CIDRs of the cluster's pods, which are no clients of the load balancer.
+    `pod_ranges`: CIDRs of the cluster's pods, which are no clients of the load balancer. `peers`: the other pods of a
+    replica; without one there is no egress.
     """
     return {
         "apiVersion": "networking.k8s.io/v1",
@@ -22,8 +44,8 @@ def network_policy(owner: Owner, engine: str, endpoint: Endpoint, pod_ranges: tu
         "spec": {
             "podSelector": {"matchLabels": selector(owner)},
             "policyTypes": ["Ingress", "Egress"],
-            "ingress": _ingress(endpoint, pod_ranges),
-            "egress": [],
+            "ingress": [*_ingress(endpoint, pod_ranges), *(_peer_rule("from", peer) for peer in peers)],
+            "egress": [_peer_rule("to", peer) for peer in peers],
         },
     }
 
@@ -33,6 +55,13 @@ def _ingress(endpoint: Endpoint, pod_ranges: tuple[str, ...]) -> list[dict[str, 
     if not peers:
         return []
     return [{"from": peers, "ports": [{"protocol": "TCP", "port": endpoint.port}]}]
+
+
+def _peer_rule(direction: str, peer: PodPeer) -> dict[str, Any]:
+    return {
+        direction: [{"podSelector": {"matchLabels": dict(peer.labels)}}],
+        "ports": [{"protocol": "TCP", "port": peer.first_port, "endPort": peer.last_port}],
+    }
 
 
 def _load_balancer_clients(endpoint: Endpoint, pod_ranges: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.quantities import add_memory
 from hermetic.engines.launch import InitContainer, Launch
 from hermetic.objects.names import Owner, labels, selector
 from hermetic.objects.volumes import Mounted, mounted_volumes
@@ -34,7 +35,7 @@ def pod_template(owner: Owner, spec: ModelDeploymentSpec, launch: Launch) -> dic
             },
             "terminationGracePeriodSeconds": launch.grace_seconds,
             **_placement(owner, spec),
-            **_init_containers(launch, mounted),
+            **_init_containers(spec, launch, mounted),
             "containers": [_engine(spec, launch, mounted)],
             "volumes": [item.volume for item in mounted],
         },
@@ -66,7 +67,7 @@ def _engine(spec: ModelDeploymentSpec, launch: Launch, mounted: tuple[Mounted, .
         "lifecycle": {"preStop": {"sleep": {"seconds": launch.sleep_before_stop_seconds}}},
         # The engine's first errors are the diagnosis (engines/launch.py); without any, the end of its log.
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [item.mount for item in mounted],
+        "volumeMounts": [mount for item in mounted for mount in item.mounts],
     }
 
 
@@ -92,22 +93,47 @@ def _locked(*, read_only_root: bool) -> dict[str, Any]:
     }
 
 
+def requested_memory(spec: ModelDeploymentSpec) -> str:
+    """The memory request of the engine's container, a quantity: the key-value cache in the node's memory is added."""
+    memory, offload = spec.resources.memory or REQUESTED_MEMORY, spec.kv_cache_offload
+    return memory if offload is None else add_memory(memory, offload.memory)
+
+
 def _resources(spec: ModelDeploymentSpec) -> dict[str, Any]:
-    wanted, gpus = spec.resources, str(spec.accelerator.count)
-    limits = {spec.accelerator.resource: gpus}
+    wanted, devices = spec.resources, _devices(spec)
+    limits = dict(devices)
     if wanted.memory is not None:
-        limits["memory"] = wanted.memory
+        limits["memory"] = requested_memory(spec)
+    limits |= _policy_limits(spec)
     return {
         "requests": {
             "cpu": wanted.cpu,
-            "memory": wanted.memory or REQUESTED_MEMORY,
+            "memory": requested_memory(spec),
             "ephemeral-storage": wanted.scratch,
-            spec.accelerator.resource: gpus,
+            **devices,
         },
-        # No CPU limit: start-up is bound by CPU. No memory limit unless asked for: the page cache that reads ahead from
-        # NFS is charged to the pod, and a limit below the weights' size switches that off.
+        # No CPU limit unless asked for: start-up is bound by CPU. Nor one of memory: the page cache that reads ahead
+        # from NFS is charged to the pod, and a limit below the weights' size switches that off.
         "limits": limits,
     }
+
+
+def _devices(spec: ModelDeploymentSpec) -> dict[str, str]:
+    return {spec.accelerator.resource: str(spec.accelerator.count)}
+
+
+def _requests(spec: ModelDeploymentSpec, container: InitContainer) -> dict[str, str]:
+    """Requests of an init container, none above those of the engine: without one, a limit would be the request."""
+    limited = spec.resources.ephemeral_storage_limit is not None
+    disk = {"ephemeral-storage": spec.resources.scratch} if limited else {}
+    return {"cpu": container.cpu, "memory": container.memory, **disk}
+
+
+def _policy_limits(spec: ModelDeploymentSpec) -> dict[str, str]:
+    """Limits that every container has where the spec names them: policies look at init containers too."""
+    wanted = spec.resources
+    limits = {"cpu": wanted.cpu_limit, "ephemeral-storage": wanted.ephemeral_storage_limit}
+    return {resource: limit for resource, limit in limits.items() if limit is not None}
 
 
 def _probes(spec: ModelDeploymentSpec, launch: Launch) -> dict[str, Any]:
@@ -129,29 +155,36 @@ def _probes(spec: ModelDeploymentSpec, launch: Launch) -> dict[str, Any]:
     }
 
 
-def _init_containers(launch: Launch, mounted: tuple[Mounted, ...]) -> dict[str, Any]:
-    found = [_init_container(each, mounted) for each in launch.init_containers]
+def _init_containers(spec: ModelDeploymentSpec, launch: Launch, mounted: tuple[Mounted, ...]) -> dict[str, Any]:
+    found = [_init_container(spec, container, mounted) for container in launch.init_containers]
     return {"initContainers": found} if found else {}
 
 
-def _init_container(one: InitContainer, mounted: tuple[Mounted, ...]) -> dict[str, Any]:
-    words = {"command": one.command, "args": one.args}
-    limits = {"limits": {"memory": one.memory_limit}} if one.memory_limit is not None else {}
+def _init_container(
+    spec: ModelDeploymentSpec, init_container: InitContainer, mounted: tuple[Mounted, ...]
+) -> dict[str, Any]:
+    command_line = {"command": init_container.command, "args": init_container.args}
+    memory = {"memory": init_container.memory_limit} if init_container.memory_limit is not None else {}
+    devices = _devices(spec) if init_container.has_accelerators else {}
+    requests = {**_requests(spec, init_container), **devices}
+    limits = {**devices, **memory, **_policy_limits(spec)}
     return {
-        "name": one.name,
-        "image": one.image,
+        "name": init_container.name,
+        "image": init_container.image,
         "imagePullPolicy": "IfNotPresent",
-        **{name: [verbatim(word) for word in given] for name, given in words.items() if given},
-        "resources": {"requests": {"cpu": one.cpu, "memory": one.memory}, **limits},
+        **{name: [verbatim(word) for word in given] for name, given in command_line.items() if given},
+        "resources": {"requests": requests, **({"limits": limits} if limits else {})},
         "securityContext": _locked(read_only_root=True),
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [item.mount for item in mounted if item.mount["name"] in one.mounts],
+        "volumeMounts": [mount for item in mounted for mount in item.mounts if mount["name"] in init_container.mounts],
     }
 
 
 def _placement(owner: Owner, spec: ModelDeploymentSpec) -> dict[str, Any]:
     placement: dict[str, Any] = {
-        "tolerations": [one.model_dump(by_alias=True, exclude_none=True) for one in spec.accelerator.tolerations],
+        "tolerations": [
+            toleration.model_dump(by_alias=True, exclude_none=True) for toleration in spec.accelerator.tolerations
+        ],
         "topologySpreadConstraints": [
             {
                 "maxSkew": 1,
@@ -161,6 +194,10 @@ def _placement(owner: Owner, spec: ModelDeploymentSpec) -> dict[str, Any]:
             }
         ],
     }
+    if spec.scheduling is not None:
+        name, labels_of_nodes = spec.scheduling.priority_class_name, spec.scheduling.node_selector
+        placement |= {"priorityClassName": name} if name is not None else {}
+        placement |= {"nodeSelector": dict(labels_of_nodes)} if labels_of_nodes else {}
     if spec.accelerator.instance_types:
         placement["affinity"] = {"nodeAffinity": _on_instance_types(spec.accelerator.instance_types)}
     return placement

@@ -42,7 +42,7 @@ def cluster_service(owner: Owner, engine: str, endpoint: Endpoint) -> dict[str, 
 def _selection(owner: Owner, endpoint: Endpoint) -> dict[str, Any]:
     return {
         "selector": selector(owner),
-        "ports": [{"name": "http", "protocol": "TCP", "port": endpoint.port, "targetPort": endpoint.port}],
+        "ports": [{"name": "http", "protocol": "TCP", "port": endpoint.client_port, "targetPort": endpoint.port}],
     }
 
 

@@ -7,24 +7,33 @@ from dataclasses import dataclass
 from typing import Any
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.quantities import add_memory
+from hermetic.engines.adapters import adapter_path, folder_below, mounted_adapters, mounted_folder
 from hermetic.engines.launch import TLS, WEIGHTS, Launch
 from hermetic.objects.names import Owner
 from hermetic.objects.weights_volume import claim_name, share_of
 
 TMP_LIMIT = "2Gi"
+BESIDE_SCRATCH = "3Gi"
+"""What an ephemeral-storage limit must hold beside the cache: /tmp, and 1Gi for logs and the writable layer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mounted:
-    """A volume of the pod and where the engine's container mounts it."""
+    """A volume of the pod and where the engine's container mounts it; `more`: further folders of the same volume."""
 
     volume: dict[str, Any]
     mount: dict[str, Any]
+    more: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def mounts(self) -> tuple[dict[str, Any], ...]:
+        return (self.mount, *self.more)
 
 
 def mounted_volumes(owner: Owner, spec: ModelDeploymentSpec, launch: Launch) -> tuple[Mounted, ...]:
     """Every volume, in the order in which it appears in the pod."""
-    return (*_weights(owner, spec), *_writable(spec, launch), _shared_memory(spec), *_tls(spec))
+    return (*_weights(owner, spec), *_writable(spec, launch), _shared_memory(spec, launch), *_tls(spec))
 
 
 def shared_memory_limit(spec: ModelDeploymentSpec) -> str:
@@ -33,18 +42,29 @@ def shared_memory_limit(spec: ModelDeploymentSpec) -> str:
 
 
 def _weights(owner: Owner, spec: ModelDeploymentSpec) -> Iterator[Mounted]:
-    weights, mount = spec.weights, {"name": "weights", "mountPath": WEIGHTS, "readOnly": True}
-    share = share_of(weights)
+    weights = spec.weights
+    share = share_of(spec)
     if share is not None:
-        yield Mounted(_claim(claim_name(owner, share)), mount)
+        yield _below(mounted_folder(spec), _claim(claim_name(owner, share)), spec)
     elif weights.persistent_volume_claim is not None:
-        folder = weights.persistent_volume_claim.folder
-        yield Mounted(
-            _claim(weights.persistent_volume_claim.claim_name), {**mount, **({"subPath": folder} if folder else {})}
-        )
+        yield _below("", _claim(weights.persistent_volume_claim.claim_name), spec)
     elif weights.image_volume is not None:
         image = {"reference": weights.image_volume.reference, "pullPolicy": "IfNotPresent"}
-        yield Mounted({"name": "weights", "image": image}, mount)
+        yield Mounted({"name": "weights", "image": image}, _weights_mount(WEIGHTS))
+
+
+def _below(parent: str, volume: dict[str, Any], spec: ModelDeploymentSpec) -> Mounted:
+    """The volume of a share's folder `parent`: of it the model, and the adapters beside the model."""
+    model = _weights_mount(WEIGHTS, folder_below(spec.weights.folder, parent))
+    adapters = (
+        _weights_mount(adapter_path(spec.weights, adapter), folder_below(adapter.folder, parent))
+        for adapter in mounted_adapters(spec)
+    )
+    return Mounted(volume, model, tuple(adapters))
+
+
+def _weights_mount(path: str, folder: str = "") -> dict[str, Any]:
+    return {"name": "weights", "mountPath": path, "readOnly": True, **({"subPath": folder} if folder else {})}
 
 
 def _claim(name: str) -> dict[str, Any]:
@@ -59,9 +79,11 @@ def _writable(spec: ModelDeploymentSpec, launch: Launch) -> Iterator[Mounted]:
         )
 
 
-def _shared_memory(spec: ModelDeploymentSpec) -> Mounted:
+def _shared_memory(spec: ModelDeploymentSpec, launch: Launch) -> Mounted:
     # A container's own /dev/shm is 64 MiB: too small for the workers of several GPUs.
-    memory = {"medium": "Memory", "sizeLimit": shared_memory_limit(spec)}
+    limit = shared_memory_limit(spec)
+    size = limit if launch.shared_memory is None else add_memory(limit, launch.shared_memory)
+    memory = {"medium": "Memory", "sizeLimit": size}
     return Mounted({"name": "shm", "emptyDir": memory}, {"name": "shm", "mountPath": "/dev/shm"})  # noqa: S108
 
 

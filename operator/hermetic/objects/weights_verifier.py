@@ -12,11 +12,12 @@ from typing import Any, Literal
 
 from hermetic.api.integrity import Integrity
 from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.engines.adapters import adapter_path, mounted_adapters
 from hermetic.engines.launch import WEIGHTS, InitContainer, InitContainerName, Launch
 from hermetic.objects.pod import REQUESTED_MEMORY
 
 VERIFIER: InitContainerName = "verify-weights"
-_KEY, _ROOT = "--public-key-pem", "--certificate-root-pem"
+_KEY, _ROOT, _ADAPTER = "--public-key-pem", "--certificate-root-pem", "--adapter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +30,10 @@ class Signers:
     def __bool__(self) -> bool:
         return bool(self.public_keys or self.certificate_roots)
 
-    def are_among(self, others: Signers) -> bool:
-        return {*self.public_keys} <= {*others.public_keys} and {*self.certificate_roots} <= {*others.certificate_roots}
+    def are_among(self, signers: Signers) -> bool:
+        return {*self.public_keys} <= {*signers.public_keys} and {*self.certificate_roots} <= {
+            *signers.certificate_roots
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,9 @@ def verified_first(launch: Launch, spec: ModelDeploymentSpec, verifier: Verifier
     Code of the weights (compile caches) is left out where an engine may start on weights that do not match.
     """
     trusted = is_required(verifier) or not spec.weights.is_mounted
-    kept = tuple(each for each in launch.init_containers if trusted or not each.brings_code)
+    kept = tuple(
+        init_container for init_container in launch.init_containers if trusted or not init_container.brings_code
+    )
     first = () if verifier is None else (_container(spec, verifier),)
     return replace(launch, init_containers=(*first, *kept))
 
@@ -68,6 +73,14 @@ def verifier_in(template: Mapping[str, Any]) -> tuple[str, Signers] | None:
     return None
 
 
+def verifies_adapters(template: Mapping[str, Any]) -> bool:
+    """Whether the verification in a pod template reads adapters, which the images of earlier releases cannot."""
+    containers = (template.get("spec") or {}).get("initContainers") or ()
+    return any(
+        container.get("name") == VERIFIER and _ADAPTER in (container.get("args") or ()) for container in containers
+    )
+
+
 def _container(spec: ModelDeploymentSpec, verifier: Verifier) -> InitContainer:
     return InitContainer(
         VERIFIER,
@@ -80,6 +93,7 @@ def _container(spec: ModelDeploymentSpec, verifier: Verifier) -> InitContainer:
         cpu=spec.resources.cpu,
         memory=spec.resources.memory or REQUESTED_MEMORY,
         memory_limit=spec.resources.memory,
+        budget_seconds=spec.startup_budget_seconds,
     )
 
 
@@ -92,6 +106,9 @@ def _arguments(spec: ModelDeploymentSpec, verifier: Verifier) -> Iterator[str]:
         yield from (_KEY, key)
     for root in verifier.signers.certificate_roots:
         yield from (_ROOT, root)
+    for adapter in mounted_adapters(spec):
+        digest = f"={adapter.integrity.digest}" if adapter.integrity is not None else ""
+        yield from (_ADAPTER, f"{adapter_path(spec.weights, adapter)}{digest}")
     for name in asked.allow:
         yield from ("--allow", name)
     yield from ("--timeout", str(spec.startup_budget_seconds))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hermetic.api.weights import AzureFiles, Nfs, Weights
+from hermetic.api.weights import AzureFiles, Nfs
+from hermetic.engines.adapters import Sources, mounted_folder
 from hermetic.objects.names import MODEL_LABEL, NAMESPACE_LABEL, OWNER_UID_LABEL, Owner, labels, metadata, volume_names
 
 AZURE_FILES_DRIVER = "file.csi.azure.com"
@@ -25,12 +26,16 @@ class Share:
     mount_options: tuple[str, ...]
 
 
-def share_of(weights: Weights) -> Share | None:
-    """The share that needs a PersistentVolume; None for every other source."""
+def share_of(sources: Sources) -> Share | None:
+    """The share that needs a PersistentVolume; None for every other source.
+
+    Its folder is the deepest one that holds the model and its adapters: no pod of the namespace reads more of it.
+    """
+    weights = sources.weights
     if weights.azure_files is not None:
-        return _azure_files(weights.azure_files)
+        return _azure_files(weights.azure_files, mounted_folder(sources))
     if weights.nfs is not None:
-        return _nfs(weights.nfs)
+        return _nfs(weights.nfs, mounted_folder(sources))
     return None
 
 
@@ -149,7 +154,7 @@ def _identity(share: Share) -> dict[str, Any]:
     }
 
 
-def _azure_files(share: AzureFiles) -> Share:
+def _azure_files(share: AzureFiles, folder: str) -> Share:
     account = storage_account(share)
     attributes = {
         "protocol": "nfs",
@@ -160,7 +165,7 @@ def _azure_files(share: AzureFiles) -> Share:
         "fsGroupChangePolicy": "None",
         "encryptInTransit": "true" if share.encrypt_in_transit else "false",
     }
-    optional = {"server": share.server, "folderName": share.folder, "resourceGroup": share.resource_group}
+    optional = {"server": share.server, "folderName": folder or None, "resourceGroup": share.resource_group}
     return Share(
         driver=AZURE_FILES_DRIVER,
         handle=f"{share.resource_group or ''}#{account}#{share.share}",
@@ -169,8 +174,8 @@ def _azure_files(share: AzureFiles) -> Share:
     )
 
 
-def _nfs(share: Nfs) -> Share:
-    exported = share.path if share.folder is None else f"{share.path}/{share.folder}"
+def _nfs(share: Nfs, folder: str) -> Share:
+    exported = f"{share.path}/{folder}" if folder else share.path
     return Share(
         driver=NFS_DRIVER,
         handle=f"{share.server}#{exported.lstrip('/')}",

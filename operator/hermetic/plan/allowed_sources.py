@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hermetic.api.adapters import lies_in
 from hermetic.api.conditions import ConditionType
 from hermetic.api.configuration import AllowedShare
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.strictness import covers
-from hermetic.api.weights import AzureFiles, Nfs, Weights
+from hermetic.api.weights import AzureFiles, Nfs
+from hermetic.engines.adapters import mounted_folder
 from hermetic.objects.weights_volume import share_of, storage_account
 from hermetic.plan.gate_results import HOLDS, Blocks, Verdict
 from hermetic.plan.snapshot import ClusterSnapshot
+from hermetic.plan.source_suggestions import registry_suggestion, share_suggestion
 
 
 def registry_is_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
@@ -24,11 +27,13 @@ def registry_is_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) ->
     for reference in references:
         host, _, repository = reference.partition("/")
         if not _registry_allowed(snapshot, host, repository):
-            line = f"- {{host: {host}, namespaces: [{snapshot.owner.namespace}]}}"
+            namespace = snapshot.owner.namespace
+            line = f"- {{host: {host}, namespaces: [{namespace}]}}"
+            allowed = [entry for entry in snapshot.policy.registries if covers(entry.namespaces, namespace)]
             return Blocks(
                 Reason.REGISTRY_NOT_ALLOWED,
-                f"registry '{host}' of image '{reference}' may not be used in namespace '{snapshot.owner.namespace}'; "
-                f"the operator's configuration would need, under `registries`: {line}",
+                f"registry '{host}' of image '{reference}' may not be used in namespace '{namespace}'; "
+                f"{registry_suggestion(reference, allowed, line)}",
                 ConditionType.IMAGES_PINNED,
             )
     return HOLDS
@@ -44,45 +49,48 @@ def _registry_allowed(snapshot: ClusterSnapshot, host: str, repository: str) -> 
     return any(
         allowed.host == host
         and covers(allowed.namespaces, snapshot.owner.namespace)
-        and (not allowed.repositories or any(_is_below(repository, one, "/:@") for one in allowed.repositories))
+        and (not allowed.repositories or any(_has_prefix(repository, prefix) for prefix in allowed.repositories))
         for allowed in snapshot.policy.registries
     )
 
 
-def _is_below(text: str, prefix: str, boundaries: str) -> bool:
-    """Whether the text is the prefix, or continues it with one of the characters: 'team-b' is not below 'team'."""
-    if not text.startswith(prefix):
-        return False
-    rest = text[len(prefix) :]
-    return not rest or prefix.endswith("/") or rest[0] in boundaries
+def _has_prefix(repository: str, prefix: str) -> bool:
+    """Whether a repository with its tag and digest is the prefix or below it: 'team-b/llm:1' is not below 'team'.
+
+    Not the rule of folders, `lies_in`: a tag and a digest end a name as '/' does, and the prefix may end with '/'.
+    """
+    following = repository.removeprefix(prefix)
+    return repository.startswith(prefix) and (not following or prefix.endswith("/") or following[0] in "/:@")
 
 
 @dataclass(frozen=True, slots=True)
 class AskedShare:
     """The share that a source of weights reads.
 
-    `words`: how a message names it. `folder`: "" for the whole share. `line`: the fields by which an entry of `shares`
-    names it, as YAML. `is_named_by`: whether an entry names it, folders and namespaces aside.
+    `words`: how a message names it; `name`: as `share_name`. `folder`: "" for the whole share. `line`: the fields by
+    which an entry of `shares` names it, as YAML. `is_named_by`: whether an entry names it, folders and namespaces
+    aside.
     """
 
     words: str
+    name: str
     folder: str
     line: str
     is_named_by: Callable[[AllowedShare], bool]
 
 
-def _asked_share(weights: Weights) -> AskedShare:
+def _asked_share(spec: ModelDeploymentSpec) -> AskedShare:
     """Of a source for which the operator makes a volume; one that is missing here is allowed by no entry."""
-    if weights.azure_files is not None:
-        return _azure_files(weights.azure_files)
-    if weights.nfs is not None:
-        return _nfs(weights.nfs)
-    return AskedShare(words="the share", folder="", line="", is_named_by=lambda _: False)
+    if spec.weights.azure_files is not None:
+        return _azure_files(spec.weights.azure_files, mounted_folder(spec))
+    if spec.weights.nfs is not None:
+        return _nfs(spec.weights.nfs, mounted_folder(spec))
+    return AskedShare(words="the share", name="", folder="", line="", is_named_by=lambda _: False)
 
 
 def share_is_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
     """The share is one that this namespace may read, and the operator may create volumes at all."""
-    if share_of(spec.weights) is None:
+    if share_of(spec) is None:
         return HOLDS
     if not snapshot.policy.volumes.create:
         return Blocks(
@@ -91,22 +99,27 @@ def share_is_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Ve
             "'hermetic render --volumes' prints what the platform team should create",
             ConditionType.WEIGHTS_VERIFIED,
         )
-    share, namespace = _asked_share(spec.weights), snapshot.owner.namespace
-    named = [one for one in snapshot.policy.shares if covers(one.namespaces, namespace) and share.is_named_by(one)]
-    if any(not one.folders or any(_is_below(share.folder, folder, "/") for folder in one.folders) for one in named):
+    share, namespace = _asked_share(spec), snapshot.owner.namespace
+    allowed = [entry for entry in snapshot.policy.shares if covers(entry.namespaces, namespace)]
+    named = [entry for entry in allowed if share.is_named_by(entry)]
+    if any(not entry.folders or any(lies_in(share.folder, folder) for folder in entry.folders) for entry in named):
         return HOLDS
     if named:
-        return _folder_not_allowed(share, namespace, named)
+        return _folder_not_allowed(spec, share, namespace, named)
     return Blocks(
         Reason.SHARE_NOT_ALLOWED,
-        f"{share.words} may not be read in namespace '{namespace}'; the operator's configuration would need, under "
-        f"`shares`: - {{{share.line}, namespaces: [{namespace}]}}",
+        f"{share.words} may not be read in namespace '{namespace}'; "
+        + share_suggestion(share.name, allowed, f"- {{{share.line}, namespaces: [{namespace}]}}"),
         ConditionType.WEIGHTS_VERIFIED,
     )
 
 
-def _folder_not_allowed(share: AskedShare, namespace: str, named: list[AllowedShare]) -> Blocks:
+def _folder_not_allowed(
+    spec: ModelDeploymentSpec, share: AskedShare, namespace: str, named: list[AllowedShare]
+) -> Blocks:
     asked = f"folder '{share.folder}'" if share.folder else "the whole"
+    if share.folder != spec.weights.folder:
+        asked += ", which holds the model and `adapters`,"
     folders = sorted({folder for one in named for folder in one.folders})
     return Blocks(
         Reason.SHARE_NOT_ALLOWED,
@@ -117,7 +130,7 @@ def _folder_not_allowed(share: AskedShare, namespace: str, named: list[AllowedSh
     )
 
 
-def _azure_files(share: AzureFiles) -> AskedShare:
+def _azure_files(share: AzureFiles, folder: str) -> AskedShare:
     account = storage_account(share)
     at, server = (f" at '{share.server}'", f", server: {share.server}") if share.server else ("", "")
 
@@ -128,16 +141,18 @@ def _azure_files(share: AzureFiles) -> AskedShare:
 
     return AskedShare(
         words=f"share '{share.share}' of '{account}'{at}",
-        folder=share.folder or "",
+        name=f"{account}/{share.share}",
+        folder=folder,
         line=f"account: {account}, share: {share.share}{server}",
         is_named_by=is_named_by,
     )
 
 
-def _nfs(share: Nfs) -> AskedShare:
+def _nfs(share: Nfs, folder: str) -> AskedShare:
     return AskedShare(
         words=f"share '{share.server}:{share.path}'",
-        folder=share.folder or "",
+        name=f"{share.server}:{share.path}",
+        folder=folder,
         line=f"server: {share.server}, path: {share.path}",
         is_named_by=lambda allowed: allowed.server == share.server and allowed.path == share.path,
     )

@@ -6,8 +6,10 @@ import re
 from dataclasses import dataclass
 
 from hermetic.api.reasons import Reason
+from hermetic.api.text import cut_middle
 from hermetic.errors import ApiRefused, Conflict, Forbidden, HermeticError, NotFound, Rejected
 
+LONGEST_MESSAGE = 1024
 # A refused pod has a generated name, another one at each attempt: the same refusal must give the same message.
 _CHANCE_NAME = re.compile(r'^pods "[^"]*" is forbidden: ')
 _RBAC = re.compile(r'cannot (?P<verb>\w+) resource "(?P<resource>[\w./-]+)"')
@@ -25,7 +27,7 @@ class ApiRejection:
 def refusal(subject: str, error: HermeticError) -> ApiRejection:
     """The reason for an error that came back for `subject`, for example "Deployment 'llama'"."""
     reason, message = _translate(error)
-    return ApiRejection(subject, reason, f"{subject}: {message}"[:1024])
+    return ApiRejection(subject, reason, cut_middle(f"{subject}: {message}", LONGEST_MESSAGE))
 
 
 def _translate(error: HermeticError) -> tuple[Reason, str]:

@@ -30,6 +30,6 @@ def cache_use(spec: ModelDeploymentSpec, *, required: bool) -> ConditionUpdate |
         clause = NOT_VERIFIED
     if clause or isinstance(key, str):
         words = f"the staged compile caches are ignored, and the engine compiles its own: {clause}"
-        return ConditionUpdate(_KIND, "False", Reason.CACHES_IGNORED, words[:2000])
+        return ConditionUpdate(_KIND, "False", Reason.CACHES_IGNORED, words)
     words = f"the compile caches '{key.folder}' are linked into the engine's cache"
     return ConditionUpdate(_KIND, "True", Reason.CACHES_MATCH, words)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
+from hermetic.api.reserved_flags import REMOTE_CODE
 from hermetic.api.strictness import covers
 from hermetic.engines.protocol import Extra, Refused
 from hermetic.engines.registry import engine_of
@@ -17,16 +18,26 @@ SHOWN = 3
 
 
 def engine_settings_are_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
-    """Every variable and flag is on the reviewed list of this engine, and no value names an address or code."""
-    engine = spec.engine.member
+    """Every variable and flag is on the reviewed list of this engine, and no value names an address or code.
+
+    Code beside the weights runs only where the operator's configuration allows it to the namespace.
+    """
+    engine, namespace = spec.engine.member, snapshot.owner.namespace
+    if spec.engine.runs_remote_code and not any(
+        covers(one.namespaces, namespace) for one in snapshot.policy.remote_code
+    ):
+        return Blocks(
+            Reason.ENGINE_SETTING_NOT_ALLOWED,
+            f"`engine.{engine}.extraArgs` holds '{REMOTE_CODE}', which runs the code beside the weights. A platform "
+            f"team that knows who builds the image can allow it in the operator's configuration: "
+            f"`remoteCode: [{{namespaces: [{namespace}]}}]`",
+        )
     refused = list(itertools.islice(engine_of(spec).refused_settings(spec, _extra(engine, snapshot)), SHOWN + 1))
     if not refused:
         return HOLDS
     clauses = "; ".join(_in_words(one, engine) for one in refused[:SHOWN])
     more = "; and more" if len(refused) > SHOWN else ""
-    return Blocks(
-        Reason.ENGINE_SETTING_NOT_ALLOWED, f"{clauses}{more}{_line(refused, engine, snapshot.owner.namespace)}"
-    )
+    return Blocks(Reason.ENGINE_SETTING_NOT_ALLOWED, f"{clauses}{more}{_line(refused, engine, namespace)}")
 
 
 def _extra(engine: str, snapshot: ClusterSnapshot) -> Extra:
@@ -46,6 +57,8 @@ def _in_words(one: Refused, engine: str) -> str:
     field = f"`engine.{engine}.{'extraEnv' if one.field == 'variable' else 'extraArgs'}`"
     if one.kind == "value":
         return f"{field}: the value of '{one.name}' {one.why}"
+    if one.kind == "unread":
+        return f"{field} holds '{one.name}', {one.why}"
     meant = f"; did you mean '{one.near}'?" if one.near else "; remove it"
     return f"{field} holds '{one.name[:128]}', which is not allowed: {one.why}{meant}"
 

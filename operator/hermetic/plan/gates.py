@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from hermetic.api.conditions import ConditionType
+from hermetic.api.model_metadata import LONGEST_ANNOTATION
 from hermetic.api.modeldeployment import ModelDeploymentSpec, Toleration
 from hermetic.api.quantities import parse_quantity
 from hermetic.api.reasons import Reason
 from hermetic.engines.registry import engine_of
-from hermetic.objects.volumes import shared_memory_limit
+from hermetic.objects.volumes import BESIDE_SCRATCH, shared_memory_limit
+from hermetic.plan.allowed_scheduling import scheduling_is_allowed
 from hermetic.plan.allowed_sources import registry_is_allowed, share_is_allowed
 from hermetic.plan.engine_settings import engine_settings_are_allowed
 from hermetic.plan.gate_results import HOLDS, Blocks, Gate, Verdict
-from hermetic.plan.model_fit import ModelPlacement, gpus_suit_the_engine, model_fits_the_gpus
-from hermetic.plan.scheduling import eligible_nodes
+from hermetic.plan.image_volumes import image_volumes_are_supported
+from hermetic.plan.model_fit import ModelPlacement, model_fits_the_gpus
 from hermetic.plan.snapshot import ClusterSnapshot
+from hermetic.plan.vm_sizes import gpus_suit_the_engine, vm_size_offers_the_pod
 from hermetic.plan.weights_integrity import integrity_is_pinned, integrity_key_is_usable
 
 
@@ -21,37 +24,6 @@ def engine_flags_are_known(spec: ModelDeploymentSpec, _: ClusterSnapshot) -> Ver
     """The engine's release and every extra argument are known, and no argument matches a reserved flag."""
     found = engine_of(spec).objection(spec)
     return Blocks(found.reason, found.message, field=found.field) if found is not None else HOLDS
-
-
-def image_volumes_are_supported(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
-    """API server and nodes are new enough to mount an OCI image."""
-    if spec.weights.image_volume is None:
-        return HOLDS
-    fallback = "bake the weights into the serving image (`weights.bakedImage`) or stage them on a share"
-    if snapshot.server_version < (1, 35):
-        found = ".".join(map(str, snapshot.server_version))
-        return Blocks(
-            Reason.IMAGE_VOLUME_UNSUPPORTED,
-            f"`weights.imageVolume` needs Kubernetes 1.35 or later, this API server is {found}; {fallback}",
-            ConditionType.WEIGHTS_VERIFIED,
-        )
-    runtimes = {node.runtime_version for node in eligible_nodes(spec, snapshot.nodes)}
-    if runtimes and not any(_mounts_images(runtime) for runtime in runtimes):
-        return Blocks(
-            Reason.IMAGE_VOLUME_UNSUPPORTED,
-            "`weights.imageVolume` needs containerd 2.1 or later, the GPU nodes run "
-            f"{', '.join(sorted(runtimes))}; {fallback}",
-            ConditionType.WEIGHTS_VERIFIED,
-        )
-    return HOLDS
-
-
-def _mounts_images(runtime: str) -> bool:
-    name, _, version = runtime.partition("://")
-    numbers = version.split(".")
-    if name != "containerd" or len(numbers) < 2 or not (numbers[0].isdigit() and numbers[1].isdigit()):
-        return name == "cri-o"
-    return (int(numbers[0]), int(numbers[1])) >= (2, 1)
 
 
 def memory_holds_shared_memory(spec: ModelDeploymentSpec, _: ClusterSnapshot) -> Verdict:
@@ -63,6 +35,51 @@ def memory_holds_shared_memory(spec: ModelDeploymentSpec, _: ClusterSnapshot) ->
         Reason.MEMORY_TOO_SMALL,
         f"`resources.memory` '{memory}' must exceed `resources.sharedMemory` '{shared}', which counts against it",
     )
+
+
+def cpu_limit_holds_the_request(spec: ModelDeploymentSpec, _: ClusterSnapshot) -> Verdict:
+    """The CPU limit is no less than the CPUs asked for: the API server would refuse the Deployment.
+
+    A rule of the CRD would cost a tenth of what API servers before 1.34 let all rules cost.
+    """
+    cpu, limit = spec.resources.cpu, spec.resources.cpu_limit
+    if limit is None or parse_quantity(limit) >= parse_quantity(cpu):
+        return HOLDS
+    return Blocks(
+        Reason.CPU_LIMIT_TOO_LOW,
+        f"`resources.cpuLimit` '{limit}' must be at least `resources.cpu` '{cpu}'; raise it, or ask for less",
+        field="spec.resources.cpuLimit",
+    )
+
+
+def ephemeral_storage_limit_holds_the_folders(spec: ModelDeploymentSpec, _: ClusterSnapshot) -> Verdict:
+    """The limit holds every folder that the pod may fill: beyond it the kubelet evicts the pod.
+
+    Source: https://kubernetes.io/docs/concepts/storage/ephemeral-storage (emptyDirs, logs and writable layers count).
+    """
+    scratch, limit = spec.resources.scratch, spec.resources.ephemeral_storage_limit
+    if limit is None or parse_quantity(limit) >= parse_quantity(scratch) + parse_quantity(BESIDE_SCRATCH):
+        return HOLDS
+    return Blocks(
+        Reason.EPHEMERAL_STORAGE_LIMIT_TOO_LOW,
+        f"`resources.ephemeralStorageLimit` '{limit}' must be at least `resources.scratch` '{scratch}' plus "
+        f"{BESIDE_SCRATCH} for /tmp and logs: the kubelet would evict the pod once it is full; raise it, or ask for "
+        "less scratch space",
+        field="spec.resources.ephemeralStorageLimit",
+    )
+
+
+def propagated_annotations_are_short(_: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
+    """No annotation that is copied to every child is longer than the configuration's own may be."""
+    for key in snapshot.policy.model_metadata.propagated_annotations:
+        if len(snapshot.annotations.get(key, "")) > LONGEST_ANNOTATION:
+            return Blocks(
+                Reason.ANNOTATION_TOO_LONG,
+                f"the annotation '{key}' of the ModelDeployment is copied to its pods, and must have at most "
+                f"{LONGEST_ANNOTATION} characters; shorten it, for example to a link",
+                field=f"metadata.annotations[{key}]",
+            )
+    return HOLDS
 
 
 def address_is_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
@@ -130,9 +147,14 @@ GATES: tuple[Gate, ...] = (
     engine_settings_are_allowed,
     image_volumes_are_supported,
     memory_holds_shared_memory,
+    cpu_limit_holds_the_request,
+    ephemeral_storage_limit_holds_the_folders,
+    vm_size_offers_the_pod,
     gpus_suit_the_engine,
     model_fits_the_gpus,
     tolerations_are_allowed,
+    scheduling_is_allowed,
+    propagated_annotations_are_short,
     address_is_allowed,
     address_is_free,
 )

@@ -16,9 +16,10 @@ from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.engines.registry import engine_of
 from hermetic.plan.gate_results import HOLDS, Blocks, Verdict
-from hermetic.plan.scheduling import eligible_nodes
 from hermetic.plan.snapshot import ClusterSnapshot
-from hermetic.sizing.catalogue import GIB, Size, sizes
+from hermetic.plan.vm_sizes import demand_of, sizes_for
+from hermetic.sizing.catalogue import GIB, nearest_size
+from hermetic.sizing.load_time import offload_clause
 from hermetic.sizing.memory import Fit, FitAnswer
 from hermetic.sizing.placement import VENDOR_OF, Placement, impossible, place, too_long
 from hermetic.sizing.serving import Serving
@@ -44,9 +45,9 @@ class ModelPlacement:
 
     def condition(self) -> ConditionUpdate:
         if self.block is not None:
-            return ConditionUpdate(_KIND, self.block.truth, self.block.reason, self.block.message[:2000])
+            return ConditionUpdate(_KIND, self.block.truth, self.block.reason, self.block.message)
         if doubt := next(_doubts(self.placed, self.unlisted), ""):
-            return ConditionUpdate(_KIND, "Unknown", Reason.GPU_MEMORY_UNKNOWN, doubt[:2000])
+            return ConditionUpdate(_KIND, "Unknown", Reason.GPU_MEMORY_UNKNOWN, doubt)
         return _of_size(_deciding(self.placed))
 
 
@@ -63,7 +64,7 @@ def model_placement(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Mod
         return None
     serving = _serving(spec)
     listed, unlisted = sizes_for(spec, snapshot)
-    placed = tuple(place(facts, serving, size, spec.accelerator.resource) for size in listed)
+    placed = tuple(place(facts, serving, size, demand_of(spec)) for size in listed)
     block = _indivisible(facts, serving) or _too_long(facts, serving) or _too_large(placed, unlisted)
     return ModelPlacement(block, placed, tuple(unlisted))
 
@@ -102,13 +103,11 @@ def _too_large(placed: tuple[Placement, ...], unlisted: list[str]) -> Blocks | N
 def _of_size(worst: Placement) -> ConditionUpdate:
     if worst.fit.answer is FitAnswer.DOES_NOT_FIT:
         words = f"{_arithmetic(worst)}; leave that size out of `accelerator.instanceTypes`"
-        return ConditionUpdate(
-            _KIND, "True", Reason.GPU_MEMORY_TIGHT, f"fits on some of the VM sizes only: {words}"[:2000]
-        )
+        return ConditionUpdate(_KIND, "True", Reason.GPU_MEMORY_TIGHT, f"fits on some of the VM sizes only: {words}")
     if worst.fit.answer is FitAnswer.TIGHT:
-        words = f"{_arithmetic(worst)}; the estimate is good to a tenth, and the engine may refuse to start"
-        return ConditionUpdate(_KIND, "True", Reason.GPU_MEMORY_TIGHT, words[:2000])
-    return ConditionUpdate(_KIND, "True", Reason.GPU_MEMORY_SUFFICIENT, _arithmetic(worst)[:2000])
+        clause = offload_clause(worst.fit) or "the estimate is good to a tenth, and the engine may refuse to start"
+        return ConditionUpdate(_KIND, "True", Reason.GPU_MEMORY_TIGHT, f"{_arithmetic(worst)}; {clause}")
+    return ConditionUpdate(_KIND, "True", Reason.GPU_MEMORY_SUFFICIENT, _arithmetic(worst))
 
 
 def _deciding(placed: tuple[Placement, ...]) -> Placement:
@@ -132,10 +131,15 @@ def _doubts(placed: tuple[Placement, ...], unlisted: tuple[str, ...]) -> Iterato
     if not placed and not unlisted:
         yield "no VM size is known: `accelerator.instanceTypes` names none, and no node offers the GPUs"
     if unlisted:
-        yield f"the memory of VM size {', '.join(unlisted)} is not known"
+        yield f"the memory of VM size {', '.join(map(_with_nearest, unlisted))} is not known"
     for one in placed:
         if one.fit.answer is FitAnswer.UNKNOWN:
             yield f"{one.size.name}: {'; '.join(one.fit.unknown)}"
+
+
+def _with_nearest(name: str) -> str:
+    nearest = nearest_size(name)
+    return name if nearest is None else f"{name} (did you mean {nearest}?)"
 
 
 def _remedy(fit: Fit) -> str:
@@ -151,9 +155,11 @@ def _room(fit: Fit) -> float:
 
 def _arithmetic(one: Placement) -> str:
     fit, serving = one.fit, one.fit.serving
-    parts = [f"weights {_gib(fit.weights)}", f"overhead {_gib(fit.overhead)}"]
+    parts = [f"weights {_gib(fit.weights)}", f"overhead {_gib(fit.overhead + fit.encoder)}"]
     if fit.requested is not None:
         parts.append(f"key-value cache of {fit.context} tokens {_gib(fit.requested)}")
+    if fit.reserved:
+        parts.append(f"states of {serving.sequences} requests at a time {_gib(fit.reserved)}")
     total = fit.needed if fit.needed is not None else fit.weights + fit.overhead
     return (
         f"each of {serving.gpus} GPUs needs {_gib(total)} ({', '.join(parts)}), and the engine may take "
@@ -164,32 +170,3 @@ def _arithmetic(one: Placement) -> str:
 
 def _gib(size: int) -> str:
     return f"{size / GIB:.1f} GiB"
-
-
-def sizes_for(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> tuple[list[Size], list[str]]:
-    """(sizes, names not in the catalogue) that the spec names, or else those of the nodes that offer the GPUs."""
-    seen = {node.instance_type for node in eligible_nodes(spec, snapshot.nodes)}
-    wanted = sorted(set(spec.accelerator.instance_types) or seen)
-    known = sizes()
-    return [known[name] for name in wanted if name in known], [name for name in wanted if name not in known]
-
-
-def gpus_suit_the_engine(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
-    """At least one size has GPUs that the configured engine runs on. Unknown sizes and GPUs pass."""
-    models = engine_of(spec).gpu_models(spec)
-    if models is None:
-        return HOLDS
-    listed, unlisted = sizes_for(spec, snapshot)
-    if unlisted or not listed or any(size.gpu.key in models for size in listed):
-        return HOLDS
-    found = ", ".join(sorted({f"{size.name} ({size.gpu.name})" for size in listed}))
-    names = sorted({size.gpu.name for size in sizes().values() if size.gpu.key in models})
-    built = f"is built for {' or '.join(names)}" if names else "is built for a GPU that no VM size of Azure has"
-    staged = engine_of(spec).alternatives(spec, frozenset(size.gpu.key for size in listed))
-    return Blocks(
-        Reason.NIM_PROFILE_MISMATCH,
-        f"`engine.nim.profile` {built}, and the pods would run on {found}; choose a profile for that GPU or one that "
-        "runs on any (its name begins with 'vllm'), or other `accelerator.instanceTypes`"
-        + (f"; {staged}" if staged else ""),
-        field="spec.engine.nim.profile",
-    )

@@ -42,7 +42,7 @@ def _memory(placement: Placement, needed: int) -> dict[str, Any]:
 def _load(spec: ModelDeploymentSpec, placement: Placement) -> dict[str, Any] | None:
     """The bounds that are known: the node's network, the cap of one file of Azure Files, and PCIe."""
     facts, weights = spec.weights.facts, spec.weights
-    if facts is None or share_of(weights) is None:
+    if facts is None or share_of(spec) is None:
         return None
     capped = next(one.file for one in storages() if one.file is not None) if weights.azure_files is not None else None
     share = Storage("", _UNLIMITED, capped, shared=True)

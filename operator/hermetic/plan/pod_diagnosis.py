@@ -11,13 +11,17 @@ from typing import Any
 from hermetic.api.condition_updates import is_true
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
+from hermetic.api.text import cut_middle, one_line
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.engines.failure_signatures import diagnose, telling_line
 from hermetic.engines.registry import engine_of, launch
+from hermetic.objects.accelerator_checks import CHECKER
 from hermetic.objects.weights_verifier import VERIFIER
+from hermetic.plan.accelerator_health import result_fault
+from hermetic.plan.accelerator_results import result_of
 from hermetic.plan.api_rejections import refused_pod
 from hermetic.plan.scheduling import is_being_placed, unschedulable
-from hermetic.plan.snapshot import ClusterSnapshot, Warned
+from hermetic.plan.snapshot import ClusterSnapshot, Warned, last_end
 from hermetic.plan.weights_verification import verification_of
 
 Pod = Mapping[str, Any]
@@ -36,6 +40,11 @@ PULL_TROUBLE = frozenset(
 CONFIG_TROUBLE = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
 MOUNT_TROUBLE = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
 PROBE_SLACK_SECONDS = 30
+_SHOWN, _LONGEST = 400, 500
+"""Characters of a message that a condition keeps: of a kubelet or a scheduler; of the verifier or the API server."""
+_PLATFORM_MISSING = "no match for platform in manifest"
+"""What containerd answers where neither the image nor its index is for the node: remotes/handlers.go, manifest.go."""
+_NO_PLATFORM = "it has no image for the processor of the node: import the image that is for linux/arm64 and linux/amd64"
 _PULL_PREFIX = re.compile(r"^Back-off pulling image \"[^\"]*\"(: (ErrImagePull: )?)?")
 
 
@@ -48,7 +57,7 @@ class PodDiagnosis:
 
 
 def diagnose_pods(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, now: datetime) -> PodDiagnosis | None:
-    """The first problem of the newest pods of the template that do not serve, else what the Deployment reports."""
+    """The first problem of the newest pods of the template that do not serve, else what the workload reports."""
     workload = snapshot.workload
     waiting = sorted(
         (pod for pod in snapshot.pods if workload.is_present(pod) and _has_had_its_chance(pod, now)),
@@ -68,7 +77,7 @@ def _has_had_its_chance(pod: Pod, now: datetime) -> bool:
 def _of_pod(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, pod: Pod) -> PodDiagnosis | None:
     completed = _completed(pod)
     for status in _containers(pod):
-        if status not in completed and (found := _of_container(spec, status)) is not None:
+        if status not in completed and (found := _of_checks(pod, status) or _of_container(spec, status)) is not None:
             return found
     return _of_scheduling(spec, snapshot, pod) or _of_mounting(snapshot, pod)
 
@@ -85,6 +94,22 @@ def _completed(pod: Pod) -> tuple[Status, ...]:
     return tuple(one for one in statuses if one.get("state", {}).get("terminated", {}).get("exitCode") == 0)
 
 
+def _of_checks(pod: Pod, status: Status) -> PodDiagnosis | None:
+    """The fault of a GPU for which the engine does not start, and how to leave the node."""
+    result = result_of(status) if status.get("name") == CHECKER else None
+    if result is None:
+        return None
+    metadata, node = pod["metadata"], str((pod.get("spec") or {}).get("nodeName") or "")
+    fault = result_fault(str(metadata["name"]), node, result)
+    if fault is None:
+        return None
+    way_out = (
+        "; the kubelet repeats the checks on this node while the pod exists: cordon the node, then delete the pod: "
+        f"kubectl delete pod {metadata['name']} --namespace {metadata.get('namespace', '')}"
+    )
+    return PodDiagnosis(fault[0], fault[1] + way_out)
+
+
 def _of_container(spec: ModelDeploymentSpec, status: Status) -> PodDiagnosis | None:
     waiting = status.get("state", {}).get("waiting") or {}
     reason, message = waiting.get("reason", ""), waiting.get("message", "")
@@ -92,21 +117,24 @@ def _of_container(spec: ModelDeploymentSpec, status: Status) -> PodDiagnosis | N
         return PodDiagnosis(Reason.IMAGE_PULL_FAILED, _pull_message(status.get("image", ""), message))
     if reason in CONFIG_TROUBLE:
         missing = "not found" in message
-        return PodDiagnosis(Reason.REFERENCE_NOT_FOUND if missing else Reason.CONTAINER_CONFIG_INVALID, message[:300])
-    ended = status.get("state", {}).get("terminated") or status.get("lastState", {}).get("terminated")
+        return PodDiagnosis(Reason.REFERENCE_NOT_FOUND if missing else Reason.CONTAINER_CONFIG_INVALID, _shown(message))
+    ended = last_end(status)
     return _of_end(spec, status, ended) if ended and (ended.get("exitCode") or status.get("restartCount")) else None
 
 
 def _pull_message(image: str, message: str) -> str:
     # The kubelet alternates between the error and the back-off: without the prefix both give the same message.
     cause = _PULL_PREFIX.sub("", message).strip()
-    return f"image '{image}' cannot be pulled" + (f": {cause[:300]}" if cause else "")
+    if len(cause) > _SHOWN:
+        cause = cause.replace(image, "it")  # containerd names the image up to four times, its own words come last
+    message = f"image '{image}' cannot be pulled" + (f": {_shown(cause)}" if cause else "")
+    return f"{message}; {_NO_PLATFORM}" if _PLATFORM_MISSING in cause else message
 
 
 def _of_end(spec: ModelDeploymentSpec, status: Status, ended: Status) -> PodDiagnosis | None:
     """Why the container ended: out of memory, a cause in the engine's output, a start that took too long, unknown."""
     if status.get("name") == VERIFIER and (verified := verification_of(status)) is not None and verified.reason:
-        return PodDiagnosis(verified.reason, f"the weights do not serve, {verified.message}"[:500])
+        return PodDiagnosis(verified.reason, cut_middle(f"the weights do not serve, {verified.message}", _LONGEST))
     words, code, signatures = ended.get("message", ""), ended.get("exitCode", 0), engine_of(spec).signatures
     if ended.get("reason") == "OOMKilled":
         limit = spec.resources.memory or "the node's memory"
@@ -154,9 +182,9 @@ def _of_scheduling(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, pod: Po
             continue
         message = condition.get("message", "")
         if "persistentvolumeclaim" in message and "not found" in message:
-            return PodDiagnosis(Reason.REFERENCE_NOT_FOUND, message[:300])
+            return PodDiagnosis(Reason.REFERENCE_NOT_FOUND, _shown(message))
         if "unbound immediate PersistentVolumeClaims" in message:
-            return PodDiagnosis(Reason.VOLUME_NOT_BOUND, message[:300])
+            return PodDiagnosis(Reason.VOLUME_NOT_BOUND, _shown(message))
         return PodDiagnosis(Reason.UNSCHEDULABLE, unschedulable(spec, snapshot, message))
     return None
 
@@ -177,17 +205,44 @@ def _mount_trouble(warned: Warned) -> PodDiagnosis:
     missing = re.search(r'(secret|configmap) "([^"]+)" not found', warned.message)
     if missing is not None:
         return PodDiagnosis(Reason.REFERENCE_NOT_FOUND, f"{missing[1]} '{missing[2]}' does not exist in the namespace")
-    return PodDiagnosis(Reason.MOUNT_FAILED, warned.message[:400])
+    return PodDiagnosis(Reason.MOUNT_FAILED, _mount_cause(warned.message))
+
+
+_SERVER_WORDS = re.compile(r"(?:reason given by server:|mount\.\w+:|Output:|desc =)\s*")
+_REMOTE_FOLDER = re.compile(r"[\w.-]+:/[^\s,;]+")
+"""SERVER:/PATH, as mount takes it."""
+
+
+def _shown(message: str) -> str:
+    """A message of the kubelet or the scheduler in one line; a long one keeps its end, where the cause stands."""
+    return cut_middle(one_line(message), _SHOWN)
+
+
+def _mount_cause(message: str) -> str:
+    """The kubelet's message; of a long one the words of the server or of the mount program come first, then the folder.
+
+    The paths of a CSI driver alone can be longer than what a condition keeps, and the kubelet may have cut the message
+    in the middle of the last words: an Event keeps 1,024 bytes.
+    """
+    text = one_line(message)
+    if len(text) <= _SHOWN:
+        return text
+    half = _SHOWN // 2
+    marks = [mark.end() for mark in _SERVER_WORDS.finditer(text)]
+    cause = text[marks[-1] :].strip()[:half] if marks else ""
+    folder = max(_REMOTE_FOLDER.findall(text), key=len, default="")[:half]
+    if not cause:
+        return cut_middle(text, _SHOWN)
+    mounted = f"; the folder is {folder}" if folder and folder not in cause else ""
+    return f"{cause}{mounted}; the kubelet reports: {text[:half]}"
 
 
 def _of_workload(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> PodDiagnosis | None:
-    workload = snapshot.workload
-    if not workload.is_observed:
-        return None
-    if (failure := workload.conditions.get(("ReplicaFailure", "True"))) is not None:
-        reason, message = refused_pod(failure.get("message", ""))
-        return PodDiagnosis(reason, message[:500])
-    if ("Progressing", "ProgressDeadlineExceeded") in workload.conditions:
+    rollout = snapshot.workload.rollout
+    if rollout.refusal is not None:
+        reason, message = refused_pod(rollout.refusal)
+        return PodDiagnosis(reason, cut_middle(message, _LONGEST))
+    if rollout.is_overdue:
         return PodDiagnosis(
             Reason.STARTUP_BUDGET_EXCEEDED,
             f"no pod served within `startupBudgetSeconds` {spec.startup_budget_seconds}, and none reports why",

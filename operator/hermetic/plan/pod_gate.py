@@ -1,13 +1,14 @@
-"""The input of the admission policy 'hermetic-pod-gate': annotations of the operator's Lease.
+"""The input of the admission policies 'hermetic-pod-gate' and 'hermetic-binding-gate': annotations of the Lease.
 
-A model's pod is admitted until the time given there, which is never later than the end of the evidence. The API server
-compares it with the pod's creation time, so admission ends on time even when the operator is down.
+A model's pod is admitted, and is given a node, until the time given there, which is never later than the end of the
+evidence. The API server compares it with its own clock, so both end on time even when the operator is down.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from hermetic.api.configuration import Configuration
 from hermetic.api.times import timestamp
@@ -20,7 +21,11 @@ UNPROVEN = "hermetic.dev/unproven-pods"
 ENFORCED = "hermetic.dev/enforced-models"
 EVERY = "*"
 MOST_MODELS = 2000
-"""Most names in the annotation; with more of them, every model counts as one that asks for a proof."""
+"""Most names in the annotation: 256,000 characters, where the API server allows 262,144 in all annotations.
+
+With more models, namespaces are named instead of their models, those with the most models first. With more namespaces,
+every model counts as one that asks for a proof.
+"""
 
 
 def unproven_namespaces(policy: Configuration) -> str:
@@ -35,14 +40,34 @@ def unproven_namespaces(policy: Configuration) -> str:
     return ",".join([EVERY, *(f"-{name}" for name in differing)] if everywhere else differing)
 
 
-def enforced_models(policy: Configuration, asked: Iterable[tuple[str, str, str]]) -> str:
-    """Models that ask for a proof where none is required, "namespace/name"; `asked`: (namespace, name, enforcement)."""
+def enforcement_of(model: Mapping[str, Any]) -> str:
+    """The enforcement that the spec of a ModelDeployment asks for."""
+    spec = model.get("spec") or {}
+    return str((spec.get("isolation") or {}).get("enforcement") or "Enforce")
+
+
+def is_proof_asked(policy: Configuration, namespace: str, enforcement: str) -> bool:
+    """Whether pods of a model with this `enforcement` in its spec wait for a proof in this namespace."""
     isolation = policy.isolation
-    if isolation.replacements == "Admit":
-        return ""
-    lenient = ((space, name) for space, name, enforcement in asked if enforcement == "Enforce")
-    found = sorted(f"{space}/{name}" for space, name in lenient if isolation.minimum_of(space) != "Enforce")
-    return ",".join(found) if len(found) <= MOST_MODELS else EVERY
+    return isolation.replacements != "Admit" and "Enforce" in {enforcement, isolation.minimum_of(namespace)}
+
+
+def enforced_models(policy: Configuration, models: Iterable[tuple[str, str, str]]) -> str:
+    """Models whose pods wait for a proof, "namespace/name"; `models`: (namespace, name, enforcement).
+
+    "namespace/*" stands for every model of a namespace, "*" for every model.
+    """
+    names: dict[str, list[str]] = {}
+    for namespace, name, enforcement in models:
+        if is_proof_asked(policy, namespace, enforcement):
+            names.setdefault(namespace, []).append(name)
+    excess = sum(map(len, names.values())) - MOST_MODELS
+    for namespace in sorted(names, key=lambda namespace: (-len(names[namespace]), namespace)):
+        if excess <= 0:
+            break
+        excess -= len(names[namespace]) - 1
+        names[namespace] = [EVERY]
+    return EVERY if excess > 0 else ",".join(sorted(f"{space}/{name}" for space in names for name in names[space]))
 
 
 def pods_until(policy: Configuration, evidence: IsolationEvidence | None, now: datetime) -> str:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.text import cut_middle, first_of
 from hermetic.plan.snapshot import ClusterSnapshot, NodeFacts
 
 # A first attempt often fails and the second succeeds: the claim is bound a moment after its pod was created.
 GRACE = timedelta(seconds=3)
+LONGEST_QUOTE = 300
+_POOLS_NAMED = 5
+# What the scheduler adds about preemption says nothing about the pod: no pod of a model may end another.
+_PREEMPTION = re.compile(r"(?:,? ?no new claims to deallocate)?,? ?preemption: .*$", re.DOTALL)
 
 
 def is_being_placed(pod: Mapping[str, Any], now: datetime) -> bool:
@@ -30,31 +36,45 @@ def unschedulable_deadline(pod: Mapping[str, Any]) -> datetime | None:
 
 def unschedulable(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, quoted: str) -> str:
     """A sentence that names resource, pool and shortfall, and then quotes the scheduler (`quoted`)."""
-    quote = f"; the scheduler reports: {quoted[:300]}" if quoted else ""
+    text = cut_middle(_PREEMPTION.sub("", quoted), LONGEST_QUOTE)
+    quote = f"; the scheduler reports: {text}" if text else ""
     return _shortfall(spec, snapshot.nodes) + quote
 
 
-def eligible_nodes(spec: ModelDeploymentSpec, nodes: tuple[NodeFacts, ...]) -> list[NodeFacts]:
-    """The nodes that offer the GPUs and are of a size that the spec allows, however many are free."""
-    sizes = spec.accelerator.instance_types
-    return [node for node in _offering(spec, nodes) if not sizes or node.instance_type in sizes]
+def eligible_nodes(spec: ModelDeploymentSpec, nodes: Sequence[NodeFacts]) -> list[NodeFacts]:
+    """The nodes that offer the GPUs, of a size and with the labels that the spec names, however many GPUs are free."""
+    return [node for node in _offering(spec, nodes) if _has_size(node, spec) and not _missing_labels(node, spec)]
 
 
-def _offering(spec: ModelDeploymentSpec, nodes: tuple[NodeFacts, ...]) -> list[NodeFacts]:
+def _offering(spec: ModelDeploymentSpec, nodes: Sequence[NodeFacts]) -> list[NodeFacts]:
     return [node for node in nodes if node.gpus.get(spec.accelerator.resource, 0) > 0]
 
 
-def _shortfall(spec: ModelDeploymentSpec, nodes: tuple[NodeFacts, ...]) -> str:
+def _has_size(node: NodeFacts, spec: ModelDeploymentSpec) -> bool:
+    sizes = spec.accelerator.instance_types
+    return not sizes or node.instance_type in sizes
+
+
+def _missing_labels(node: NodeFacts, spec: ModelDeploymentSpec) -> list[str]:
+    """The labels of `scheduling.nodeSelector` that the node lacks, as 'key: value'."""
+    selector = spec.scheduling.node_selector if spec.scheduling is not None else {}
+    return [f"{key}: {value}" for key, value in sorted(selector.items()) if node.labels.get(key) != value]
+
+
+def _shortfall(spec: ModelDeploymentSpec, nodes: Sequence[NodeFacts]) -> str:
     resource, wanted = spec.accelerator.resource, spec.accelerator.count
     needs = f"needs {wanted} {resource} on one node"
     offering = _offering(spec, nodes)
     if not offering:
         return f"{needs}, but no node offers any: is the device plug-in running on the GPU pool?"
-    sizes = spec.accelerator.instance_types
-    eligible = eligible_nodes(spec, nodes)
-    if not eligible:
+    of_a_size = [node for node in offering if _has_size(node, spec)]
+    if not of_a_size:
         there = ", ".join(sorted({node.instance_type for node in offering}))
-        return f"{needs} of size {' or '.join(sizes)}, but the nodes that offer it are of size {there}"
+        sizes = " or ".join(spec.accelerator.instance_types)
+        return f"{needs} of size {sizes}, but the nodes that offer it are of size {there}"
+    eligible = eligible_nodes(spec, of_a_size)
+    if not eligible:
+        return f"{needs} with the labels of `scheduling.nodeSelector`, but {_without_labels(spec, of_a_size)}"
     # The order of nodes in memory differs between runs; the sentence, which is written to the status, must not.
     largest = min(eligible, key=lambda node: (-node.gpus[resource], node.pool, node.instance_type))
     where = f"pool '{largest.pool}' ({largest.instance_type})"
@@ -63,3 +83,9 @@ def _shortfall(spec: ModelDeploymentSpec, nodes: tuple[NodeFacts, ...]) -> str:
         return f"{needs}, but the largest node, of {where}, has {largest.gpus[resource]}: {short} short"
     total = sum(node.gpus[resource] for node in eligible)
     return f"{needs}; {where} and its like have {total} in all, and none that is free and fits"
+
+
+def _without_labels(spec: ModelDeploymentSpec, nodes: Sequence[NodeFacts]) -> str:
+    """The pools of the nodes with the labels that each lacks; the same text whatever the order of the nodes."""
+    pools = {(node.pool or node.name, first_of(_missing_labels(node, spec), 3)) for node in nodes}
+    return "; ".join(f"pool '{pool}' lacks {labels}" for pool, labels in sorted(pools)[:_POOLS_NAMED])

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from hermetic.api.condition_updates import condition_of
 from hermetic.api.configuration import Configuration
 from hermetic.kinds import Kind
-from hermetic.objects.children import WORKLOAD_KINDS
 from hermetic.objects.names import Owner
-from hermetic.plan.workload import Workload
+from hermetic.objects.workloads.registry import observed_workload
+from hermetic.objects.workloads.workload_kind import Workload
 
 if TYPE_CHECKING:  # for `hermetic render`: building the models of the audit takes 20 ms
     from hermetic.api.egressaudit import Verdict
@@ -52,13 +52,20 @@ class IsolationEvidence:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """The facts of a node that scheduling and image volumes depend on."""
+    """The facts of a node that scheduling, image volumes and the health of its GPUs depend on.
+
+    `runtime_version` as "containerd://2.2.4", `kubelet_version` as "v1.36.4"; "" where the node has not reported it.
+    `labels` are all labels of the node. `faults` are the conditions of GPUs that its node problem detector has set.
+    """
 
     name: str
     pool: str
     instance_type: str
     runtime_version: str
+    kubelet_version: str
     gpus: Mapping[str, int]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +86,8 @@ class ClusterSnapshot:
     applied again during drift back-off. `exposures` are objects, not children, that lead to the pods from outside,
     `unseen` the kinds of such objects that are served and may not be listed, `malformed` those of which an object was
     not understood. `pods_truncated`: more pods have this model's label or ServiceAccount than the bound of `pods`.
-    `resource_version` is that of the ModelDeployment: a status based on an older one must not be written.
+    `resource_version` is that of the ModelDeployment: a status based on an older one must not be written. `labels` and
+    `annotations` are those of the ModelDeployment that `modelMetadata` of the configuration names.
     """
 
     owner: Owner
@@ -100,6 +108,8 @@ class ClusterSnapshot:
     malformed: tuple[str, ...] = ()
     pods_truncated: bool = False
     resource_version: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
     def child(self, kind: Kind, name: str = "") -> Mapping[str, Any] | None:
         """The live child of this kind, by default the one with the ModelDeployment's own name."""
@@ -108,9 +118,14 @@ class ClusterSnapshot:
     @property
     def workload(self) -> Workload:
         """What runs the pods."""
-        found = (self.child(kind) for kind in WORKLOAD_KINDS)
-        return Workload.of(next((live for live in found if live is not None), None))
+        return observed_workload(self.children, self.owner.name)
 
     def condition(self, kind: str) -> Mapping[str, Any] | None:
         """The condition of this type as the status holds it now."""
         return condition_of(self.status, kind)
+
+
+def last_end(container_status: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """How the container ended: now, or before its present start; None for one that has not ended."""
+    states = (container_status.get("state") or {}, container_status.get("lastState") or {})
+    return next((state["terminated"] for state in states if state.get("terminated")), None)

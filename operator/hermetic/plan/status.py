@@ -15,20 +15,28 @@ from hermetic.engines.registry import engine_of
 from hermetic.kinds import SERVICE
 from hermetic.objects.names import selector
 from hermetic.objects.weights_verifier import Verifier, is_required
-from hermetic.plan.addresses import load_balancer_addresses, public_addresses
+from hermetic.objects.workloads.registry import expected_pods, workload_kind
+from hermetic.plan.accelerator_health import accelerators, accelerators_healthy
+from hermetic.plan.accelerator_results import checked_pods
+from hermetic.plan.adapters import adapter_states
 from hermetic.plan.api_rejections import ApiRejection
+from hermetic.plan.autoscaling import autoscaler_active
 from hermetic.plan.cache_use import cache_use
-from hermetic.plan.exposing_objects import exposure
+from hermetic.plan.child_states import is_ours
+from hermetic.plan.exposure.addresses import load_balancer_addresses, public_addresses
+from hermetic.plan.exposure.exposing_objects import exposure
+from hermetic.plan.exposure.public_side import public_side
 from hermetic.plan.gate_results import Blocks
 from hermetic.plan.isolation import enforcement
 from hermetic.plan.planned_status import planned_status
-from hermetic.plan.planning import Contested, Plan, is_ours
 from hermetic.plan.pod_diagnosis import PodDiagnosis, diagnose_pods
-from hermetic.plan.public_side import public_side
-from hermetic.plan.runtime_drift import Strange, strange
+from hermetic.plan.pod_start import reported_start, start_clause
 from hermetic.plan.snapshot import ClusterSnapshot
+from hermetic.plan.tampering.runtime_drift import Strange, strange
+from hermetic.plan.waiting_pods import started_pods
 from hermetic.plan.weights_integrity import integrity_policy, is_pinned, verifier
 from hermetic.plan.weights_verification import weights_verified
+from hermetic.plan.writes import Contested, Plan
 
 Status = dict[str, Any]
 OURS = frozenset(kind.value for kind in ConditionType)
@@ -39,36 +47,42 @@ def status(
 ) -> Status:
     """The whole status: `snapshot` is taken after the plan was applied."""
     # With zero replicas, a pod that is not ready is terminating; do not report it.
-    found = diagnose_pods(spec, snapshot, now) if spec.replicas else None
+    found = diagnose_pods(spec, snapshot, now) if spec.wanted_replicas else None
+    start = reported_start(spec, snapshot, now) if found is None else None
     odd = strange(snapshot, now)
-    verified_by = verifier(spec, snapshot)
+    verified_by, checked = verifier(spec, snapshot), checked_pods(snapshot)
     parts = [
         _images_pinned(odd, plan),
         _weights_verified(spec, snapshot, plan, verified_by),
         *((plan.placement.condition(),) if plan.placement is not None else ()),
         *((caches,) if (caches := cache_use(spec, required=is_required(verified_by))) is not None else ()),
+        accelerators_healthy(spec, snapshot, checked),
         _isolation_verified(spec, snapshot, plan),
         _endpoint_private(spec, snapshot, plan),
         _available(spec, snapshot, found),
+        *((scaler,) if (scaler := autoscaler_active(spec, snapshot, plan)) is not None else ()),
     ]
-    ready = _hindered(snapshot, plan, refusals, parts, odd) or _serves(spec, snapshot, parts, found)
+    ready = _hindered(spec, snapshot, plan, refusals, parts, odd) or _serves(spec, snapshot, parts, found, start)
     updates = [ready, *_kstatus(ready), *parts]
     whole = {
         "observedGeneration": snapshot.generation,
         "conditions": [dated(one, snapshot.generation, snapshot.status, now) for one in updates],
-        "replicas": snapshot.workload.serving,
+        "replicas": snapshot.workload.existing_replicas,
         "selector": ",".join(f"{key}={value}" for key, value in selector(snapshot.owner).items()),
         "plan": planned_status(spec, plan.placement),
     }
-    endpoint = _endpoint(spec, snapshot)
+    endpoint, results = _endpoint(spec, snapshot), accelerators(checked)
     whole |= {"endpoint": endpoint} if endpoint else {}
+    whole |= {"serving": _serving(spec, snapshot, endpoint)} | ({"start": start} if start is not None else {})
+    whole |= {"accelerators": results} if results else {}
+    whole |= {"adapters": adapter_states(spec, snapshot)} if spec.adapters else {}
     public = public_side(_our_service(snapshot), snapshot, plan)
     return whole | ({"publicAddress": public.as_status()} if public is not None and public.address else {})
 
 
 def status_unreadable(snapshot: ClusterSnapshot, message: str, now: datetime) -> Status:
     """The status of an object whose spec this version cannot read."""
-    ready = ConditionUpdate(ConditionType.READY, "False", Reason.SPEC_INVALID, message[:2000])
+    ready = ConditionUpdate(ConditionType.READY, "False", Reason.SPEC_INVALID, message)
     return {
         "observedGeneration": snapshot.generation,
         "conditions": [dated(one, snapshot.generation, snapshot.status, now) for one in (ready, *_kstatus(ready))],
@@ -90,7 +104,7 @@ def _images_pinned(found: Strange | None, plan: Plan) -> ConditionUpdate:
     if blocked is not None:
         return _from_block(kind, blocked)
     if found is not None and found.of_image:
-        return ConditionUpdate(kind, "False", Reason.NOT_AS_RENDERED, found.message[:2000])
+        return ConditionUpdate(kind, "False", Reason.NOT_AS_RENDERED, found.message)
     return ConditionUpdate(kind, "True", Reason.PINNED_BY_DIGEST, "every image is named by digest and allowed here")
 
 
@@ -135,7 +149,7 @@ def _endpoint_private(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, plan
     if (public := public_side(service, snapshot, plan)) is not None:
         return ConditionUpdate(kind, "False", Reason.PUBLIC_ADDRESS, public.message)
     if (exposed := exposure(service, snapshot)) is not None:
-        return ConditionUpdate(kind, "False", Reason.ENDPOINT_EXPOSED, exposed[:2000])
+        return ConditionUpdate(kind, "False", Reason.ENDPOINT_EXPOSED, exposed)
     if service is None:
         return ConditionUpdate(kind, "Unknown", Reason.ENDPOINT_NOT_CREATED, "the Service does not exist yet")
     return _as_asked(spec, snapshot, service)
@@ -188,17 +202,18 @@ def _our_service(snapshot: ClusterSnapshot) -> Mapping[str, Any] | None:
 
 def _available(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, found: PodDiagnosis | None) -> ConditionUpdate:
     kind = ConditionType.AVAILABLE
-    if spec.replicas == 0:
+    if spec.wanted_replicas == 0:
         return ConditionUpdate(kind, "False", Reason.SCALED_TO_ZERO, "`replicas` is 0")
-    serving = snapshot.workload.serving
-    if serving >= spec.replicas:
-        return ConditionUpdate(kind, "True", Reason.SERVING, f"{_of(spec.replicas, spec.replicas)} serve")
+    serving = snapshot.workload.serving_replicas
+    if serving >= spec.wanted_replicas:
+        return ConditionUpdate(kind, "True", Reason.SERVING, f"{_of(spec.wanted_replicas, spec.wanted_replicas)} serve")
     if snapshot.workload.live is None:
-        return ConditionUpdate(kind, "False", Reason.WORKLOAD_NOT_CREATED, "the Deployment does not exist yet")
+        message = f"the {workload_kind(spec).resource.kind} does not exist yet"
+        return ConditionUpdate(kind, "False", Reason.WORKLOAD_NOT_CREATED, message)
     if found is not None:
-        return ConditionUpdate(kind, "False", found.reason, found.message[:2000])
+        return ConditionUpdate(kind, "False", found.reason, found.message)
     reason = Reason.STARTING if serving == 0 else Reason.UNAVAILABLE
-    return ConditionUpdate(kind, "False", reason, f"{_of(serving, spec.replicas)} serve")
+    return ConditionUpdate(kind, "False", reason, f"{_of(serving, spec.wanted_replicas)} serve")
 
 
 def _of(count: int, total: int) -> str:
@@ -206,6 +221,7 @@ def _of(count: int, total: int) -> str:
 
 
 def _hindered(
+    spec: ModelDeploymentSpec,
     snapshot: ClusterSnapshot,
     plan: Plan,
     refusals: tuple[ApiRejection, ...],
@@ -216,21 +232,26 @@ def _hindered(
     if refusals:
         return _not_ready(refusals[0].reason, refusals[0].message)
     if plan.blocked is not None:
-        kept = "; the pods that run keep serving" if snapshot.workload.serving else ""
+        kept = "; the pods that run keep serving" if snapshot.workload.serving_pods else ""
         kept += _replacements(plan, snapshot) if kept else ""
         held = "; the change of the pods waits for it" if plan.held and kept else ""
+        held += _waiting(spec, plan, snapshot)
         return _not_ready(plan.blocked.reason, plan.blocked.message + kept + held)
     endpoint = _of_the_endpoint(parts)
     return _not_ready(endpoint.reason, endpoint.message) if endpoint.status == "False" else _altered(odd, plan)
 
 
 def _serves(
-    spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, parts: list[ConditionUpdate], found: PodDiagnosis | None
+    spec: ModelDeploymentSpec,
+    snapshot: ClusterSnapshot,
+    parts: list[ConditionUpdate],
+    found: PodDiagnosis | None,
+    start: Mapping[str, Any] | None,
 ) -> ConditionUpdate:
     """The condition Ready where nothing fails except, possibly, the pods."""
     if _settled(spec, snapshot):
         return _settled_verdict(spec, snapshot, _of_the_endpoint(parts))
-    return _not_settled(spec, snapshot, found)
+    return _not_settled(spec, snapshot, found, start)
 
 
 def _of_the_endpoint(parts: list[ConditionUpdate]) -> ConditionUpdate:
@@ -242,6 +263,16 @@ def _replacements(plan: Plan, snapshot: ClusterSnapshot) -> str:
     closed = _blocks(plan, ConditionType.ISOLATION_VERIFIED) is not None
     admitted = closed and snapshot.policy.isolation.replacements == "Admit"
     return ", and pods that end are replaced: `isolation.replacements` is Admit" if admitted else ""
+
+
+def _waiting(spec: ModelDeploymentSpec, plan: Plan, snapshot: ClusterSnapshot) -> str:
+    """A note of how many pods the closed isolation gate keeps from starting, once there is a workload."""
+    closed = _blocks(plan, ConditionType.ISOLATION_VERIFIED) is not None
+    expected = expected_pods(spec)
+    absent = expected - started_pods(snapshot)
+    if not closed or absent <= 0 or snapshot.workload.live is None or snapshot.policy.isolation.replacements == "Admit":
+        return ""
+    return f"; {absent} of {expected} pods have not started and start by themselves when isolation is proven"
 
 
 def _altered(found: Strange | None, plan: Plan) -> ConditionUpdate | None:
@@ -262,32 +293,44 @@ def _contested_by(found: Contested) -> str:
 def _settled_verdict(
     spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, endpoint: ConditionUpdate
 ) -> ConditionUpdate:
-    if spec.replicas == 0:
+    if spec.wanted_replicas == 0:
         return ConditionUpdate(ConditionType.READY, "True", Reason.SCALED_TO_ZERO, "scaled to zero, as asked")
     if endpoint.status != "True":
         return _not_ready(endpoint.reason, endpoint.message)
-    serving, enforced = f"{_of(spec.replicas, spec.replicas)} serve", enforcement(spec, snapshot)
+    serving, enforced = f"{_of(spec.wanted_replicas, spec.wanted_replicas)} serve", enforcement(spec, snapshot)
     if enforced != "Enforce":
         words = f"{serving}; `isolation.enforcement` is {enforced}: pods start whether isolation is proven or not"
         return ConditionUpdate(ConditionType.READY, "True", Reason.SERVING_NOT_ENFORCED, words)
     return ConditionUpdate(ConditionType.READY, "True", Reason.SERVING, serving)
 
 
-def _not_settled(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, found: PodDiagnosis | None) -> ConditionUpdate:
+def _serving(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, endpoint: dict[str, str] | None) -> dict[str, str]:
+    workload, expected = snapshot.workload, expected_pods(spec)
+    reachable = {"url": endpoint["url"]} if endpoint is not None and workload.serving_replicas else {}
+    return {"pods": f"{min(workload.serving_pods, expected)}/{expected}", **reachable}
+
+
+def _not_settled(
+    spec: ModelDeploymentSpec,
+    snapshot: ClusterSnapshot,
+    found: PodDiagnosis | None,
+    start: Mapping[str, Any] | None,
+) -> ConditionUpdate:
     if found is not None:
         return _not_ready(found.reason, found.message)
-    if spec.replicas == 0:
+    if spec.wanted_replicas == 0:
         return _not_ready(Reason.ROLLING_OUT, "scaling to zero; pods are ending")
-    serving = _of(snapshot.workload.serving, spec.replicas)
+    serving = _of(snapshot.workload.serving_replicas, spec.wanted_replicas)
+    phase = f": {start_clause(start)}" if start is not None else ""
     if _has_older_pods(snapshot):
-        return _not_ready(Reason.ROLLING_OUT, f"{serving} serve; a change is being rolled out")
-    return _not_ready(Reason.STARTING, f"{serving} serve; pods are starting")
+        return _not_ready(Reason.ROLLING_OUT, f"{serving} serve; a change is being rolled out{phase}")
+    return _not_ready(Reason.STARTING, f"{serving} serve; pods are starting{phase}")
 
 
 def _has_older_pods(snapshot: ClusterSnapshot) -> bool:
-    """Whether pods of an earlier template remain, or the Deployment's present generation is not observed yet."""
+    """Whether pods of an earlier template remain, or the workload's present generation is not observed yet."""
     workload = snapshot.workload
-    return bool(workload.existing) and (not workload.is_observed or workload.existing > workload.updated)
+    return bool(workload.existing_pods) and (not workload.is_observed or workload.existing_pods > workload.updated_pods)
 
 
 def _settled(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> bool:
@@ -295,13 +338,15 @@ def _settled(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> bool:
     workload = snapshot.workload
     if workload.live is None or not (workload.is_observed or _was_ready(snapshot)):
         return False
-    return {workload.replicas, workload.updated, workload.existing, workload.serving} == {spec.replicas}
+    replicas = {workload.replicas, workload.existing_replicas, workload.serving_replicas}
+    pods = {workload.existing_pods, workload.updated_pods, workload.serving_pods}
+    return replicas == {spec.wanted_replicas} and pods == {expected_pods(spec)}
 
 
 def _was_ready(snapshot: ClusterSnapshot) -> bool:
     """Whether this generation of the spec was Ready already.
 
-    Then a Deployment whose present generation is not observed yet may stay Ready: a change of an annotation alone
+    Then a workload whose present generation is not observed yet may stay Ready: a change of an annotation alone
     increments it. If the change matters, the replica counts show that a moment later.
     """
     ready = snapshot.condition(ConditionType.READY) or {}
@@ -309,7 +354,7 @@ def _was_ready(snapshot: ClusterSnapshot) -> bool:
 
 
 def _not_ready(reason: Reason | WeightsReason, message: str) -> ConditionUpdate:
-    return ConditionUpdate(ConditionType.READY, "False", reason, message[:2000])
+    return ConditionUpdate(ConditionType.READY, "False", reason, message)
 
 
 def _kstatus(ready: ConditionUpdate) -> Iterator[ConditionUpdate]:
@@ -332,7 +377,7 @@ def _blocks(plan: Plan, kind: ConditionType) -> Blocks | None:
 
 
 def _from_block(kind: ConditionType, block: Blocks) -> ConditionUpdate:
-    return ConditionUpdate(kind, block.truth, block.reason, block.message[:2000])
+    return ConditionUpdate(kind, block.truth, block.reason, block.message)
 
 
 def _endpoint(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> dict[str, str] | None:
@@ -346,4 +391,4 @@ def _endpoint(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> dict[str,
             return None
         address = given
     scheme = "https" if spec.endpoint.tls is not None else "http"
-    return {"url": f"{scheme}://{address}:{spec.endpoint.port}/v1", "address": address}
+    return {"url": f"{scheme}://{address}:{spec.endpoint.client_port}/v1", "address": address}

@@ -1,28 +1,45 @@
-"""Which PersistentVolumes of the operator are no longer needed. Data stays: their reclaim policy is Retain."""
+"""Which PersistentVolumes and claims are no longer needed. Data stays: the reclaim policy of the volumes is Retain."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from hermetic.objects.names import OWNER_UID_LABEL
+from hermetic.objects.names import OWNER_UID_LABEL, template_of
+from hermetic.plan.snapshot import ClusterSnapshot
+from hermetic.plan.tampering.runtime_drift import has_ended
 
 Manifest = Mapping[str, Any]
 
 
 def volumes_to_remove(
-    volumes: Iterable[Manifest], claims: Mapping[tuple[str, str], str], wanted: Mapping[str, frozenset[str]]
+    volumes: Iterable[Manifest], claims: Mapping[tuple[str, str], str], wanted_by: Callable[[str], str]
 ) -> Iterator[Manifest]:
     """Volumes of the operator that nothing uses or can use any more.
 
-    `claims` maps (namespace, name) of every live claim to its uid; `wanted` the uid of every live ModelDeployment to
-    the names of the volumes that its spec asks for. A volume whose claim exists stays: pods may read it.
+    `claims` maps (namespace, name) of every live claim to its uid; `wanted_by` the uid of a ModelDeployment to the
+    name of the volume that its spec asks for, "" if it is gone. It is asked only about volumes that no claim keeps: a
+    volume whose claim exists stays, for pods may read it.
     """
     for volume in volumes:
         if OWNER_UID_LABEL not in (volume["metadata"].get("labels") or {}) or _is_in_transition(volume):
             continue
-        if _is_stranded(volume, claims) or (_claimed_by(volume) not in claims and not _is_wanted(volume, wanted)):
+        if _is_stranded(volume, claims) or (_claimed_by(volume) not in claims and not _is_wanted(volume, wanted_by)):
             yield volume
+
+
+def may_be_mounted(claim: Manifest, snapshot: ClusterSnapshot) -> bool:
+    """Whether a pod may mount the claim: the live template names it, or pods of another template, not known here, run.
+
+    Kubernetes keeps a deleted claim until its last pod ends, and starts no further pod that mounts it.
+    """
+    template = snapshot.workload.template
+    if not template:
+        return bool(snapshot.pods)
+    volumes = (volume.get("persistentVolumeClaim") or {} for volume in template["spec"].get("volumes") or ())
+    if any(volume.get("claimName") == claim["metadata"]["name"] for volume in volumes):
+        return True
+    return any(template_of(pod) != template_of(template) and not has_ended(pod) for pod in snapshot.pods)
 
 
 def _is_in_transition(volume: Manifest) -> bool:
@@ -37,9 +54,8 @@ def _is_stranded(volume: Manifest, claims: Mapping[tuple[str, str], str]) -> boo
     return released and bool(bound_uid) and claims.get(_claimed_by(volume)) != bound_uid
 
 
-def _is_wanted(volume: Manifest, wanted: Mapping[str, frozenset[str]]) -> bool:
-    owner = volume["metadata"]["labels"][OWNER_UID_LABEL]
-    return volume["metadata"]["name"] in wanted.get(owner, frozenset())
+def _is_wanted(volume: Manifest, wanted_by: Callable[[str], str]) -> bool:
+    return bool(volume["metadata"]["name"] == wanted_by(volume["metadata"]["labels"][OWNER_UID_LABEL]))
 
 
 def _claimed_by(volume: Manifest) -> tuple[str, str]:

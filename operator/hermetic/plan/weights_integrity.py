@@ -11,7 +11,8 @@ from hermetic.api.integrity import INTEGRITY_POLICIES, IntegrityPolicy
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.weights_reasons import WeightsReason
-from hermetic.objects.weights_verifier import Signers, Verifier, verifier_in
+from hermetic.engines.adapters import mounted_adapters
+from hermetic.objects.weights_verifier import Signers, Verifier, verifier_in, verifies_adapters
 from hermetic.plan.gate_results import HOLDS, Blocks, Verdict
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.weights_verification import verifications
@@ -24,8 +25,15 @@ def integrity_policy(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> In
     """The policy in effect: a deployment may ask for more than its namespace's minimum, never for less."""
     if not spec.weights.is_mounted:
         return "Off"
-    minimum, asked = snapshot.policy.integrity.minimum_of(snapshot.owner.namespace), spec.weights.integrity
-    return INTEGRITY_POLICIES.strictest(asked.policy, minimum) if asked is not None else minimum
+    minimum, policy = snapshot.policy.integrity.minimum_of(snapshot.owner.namespace), _stated_policy(spec)
+    return INTEGRITY_POLICIES.strictest(policy, minimum) if policy is not None else minimum
+
+
+def _stated_policy(spec: ModelDeploymentSpec) -> IntegrityPolicy | None:
+    """The policy of the spec; a digest of an adapter states one as a digest of the weights does."""
+    if spec.weights.integrity is not None:
+        return spec.weights.integrity.policy
+    return "Require" if any(adapter.integrity is not None for adapter in spec.adapters) else None
 
 
 def integrity_is_pinned(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
@@ -41,9 +49,16 @@ def integrity_is_pinned(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) ->
 
 
 def is_pinned(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> bool:
-    """Whether a digest or a trusted key says what the weights must be."""
-    asked = spec.weights.integrity
-    return (asked is not None and asked.digest is not None) or bool(signers(spec, snapshot))
+    """Whether a digest or a trusted key says what the weights and every adapter must be."""
+    return bool(signers(spec, snapshot)) or (_has_digest(spec) and not _adapters_without_digest(spec))
+
+
+def _has_digest(spec: ModelDeploymentSpec) -> bool:
+    return spec.weights.integrity is not None and spec.weights.integrity.digest is not None
+
+
+def _adapters_without_digest(spec: ModelDeploymentSpec) -> list[str]:
+    return [adapter.name for adapter in mounted_adapters(spec) if adapter.integrity is None]
 
 
 def integrity_key_is_usable(spec: ModelDeploymentSpec, _: ClusterSnapshot) -> Verdict:
@@ -73,7 +88,7 @@ def _key_is_refused(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Blo
         return None
     return _blocks(
         Reason.INTEGRITY_KEY_REFUSED,
-        "`weights.integrity.publicKey` is none of those that the operator's configuration lists under "
+        "`weights.integrity.publicKey` is not listed in the operator's configuration under "
         "`integrity.publicKeys`; sign the weights with one of these and leave `publicKey` out, or have this one listed",
         f"{_FIELD}.publicKey",
     )
@@ -98,6 +113,15 @@ def _verifier_not_configured(spec: ModelDeploymentSpec, snapshot: ClusterSnapsho
 
 def _not_pinned(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Blocks:
     asked = spec.weights.integrity
+    if _has_digest(spec):
+        names = ", ".join(f"'{name}'" for name in _adapters_without_digest(spec))
+        return _blocks(
+            Reason.INTEGRITY_NOT_PINNED,
+            f"the adapters must be verified, and nothing defines what {names} must be: set `integrity.digest` of the "
+            "adapter to what 'hermetic stage' printed, or `weights.integrity.publicKey` to the key that signed model "
+            "and adapters",
+            "spec.adapters",
+        )
     raised = (
         f"`weights.integrity.policy` {asked.policy} is raised to Require, the minimum that the operator's "
         f"configuration sets for namespace '{snapshot.owner.namespace}'; "
@@ -133,6 +157,9 @@ def verifier(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verifier |
     if present is None:
         return Verifier(images[0], policy, wanted)
     image, known = present
+    if any(mounted_adapters(spec)) and not verifies_adapters(snapshot.workload.template):
+        # The image in the template may be of a release that does not know adapters, and the pods are replaced anyway.
+        image = images[0]
     keeps = bool(known) == bool(wanted) and known.are_among(wanted) and not _lacks_a_key(snapshot)
     return Verifier(image if image in images else images[0], policy, known if keeps else wanted)
 

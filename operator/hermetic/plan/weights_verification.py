@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hermetic.api.condition_updates import ConditionUpdate
@@ -16,7 +16,7 @@ from hermetic.api.reasons import Reason
 from hermetic.api.text import one_line
 from hermetic.api.weights_reasons import WEIGHTS_REASONS, WeightsReason
 from hermetic.objects.weights_verifier import VERIFIER, verifier_in
-from hermetic.plan.snapshot import ClusterSnapshot
+from hermetic.plan.snapshot import ClusterSnapshot, last_end
 
 _KIND = ConditionType.WEIGHTS_VERIFIED
 _LONGEST = 400
@@ -24,7 +24,10 @@ _LONGEST = 400
 
 @dataclass(frozen=True, slots=True)
 class WeightsVerification:
-    """One result. `digest`, `signed_by`: "" where none was read. `reason` and `message` are of the first finding."""
+    """One result. `digest`, `signed_by`: "" where none was read. `reason` and `message` are of the first finding.
+
+    `adapters`: by name the root digest of each, or the reason why it is not right.
+    """
 
     verdict: Literal["Pass", "Fail", "Unknown"]
     digest: str = ""
@@ -33,13 +36,13 @@ class WeightsVerification:
     bytes: int = 0
     reason: WeightsReason | None = None
     message: str = ""
+    adapters: Mapping[str, str] = field(default_factory=dict)
 
 
 def verification_of(status: Mapping[str, Any]) -> WeightsVerification | None:
     """The result in a container's status; None while there is none, and for a message of another form."""
-    ended = (status.get("state") or {}).get("terminated") or (status.get("lastState") or {}).get("terminated") or {}
     try:
-        return _read(json.loads(ended.get("message") or ""))
+        return _read(json.loads((last_end(status) or {}).get("message") or ""))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
@@ -61,6 +64,7 @@ def _read(found: Mapping[str, Any]) -> WeightsVerification:
         int(found["bytes"]),
         reason,
         _sentence(findings[0], len(findings) + int(found["omitted"])) if findings else "",
+        {str(name): one_line(str(result))[:_LONGEST] for name, result in found.get("adapters", {}).items()},
     )
 
 
@@ -72,7 +76,7 @@ def _sentence(finding: Mapping[str, Any], count: int) -> str:
 
 
 def verifications(snapshot: ClusterSnapshot) -> Iterator[tuple[str, WeightsVerification]]:
-    """(name of the pod, result) of the pods of the Deployment's present template."""
+    """(name of the pod, result) of the pods of the workload's present template."""
     for name, status in _verifying(snapshot):
         if (found := verification_of(status)) is not None:
             yield name, found
@@ -98,7 +102,7 @@ def weights_verified(snapshot: ClusterSnapshot, *, pinned: bool) -> ConditionUpd
     for name, found in results:
         if found.reason is not None:
             truth = "Unknown" if found.verdict == "Unknown" else "False"
-            return ConditionUpdate(_KIND, truth, found.reason, f"pod '{name}': {found.message}"[:2000])
+            return ConditionUpdate(_KIND, truth, found.reason, f"pod '{name}': {found.message}")
     if not results:
         return ConditionUpdate(_KIND, "Unknown", Reason.INTEGRITY_PENDING, "no pod has verified the weights yet")
     return _all_right([found for _, found in results], pinned=pinned)
@@ -106,14 +110,16 @@ def weights_verified(snapshot: ClusterSnapshot, *, pinned: bool) -> ConditionUpd
 
 def _all_right(results: list[WeightsVerification], *, pinned: bool) -> ConditionUpdate:
     first = results[0]
-    if len({found.digest for found in results}) > 1:
+    if len({(result.digest, *sorted(result.adapters.items())) for result in results}) > 1:
         words = "pods verified different weights: the share was changed between their starts, and no digest is pinned"
         return ConditionUpdate(_KIND, "Unknown", Reason.INTEGRITY_NOT_PINNED, words)
-    what = f"{first.files} files, {first.bytes} bytes, root digest {first.digest}"
+    verified = f"{first.files} files, {first.bytes} bytes, root digest {first.digest}"
+    if first.adapters:
+        verified += f", and the adapters {', '.join(sorted(first.adapters))}"
     if not pinned:
-        words = f"they match their own manifest ({what}); neither digest nor key shows that it is the right one"
+        words = f"they match their own manifest ({verified}); neither digest nor key shows that it is the right one"
         return ConditionUpdate(_KIND, "Unknown", Reason.INTEGRITY_NOT_PINNED, words)
     signed = f", signed by {first.signed_by}" if first.signed_by else ""
     return ConditionUpdate(
-        _KIND, "True", Reason.INTEGRITY_VERIFIED, f"verified before each engine started: {what}{signed}"
+        _KIND, "True", Reason.INTEGRITY_VERIFIED, f"verified before each engine started: {verified}{signed}"
     )

@@ -28,7 +28,7 @@ def canonical(value: Any) -> bytes:
     return text.encode("utf-8")
 
 
-def read_json(content: bytes, what: str) -> Any:
+def read_json(content: bytes, subject: str) -> Any:
     """The one value that the bytes hold; `what` names them in messages. Raises EnvelopeRefused.
 
     Refused: bytes that are not UTF-8, a missing end, a duplicate key, NaN and the infinities, fractions, integers
@@ -39,32 +39,32 @@ def read_json(content: bytes, what: str) -> Any:
     except UnicodeDecodeError as error:
         cut = error.end == len(content) and error.reason == "unexpected end of data"
         raise refused(
-            EnvelopeFault.TRUNCATED if cut else EnvelopeFault.MALFORMED, f"{what} is not UTF-8: {error}"
+            EnvelopeFault.TRUNCATED if cut else EnvelopeFault.MALFORMED, f"{subject} is not UTF-8: {error}"
         ) from None
     if nesting(text) > DEEPEST:
-        raise refused(EnvelopeFault.NESTED_TOO_DEEPLY, f"{what} is nested more than {DEEPEST} deep")
+        raise refused(EnvelopeFault.NESTED_TOO_DEEPLY, f"{subject} is nested more than {DEEPEST} deep")
     try:
         return json.loads(
             text,
-            object_pairs_hook=lambda pairs: _without_duplicates(pairs, what),
-            parse_int=lambda digits: _integer(digits, what),
-            parse_float=lambda digits: _refuse_number(digits, what),
-            parse_constant=lambda name: _refuse_number(name, what),
+            object_pairs_hook=lambda pairs: _without_duplicates(pairs, subject),
+            parse_int=lambda digits: _integer(digits, subject),
+            parse_float=lambda digits: _refuse_number(digits, subject),
+            parse_constant=lambda name: _refuse_number(name, subject),
         )
     except json.JSONDecodeError as error:
         refusal = EnvelopeFault.TRUNCATED if _is_cut_short(text, error) else EnvelopeFault.MALFORMED
-        raise refused(refusal, f"{what} is not JSON: {error}") from None
+        raise refused(refusal, f"{subject} is not JSON: {error}") from None
 
 
-def read_canonical_json(content: bytes, what: str) -> Any:
+def read_canonical_json(content: bytes, subject: str) -> Any:
     """As `read_json`, and the bytes must be exactly those that `canonical` writes."""
-    value = read_json(content, what)
+    value = read_json(content, subject)
     try:
         same = canonical(value) == content
     except ValueError as error:  # a lone surrogate
-        raise refused(EnvelopeFault.MALFORMED, f"{what} holds {error}") from None
+        raise refused(EnvelopeFault.MALFORMED, f"{subject} holds {error}") from None
     if not same:
-        raise refused(EnvelopeFault.NOT_CANONICAL, f"{what} is not canonical JSON (RFC 8785)")
+        raise refused(EnvelopeFault.NOT_CANONICAL, f"{subject} is not canonical JSON (RFC 8785)")
     return value
 
 
@@ -91,7 +91,7 @@ def _must_be_plain(value: Any) -> None:
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
-                raise ValueError(f"a key that is no text: {key!r}")  # noqa: TRY004 - a value that cannot be written
+                raise ValueError(f"a key that is not a text: {key!r}")  # noqa: TRY004 - a value that cannot be written
             _must_be_plain(key)
             _must_be_plain(item)
     elif isinstance(value, list | tuple):
@@ -113,26 +113,28 @@ def _must_be_unicode(text: str) -> None:
         raise ValueError(f"text that is not Unicode: {error.reason}") from error
 
 
-def _without_duplicates(pairs: list[tuple[str, Any]], what: str) -> dict[str, Any]:
+def _without_duplicates(pairs: list[tuple[str, Any]], subject: str) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for key, value in pairs:
         if key in fields:
-            raise refused(EnvelopeFault.DUPLICATE_KEYS, f"{what} contains '{key[:64]}' twice in one object")
+            raise refused(EnvelopeFault.DUPLICATE_KEYS, f"{subject} contains '{key[:64]}' twice in one object")
         fields[key] = value
     return fields
 
 
-def _integer(digits: str, what: str) -> int:
+def _integer(digits: str, subject: str) -> int:
     if len(digits) > _DIGITS or abs(number := int(digits)) > LARGEST_INTEGER:
-        _refuse_number(digits, what)
+        _refuse_number(digits, subject)
     return number
 
 
-def _refuse_number(digits: str, what: str) -> NoReturn:
+def _refuse_number(digits: str, subject: str) -> NoReturn:
     shown = digits if len(digits) <= 32 else f"{digits[:32]}..."
-    raise refused(EnvelopeFault.MALFORMED, f"{what} holds the number {shown}: only whole numbers up to 2**53 - 1 are")
+    raise refused(
+        EnvelopeFault.MALFORMED, f"{subject} holds the number {shown}: only whole numbers up to 2**53 - 1 are"
+    )
 
 
 def _is_cut_short(text: str, error: json.JSONDecodeError) -> bool:
-    rest = text[error.pos :]
-    return not rest.strip() or error.msg.startswith("Unterminated string") or bool(_BEGUN.fullmatch(rest))
+    remainder = text[error.pos :]
+    return not remainder.strip() or error.msg.startswith("Unterminated string") or bool(_BEGUN.fullmatch(remainder))

@@ -74,13 +74,13 @@ def envelope_from(value: Any) -> Envelope:
     )
 
 
-def _object(value: Any, what: str, names: tuple[str, ...]) -> dict[str, Any]:
+def _object(value: Any, subject: str, names: tuple[str, ...]) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise refused(EnvelopeFault.MALFORMED, f"{what} is not an object with {', '.join(names)}")
+        raise refused(EnvelopeFault.MALFORMED, f"{subject} is not an object with {', '.join(names)}")
     if unknown := sorted(value.keys() - set(names)):
-        raise refused(EnvelopeFault.UNKNOWN_FIELD, f"{what} holds '{unknown[0][:64]}'; there are {', '.join(names)}")
+        raise refused(EnvelopeFault.UNKNOWN_FIELD, f"{subject} holds '{unknown[0][:64]}'; there are {', '.join(names)}")
     if missing := [name for name in names if name not in value]:
-        raise refused(EnvelopeFault.MALFORMED, f"{what} lacks '{missing[0]}'")
+        raise refused(EnvelopeFault.MALFORMED, f"{subject} lacks '{missing[0]}'")
     return value
 
 
@@ -92,22 +92,22 @@ def _only(signatures: Any) -> Any:
     return signatures[0]
 
 
-def _text(value: Any, what: str, largest: int) -> str:
+def _text(value: Any, subject: str, largest: int) -> str:
     if not isinstance(value, str):
-        raise refused(EnvelopeFault.MALFORMED, f"{what} is not text")
+        raise refused(EnvelopeFault.MALFORMED, f"{subject} is not text")
     if len(value) > largest:
-        raise refused(EnvelopeFault.OVERSIZED, f"{what} has {len(value)} characters, and {largest} are the most")
+        raise refused(EnvelopeFault.OVERSIZED, f"{subject} has {len(value)} characters, and {largest} are the most")
     return value
 
 
-def _decoded(value: Any, what: str, largest: int) -> bytes:
-    text = _text(value, what, largest)
+def _decoded(value: Any, subject: str, largest: int) -> bytes:
+    text = _text(value, subject, largest)
     if len(text) % 4 or not text:
-        raise refused(EnvelopeFault.TRUNCATED, f"{what} has {len(text)} characters of base64, which come in fours")
+        raise refused(EnvelopeFault.TRUNCATED, f"{subject} has {len(text)} characters of base64, which come in fours")
     try:
         decoded = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:  # ValueError: a character that is not ASCII
-        raise refused(EnvelopeFault.MALFORMED, f"{what} is not standard base64: {error}") from None
+        raise refused(EnvelopeFault.MALFORMED, f"{subject} is not standard base64: {error}") from None
     if base64.b64encode(decoded).decode() != text:
-        raise refused(EnvelopeFault.NOT_CANONICAL, f"{what} is base64 with bits set that mean nothing")
+        raise refused(EnvelopeFault.NOT_CANONICAL, f"{subject} is base64 with bits set that mean nothing")
     return decoded

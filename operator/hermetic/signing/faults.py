@@ -5,7 +5,7 @@ from __future__ import annotations
 from hermetic.errors import EnvelopeRefused
 from hermetic.signing.explained import ExplainedWord
 
-_WHOLE = "Fetch the file again from where it was signed; if it is the same there, audit again and sign anew."
+_WHOLE = "Fetch the file again from its source. If the source has the same content, audit again and sign anew."
 _OURS = "Use an attestation that 'hermetic audit --sign' of this release wrote."
 
 
@@ -13,12 +13,16 @@ class EnvelopeFault(ExplainedWord):
     """The reason and its page, in the order in which they are checked: the first that applies is reported."""
 
     # Form of the input
-    OVERSIZED = "Oversized", "The file or its payload is larger than an attestation may be; it was not read.", _OURS
-    TRUNCATED = "Truncated", "The end is missing: of the file, of the payload, or of the signature.", _WHOLE
+    OVERSIZED = (
+        "Oversized",
+        "The file or its payload exceeds the size limit of an attestation, so it was not read.",
+        _OURS,
+    )
+    TRUNCATED = "Truncated", "The file, the payload or the signature is truncated.", _WHOLE
     MALFORMED = "Malformed", "It does not have the form of an attestation.", _OURS
     NESTED_TOO_DEEPLY = (
         "NestedTooDeeply",
-        "Brackets are nested deeper than an attestation needs; it was not read further.",
+        "Brackets are nested deeper than in any attestation, so the rest was not read.",
         _OURS,
     )
     DUPLICATE_KEYS = (
@@ -28,19 +32,19 @@ class EnvelopeFault(ExplainedWord):
     )
     UNKNOWN_FIELD = (
         "UnknownField",
-        "There is a field that this release does not know. Nothing is ignored in evidence.",
-        "Remove what was added by hand, or verify with the release of Hermetic that signed it.",
+        "A field is unknown to this release. Hermetic does not ignore unknown fields in evidence.",
+        "Remove manual additions, or verify with the release of Hermetic that signed it.",
     )
     NOT_CANONICAL = (
         "NotCanonical",
-        "The same content is written in another way than the one way there is (RFC 8785, padded standard base64).",
+        "The content is not in the canonical form (RFC 8785, padded standard base64).",
         _WHOLE,
     )
-    WRONG_PAYLOAD_TYPE = ("WrongPayloadType", "The envelope holds something else than an in-toto statement.", _OURS)
+    WRONG_PAYLOAD_TYPE = ("WrongPayloadType", "The payload of the envelope is not an in-toto statement.", _OURS)
     SIGNATURE_COUNT = (
         "SignatureCount",
-        "There is not exactly one signature: one that is not checked could hold anything.",
-        "Use the envelope with the signature of one trusted key; a key is replaced by trusting two for a while.",
+        "The envelope does not have exactly one signature. An unchecked signature could contain anything.",
+        "Use the envelope with the signature of one trusted key. To replace a key, trust both keys for a time.",
     )
 
     # Key and signature
@@ -51,12 +55,12 @@ class EnvelopeFault(ExplainedWord):
     )
     ALGORITHM_CONFUSION = (
         "AlgorithmConfusion",
-        "The signature is one of another algorithm than the key's; the key alone decides the algorithm.",
+        "The algorithm of the signature differs from that of the key. Only the key decides the algorithm.",
         "Sign again with the key that the envelope names.",
     )
     BAD_SIGNATURE = (
         "BadSignature",
-        "The signature is not one of this key over this payload: either was changed, or another key signed.",
+        "The signature does not match this key and this payload. One of them was changed, or another key signed.",
         _WHOLE,
     )
 

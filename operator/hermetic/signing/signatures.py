@@ -81,12 +81,12 @@ def _refuse_form(signature: bytes, algorithm: Algorithm, *, cut: bool) -> NoRetu
     if len(signature) in _MAC_BYTES:
         _refuse_confusion(f"{len(signature)} bytes, as of a shared-secret code", algorithm)
     refusal = EnvelopeFault.TRUNCATED if cut else EnvelopeFault.BAD_SIGNATURE
-    raise refused(refusal, f"the signature has {len(signature)} bytes that are no {algorithm} signature")
+    raise refused(refusal, f"the signature has {len(signature)} bytes, which are not a signature by {algorithm}")
 
 
-def _refuse_confusion(found: str, algorithm: Algorithm) -> NoReturn:
+def _refuse_confusion(actual: str, algorithm: Algorithm) -> NoReturn:
     raise refused(
-        EnvelopeFault.ALGORITHM_CONFUSION, f"the signature is {found}; the key that is named signs {algorithm}"
+        EnvelopeFault.ALGORITHM_CONFUSION, f"the signature is {actual}; the key that is named signs {algorithm}"
     )
 
 
@@ -108,9 +108,9 @@ def key_named_by(envelope: Envelope, trusted: TrustedKeys) -> PublicKey:
     """The trusted key that the envelope names. The signature is not verified yet. Raises EnvelopeRefused."""
     key = trusted.get(envelope.keyid)
     if key is None:
-        known = ", ".join(f"{each.name} ({each.keyid})" for each in trusted.values()) or "none"
+        key_names = ", ".join(f"{trusted_key.name} ({trusted_key.keyid})" for trusted_key in trusted.values()) or "none"
         raise refused(
-            EnvelopeFault.UNKNOWN_KEY, f"signed by the key {envelope.keyid[:80] or 'without id'}; trusted: {known}"
+            EnvelopeFault.UNKNOWN_KEY, f"signed by the key {envelope.keyid[:80] or 'without id'}; trusted: {key_names}"
         )
     return key
 

@@ -29,16 +29,21 @@ class Choice:
 def choose(facts: ModelFacts, serving: Serving, size: Size) -> Choice:
     """The smallest tensor parallelism with the best answer on one node of this size."""
     fits = [
-        fit(facts, replace(serving, tensor_parallel=parts, pipeline_parallel=1), size.gpu, confirmed=size.confirmed)
+        fit(
+            facts,
+            replace(serving, tensor_parallel=parts, pipeline_parallel=1, data_parallel=1),
+            size.gpu,
+            confirmed=size.confirmed,
+        )
         for parts in possible(facts, size.gpus.value)
     ]
     # A model that does not fit is shown with all GPUs: the smallest amount that is missing.
-    best = min(fits, key=lambda one: (BEST_FIRST.index(one.answer), _gpus(one)), default=None)
+    best = min(fits, key=lambda fit_result: (BEST_FIRST.index(fit_result.answer), _gpus(fit_result)), default=None)
     return Choice(size, best)
 
 
-def _gpus(found: Fit) -> int:
-    return -found.serving.gpus if found.answer is FitAnswer.DOES_NOT_FIT else found.serving.gpus
+def _gpus(fit_result: Fit) -> int:
+    return -fit_result.serving.gpus if fit_result.answer is FitAnswer.DOES_NOT_FIT else fit_result.serving.gpus
 
 
 def compare(
@@ -49,12 +54,15 @@ def compare(
     Hermetic has no price list. Without prices a VM with less GPU memory, then with fewer CPUs and less memory, counts
     as cheaper; with them, sizes without a price come after those with one.
     """
-    known = prices or {}
+    price_table = prices or {}
 
-    def order(one: Choice) -> tuple[int, float, int, int, int, str]:
-        size = one.size
+    def order(choice: Choice) -> tuple[int, bool, float, int, int, int, str]:
+        size = choice.size
         memory = size.gpus.value * size.gpu.memory.value
-        price = known.get(size.name, float("inf"))
-        return (BEST_FIRST.index(one.answer), price, memory, size.vcpus.value, size.ram.value, size.name)
+        price = price_table.get(size.name, float("inf"))
+        # Among equal answers, a size whose GPUs cannot hold the weights comes last.
+        is_too_small = choice.fit is not None and choice.fit.spare < 0
+        cost = (price, memory, size.vcpus.value, size.ram.value)
+        return (BEST_FIRST.index(choice.answer), is_too_small, *cost, size.name)
 
     return tuple(sorted((choose(facts, serving, size) for size in sizes), key=order))

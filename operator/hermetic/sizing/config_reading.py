@@ -30,13 +30,50 @@ class Config:
             return self.bounded(key, self.values[key], least=least, most=most)
         return None
 
-    def bounded(self, what: str, value: object, *, least: int = 1, most: int) -> int | None:
+    def required(self, *keys: str, least: int = 1, most: int) -> int | None:
+        """Like `whole`; that none of the keys is present is a problem."""
+        if all(self.values.get(key) is None for key in keys):
+            self.problems.append(f"config.json does not contain {keys[0]}")
+        return self.whole(*keys, least=least, most=most)
+
+    def all_required(self, *alternatives: tuple[str, ...], most: int) -> list[int] | None:
+        """The value of each, by the first of its keys that is present; None where one of them is not usable."""
+        values = [self.required(*keys, most=most) for keys in alternatives]
+        usable = [value for value in values if value is not None]
+        return usable if len(usable) == len(values) else None
+
+    def numbers(self, key: str) -> list[int] | None:
+        """A list of whole numbers; None where there is none."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if isinstance(value, list) and len(value) <= MOST_LAYERS and all(type(number) is int for number in value):
+            return value
+        self.problems.append(f"config.json: {key} is not a list of at most {MOST_LAYERS} whole numbers")
+        return None
+
+    def objects(self, key: str) -> list[Config] | None:
+        """A list of objects, which share `problems`; None where there is none."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if isinstance(value, list) and len(value) <= MOST_LAYERS and all(isinstance(item, dict) for item in value):
+            return [Config(item, self.problems) for item in value]
+        self.problems.append(f"config.json: {key} is not a list of at most {MOST_LAYERS} objects")
+        return None
+
+    def layers_of(self, kind: str, layers: int) -> int | None:
+        """How many of the layers are of this kind; None where config.json does not list them."""
+        types = self.words("layer_types")
+        return None if types is None else min(types.count(kind), layers)
+
+    def bounded(self, subject: str, value: object, *, least: int = 1, most: int) -> int | None:
         """A value that was read from the object, or derived from it, as an integer in the range."""
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
             return value
-        self.problems.append(f"config.json: {what} is no whole number from {least} to {most}")
+        self.problems.append(f"config.json: {subject} is not a whole number from {least} to {most}")
         return None
 
     def largest(self, *keys: str, least: int = 1) -> int | None:
@@ -50,10 +87,10 @@ class Config:
             value = self.values.get(key)
             if value is None:
                 continue
-            each = value if isinstance(value, list) and 0 < len(value) <= MOST_LAYERS else [value]
-            found = [self.bounded(key, one, least=least, most=MOST_COUNT) for one in each]
-            known = [one for one in found if one is not None]
-            return max(known) if len(known) == len(found) else None
+            entries = value if isinstance(value, list) and 0 < len(value) <= MOST_LAYERS else [value]
+            numbers = [self.bounded(key, entry, least=least, most=MOST_COUNT) for entry in entries]
+            valid_numbers = [number for number in numbers if number is not None]
+            return max(valid_numbers) if len(valid_numbers) == len(numbers) else None
         return None
 
     def word(self, *keys: str) -> str | None:
@@ -69,16 +106,16 @@ class Config:
         value = self.values.get(key)
         if value is None:
             return None
-        if isinstance(value, list) and len(value) <= MOST_LAYERS and all(isinstance(one, str) for one in value):
+        if isinstance(value, list) and len(value) <= MOST_LAYERS and all(isinstance(item, str) for item in value):
             return value
-        self.problems.append(f"config.json: {key} is no list of at most {MOST_LAYERS} words")
+        self.problems.append(f"config.json: {key} is not a list of at most {MOST_LAYERS} words")
         return None
 
     def inner(self, key: str) -> Config | None:
         """A nested object, which shares `problems`; None where there is none. Another value is a problem."""
         value = self.values.get(key)
         if value is not None and not isinstance(value, dict):
-            self.problems.append(f"config.json: {key} is no object")
+            self.problems.append(f"config.json: {key} is not an object")
         return Config(value, self.problems) if isinstance(value, dict) else None
 
 

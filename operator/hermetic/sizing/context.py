@@ -9,7 +9,7 @@ vllm/transformers_utils/model_arch_config_convertor.py (https://github.com/vllm-
   'gemma3' in its name, whose longest context already includes the factor. Where each kind of layer has a rope scaling
   of its own, vLLM takes one factor for all; here it is the one that gives the longest context.
 - yarn multiplies `original_max_position_embeddings` instead, up to some release before 0.31; from then on it multiplies
-  nothing. Where the two differ, the longer one is kept and the memory is not computed.
+  nothing. Where the two differ, both are kept.
 
 For longrope without `--max-model-len` vLLM takes `original_max_position_embeddings`; here the longer one is kept.
 """
@@ -38,18 +38,26 @@ ALREADY_MULTIPLIED = "gemma3"
 CLASS_DEFAULTS = {"falcon": 2048, "gemma3_text": 131_072}
 
 
-def context_length(text: Config, family: str) -> int | None:
-    """Tokens; None where neither config.json nor the class of its family gives it."""
+def context_lengths(text: Config, family: str) -> tuple[int | None, int | None]:
+    """(longest context of every release of vLLM, longest context of any) in tokens.
+
+    None where neither config.json nor the class of its family gives it.
+    """
     stated = [length for key in KEYS if (length := text.whole(key, most=MOST_TOKENS)) is not None]
     length = text.whole(REPLACES, most=MOST_TOKENS) or min(stated, default=CLASS_DEFAULTS.get(family))
     if length is None or ALREADY_MULTIPLIED in family:
-        return length
-    return max((_scaled(length, one) for one in _scalings(text)), default=length)
+        return length, length
+    scaled = [_scaled(length, scaling) for scaling in _scalings(text)] or [(length, length)]
+    return max(least for least, _ in scaled), max(most for _, most in scaled)
 
 
 def _scalings(text: Config) -> list[Config]:
     """The rope scaling; one for each kind of layer where Transformers 5 wrote it so, by the name of the kind."""
-    stated = [one for key in ("rope_scaling", "rope_parameters") if (one := text.inner(key)) is not None and one.values]
+    stated = [
+        scaling
+        for key in ("rope_scaling", "rope_parameters")
+        if (scaling := text.inner(key)) is not None and scaling.values
+    ]
     if not stated:
         return []
     nested = [key for key, value in stated[0].values.items() if isinstance(value, dict)]
@@ -58,17 +66,16 @@ def _scalings(text: Config) -> list[Config]:
     return [inner for key in nested if (inner := stated[0].inner(key)) is not None]
 
 
-def _scaled(length: int, scaling: Config) -> int:
+def _scaled(length: int, scaling: Config) -> tuple[int, int]:
     kind = scaling.word("rope_type", "type")
     if kind is None or kind in NOT_MULTIPLIED:
-        return length
+        return length, length
     if kind != "yarn":
-        return min(int(length * _factor(scaling)), MOST_TOKENS)
+        multiplied = min(int(length * _factor(scaling)), MOST_TOKENS)
+        return multiplied, multiplied
     original = scaling.whole("original_max_position_embeddings", most=MOST_TOKENS) or length
     scaled = min(int(original * _factor(scaling)), MOST_TOKENS)
-    if scaled != length:
-        scaling.problems.append(f"with yarn, some releases of vLLM take {length} tokens, others {scaled}")
-    return max(scaled, length)
+    return min(scaled, length), max(scaled, length)
 
 
 def _factor(scaling: Config) -> float:
@@ -78,5 +85,5 @@ def _factor(scaling: Config) -> float:
         return 1.0
     usable = isinstance(factor, int | float) and not isinstance(factor, bool) and 1 <= factor <= 1024
     if not usable:
-        scaling.problems.append("config.json: the factor of rope_scaling is no number from 1 to 1024")
+        scaling.problems.append("config.json: the factor of rope_scaling is not a number from 1 to 1024")
     return float(factor) if usable else 1.0

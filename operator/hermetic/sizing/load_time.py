@@ -11,13 +11,13 @@ import math
 from dataclasses import dataclass
 
 from hermetic.api.model_facts import ModelFacts
-from hermetic.sizing.catalogue import Gpu, Storage, Value
+from hermetic.sizing.catalogue import GIB, Gpu, Storage, Value
 from hermetic.sizing.memory import Fit
 
 THREADS = 8
 """Files that vLLM reads at a time from NFS and Lustre."""
-PCIE = {4: 25e9, 5: 50e9}
-"""Bytes per second to one GPU by 16 lanes of each generation: 0.78 of 32 and 64 GB/s, which is what is usable."""
+PCIE = {3: 12.5e9, 4: 25e9, 5: 50e9}
+"""Bytes per second to one GPU by 16 lanes of each generation: 0.78 of 16, 32 and 64 GB/s, which is what is usable."""
 IMPORTS = 60
 COMPILING = 180
 LEAST_BUDGET = 600
@@ -65,15 +65,17 @@ def load_time(
     so it bounds nothing and the result is an estimate. Storage on the node needs no network.
     """
     sharing = replicas if storage.shared else 1
-    ways: list[tuple[float, str, bool]] = [
+    bounds: list[tuple[float, str, bool]] = [
         (files.total * sharing / storage.total.value, "what the storage delivers", storage.total.confirmed),
         (files.total / pcie, "PCIe of the GPUs", True),
     ]
     if storage.file is not None:
-        ways.append((_by_file(files, storage.file.value, threads), "what single files deliver", storage.file.confirmed))
+        bounds.append(
+            (_by_file(files, storage.file.value, threads), "what single files deliver", storage.file.confirmed)
+        )
     if storage.shared and nic is not None:
-        ways.append((files.total / nic.value, "the network of the node", nic.confirmed))
-    seconds, bound, confirmed = max(ways)
+        bounds.append((files.total / nic.value, "the network of the node", nic.confirmed))
+    seconds, bound, confirmed = max(bounds)
     unknown_network = storage.shared and nic is None
     return LoadTime(seconds, bound, not confirmed or unknown_network)
 
@@ -110,11 +112,50 @@ class Offload:
     advised: bool
 
 
-def offload(found: Fit) -> Offload | None:
-    """The cost of the missing bytes; None where nothing is missing, or it cannot be computed."""
-    needed = found.needed
-    if needed is None or needed <= found.allowed:
+def offload(fit: Fit) -> Offload | None:
+    """The cost of offloaded and of missing bytes; None where there are none, or it cannot be computed."""
+    missing = 0 if fit.needed is None else min(max(0, fit.needed - fit.allowed), fit.weights)
+    total = fit.offloaded + missing
+    if not total:
         return None
-    missing = min(needed - found.allowed, found.weights)
-    seconds = missing / pcie_rate(found.gpu)
-    return Offload(missing, seconds, seconds * USABLE_STEPS <= 1)
+    seconds = total / pcie_rate(fit.gpu)
+    return Offload(total, seconds, seconds * USABLE_STEPS <= 1)
+
+
+def offload_clause(fit: Fit) -> str:
+    """One clause about the weights that the deployment keeps in the memory of the node; "" where it keeps none there.
+
+    Every step reads all of them (vllm/config/offload.py of 0.33.0), and gives each request one token. No rate is named
+    where the GPU is connected by other means than PCIe, and with settings that are not computed: speculative decoding
+    gives more tokens a step.
+    """
+    if not fit.offloaded:
+        return ""
+    clause = f"{fit.offloaded / GIB:.1f} GiB of the weights of each GPU stay in the memory of the node"
+    if fit.gpu.pcie_generation is not None and not fit.serving.not_computed:
+        rate = pcie_rate(fit.gpu) / fit.offloaded
+        clause += f", of which each token reads all over PCIe: at most {rate:.1f} tokens/s a request"
+    if fit.needed is not None:
+        clause += f"; without `--cpu-offload-gb` each GPU would need {(fit.needed + fit.offloaded) / GIB:.1f} GiB"
+    return clause
+
+
+@dataclass(frozen=True, slots=True)
+class HostCache:
+    """`size` bytes of key-value cache in the memory of the node: the tokens in them, and how fast they return."""
+
+    size: int
+    tokens: int
+    tokens_per_second: int
+
+
+def host_cache(fit: Fit) -> HostCache | None:
+    """The key-value cache in the memory of the node; None without one, or where the cache is not computed.
+
+    Both numbers are of requests of the longest context. Each GPU reads its part over PCIe of its own.
+    """
+    size, serving = fit.serving.host_cache, fit.serving
+    if not size or fit.cache is None or not fit.context:
+        return None
+    token = fit.cache.request_bytes(fit.context) / fit.context
+    return HostCache(size, int(size / (token * serving.gpus)), int(pcie_rate(fit.gpu) / token))

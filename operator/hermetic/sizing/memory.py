@@ -3,12 +3,13 @@
 For each GPU::
 
     weights     1.02 x bytes of the weights / (tensor parallel x pipeline stages), plus what is replicated
-    overhead    2.3 GiB + 5 % of the weights (+ 1 GiB with several GPUs, + LoRA adapters)
+    overhead    2.3 GiB + 5 % of the weights (+ 1 GiB with several GPUs, + LoRA adapters, + encoders)
     KV cache    of `requests` requests of the longest context
     allowed     utilization x memory of the GPU
 
 The overhead covers activations, CUDA graphs and the collectives library; its constants are those of KAITO's
-estimator. The formula is accurate to about 10 %: between 0.9 and 1.1 of what is allowed the answer is Tight.
+estimator. The formula is accurate to about 10 %: between 0.9 and 1.1 of what is allowed the answer is Tight. Where a
+value is known within bounds only, what fits is judged by the larger and what does not by the smaller one.
 """
 
 from __future__ import annotations
@@ -17,18 +18,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hermetic.api.model_facts import Attention, ModelFacts
-from hermetic.sizing.architectures import why_not_computed
-from hermetic.sizing.catalogue import GIB, Gpu, Value
+from hermetic.api.model_facts import ModelFacts
+from hermetic.sizing.cache_formats import value_bytes
+from hermetic.sizing.catalogue import Gpu
 from hermetic.sizing.kv_cache import KvCache, kv_cache
-from hermetic.sizing.serving import Lora, Serving, kv_bytes
-from hermetic.sizing.weights import WeightBytes, weights_of
+from hermetic.sizing.limits import not_computed, unconfirmed
+from hermetic.sizing.overhead import adapter_bytes, encoder_bytes, overhead_per_gpu
+from hermetic.sizing.serving import Serving
+from hermetic.sizing.weights import weights_of, weights_per_gpu
 
-EXPANSION = 1.02
-"""Factor on the weights for norms, small embeddings and the like, which every GPU holds whole."""
-BASE_OVERHEAD = 2.3 * GIB
-SHARE_OVERHEAD = 0.05
-COLLECTIVES = 1 * GIB
 TOLERANCE = 0.1
 """Possible error of the formula, as a share of what is allowed."""
 
@@ -47,8 +45,10 @@ class Fit:
     """The arithmetic of one GPU of a replica; every size in bytes.
 
     `context` is the longest context asked for, `longest_context` the longest that fits, both in tokens and None where
-    they cannot be computed; `needed` is None in the same case. `unknown`: clauses that prevent the answer Fits;
-    `cache` is None where the key-value cache cannot be computed.
+    they cannot be computed; `needed` is None in the same case. `adapters`: part of `overhead`. `encoder`: memory of
+    encoders at work. `reserved`: what the recurrent states of all requests at a time take beyond `requested`.
+    `offloaded`: bytes of the weights that stay in the memory of the node; `weights` are those on the GPU. `unknown`:
+    clauses that prevent the answer Fits; `cache` is None where the key-value cache cannot be computed.
     """
 
     answer: FitAnswer
@@ -58,21 +58,30 @@ class Fit:
     allowed: int
     weights: int
     overhead: int
+    adapters: int
+    encoder: int
     cache: KvCache | None
     context: int | None
     requested: int | None
+    reserved: int
+    offloaded: int
     longest_context: int | None
     unknown: tuple[str, ...]
 
     @property
     def needed(self) -> int | None:
-        """Weights, overhead and the requested key-value cache."""
-        return None if self.requested is None else self.weights + self.overhead + self.requested
+        """Weights, overhead, encoders and the requested key-value cache."""
+        return None if self.requested is None else self.taken + self.requested + self.reserved
+
+    @property
+    def taken(self) -> int:
+        """What is taken without any request."""
+        return self.weights + self.overhead + self.encoder
 
     @property
     def spare(self) -> int:
         """Memory left for the key-value cache; negative where the weights alone do not fit."""
-        return self.allowed - self.weights - self.overhead
+        return self.allowed - self.taken
 
     @property
     def full_requests(self) -> int | None:
@@ -82,112 +91,133 @@ class Fit:
         return max(0, self.spare) // max(1, self.cache.request_bytes(self.context))
 
 
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Bytes of one GPU by one side of the bounds; `offloaded` are not on the GPU."""
+
+    weights: int
+    overhead: int
+    encoder: int
+    cache: KvCache | None
+    requested: int | None
+    reserved: int
+    offloaded: int
+
+    @property
+    def needed(self) -> int:
+        return self.weights + self.overhead + self.encoder + (self.requested or 0) + self.reserved
+
+
 def fit(facts: ModelFacts, serving: Serving, gpu: Gpu, *, confirmed: bool = True) -> Fit:
     """The answer for GPUs of this kind; `confirmed` False: another value of the VM size is not confirmed."""
-    memory: Value[int] = gpu.memory
-    allowed = memory.value * serving.utilization_percent // 100
-    held = weights_of(facts)
-    weights, fewest = weights_per_gpu(facts, serving, held.most), weights_per_gpu(facts, serving, held.least)
-    overhead = overhead_per_gpu(facts, serving, weights)
-    cache = kv_cache(facts.attention, serving) if facts.attention is not None else None
-    context = serving.context(facts)
-    requested = cache.request_bytes(context) * serving.requests if cache is not None and context is not None else None
-    room = allowed - weights - overhead
-    least = fewest + overhead_per_gpu(facts, serving, fewest) + (requested or 0)
-    unknown = (*_unknown(facts, serving, gpu, confirmed), *_undecided(least, requested, allowed, room))
+    serving = serving.on(gpu)
+    allowed = gpu.memory.value * serving.utilization_percent // 100
+    clauses = tuple(not_computed(facts, serving, gpu))
+    most, least = _most(facts, serving, is_computed=not clauses), _least(facts, serving, is_computed=not clauses)
+    doubts = tuple(_undecided(facts, serving, (least, most), allowed))
+    unknown = (*clauses, *doubts, *unconfirmed(gpu, confirmed=confirmed))
+    room = allowed - most.weights - most.overhead - most.encoder
     return Fit(
-        answer=_answer(held, serving, (weights + overhead, requested, allowed), unknown, confirmed),
+        answer=_answer(
+            facts, serving, (least, most), allowed, unknown, is_confirmed=confirmed and gpu.memory.confirmed
+        ),
         gpu=gpu,
         serving=serving,
-        memory=memory.value,
+        memory=gpu.memory.value,
         allowed=allowed,
-        weights=weights,
-        overhead=overhead,
-        cache=cache,
-        context=context,
-        requested=requested,
-        longest_context=cache.longest(room, serving.requests) if cache is not None else None,
+        weights=most.weights,
+        overhead=most.overhead,
+        adapters=adapter_bytes(facts, serving.lora),
+        encoder=most.encoder,
+        cache=most.cache,
+        context=serving.context(facts),
+        requested=most.requested,
+        reserved=most.reserved,
+        offloaded=most.offloaded,
+        longest_context=most.cache.longest(room, serving.requests) if most.cache is not None else None,
         unknown=unknown,
     )
 
 
-def weights_per_gpu(facts: ModelFacts, serving: Serving, total: int) -> int:
-    """Bytes of the weights on the GPU with the most, where all of them together take `total` bytes."""
-    stages, attention = serving.pipeline_parallel, facts.attention
-    share = 1 / stages if attention is None else -(-attention.layers // stages) / attention.layers
-    divided = EXPANSION * total * min(1.0, share) / serving.tensor_parallel
-    return round(divided + (_replicated(facts, attention, serving) if attention is not None else 0))
+def _most(facts: ModelFacts, serving: Serving, *, is_computed: bool) -> Demand:
+    weights, overhead, offloaded = _weights(facts, serving, weights_per_gpu(facts, serving).most)
+    if not is_computed or facts.attention is None:
+        return Demand(weights, overhead, 0, None, None, 0, offloaded)
+    cache = kv_cache(facts.attention, serving, value_bytes(facts, serving).most)
+    requested = cache.request_bytes(serving.context(facts) or 0) * serving.requests
+    reserved = max(0, round((serving.sequences or 0) * cache.state_block) - requested)
+    encoders = sum(encoder_bytes(part, serving) or 0 for part in facts.encoders if serving.reads(part.inputs))
+    return Demand(weights, overhead, encoders, cache, requested, reserved, offloaded)
 
 
-def _replicated(facts: ModelFacts, attention: Attention, serving: Serving) -> float:
-    """Bytes of key-value projections that are replicated because there are fewer heads than GPUs."""
-    parts, heads = serving.tensor_parallel, attention.key_value_heads
-    if attention.latent is not None or heads >= parts:
-        return 0.0
-    layers = -(-attention.layers // serving.pipeline_parallel)
-    of_all_heads = layers * 2 * heads * attention.head_dimension * attention.hidden_size * 2
-    return min(of_all_heads, facts.parameter_bytes) * (1 / heads - 1 / parts)
+def _least(facts: ModelFacts, serving: Serving, *, is_computed: bool) -> Demand:
+    """Encoders are counted by an upper bound, and states of requests that no release may reserve: neither counts."""
+    weights, overhead, offloaded = _weights(facts, serving, weights_per_gpu(facts, serving).least)
+    if not is_computed or facts.attention is None:
+        return Demand(weights, overhead, 0, None, None, 0, offloaded)
+    cache = kv_cache(facts.attention, serving, value_bytes(facts, serving).least)
+    context = serving.max_model_length or facts.certain_model_length or facts.max_model_length or 0
+    return Demand(weights, overhead, 0, cache, cache.request_bytes(context) * serving.requests, 0, offloaded)
 
 
-def overhead_per_gpu(facts: ModelFacts, serving: Serving, weights: int) -> int:
-    """Bytes for activations, CUDA graphs, collectives and adapters."""
-    several = COLLECTIVES if serving.gpus > 1 else 0
-    return round(BASE_OVERHEAD + SHARE_OVERHEAD * weights + several + _adapters(facts, serving.lora))
+def _weights(facts: ModelFacts, serving: Serving, weights: int) -> tuple[int, int, int]:
+    """(weights on the GPU, overhead, weights in the memory of the node) in bytes.
 
-
-def _adapters(facts: ModelFacts, lora: Lora | None) -> float:
-    """An upper bound: both matrices of every projection, whole on each GPU, in 16 bits."""
-    attention = facts.attention
-    if lora is None or attention is None:
-        return 0.0
-    hidden, wide = attention.hidden_size, attention.intermediate_size or 4 * attention.hidden_size
-    queries, values = attention.heads * attention.head_dimension, attention.key_value_heads * attention.head_dimension
-    widths = 2 * (hidden + queries) + 2 * (hidden + values) + 3 * (hidden + wide)
-    return 2.0 * lora.active * lora.rank * widths * attention.layers
+    vLLM moves parameters until their sum reaches `cpu_offload` (vllm/model_executor/offloader/uva.py of 0.33.0).
+    """
+    offloaded = min(serving.cpu_offload, weights)
+    return weights - offloaded, overhead_per_gpu(facts, serving, weights), offloaded
 
 
 def _answer(
-    weights: WeightBytes,
+    facts: ModelFacts,
     serving: Serving,
-    sizes: tuple[int, int | None, int],
+    bounds: tuple[Demand, Demand],
+    allowed: int,
     unknown: tuple[str, ...],
-    confirmed: bool,
+    *,
+    is_confirmed: bool,
 ) -> FitAnswer:
-    held, requested, allowed = sizes
-    too_much = allowed * (1 + TOLERANCE)
-    if confirmed and not serving.may_shrink_weights and weights.least / serving.gpus > too_much:
+    least, most = bounds
+    fewest = weights_of(facts, serving).least / serving.gpus - serving.cpu_offload
+    if is_confirmed and not serving.may_shrink_weights and fewest > allowed * (1 + TOLERANCE):
         return FitAnswer.DOES_NOT_FIT  # the weights alone are too large
-    if unknown or requested is None:
+    if unknown or most.requested is None:
         return FitAnswer.UNKNOWN
-    needed = held + requested
-    if needed > too_much:
+    if least.needed > allowed * (1 + TOLERANCE):
         return FitAnswer.DOES_NOT_FIT
-    return FitAnswer.TIGHT if needed > allowed * (1 - TOLERANCE) else FitAnswer.FITS
+    if most.needed > allowed * (1 + TOLERANCE):
+        return FitAnswer.UNKNOWN
+    # Every step waits for offloaded weights, and which parameters stay on the GPU is known to about one of them.
+    is_tight = most.offloaded > 0 or most.needed > allowed * (1 - TOLERANCE)
+    return FitAnswer.TIGHT if is_tight else FitAnswer.FITS
 
 
-def _unknown(facts: ModelFacts, serving: Serving, gpu: Gpu, confirmed: bool) -> Iterator[str]:
-    yield from facts.not_computed
-    family = why_not_computed(facts.model_type)
-    if family is not None and family not in facts.not_computed:
-        yield family
-    if facts.attention is None and not facts.not_computed:
-        yield "layers and heads of the model are not known"
-    if serving.context(facts) is None:
-        yield "the longest context is not known: neither the deployment nor config.json contains it"
-    if kv_bytes(serving.kv_cache_dtype)[1] != "exact":
-        yield f"the size of the key-value format '{serving.kv_cache_dtype}' is not known"
-    if serving.lora is not None and facts.experts is not None:
-        yield "adapters of the experts are not computed"
-    yield from serving.not_computed
-    if not confirmed or not gpu.memory.confirmed:
-        yield f"the memory of {gpu.name} in this VM size is not confirmed"
-
-
-def _undecided(least: int, requested: int | None, allowed: int, room: int) -> Iterator[str]:
-    """A clause where the answer depends on which weights stay in float32.
-
-    `least` is what is needed if as few as possible do, `room` what is left beside the weights if all of them do.
-    """
+def _undecided(facts: ModelFacts, serving: Serving, bounds: tuple[Demand, Demand], allowed: int) -> Iterator[str]:
+    """A clause for each value within bounds, where the answer depends on it."""
+    least, most = bounds
     too_much = allowed * (1 + TOLERANCE)
-    if requested is not None and least <= too_much < allowed - room + requested:
+    if most.requested is None or not least.needed <= too_much < most.needed:
+        return
+    total, formats = weights_of(facts, serving), value_bytes(facts, serving)
+    if total.least < total.most:
         yield "which of the weights the engine keeps in float32 is not known"
+    if least.weights / max(1, total.least) < most.weights / max(1, total.most) * 0.999:
+        yield "how many bytes of the weights are experts is not known, which data parallel ranks divide"
+    if formats.least < formats.most:
+        yield "releases of vLLM differ in the key-value format that they take by default; set `kvCacheDtype`"
+    if facts.certain_model_length is not None and serving.max_model_length is None:
+        yield "releases of vLLM differ in the longest context of this model; set `maxModelLength`"
+    if most.encoder:
+        yield "images or sound may need more than is left; switch them off with `--language-model-only`"
+    if most.reserved:
+        yield (
+            f"vLLM keeps a state for each of {serving.sequences} requests at a time, and fewer fit; set "
+            f"`--max-num-seqs` to at most {_fewer(most, allowed)}"
+        )
+
+
+def _fewer(most: Demand, allowed: int) -> int:
+    """How many requests at a time have room for their states."""
+    room = allowed - most.weights - most.overhead - most.encoder
+    return max(1, int(room // most.cache.state_block)) if most.cache is not None and most.cache.state_block else 1

@@ -13,7 +13,12 @@ from hermetic.api.model_facts import Attention, ModelFacts
 
 
 def broken_rules(
-    facts: ModelFacts, tensor_parallel: int, pipeline_parallel: int = 1, *, expert_parallel: bool = False
+    facts: ModelFacts,
+    tensor_parallel: int,
+    pipeline_parallel: int = 1,
+    *,
+    data_parallel: int = 1,
+    expert_parallel: bool = False,
 ) -> Iterator[str]:
     """One clause for every rule that this parallelism breaks; none where config.json lacks the values."""
     attention = facts.attention
@@ -25,11 +30,24 @@ def broken_rules(
         yield f"{attention.key_value_heads} key-value heads and {tensor_parallel} GPUs: neither divides the other"
     if attention.layers < pipeline_parallel:
         yield f"{attention.layers} layers are fewer than {pipeline_parallel} pipeline stages"
-    yield from _cut_blocks(facts, attention, tensor_parallel, expert_parallel)
+    yield from _uneven_states(attention, tensor_parallel)
+    parts = tensor_parallel * data_parallel if facts.experts is not None else tensor_parallel
+    yield from _cut_blocks(facts, attention, parts, expert_parallel)
 
 
 def _fit_heads(heads: int, tensor_parallel: int) -> bool:
     return heads % tensor_parallel == 0 or tensor_parallel % heads == 0
+
+
+def _uneven_states(attention: Attention, parts: int) -> Iterator[str]:
+    """`divide` of vLLM ends where heads of a recurrent state, or channels of its convolution, leave a remainder."""
+    recurrent = attention.recurrent
+    if recurrent is None:
+        return
+    if recurrent.heads % parts:
+        yield f"{recurrent.heads} heads of the recurrent layers cannot be divided by {parts}"
+    elif not recurrent.groups and recurrent.channels % parts:
+        yield f"{recurrent.channels} channels of the recurrent layers cannot be divided by {parts}"
 
 
 def _cut_blocks(facts: ModelFacts, attention: Attention, parts: int, expert_parallel: bool) -> Iterator[str]:
@@ -37,11 +55,11 @@ def _cut_blocks(facts: ModelFacts, attention: Attention, parts: int, expert_para
     if block is None or parts == 1:
         return
     if facts.experts is not None:
-        what, width = "an expert", None if expert_parallel else facts.experts.intermediate_size
+        layer, width = "an expert", None if expert_parallel else facts.experts.intermediate_size
     else:
-        what, width = "a feed-forward layer", attention.intermediate_size
+        layer, width = "a feed-forward layer", attention.intermediate_size
     if width is not None and (width % parts or (width // parts) % block):
-        yield f"{width} values of {what} over {parts} GPUs are no multiple of the quantization block of {block}"
+        yield f"{width} values of {layer} over {parts} GPUs are not a multiple of the quantization block of {block}"
 
 
 def possible(facts: ModelFacts, gpus: int) -> tuple[int, ...]:

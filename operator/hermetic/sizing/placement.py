@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 
 from hermetic.api.model_facts import ModelFacts
-from hermetic.sizing.catalogue import Size
+from hermetic.sizing.catalogue import GIB, Size
 from hermetic.sizing.memory import Fit, FitAnswer, fit
 from hermetic.sizing.parallelism import broken_rules
 from hermetic.sizing.serving import Serving
 
 VENDOR_OF = {"nvidia.com/gpu": "nvidia", "amd.com/gpu": "amd"}
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What one pod asks of its VM: GPUs by their extended resource, CPUs, and memory in bytes.
+
+    `memory_fields`: the fields of the spec that make up the memory.
+    """
+
+    resource: str
+    gpus: int
+    cpus: Decimal
+    memory: Decimal
+    memory_fields: str = "`resources.memory`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,26 +43,36 @@ class Placement:
         return FitAnswer.DOES_NOT_FIT if self.objections else self.fit.answer
 
 
-def place(facts: ModelFacts, serving: Serving, size: Size, resource: str) -> Placement:
-    """The deployment on this VM size; `resource` is the extended resource that it asks for."""
-    found = fit(facts, serving, size.gpu, confirmed=size.confirmed)
-    return Placement(size, found, tuple(_objections(facts, serving, size, resource)))
+def place(facts: ModelFacts, serving: Serving, size: Size, demand: Demand) -> Placement:
+    """The deployment on this VM size."""
+    fit_result = fit(facts, serving, size.gpu, confirmed=size.confirmed)
+    return Placement(
+        size, fit_result, (*shortcomings(size, demand), *impossible(facts, serving), *too_long(facts, serving))
+    )
 
 
-def _objections(facts: ModelFacts, serving: Serving, size: Size, resource: str) -> Iterator[str]:
-    vendor = VENDOR_OF.get(resource)
+def shortcomings(size: Size, demand: Demand) -> Iterator[str]:
+    """A clause for each thing that the size lacks for such a pod. Values that are not confirmed object to nothing."""
+    vendor = VENDOR_OF.get(demand.resource)
     if vendor is not None and vendor != size.gpu.vendor:
-        yield f"it has GPUs of {size.gpu.name}, and the deployment asks for {resource}"
-    if serving.gpus > size.gpus.value:
-        yield f"it has {size.gpus.value} GPUs, and the deployment asks for {serving.gpus}"
-    yield from impossible(facts, serving)
-    yield from too_long(facts, serving)
+        yield f"it has GPUs of {size.gpu.name}, and the deployment asks for {demand.resource}"
+    if vendor is not None and size.gpus.confirmed and demand.gpus > size.gpus.value:
+        yield f"it has {size.gpus.value} GPUs, and the deployment asks for {demand.gpus}"
+    if size.vcpus.confirmed and demand.cpus > size.vcpus.value:
+        yield f"it has {size.vcpus.value} vCPUs, and `resources.cpu` asks for {demand.cpus.normalize():f}"
+    if size.ram.confirmed and demand.memory > size.ram.value:
+        requested = f"{demand.memory_fields} asks for {demand.memory / GIB:.0f} GiB"
+        yield f"it has {size.ram.value / GIB:.0f} GiB, and {requested}"
 
 
 def impossible(facts: ModelFacts, serving: Serving) -> Iterator[str]:
     """Rules of tensor parallelism and pipeline stages that the deployment breaks on every size."""
     return broken_rules(
-        facts, serving.tensor_parallel, serving.pipeline_parallel, expert_parallel=serving.expert_parallel
+        facts,
+        serving.tensor_parallel,
+        serving.pipeline_parallel,
+        data_parallel=serving.data_parallel,
+        expert_parallel=serving.expert_parallel,
     )
 
 
@@ -56,6 +81,6 @@ def too_long(facts: ModelFacts, serving: Serving) -> Iterator[str]:
 
     Only where everything else is computed: flags may change config.json, and other engines derive other lengths.
     """
-    asked, longest = serving.max_model_length or 0, facts.max_model_length or 0
-    if 0 < longest < asked and not facts.not_computed and not serving.not_computed:
-        yield f"a context of {asked} tokens is longer than the {longest} of the model"
+    requested, longest = serving.max_model_length or 0, facts.max_model_length or 0
+    if 0 < longest < requested and not facts.not_computed and not serving.not_computed:
+        yield f"a context of {requested} tokens is longer than the {longest} of the model"

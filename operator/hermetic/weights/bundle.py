@@ -43,19 +43,19 @@ def read_bundle(chunks: Iterable[bytes]) -> SigstoreBundle:
     """Parses a bundle. Raises NotJsonError unless it is of this kind with exactly one signature."""
     bundle = SigstoreBundle()
     stream = JsonStream(chunks)
-    seen: set[str] = set()
+    present_keys: set[str] = set()
     for key in stream.keys():  # noqa: SIM118 - no dictionary
-        seen.add(key)
+        present_keys.add(key)
         if key == "dsseEnvelope":
             _read_envelope(stream, bundle)
             continue
         value = stream.value()
         if key == "mediaType" and value != MEDIA_TYPE:
-            raise NotJsonError(f"it is no {MEDIA_TYPE}, but {str(value)[:100]}")
+            raise NotJsonError(f"it is not {MEDIA_TYPE}, but {str(value)[:100]}")
         if key == "verificationMaterial":
             _read_material(value, bundle)
     stream.finish()
-    if missing := {"mediaType", "dsseEnvelope", "verificationMaterial"} - seen:
+    if missing := {"mediaType", "dsseEnvelope", "verificationMaterial"} - present_keys:
         raise NotJsonError(f"it has no '{min(missing)}'")
     if bundle.start < 0 or not bundle.signature:
         raise NotJsonError("its envelope has no payload or no signature")
@@ -78,7 +78,7 @@ def _read_envelope(stream: JsonStream, bundle: SigstoreBundle) -> None:
                 case _:
                     raise NotJsonError("it does not have exactly one signature")
     if not is_in_toto:
-        raise NotJsonError(f"the payload of its envelope is no {PAYLOAD_TYPE}")
+        raise NotJsonError(f"the payload of its envelope is not {PAYLOAD_TYPE}")
 
 
 def _read_material(value: Any, bundle: SigstoreBundle) -> None:
@@ -86,7 +86,7 @@ def _read_material(value: Any, bundle: SigstoreBundle) -> None:
         case {"publicKey": {"hint": str(hint)}}:
             bundle.hint = hint
         case {"x509CertificateChain": {"certificates": [*certificates]}} if len(certificates) <= _MOST_CERTIFICATES:
-            bundle.certificates = [_certificate(each) for each in certificates]
+            bundle.certificates = [_certificate(certificate) for certificate in certificates]
         case {"publicKey": dict()}:
             pass  # the form of releases before 1.0, without a hint
         case _:
@@ -104,7 +104,7 @@ def _from_base64(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise NotJsonError("it holds Base64 that is none") from None
+        raise NotJsonError("it holds invalid Base64") from None
 
 
 def payload_size(bundle: SigstoreBundle, read: Read) -> int:
@@ -129,13 +129,13 @@ def written_bundle(payload: Iterable[bytes], signature: bytes, material: dict[st
     """The bytes of a bundle, in pieces."""
     yield f'{{"mediaType":"{MEDIA_TYPE}","verificationMaterial":{json.dumps(material)},'.encode()
     yield b'"dsseEnvelope":{"payload":"'
-    rest = b""
+    buffer = b""
     for piece in payload:
-        rest += piece
-        whole = len(rest) - len(rest) % 3
-        yield base64.b64encode(rest[:whole])
-        rest = rest[whole:]
-    yield base64.b64encode(rest)
+        buffer += piece
+        encoded_length = len(buffer) - len(buffer) % 3
+        yield base64.b64encode(buffer[:encoded_length])
+        buffer = buffer[encoded_length:]
+    yield base64.b64encode(buffer)
     signed = base64.b64encode(signature).decode()
     yield f'","payloadType":"{PAYLOAD_TYPE}","signatures":[{{"sig":"{signed}","keyid":""}}]}}}}\n'.encode()
 
@@ -147,5 +147,5 @@ def material_of_key(hint: str) -> dict[str, Any]:
 
 def material_of_certificates(chain: Iterable[bytes]) -> dict[str, Any]:
     """The verification material of a signature by certificate: DER, the signer's first."""
-    certificates = [{"rawBytes": base64.b64encode(each).decode()} for each in chain]
+    certificates = [{"rawBytes": base64.b64encode(certificate).decode()} for certificate in chain]
     return {"x509CertificateChain": {"certificates": certificates}, "tlogEntries": []}

@@ -33,7 +33,7 @@ class WithCaches(Tree):
     """
 
     def __init__(self, model: Tree, caches: Path, key: EngineCaches) -> None:
-        self.root, self.descriptor = model.root, model.descriptor
+        self.root, self.descriptor, self.selection = model.root, model.descriptor, model.selection
         self._model, self._caches, self.key = model, Tree(caches), key
         self._place = f"{CACHES}/{key.folder}/"
         self._key_path = f"{self._place}{COPIED}/{KEY_FILE}"
@@ -67,8 +67,8 @@ class WithCaches(Tree):
             return self._model.lstat(path)
         if path == self._key_path:
             return self._item(os.fstat(self._key_file), path)
-        found = self._caches.lstat(self._paths[path]) if path in self._paths else None
-        return _moved(found, path) if found is not None else None
+        stat_result = self._caches.lstat(self._paths[path]) if path in self._paths else None
+        return _moved(stat_result, path) if stat_result is not None else None
 
     def open(self, path: str) -> int:
         if not path.startswith(self._place):
@@ -94,11 +94,11 @@ class WithCaches(Tree):
                 yield f"{self._place}{part_of(name)}/{item.path}", item.path
 
 
-def _moved(found: Item, path: str) -> Item:
-    if found.kind is EntryKind.LINK:
+def _moved(item: Item, path: str) -> Item:
+    if item.kind is EntryKind.LINK:
         why = "is a link: copy caches with their content, 'cp -RL'"
-        return Item(path, EntryKind.REFUSED, found.size, found.identity, found.mode, why)
-    return Item(path, found.kind, found.size, found.identity, found.mode, found.why)
+        return Item(path, EntryKind.REFUSED, item.size, item.identity, item.mode, why)
+    return Item(path, item.kind, item.size, item.identity, item.mode, item.why)
 
 
 def _as_bytes(key: EngineCaches) -> bytes:

@@ -41,22 +41,26 @@ def key_of_chain(
     Else why it does not.
     """
     try:
-        leaf, *others = [x509.load_der_x509_certificate(each) for each in chain]
+        leaf, *intermediates = [x509.load_der_x509_certificate(der) for der in chain]
         key = leaf.public_key()
     except (ValueError, UnsupportedAlgorithm):
         return WeightsFinding(WeightsReason.CERTIFICATE_UNTRUSTED, "", found="a certificate that cannot be read")
-    for each in (leaf, *others):
-        if not each.not_valid_before_utc <= now <= each.not_valid_after_utc:
-            valid = f"valid from {each.not_valid_before_utc:{_TIME}} to {each.not_valid_after_utc:{_TIME}}"
-            subject = each.subject.rfc4514_string()
+    for certificate in (leaf, *intermediates):
+        if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
+            valid = (
+                f"valid from {certificate.not_valid_before_utc:{_TIME}} to {certificate.not_valid_after_utc:{_TIME}}"
+            )
+            subject = certificate.subject.rfc4514_string()
             return WeightsFinding(
                 WeightsReason.CERTIFICATE_EXPIRED, subject, valid, f"{now:%Y-%m-%dT%H:%M:%SZ} (clock of this machine)"
             )
     if not _may_sign(leaf) or not is_supported(key):
-        what = "a certificate that may not sign: without digitalSignature, for other purposes, or no supported key"
-        return WeightsFinding(WeightsReason.CERTIFICATE_UNTRUSTED, leaf.subject.rfc4514_string(), found=what)
+        explanation = (
+            "a certificate that may not sign: without digitalSignature, for other purposes, or no supported key"
+        )
+        return WeightsFinding(WeightsReason.CERTIFICATE_UNTRUSTED, leaf.subject.rfc4514_string(), found=explanation)
     try:
-        _verifier(roots, now).verify(leaf, others)
+        _verifier(roots, now).verify(leaf, intermediates)
     except verification.VerificationError as error:
         return WeightsFinding(WeightsReason.CERTIFICATE_UNTRUSTED, leaf.subject.rfc4514_string(), found=str(error))
     return key, leaf.subject.rfc4514_string()
@@ -77,7 +81,7 @@ def _verifier(roots: Sequence[x509.Certificate], now: datetime) -> verification.
 
 def _must_be_authority(_policy: Any, _certificate: x509.Certificate, constraints: x509.BasicConstraints) -> None:
     if not constraints.ca:
-        raise ValueError("a certificate of the chain is no authority")
+        raise ValueError("a certificate of the chain is not that of an authority")
 
 
 def _must_sign_certificates(_policy: Any, _certificate: x509.Certificate, usage: x509.KeyUsage | None) -> None:

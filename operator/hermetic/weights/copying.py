@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.weights.destination import make_own_folder, write_durably
@@ -76,13 +76,15 @@ class FolderPlaces:
 class Staged:
     """What was staged, and how much of it existed before this run. `image`: the digest of the image, if it is one.
 
-    `unconfirmed`: why it is not known that the name of what was published is on the disk; "" where it is known.
+    `facts`: of the model, as `spec.weights.facts` takes them; `without_facts`: why there are none. `unconfirmed`: why
+    it is not known that the name of what was published is on the disk; "" where it is known.
     """
 
     root: str = ""
     names: NamesSummary = field(default_factory=lambda: NamesSummary(0, 0, ""))
     kept: int = 0
     largest: int = 0
+    facts: dict[str, Any] | None = None
     without_facts: str = ""
     unconfirmed: str = ""
     weight_files: int = 0
@@ -93,11 +95,11 @@ class Copy:
     """The copy of one model's files."""
 
     def __init__(
-        self, source: Tree, places: Places, journal: Journal, serialization: Serialization, progress: Progress
+        self, source: Tree, destinations: Places, journal: Journal, serialization: Serialization, progress: Progress
     ) -> None:
         self.result = Staged()
-        self.folder = places.folder
-        self._places, self._journal = places, journal
+        self.folder = destinations.folder
+        self._places, self._journal = destinations, journal
         self._source, self._serialization, self._progress = source, serialization, progress
         self._copied_states = hashlib.sha256()
         make_own_folder(self.folder)
@@ -109,7 +111,7 @@ class Copy:
         self._progress.bytes_total, self._progress.files_total = names.size, names.files
         write_names(self.folder, names)
         with self._progress.asking("config.json"):
-            self.result.without_facts = write_facts(self._source.root, self.folder)
+            self.result.facts, self.result.without_facts = write_facts(self._source, self.folder)
         with Tree(self.folder) as target:
             own = [item for path in (FACTS, NAMES) if (item := target.lstat(path)) is not None]
 
@@ -156,8 +158,8 @@ class Copy:
         for _, content in with_content(self._source, copied_items(self._source)):
             now.update(_state_of(content))
         if now.digest() != self._copied_states.digest():
-            what = "the file that was copied", "another"
-            raise WeightsStopped(WeightsFinding(WeightsReason.CHANGED_WHILE_READING, self._changed(), *what))
+            details = "the file that was copied", "another"
+            raise WeightsStopped(WeightsFinding(WeightsReason.CHANGED_WHILE_READING, self._changed(), *details))
 
     def _changed(self) -> str:
         """A file of the source of which a range is not in the journal; "" where every one is."""
@@ -170,12 +172,12 @@ class Copy:
 
     def _remove_others(self, target: Tree) -> None:
         """Removes files of an earlier run that the source no longer has."""
-        wanted = (item.path for item in copied_items(self._source))
-        path = next(wanted, None)
+        expected_paths = (item.path for item in copied_items(self._source))
+        path = next(expected_paths, None)
         for item in target.walk():
             self._progress.steps += 1
             while path is not None and key_of(path) < key_of(item.path):
-                path = next(wanted, None)
+                path = next(expected_paths, None)
             if item.path != path and item.path not in _OWN:
                 (self.folder / item.path).unlink()
 
@@ -195,26 +197,28 @@ class Copy:
 
     def _digest_of(self, content: Item, span: tuple[int, int], buffer: memoryview) -> bytes:
         """The digest of a range, which is copied unless it is staged already."""
-        place = self._places.of(content)
-        known = self._journal.digest(content, span)
-        if known is not None and _is_there(place):
+        destination = self._places.of(content)
+        recorded_digest = self._journal.digest(content, span)
+        if recorded_digest is not None and _is_there(destination):
             self.result.kept += span[1] - span[0]
             self._progress.read(span[1] - span[0])
             self._places.staged(content, span, is_new=False)
-            return known
-        digest = self._copied(content, span, buffer, place)
+            return recorded_digest
+        digest = self._copied(content, span, buffer, destination)
         self._journal.add(content, span, digest)
         self._places.staged(content, span, is_new=True)
         return digest
 
-    def _copied(self, content: Item, span: tuple[int, int], buffer: memoryview, place: Place) -> bytes:
+    def _copied(self, content: Item, span: tuple[int, int], buffer: memoryview, destination: Place) -> bytes:
         digest = hashlib.sha256()
         reading = self._source.open(content.path)
         try:
             must_be(content, identity_of(os.fstat(reading)))
-            writing = _written(place)
+            writing = _written(destination)
             try:
-                write_durably(writing, place.start + span[0], self._pieces(content, span, buffer, reading, digest))
+                write_durably(
+                    writing, destination.start + span[0], self._pieces(content, span, buffer, reading, digest)
+                )
             finally:
                 os.close(writing)
             must_be(content, identity_of(os.fstat(reading)))
@@ -233,8 +237,8 @@ class Copy:
             except OSError as error:
                 raise WeightsStopped(finding_of(error, content.path)) from None
             if count == 0:
-                what = f"{end} bytes", f"{offset} bytes"
-                raise WeightsStopped(WeightsFinding(WeightsReason.CHANGED_WHILE_READING, content.path, *what))
+                details = f"{end} bytes", f"{offset} bytes"
+                raise WeightsStopped(WeightsFinding(WeightsReason.CHANGED_WHILE_READING, content.path, *details))
             digest.update(buffer[:count])
             yield buffer[:count]
             offset += count
@@ -250,20 +254,20 @@ def copied_items(source: Tree) -> Iterator[Item]:
     return (item for item in listed(source) if item.path not in NOT_COPIED)
 
 
-def _written(place: Place) -> int:
+def _written(destination: Place) -> int:
     """A descriptor of the destination file, at its full size."""
-    descriptor = os.open(place.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE)
-    if (size := os.fstat(descriptor).st_size) != place.size:
-        os.ftruncate(descriptor, place.size)
-        if size > place.size:
+    descriptor = os.open(destination.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE)
+    if (size := os.fstat(descriptor).st_size) != destination.size:
+        os.ftruncate(descriptor, destination.size)
+        if size > destination.size:
             os.fsync(descriptor)
     os.fchmod(descriptor, FILE_MODE)
     return descriptor
 
 
-def _is_there(place: Place) -> bool:
+def _is_there(destination: Place) -> bool:
     try:
-        found = place.path.lstat()
+        stat_result = destination.path.lstat()
     except OSError:
         return False
-    return found.st_size == place.size
+    return stat_result.st_size == destination.size

@@ -20,6 +20,8 @@ FOLDER = ".hermetic"
 MANIFEST, SIGNATURE, NAMES = f"{FOLDER}/manifest.json", f"{FOLDER}/model.sig", f"{FOLDER}/names.json"
 FACTS = f"{FOLDER}/model-facts.json"
 """Facts of the model for sizing; listed like any other file."""
+NIM_PROFILES = "nim-profiles.txt"
+"""At the root of a NIM cache: the profiles in it, which nothing else in it names."""
 PARTIAL = ".partial"
 _PARTIALS = (f"{path}{PARTIAL}" for path in (MANIFEST, SIGNATURE, NAMES))
 NOT_LISTED = frozenset({MANIFEST, SIGNATURE, *_PARTIALS})
@@ -87,7 +89,7 @@ def entry(name: str, digest: bytes, method: str) -> Entry:
     else:
         path, start, end = matched["path"], int(matched["start"]), int(matched["end"])
         if not start < end or ":" in path:
-            raise ValueError(f"{name[:200]!r} is no range of a file")
+            raise ValueError(f"{name[:200]!r} is not a range of a file")
     if (wrong := wrong_with_path(path)) is not None:
         raise ValueError(f"{path[:200]!r} {wrong}")
     return Entry(path, start, end, digest)
@@ -97,7 +99,7 @@ def wrong_with_path(path: str) -> str | None:
     """Why this path is not allowed in a model; None if it is."""
     parts = path.split("/")
     if any(part in {"", ".", ".."} for part in parts):
-        return "is no plain relative path"
+        return "is not a plain relative path"
     if "\0" in path:
         return "holds a NUL"
     try:

@@ -47,11 +47,11 @@ def must_be(item: Item, identity: tuple[int, int, int, int, int] | None, kind: s
     if identity == item.identity:
         return
     if identity is None:
-        found = "nothing"
+        observed = "nothing"
     elif identity[:2] != item.identity[:2]:
-        found = f"another {kind}"
+        observed = f"another {kind}"
     else:
-        found = f"{identity[2]} bytes, changed since"
+        observed = f"{identity[2]} bytes, changed since"
     raise WeightsStopped(
-        WeightsFinding(WeightsReason.CHANGED_WHILE_READING, item.path, f"{item.size} bytes, unchanged", found)
+        WeightsFinding(WeightsReason.CHANGED_WHILE_READING, item.path, f"{item.size} bytes, unchanged", observed)
     )

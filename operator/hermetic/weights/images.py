@@ -80,8 +80,8 @@ class ImageStaging:
 
     def _plan(self) -> str:
         """Differs where a content would be at another place."""
-        places = [(layer.size, [(at, item.path) for _, at, item in layer.entries]) for layer in self._layers]
-        return hashlib.sha256(repr((self._options.archive, self._options.path, places)).encode()).hexdigest()[:12]
+        layout = [(layer.size, [(at, item.path) for _, at, item in layer.entries]) for layer in self._layers]
+        return hashlib.sha256(repr((self._options.archive, self._options.path, layout)).encode()).hexdigest()[:12]
 
     def tree(self) -> Tree:
         """The model as it was staged, read from the layers and files."""
@@ -97,8 +97,8 @@ class ImageStaging:
         for layer, described in zip(self._layers, layers, strict=True):
             self._layout.add_layer(layer, described.digest)
         layers.append(self._small())
-        for each in self._base.layers:
-            self._layout.add_file(blob_name(each.digest), self._copied_blob(self._base, each))
+        for base_layer in self._base.layers:
+            self._layout.add_file(blob_name(base_layer.digest), self._copied_blob(self._base, base_layer))
         config, manifest = image_documents(self._base, layers, root)
         documents = {blob_name(digest_of(content)): content for content in (config, manifest)}
         tag = root.removeprefix("sha256:")[:12]
@@ -160,9 +160,9 @@ def _members(tree: Tree) -> Iterator[tuple[str, Path | str]]:
 class _StagedTree(Tree):
     """Files, and the large ones out of their layers, in one tree."""
 
-    def __init__(self, root: Path, places: LayerPlaces) -> None:
+    def __init__(self, root: Path, layer_places: LayerPlaces) -> None:
         super().__init__(root)
-        self._large = {path: (size, place) for path, size, place in places.layered()}
+        self._large = {path: (size, destination) for path, size, destination in layer_places.layered()}
         self._starts: dict[int, int] = {}
 
     def walk(self) -> Iterator[Item]:
@@ -172,19 +172,19 @@ class _StagedTree(Tree):
 
     def lstat(self, path: str) -> Item | None:
         """A large file has its own size, and the identity of what it lies in."""
-        if (found := self._large.get(path)) is None:
+        if (large_file := self._large.get(path)) is None:
             return super().lstat(path)
-        held = found[1].path.lstat()
-        return Item(path, EntryKind.FILE, found[0], identity_of(held), held.st_mode)
+        stat_result = large_file[1].path.lstat()
+        return Item(path, EntryKind.FILE, large_file[0], identity_of(stat_result), stat_result.st_mode)
 
     def open(self, path: str) -> int:
         """A descriptor; reads of a large file begin at its place."""
-        if (found := self._large.get(path)) is None:
+        if (large_file := self._large.get(path)) is None:
             descriptor = super().open(path)
             self._starts.pop(descriptor, None)
             return descriptor
-        descriptor = os.open(found[1].path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        self._starts[descriptor] = found[1].start
+        descriptor = os.open(large_file[1].path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        self._starts[descriptor] = large_file[1].start
         return descriptor
 
     def read_into(self, descriptor: int, view: memoryview, offset: int) -> int:

@@ -57,34 +57,37 @@ class Layer:
     def as_item(self) -> Item:
         """The layer as the journal knows it: it is another one where any of its files is."""
         identities = json.dumps([[item.path, *item.identity] for _, _, item in self.entries])
-        known = int.from_bytes(hashlib.sha256(identities.encode()).digest()[:8], "big")
-        return Item(f"\0layer/{self.number}", EntryKind.FILE, self.size, (known, 0, 0, 0, 0), 0)
+        combined_identity = int.from_bytes(hashlib.sha256(identities.encode()).digest()[:8], "big")
+        return Item(f"\0layer/{self.number}", EntryKind.FILE, self.size, (combined_identity, 0, 0, 0, 0), 0)
 
 
 def planned_layers(contents: Iterable[Item], folder: str, most: int) -> list[Layer]:
     """Layers of the large files, at most so many; beyond that, neighbours share one. `folder`: the model's, or ""."""
     large = list({item.path: item for item in contents if item.size >= LARGE}.values())
-    each = -(-len(large) // most) or 1
-    return [_planned(number, large[at : at + each], folder) for number, at in enumerate(range(0, len(large), each))]
+    group_size = -(-len(large) // most) or 1
+    return [
+        _planned(number, large[at : at + group_size], folder)
+        for number, at in enumerate(range(0, len(large), group_size))
+    ]
 
 
 def _planned(number: int, items: list[Item], folder: str) -> Layer:
-    layer, made = Layer(number), set[str]()
+    layer, folders = Layer(number), set[str]()
     at = 0
     for item in items:
         path = f"{folder}/{item.path}" if folder else item.path
-        before = b"".join(_folders_of(path, made)) + header(path, size=item.size)
+        before = b"".join(_folders_of(path, folders)) + header(path, size=item.size)
         layer.entries.append((before, at, item))
         at += len(before) + padded(item.size)
     layer.size = at + len(END)
     return layer
 
 
-def _folders_of(path: str, made: set[str]) -> Iterator[bytes]:
+def _folders_of(path: str, folders: set[str]) -> Iterator[bytes]:
     """Headers of the folders above a path that were not made yet."""
     for parent in reversed(PurePosixPath(path).parents[:-1]):
-        if str(parent) not in made:
-            made.add(str(parent))
+        if str(parent) not in folders:
+            folders.add(str(parent))
             yield header(str(parent), tarfile.DIRTYPE)
 
 
@@ -92,7 +95,7 @@ def small_layer(
     members: Iterable[tuple[str, Path | str]], folder: str, write: Callable[[bytes], object]
 ) -> tuple[str, int]:
     """Writes the layer of small files; returns digest and size. A member: path, and its file or a link's target."""
-    digest, size, made = hashlib.sha256(), 0, set[str]()
+    digest, size, folders = hashlib.sha256(), 0, set[str]()
 
     def add(content: bytes) -> None:
         nonlocal size
@@ -102,8 +105,8 @@ def small_layer(
 
     for name, source in members:
         path = f"{folder}/{name}" if folder else name
-        for each in _folders_of(path, made):
-            add(each)
+        for folder_header in _folders_of(path, folders):
+            add(folder_header)
         if isinstance(source, str):
             add(header(path, tarfile.SYMTYPE, target=source))
             continue
@@ -134,24 +137,24 @@ class LayerPlaces:
             ranges = {(item.path, span[0]) for _, _, item in layer.entries for span in spans(item.size, serialization)}
             self._pending[layer.number] = ranges
             for before, at, item in layer.entries:
-                place = Place(layer.file, layer.start + at + len(before), _size_of_file(layer, layers))
-                self._places[item.path] = layer, place, item.size
+                destination = Place(layer.file, layer.start + at + len(before), _size_of_file(layer, layers))
+                self._places[item.path] = layer, destination, item.size
 
     def of(self, content: Item) -> Place:
         """The place in the layer of a large file; else a file of its own."""
-        found = self._places.get(content.path)
-        return Place(self.folder / content.path, 0, content.size) if found is None else found[1]
+        entry = self._places.get(content.path)
+        return Place(self.folder / content.path, 0, content.size) if entry is None else entry[1]
 
     def layered(self) -> Iterator[tuple[str, int, Place]]:
         """Path, size and place of every large file."""
-        return ((path, size, place) for path, (_, place, size) in self._places.items())
+        return ((path, size, destination) for path, (_, destination, size) in self._places.items())
 
     def staged(self, content: Item, span: tuple[int, int], *, is_new: bool) -> None:
         """Hashes the layer after the last of its ranges."""
-        found = self._places.get(content.path)
-        if found is None:
+        entry = self._places.get(content.path)
+        if entry is None:
             return
-        layer = found[0]
+        layer = entry[0]
         with self._lock:
             pending = self._pending[layer.number]
             pending.discard((content.path, span[0]))
@@ -160,11 +163,11 @@ class LayerPlaces:
             if pending or layer.number in self.digests:
                 return
             self.digests[layer.number] = ""
-        known = None if layer.number in self._changed else self._journal.digest(layer.as_item, (0, layer.size))
-        if known is None:
-            known = self._finished(layer)
-            self._journal.add(layer.as_item, (0, layer.size), known)
-        self.digests[layer.number] = f"sha256:{known.hex()}"
+        digest = None if layer.number in self._changed else self._journal.digest(layer.as_item, (0, layer.size))
+        if digest is None:
+            digest = self._finished(layer)
+            self._journal.add(layer.as_item, (0, layer.size), digest)
+        self.digests[layer.number] = f"sha256:{digest.hex()}"
 
     def _finished(self, layer: Layer) -> bytes:
         """Writes the headers of a layer; returns the digest of what is in the file then."""

@@ -32,19 +32,21 @@ def must_have_its_names(tree: Tree, entries: Iterable[Entry], method: str) -> No
     except NotJsonError as error:
         raise WeightsStopped(WeightsFinding(WeightsReason.DIGEST_MISMATCH, NAMES, "as listed", str(error))) from None
     empty = names.empty if method != FILES else ()
-    files = heapq.merge(_files(tree, entries, content), ((path, 0) for path in empty), key=lambda each: key_of(each[0]))
-    found = NamesDigest()
+    files = heapq.merge(
+        _files(tree, entries, content), ((path, 0) for path in empty), key=lambda file_entry: key_of(file_entry[0])
+    )
+    names_digest = NamesDigest()
     for path, size in files:
-        found.add(path, size)
-    if (finding := other_names(found.names(), names)) is not None:
+        names_digest.add(path, size)
+    if (finding := other_names(names_digest.names(), names)) is not None:
         raise WeightsStopped(finding)
 
 
-def other_names(found: NamesSummary, names: NamesSummary) -> WeightsFinding | None:
+def other_names(names_summary: NamesSummary, names: NamesSummary) -> WeightsFinding | None:
     """The finding where files have other names or sizes than were listed; else None."""
-    if found == names:
+    if names_summary == names:
         return None
-    expected, other = (f"{each.files} files, names {each.digest}" for each in (names, found))
+    expected, other = (f"{summary.files} files, names {summary.digest}" for summary in (names, names_summary))
     return WeightsFinding(WeightsReason.FILE_NOT_LISTED, NAMES, expected, other)
 
 
@@ -69,9 +71,9 @@ def _must_be_listed(entries: list[Entry], names: bytes) -> None:
         end = entry.end if entry.end >= 0 else len(names)
         digest = hashlib.sha256(names[at:end])
         if entry.start != at or digest.digest() != entry.digest:
-            expected, found = f"sha256:{entry.digest.hex()}", f"sha256:{digest.hexdigest()}"
-            raise WeightsStopped(WeightsFinding(WeightsReason.DIGEST_MISMATCH, NAMES, expected, found))
+            expected, actual = f"sha256:{entry.digest.hex()}", f"sha256:{digest.hexdigest()}"
+            raise WeightsStopped(WeightsFinding(WeightsReason.DIGEST_MISMATCH, NAMES, expected, actual))
         at = end
     if at != len(names):
-        what = f"{at} bytes", f"{len(names)} bytes"
-        raise WeightsStopped(WeightsFinding(WeightsReason.SIZE_MISMATCH, NAMES, *what))
+        details = f"{at} bytes", f"{len(names)} bytes"
+        raise WeightsStopped(WeightsFinding(WeightsReason.SIZE_MISMATCH, NAMES, *details))

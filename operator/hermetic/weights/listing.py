@@ -59,8 +59,8 @@ def refusal_of(
     if item.kind is EntryKind.LINK:
         if not links:
             return WeightsFinding(WeightsReason.LINK_REFUSED, item.path, "a file", item.kind.value)
-        if (found := _wrong_with_target(tree.target(item), left_out)) is not None:
-            return WeightsFinding(WeightsReason.LINK_REFUSED, item.path, "a link to a file in the folder", found)
+        if (problem := _wrong_with_target(tree.target(item), left_out)) is not None:
+            return WeightsFinding(WeightsReason.LINK_REFUSED, item.path, "a link to a file in the folder", problem)
     return None
 
 

@@ -7,12 +7,12 @@ import errno
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from hermetic.api.weights_reasons import WeightsReason
-from hermetic.errors import ModelFactsUnusable, StagingStopped, Unreachable, WeightsRefused
+from hermetic.errors import InputError, ModelFactsUnusable, StagingStopped, Unreachable, WeightsRefused
 from hermetic.weights.destination import make_own_folder, new_file
 from hermetic.weights.entries import (
     FACTS,
@@ -29,8 +29,9 @@ from hermetic.weights.entries import (
 from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.hashing import hash_range
 from hermetic.weights.listing import content_of, how_many_spans, listed, refusal_of, spans
-from hermetic.weights.names import NamesDigest, NamesSummary
+from hermetic.weights.names import LARGEST_NAMES, NamesDigest, NamesSummary, names_from
 from hermetic.weights.statement import StatementWriter
+from hermetic.weights.streamed_json import NotJsonError
 from hermetic.weights.tree import Item, Tree, WeightsStopped
 from hermetic.weights.workers import FileTasks, Limits, Progress, in_turns, work_through
 
@@ -76,8 +77,8 @@ def write_manifest(tree: Tree, serialization: Serialization, limits: Limits, on_
     """
     progress = Progress()
     make_folder(tree.root)
-    without_facts = write_facts(tree.root, tree.root)
-    names = names_in(tree, serialization)
+    _, without_facts = write_facts(tree, tree.root)
+    names = replace(names_in(tree, serialization), excluded=excluded_before(tree))
     progress.bytes_total, progress.files_total = names.size, names.files
 
     def digest_of(item: Item, span: tuple[int, int], buffer: memoryview) -> bytes:
@@ -119,6 +120,15 @@ def names_in(tree: Tree, serialization: Serialization, without: frozenset[str] =
     return names.names()
 
 
+def excluded_before(tree: Tree) -> tuple[str, ...]:
+    """The patterns of an earlier staging of this folder, as its file of names has them."""
+    try:
+        content = tree.small(NAMES, LARGEST_NAMES)
+        return () if content is None else names_from(content).excluded
+    except (NotJsonError, WeightsStopped):
+        return ()
+
+
 def write_names(root: Path, names: NamesSummary) -> None:
     """Writes `.hermetic/names.json`. Raises StagingStopped."""
     make_folder(root)
@@ -134,19 +144,22 @@ def make_folder(root: Path) -> None:
         raise staging_stopped(error, root / FOLDER) from None
 
 
-def write_facts(source: Path, root: Path) -> str:
-    """Writes `.hermetic/model-facts.json`, for sizing; "", or why the model of `source` gives no facts."""
-    from hermetic.sizing.facts_file import file_content
+def write_facts(source: Tree, root: Path) -> tuple[dict[str, Any] | None, str]:
+    """Writes `.hermetic/model-facts.json`, for sizing. The facts, or None and why the model of `source` gives none."""
+    from hermetic.sizing.facts_file import as_json, file_content
     from hermetic.weights.model_folder import read_model_facts
 
+    selection = source.selection
     try:
-        content = file_content(read_model_facts(source))
-    except (ModelFactsUnusable, Unreachable) as error:
+        facts = read_model_facts(
+            source.root, lambda name: selection is not None and selection.leaves_out(name, is_folder=False)
+        )
+    except (ModelFactsUnusable, InputError, Unreachable) as error:
         with contextlib.suppress(OSError):
             (root / FACTS).unlink()
-        return error.message
-    write_whole(root / FACTS, lambda file: file.write(content))
-    return ""
+        return None, error.message
+    write_whole(root / FACTS, lambda file: file.write(file_content(facts)))
+    return as_json(facts), ""
 
 
 def write_manifest_of(job: ManifestJob, watched: Watched) -> str:
@@ -159,11 +172,11 @@ def write_manifest_of(job: ManifestJob, watched: Watched) -> str:
         ordered = _InOrder(lambda entries: file.write(writer.add(entries)))
 
         def work(task: Task, buffer: memoryview) -> None:
-            place, item, content, span = task
+            position, item, content, span = task
             digest = job.digest_of(content, span, buffer)
             progress.finished(item.path)
             end = -1 if job.serialization.method == FILES else span[1]
-            ordered.put(place, Entry(item.path, span[0], end, digest))
+            ordered.put(position, Entry(item.path, span[0], end, digest))
 
         work_through(in_turns(_files(job), limits.width), work, progress, limits, on_progress)
         file.write(writer.end())
@@ -174,15 +187,15 @@ def write_manifest_of(job: ManifestJob, watched: Watched) -> str:
 
 
 def _files(job: ManifestJob) -> Iterator[FileTasks[Task]]:
-    place = 0
+    position = 0
     for item, content in job.listing:
         count = how_many_spans(content.size, job.serialization)
-        yield FileTasks(count, _tasks(place, item, content, job.serialization))
-        place += count
+        yield FileTasks(count, _tasks(position, item, content, job.serialization))
+        position += count
 
 
 def _tasks(first: int, item: Item, content: Item, serialization: Serialization) -> Iterator[Task]:
-    return ((place, item, content, span) for place, span in enumerate(spans(content.size, serialization), first))
+    return ((position, item, content, span) for position, span in enumerate(spans(content.size, serialization), first))
 
 
 def with_content(tree: Tree, items: Iterable[Item]) -> Iterator[tuple[Item, Item]]:
@@ -196,9 +209,12 @@ def with_content(tree: Tree, items: Iterable[Item]) -> Iterator[tuple[Item, Item
         yield item, content
 
 
-def must_be_same(found: NamesSummary, before: NamesSummary) -> None:
-    if found != before:
-        expected, now = f"{before.files} files, {before.size} bytes", f"{found.files} files, {found.size} bytes"
+def must_be_same(names_summary: NamesSummary, before: NamesSummary) -> None:
+    if names_summary != before:
+        expected, now = (
+            f"{before.files} files, {before.size} bytes",
+            f"{names_summary.files} files, {names_summary.size} bytes",
+        )
         raise WeightsStopped(WeightsFinding(WeightsReason.CHANGED_WHILE_READING, "", expected, now))
 
 
@@ -221,11 +237,11 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], object], before: Callab
 
 def staging_stopped(error: OSError, where: Path) -> StagingStopped:
     """The error for a failed write."""
-    what = error.strerror or str(error)
+    problem = error.strerror or str(error)
     if error.errno in _FULL:
         fix = "make room or enlarge the share, and run the same command again: what is staged is kept"
-        return StagingStopped(f"{where.parent}: the destination is full: {what}", fix=fix)
-    return StagingStopped(f"{error.filename or where}: {what}")
+        return StagingStopped(f"{where.parent}: the destination is full: {problem}", fix=fix)
+    return StagingStopped(f"{error.filename or where}: {problem}")
 
 
 class _InOrder:
@@ -237,13 +253,13 @@ class _InOrder:
         self._waiting: dict[int, Entry] = {}
         self._lock = threading.Lock()
 
-    def put(self, place: int, entry: Entry) -> None:
+    def put(self, position: int, entry: Entry) -> None:
         """Adds one entry. Entries before its place may still be missing."""
         with self._lock:
-            self._waiting[place] = entry
+            self._waiting[position] = entry
             ready = []
-            while (found := self._waiting.pop(self._next, None)) is not None:
-                ready.append(found)
+            while (next_entry := self._waiting.pop(self._next, None)) is not None:
+                ready.append(next_entry)
                 self._next += 1
             if ready:
                 self._take(ready)

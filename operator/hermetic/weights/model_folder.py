@@ -10,14 +10,16 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from hermetic.api.model_facts import ModelFacts
-from hermetic.errors import ModelFactsUnusable, Unreachable
+from hermetic.errors import InputError, ModelFactsUnusable, Unreachable
 from hermetic.sizing.facts import TensorSums, facts_of
+from hermetic.sizing.mistral_form import config_of_params
+from hermetic.sizing.tensor_parts import part_of
 from hermetic.weights.nim_cache import LARGEST_PROFILES, PROFILES, facts_of_cache, profiles_in
 from hermetic.weights.safetensors_layout import (
     LARGEST_METADATA,
@@ -29,6 +31,8 @@ from hermetic.weights.safetensors_layout import (
 from hermetic.weights.streamed_json import JsonStream
 
 CONFIG, QUANTIZATION, INDEX = "config.json", "hf_quant_config.json", "model.safetensors.index.json"
+PARAMS = "params.json"
+"""Mistral's own form of config.json, which is read where that is not there."""
 LARGEST_CONFIG = 4 * 2**20
 LARGEST_INDEX = 64 * 2**20
 MOST_ENTRIES = 100_000
@@ -37,36 +41,47 @@ MOST_VALUES = 2_000_000
 """Values of one JSON document: bounds the memory of parsing."""
 
 
-def read_model_facts(folder: Path) -> ModelFacts:
+def read_model_facts(folder: Path, is_left_out: Callable[[str], bool] = lambda _name: False) -> ModelFacts:
     """The facts of the model in a folder; of a NIM cache, the profiles that it says it holds.
 
-    Raises Unreachable where the folder or config.json does not exist or may not be read, and ModelFactsUnusable where a
-    file is invalid: no JSON, too large, truncated, or a header that contradicts itself.
+    `is_left_out`: whether a file of this name at the top of the folder counts as absent.
+
+    Raises InputError where the folder or a file of it does not exist, Unreachable where it may not be read, and
+    ModelFactsUnusable where a file is invalid: no JSON, too large, truncated, or a header that contradicts itself.
     """
     named = folder / PROFILES
     profiles = profiles_in(_bytes(named, LARGEST_PROFILES)) if named.exists() else []
     if profiles and not (folder / CONFIG).exists():
         with _readable(folder):
             return facts_of_cache(folder, profiles)
-    config = _json(folder / CONFIG, LARGEST_CONFIG)
+    config = _config(folder)
     ours = folder / QUANTIZATION
     quantization = _json(ours, LARGEST_CONFIG) if ours.exists() else None
     by_format: dict[str, int] = {}
+    by_part: dict[str, int] = {}
     count = largest = 0
-    for path in _shards(folder):
-        size = _add_shard(path, by_format)
+    for path in _shards(folder, is_left_out):
+        size = _add_shard(path, by_format, by_part)
         count, largest = count + 1, max(largest, size)
     if not count:
         raise ModelFactsUnusable(f"{folder} holds no safetensors file", fix="name the folder that holds the model")
-    facts = facts_of(config, TensorSums(by_format, count, largest), quantization)
+    facts = facts_of(config, TensorSums(by_format, count, largest, by_part), quantization)
     return facts.model_copy(update={"nim_profiles": profiles})
 
 
-def _shards(folder: Path) -> Iterator[Path]:
+def _config(folder: Path) -> Any:
+    """The content of config.json, or of params.json by the keys of config.json."""
+    params = folder / PARAMS
+    if (folder / CONFIG).exists() or not params.exists():
+        return _json(folder / CONFIG, LARGEST_CONFIG)
+    return config_of_params(_json(params, LARGEST_CONFIG))
+
+
+def _shards(folder: Path, is_left_out: Callable[[str], bool]) -> Iterator[Path]:
     """The safetensors files of the model: those of the index where there is one, else all of the folder."""
     index = folder / INDEX
-    if not index.exists():
-        yield from sorted(_plain_names(folder))
+    if not index.exists() or is_left_out(INDEX):
+        yield from sorted(path for path in _plain_names(folder) if not is_left_out(path.name))
         return
     parsed = _json(index, LARGEST_INDEX)
     files = parsed.get("weight_map") if isinstance(parsed, dict) else None
@@ -74,17 +89,17 @@ def _shards(folder: Path) -> Iterator[Path]:
         raise ModelFactsUnusable(f"{index} has no weight_map")
     for name in sorted(set(files.values())):
         if "/" in name or "\0" in name or not name.endswith(".safetensors"):
-            raise ModelFactsUnusable(f"{index} names {name[:80]!r}, which is no safetensors file of this folder")
+            raise ModelFactsUnusable(f"{index} names {name[:80]!r}, which is not a safetensors file of this folder")
         yield folder / name
 
 
 def _plain_names(folder: Path) -> list[Path]:
     with _readable(folder), os.scandir(folder) as entries:
         names = [entry.name for entry, _ in zip(entries, range(MOST_ENTRIES), strict=False)]
-    found = [name for name in names if name.endswith(".safetensors")]
+    matching_names = [name for name in names if name.endswith(".safetensors")]
     # Mistral's own form of the same tensors, which the engine reads only if there is no other.
-    usual = [name for name in found if not name.startswith("consolidated")]
-    return [folder / name for name in usual or found]
+    usual = [name for name in matching_names if not name.startswith("consolidated")]
+    return [folder / name for name in usual or matching_names]
 
 
 def _json(path: Path, largest: int) -> Any:
@@ -94,7 +109,7 @@ def _json(path: Path, largest: int) -> Any:
     try:
         return json.loads(content.decode())  # bytes may be in other encodings, which no engine reads
     except (ValueError, RecursionError) as error:
-        why = "is nested too deeply" if isinstance(error, RecursionError) else f"is no JSON: {error}"
+        why = "is nested too deeply" if isinstance(error, RecursionError) else f"is not JSON: {error}"
         raise ModelFactsUnusable(f"{path} {why}") from None
 
 
@@ -106,21 +121,23 @@ def _bytes(path: Path, largest: int) -> bytes:
     return content
 
 
-def _add_shard(path: Path, by_format: dict[str, int]) -> int:
+def _add_shard(path: Path, by_format: dict[str, int], by_part: dict[str, int]) -> int:
     """Adds the tensors of a safetensors file to the sums; returns its size. The header is read as a stream."""
     with _readable(path), _opened(path) as file:
         size = os.fstat(file.fileno()).st_size
         length = int.from_bytes(file.read(8), "little")
         if (wrong := wrong_with_length(size, length)) is not None:
-            raise ModelFactsUnusable(f"{path} is no safetensors file, or is cut short: {wrong[1]}, not {wrong[0]}")
+            raise ModelFactsUnusable(f"{path} is not a safetensors file, or is cut short: {wrong[1]}, not {wrong[0]}")
         stream = JsonStream(_pieces(file, length))
         try:
             for name in stream.keys(MOST_TENSORS):
                 if name == METADATA:
                     must_be_texts(stream.value(LARGEST_METADATA))
                     continue
-                number_format, held = tensor_bytes(name, stream.value())
-                by_format[number_format] = by_format.get(number_format, 0) + held
+                number_format, byte_count = tensor_bytes(name, stream.value())
+                by_format[number_format] = by_format.get(number_format, 0) + byte_count
+                if (part := part_of(name)) is not None:
+                    by_part[part] = by_part.get(part, 0) + byte_count
                 if len(by_format) > MOST_FORMATS:
                     raise ModelFactsUnusable(f"{path}: the header names more than {MOST_FORMATS} number formats")
             stream.finish()
@@ -140,7 +157,7 @@ def _opened(path: Path) -> BinaryIO:
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise ModelFactsUnusable(f"{path} is no plain file")
+        raise ModelFactsUnusable(f"{path} is not a plain file")
     return os.fdopen(descriptor, "rb")
 
 
@@ -149,6 +166,8 @@ def _readable(path: Path) -> Iterator[None]:
     """Turns errors of the operating system into errors that name the path."""
     try:
         yield
+    except FileNotFoundError:
+        raise InputError(f"{path}: No such file or directory", fix="name a folder that exists") from None
     except OSError as error:
         raise Unreachable(f"{path} cannot be read: {error.strerror or error}") from error
 
@@ -159,7 +178,7 @@ def tensor_bytes(name: str, tensor: Any) -> tuple[str, int]:
     number_format = tensor.get("dtype") if isinstance(tensor, dict) else None
     if not isinstance(number_format, str) or not 0 < len(number_format) <= 64:
         raise ValueError(f"tensor {name[:80]!r} has no number format")
-    if not (isinstance(offsets, list) and len(offsets) == 2 and all(type(one) is int for one in offsets)):
+    if not (isinstance(offsets, list) and len(offsets) == 2 and all(type(offset) is int for offset in offsets)):
         raise ValueError(f"tensor {name[:80]!r} has no offsets")
     begin, end = offsets
     if not 0 <= begin <= end:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
+from typing import Any
 
 from hermetic.weights.entries import FACTS, NAMES, NOT_LISTED
 from hermetic.weights.streamed_json import NotJsonError, read_small
@@ -22,30 +23,44 @@ _NOT_COUNTED = NOT_LISTED | {NAMES, FACTS}
 
 @dataclass(frozen=True, slots=True)
 class NamesSummary:
-    """Number and bytes of the files, "sha256:..." over their names and sizes, and the names of the empty ones."""
+    """Number and bytes of the files, "sha256:..." over their names and sizes, and the names of the empty ones.
+
+    `excluded`: patterns of `--exclude` that left out something when it was staged. They take no part in comparisons.
+    """
 
     files: int
     size: int
     digest: str
     empty: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = field(default=(), compare=False)
 
     def as_bytes(self) -> bytes:
         """The content of the file."""
-        form = {
+        form: dict[str, Any] = {
             "schema": SCHEMA, "files": self.files, "bytes": self.size, "names": self.digest, "empty": list(self.empty),
         }  # fmt: skip
+        if self.excluded:
+            form["excluded"] = list(self.excluded)
         return json.dumps(form, indent=1).encode() + b"\n"
 
 
 def names_from(content: bytes) -> NamesSummary:
     """Parses the file. Raises NotJsonError where it is not exactly as it is written."""
     match read_small(content):
-        case {"schema": schema, "files": int(files), "bytes": int(size), "names": str(digest), "empty": [*empty]}:
-            if schema == SCHEMA and all(isinstance(each, str) for each in empty):
-                found = NamesSummary(files, size, digest, tuple(empty))
-                if found.as_bytes() == content:
-                    return found
-    raise NotJsonError(f"it is no {SCHEMA} as it is written")
+        case {
+            "schema": schema, "files": int(files), "bytes": int(size), "names": str(digest), "empty": [*empty], **more,
+        }:  # fmt: skip
+            if schema == SCHEMA and all(isinstance(path, str) for path in empty):
+                summary = NamesSummary(files, size, digest, tuple(empty), _texts(more.get("excluded")))
+                if summary.as_bytes() == content:
+                    return summary
+    raise NotJsonError(f"it does not have the form of {SCHEMA}")
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    """The texts of a list; () for anything else, so that such a file does not have the form that is written."""
+    is_list = isinstance(value, list) and all(isinstance(text, str) for text in value)
+    return tuple(value) if is_list else ()
 
 
 @dataclass(slots=True)

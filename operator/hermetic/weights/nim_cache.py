@@ -14,9 +14,9 @@ from pathlib import Path
 
 from hermetic.api.model_facts import MOST_BYTES, ModelFacts, StagedProfile
 from hermetic.errors import ModelFactsUnusable
-from hermetic.weights.entries import FOLDER
+from hermetic.weights.entries import FOLDER, NIM_PROFILES
 
-PROFILES = "nim-profiles.txt"
+PROFILES = NIM_PROFILES
 LARGEST_PROFILES = 2**20
 MOST_PROFILES = 64
 MOST_FILES = 100_000
@@ -27,13 +27,13 @@ _NOT_COMPUTED = "a NIM cache holds its models by profile: its bytes are those of
 
 def profiles_in(content: bytes) -> list[StagedProfile]:
     """The profiles that a listing names, each once; everything else in it is ignored. Raises ModelFactsUnusable."""
-    found = {matched["id"]: matched["name"] for matched in _LINE.finditer(content.decode(errors="replace"))}
-    if not 0 < len(found) <= MOST_PROFILES:
+    names_by_id = {matched["id"]: matched["name"] for matched in _LINE.finditer(content.decode(errors="replace"))}
+    if not 0 < len(names_by_id) <= MOST_PROFILES:
         raise ModelFactsUnusable(
-            f"{PROFILES} names {len(found)} profiles, each as 'ID (NAME)'; it must name 1 to {MOST_PROFILES}",
+            f"{PROFILES} names {len(names_by_id)} profiles, each as 'ID (NAME)'; it must name 1 to {MOST_PROFILES}",
             fix="keep the lines of 'list-model-profiles' of the profiles that were downloaded",
         )
-    return [StagedProfile(id=one, name=name) for one, name in found.items()]
+    return [StagedProfile(id=profile_id, name=name) for profile_id, name in names_by_id.items()]
 
 
 def facts_of_cache(folder: Path, profiles: list[StagedProfile]) -> ModelFacts:
@@ -43,8 +43,8 @@ def facts_of_cache(folder: Path, profiles: list[StagedProfile]) -> ModelFacts:
         # What staging writes itself does not count: the facts of a staged model are those of its source.
         folders[:] = [name for name in folders if name != FOLDER]
         for name in names:
-            found = Path(parent, name).lstat()
-            total, count = total + found.st_size * stat.S_ISREG(found.st_mode), count + 1
+            stat_result = Path(parent, name).lstat()
+            total, count = total + stat_result.st_size * stat.S_ISREG(stat_result.st_mode), count + 1
         if count > MOST_FILES:
             raise ModelFactsUnusable(f"{folder} holds more than {MOST_FILES} files")
     return ModelFacts(

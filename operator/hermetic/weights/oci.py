@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -66,9 +67,12 @@ def image_documents(base: BaseImage, layers: list[ImageLayer], root: str) -> tup
     return written, _as_json(manifest)
 
 
-def layout_documents(manifest: bytes, name: str) -> dict[str, bytes]:
-    """The two files of a layout beside its blobs. `name`: what it calls the image, a tag."""
-    entry = _descriptor(MANIFEST_TYPE, digest_of(manifest), len(manifest))
+def layout_documents(manifest: bytes, name: str, descriptor: Mapping[str, Any] | None = None) -> dict[str, bytes]:
+    """The two files of a layout beside its blobs. `name`: what it calls the image, a tag.
+
+    `descriptor`: of the manifest, by default that of an image for one platform that it does not name.
+    """
+    entry = dict(descriptor or _descriptor(MANIFEST_TYPE, digest_of(manifest), len(manifest)))
     entry["annotations"] = {"org.opencontainers.image.ref.name": name}
     return {
         "oci-layout": _as_json({"imageLayoutVersion": "1.0.0"}),
@@ -88,7 +92,7 @@ def read_base(folder: Path) -> BaseImage:
         case {"manifests": [{"mediaType": kind, "digest": str(digest)}]} if kind == MANIFEST_TYPE:
             manifest = _json(folder, _blob(folder, digest), digest)
         case _:
-            raise InputError(f"{folder}: is no layout of exactly one image", fix=fix)
+            raise InputError(f"{folder}: is not the layout of exactly one image", fix=fix)
     match manifest:
         case {"config": {"digest": str(digest)}, "layers": [*layers]}:
             config = _json(folder, _blob(folder, digest), digest)
@@ -109,7 +113,7 @@ def _layer(folder: Path, layer: Any, diff_id: Any) -> ImageLayer:
         case {"mediaType": str(kind), "digest": str(digest), "size": int(size)} if kind in _LAYER_TYPES:
             _blob(folder, digest)
             return ImageLayer(digest, size, str(diff_id), kind)
-    raise InputError(f"{folder}: a layer of its image is no tar of the OCI specification")
+    raise InputError(f"{folder}: a layer of its image is not a tar of the OCI specification")
 
 
 def blob_name(digest: str) -> str:
@@ -123,7 +127,7 @@ def digest_of(content: bytes) -> str:
 
 def _blob(folder: Path, digest: str) -> Path:
     if not _DIGEST.fullmatch(digest):
-        raise InputError(f"{folder}: {digest[:100]!r} is no digest by SHA-256")
+        raise InputError(f"{folder}: {digest[:100]!r} is not a digest by SHA-256")
     return folder / blob_name(digest)
 
 
@@ -131,6 +135,8 @@ def _json(folder: Path, file: Path, digest: str = "") -> Any:
     try:
         with file.open("rb") as opened:
             content = opened.read(LARGEST_DOCUMENT + 1)
+    except FileNotFoundError:
+        raise InputError(f"{file}: No such file or directory", fix="name the folder of an OCI layout") from None
     except OSError as error:
         raise Unreachable(f"{file}: {error.strerror}", fix="name the folder of an OCI layout") from None
     if len(content) > LARGEST_DOCUMENT:

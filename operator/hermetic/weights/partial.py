@@ -18,22 +18,22 @@ LOCK = "lock"
 JOURNAL = "journal"
 
 
-def partial_of(whole: Path) -> Path:
+def partial_of(path: Path) -> Path:
     """The folder that staging to this destination works in."""
-    return whole.with_name(f".{whole.name}.hermetic-partial")
+    return path.with_name(f".{path.name}.hermetic-partial")
 
 
-def must_be_free(whole: Path, *, is_file: bool = False) -> None:
+def must_be_free(path: Path, *, is_file: bool = False) -> None:
     """Raises Unreachable and InputError unless nothing is at the destination, or, for a folder, an empty one."""
-    if not whole.parent.is_dir():
-        raise Unreachable(f"{whole.parent}: is no folder", fix="mount the share, and name a folder in it")
-    if is_file and (whole.is_symlink() or whole.exists()):
-        raise InputError(f"{whole}: is there already", fix="name a file that is not there yet")
-    if whole.is_symlink() or (whole.exists() and not whole.is_dir()):
-        raise InputError(f"{whole}: is there and no folder", fix="name a folder that is not there yet")
-    if whole.is_dir() and any(whole.iterdir()):
+    if not path.parent.is_dir():
+        raise Unreachable(f"{path.parent}: is not a folder", fix="mount the share, and name a folder in it")
+    if is_file and (path.is_symlink() or path.exists()):
+        raise InputError(f"{path}: is there already", fix="name a file that is not there yet")
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        raise InputError(f"{path}: is there and no folder", fix="name a folder that is not there yet")
+    if path.is_dir() and any(path.iterdir()):
         raise InputError(
-            f"{whole}: is there and not empty", fix=f"hermetic verify {whole}, or name a folder that is not there yet"
+            f"{path}: is there and not empty", fix=f"hermetic verify {path}, or name a folder that is not there yet"
         )
 
 
@@ -90,13 +90,13 @@ def _remove(path: Path, progress: Progress) -> None:
         return
     for name, folders, files, descriptor in os.fwalk(path, topdown=False):
         folder = Path(name)
-        for each in (*files, *(link for link in folders if (folder / link).is_symlink())):
-            os.unlink(each, dir_fd=descriptor)
+        for child in (*files, *(link for link in folders if (folder / link).is_symlink())):
+            os.unlink(child, dir_fd=descriptor)
             progress.steps += 1
         folder.rmdir()
 
 
-def publish(partial: Path, result: Path, whole: Path, progress: Progress) -> str:
+def publish(partial: Path, result: Path, path: Path, progress: Progress) -> str:
     """Renames the result to the destination; "", or why it is not known that the new name is on the disk.
 
     The result's folders are synchronised before: an error until then raises OSError, and nothing appears.
@@ -105,18 +105,18 @@ def publish(partial: Path, result: Path, whole: Path, progress: Progress) -> str
         synchronise(Path(folder))
         progress.steps += 1
     if not result.is_dir():
-        must_be_free(whole, is_file=True)
+        must_be_free(path, is_file=True)
     if progress.abandoned:
-        raise StagingStopped(f"{whole}: was not published, because the time limit has passed")
+        raise StagingStopped(f"{path}: was not published, because the time limit has passed")
     try:
-        result.rename(whole)
+        result.rename(path)
     except OSError as error:
         if error.errno in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
-            raise InputError(f"{whole}: was made meanwhile", fix=f"hermetic verify {whole}") from None
+            raise InputError(f"{path}: was made meanwhile", fix=f"hermetic verify {path}") from None
         raise
     unconfirmed = ""
     try:
-        synchronise(whole.parent)
+        synchronise(path.parent)
     except OSError as error:
         unconfirmed = error.strerror or str(error)
     discard(partial, progress)

@@ -5,7 +5,7 @@ The header is read as a stream, so a false length in it costs no memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from hermetic.weights.streamed_json import JsonStream, NotJsonError
@@ -35,35 +35,38 @@ def wrong_with_length(size: int, length: int) -> tuple[str, str] | None:
     return None
 
 
-def wrong_with_header(size: int, length: int, chunks: Iterable[bytes]) -> tuple[str, str] | None:
-    """The same check of the header's content, which arrives in pieces."""
+def wrong_with_header(
+    size: int, length: int, chunks: Iterable[bytes], on_tensor: Callable[[str], object]
+) -> tuple[str, str] | None:
+    """The same check of the header's content, which arrives in pieces. `on_tensor` gets the name of each tensor."""
     try:
-        spans = _spans(chunks)
+        spans = _spans(chunks, on_tensor)
     except NotJsonError as error:
         return "a header in JSON with the place of every tensor", str(error)
     at = 0
     for span in sorted(spans):
         begin, end = divmod(span, _SHIFT)
         if begin != at:
-            what = "overlap" if begin < at else "leave a hole"
-            return f"a tensor from byte {at}", f"one from byte {begin}: tensors {what}"
+            explanation = "overlap" if begin < at else "leave a hole"
+            return f"a tensor from byte {at}", f"one from byte {begin}: tensors {explanation}"
         at = end
-    whole = _PREFIX + length + at
-    return None if whole == size else (f"{whole} bytes", f"{size} bytes")
+    expected_size = _PREFIX + length + at
+    return None if expected_size == size else (f"{expected_size} bytes", f"{size} bytes")
 
 
-def _spans(chunks: Iterable[bytes]) -> list[int]:
+def _spans(chunks: Iterable[bytes], on_tensor: Callable[[str], object]) -> list[int]:
     """Begin and end of each tensor, packed into one number: a header may have a quarter of a million."""
     stream = JsonStream(chunks)
-    found = []
+    spans = []
     for name in stream.keys(MOST_TENSORS):
         if name == METADATA:
             must_be_texts(stream.value(LARGEST_METADATA))
             continue
         begin, end = _span(name, stream.value())
-        found.append(begin * _SHIFT + end)
+        spans.append(begin * _SHIFT + end)
+        on_tensor(name)
     stream.finish()
-    return found
+    return spans
 
 
 def must_be_texts(metadata: Any) -> None:
@@ -71,24 +74,24 @@ def must_be_texts(metadata: Any) -> None:
     if metadata is not None and not (
         isinstance(metadata, dict) and all(isinstance(text, str) for text in metadata.values())
     ):
-        raise NotJsonError(f"{METADATA} is no object of texts")
+        raise NotJsonError(f"{METADATA} is not an object of texts")
 
 
 def _span(name: str, tensor: Any) -> tuple[int, int]:
     shown = name[:100]
     match tensor:
-        case {"dtype": str(dtype), "shape": [*shape], "data_offsets": [begin, end], **rest} if not rest:
+        case {"dtype": str(dtype), "shape": [*shape], "data_offsets": [begin, end], **other_fields} if not other_fields:
             numbers = [*shape, begin, end]
         case _:
             raise NotJsonError(f"tensor {shown!r} is not exactly dtype, shape and data_offsets")
-    if len(shape) > _MOST_DIMENSIONS or not all(type(each) is int and 0 <= each < 2**63 for each in numbers):
-        raise NotJsonError(f"tensor {shown!r} has a shape or offsets that are no whole numbers")
+    if len(shape) > _MOST_DIMENSIONS or not all(type(number) is int and 0 <= number < 2**63 for number in numbers):
+        raise NotJsonError(f"tensor {shown!r} has a shape or offsets that are not whole numbers")
     if end < begin:
         raise NotJsonError(f"tensor {shown!r} ends at byte {end}, before byte {begin} where it begins")
     if dtype in _BITS:
         elements = 1
-        for each in shape:
-            elements *= each
+        for dimension in shape:
+            elements *= dimension
         if elements * _BITS[dtype] != 8 * (end - begin):
             raise NotJsonError(f"tensor {shown!r} has {end - begin} bytes, and its shape and {dtype} need others")
     return begin, end

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -19,8 +19,10 @@ from hermetic.weights.workers import Progress
 
 if TYPE_CHECKING:
     from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
-    from hermetic.weights.signatures import Seal, TrustedSigner
+    from hermetic.weights.signatures import TrustedSigner
 
 LARGEST_BUNDLE = 4 * 2**30
 _CHUNK = 2**18
@@ -43,6 +45,21 @@ class Trust:
     def wants_signature(self) -> bool:
         """Whether a manifest without a signature is refused."""
         return bool(self.keys or self.roots)
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """A signature that counts: by this key, over content with this digest. `signer` is the name for messages."""
+
+    key: EllipticCurvePublicKey
+    digest: bytes
+    signer: str
+
+    def running(self) -> hashes.Hash:
+        """The hash that gives the digest, to be updated with the content as it is read again."""
+        from hermetic.weights.signatures import running_digest
+
+        return running_digest(self.key)
 
 
 class ManifestFile:
@@ -92,13 +109,11 @@ class WeightsStatement:
 
     def unseal(self, trust: Trust) -> WeightsFinding | None:
         """Checks the signature of a bundle; returns why it does not count, or None. Raises NotJsonError."""
-        from hermetic.weights.signatures import Seal, seal_of  # without a trusted key nothing of it is needed
-
         bundle = read_bundle(self._file.chunks())
-        found = seal_of(bundle, trust, lambda: self._signed(bundle), self._file.path)
-        if not isinstance(found, Seal):
-            return found
-        self._bundle, self._seal = bundle, found
+        seal = seal_of(bundle, trust, lambda: self._signed(bundle), self._file.path)
+        if not isinstance(seal, Seal):
+            return seal
+        self._bundle, self._seal = bundle, seal
         return None
 
     def unsealed_without_trust(self) -> None:
@@ -115,9 +130,9 @@ class WeightsStatement:
             yield from self._unchanged(chunks)
             return
         digest = self._seal.running()
-        for place, piece in enumerate(self._signed(self._bundle)):
+        for position, piece in enumerate(self._signed(self._bundle)):
             digest.update(piece)
-            if place:
+            if position:
                 yield piece
         if digest.finalize() != self._seal.digest:
             raise NotJsonError(_CHANGED)
@@ -136,6 +151,43 @@ class WeightsStatement:
         yield from payload(bundle, self._file.read)
 
 
+def seal_of(
+    bundle: SigstoreBundle, trust: Trust, signed: Callable[[], Iterable[bytes]], path: str
+) -> Seal | WeightsFinding:
+    """The signature of a bundle over `signed`, if it is one of a trusted signer; else why it does not count."""
+    signers = _signers(bundle, trust)
+    if isinstance(signers, WeightsFinding):
+        return signers
+    from hermetic.weights.signatures import digest_of, is_signed  # without a trusted key nothing of it is needed
+
+    for key, name in signers:
+        digest = digest_of(key, signed())
+        if is_signed(key, bundle.signature, digest):
+            return Seal(key, digest, name)
+    names = " or ".join(name for _, name in signers)
+    return WeightsFinding(WeightsReason.SIGNATURE_INVALID, path, f"a signature of {names}", "none of it")
+
+
+def _signers(bundle: SigstoreBundle, trust: Trust) -> list[tuple[EllipticCurvePublicKey, str]] | WeightsFinding:
+    """The trusted keys that may have signed the bundle, with their names: one that it names, or all of them.
+
+    `trust` decides between keys and certificates.
+    """
+    if bundle.certificates:
+        if not trust.roots:
+            explanation = "a signature by certificate; --certificate-root names whom to trust"
+            return WeightsFinding(WeightsReason.WRONG_KEY, "", "a signature of a trusted key", explanation)
+        from hermetic.weights.certificates import key_of_chain  # loads more than all else that verifies
+
+        assert trust.now is not None  # noqa: S101 - comes with the roots
+        signer = key_of_chain(bundle.certificates, trust.roots, trust.now)
+        return signer if isinstance(signer, WeightsFinding) else [signer]
+    if named := [(signer.key, signer.name) for signer in trust.keys if bundle.hint in {signer.hint, ""}]:
+        return named
+    expected = ", ".join(signer.hint[:16] for signer in trust.keys) or "a signature by certificate"
+    return WeightsFinding(WeightsReason.WRONG_KEY, "", expected, bundle.hint[:16] or "a signature by key")
+
+
 def mismatch(header: Header, digest: str, path: str) -> WeightsFinding | None:
     """Why a manifest is not the one with this root digest; None where it is.
 
@@ -145,8 +197,8 @@ def mismatch(header: Header, digest: str, path: str) -> WeightsFinding | None:
     if header.root != digest:
         return WeightsFinding(WeightsReason.ROOT_DIGEST_MISMATCH, path, digest, header.root)
     if not header.is_ordered:
-        what = "entries in the order of their names", "another order: then the digest allows files to be exchanged"
-        return WeightsFinding(WeightsReason.ROOT_DIGEST_MISMATCH, path, *what)
+        details = "entries in the order of their names", "another order: then the digest allows files to be exchanged"
+        return WeightsFinding(WeightsReason.ROOT_DIGEST_MISMATCH, path, *details)
     return None
 
 

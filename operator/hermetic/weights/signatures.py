@@ -6,9 +6,9 @@ The curve decides the hash: SHA-256, SHA-384, SHA-512. The signed content is a s
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
@@ -27,14 +27,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
-from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import SigningKeyUnusable
 from hermetic.signing.keys import load_private_key
-from hermetic.weights.findings import WeightsFinding
-
-if TYPE_CHECKING:
-    from hermetic.weights.bundle import SigstoreBundle
-    from hermetic.weights.sealing import Trust
 
 _HASHES: dict[type, type[hashes.HashAlgorithm]] = {
     SECP256R1: hashes.SHA256,
@@ -53,19 +47,6 @@ class TrustedSigner:
     hint: str
 
 
-@dataclass(frozen=True, slots=True)
-class Seal:
-    """A signature that counts: by this key, over content with this digest. `signer` is the name for messages."""
-
-    key: EllipticCurvePublicKey
-    digest: bytes
-    signer: str
-
-    def running(self) -> hashes.Hash:
-        """The hash that gives the digest, to be updated with the content as it is read again."""
-        return running_digest(self.key)
-
-
 def public_key(name: str, pem: bytes) -> TrustedSigner:
     """The key of a PEM text. Raises SigningKeyUnusable."""
     if b"PRIVATE" in pem:
@@ -81,7 +62,7 @@ def private_key(name: str, pem: bytes, passphrase: bytes | None) -> EllipticCurv
     """The key of a PEM text. Raises SigningKeyUnusable."""
     key = load_private_key(name, pem[:LARGEST_PEM], passphrase, SigningKeyUnusable)
     if not isinstance(key, EllipticCurvePrivateKey):
-        raise SigningKeyUnusable(f"{name}: is no elliptic curve key")
+        raise SigningKeyUnusable(f"{name}: is not an elliptic curve key")
     _supported(name, key.public_key())
     return key
 
@@ -118,41 +99,6 @@ def is_signed(key: EllipticCurvePublicKey, signature: bytes, digest: bytes) -> b
     return True
 
 
-def seal_of(
-    bundle: SigstoreBundle, trust: Trust, signed: Callable[[], Iterable[bytes]], path: str
-) -> Seal | WeightsFinding:
-    """The signature of a bundle over `signed`, if it is one of a trusted signer; else why it does not count."""
-    found = _signers(bundle, trust)
-    if isinstance(found, WeightsFinding):
-        return found
-    for key, name in found:
-        digest = digest_of(key, signed())
-        if is_signed(key, bundle.signature, digest):
-            return Seal(key, digest, name)
-    names = " or ".join(name for _, name in found)
-    return WeightsFinding(WeightsReason.SIGNATURE_INVALID, path, f"a signature of {names}", "none of it")
-
-
-def _signers(bundle: SigstoreBundle, trust: Trust) -> list[tuple[EllipticCurvePublicKey, str]] | WeightsFinding:
-    """The trusted keys that may have signed the bundle, with their names: one that it names, or all of them.
-
-    `trust` decides between keys and certificates.
-    """
-    if bundle.certificates:
-        if not trust.roots:
-            what = "a signature by certificate; --certificate-root names whom to trust"
-            return WeightsFinding(WeightsReason.WRONG_KEY, "", "a signature of a trusted key", what)
-        from hermetic.weights.certificates import key_of_chain  # loads more than all else that verifies
-
-        assert trust.now is not None  # noqa: S101 - comes with the roots
-        found = key_of_chain(bundle.certificates, trust.roots, trust.now)
-        return found if isinstance(found, WeightsFinding) else [found]
-    if named := [(signer.key, signer.name) for signer in trust.keys if bundle.hint in {signer.hint, ""}]:
-        return named
-    expected = ", ".join(signer.hint[:16] for signer in trust.keys) or "a signature by certificate"
-    return WeightsFinding(WeightsReason.WRONG_KEY, "", expected, bundle.hint[:16] or "a signature by key")
-
-
 def is_supported(key: object) -> TypeGuard[EllipticCurvePublicKey]:
     """Whether it is an elliptic curve key of one of the three curves."""
     return isinstance(key, EllipticCurvePublicKey) and type(key.curve) in _HASHES
@@ -160,9 +106,9 @@ def is_supported(key: object) -> TypeGuard[EllipticCurvePublicKey]:
 
 def _supported(name: str, key: object) -> EllipticCurvePublicKey:
     if not is_supported(key):
-        what = "Model Signing v1.0 signs with P-256, P-384 or P-521"
+        explanation = "Model Signing v1.0 signs with P-256, P-384 or P-521"
         raise SigningKeyUnusable(
-            f"{name}: is a key of another kind; {what}", fix="openssl ecparam -name prime256v1 -genkey -noout"
+            f"{name}: is a key of another kind; {explanation}", fix="openssl ecparam -name prime256v1 -genkey -noout"
         )
     return key
 

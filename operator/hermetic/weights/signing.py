@@ -40,10 +40,10 @@ def sign_folder(
     if chain and chain[0].public_key() != key.public_key():
         raise SigningKeyUnusable(f"the first certificate is not one of the key {hint_of(key.public_key())[:16]}")
     if not digest:
-        found = verify(tree, Trust(), limits, on_progress)
-        if not found.is_right:
-            raise WeightsRefused(found.findings, f"{tree.root}: nothing was signed")
-        digest = found.root
+        verified = verify(tree, Trust(), limits, on_progress)
+        if not verified.is_right:
+            raise WeightsRefused(verified.findings, f"{tree.root}: nothing was signed")
+        digest = verified.root
     item = tree.lstat(MANIFEST)
     if item is None or item.kind is not EntryKind.FILE:
         reason = WeightsReason.MANIFEST_ABSENT if item is None else WeightsReason.MANIFEST_INVALID
@@ -84,9 +84,9 @@ def _is_another(header: Header, digest: str) -> WeightsFinding | None:
         return finding
     if header.names_entry is None:
         return WeightsFinding(WeightsReason.NAMES_NOT_COVERED, NAMES, "an entry", "none")
-    if others := set(header.serialization.ignore_paths) - NOT_LISTED:
-        what = f"it leaves out {min(others)!r}, which the root digest does not cover"
-        return WeightsFinding(WeightsReason.MANIFEST_INVALID, MANIFEST, found=what)
+    if uncovered_paths := set(header.serialization.ignore_paths) - NOT_LISTED:
+        explanation = f"it leaves out {min(uncovered_paths)!r}, which the root digest does not cover"
+        return WeightsFinding(WeightsReason.MANIFEST_INVALID, MANIFEST, found=explanation)
     return None
 
 
@@ -104,6 +104,6 @@ def sealed(
         yield from statement()
 
     signature = sign(key, digest_of(public, signed()))
-    der = [each.public_bytes(Encoding.DER) for each in chain]
+    der = [certificate.public_bytes(Encoding.DER) for certificate in chain]
     material = material_of_certificates(der) if der else material_of_key(hint_of(public))
     yield from written_bundle(statement(), signature, material)

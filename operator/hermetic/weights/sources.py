@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hermetic.weights.entries import FACTS, NAMES, NOT_LISTED
+from hermetic.weights.selection import Selection
 from hermetic.weights.tree import EntryKind, Item, Tree
 from hermetic.weights.workers import Progress
 
@@ -23,16 +24,16 @@ NOT_COPIED = NOT_LISTED | {NAMES, FACTS}
 class HuggingFaceSnapshot(Tree):
     """The folder `snapshots/REVISION` of a cache. A link to a blob counts as the file it points to."""
 
-    def __init__(self, root: Path) -> None:
-        super().__init__(root)
+    def __init__(self, root: Path, selection: Selection | None = None) -> None:
+        super().__init__(root, selection)
         self._blobs = Tree(root / ".." / ".." / "blobs")
 
     def __exit__(self, *_: object) -> None:
         os.close(self._blobs.descriptor)
         super().__exit__()
 
-    def _item(self, found: os.stat_result, path: str) -> Item:
-        item = super()._item(found, path)
+    def _item(self, stat_result: os.stat_result, path: str) -> Item:
+        item = super()._item(stat_result, path)
         if item.kind is EntryKind.LINK and (blob := self._blob(path)) is not None:
             behind = self._blobs.lstat(blob)
             if behind is not None and behind.kind is EntryKind.FILE:
@@ -58,7 +59,7 @@ class WatchedSource(Tree):
     """Another tree; `progress` shows what it was asked for and has not answered yet."""
 
     def __init__(self, tree: Tree, progress: Progress) -> None:
-        self.root, self.descriptor = tree.root, tree.descriptor
+        self.root, self.descriptor, self.selection = tree.root, tree.descriptor, tree.selection
         self._tree, self._progress = tree, progress
 
     def walk(self) -> Iterator[Item]:
@@ -89,8 +90,9 @@ class WatchedSource(Tree):
             return self._tree.target(item)
 
 
-def source_tree(folder: Path) -> Tree:
-    """The folder that a model is copied from. Raises Unreachable and InputError."""
-    whole = Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() would follow links
-    is_snapshot = whole.parent.name == "snapshots" and (whole.parent.parent / "blobs").is_dir()
-    return HuggingFaceSnapshot(whole) if is_snapshot else Tree(whole)
+def source_tree(folder: Path, excludes: tuple[str, ...] = ()) -> Tree:
+    """The folder that a model is copied from, without what is no part of a model. Raises Unreachable and InputError."""
+    absolute_folder = Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() would follow links
+    is_snapshot = absolute_folder.parent.name == "snapshots" and (absolute_folder.parent.parent / "blobs").is_dir()
+    selection = Selection(excludes)
+    return HuggingFaceSnapshot(absolute_folder, selection) if is_snapshot else Tree(absolute_folder, selection)

@@ -10,18 +10,18 @@ import os
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import HermeticError, InputError, StagingStopped, WeightsRefused, WeightsUnread
-from hermetic.weights.content import preflight
+from hermetic.weights.content import Allowed, preflight
 from hermetic.weights.copying import Copy, FolderPlaces, Staged
 from hermetic.weights.entries import Serialization
 from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.journal import Journal
-from hermetic.weights.manifests import Watched, names_in, staging_stopped
+from hermetic.weights.manifests import Watched, excluded_before, names_in, staging_stopped
 from hermetic.weights.names import NamesSummary
 from hermetic.weights.partial import JOURNAL, alone, discard, is_kept, keep_only, must_be_free, partial_of, publish
 from hermetic.weights.sources import NOT_COPIED, WatchedSource
@@ -43,7 +43,7 @@ class Options:
     """
 
     serialization: Serialization
-    allowed: frozenset[str] = frozenset()
+    allowed: Allowed = field(default_factory=Allowed)
     read_back: bool = False
     signer: Signer | None = None
     image: ImageOptions | None = None
@@ -58,16 +58,18 @@ def stage(source: Tree, destination: Path, options: Options, watched: Watched) -
     source = WatchedSource(source, watched[0])
     following = replace(options.serialization, allow_symlinks=True)
     options = replace(options, serialization=following)
-    whole = Path(os.path.abspath(destination))  # noqa: PTH100 - resolve() would follow links
-    if whole.is_relative_to(source.root):
-        raise InputError(f"{whole}: is inside of {source.root}", fix="name a destination outside of the source")
+    absolute_destination = Path(os.path.abspath(destination))  # noqa: PTH100 - resolve() would follow links
+    if absolute_destination.is_relative_to(source.root):
+        raise InputError(
+            f"{absolute_destination}: is inside of {source.root}", fix="name a destination outside of the source"
+        )
     is_file = options.image is not None and options.image.archive
-    must_be_free(whole, is_file=is_file)
-    partial = partial_of(whole)
+    must_be_free(absolute_destination, is_file=is_file)
+    partial = partial_of(absolute_destination)
     try:
         with alone(partial), _tidied(partial, source, watched[0]):
-            must_be_free(whole, is_file=is_file)
-            return _staged(source, whole, options, watched)
+            must_be_free(absolute_destination, is_file=is_file)
+            return _staged(source, absolute_destination, options, watched)
     except OSError as error:
         raise staging_stopped(error, partial) from None
 
@@ -106,30 +108,40 @@ def in_time(run: Callable[[], Result], progress: Progress, stall: float, destina
         return within(Limits(stall=stall), progress, run)
     except WeightsStopped as stopped:
         progress.abandoned = True
-        answer, found = stopped.finding.expected, stopped.finding.found
+        answer, observed = stopped.finding.expected, stopped.finding.found
         waiting = list(progress.asked.values())
     fix = kept(partial_of(destination))
     if waiting:
-        finding = WeightsFinding(WeightsReason.SHARE_HANGS, waiting[0], answer, found)
+        finding = WeightsFinding(WeightsReason.SHARE_HANGS, waiting[0], answer, observed)
         raise WeightsUnread([finding], "the source: was not staged", fix=f"{finding.reason.remedy} {fix}")
-    finding = WeightsFinding(WeightsReason.DESTINATION_HANGS, "", answer, found)
+    finding = WeightsFinding(WeightsReason.DESTINATION_HANGS, "", answer, observed)
     raise StagingStopped(f"{destination}: {finding.message}", fix=f"{finding.reason.remedy} {fix}")
 
 
-def _staged(source: Tree, whole: Path, options: Options, watched: Watched) -> Staged:
+def _staged(source: Tree, path: Path, options: Options, watched: Watched) -> Staged:
     names = names_in(source, options.serialization, NOT_COPIED)
+    names = replace(names, excluded=_excluded(source))
     if findings := preflight(source, options.allowed):
         raise WeightsRefused(findings, f"{source.root}: was not staged")
     if options.image is None:
-        return _as_folder(source, whole, options, names, watched)
-    return _as_image(source, whole, options, names, watched)
+        return _as_folder(source, path, options, names, watched)
+    return _as_image(source, path, options, names, watched)
 
 
-def _as_image(source: Tree, whole: Path, options: Options, names: NamesSummary, watched: Watched) -> Staged:
+def _excluded(source: Tree) -> tuple[str, ...]:
+    """The patterns that left out something, of this staging and of the one that wrote the source.
+
+    Leftovers of tools are not recorded: the same files have the same digest wherever they were downloaded to.
+    """
+    matched = source.selection.matched if source.selection is not None else set()
+    return tuple(sorted({*excluded_before(source), *matched}))
+
+
+def _as_image(source: Tree, path: Path, options: Options, names: NamesSummary, watched: Watched) -> Staged:
     from hermetic.weights.images import ImageStaging  # most models are staged as folders
 
     assert options.image is not None  # noqa: S101 - asked by the caller
-    partial = partial_of(whole)
+    partial = partial_of(path)
     staging = ImageStaging(source, partial, options.image, options.serialization, watched[0])
     try:
         keep_only(partial, watched[0], staging.work.name)
@@ -142,24 +154,24 @@ def _as_image(source: Tree, whole: Path, options: Options, names: NamesSummary, 
         staging.copy.result.image = staging.assemble(staging.copy.result.root)
     finally:
         staging.journal.close()
-    staging.copy.result.unconfirmed = publish(partial, staging.result, whole, watched[0])
+    staging.copy.result.unconfirmed = publish(partial, staging.result, path, watched[0])
     return staging.copy.result
 
 
-def _as_folder(source: Tree, whole: Path, options: Options, names: NamesSummary, watched: Watched) -> Staged:
-    partial = partial_of(whole)
+def _as_folder(source: Tree, path: Path, options: Options, names: NamesSummary, watched: Watched) -> Staged:
+    partial = partial_of(path)
     keep_only(partial, watched[0], "files", JOURNAL)
     journal = Journal(partial / JOURNAL)
     try:
         copy = Copy(source, FolderPlaces(partial / "files"), journal, options.serialization, watched[0])
         _must_fit(partial, names, watched[0])
-        copy.result.root = copy.run(whole.name, names, watched)
+        copy.result.root = copy.run(path.name, names, watched)
     finally:
         journal.close()
     with Tree(partial / "files") as tree:
         _sign(tree, copy.result.root, options, watched)
         _read_back(tree, partial, copy.result.root, options, watched)
-    copy.result.unconfirmed = publish(partial, partial / "files", whole, watched[0])
+    copy.result.unconfirmed = publish(partial, partial / "files", path, watched[0])
     return copy.result
 
 
@@ -180,9 +192,9 @@ def _must_fit(partial: Path, names: NamesSummary, progress: Progress) -> None:
         there += path.stat().st_blocks * 512 if path.is_file() else 0
         progress.steps += 1
     if names.size - there > free:
-        what = f"{names.size} bytes are to be staged, {there} of them are there, and {free} are free"
+        explanation = f"{names.size} bytes are to be staged, {there} of them are there, and {free} are free"
         raise StagingStopped(
-            f"{partial.parent}: {what}", fix="make room or enlarge the share, and run the same command again"
+            f"{partial.parent}: {explanation}", fix="make room or enlarge the share, and run the same command again"
         )
 
 
@@ -205,13 +217,13 @@ def _read_back(tree: Tree, partial: Path, root: str, options: Options, watched: 
             os.close(descriptor)
 
     def report(reading: Progress) -> None:
-        progress.steps += reading.steps - seen[0]
-        seen[0] = reading.steps
+        progress.steps += reading.steps - steps_counted[0]
+        steps_counted[0] = reading.steps
         on_progress(reading)
 
-    seen = [0]
-    found = verify(tree, Trust(digest=root), limits, report)
-    if not found.is_right:
-        if any(not finding.reason.is_unknown for finding in found.findings):
+    steps_counted = [0]
+    verified = verify(tree, Trust(digest=root), limits, report)
+    if not verified.is_right:
+        if any(not finding.reason.is_unknown for finding in verified.findings):
             discard(partial, progress)
-        raise WeightsRefused(found.findings, f"{tree.root}: what was written is not what was read")
+        raise WeightsRefused(verified.findings, f"{tree.root}: what was written is not what was read")

@@ -69,9 +69,9 @@ class StatementWriter:
     def add(self, entries: Iterable[Entry]) -> bytes:
         """The bytes of the next entries."""
         lines = []
-        for each in entries:
-            self._root.update(each.digest)
-            lines.append(_resource(each, self._algorithm))
+        for listed in entries:
+            self._root.update(listed.digest)
+            lines.append(_resource(listed, self._algorithm))
         text = ",".join(lines)
         if lines and self._entries:
             text = f",{text}"
@@ -84,8 +84,8 @@ class StatementWriter:
         return f']}},"subject":{subject}}}\n'.encode()
 
 
-def _resource(each: Entry, algorithm: str) -> str:
-    return f'\n{{"name":{json.dumps(each.name)},"algorithm":"{algorithm}","digest":"{each.digest.hex()}"}}'
+def _resource(listed: Entry, algorithm: str) -> str:
+    return f'\n{{"name":{json.dumps(listed.name)},"algorithm":"{algorithm}","digest":"{listed.digest.hex()}"}}'
 
 
 def _parameters(serialization: Serialization) -> dict[str, Any]:
@@ -107,10 +107,10 @@ def read_header(chunks: Iterable[bytes]) -> Header:
     root = hashlib.sha256()
     orders = {method: _Order(method) for method in (FILES, SHARDS)}  # which one counts may come last
     stated_root = ""
-    for what, value in _walked(chunks):
-        if what == "subject":
+    for kind, value in _walked(chunks):
+        if kind == "subject":
             header.name, stated_root = _subject(value)
-        elif what == "serialization":
+        elif kind == "serialization":
             header.serialization = _serialization(value)
         else:
             digest = _digest(value)
@@ -139,17 +139,17 @@ class _Order:
 
     def add(self, name: str, digest: bytes) -> None:
         """The next entry."""
-        place = place_of(name, self._method)
-        self.is_ordered = self.is_ordered and place > self._previous
-        self._previous = place
-        if place == _NAMES_PLACE:
+        position = place_of(name, self._method)
+        self.is_ordered = self.is_ordered and position > self._previous
+        self._previous = position
+        if position == _NAMES_PLACE:
             self.names_entry = Entry(NAMES, 0, -1, digest)
 
 
 def read_entries(chunks: Iterable[bytes], method: str) -> Iterator[Entry]:
     """The entries of a statement whose header was read. Raises NotJsonError."""
-    for what, value in _walked(chunks):
-        if what == "resource":
+    for kind, value in _walked(chunks):
+        if kind == "resource":
             try:
                 yield entry(value["name"], _digest(value), method)
             except ValueError as error:
@@ -159,28 +159,28 @@ def read_entries(chunks: Iterable[bytes], method: str) -> Iterator[Entry]:
 def _walked(chunks: Iterable[bytes]) -> Iterator[tuple[str, Any]]:
     """("subject", value), ("serialization", value), and ("resource", value) for each, in the order of the stream."""
     stream = JsonStream(chunks)
-    seen: set[str] = set()
+    present_keys: set[str] = set()
     for key in stream.keys():  # noqa: SIM118 - no dictionary
         if key == "predicate":
-            yield from _predicate(stream, seen)
+            yield from _predicate(stream, present_keys)
             continue
         value = stream.value()
-        seen.add(key)
+        present_keys.add(key)
         if key == "_type" and value != STATEMENT_TYPE:
-            raise NotJsonError(f"it is no in-toto statement v1, but {str(value)[:100]}")
+            raise NotJsonError(f"it is not an in-toto statement v1, but {str(value)[:100]}")
         if key == "predicateType" and value != PREDICATE_TYPE:
             raise NotJsonError(f"it is a statement about something else: {str(value)[:100]}")
         if key == "subject":
             yield key, value
     stream.finish()
-    if missing := {"_type", "subject", "predicateType", "serialization", "resources"} - seen:
+    if missing := {"_type", "subject", "predicateType", "serialization", "resources"} - present_keys:
         raise NotJsonError(f"it has no '{min(missing)}'")
 
 
-def _predicate(stream: JsonStream, seen: set[str]) -> Iterator[tuple[str, Any]]:
+def _predicate(stream: JsonStream, present_keys: set[str]) -> Iterator[tuple[str, Any]]:
     count = 0
     for key in stream.keys():  # noqa: SIM118 - no dictionary
-        seen.add(key)
+        present_keys.add(key)
         if key != "resources":
             value = stream.value()
             if key == "serialization":
@@ -188,7 +188,7 @@ def _predicate(stream: JsonStream, seen: set[str]) -> Iterator[tuple[str, Any]]:
             continue
         for resource in stream.items():
             match resource:
-                case {"name": str(), "algorithm": str(algorithm), "digest": str(), **rest} if not rest:
+                case {"name": str(), "algorithm": str(algorithm), "digest": str(), **other_fields} if not other_fields:
                     if not _ALGORITHM.fullmatch(algorithm):
                         raise NotJsonError(f"an entry has a digest by {algorithm[:64]!r}; SHA-256 is known")
                     yield "resource", resource
@@ -220,13 +220,18 @@ def _subject(value: Any) -> tuple[str, str]:
 def _serialization(value: Any) -> Serialization:
     """The library writes integers as fractions (1000000000.0), which are accepted as integers."""
     match value:
-        case {"method": str(method), "hash_type": "sha256", "allow_symlinks": bool(links), **rest}:
-            size: Any = rest.pop("shard_size", 0 if method == FILES else None)
-            ignored: Any = rest.pop("ignore_paths", [])
-            whole = isinstance(size, int | float) and 0 <= size <= LARGEST_SHARD and size == int(size)
-            if method in {FILES, SHARDS} and whole and isinstance(ignored, list) and (method == FILES or size > 0):
+        case {"method": str(method), "hash_type": "sha256", "allow_symlinks": bool(links), **other_fields}:
+            size: Any = other_fields.pop("shard_size", 0 if method == FILES else None)
+            ignored: Any = other_fields.pop("ignore_paths", [])
+            is_valid_size = isinstance(size, int | float) and 0 <= size <= LARGEST_SHARD and size == int(size)
+            if (
+                method in {FILES, SHARDS}
+                and is_valid_size
+                and isinstance(ignored, list)
+                and (method == FILES or size > 0)
+            ):
                 return Serialization(method, int(size), links, _ignored(ignored))
-    raise NotJsonError("its serialization is none that is known: method 'files' or 'shards', with SHA-256")
+    raise NotJsonError("its serialization is unknown: method 'files' or 'shards', with SHA-256")
 
 
 def _ignored(paths: list[Any]) -> tuple[str, ...]:

@@ -44,16 +44,16 @@ class JsonStream:
 
     def keys(self, most: int = MOST_KEYS) -> Iterator[str]:
         """The keys of the object that begins here; each key's value must be read before the next key."""
-        seen: set[int] = set()
+        hashes: set[int] = set()
         self._take("{")
         if self._peek() != "}":
             while True:
                 key = self.value()
                 if not isinstance(key, str):
-                    raise NotJsonError("a key is no text")
-                if hash(key) in seen or len(seen) == most:
+                    raise NotJsonError("a key is not a text")
+                if hash(key) in hashes or len(hashes) == most:
                     raise NotJsonError(f"'{key[:64]}' occurs twice in one object, or the object has too many keys")
-                seen.add(hash(key))
+                hashes.add(hash(key))
                 self._take(":")
                 yield key
                 if self._peek() != ",":
@@ -77,7 +77,7 @@ class JsonStream:
         first = self._peek()
         while True:
             try:
-                found, end = self._decoder.raw_decode(self._text, self._at)
+                value, end = self._decoder.raw_decode(self._text, self._at)
             except NotJsonError:
                 raise
             except RecursionError:
@@ -99,7 +99,7 @@ class JsonStream:
         self._at = end
         if nesting(text) > DEEPEST:
             raise NotJsonError(f"it is nested more than {DEEPEST} deep")
-        return found if text.isascii() else self._as_utf8(text)
+        return value if text.isascii() else self._as_utf8(text)
 
     def span_of_text(self) -> tuple[int, int]:
         """Skips the string that begins here and returns its begin and end in the stream, without quotes.
@@ -157,11 +157,11 @@ class JsonStream:
 
     def _fill_twice(self) -> bool:
         """Fills until there is twice as much to read: each attempt to parse a value begins at its begin."""
-        wanted = 2 * (len(self._text) - self._at)
-        found = False
-        while len(self._text) - self._at < wanted and self._fill():
-            found = True
-        return found
+        target_length = 2 * (len(self._text) - self._at)
+        has_grown = False
+        while len(self._text) - self._at < target_length and self._fill():
+            has_grown = True
+        return has_grown
 
     def _is_too_large(self, largest: int) -> NotJsonError:
         return NotJsonError(f"at byte {self.offset}: no value of at most {largest} bytes")
@@ -209,4 +209,4 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise NotJsonError(f"it holds {name}, which is no JSON")
+    raise NotJsonError(f"it holds {name}, which JSON does not have")

@@ -19,6 +19,7 @@ from hermetic.api.weights_reasons import WeightsReason
 from hermetic.errors import InputError, Unreachable
 from hermetic.weights.entries import DEEPEST_PATH, wrong_with_path
 from hermetic.weights.findings import WeightsFinding
+from hermetic.weights.selection import Selection
 
 MOST_FILES = 8_000_000
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -61,17 +62,24 @@ class Item:
 
 
 class Tree:
-    """One folder, kept open. Raises Unreachable where it cannot be opened, and WeightsStopped later."""
+    """One folder, kept open. Raises InputError where it does not exist, Unreachable, and WeightsStopped later.
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    What `selection` leaves out is not there: it is neither walked nor found by its path.
+    """
+
+    selection: Selection | None = None
+
+    def __init__(self, root: Path, selection: Selection | None = None) -> None:
+        self.root, self.selection = root, selection
         try:
             self.descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except NotADirectoryError:
-            raise InputError(f"{root}: is no folder", fix="name the folder that holds the weights") from None
+            raise InputError(f"{root}: is not a folder", fix="name the folder that holds the weights") from None
+        except FileNotFoundError:
+            raise InputError(f"{root}: No such file or directory", fix="name a folder that exists") from None
         except (OSError, ValueError) as error:
-            what = getattr(error, "strerror", "") or str(error)
-            raise Unreachable(f"{root}: {what}", fix="name a folder that can be read") from None
+            problem = getattr(error, "strerror", "") or str(error)
+            raise Unreachable(f"{root}: {problem}", fix="name a folder that can be read") from None
 
     def __enter__(self) -> Self:
         return self
@@ -90,6 +98,8 @@ class Tree:
         try:
             for name, is_folder in self._listed(folder, prefix):
                 path = prefix + name
+                if self.selection is not None and self.selection.leaves_out(path, is_folder=is_folder):
+                    continue
                 if (why := wrong_with_path(path)) is not None or depth == DEEPEST_PATH:
                     shown = path.encode(errors="surrogateescape").decode(errors="replace")
                     yield Item(shown, EntryKind.REFUSED, 0, (0, 0, 0, 0, 0), 0, why or "is too deep")
@@ -114,21 +124,23 @@ class Tree:
                         WeightsFinding(WeightsReason.TOO_MUCH, prefix, f"at most {MOST_FILES} files", "more")
                     )
         names.sort()
-        for each in names:
-            yield os.fsdecode(each[:-2]), each.endswith(b"d")
+        for name in names:
+            yield os.fsdecode(name[:-2]), name.endswith(b"d")
 
-    def _item(self, found: os.stat_result, path: str) -> Item:
-        kind = kind_of(found.st_mode)
-        return Item(path, kind, found.st_size, identity_of(found), found.st_mode)
+    def _item(self, stat_result: os.stat_result, path: str) -> Item:
+        kind = kind_of(stat_result.st_mode)
+        return Item(path, kind, stat_result.st_size, identity_of(stat_result), stat_result.st_mode)
 
     def lstat(self, path: str) -> Item | None:
         """The item at a path now, links not followed; None where there is none."""
         try:
-            return self._item(os.stat(path, dir_fd=self.descriptor, follow_symlinks=False), path)
+            item = self._item(os.stat(path, dir_fd=self.descriptor, follow_symlinks=False), path)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise _stopped(error, path) from None
+        is_folder = item.kind is EntryKind.FOLDER
+        return None if self.selection is not None and self.selection.hides(path, is_folder=is_folder) else item
 
     def open(self, path: str) -> int:
         """A descriptor for reading a file. Raises WeightsStopped: a link in its path is ChangedWhileReading."""
@@ -196,12 +208,12 @@ class Tree:
         path = item.path
         for _ in range(_MOST_LINKS):
             further = self._one_link_further(path)
-            found = None if further is None else self.lstat(further)
-            if found is None or found.kind not in {EntryKind.FILE, EntryKind.LINK}:
+            stat_result = None if further is None else self.lstat(further)
+            if stat_result is None or stat_result.kind not in {EntryKind.FILE, EntryKind.LINK}:
                 return None
-            if found.kind is EntryKind.FILE:
+            if stat_result.kind is EntryKind.FILE:
                 return further
-            path = found.path
+            path = stat_result.path
         return None
 
     def _one_link_further(self, path: str) -> str | None:
@@ -220,8 +232,8 @@ class Tree:
                 parts.pop()
             elif part not in {"", "."}:
                 parts.append(part)
-                found = self.lstat("/".join(parts))
-                if found is None or found.kind is not EntryKind.FOLDER:
+                stat_result = self.lstat("/".join(parts))
+                if stat_result is None or stat_result.kind is not EntryKind.FOLDER:
                     return None
         return "/".join((*parts, name))
 
@@ -235,9 +247,9 @@ def kind_of(mode: int) -> EntryKind:
     return EntryKind.FOLDER if stat.S_ISDIR(mode) else EntryKind.SPECIAL
 
 
-def identity_of(found: os.stat_result) -> Identity:
+def identity_of(stat_result: os.stat_result) -> Identity:
     """Values that change when a file is replaced or written."""
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return stat_result.st_dev, stat_result.st_ino, stat_result.st_size, stat_result.st_mtime_ns, stat_result.st_ctime_ns
 
 
 def _stopped(error: OSError, path: str) -> WeightsStopped:
@@ -246,9 +258,9 @@ def _stopped(error: OSError, path: str) -> WeightsStopped:
 
 def finding_of(error: OSError, path: str) -> WeightsFinding:
     """The finding for an error of the file system."""
-    what = f"{errno.errorcode.get(error.errno or 0, '')} {error.strerror}".strip()
+    problem = f"{errno.errorcode.get(error.errno or 0, '')} {error.strerror}".strip()
     if error.errno in {errno.ELOOP, errno.ENOENT, errno.ENOTDIR, errno.ENXIO}:
-        return WeightsFinding(WeightsReason.CHANGED_WHILE_READING, path, "the file that was listed", what)
+        return WeightsFinding(WeightsReason.CHANGED_WHILE_READING, path, "the file that was listed", problem)
     if error.errno in {errno.EACCES, errno.EPERM}:
-        return WeightsFinding(WeightsReason.MODE_UNREADABLE, path, "readable", what)
-    return WeightsFinding(WeightsReason.READ_FAILED, path, "content", what)
+        return WeightsFinding(WeightsReason.MODE_UNREADABLE, path, "readable", problem)
+    return WeightsFinding(WeightsReason.READ_FAILED, path, "content", problem)

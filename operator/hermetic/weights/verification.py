@@ -30,6 +30,7 @@ from hermetic.weights.listing import (
 )
 from hermetic.weights.names import LARGEST_NAMES, NamesDigest, NamesSummary, names_from
 from hermetic.weights.sealing import ManifestFile, Trust, WeightsStatement, mismatch
+from hermetic.weights.sources import WatchedSource
 from hermetic.weights.statement import Header, read_entries, read_header
 from hermetic.weights.streamed_json import NotJsonError
 from hermetic.weights.tree import EntryKind, Item, Tree, WeightsStopped
@@ -81,10 +82,10 @@ def verify(
         within(limits, job.progress, job.run, on_progress)
     except WeightsStopped as stopped:
         job.add(stopped.finding)
-    found = job.found
-    found.findings.sort(key=lambda finding: (finding.reason.is_unknown, key_of(finding.file)))
-    found.bytes, found.seconds = job.progress.bytes_done, time.monotonic() - started
-    return found
+    verified = job.found
+    verified.findings.sort(key=lambda finding: (finding.reason.is_unknown, key_of(finding.file)))
+    verified.bytes, verified.seconds = job.progress.bytes_done, time.monotonic() - started
+    return verified
 
 
 def opened(folder: Path, limits: Limits) -> Tree:
@@ -131,8 +132,8 @@ class _Job:
     def run(self) -> None:
         """Runs all steps; raises WeightsStopped where it cannot continue."""
         if (path := self._manifest_path()) is None:
-            wanted = SIGNATURE if self._trust.wants_signature else MANIFEST
-            self.add(WeightsFinding(WeightsReason.MANIFEST_ABSENT, self._signature or wanted, "a file", "none"))
+            expected_path = SIGNATURE if self._trust.wants_signature else MANIFEST
+            self.add(WeightsFinding(WeightsReason.MANIFEST_ABSENT, self._signature or expected_path, "a file", "none"))
             return
         item = self._tree.lstat(path)
         if item is not None and item.kind is not EntryKind.FILE:
@@ -145,7 +146,9 @@ class _Job:
             self.add(WeightsFinding(WeightsReason.MANIFEST_INVALID, path, found=str(error)))
         finally:
             file.close()
-        for finding in self._content(self._tree) if self.found.is_right else ():
+        # Each answer is a step: the files beside the weights are opened again, and many of them take their time.
+        content = WatchedSource(self._tree, self.progress)
+        for finding in self._content(content) if self.found.is_right else ():
             self.add(finding)
 
     def _manifest_path(self) -> str | None:
@@ -244,8 +247,8 @@ class _Job:
             self._names.add(item.path, 0)
             return
         refusal = refusal_of(self._tree, item, links=True, method=FILES)
-        found = item.kind.value if item.kind is not EntryKind.FILE else f"a file of {item.size} bytes"
-        self.add(refusal or WeightsFinding(WeightsReason.FILE_NOT_LISTED, item.path, "no file", found))
+        observed = item.kind.value if item.kind is not EntryKind.FILE else f"a file of {item.size} bytes"
+        self.add(refusal or WeightsFinding(WeightsReason.FILE_NOT_LISTED, item.path, "no file", observed))
 
     def _both(
         self, item: Item, entries: Iterator[Entry], serialization: Serialization, left_out: frozenset[str]
@@ -279,8 +282,8 @@ class _Job:
         self.progress.finished(item.path)
         if digest != entry.digest:
             where = "" if span == (0, content.size) else f" (bytes {span[0]} to {span[1]})"
-            expected, found = f"sha256:{entry.digest.hex()}{where}", f"sha256:{digest.hex()}"
-            self.add(WeightsFinding(WeightsReason.DIGEST_MISMATCH, item.path, expected, found))
+            expected, actual = f"sha256:{entry.digest.hex()}{where}", f"sha256:{digest.hex()}"
+            self.add(WeightsFinding(WeightsReason.DIGEST_MISMATCH, item.path, expected, actual))
 
 
 def _are_whole(listed: list[Entry], size: int, serialization: Serialization) -> bool:

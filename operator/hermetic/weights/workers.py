@@ -104,11 +104,11 @@ def in_turns(files: Iterable[FileTasks[Task]], width: int) -> Iterator[Task]:
     active: deque[Iterator[Task]] = deque()
     alone: FileTasks[Task] | None = None
     while True:
-        while alone is None and len(active) < width and (found := next(waiting, None)) is not None:
-            if found.count > MOST_IN_TURNS:
-                alone = found
+        while alone is None and len(active) < width and (file_tasks := next(waiting, None)) is not None:
+            if file_tasks.count > MOST_IN_TURNS:
+                alone = file_tasks
             else:
-                active.append(found.tasks)
+                active.append(file_tasks.tasks)
         if active:
             tasks = active.popleft()
             for task in tasks:

@@ -58,7 +58,7 @@ Given = tuple[str, Envelope | AttestationRefused]
 
 
 def verify_chain(
-    given: Iterable[Given], trusted: TrustedKeys, *, head: str | None = None, ordered: bool = True
+    attestations: Iterable[Given], trusted: TrustedKeys, *, head: str | None = None, ordered: bool = True
 ) -> ChainReport:
     """Verify attestations against each other. Expiry is not checked: all but the newest have expired.
 
@@ -67,9 +67,9 @@ def verify_chain(
     """
     links: list[ChainLink] = []
     issues: list[ChainIssue] = []
-    for name, each in given:
+    for name, envelope in attestations:
         try:
-            links.append(ChainLink(name, authenticate(_read(each), trusted)))
+            links.append(ChainLink(name, authenticate(_read(envelope), trusted)))
         except AttestationRefused as refusal:
             issues.append(ChainIssue(ChainFinding.REFUSED, name, f"{refusal.refusal}: {refusal.message}"))
     if ordered:
@@ -82,13 +82,13 @@ def verify_chain(
     issues += _private_since(distinct)
     issues += _head(distinct, head)
     issues += _notes(distinct)
-    return ChainReport(tuple(distinct), tuple(sorted(issues, key=lambda each: not each.finding.breaks)))
+    return ChainReport(tuple(distinct), tuple(sorted(issues, key=lambda issue: not issue.finding.breaks)))
 
 
-def _read(given: Envelope | AttestationRefused) -> Envelope:
-    if isinstance(given, AttestationRefused):
-        raise given
-    return given
+def _read(envelope: Envelope | AttestationRefused) -> Envelope:
+    if isinstance(envelope, AttestationRefused):
+        raise envelope
+    return envelope
 
 
 def _reordered(links: Sequence[ChainLink]) -> Iterable[ChainIssue]:
@@ -123,20 +123,22 @@ def _broken_links(links: Sequence[ChainLink]) -> Iterable[ChainIssue]:
         yield from _between(before, after)
 
 
-def _between(one: ChainLink, other: ChainLink) -> Iterable[ChainIssue]:
-    before, after = one.attestation, other.attestation
+def _between(chain_link: ChainLink, other: ChainLink) -> Iterable[ChainIssue]:
+    before, after = chain_link.attestation, other.attestation
     if after.sequence == before.sequence:
-        yield ChainIssue(ChainFinding.FORK, other.name, f"is number {after.sequence}, and so is {one.name}")
+        yield ChainIssue(ChainFinding.FORK, other.name, f"is number {after.sequence}, and so is {chain_link.name}")
     elif after.sequence > before.sequence + 1:
         first, last = before.sequence + 1, after.sequence - 1
         missing = f"number {first} is" if first == last else f"numbers {first} to {last} are"
-        yield ChainIssue(ChainFinding.GAP, other.name, f"{missing} missing between {one.name} and it")
+        yield ChainIssue(ChainFinding.GAP, other.name, f"{missing} missing between {chain_link.name} and it")
     elif after.previous != before.digest:
-        yield ChainIssue(ChainFinding.FORK, other.name, f"follows {after.previous}; {one.name} is {before.digest}")
+        yield ChainIssue(
+            ChainFinding.FORK, other.name, f"follows {after.previous}; {chain_link.name} is {before.digest}"
+        )
     if after.observed_at <= before.observed_at:
         at, earlier = timestamp(after.observed_at), timestamp(before.observed_at)
         yield ChainIssue(
-            ChainFinding.CLOCK_REGRESSION, other.name, f"observed at {at}; {one.name} before it at {earlier}"
+            ChainFinding.CLOCK_REGRESSION, other.name, f"observed at {at}; {chain_link.name} before it at {earlier}"
         )
 
 
@@ -145,13 +147,16 @@ def _private_since(links: Sequence[ChainLink]) -> Iterable[ChainIssue]:
     for before, after in pairwise(links):
         if after.attestation.previous != before.attestation.digest:
             continue
-        for one in after.attestation.read_report.private_subnets:
-            earlier = before.attestation.read_report.private_since(one.subnet)
-            if one.basis == "audit" and one.at >= after.attestation.observed_at:
+        for private_subnet in after.attestation.read_report.private_subnets:
+            earlier = before.attestation.read_report.private_since(private_subnet.subnet)
+            if private_subnet.basis == "audit" and private_subnet.at >= after.attestation.observed_at:
                 continue
-            if earlier is None or (one.basis != "activityLog" and one.at < earlier.at):
+            if earlier is None or (private_subnet.basis != "activityLog" and private_subnet.at < earlier.at):
                 shown = f"private since {earlier.since}" if earlier is not None else "not named as private"
-                message = f"{one.subnet} is private since {one.since} by '{one.basis}'; in {before.name} it is {shown}"
+                message = (
+                    f"{private_subnet.subnet} is private since {private_subnet.since} by '{private_subnet.basis}'; "
+                    f"in {before.name} it is {shown}"
+                )
                 yield ChainIssue(ChainFinding.PRIVATE_SINCE_UNFOUNDED, after.name, message)
 
 
@@ -159,13 +164,15 @@ def _head(links: Sequence[ChainLink], head: str | None) -> Iterable[ChainIssue]:
     if head is None or (links and links[-1].attestation.digest == head):
         return
     last = links[-1] if links else None
-    found = f"the last one is {last.attestation.digest}" if last is not None else "there is none"
-    yield ChainIssue(ChainFinding.HEAD_MISSING, last.name if last is not None else "", f"{head} is the newest; {found}")
+    observed = f"the last one is {last.attestation.digest}" if last is not None else "there is none"
+    yield ChainIssue(
+        ChainFinding.HEAD_MISSING, last.name if last is not None else "", f"{head} is the newest; {observed}"
+    )
 
 
 def _notes(links: Sequence[ChainLink]) -> Iterable[ChainIssue]:
-    for one, other in pairwise(links):
-        before, after = one.attestation, other.attestation
+    for earlier, other in pairwise(links):
+        before, after = earlier.attestation, other.attestation
         if before.signed_by.keyid != after.signed_by.keyid:
             yield ChainIssue(
                 ChainFinding.KEY_CHANGED, other.name, f"from '{before.signed_by.name}' to '{after.signed_by.name}'"

@@ -19,60 +19,66 @@ class ChainFinding(ExplainedWord):
 
     REFUSED = (
         "Refused",
-        "An attestation is not authentic; the message begins with the reason.",
-        "'hermetic explain REASON' shows what to do; 'hermetic attest verify FILE' verifies that file alone.",
+        "An attestation is not authentic. The message begins with the reason.",
+        "'hermetic explain REASON' shows what to do. 'hermetic attest verify FILE' verifies one file.",
     )
-    DUPLICATE = "Duplicate", "The same attestation is there twice.", "Remove one of the two files."
+    DUPLICATE = "Duplicate", "The folder has the same attestation twice.", "Remove one of the two files."
     START_MISSING = (
         "StartMissing",
-        "The first attestation of the chain is not there.",
-        "Bring the earlier attestations, from number 1 on.",
+        "The first attestation of the chain is missing.",
+        "Add the earlier attestations, from number 1 on.",
     )
     GAP = (
         "Gap",
-        "Attestations are missing between two that are there.",
-        "Bring the attestations with the numbers that the message names.",
+        "Attestations are missing between two others.",
+        "Add the attestations with the numbers that the message names.",
     )
     FORK = (
         "Fork",
-        "Two attestations claim the same place, or one follows another than the one before it.",
-        "Find out who signed the second one. Both are signed by trusted keys, so a key or a jump box is used twice.",
+        "Two attestations have the same number, or an attestation does not follow the one before it.",
+        "Find out who signed the second one. Trusted keys signed both, so a key or a jump box is in use twice.",
     )
     FOREIGN = (
         "Foreign",
         "An attestation is about another cluster than the first one.",
-        "Keep a folder for each cluster; a cluster that was rebuilt under its old name begins a chain of its own.",
+        "Use a separate folder for each cluster. A cluster that was rebuilt under its old name begins a new chain.",
     )
     REORDERED = (
         "Reordered",
         "An attestation comes before one that it follows.",
-        "Bring them in the order in which they were signed.",
+        "Arrange the attestations in the order in which they were signed.",
     )
     CLOCK_REGRESSION = (
         "ClockRegression",
         "An attestation was observed no later than the one it follows.",
-        "Look at the clock of the jump box; the times of this chain cannot be relied on.",
+        "Check the clock of the jump box. The times of this chain are not reliable.",
     )
     PRIVATE_SINCE_UNFOUNDED = (
         "PrivateSinceUnfounded",
-        "An attestation states since when a subnet is private, and the one before it does not confirm that.",
-        "Audit again without --previous, and find out who signed it: a moment was handed on that was never shown.",
+        "An attestation states a time from which a subnet is private, and the one before it does not confirm that "
+        "time.",
+        "Audit again without --previous, and find out who signed it. It carries a time that no audit has shown.",
     )
     HEAD_MISSING = (
         "HeadMissing",
-        "The attestation that is known to be the newest is not the last one.",
-        "Bring the attestations after the last one: the end of the chain was cut off, or another one was put there.",
+        "The last attestation is not the one that is known to be the newest.",
+        "Add the attestations after the last one. The end of the chain was removed or replaced.",
     )
-    KEY_CHANGED = "KeyChanged", "Another trusted key signs from here on.", "Nothing, if keys were changed then.", False
+    KEY_CHANGED = (
+        "KeyChanged",
+        "Another trusted key signs from this attestation on.",
+        "Nothing to do if keys were changed then.",
+        False,
+    )
     CA_CHANGED = (
         "CaChanged",
-        "The API server has another CA from here on; the cluster is the same.",
-        "Nothing, if certificates were rotated then.",
+        "The API server has another CA from this attestation on. The cluster is the same.",
+        "Nothing to do if certificates were rotated then.",
         False,
     )
     UNCOVERED = (
         "Uncovered",
-        "Between two attestations none counted: the earlier one had expired.",
+        "The earlier attestation expired before the next one, so no attestation was valid between them.",
         "Audit more often, or sign for longer.",
         False,
     )

@@ -15,7 +15,10 @@ def ca_fingerprint(pem: bytes) -> str:
     sorted digests are hashed, so that their order does not matter. Raises ValueError where there is none.
     """
     digests = sorted(
-        {hashlib.sha256(each.public_bytes(Encoding.DER)).digest() for each in load_pem_x509_certificates(pem)}
+        {
+            hashlib.sha256(certificate.public_bytes(Encoding.DER)).digest()
+            for certificate in load_pem_x509_certificates(pem)
+        }
     )
     if len(digests) == 1:
         return f"sha256:{digests[0].hex()}"

@@ -37,11 +37,11 @@ def name_of(envelope: Envelope) -> str:
 def from_object(value: Any) -> Envelope:
     """The envelope of an EgressAttestation from the API server or a file. Raises AttestationRefused."""
     if not isinstance(value, dict) or value.get("kind") != EGRESS_ATTESTATION.kind:
-        found = value.get("kind") if isinstance(value, dict) else None
-        raise refused(EnvelopeFault.MALFORMED, f"kind is '{str(found)[:64]}', not '{EGRESS_ATTESTATION.kind}'")
+        actual = value.get("kind") if isinstance(value, dict) else None
+        raise refused(EnvelopeFault.MALFORMED, f"kind is '{str(actual)[:64]}', not '{EGRESS_ATTESTATION.kind}'")
     if value.get("apiVersion") != EGRESS_ATTESTATION.api_version:
-        found = str(value.get("apiVersion"))[:64]
-        raise refused(EnvelopeFault.MALFORMED, f"apiVersion is '{found}', not '{EGRESS_ATTESTATION.api_version}'")
+        actual = str(value.get("apiVersion"))[:64]
+        raise refused(EnvelopeFault.MALFORMED, f"apiVersion is '{actual}', not '{EGRESS_ATTESTATION.api_version}'")
     spec = value.get("spec")
     if not isinstance(spec, dict) or "envelope" not in spec:
         raise refused(EnvelopeFault.MALFORMED, "there is no spec.envelope")

@@ -10,7 +10,7 @@ from hermetic.signing.explained import ExplainedWord
 from hermetic.signing.faults import EnvelopeFault
 
 _AGAIN = "Audit again from the jump box and sign anew."
-_WHOLE = "Fetch the file again from where it was signed; if it is the same there, audit again and sign anew."
+_WHOLE = "Fetch the file again from its source. If the source has the same content, audit again and sign anew."
 
 
 class Refusal(ExplainedWord):
@@ -36,17 +36,17 @@ class Refusal(ExplainedWord):
     )
     AZURE_NOT_ASKED = (
         "AzureNotAsked",
-        "The report does not cover Azure, and evidence from outside must.",
+        "The report does not cover Azure. Evidence from outside must cover it.",
         "Audit with --azure CLUSTER_ARM_ID and sign that report.",
     )
     CONTRADICTORY = (
         "Contradictory",
         "It is signed, and contradicts itself, for example by a verdict that does not follow from its findings.",
-        "Do not use it. Audit again; if it stays, report it: Hermetic does not write such reports.",
+        "Do not use it. Audit again. If the contradiction stays, report it: Hermetic does not write such reports.",
     )
     EXPIRY_TOO_FAR = (
         "ExpiryTooFar",
-        "It would count for longer than seven days.",
+        "It would be valid for longer than seven days.",
         "Sign with a shorter time of validity.",
     )
 
@@ -58,7 +58,7 @@ class Refusal(ExplainedWord):
     )
     SCOPE_INCOMPLETE = (
         "ScopeIncomplete",
-        "It does not name the API server's CA or the uid of kube-system, by which this cluster is known.",
+        "It does not name the API server's CA or the uid of kube-system, which identify this cluster.",
         "Audit again with a kubeconfig of the cluster, so that both can be read.",
     )
     OTHER_PROFILE = (
@@ -66,21 +66,27 @@ class Refusal(ExplainedWord):
         "It was evaluated with the profile 'filtered', and 'sealed' is required.",
         "Audit again with --profile sealed, or ask for Filtered in the EgressAudit.",
     )
+    OTHER_POLICY = (
+        "OtherPolicy",
+        "It was evaluated with a policy file that `spec.policyDigests` of the EgressAudit does not list.",
+        "Audit again with --policy FILE of a listed digest ('sha256sum FILE' shows it), or add the digest to "
+        "`spec.policyDigests`.",
+    )
     OTHER_REPORT = (
         "OtherReport",
-        "The report that was given with it is not the one that was signed.",
+        "The given report is not the signed report.",
         "Use the file that the same run of 'hermetic audit -o json --out FILE' wrote.",
     )
     FROM_THE_FUTURE = (
         "FromTheFuture",
-        "It was observed later than it is now.",
-        "Set the clock of the jump box, or of the machine that verifies; then audit again.",
+        "Its time of observation is in the future.",
+        "Correct the clock of the jump box, or of the machine that verifies. Then audit again.",
     )
-    EXPIRED = "Expired", "Its time is over, or it is older than evidence may be here.", _AGAIN
+    EXPIRED = "Expired", "It has expired, or it is older than the maximum age of evidence here.", _AGAIN
     REPLAYED = (
         "Replayed",
-        "Newer evidence was accepted before: this is an old attestation, brought in again.",
-        "Apply the newest attestation; if there is none, audit again and sign anew.",
+        "Newer evidence was accepted before. This is an older attestation that was applied again.",
+        "Apply the newest attestation. If you have no newer one, audit again and sign anew.",
     )
 
 

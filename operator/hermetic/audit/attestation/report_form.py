@@ -19,8 +19,8 @@ from pydantic.alias_generators import to_camel
 from hermetic.api.times import timestamp, zoned
 from hermetic.audit.attestation.refusals import Refusal, refused
 from hermetic.audit.attestation.statement import Omitted, moment
-from hermetic.audit.comparison import SCHEMA
-from hermetic.audit.findings import Finding, Parts, Severity, Verdict, overall
+from hermetic.audit.model.findings import Finding, Parts, Severity, Verdict, overall
+from hermetic.audit.result.comparison import SCHEMA
 from hermetic.signing.canonical_json import canonical
 from hermetic.signing.faults import EnvelopeFault
 
@@ -77,6 +77,8 @@ class _Finding(_ReportModel):
     resource: _Word
     verdict: Annotated[Verdict, Field(strict=False)]
     severity: Annotated[Severity, Field(strict=False)]
+    reason: str = ""
+    remedy: str = ""
     exception: _Exception | None = None
     derived_from: _Parts | None = None
 
@@ -105,6 +107,33 @@ class AttestedPrivateSubnet(_ReportModel):
         return moment(self.since)
 
 
+ArmId = Annotated[str, Field(min_length=1, max_length=1024, pattern=r"(?i)^/subscriptions/[^/]+/.+$")]
+
+
+class AttestedPool(_ReportModel):
+    """A pool that the audit evaluated: its subnets and scale sets by ARM id, its node image as Azure names it."""
+
+    name: _Word
+    subnets: list[ArmId]
+    scale_sets: list[ArmId] = []
+    node_image: str = ""
+
+
+class AttestedSubnet(_ReportModel):
+    """A node subnet that the audit evaluated."""
+
+    id: ArmId
+    prefixes: list[str] = []
+
+
+class AttestedCoverage(_ReportModel):
+    """The places that the audit evaluated; absent from releases that did not list them."""
+
+    pools: list[AttestedPool]
+    subnets: list[AttestedSubnet]
+    provisioned_subnets: list[ArmId] = []
+
+
 class _Ended(_ReportModel):
     """An exception that had expired when the audit ran."""
 
@@ -127,10 +156,18 @@ class AuditReport(_ReportModel):
     findings: list[_Finding]
     private_subnets: list[AttestedPrivateSubnet] = []
     ended_exceptions: list[_Ended] = []
+    coverage: AttestedCoverage | None = None
 
     def private_since(self, subnet_id: str) -> AttestedPrivateSubnet | None:
         """The entry of a subnet; None where there is none."""
-        return next((one for one in self.private_subnets if one.subnet.lower() == subnet_id.lower()), None)
+        return next(
+            (
+                private_subnet
+                for private_subnet in self.private_subnets
+                if private_subnet.subnet.lower() == subnet_id.lower()
+            ),
+            None,
+        )
 
 
 def report_digest(report: Mapping[str, Any]) -> str:
@@ -187,26 +224,29 @@ def must_agree_with_itself(report: AuditReport, omitted: Omitted) -> None:
 
 def _private_subnets_must_be_past(report: AuditReport) -> None:
     """Check that each subnet is listed once, and since a moment not after the end of the audit."""
-    named = [one.subnet.lower() for one in report.private_subnets]
+    named = [private_subnet.subnet.lower() for private_subnet in report.private_subnets]
     if len(set(named)) != len(named):
         _refuse("it names a private subnet twice")
-    for one in report.private_subnets:
+    for private_subnet in report.private_subnets:
         try:
-            is_past = one.at <= finished_at_of(report)
+            is_past = private_subnet.at <= finished_at_of(report)
         except ValueError as error:
             raise refused(EnvelopeFault.MALFORMED, f"privateSubnets of the report: {error}") from None
         if not is_past:
-            _refuse(f"{one.subnet[:256]} is private since {one.since}, and the audit ended at {report.finished_at}")
+            _refuse(
+                f"{private_subnet.subnet[:256]} is private since {private_subnet.since}, "
+                f"and the audit ended at {report.finished_at}"
+            )
 
 
 def finished_at_of(report: AuditReport) -> datetime:
     """When the audit ended. Raises AttestationRefused."""
-    found = zoned(report.finished_at)
-    if found is None:
+    finished_at = zoned(report.finished_at)
+    if finished_at is None:
         raise refused(
             EnvelopeFault.MALFORMED, f"finishedAt of the report is no time with a zone: {report.finished_at[:64]}"
         )
-    return found
+    return finished_at
 
 
 def verdict_on(report: AuditReport, omitted: Omitted, day: date) -> Verdict:
@@ -219,14 +259,14 @@ def without_what_is_fine(report: Mapping[str, Any]) -> tuple[dict[str, Any], Omi
 
     What is derived from its findings, and the comparison with a baseline, is left out too: only findings are needed.
     """
-    kept = [finding for finding in report["findings"] if finding["verdict"] not in MAY_BE_OMITTED]
+    remaining_findings = [finding for finding in report["findings"] if finding["verdict"] not in MAY_BE_OMITTED]
     left_out = {
-        verdict: dict(Counter(each["check"] for each in report["findings"] if each["verdict"] == verdict))
+        verdict: dict(Counter(finding["check"] for finding in report["findings"] if finding["verdict"] == verdict))
         for verdict in MAY_BE_OMITTED
     }
     omitted = Omitted(passed=left_out[Verdict.PASS], not_applicable=left_out[Verdict.NOT_APPLICABLE])
     small = {name: value for name, value in report.items() if name not in _FOLLOWS}
-    return {**small, "findings": kept}, omitted
+    return {**small, "findings": remaining_findings}, omitted
 
 
 def _findings(report: AuditReport, omitted: Omitted, day: date) -> Iterator[Finding]:
@@ -237,5 +277,5 @@ def _findings(report: AuditReport, omitted: Omitted, day: date) -> Iterator[Find
             yield Finding(check, "", verdict, Severity.INFO)
 
 
-def _refuse(what: str) -> None:
-    raise refused(Refusal.CONTRADICTORY, f"the report contradicts itself: {what}")
+def _refuse(subject: str) -> None:
+    raise refused(Refusal.CONTRADICTORY, f"the report contradicts itself: {subject}")

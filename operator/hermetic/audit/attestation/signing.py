@@ -86,7 +86,7 @@ def _payload(
     report: Mapping[str, Any], provenance: Provenance, previous: Attestation | None, valid_for: timedelta
 ) -> bytes:
     observed_at = observed_at_of(read_report(report))
-    whole = Predicate(
+    predicate = Predicate(
         scope=provenance.scope,
         sequence=1 if previous is None else previous.sequence + 1,
         previous=None if previous is None else previous.digest,
@@ -98,13 +98,14 @@ def _payload(
         omitted=Omitted(),
         report=dict(report),
     )
-    if len(payload := _statement(whole)) <= COMPACT_ABOVE:
+    if len(payload := _statement(predicate)) <= COMPACT_ABOVE:
         return payload
-    kept, omitted = without_what_is_fine(report)
-    payload = _statement(whole.model_copy(update={"report": kept, "omitted": omitted}))
+    short_report, omitted = without_what_is_fine(report)
+    payload = _statement(predicate.model_copy(update={"report": short_report, "omitted": omitted}))
     if len(payload) > LARGEST:
         raise ReportTooLarge(
-            f"{len(kept['findings'])} findings that are not Pass need {len(payload)} bytes; an EgressAttestation "
+            f"{len(short_report['findings'])} findings that are not Pass need {len(payload)} bytes; an "
+            "EgressAttestation "
             f"holds {LARGEST}"
         )
     return payload

@@ -136,18 +136,18 @@ def read_statement(payload: bytes) -> Statement:
         value = read_canonical_json(payload, "the payload")
     if not isinstance(value, dict):
         raise refused(EnvelopeFault.MALFORMED, "the payload is not an object")
-    for field, wanted in (("_type", STATEMENT_TYPE), ("predicateType", PREDICATE_TYPE)):
-        if value.get(field) != wanted:
+    for field, expected in (("_type", STATEMENT_TYPE), ("predicateType", PREDICATE_TYPE)):
+        if value.get(field) != expected:
             shown = str(value.get(field))[:128]
-            raise refused(Refusal.WRONG_PREDICATE, f"{field} of the payload is '{shown}', not '{wanted}'")
+            raise refused(Refusal.WRONG_PREDICATE, f"{field} of the payload is '{shown}', not '{expected}'")
     try:
         return Statement.model_validate(value, by_name=False)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         unknown = first["type"] == "extra_forbidden"
         where = ".".join(str(part)[:64] for part in first["loc"])
-        what = f"'{where}' of the payload: {first['msg']}"
-        raise refused(EnvelopeFault.UNKNOWN_FIELD if unknown else EnvelopeFault.MALFORMED, what) from None
+        explanation = f"'{where}' of the payload: {first['msg']}"
+        raise refused(EnvelopeFault.UNKNOWN_FIELD if unknown else EnvelopeFault.MALFORMED, explanation) from None
 
 
 def moment(text: str) -> datetime:

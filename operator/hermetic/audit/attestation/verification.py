@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any, Literal
 
+from hermetic.api.text import first_of
 from hermetic.api.times import CLOCK_SKEW, timestamp
 from hermetic.audit.attestation.refusals import Refusal, as_attestation, refused
 from hermetic.audit.attestation.report_form import (
@@ -22,7 +23,7 @@ from hermetic.audit.attestation.report_form import (
     verdict_on,
 )
 from hermetic.audit.attestation.statement import Predicate, Scope, Statement, moment, read_statement
-from hermetic.audit.findings import Verdict
+from hermetic.audit.model.findings import Verdict
 from hermetic.errors import AttestationRefused
 from hermetic.signing.envelope import Envelope
 from hermetic.signing.faults import EnvelopeFault
@@ -30,6 +31,8 @@ from hermetic.signing.keys import PublicKey, TrustedKeys
 from hermetic.signing.signatures import is_signed_by, key_named_by
 
 LONGEST_VALIDITY = timedelta(days=7)
+MOST_NAMED = 3
+"""Digests that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,8 @@ class Newest:
 class Expected:
     """What an attestation is checked against; None skips that check.
 
-    `profile` "sealed" refuses evidence of the profile "filtered". `max_age_seconds` may only shorten expiresAt.
+    `profile` "sealed" refuses evidence of the profile "filtered". `policy_digests` refuses evidence of every other
+    policy file; it is not compared where there are none. `max_age_seconds` may only shorten expiresAt.
     """
 
     cluster_arm_id: str | None = None
@@ -89,6 +93,7 @@ class Expected:
     profile: Literal["sealed", "filtered"] | None = None
     max_age_seconds: int | None = None
     newest: Newest | None = None
+    policy_digests: tuple[str, ...] = ()
 
 
 def verify(envelope: Envelope, trusted: TrustedKeys, expected: Expected, now: datetime) -> Attestation:
@@ -99,26 +104,38 @@ def verify(envelope: Envelope, trusted: TrustedKeys, expected: Expected, now: da
 
 
 def authenticate(envelope: Envelope, trusted: TrustedKeys) -> Attestation:
+    """The attestation of an envelope that a key signed while it was trusted. Raises AttestationRefused."""
+    attestation = read_signed(envelope, trusted)
+    must_be_before_end_of_key(attestation)
+    return attestation
+
+
+def read_signed(envelope: Envelope, trusted: TrustedKeys) -> Attestation:
     """The attestation of an envelope that a trusted key signed at any time. Raises AttestationRefused."""
     with as_attestation():
         key = key_named_by(envelope, trusted)
         matches = is_signed_by(key, envelope)
     if not matches:
         raise _diagnosis(envelope, key)
-    attestation = _attestation(envelope, key)
+    return _attestation(envelope, key)
+
+
+def must_be_before_end_of_key(attestation: Attestation) -> None:
+    """Check `notAfter` of the key. Raises AttestationRefused."""
+    key = attestation.signed_by
     if key.not_after is not None and attestation.observed_at > key.not_after:
         at = timestamp(attestation.observed_at)
         raise refused(
             Refusal.KEY_EXPIRED, f"observed at {at}; '{key.name}' is trusted until {timestamp(key.not_after)}"
         )
-    return attestation
 
 
 def must_count(attestation: Attestation, expected: Expected, now: datetime) -> None:
-    """Check cluster, time and replay. Raises AttestationRefused."""
+    """Check cluster, profile, policy, time and replay. Raises AttestationRefused."""
     _must_be_about(attestation.scope, expected)
     if expected.profile == "sealed" and attestation.read_report.profile != "sealed":
         raise refused(Refusal.OTHER_PROFILE, "evaluated with the profile 'filtered', and 'sealed' is required")
+    _must_be_of_policy(attestation, expected.policy_digests)
     _must_be_in_time(attestation, expected, now)
     _must_not_be_older(attestation, expected.newest)
 
@@ -177,7 +194,7 @@ def _consistent_report(statement: Statement) -> AuditReport:
     if not (omitted.passed or omitted.not_applicable) and report_digest(predicate.report) != predicate.report_digest:
         raise refused(Refusal.CONTRADICTORY, "the report does not have the digest that the payload names")
     must_agree_with_itself(report, omitted)
-    if predicate.sequence == 1 and any(one.basis != "audit" for one in report.private_subnets):
+    if predicate.sequence == 1 and any(private_subnet.basis != "audit" for private_subnet in report.private_subnets):
         raise refused(
             Refusal.CONTRADICTORY, "the first of a chain states about a subnet what only an earlier one could show"
         )
@@ -185,19 +202,27 @@ def _consistent_report(statement: Statement) -> AuditReport:
 
 
 def _must_be_about(scope: Scope, expected: Expected) -> None:
-    wanted, found = expected.cluster_arm_id, scope.cluster_arm_id
-    if wanted is not None and found.casefold() != wanted.casefold():
-        raise refused(Refusal.OTHER_CLUSTER, f"about {found}, not {wanted}")
-    for what, here, attested in (
+    expected_id, attested_id = expected.cluster_arm_id, scope.cluster_arm_id
+    if expected_id is not None and attested_id.casefold() != expected_id.casefold():
+        raise refused(Refusal.OTHER_CLUSTER, f"about {attested_id}, not {expected_id}")
+    for subject, here, attested in (
         ("the CA of the API server", expected.api_server_ca_fingerprint, scope.api_server_ca_fingerprint),
         ("the uid of kube-system", expected.kube_system_uid, scope.kube_system_uid),
     ):
         if here is None:
             continue
         if attested is None:
-            raise refused(Refusal.SCOPE_INCOMPLETE, f"{what} is {here} here, and is not named")
+            raise refused(Refusal.SCOPE_INCOMPLETE, f"{subject} is {here} here, and is not named")
         if attested != here:
-            raise refused(Refusal.OTHER_CLUSTER, f"{what} is {attested} there and {here} here")
+            raise refused(Refusal.OTHER_CLUSTER, f"{subject} is {attested} there and {here} here")
+
+
+def _must_be_of_policy(attestation: Attestation, allowed: tuple[str, ...]) -> None:
+    digest = attestation.predicate.inputs.policy
+    if not allowed or digest in allowed:
+        return
+    evaluated = f"evaluated with the policy file {digest}" if digest is not None else "evaluated without a policy file"
+    raise refused(Refusal.OTHER_POLICY, f"{evaluated}; `spec.policyDigests` lists {first_of(allowed, MOST_NAMED)}")
 
 
 def _must_be_in_time(attestation: Attestation, expected: Expected, now: datetime) -> None:

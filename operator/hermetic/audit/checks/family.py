@@ -10,11 +10,12 @@ from importlib import resources
 from types import ModuleType
 from typing import Any, Concatenate, ParamSpec
 
-from hermetic.audit.controls import read_controls
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import Check, CheckFunction, CheckResult
-from hermetic.audit.findings import CheckPage, Severity
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.evaluation import Check, CheckFunction
+from hermetic.audit.evaluation.results import CheckResult
+from hermetic.audit.model.controls import read_controls
+from hermetic.audit.model.findings import CheckPage, Severity
+from hermetic.audit.policy.policy import Policy
 
 P = ParamSpec("P")
 
@@ -39,9 +40,9 @@ def check(name: str) -> Callable[[CheckFunction], Declared]:
 
 
 def check_each(
-    name: str, each: Callable[[Estate, Policy, Callable[P, Iterable[CheckResult]]], Iterator[CheckResult]]
+    name: str, apply_to_all: Callable[[Estate, Policy, Callable[P, Iterable[CheckResult]]], Iterator[CheckResult]]
 ) -> Callable[[Callable[Concatenate[Estate, Policy, P], Iterator[CheckResult]]], Declared]:
-    """Declare the decorated function as the one of this check; it gets one resource, and `each` applies it to all."""
+    """Declare the decorated function as the one of this check, for one resource; `apply_to_all` applies it to all."""
 
     def declare(evaluate: Callable[Concatenate[Estate, Policy, P], Iterator[CheckResult]]) -> Declared:
         @wraps(evaluate)
@@ -49,7 +50,7 @@ def check_each(
             def of_one(*args: P.args, **kwargs: P.kwargs) -> Iterator[CheckResult]:
                 return evaluate(estate, policy, *args, **kwargs)
 
-            return each(estate, policy, of_one)
+            return apply_to_all(estate, policy, of_one)
 
         return check(name)(of_all)
 
@@ -65,8 +66,8 @@ def family(package: str, *modules: ModuleType) -> tuple[Check, ...]:
     text = resources.files(package).joinpath("checks.toml").read_text(encoding="utf-8")
     data = tomllib.loads(text)
     pages = {entry["id"]: entry for entry in data["check"]}
-    declared = [one for module in modules for one in _declared_in(module)]
-    functions = {one.id: one.evaluate for one in declared}
+    declared = [declaration for module in modules for declaration in _declared_in(module)]
+    functions = {declaration.id: declaration.evaluate for declaration in declared}
     if bare := functions.keys() - pages.keys():
         raise ValueError(f"{package}: {', '.join(sorted(bare))}: no page in checks.toml")
     if idle := pages.keys() - functions.keys():
@@ -77,9 +78,9 @@ def family(package: str, *modules: ModuleType) -> tuple[Check, ...]:
 
 
 def _declared_in(module: ModuleType) -> Iterator[Declared]:
-    for one in vars(module).values():
-        if isinstance(one, Declared) and one.evaluate.__module__ == module.__name__:
-            yield one
+    for value in vars(module).values():
+        if isinstance(value, Declared) and value.evaluate.__module__ == module.__name__:
+            yield value
 
 
 def _check(title: str, entry: Mapping[str, Any], evaluate: CheckFunction) -> Check:
@@ -98,5 +99,8 @@ def _check(title: str, entry: Mapping[str, Any], evaluate: CheckFunction) -> Che
         family=title,
         controls=controls,
         remedy_in_node_group=entry.get("remedy_in_node_group", "").strip(),
+        tenant_policies=tuple(entry.get("tenant_policies", ())),
+        administrator=entry.get("administrator", ""),
+        action=entry.get("action", ""),
     )
     return Check(page, frozenset(entry.get("needs", ["azure"])), evaluate)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
-from hermetic.audit.hops import Path
+from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown
+from hermetic.audit.model.hops import Path
 
 Fact = str | bool | None
 Outcome = tuple[str, str]
@@ -39,8 +39,8 @@ class PropertyIs:
             return unknown(
                 resource, self.unclear[0], self.unclear[1] or f"{self.name} {value!r} is not known", observation
             )
-        words = f"{self.name} is {'absent, which means ' if is_absent else ''}{value}"
-        return fails(resource, self.wrong[0], self.wrong[1] or words, observation, paths=self.paths)
+        message = f"{self.name} is {'absent, which means ' if is_absent else ''}{value}"
+        return fails(resource, self.wrong[0], self.wrong[1] or message, observation, paths=self.paths)
 
 
 def _spelt(value: str | bool) -> str:

@@ -23,8 +23,8 @@ from hermetic.audit.checks import (
     storage,
     topology,
 )
-from hermetic.audit.evaluation import Check
-from hermetic.audit.findings import CheckPage
+from hermetic.audit.evaluation.evaluation import Check
+from hermetic.audit.model.findings import CheckPage
 
 CHECKS: tuple[Check, ...] = (
     *outbound.CHECKS,

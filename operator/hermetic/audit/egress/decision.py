@@ -13,18 +13,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hermetic.audit import hops
-from hermetic.audit.cluster_scope import subnets_by_id
-from hermetic.audit.egress.balancers import public_frontends
+from hermetic.audit.cluster.members import subnets_by_id
 from hermetic.audit.egress.masks import masks_of
 from hermetic.audit.egress.methods import Methods, methods_of
-from hermetic.audit.egress.subnet_context import SubnetContext, surroundings
 from hermetic.audit.estate.arm_ids import parent_of
 from hermetic.audit.estate.azure.balancing import LoadBalancer
 from hermetic.audit.estate.azure.vnet import NicFields
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.hops import DEFAULT_OUTBOUND, INTERNET, Path, path_of
-from hermetic.audit.policy import Policy
+from hermetic.audit.model import hops
+from hermetic.audit.model.hops import DEFAULT_OUTBOUND, INTERNET, Path, path_of
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.rules.subnet_context import SubnetContext, surroundings
+from hermetic.audit.scope.balancers import public_frontends
 from hermetic.errors import FactDamaged
 
 
@@ -52,15 +52,19 @@ def internet_egress(estate: Estate, policy: Policy, nic: NicFields, reported: bo
     Raises FactDamaged where a field that decides cannot be read.
     """
     methods = methods_of(estate, policy)
-    found = [_in_subnet(estate, methods, nic, reported, around) for around in _around(estate, nic)]
-    if not found:
+    decisions = [_in_subnet(estate, methods, nic, reported, around) for around in _around(estate, nic)]
+    if not decisions:
         return Decision(Egress.UNSURE)
-    ways = tuple(dict.fromkeys(way for one in found for way in one.ways))
-    worst = min((one.egress for one in found), key=tuple(Egress).index)
-    if worst is Egress.CLOSED and any(one.egress is Egress.UNSURE for one in found):
+    paths = tuple(dict.fromkeys(path for decision in decisions for path in decision.ways))
+    worst = min((decision.egress for decision in decisions), key=tuple(Egress).index)
+    if worst is Egress.CLOSED and any(decision.egress is Egress.UNSURE for decision in decisions):
         worst = Egress.UNSURE
-    masks = tuple(dict.fromkeys(mask for one in found for mask in one.masks)) if worst is Egress.MASKED else ()
-    return Decision(worst, ways, masks)
+    masks = (
+        tuple(dict.fromkeys(mask for decision in decisions for mask in decision.masks))
+        if worst is Egress.MASKED
+        else ()
+    )
+    return Decision(worst, paths, masks)
 
 
 def _around(estate: Estate, nic: NicFields) -> Iterator[SubnetContext]:
@@ -76,12 +80,15 @@ def _in_subnet(
 ) -> Decision:
     by_default = reported is True or not around.is_private
     explicit = (*_by_method(methods, around), *_by_route(around))
-    ways = (*explicit, *((path_of(hops.subnet(around.subnet.name), DEFAULT_OUTBOUND, INTERNET),) if by_default else ()))
-    if ways:
+    paths = (
+        *explicit,
+        *((path_of(hops.subnet(around.subnet.name), DEFAULT_OUTBOUND, INTERNET),) if by_default else ()),
+    )
+    if paths:
         masks = masks_of(around)
         if not explicit and is_behind_internal_balancers_only(estate, nic):
             masks = (*masks, "membership in the pool of an internal load balancer")
-        return Decision(Egress.MASKED if masks else Egress.OPEN, ways, masks)
+        return Decision(Egress.MASKED if masks else Egress.OPEN, paths, masks)
     is_sure = methods.are_all_seen and reported is False and around.are_routes_seen
     return Decision(Egress.CLOSED if is_sure else Egress.UNSURE)
 
@@ -92,9 +99,9 @@ def _by_method(methods: Methods, around: SubnetContext) -> Iterator[Path]:
 
 
 def _by_route(around: SubnetContext) -> Iterator[Path]:
-    for way in around.ways:
-        if way.leads_on:
-            yield path_of(hops.subnet(around.subnet.name), *way.path)
+    for outbound_route in around.ways:
+        if outbound_route.leads_on:
+            yield path_of(hops.subnet(around.subnet.name), *outbound_route.path)
 
 
 def is_behind_internal_balancers_only(estate: Estate, nic: NicFields) -> bool:
@@ -102,10 +109,14 @@ def is_behind_internal_balancers_only(estate: Estate, nic: NicFields) -> bool:
 
     Deleting the last of them restores it, so this is reported as a mask and never as closed.
     """
-    pools = {one.id for part in nic.ip_configurations for one in part.load_balancer_backend_address_pools}
-    balancers = [estate.one(LoadBalancer, one).value for one in sorted({parent_of(pool) for pool in pools})]
+    pools = {pool.id for part in nic.ip_configurations for pool in part.load_balancer_backend_address_pools}
+    balancers = [
+        estate.one(LoadBalancer, balancer_id).value for balancer_id in sorted({parent_of(pool) for pool in pools})
+    ]
     try:
-        return bool(balancers) and all(one is not None and _is_internal_standard(one) for one in balancers)
+        return bool(balancers) and all(
+            balancer is not None and _is_internal_standard(balancer) for balancer in balancers
+        )
     except FactDamaged:
         return False
 

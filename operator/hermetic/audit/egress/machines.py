@@ -8,27 +8,28 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from hermetic.api.ip_ranges import Network
-from hermetic.audit.cluster_scope import is_flexible, is_of_the_cluster, missing, node_group_of, pools_of, subnets_of
-from hermetic.audit.egress.address_ranges import networks
-from hermetic.audit.egress.balancers import Members, pools_named_by
+from hermetic.audit.cluster.members import is_flexible, is_of_the_cluster, node_group_of, pools_of, subnets_of
+from hermetic.audit.cluster.resource_lookup import each_of, instances_of, readable, values_of
 from hermetic.audit.egress.default_outbound import default_outbound_of
-from hermetic.audit.egress.firewall import declared_addresses, leads_to_the_firewall
 from hermetic.audit.egress.methods import by_nat_gateway, by_network, by_service_gateway, by_subnet
 from hermetic.audit.egress.reach import Destination
 from hermetic.audit.egress.relay_balancers import ways_by_balancers
 from hermetic.audit.egress.relay_routes import RulesOf, endpoint_ways, learned_ways, storage_ways
-from hermetic.audit.egress.resource_lookup import each_of, instances_of, readable, values_of
-from hermetic.audit.egress.routes import NextHopKind, OutboundRoute, public_ways
-from hermetic.audit.egress.subnet_context import local_space
 from hermetic.audit.estate.arm_ids import is_below, parent_of
 from hermetic.audit.estate.azure.balancing import NatGateway, ScaleSetPublicAddress, ServiceGateway
 from hermetic.audit.estate.azure.routing import RouteTable
 from hermetic.audit.estate.azure.vnet import ModelNic, NetworkInterface, NicFields, ScaleSet, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate, derived
-from hermetic.audit.estate.observation import Listing, Observation, Seen
-from hermetic.audit.hops import DEFAULT_OUTBOUND, PUBLIC_IP, Path, path_of
-from hermetic.audit.policy import Policy
-from hermetic.audit.reachable_networks import is_in, reached_network_ids, throughout
+from hermetic.audit.estate.observation import Listing, Observation, Seen, missing
+from hermetic.audit.model.address_ranges import networks
+from hermetic.audit.model.hops import DEFAULT_OUTBOUND, PUBLIC_IP, Path, path_of
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.rules.firewall import declared_addresses, leads_to_the_firewall
+from hermetic.audit.rules.routes import NextHopKind, OutboundRoute, public_ways
+from hermetic.audit.rules.subnet_context import local_space
+from hermetic.audit.scope.balancers import Members, gateway_pools_named_by, pools_named_by
+from hermetic.audit.scope.reachable_networks import throughout
+from hermetic.audit.scope.reached_subnets import is_reached
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -71,17 +72,20 @@ class RelayMachine:
     @property
     def addresses(self) -> tuple[str, ...]:
         """Private addresses of all interfaces."""
-        return tuple(address for one in self.interfaces for address in one.addresses)
+        return tuple(address for interface in self.interfaces for address in interface.addresses)
 
     @property
     def destinations(self) -> tuple[Destination, ...]:
         """Where packets to the machine go: to any of its interfaces."""
-        return tuple(Destination(one.subnet_ids, one.addresses, one.rules.group_id) for one in self.interfaces)
+        return tuple(
+            Destination(interface.subnet_ids, interface.addresses, interface.rules.group_id)
+            for interface in self.interfaces
+        )
 
     @property
     def subnet_ids(self) -> tuple[str, ...]:
         """Subnets of all interfaces, each once."""
-        return tuple(dict.fromkeys(subnet for one in self.interfaces for subnet in one.subnet_ids))
+        return tuple(dict.fromkeys(subnet for interface in self.interfaces for subnet in interface.subnet_ids))
 
 
 @derived
@@ -89,12 +93,20 @@ def machines_of(estate: Estate, policy: Policy) -> Listing[RelayMachine]:
     """All such machines, sorted by id."""
     nics, sets = throughout(estate, policy, NetworkInterface), throughout(estate, policy, ScaleSet)
     damaged: list[Observation] = []
-    networks = reached_network_ids(estate)
-    found = [*_standing(estate, nics, damaged), *_together(estate, sets, damaged)]
+    machines = [*_standing(estate, nics, damaged), *_together(estate, policy, sets, damaged)]
     problems = (observation.problem for observation in (nics, sets, *damaged))
     return Listing(
         estate.cluster,
-        tuple(sorted((one for one in found if is_in(one.subnet_ids, networks)), key=lambda one: one.id.lower())),
+        tuple(
+            sorted(
+                (
+                    machine
+                    for machine in machines
+                    if any(is_reached(estate, policy, subnet) for subnet in machine.subnet_ids)
+                ),
+                key=lambda machine: machine.id.lower(),
+            )
+        ),
         (*nics.evidence, *sets.evidence),
         next((problem for problem in problems if problem is not None), None),
     )
@@ -104,23 +116,26 @@ def _standing(estate: Estate, nics: Iterable[NetworkInterface], damaged: list[Ob
     """One machine for all interfaces that name it."""
     nodes_alone = any((pool.type or "").lower() == "virtualmachines" for pool in pools_of(estate))
     parts: defaultdict[str, list[tuple[NetworkInterface, str, Interface]]] = defaultdict(list)
-    for nic, found in readable(nics, lambda one: _of_interface(estate, one), damaged):
-        if found is None:
+    for nic, attachment in readable(nics, lambda nic: _of_interface(estate, nic), damaged):
+        if attachment is None:
             continue
-        machine, interface = found
+        machine, interface = attachment
         if not (nodes_alone and _is_node(estate, machine)):
             parts[machine.lower()].append((nic, machine, interface))
     for several in parts.values():
-        (first, machine, _), *others = several
-        named = machine if others else first.id
-        yield RelayMachine(named, tuple(one for _, _, one in several), tuple(nic for nic, _, _ in several))
+        (first, machine, _), *other_parts = several
+        named = machine if other_parts else first.id
+        yield RelayMachine(named, tuple(interface for _, _, interface in several), tuple(nic for nic, _, _ in several))
 
 
-def _together(estate: Estate, sets: Iterable[ScaleSet], damaged: list[Observation]) -> Iterator[RelayMachine]:
-    networks = reached_network_ids(estate)
-    others = (one for one in sets if not _is_node(estate, one.id))
-    for scale_set, models in readable(others, lambda one: [_of_model(nic) for nic in one.nics], damaged):
-        if is_in((subnet for one in models for subnet in one.subnet_ids), networks):
+def _together(
+    estate: Estate, policy: Policy, sets: Iterable[ScaleSet], damaged: list[Observation]
+) -> Iterator[RelayMachine]:
+    other_sets = (scale_set for scale_set in sets if not _is_node(estate, scale_set.id))
+    for scale_set, models in readable(
+        other_sets, lambda scale_set: [_of_model(nic) for nic in scale_set.nics], damaged
+    ):
+        if any(is_reached(estate, policy, subnet) for model in models for subnet in model.subnet_ids):
             yield _whole(estate, scale_set, models)
 
 
@@ -130,9 +145,9 @@ def _whole(estate: Estate, scale_set: ScaleSet, models: list[Interface]) -> Rela
         return RelayMachine(scale_set.id, tuple(models), (scale_set,))
     nics, public = instances_of(estate, scale_set), estate.every(ScaleSetPublicAddress, scale_set.id)
     doubts: list[Observation] = [nics, public]
-    instances = [one for _, one in readable(nics, lambda nic: _read(estate, nic), doubts)]
-    ways = ((PUBLIC_IP,),) if public.items else ()
-    return RelayMachine(scale_set.id, (*models, *instances), (scale_set,), ways, tuple(doubts))
+    instances = [instance for _, instance in readable(nics, lambda nic: _read(estate, nic), doubts)]
+    paths = ((PUBLIC_IP,),) if public.items else ()
+    return RelayMachine(scale_set.id, (*models, *instances), (scale_set,), paths, tuple(doubts))
 
 
 def _is_node(estate: Estate, arm_id: str) -> bool:
@@ -144,48 +159,60 @@ def _of_interface(estate: Estate, nic: NetworkInterface) -> tuple[str, Interface
     """The id of the machine and the interface; None where no machine is attached."""
     if nic.virtual_machine is None and nic.hosted_workloads:
         unreported = missing(f"{nic.id}: it is of {nic.hosted_workloads[0]}, whose other egress paths are not read")
-        found = _read(estate, nic)
-        return nic.hosted_workloads[0], replace(found, doubts=(*found.doubts, unreported))
+        interface = _read(estate, nic)
+        return nic.hosted_workloads[0], replace(interface, doubts=(*interface.doubts, unreported))
     return None if nic.virtual_machine is None else (nic.virtual_machine.id, _read(estate, nic))
 
 
 def _read(estate: Estate, nic: NicFields) -> Interface:
-    ways: list[Path] = [(PUBLIC_IP,)] if any(one.public_ip_address is not None for one in nic.ip_configurations) else []
+    paths: list[Path] = (
+        [(PUBLIC_IP,)]
+        if any(configuration.public_ip_address is not None for configuration in nic.ip_configurations)
+        else []
+    )
     by_default, observations = default_outbound_of(estate, nic)
-    ways += [(DEFAULT_OUTBOUND,)] if by_default else []
+    paths += [(DEFAULT_OUTBOUND,)] if by_default else []
     unreported = missing(f"{nic.id}: defaultOutboundConnectivityEnabled of this interface is not reported")
     return Interface(
         nic.id,
         nic.subnet_ids,
-        tuple(one.private_ip_address for one in nic.ip_configurations if one.private_ip_address),
+        tuple(
+            configuration.private_ip_address
+            for configuration in nic.ip_configurations
+            if configuration.private_ip_address
+        ),
         _rules_of(nic),
         tuple(pools_named_by(nic)),
-        _gateway_pools(nic),
-        tuple(ways),
+        gateway_pools_named_by(nic),
+        tuple(paths),
         (*observations, *((unreported,) if by_default is None else ())),
     )
 
 
 def _of_model(nic: ModelNic) -> Interface:
-    public = any(one.public_ip_address_configuration is not None for one in nic.ip_configurations)
+    public = any(configuration.public_ip_address_configuration is not None for configuration in nic.ip_configurations)
     return Interface(
         "",
-        tuple(dict.fromkeys(one.subnet.id for one in nic.ip_configurations if one.subnet is not None)),
+        tuple(
+            dict.fromkeys(
+                configuration.subnet.id for configuration in nic.ip_configurations if configuration.subnet is not None
+            )
+        ),
         (),
         _rules_of(nic),
         tuple(pools_named_by(nic)),
-        _gateway_pools(nic),
+        gateway_pools_named_by(nic),
         ((PUBLIC_IP,),) if public else (),
     )
 
 
 def _rules_of(nic: NicFields | ModelNic) -> RulesOf:
-    named = {group.id.lower() for one in nic.ip_configurations for group in one.application_security_groups}
+    named = {
+        group.id.lower()
+        for configuration in nic.ip_configurations
+        for group in configuration.application_security_groups
+    }
     return RulesOf(nic.network_security_group.id if nic.network_security_group else "", tuple(sorted(named)))
-
-
-def _gateway_pools(nic: NicFields | ModelNic) -> tuple[str, ...]:
-    return tuple(pool.id for one in nic.ip_configurations for pool in one.application_gateway_backend_address_pools)
 
 
 def egress_paths(
@@ -197,38 +224,40 @@ def egress_paths(
     """
     observations: list[Observation] = [
         *machine.doubts,
-        *(observation for one in machine.interfaces for observation in one.doubts),
+        *(observation for interface in machine.interfaces for observation in interface.doubts),
     ]
-    ways = [*machine.own_ways, *(way for one in machine.interfaces for way in one.own_ways)]
-    ways += ways_by_balancers(estate, policy, members_of(estate, machine, observations), observations)
+    paths = [*machine.own_ways, *(path for interface in machine.interfaces for path in interface.own_ways)]
+    paths += ways_by_balancers(estate, policy, members_of(estate, machine, observations), observations)
     for subnet_id in machine.subnet_ids:
         if not is_of_the_cluster(estate, subnet_id):
-            rules = {one.rules for one in machine.interfaces if subnet_id in one.subnet_ids}
-            ways += _of_place(estate, policy, subnet_id, sorted(rules), observations)
-    return tuple(dict.fromkeys(ways)), tuple(observations)
+            rules = {interface.rules for interface in machine.interfaces if subnet_id in interface.subnet_ids}
+            paths += _of_place(estate, policy, subnet_id, sorted(rules), observations)
+    return tuple(dict.fromkeys(paths)), tuple(observations)
 
 
 def members_of(estate: Estate, machine: RelayMachine, observations: list[Observation]) -> Members:
     """What identifies the machine in pools of load balancers."""
     return Members(
         group="",
-        interfaces=frozenset(one.id.lower() for one in machine.interfaces if one.id),
-        sets=tuple(one.id.lower() for one in machine.seen if isinstance(one, ScaleSet)),
-        pools=frozenset(pool for one in machine.interfaces for pool in one.pool_ids),
-        prefixes=tuple(found for one in machine.interfaces for found in _prefixes(estate, one, observations)),
-        networks=frozenset(parent_of(one).lower() for one in machine.subnet_ids),
+        interfaces=frozenset(interface.id.lower() for interface in machine.interfaces if interface.id),
+        sets=tuple(resource.id.lower() for resource in machine.seen if isinstance(resource, ScaleSet)),
+        pools=frozenset(pool for interface in machine.interfaces for pool in interface.pool_ids),
+        prefixes=tuple(
+            prefix for interface in machine.interfaces for prefix in _prefixes(estate, interface, observations)
+        ),
+        networks=frozenset(parent_of(subnet_id).lower() for subnet_id in machine.subnet_ids),
     )
 
 
 def _prefixes(estate: Estate, interface: Interface, observations: list[Observation]) -> Iterator[tuple[str, Network]]:
     """The addresses of an interface; those of its subnets where it may have any of them."""
     if interface.addresses:
-        yield from ((name, one) for name in interface.subnet_ids for one in networks(interface.addresses))
+        yield from ((name, prefix) for name in interface.subnet_ids for prefix in networks(interface.addresses))
         return
-    for seen in (estate.one(Subnet, one) for one in interface.subnet_ids):
-        observations.append(seen)
-        for subnet in values_of((seen,)):
-            yield from ((seen.target, one) for one in networks(subnet.prefixes))
+    for observation in (estate.one(Subnet, subnet_id) for subnet_id in interface.subnet_ids):
+        observations.append(observation)
+        for subnet in values_of((observation,)):
+            yield from ((observation.target, prefix) for prefix in networks(subnet.prefixes))
 
 
 def _of_place(
@@ -238,21 +267,21 @@ def _of_place(
     subnet, network = estate.one(Subnet, subnet_id), estate.one(VirtualNetwork, parent_of(subnet_id))
     nat, service = throughout(estate, policy, NatGateway), throughout(estate, policy, ServiceGateway)
     observations += (subnet, network, nat, service)
-    places = {subnet_id.lower(), parent_of(subnet_id).lower()}
-    for place, method in (
+    resource_ids = {subnet_id.lower(), parent_of(subnet_id).lower()}
+    for resource_id, method in (
         *each_of(values_of((subnet,)), by_subnet, observations),
         *each_of(values_of((network,)), by_network, observations),
         *each_of(nat, by_nat_gateway, observations),
         *each_of(service, by_service_gateway, observations),
     ):
-        if place.lower() in places:
+        if resource_id.lower() in resource_ids:
             yield (method.hop,)
     yield from each_of(values_of((subnet,)), _by_default, observations)
     yield from each_of(
-        values_of((subnet,)), lambda one: _given(estate, policy, one, network, rules, observations), observations
+        values_of((subnet,)), lambda value: _given(estate, policy, value, network, rules, observations), observations
     )
     yield from each_of(
-        values_of((subnet,)), lambda one: _routed(estate, policy, subnet_id, one, observations), observations
+        values_of((subnet,)), lambda value: _routed(estate, policy, subnet_id, value, observations), observations
     )
 
 
@@ -267,8 +296,8 @@ def _given(
     """What needs no address: learned routes, service endpoints, storage of the region past the weakest group."""
     yield from learned_ways(estate, policy, subnet, network, observations)
     yield from endpoint_ways(estate, policy, subnet, observations)
-    for one in rules:
-        yield from storage_ways(estate, subnet, one, observations)
+    for interface_rules in rules:
+        yield from storage_ways(estate, subnet, interface_rules, observations)
 
 
 def _by_default(subnet: Subnet) -> Iterator[Path]:
@@ -281,26 +310,28 @@ def _routed(
 ) -> Iterator[Path]:
     if subnet.route_table is None or subnet.route_table.id.lower() in _tables_of_the_cluster(estate):
         return
-    seen = estate.one(RouteTable, subnet.route_table.id)
+    table = estate.one(RouteTable, subnet.route_table.id)
     addresses, firewall = declared_addresses(estate, policy)
-    observations += (seen, *firewall)
-    routes = seen.value.routes if seen.value is not None else None
+    observations += (table, *firewall)
+    routes = table.value.routes if table.value is not None else None
     if routes is None:
-        observations.append(missing(f"{seen.target}: the answer has no list of routes"))
+        observations.append(missing(f"{table.target}: the answer has no list of routes"))
     # Where the declared firewall was not seen, a default route to an appliance is taken for one that leads to it.
     unseen = any(observation.problem is not None for observation in firewall)
-    for way in public_ways(routes, local_space(estate, subnet_id)):
-        if way.leads_on and not (_may_lead_to_it(way) if unseen else leads_to_the_firewall(way, addresses)):
-            yield path_of(f"route {way.route.address_prefix}", way.next_hop)
+    for outbound_route in public_ways(routes, local_space(estate, subnet_id)):
+        if outbound_route.leads_on and not (
+            _may_lead_to_it(outbound_route) if unseen else leads_to_the_firewall(outbound_route, addresses)
+        ):
+            yield path_of(f"route {outbound_route.route.address_prefix}", outbound_route.next_hop)
 
 
 def _tables_of_the_cluster(estate: Estate) -> frozenset[str]:
     """Ids, in lower case, of the route tables of the cluster's subnets."""
-    seen = [one.seen.value for one in subnets_of(estate)[0] if one.seen.value is not None]
+    subnets = [scoped.seen.value for scoped in subnets_of(estate)[0] if scoped.seen.value is not None]
     unread: list[Observation] = []  # a reference that cannot be read excludes no table
-    tables = readable(seen, lambda one: one.route_table, unread)
+    tables = readable(subnets, lambda subnet: subnet.route_table, unread)
     return frozenset(table.id.lower() for _, table in tables if table is not None)
 
 
-def _may_lead_to_it(way: OutboundRoute) -> bool:
-    return way.is_default and way.hop is NextHopKind.FORWARDED
+def _may_lead_to_it(outbound_route: OutboundRoute) -> bool:
+    return outbound_route.is_default and outbound_route.hop is NextHopKind.FORWARDED

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-from hermetic.audit.cluster_scope import ScopedSubnet, subnets_of
-from hermetic.audit.egress.subnet_context import SubnetContext, surroundings
+from hermetic.audit.cluster.members import ScopedSubnet, subnets_of
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate, derived
-from hermetic.audit.evaluation import CheckResult
+from hermetic.audit.rules.subnet_context import SubnetContext, surroundings
 from hermetic.errors import FactDamaged
 
 
@@ -24,7 +22,7 @@ def _masks(around: SubnetContext) -> Iterator[str]:
         table = around.table
         yield f"the route 0.0.0.0/0 -> None in {name_of(table.target) if table else ''}"
     if around.is_sealed_by_rules():
-        groups = sorted({name_of(one.target) for layers in around.combinations for one in layers.groups})
+        groups = sorted({name_of(group.target) for layers in around.combinations for group in layers.groups})
         yield f"the outbound rules of {', '.join(groups)}"
 
 
@@ -60,22 +58,17 @@ def masks_of_nodes(estate: Estate) -> tuple[str, ...]:
     read, or that may be missing from the list, counts as one without a mask.
     """
     subnets, observations = subnets_of(estate)
-    found: list[tuple[str, ...]] = []
-    for scoped in (one for one in subnets if not one.is_for_the_api_server_only):
+    subnet_masks: list[tuple[str, ...]] = []
+    for scoped in (scoped for scoped in subnets if not scoped.is_for_the_api_server_only):
         if scoped.seen.value is None:
             return ()
         try:
-            found.append(masks_of(surroundings(estate, scoped, scoped.seen.value)))
+            subnet_masks.append(masks_of(surroundings(estate, scoped, scoped.seen.value)))
         except FactDamaged:
             return ()
-    if not all(found) or any(observation.problem is not None for observation in observations):
+    if not all(subnet_masks) or any(observation.problem is not None for observation in observations):
         return ()
-    return tuple(dict.fromkeys(mask for masks in found for mask in masks))
-
-
-def with_masks(found: CheckResult, masks: tuple[str, ...]) -> CheckResult:
-    """The Fail with its masks in its message, if there are any."""
-    return replace(found, message=f"{found.message}; {in_words(masks)}", masked=True) if masks else found
+    return tuple(dict.fromkeys(mask for masks in subnet_masks for mask in masks))
 
 
 def in_words(masks: tuple[str, ...]) -> str:

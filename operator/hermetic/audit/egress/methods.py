@@ -7,24 +7,31 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from hermetic.audit.cluster_scope import instance_nics_of, is_flexible, networks_of, pools_of, scale_sets_of, subnets_of
-from hermetic.audit.egress.balancers import (
-    balancers_of,
-    nodes_of,
-    pools_with,
-    translating_outbound_rules,
-    translating_rules,
+from hermetic.audit.cluster.members import (
+    instance_nics_of,
+    is_flexible,
+    networks_of,
+    pools_of,
+    scale_sets_of,
+    subnets_of,
 )
-from hermetic.audit.egress.resource_lookup import each_of, everywhere, values_of
+from hermetic.audit.cluster.resource_lookup import each_of, everywhere, values_of
 from hermetic.audit.estate.arm_ids import name_of, parent_of
 from hermetic.audit.estate.azure.aks import AgentPool
 from hermetic.audit.estate.azure.balancing import LoadBalancer, NatGateway, ScaleSetPublicAddress, ServiceGateway
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSet, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.hops import Hop
-from hermetic.audit.policy import Policy
-from hermetic.audit.topology import PlaceKind
+from hermetic.audit.model.hops import Hop
+from hermetic.audit.model.topology import PlaceKind
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.scope.balancers import (
+    balancers_of,
+    nodes_of,
+    pools_with,
+    translating_outbound_rules,
+    translating_rules,
+)
 
 T = TypeVar("T")
 
@@ -68,9 +75,9 @@ class Methods:
 
     def of(self, subnet_id: str) -> tuple[Method, ...]:
         """The methods of one subnet, sorted."""
-        places = (subnet_id.lower(), parent_of(subnet_id).lower(), "")
-        found = {method for place in places for method in self.by_place.get(place, ())}
-        return tuple(sorted(found, key=lambda method: (method.kind, method.id.lower())))
+        resource_ids = (subnet_id.lower(), parent_of(subnet_id).lower(), "")
+        methods = {method for resource_id in resource_ids for method in self.by_place.get(resource_id, ())}
+        return tuple(sorted(methods, key=lambda method: (method.kind, method.id.lower())))
 
     @property
     def are_all_seen(self) -> bool:
@@ -86,22 +93,24 @@ class Methods:
 def methods_of(estate: Estate, policy: Policy) -> Methods:
     """Every outbound method of the cluster's subnets."""
     observations: list[Observation] = []
-    found: defaultdict[str, set[Method]] = defaultdict(set)
-    for place, method in (
+    methods_by_place: defaultdict[str, set[Method]] = defaultdict(set)
+    for resource_id, method in (
         *_of_the_network(estate, policy, observations),
         *_of_the_nodes(estate, observations),
         *_of_balancers(estate, policy, observations),
     ):
-        found[place.lower()].add(method)
-    return Methods({place: frozenset(methods) for place, methods in found.items()}, tuple(observations))
+        methods_by_place[resource_id.lower()].add(method)
+    return Methods(
+        {resource_id: frozenset(methods) for resource_id, methods in methods_by_place.items()}, tuple(observations)
+    )
 
 
 def _of_the_network(estate: Estate, policy: Policy, observations: list[Observation]) -> Iterator[Served]:
     subnets, scope = subnets_of(estate)
     networks = networks_of(estate)
     nat, service = everywhere(estate, policy, NatGateway), everywhere(estate, policy, ServiceGateway)
-    observations += (*scope, *(one.seen for one in subnets), *networks, nat, service)
-    yield from each_of(values_of(one.seen for one in subnets), by_subnet, observations)
+    observations += (*scope, *(scoped.seen for scoped in subnets), *networks, nat, service)
+    yield from each_of(values_of(scoped.seen for scoped in subnets), by_subnet, observations)
     yield from each_of(values_of(networks), by_network, observations)
     yield from each_of(nat, by_nat_gateway, observations)
     yield from each_of(service, by_service_gateway, observations)
@@ -109,19 +118,21 @@ def _of_the_network(estate: Estate, policy: Policy, observations: list[Observati
 
 def _of_the_nodes(estate: Estate, observations: list[Observation]) -> Iterator[Served]:
     pools, sets, nics = pools_of(estate), scale_sets_of(estate), instance_nics_of(estate)
-    addresses = [estate.every(ScaleSetPublicAddress, one.id) for one in sets if not is_flexible(one)]
+    addresses = [estate.every(ScaleSetPublicAddress, scale_set.id) for scale_set in sets if not is_flexible(scale_set)]
     observations += (pools, sets, nics, *addresses)
     yield from each_of(pools, _of_pool, observations)
     yield from each_of(sets, _of_model, observations)
     yield from each_of(nics, _of_nic, observations)
-    yield from (("", Method("public ip", one.id or listing.target)) for listing in addresses for one in listing)
+    yield from (("", Method("public ip", address.id or listing.target)) for listing in addresses for address in listing)
 
 
 def _of_balancers(estate: Estate, policy: Policy, observations: list[Observation]) -> Iterator[Served]:
-    nodes, known = nodes_of(estate)
+    nodes, node_observations = nodes_of(estate)
     balancers, listed = balancers_of(estate, policy)
-    observations += (*known, *listed, *balancers)
-    yield from each_of(values_of(balancers), lambda one: by_balancer(one, pools_with(one, nodes)), observations)
+    observations += (*node_observations, *listed, *balancers)
+    yield from each_of(
+        values_of(balancers), lambda balancer: by_balancer(balancer, pools_with(balancer, nodes)), observations
+    )
 
 
 def by_subnet(subnet: Subnet) -> Iterator[Served]:
@@ -158,13 +169,13 @@ def _of_pool(pool: AgentPool) -> Iterator[Served]:
 
 def _of_model(scale_set: ScaleSet) -> Iterator[Served]:
     for nic in scale_set.nics:
-        for one in nic.ip_configurations:
-            if one.public_ip_address_configuration is not None:
-                yield one.subnet.id if one.subnet else "", Method("public ip", scale_set.id)
+        for configuration in nic.ip_configurations:
+            if configuration.public_ip_address_configuration is not None:
+                yield configuration.subnet.id if configuration.subnet else "", Method("public ip", scale_set.id)
 
 
 def _of_nic(nic: NicFields) -> Iterator[Served]:
-    if any(one.public_ip_address is not None for one in nic.ip_configurations):
+    if any(configuration.public_ip_address is not None for configuration in nic.ip_configurations):
         yield from ((subnet, Method("public ip", nic.id)) for subnet in nic.subnet_ids)
 
 

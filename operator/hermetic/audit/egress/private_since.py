@@ -24,15 +24,14 @@ from datetime import datetime
 from enum import StrEnum
 
 from hermetic.api.times import timestamp
-from hermetic.audit.cluster_scope import missing
 from hermetic.audit.estate.arm_ids import group_of, parent_of, type_of
 from hermetic.audit.estate.azure.activity import ActivityLog
 from hermetic.audit.estate.azure.machines import ScaleSetInstance, VirtualMachine
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSetNic, Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, ObservedDocument, Seen
-from hermetic.audit.findings import Evidence
-from hermetic.audit.policy import AttestedPrivate, DeclaredPrivateSubnet, Policy
+from hermetic.audit.estate.observation import Observation, ObservedDocument, Seen, missing
+from hermetic.audit.model.findings import Evidence
+from hermetic.audit.policy.policy import AttestedPrivate, DeclaredPrivateSubnet, Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +57,18 @@ def _of_instance(estate: Estate, nic: NicFields) -> Created:
     if not rows:
         absent = missing(f"{machine}: not among the instances of its scale set")
         return Created(machine, None, (instances, absent))
-    dates = [one.created_at for one in rows]
-    known = [one for one in dates if one is not None]
-    at = min(known) if len(known) == len(dates) else None
+    dates = [row.created_at for row in rows]
+    known_dates = [created_at for created_at in dates if created_at is not None]
+    at = min(known_dates) if len(known_dates) == len(dates) else None
     return Created(machine, at, rows)
 
 
 def _by_id(estate: Estate, scale_set: str) -> Mapping[str, tuple[ScaleSetInstance, ...]]:
     def read() -> Mapping[str, tuple[ScaleSetInstance, ...]]:
-        found: dict[str, tuple[ScaleSetInstance, ...]] = {}
+        rows_by_id: dict[str, tuple[ScaleSetInstance, ...]] = {}
         for row in estate.every(ScaleSetInstance, scale_set):
-            found[row.id.lower()] = (*found.get(row.id.lower(), ()), row)
-        return found
+            rows_by_id[row.id.lower()] = (*rows_by_id.get(row.id.lower(), ()), row)
+        return rows_by_id
 
     return estate.once(("instances", scale_set.lower()), read)
 
@@ -78,9 +77,9 @@ def _of_machine(estate: Estate, nic: NicFields) -> Created:
     machine = nic.virtual_machine.id if nic.virtual_machine is not None else ""
     if type_of(machine).lower() != VirtualMachine.TYPE.lower():
         return Created(machine, None, (missing(f"{nic.id}: names no virtual machine"),))
-    seen = estate.one(VirtualMachine, machine)
-    at = seen.value.created_at if seen.value is not None else None
-    return Created(machine, at, (seen,))
+    observation = estate.one(VirtualMachine, machine)
+    at = observation.value.created_at if observation.value is not None else None
+    return Created(machine, at, (observation,))
 
 
 class Basis(StrEnum):
@@ -131,10 +130,10 @@ def private_since(estate: Estate, policy: Policy, subnet: Seen[Subnet]) -> Since
     invalid times.
     """
     proven, stated = proven_since(estate, policy, subnet.target), stated_since(estate, policy, subnet.target)
-    known = [one for one in (proven, stated) if isinstance(one, Since)]
-    if known:
-        return min(known, key=lambda one: one.at)
-    return next((one for one in (proven, stated) if one is not None), None)
+    candidates = [candidate for candidate in (proven, stated) if isinstance(candidate, Since)]
+    if candidates:
+        return min(candidates, key=lambda since: since.at)
+    return next((candidate for candidate in (proven, stated) if candidate is not None), None)
 
 
 def proven_since(estate: Estate, policy: Policy, subnet_id: str) -> Since | Void | None:
@@ -150,14 +149,14 @@ def stated_since(estate: Estate, policy: Policy, subnet_id: str) -> Since | Void
 
 
 def _proven(attested: AttestedPrivate, log: _Log | None) -> Since | Void:
-    held = Evidence(
+    evidence = Evidence(
         f"attestation {attested.digest}: {attested.subnet} private since {timestamp(attested.since)}, "
         f"seen at {timestamp(attested.seen_at)}",
         sha256=attested.digest.removeprefix("sha256:"),
     )
-    document = ObservedDocument((held,))
-    words = f"since {timestamp(attested.since)}, shown by the attestation before"
-    as_attested = Since(attested.since, Basis.ATTESTATION, words, (document,))
+    document = ObservedDocument((evidence,))
+    description = f"since {timestamp(attested.since)}, shown by the attestation before"
+    as_attested = Since(attested.since, Basis.ATTESTATION, description, (document,))
     return as_attested if log is None else _held_against(log, attested, as_attested, document)
 
 
@@ -172,8 +171,8 @@ def _held_against(log: _Log, attested: AttestedPrivate, as_attested: Since, docu
     how = (
         "its last write in the activity log" if written is not None else "the activity log shows no write from there on"
     )
-    words = f"since {timestamp(at)} ({how}; seen private at {timestamp(attested.seen_at)})"
-    return Since(at, Basis.ACTIVITY_LOG, words, (document, log.observation))
+    description = f"since {timestamp(at)} ({how}; seen private at {timestamp(attested.seen_at)})"
+    return Since(at, Basis.ACTIVITY_LOG, description, (document, log.observation))
 
 
 def statement(stated: DeclaredPrivateSubnet) -> Evidence:
@@ -188,19 +187,19 @@ def _stated(stated: DeclaredPrivateSubnet, log: _Log | None) -> Since | Void:
         since, at = timestamp(stated.since), timestamp(log.last_write)
         return Void(f"{stated.stated_by} states it since {since}, and the activity log shows a later write at {at}")
     at = timestamp(stated.since)
-    words = f"since {at}, stated by {stated.stated_by} in the policy (a statement, not a measurement)"
+    description = f"since {at}, stated by {stated.stated_by} in the policy (a statement, not a measurement)"
     observations: tuple[Observation, ...] = (
         ObservedDocument((statement(stated),)),
         *((log.observation,) if log is not None else ()),
     )
-    return Since(stated.since, Basis.POLICY, words, observations)
+    return Since(stated.since, Basis.POLICY, description, observations)
 
 
 def _log(estate: Estate, subnet_id: str) -> _Log | None:
     """None where the log could not be read completely or shows no event: an empty answer may not be a real log."""
     network = parent_of(subnet_id)
-    seen = estate.one(ActivityLog, group_of(network))
-    if seen.value is None or seen.problem is not None or seen.value.count == 0:
+    observation = estate.one(ActivityLog, group_of(network))
+    if observation.value is None or observation.problem is not None or observation.value.count == 0:
         return None
-    log = seen.value
-    return _Log(log.start, log.horizon, log.last_write(subnet_id, network), seen)
+    log = observation.value
+    return _Log(log.start, log.horizon, log.last_write(subnet_id, network), observation)

@@ -6,17 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from hermetic.audit.cluster_scope import missing, peerings_of, subnets_of
-from hermetic.audit.egress.address_ranges import networks
-from hermetic.audit.egress.network_manager import overrides_groups
-from hermetic.audit.egress.nsg_reachability import Trip, stops_all
-from hermetic.audit.egress.nsg_rules import Direction
-from hermetic.audit.egress.resource_lookup import readable
+from hermetic.audit.cluster.members import peerings_of, subnets_of
+from hermetic.audit.cluster.resource_lookup import readable, security_group
 from hermetic.audit.estate.arm_ids import parent_of, same_id
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.azure.vnet import Peering, Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, Seen
+from hermetic.audit.estate.observation import Observation, Seen, missing
+from hermetic.audit.model.address_ranges import networks
+from hermetic.audit.rules.network_manager import overrides_groups
+from hermetic.audit.rules.nsg_reachability import Trip, stops_all
+from hermetic.audit.rules.nsg_rules import Direction
 
 
 class Reach(Enum):
@@ -60,7 +60,9 @@ class Senders:
 
 def nodes_as_senders(estate: Estate) -> Senders:
     """The subnets of the cluster."""
-    return Senders(tuple((one.id, one.seen) for one in subnets_of(estate)[0] if not one.is_for_the_api_server_only))
+    return Senders(
+        tuple((scoped.id, scoped.seen) for scoped in subnets_of(estate)[0] if not scoped.is_for_the_api_server_only)
+    )
 
 
 def reach_of(
@@ -71,47 +73,49 @@ def reach_of(
     From any of the senders; without them, from any subnet of the cluster.
     """
     source = nodes_as_senders(estate) if senders is None else senders
-    found = [_reach(estate, one, source) for one in destinations]
-    return most_open(reach for reach, _ in found), tuple(
-        observation for _, observations in found for observation in observations
+    reaches = [_reach(estate, destination, source) for destination in destinations]
+    return most_open(reach for reach, _ in reaches), tuple(
+        observation for _, observations in reaches for observation in observations
     )
 
 
 def _reach(estate: Estate, to: Destination, senders: Senders) -> tuple[Reach, tuple[Observation, ...]]:
-    homes = [estate.one(Subnet, one) for one in to.subnet_ids]
+    homes = [estate.one(Subnet, subnet_id) for subnet_id in to.subnet_ids]
     theirs = _layers_of(estate, to, homes)
-    observations: list[Observation] = [*(one.group for one in theirs), *homes, peerings_of(estate)]
-    found: set[Reach] = set()
-    for subnet_id, seen in senders.subnets:
-        own = _own_layers(estate, subnet_id, seen) if senders.by_their_rules else []
-        observations += [seen, *(one.group for one in own)]
-        trip, ends = _trip(seen, to, homes), (parent_of(subnet_id), _network_of(to))
-        found.add(_between(estate, trip, ends, (*own, *theirs), observations, unseen=seen.value is None))
-    return most_open(found), tuple(observations)
+    observations: list[Observation] = [*(layer.group for layer in theirs), *homes, peerings_of(estate)]
+    reaches: set[Reach] = set()
+    for subnet_id, subnet in senders.subnets:
+        own = _own_layers(estate, subnet_id, subnet) if senders.by_their_rules else []
+        observations += [subnet, *(layer.group for layer in own)]
+        trip, ends = _trip(subnet, to, homes), (parent_of(subnet_id), _network_of(to))
+        reaches.add(_between(estate, trip, ends, (*own, *theirs), observations, unseen=subnet.value is None))
+    return most_open(reaches), tuple(observations)
 
 
 def _layers_of(estate: Estate, to: Destination, homes: list[Seen[Subnet]]) -> list[_Layer]:
     # With several subnets, one that lets packets in suffices, so no single subnet's group is certain to apply.
-    of_subnets = [_group_of(one) for one in homes if len(homes) == 1 and to.obeys_its_subnet]
+    of_subnets = [_group_of(home) for home in homes if len(homes) == 1 and to.obeys_its_subnet]
     network = _network_of(to)
-    groups = [one for one in (to.group_id, *of_subnets) if one and network]
-    return [_Layer("inbound", estate.one(SecurityGroup, one), network) for one in groups]
+    groups = [group_id for group_id in (to.group_id, *of_subnets) if group_id and network]
+    return [_Layer("inbound", security_group(estate, group_id), network) for group_id in groups]
 
 
-def _own_layers(estate: Estate, subnet_id: str, seen: Seen[Subnet]) -> list[_Layer]:
-    group = _group_of(seen)
-    return [_Layer("outbound", estate.one(SecurityGroup, group), parent_of(subnet_id))] if group else []
+def _own_layers(estate: Estate, subnet_id: str, subnet: Seen[Subnet]) -> list[_Layer]:
+    group = _group_of(subnet)
+    return [_Layer("outbound", security_group(estate, group), parent_of(subnet_id))] if group else []
 
 
 def weakest(*links: Reach) -> Reach:
     """The reach of a way that has all these links."""
-    return next((one for one in (Reach.SHUT, Reach.UNSEEN) if one in links), Reach.OPEN)
+    return next((reach for reach in (Reach.SHUT, Reach.UNSEEN) if reach in links), Reach.OPEN)
 
 
-def most_open(found: Iterable[Reach]) -> Reach:
+def most_open(reaches: Iterable[Reach]) -> Reach:
     """The most open of these; UNSEEN without any."""
-    every = set(found)
-    return next((one for one in (Reach.OPEN, Reach.UNSEEN) if one in every), Reach.SHUT if every else Reach.UNSEEN)
+    every = set(reaches)
+    return next(
+        (reach for reach in (Reach.OPEN, Reach.UNSEEN) if reach in every), Reach.SHUT if every else Reach.UNSEEN
+    )
 
 
 def _between(
@@ -134,7 +138,8 @@ def _between(
         elif stops_all(group.rules, layer.direction, strictly):
             is_overridden, rests_on = overrides_groups(estate, layer.network, layer.direction, trip)
             if not is_overridden:
-                observations += (*rests_on, *peerings)
+                # where the tag is unknown, the rules stop every packet without it
+                observations += (*rests_on, *(peerings if joined is not None else ()))
                 return Reach.SHUT
         elif joined is None and stops_all(group.rules, layer.direction, replace(trip, tag_covers_far_end=True)):
             observations += peerings
@@ -156,11 +161,13 @@ def _is_in_the_tag(estate: Estate, network: str, other: str) -> tuple[bool | Non
 def _is_joined(estate: Estate, network: str, other: str) -> tuple[bool | None, tuple[Observation, ...]]:
     listed = estate.every(Peering, network)
     damaged: list[Observation] = []
-    ours = readable(listed, lambda one: _is_to(one, other), damaged)
-    found = {open_ for _, open_ in readable((one for one, is_ours in ours if is_ours), _gives_access, damaged)}
-    if False in found:
+    ours = readable(listed, lambda peering: _is_to(peering, other), damaged)
+    access_values = {
+        open_ for _, open_ in readable((peering for peering, is_ours in ours if is_ours), _gives_access, damaged)
+    }
+    if False in access_values:
         return False, (listed,)
-    if found == {True}:
+    if access_values == {True}:
         return True, (listed,)
     return None, (listed, *damaged, missing(f"{network}: no peering shows whether {other} is accessible"))
 
@@ -180,9 +187,9 @@ def _network_of(to: Destination) -> str:
     return parent_of(to.subnet_ids[0]) if to.subnet_ids else ""
 
 
-def _trip(seen: Seen[Subnet], to: Destination, homes: list[Seen[Subnet]]) -> Trip:
-    home = [prefix for one in homes if one.value is not None for prefix in one.value.prefixes]
-    sources = networks(seen.value.prefixes) if seen.value is not None else ()
+def _trip(subnet: Seen[Subnet], to: Destination, homes: list[Seen[Subnet]]) -> Trip:
+    home = [prefix for home_subnet in homes if home_subnet.value is not None for prefix in home_subnet.value.prefixes]
+    sources = networks(subnet.value.prefixes) if subnet.value is not None else ()
     return Trip(sources, networks(to.addresses or home), tag_covers_far_end=False)
 
 

@@ -9,44 +9,49 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit import hops
-from hermetic.audit.cluster_scope import missing
-from hermetic.audit.egress.balancers import Members, pools_with, public_frontends
+from hermetic.audit.cluster.resource_lookup import each_of, readable, values_of
 from hermetic.audit.egress.methods import by_balancer
-from hermetic.audit.egress.resource_lookup import each_of, readable, values_of
 from hermetic.audit.estate.arm_ids import parent_of
 from hermetic.audit.estate.azure.balancing import LoadBalancer
 from hermetic.audit.estate.estate import Estate, derived
-from hermetic.audit.estate.observation import Listing, Observation
-from hermetic.audit.hops import Path
-from hermetic.audit.policy import Policy
-from hermetic.audit.reachable_networks import throughout
+from hermetic.audit.estate.observation import Listing, Observation, missing
+from hermetic.audit.model import hops
+from hermetic.audit.model.hops import Path
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.scope.balancers import Members, pools_with, public_frontends
+from hermetic.audit.scope.reachable_networks import throughout
 
 
 def ways_by_balancers(
     estate: Estate, policy: Policy, members: Members, observations: list[Observation]
 ) -> Iterator[Path]:
     """The ways of every balancer that the machine names, or that holds it."""
-    named = [estate.one(LoadBalancer, one) for one in sorted({parent_of(pool) for pool in members.pools})]
-    asked = {one.target.lower() for one in named}
+    named = [
+        estate.one(LoadBalancer, balancer_id) for balancer_id in sorted({parent_of(pool) for pool in members.pools})
+    ]
+    named_ids = {balancer.target.lower() for balancer in named}
     listed, unread = _public_balancers(estate, policy)
-    others = [one for one in listed if one.id.lower() not in asked]
+    other_balancers = [balancer for balancer in listed if balancer.id.lower() not in named_ids]
     observations += (*named, listed, *unread)
-    yield from each_of((*values_of(named), *others), lambda one: _of_balancer(one, members, observations), observations)
+    yield from each_of(
+        (*values_of(named), *other_balancers),
+        lambda balancer: _of_balancer(balancer, members, observations),
+        observations,
+    )
 
 
 def _of_balancer(balancer: LoadBalancer, members: Members, observations: list[Observation]) -> Iterator[Path]:
     pools = pools_with(balancer, members)
-    absent = [what for what, rows in _lists_of(balancer) if rows is None]
+    absent = [list_name for list_name, rows in _lists_of(balancer) if rows is None]
     if absent and (pools or balancer.backend_address_pools is None):
         observations.append(missing(f"{balancer.id}: the answer has no list of {absent[0]}"))
     if not pools:
         return
-    found = [(method.hop,) for _, method in by_balancer(balancer, pools)]
+    paths = [(method.hop,) for _, method in by_balancer(balancer, pools)]
     # Who calls a public frontend from outside fetches what nodes brought to the machine, with no translation at all.
-    if public_frontends(balancer) and not found:
-        found.append((hops.load_balancer(f"public frontend of load balancer {balancer.name}"),))
-    yield from found
+    if public_frontends(balancer) and not paths:
+        paths.append((hops.load_balancer(f"public frontend of load balancer {balancer.name}"),))
+    yield from paths
 
 
 def _lists_of(balancer: LoadBalancer) -> tuple[tuple[str, object], ...]:
@@ -64,7 +69,7 @@ def _public_balancers(estate: Estate, policy: Policy) -> tuple[Listing[LoadBalan
     """The listed balancers that are not known to be internal, and those that could not be read."""
     listed = throughout(estate, policy, LoadBalancer)
     unread: list[Observation] = []
-    public = tuple(one for one, is_public in readable(listed, _may_be_public, unread) if is_public)
+    public = tuple(balancer for balancer, is_public in readable(listed, _may_be_public, unread) if is_public)
     return Listing(listed.target, public, listed.evidence, listed.problem), tuple(unread)
 
 

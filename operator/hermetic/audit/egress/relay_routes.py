@@ -9,26 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hermetic.audit import hops
-from hermetic.audit.cluster_scope import missing
-from hermetic.audit.egress.address_ranges import Space, is_public, networks, space, union, without
-from hermetic.audit.egress.address_ranges import network as prefix_of
-from hermetic.audit.egress.network_manager import rules_past_groups
-from hermetic.audit.egress.nsg_rules import Ground, denies_tag, holes, reachable_through
-from hermetic.audit.egress.prefix_sets import prefix_sets
-from hermetic.audit.egress.routes import NextHopKind, public_ways
+from hermetic.audit.cluster.gateways import distant_networks, gateways_in
+from hermetic.audit.cluster.resource_lookup import security_group
+from hermetic.audit.cluster.virtual_hubs import hub_connections, joins
 from hermetic.audit.egress.service_endpoints import is_storage, storage_reach
-from hermetic.audit.egress.subnet_context import network_space, widens_the_network_tag
 from hermetic.audit.estate.arm_ids import name_of, parent_of
 from hermetic.audit.estate.azure.routing import LearnedRoute, LearnedRoutes, RouteTable, VirtualNetworkGateway
-from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.azure.vnet import Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Missing, Observation, Seen
-from hermetic.audit.findings import Severity
-from hermetic.audit.gateway_finding import distant_networks, gateways_in, hub_connections, joins
-from hermetic.audit.hops import SERVICE_ENDPOINT, Path, path_of
-from hermetic.audit.policy import Policy
+from hermetic.audit.estate.observation import Missing, Observation, Seen, missing
+from hermetic.audit.model import hops
+from hermetic.audit.model.address_ranges import Space, is_public, networks, space, union, without
+from hermetic.audit.model.address_ranges import network as prefix_of
+from hermetic.audit.model.findings import Severity
+from hermetic.audit.model.hops import SERVICE_ENDPOINT, Path, path_of
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.rules.network_manager import rules_past_groups
+from hermetic.audit.rules.nsg_rules import Ground, denies_tag, holes, reachable_through
+from hermetic.audit.rules.prefix_sets import prefix_sets
+from hermetic.audit.rules.routes import NextHopKind, public_ways
+from hermetic.audit.rules.subnet_context import network_space, widens_the_network_tag
 
 ROUTE_SERVER_SUBNET = "routeserversubnet"
 
@@ -40,7 +40,7 @@ def learned_ways(
     table = _table(estate, subnet)
     if table is not None and table.value is not None and table.value.disable_bgp_route_propagation is True:
         return
-    near = [network, *distant_networks(estate, network.target)]
+    near = [network, *distant_networks(estate, policy, network.target)]
     for home in near:
         gateways = gateways_in(estate, home)
         observations += (home, gateways)
@@ -50,9 +50,9 @@ def learned_ways(
         observations += _route_servers_in(home)
     joined = hub_connections(estate, policy)
     observations.append(joined)
-    for one in joined:
-        if joins(one, network.target) and one.connection.enable_internet_security is not False:
-            yield path_of(hops.peer(f"virtual hub {one.hub.name}"), "its default route")
+    for hub_connection in joined:
+        if joins(hub_connection, network.target) and hub_connection.connection.enable_internet_security is not False:
+            yield path_of(hops.peer(f"virtual hub {hub_connection.hub.name}"), "its default route")
 
 
 def _route_servers_in(home: Seen[VirtualNetwork]) -> Iterator[Observation]:
@@ -62,7 +62,7 @@ def _route_servers_in(home: Seen[VirtualNetwork]) -> Iterator[Observation]:
     the gateway or the route server of the remote network.
     """
     subnets = home.value.subnets if home.value is not None else []
-    if any(name_of(one.id).lower() == ROUTE_SERVER_SUBNET for one in subnets):
+    if any(name_of(subnet.id).lower() == ROUTE_SERVER_SUBNET for subnet in subnets):
         yield missing(f"{home.target}: what its route server has learned is not read")
 
 
@@ -71,8 +71,8 @@ def _of_gateway(
 ) -> Iterator[Path]:
     learned = estate.asked(LearnedRoutes, gateway.id)
     observations.append(learned)
-    if (odd := without_a_list(learned)) is not None:
-        observations.append(odd)
+    if (gap := without_a_list(learned)) is not None:
+        observations.append(gap)
     here = hops.gateway(f"gateway {gateway.name}")
     if gateway.gateway_default_site is not None:
         yield path_of(here, f"default site {name_of(gateway.gateway_default_site.id)}")
@@ -81,8 +81,8 @@ def _of_gateway(
 
 def endpoint_ways(estate: Estate, policy: Policy, subnet: Subnet, observations: list[Observation]) -> Iterator[Path]:
     """Service endpoints of the subnet: instances of any tenant, but for storage behind a policy of named accounts."""
-    others = [one.service or "" for one in subnet.service_endpoints if not is_storage(one.service)]
-    yield from (path_of(SERVICE_ENDPOINT, service or "a service without a name") for service in others)
+    services = [endpoint.service or "" for endpoint in subnet.service_endpoints if not is_storage(endpoint.service)]
+    yield from (path_of(SERVICE_ENDPOINT, service or "a service without a name") for service in services)
     reach = storage_reach(estate, policy, subnet)
     if reach is not None and reach.severity is None:
         observations += reach.observations
@@ -111,12 +111,12 @@ def storage_ways(estate: Estate, subnet: Subnet, interface: RulesOf, observation
         observations.append(table)
         return
     own = (subnet.network_security_group.id,) if subnet.network_security_group is not None else ()
-    groups = [estate.one(SecurityGroup, one) for one in dict.fromkeys((*own, interface.group_id)) if one]
+    groups = [security_group(estate, group_id) for group_id in dict.fromkeys((*own, interface.group_id)) if group_id]
     observations += groups
-    has_v6 = any(one.version == 6 for one in prefixes)
+    has_v6 = any(prefix.version == 6 for prefix in prefixes)
     leads_out = widens_the_network_tag(table, local, has_v6=has_v6)
-    read = [one.value.rules for one in groups if one.value is not None]
-    sets, of_sets = prefix_sets(estate, (one.value for one in groups if one.value is not None))
+    read = [group.value.rules for group in groups if group.value is not None]
+    sets, of_sets = prefix_sets(estate, (group.value for group in groups if group.value is not None))
     observations += of_sets
     ground = Ground(space(prefixes), local, has_v6, leads_out, frozenset(interface.application_groups), sets)
     here = hops.storage("same-region storage of any account")
@@ -135,9 +135,11 @@ def _table(estate: Estate, subnet: Subnet) -> Seen[RouteTable] | None:
 
 def _drops_all(table: Seen[RouteTable], local: Space) -> bool:
     """Whether the IPv4 default route leads to nowhere, and no public prefix or service tag has another route."""
-    ways = public_ways(table.value.routes if table.value is not None else None, local)
-    drops = [way.hop is NextHopKind.DROPPED for way in ways]
-    return any(way.is_default and way.prefix is not None and way.prefix.version == 4 for way in ways) and all(drops)
+    routes = public_ways(table.value.routes if table.value is not None else None, local)
+    drops = [route.hop is NextHopKind.DROPPED for route in routes]
+    return any(route.is_default and route.prefix is not None and route.prefix.version == 4 for route in routes) and all(
+        drops
+    )
 
 
 def learned_routes(learned: Seen[LearnedRoutes]) -> list[LearnedRoute]:

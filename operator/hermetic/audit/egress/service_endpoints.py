@@ -9,17 +9,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from hermetic.audit import hops
-from hermetic.audit.cluster_scope import missing, network_ids_of
-from hermetic.audit.egress.subnet_context import Layers, SubnetContext
+from hermetic.audit.cluster.members import network_ids_of
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.private_link import ServiceEndpointPolicy
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.findings import Severity
-from hermetic.audit.hops import SERVICE_ENDPOINT, Path, path_of
-from hermetic.audit.policy import Policy
+from hermetic.audit.estate.observation import Observation, Seen, missing
+from hermetic.audit.model import hops
+from hermetic.audit.model.findings import Severity
+from hermetic.audit.model.hops import SERVICE_ENDPOINT, Path, path_of
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.rules.subnet_context import Layers, SubnetContext
 
 
 def storage_path(around: SubnetContext, layers: Layers) -> Path:
@@ -29,7 +29,7 @@ def storage_path(around: SubnetContext, layers: Layers) -> Path:
     tenant: Azure documents it as a limit of private subnets. Only a security rule, or a default route to `None`, closes
     it.
     """
-    if any(is_storage(one.service) for one in around.subnet.service_endpoints):
+    if any(is_storage(endpoint.service) for endpoint in around.subnet.service_endpoints):
         reached = "what its policy allows" if around.subnet.service_endpoint_policies else "storage of any account"
         return path_of(hops.subnet(name_of(around.id)), SERVICE_ENDPOINT, reached)
     if around.drops(4) or around.is_sealed(layers):
@@ -56,25 +56,31 @@ class StorageReach:
 
 def storage_reach(estate: Estate, policy: Policy, subnet: Subnet) -> StorageReach | None:
     """The reach of the subnet's storage endpoints; None without any."""
-    services = tuple(one.service for one in subnet.service_endpoints if is_storage(one.service) and one.service)
+    services = tuple(
+        endpoint.service for endpoint in subnet.service_endpoints if is_storage(endpoint.service) and endpoint.service
+    )
     if not services:
         return None
     if not subnet.service_endpoint_policies:
-        words = "no policy: any storage account of the paired regions, in any tenant"
-        return StorageReach(services, Severity.CRITICAL, words, (subnet,))
-    seen = [estate.one(ServiceEndpointPolicy, one.id) for one in subnet.service_endpoint_policies]
-    observations: tuple[Observation, ...] = (subnet, *seen)
-    wide = [words for one in seen for words in too_wide(estate, policy, one)]
+        message = "no policy: any storage account of the paired regions, in any tenant"
+        return StorageReach(services, Severity.CRITICAL, message, (subnet,))
+    policies = [estate.one(ServiceEndpointPolicy, reference.id) for reference in subnet.service_endpoint_policies]
+    observations: tuple[Observation, ...] = (subnet, *policies)
+    wide = [description for endpoint_policy in policies for description in too_wide(estate, policy, endpoint_policy)]
     if wide:
         return StorageReach(
             services, Severity.HIGH, f"the policy is wider than our accounts: {'; '.join(wide)}", observations
         )
-    if any(one.value is None for one in seen):
+    if any(endpoint_policy.value is None for endpoint_policy in policies):
         return StorageReach(services, None, "the policy was not seen", observations)
-    empty = [one.target for one in seen if one.value is not None and not resources_of(one.value)]
+    empty = [
+        endpoint_policy.target
+        for endpoint_policy in policies
+        if endpoint_policy.value is not None and not resources_of(endpoint_policy.value)
+    ]
     if empty:
-        odd = missing(f"{empty[0]}: lists no account; what Azure makes of that is not known")
-        return StorageReach(services, None, "the policy lists nothing", (*observations, odd))
+        gap = missing(f"{empty[0]}: lists no account; what Azure makes of that is not known")
+        return StorageReach(services, None, "the policy lists nothing", (*observations, gap))
     return StorageReach(services, Severity.MEDIUM, "a policy names our accounts one by one", observations)
 
 
@@ -83,22 +89,26 @@ def is_storage(service: str | None) -> bool:
     return (service or "").lower().startswith(STORAGE)
 
 
-def too_wide(estate: Estate, policy: Policy, seen: Seen[ServiceEndpointPolicy]) -> tuple[str, ...]:
+def too_wide(estate: Estate, policy: Policy, endpoint_policy: Seen[ServiceEndpointPolicy]) -> tuple[str, ...]:
     """What a policy lists beside single accounts of ours; empty for a policy that could not be read."""
-    value = seen.value
+    value = endpoint_policy.value
     if value is None:
         return ()
-    wide = [f"{one} is not one account" for one in resources_of(value) if not _ACCOUNT.match(one)]
+    wide = [f"{resource} is not one account" for resource in resources_of(value) if not _ACCOUNT.match(resource)]
     ours = (estate.cluster, *network_ids_of(estate))
-    wide += [f"{one} is not ours" for one in resources_of(value) if _ACCOUNT.match(one) and not policy.owns(one, *ours)]
+    wide += [
+        f"{resource} is not ours"
+        for resource in resources_of(value)
+        if _ACCOUNT.match(resource) and not policy.owns(resource, *ours)
+    ]
     aliases = (
         *(value.contextual_service_endpoint_policies or ()),
         *((value.service_alias,) if value.service_alias else ()),
     )
-    return (*wide, *(f"alias {one}" for one in aliases))
+    return (*wide, *(f"alias {alias}" for alias in aliases))
 
 
 def resources_of(policy: ServiceEndpointPolicy) -> tuple[str, ...]:
     """The service resources of all definitions."""
     definitions = policy.service_endpoint_policy_definitions or ()
-    return tuple(one for definition in definitions for one in definition.service_resources or ())
+    return tuple(resource for definition in definitions for resource in definition.service_resources or ())

@@ -33,10 +33,15 @@ MISSHAPEN: Final = "misshapen"
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """How a field is read: its model, if any, and whether its keys are kept as written."""
+    """How a field is read: its model, if any, and whether its keys are kept as written.
+
+    `null_is_absent`: the field has a default other than None, which a null stands for as an absent field does. ARM
+    omits a list without items or writes null for it (RFC 7396: null removes a member).
+    """
 
     model: type[BaseModel] | None
     free: bool
+    null_is_absent: bool = False
 
 
 @lru_cache(maxsize=8192)
@@ -67,8 +72,12 @@ def flat(value: Any, model: type[BaseModel] | None) -> Any:
     if model is None:
         return {name: flat(field, None) for name, field in spelt}
     fields = fields_of(model)
-    kept = {name: _held(field, fields[name]) for name, field in spelt if name in fields}
-    return {**kept, MISSHAPEN: True} if _is_misshapen(value) else kept
+    values = {
+        name: _held(field, fields[name])
+        for name, field in spelt
+        if name in fields and not (field is None and fields[name].null_is_absent)
+    }
+    return {**values, MISSHAPEN: True} if _is_misshapen(value) else values
 
 
 def _unwrapped(value: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -90,13 +99,14 @@ def child(value: Mapping[str, Any], name: str) -> Any:
 @cache
 def fields_of(model: type[BaseModel]) -> Mapping[str, Field]:
     """The fields of a model by their spelling."""
-    found = {}
+    fields_by_spelling = {}
     for name, declared in model.model_fields.items():
         parts = tuple(_parts(declared.annotation))
-        free = any(isinstance(one, _AsWritten) for one in (*declared.metadata, *parts))
-        inner = next((one for one in parts if isinstance(one, type) and issubclass(one, BaseModel)), None)
-        found[declared.alias or spelling(name)] = Field(inner, free)
-    return found
+        free = any(isinstance(part, _AsWritten) for part in (*declared.metadata, *parts))
+        inner = next((part for part in parts if isinstance(part, type) and issubclass(part, BaseModel)), None)
+        null_is_absent = not declared.is_required() and declared.default is not None
+        fields_by_spelling[declared.alias or spelling(name)] = Field(inner, free, null_is_absent)
+    return fields_by_spelling
 
 
 def _held(value: Any, field: Field) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 _ID = re.compile(r"^/subscriptions/[^/]+(/.*)?$", re.IGNORECASE)
 _SUBSCRIPTION = re.compile(r"^/subscriptions/([^/]+)", re.IGNORECASE)
@@ -14,21 +15,21 @@ def is_arm_id(text: str) -> bool:
     return _ID.match(text) is not None and not text.endswith("/")
 
 
-def same_id(one: str, other: str) -> bool:
+def same_id(arm_id: str, other: str) -> bool:
     """Whether both are the same id; ARM ignores case and a trailing slash."""
-    return one.rstrip("/").lower() == other.rstrip("/").lower()
+    return arm_id.rstrip("/").lower() == other.rstrip("/").lower()
 
 
 def subscription_of(arm_id: str) -> str:
     """The bare subscription id in lower case; "" where there is none."""
-    found = _SUBSCRIPTION.match(arm_id)
-    return found[1].lower() if found else ""
+    match = _SUBSCRIPTION.match(arm_id)
+    return match[1].lower() if match else ""
 
 
 def group_of(arm_id: str) -> str:
     """/subscriptions/…/resourceGroups/… as written; "" where there is none."""
-    found = _GROUP.match(arm_id)
-    return found[1] if found else ""
+    match = _GROUP.match(arm_id)
+    return match[1] if match else ""
 
 
 def parent_of(arm_id: str) -> str:
@@ -46,8 +47,8 @@ def type_of(arm_id: str) -> str:
     start = arm_id.lower().rfind("/providers/")
     if start < 0:
         return ""
-    namespace, *rest = arm_id[start + len("/providers/") :].split("/")
-    return "/".join((namespace, *rest[::2]))
+    namespace, *segments = arm_id[start + len("/providers/") :].split("/")
+    return "/".join((namespace, *segments[::2]))
 
 
 def owner_of(arm_id: str) -> str:
@@ -60,3 +61,8 @@ def owner_of(arm_id: str) -> str:
 def is_below(arm_id: str, scope: str) -> bool:
     """Whether the resource is in this subscription or group, or is a child of this resource."""
     return arm_id.lower().startswith(scope.rstrip("/").lower() + "/")
+
+
+def is_in(subnet_ids: Iterable[str], networks: frozenset[str]) -> bool:
+    """Whether one of the subnets is in one of the networks (ids in lower case)."""
+    return any(parent_of(subnet_id).lower() in networks for subnet_id in subnet_ids)

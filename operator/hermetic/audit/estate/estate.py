@@ -47,11 +47,11 @@ class Estate:
         """
         larger = Estate(self.cluster, self.sources, more)
         fresh = larger._answers.keys()
-        kept = self._answers.keys() - fresh
+        reused_keys = self._answers.keys() - fresh
         larger._answers = {**self._answers, **larger._answers}
-        larger._read = {memo: read for memo, read in self._read.items() if memo[1] in kept}
-        if len(kept) == len(self._answers):
-            larger._derived = {key: found for key, found in self._derived.items() if not found[1]}
+        larger._read = {memo: read for memo, read in self._read.items() if memo[1] in reused_keys}
+        if len(reused_keys) == len(self._answers):
+            larger._derived = {key: entry for key, entry in self._derived.items() if not entry[1]}
         return larger
 
     def one(self, kind: type[R], target: str) -> Seen[R]:
@@ -76,8 +76,8 @@ class Estate:
             self._read[memo] = Listing(scope, items, answer.evidence, answer.problem)
         else:
             self._note_again(question, memo[1])
-        found = cast("Listing[R]", self._read[memo])
-        return found if found.target == scope else replace(found, target=scope)
+        listing = cast("Listing[R]", self._read[memo])
+        return listing if listing.target == scope else replace(listing, target=scope)
 
     def once(self, key: Hashable, derive: Callable[[], T]) -> T:
         """A cached value derived from the estate alone, since many checks use the same lists.
@@ -117,17 +117,17 @@ class Estate:
             self._read[memo] = Seen(question.target, value, evidence, answer.problem)
         else:
             self._note_again(question, memo[1])
-        found = cast("Seen[R]", self._read[memo])
-        return found if found.target == question.target else replace(found, target=question.target)
+        observation = cast("Seen[R]", self._read[memo])
+        return observation if observation.target == question.target else replace(observation, target=question.target)
 
     def _answer(self, question: Question) -> Answer:
         if question.source not in self.sources:
             return Answer(problem=Problem(UnreadReason.NOT_ASKED, f"{question.source} was not asked"))
-        found = self._answers.get(question.key)
-        if found is None:
+        entry = self._answers.get(question.key)
+        if entry is None:
             self._note(question)
             return UNASKED
-        version, answer = found
+        version, answer = entry
         if version != question.api_version:
             self._note(question)
             return Answer(problem=_of_another_version(version, question))
@@ -156,11 +156,11 @@ def derived(function: Callable[Concatenate[Estate, P], T]) -> Callable[Concatena
 
 def _of_another_version(version: str, question: Question) -> Problem:
     """The problem of another api-version: a field that it does not have would look like one that is not set."""
-    words = f"collected with api-version {version}, and this release asks {question.api_version}: collect again"
-    return Problem(UnreadReason.NOT_ASKED, f"{question.verb} {question.kind} at {question.target}: {words}")
+    explanation = f"collected with api-version {version}, and this release asks {question.api_version}: collect again"
+    return Problem(UnreadReason.NOT_ASKED, f"{question.verb} {question.kind} at {question.target}: {explanation}")
 
 
 def _of_other_fields(question: Question) -> Problem:
     """The problem of a projection to other fields: a dropped field would look like one that is not set."""
-    words = "collected by a release that kept other fields than this one reads: collect again"
-    return Problem(UnreadReason.NOT_ASKED, f"{question.verb} {question.kind} at {question.target}: {words}")
+    explanation = "collected by a release that kept other fields than this one reads: collect again"
+    return Problem(UnreadReason.NOT_ASKED, f"{question.verb} {question.kind} at {question.target}: {explanation}")

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.findings import Evidence
+from hermetic.audit.model.findings import Evidence
+from hermetic.errors import FactDamaged
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -71,6 +72,11 @@ class ObservedDocument:
     problem: None = None
 
 
+def is_not_found(observation: Observation) -> bool:
+    """Whether Azure answered that there is no such resource."""
+    return observation.problem is not None and observation.problem.reason is UnreadReason.NOT_FOUND
+
+
 def is_locked(observation: Observation) -> bool:
     """Whether a deny assignment forbade the read."""
     return observation.problem is not None and observation.problem.reason is UnreadReason.LOCKED
@@ -81,6 +87,16 @@ def merged(target: str, *listings: Listing[T]) -> Listing[T]:
     return Listing(
         target,
         tuple(item for listing in listings for item in listing.items),
-        tuple(one for listing in listings for one in listing.evidence),
+        tuple(exchange for listing in listings for exchange in listing.evidence),
         next((listing.problem for listing in listings if listing.problem), None),
     )
+
+
+def missing(detail: str) -> Missing:
+    """An observation for something that cannot be read at all; `detail` becomes that of its problem."""
+    return Missing(Problem(UnreadReason.UNREADABLE, detail))
+
+
+def unreadable(damage: FactDamaged) -> Missing:
+    """Damage as an observation that has no value."""
+    return Missing(Problem(UnreadReason.UNREADABLE, damage.message), damage.evidence)

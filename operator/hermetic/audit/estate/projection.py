@@ -30,8 +30,8 @@ def kept_of(kind: str, row: Mapping[str, Any]) -> Mapping[str, Any]:
     A value of another shape than declared is kept as it is, so that the model still reports the damage.
     """
     models = _models_of(kind)
-    kept: Mapping[str, Any] = _reduced(models, row) if models else row
-    return kept
+    reduced: Mapping[str, Any] = _reduced(models, row) if models else row
+    return reduced
 
 
 def fields_kept(kind: str) -> str:
@@ -59,14 +59,14 @@ def _reduced(models: Models, value: Any) -> Any:
         return [_reduced(models, item) for item in value]
     if not isinstance(value, Mapping):
         return value
-    kept = {}
+    reduced = {}
     for key, field in value.items():
         name = spelling(str(key))
         if name == PROPERTIES:  # the same object, one level deeper
-            kept[key] = _reduced(models, field)
+            reduced[key] = _reduced(models, field)
         elif (fields := _fields(models, name)) is not None:
-            kept[key] = _held(fields, field)
-    return kept
+            reduced[key] = _held(fields, field)
+    return reduced
 
 
 def _held(fields: tuple[Field, ...], value: Any) -> Any:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal
 
-from hermetic.audit.findings import Evidence
+from hermetic.audit.model.findings import Evidence
 
 Source = Literal["azure", "kube", "probe"]
 Verb = Literal["get", "list", "post"]
@@ -104,6 +104,14 @@ class PackedBody(Body):
         object.__setattr__(self, "_text", text.encode("ascii"))
         object.__setattr__(self, "evidence", evidence)
 
+    @classmethod
+    def of_text(cls, text: bytes, evidence: tuple[Evidence, ...]) -> PackedBody:
+        """The body of which this is the JSON; it is parsed when it is read."""
+        body = cls.__new__(cls)
+        object.__setattr__(body, "_text", text)
+        object.__setattr__(body, "evidence", evidence)
+        return body
+
     @property
     def value(self) -> Mapping[str, Any]:
         """The object; a new one at each access."""
@@ -118,7 +126,7 @@ class PackedBody(Body):
     __hash__ = Body.__hash__
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return PackedBody, (self.value, self.evidence)
+        return PackedBody.of_text, (self._text, self.evidence)
 
 
 @dataclass(frozen=True, slots=True)

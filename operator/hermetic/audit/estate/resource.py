@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hermetic.audit.estate.arm_fields import MISSHAPEN, child, flat, spelling
 from hermetic.audit.estate.questions import Body, Problem, Source
-from hermetic.audit.findings import Evidence
+from hermetic.audit.model.findings import Evidence
 from hermetic.errors import FactDamaged
 
 Path = tuple[str | int, ...]
@@ -44,15 +44,27 @@ class Part(BaseModel):
 
     def _damages(self) -> dict[str, FactDamaged]:
         try:
-            found: dict[str, FactDamaged] = object.__getattribute__(self, "_damage")
+            damage: dict[str, FactDamaged] = object.__getattribute__(self, "_damage")
         except AttributeError:
             return {}
-        return found
+        return damage
 
     @property
     def is_damaged(self) -> bool:
         """Whether a field of it could not be read; parts inside it have their own."""
         return bool(self._damages())
+
+    def salvaged(self) -> tuple[Self, tuple[FactDamaged, ...]]:
+        """A copy with the defaults of its unreadable fields, and their damage; itself where all fields can be read.
+
+        For lists of which one item must not hide the others. Parts inside it keep their own damage.
+        """
+        damages = self._damages()
+        if not damages:
+            return self, ()
+        fields = type(self).model_fields
+        defaults = {name: None if fields[name].is_required() else fields[name].default for name in damages}
+        return self.model_copy(update=defaults), tuple(damages.values())
 
     def lose(self, field: str, damage: FactDamaged) -> None:
         """Remove the field: reading it raises `damage` from now on."""
@@ -96,17 +108,17 @@ class Resource(Part):
     def evidence(self) -> tuple[Evidence, ...]:
         """The exchanges that it comes from."""
         try:
-            found: tuple[Evidence, ...] = object.__getattribute__(self, "_evidence")
+            evidence: tuple[Evidence, ...] = object.__getattribute__(self, "_evidence")
         except AttributeError:
             return ()
-        return found
+        return evidence
 
     @property
     def problem(self) -> Problem | None:
         """None: a field that could not be read raises when it is accessed."""
         return None
 
-    def writer(self, *_places: tuple[str, ...]) -> str:
+    def writer(self, *_field_paths: tuple[str, ...]) -> str:
         """The last writer of the first of these fields that has one, or else of the object; "" where unknown."""
         return ""
 
@@ -115,17 +127,17 @@ class Resource(Part):
         """Parse the fact from an answer; unreadable fields are removed and recorded as damage. Never raises."""
         fields = flat(body.value, cls)
         name = str(fields.get("id") or fields.get("name") or cls.TYPE)
-        found, damage = cls._salvaged(fields)
+        resource, damage = cls._salvaged(fields)
         if cls.WRAPPED and not isinstance(child(body.value, "properties"), Mapping):
             inner = cls.model_fields.keys() - {"id", "name"}
             damage = {**damage, **{(spelling(field),): "properties: should be an object" for field in inner}}
-        return found.seen_by(body.evidence, name, damage)
+        return resource.seen_by(body.evidence, name, damage)
 
     def seen_by(self, evidence: tuple[Evidence, ...], name: str = "", damage: Mapping[Path, str] | None = None) -> Self:
         """Set its evidence and its damage; returns itself. For implementations of `read`."""
         object.__setattr__(self, "_evidence", evidence)
-        for path, words in (damage or {}).items():
-            _lose(self, path, FactDamaged(f"{name}: {words}", resource=name, evidence=evidence))
+        for path, message in (damage or {}).items():
+            _lose(self, path, FactDamaged(f"{name}: {message}", resource=name, evidence=evidence))
         return self
 
     @classmethod
@@ -133,17 +145,17 @@ class Resource(Part):
         damage: dict[Path, str] = {}
         while True:
             try:
-                found: Any = cls.model_validate(fields)
+                resource: Any = cls.model_validate(fields)
             except ValidationError as error:
                 for problem in error.errors(include_url=False, include_input=False):
                     path = _cut(fields, problem["loc"])
-                    words = f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg'].lower()}"
+                    message = f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg'].lower()}"
                     if path in damage:  # required, and no placeholder fits its type: the whole object is lost
-                        found = cls.model_construct()
-                        return found, dict.fromkeys(((spelling(field),) for field in cls.model_fields), words)
-                    damage[path] = words
+                        resource = cls.model_construct()
+                        return resource, dict.fromkeys(((spelling(field),) for field in cls.model_fields), message)
+                    damage[path] = message
             else:
-                return found, damage
+                return resource, damage
 
 
 R = TypeVar("R", bound=Resource)

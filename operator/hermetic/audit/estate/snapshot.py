@@ -32,7 +32,7 @@ from hermetic.audit.estate.questions import (
     Verb,
     is_too_deep,
 )
-from hermetic.audit.findings import Evidence
+from hermetic.audit.model.findings import Evidence
 from hermetic.errors import SnapshotUnusable
 
 SCHEMA: Literal["hermetic.dev/snapshot/v1"] = "hermetic.dev/snapshot/v1"
@@ -120,7 +120,9 @@ def _content(snapshot: Snapshot) -> dict[str, Any]:
 
 def _answer(question: Question, answer: Answer, exchanges: _Table, bodies: _Table) -> dict[str, Any]:
     def numbers(evidence: Iterable[Evidence]) -> list[int]:
-        return [exchanges.number(one, [one.request, one.status, one.sha256]) for one in evidence]
+        return [
+            exchanges.number(exchange, [exchange.request, exchange.status, exchange.sha256]) for exchange in evidence
+        ]
 
     problem = answer.problem
     return {
@@ -131,7 +133,7 @@ def _answer(question: Question, answer: Answer, exchanges: _Table, bodies: _Tabl
         "apiVersion": question.api_version,
         "action": question.action,
         "body": question.body,
-        "bodies": [[bodies.number(_compact(one.value), one.value), numbers(one.evidence)] for one in answer.bodies],
+        "bodies": [[bodies.number(_compact(body.value), body.value), numbers(body.evidence)] for body in answer.bodies],
         "evidence": numbers(answer.evidence),
         "problem": None
         if problem is None
@@ -206,16 +208,18 @@ class _Content(_Read):
     answers: list[_Answer]
 
     def snapshot(self) -> Snapshot:
-        exchanges = [Evidence(*one) for one in self.exchanges]
-        answers = {one.question(): one.answer(exchanges, self.bodies) for one in self.answers}
+        exchanges = [Evidence(*row) for row in self.exchanges]
+        answers = {entry.question(): entry.answer(exchanges, self.bodies) for entry in self.answers}
         if len({question.key for question in answers}) != len(self.answers):
             raise ValueError("one question is answered twice")
-        seen = Snapshot(
+        snapshot = Snapshot(
             self.cluster, tuple(self.sources), self.started_at, self.finished_at, self.tool_version, answers
         )
-        if seen.finished_at < seen.started_at:
-            raise ValueError(f"it was finished at {seen.finished_at}, before it was started at {seen.started_at}")
-        return seen
+        if snapshot.finished_at < snapshot.started_at:
+            raise ValueError(
+                f"it was finished at {snapshot.finished_at}, before it was started at {snapshot.started_at}"
+            )
+        return snapshot
 
 
 def _at(table: Sequence[T], number: int, name: str) -> T:
@@ -226,7 +230,7 @@ def _at(table: Sequence[T], number: int, name: str) -> T:
 
 def _parsed(text: str | bytes) -> Any:
     try:
-        found = json.loads(text, object_pairs_hook=_without_doubles)
+        value = json.loads(text, object_pairs_hook=_without_doubles)
     except UnicodeDecodeError as error:
         raise SnapshotUnusable(f"the snapshot is not UTF-8: {error.reason} at byte {error.start}") from None
     except json.JSONDecodeError as error:
@@ -236,9 +240,9 @@ def _parsed(text: str | bytes) -> Any:
         raise SnapshotUnusable(f"the snapshot is not JSON: {error}") from None
     except RecursionError:
         raise SnapshotUnusable(TOO_DEEP) from None
-    if is_too_deep(found, DEEPEST + 8):  # the envelope around the answers
+    if is_too_deep(value, DEEPEST + 8):  # the envelope around the answers
         raise SnapshotUnusable(TOO_DEEP)
-    return found
+    return value
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -35,11 +35,11 @@ def values_of(resource: str, cluster: str, node_group: str = "") -> dict[str, st
     values = {**_of_the_cluster(cluster), "NODE_GROUP": node_group}
     if is_arm_id(resource):
         values |= _of_a_resource(resource)
-    elif found := _OBJECT.fullmatch(resource):
-        group, kind, namespace, name = found.groups()
+    elif match := _OBJECT.fullmatch(resource):
+        group, kind, namespace, name = match.groups()
         values |= {"KIND": ".".join(filter(None, (kind.lower(), group))), "NAMESPACE": namespace or "", "NAME": name}
-    elif found := _PROBED.fullmatch(resource):
-        values["POOL_NAME"] = found[1]
+    elif match := _PROBED.fullmatch(resource):
+        values["POOL_NAME"] = match[1]
     return {name: value for name, value in values.items() if value}
 
 
@@ -50,45 +50,47 @@ def filled(steps: Iterable[RemedyStep], values: Fill) -> tuple[RemedyStep, ...]:
         for name, value in values.items()
     }
     none = frozenset(name for name, value in values.items() if not isinstance(value, str) and not value)
-    return tuple(one for step in steps if (one := _filled_step(step, usable, none)) is not None)
+    return tuple(filled_step for step in steps if (filled_step := _filled_step(step, usable, none)) is not None)
 
 
 def _filled_step(step: RemedyStep, values: Mapping[str, tuple[str, ...]], none: frozenset[str]) -> RemedyStep | None:
     """The step filled; None where every command needs a placeholder of which the resource has no value."""
-    asked = [command for command in step.commands if none.isdisjoint(PLACEHOLDER.findall(command))]
-    if step.commands and not asked:
+    usable_commands = [command for command in step.commands if none.isdisjoint(PLACEHOLDER.findall(command))]
+    if step.commands and not usable_commands:
         return None
-    commands = dict.fromkeys(one for command in asked for one in _each_filled(command, values))
+    commands = dict.fromkeys(variant for command in usable_commands for variant in _each_filled(command, values))
     return RemedyStep(step.explanation, step.warning, tuple(commands))
 
 
 def _each_filled(command: str, values: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     """The command once for each value; placeholders with several values advance together."""
     here = {name: values[name] for name in PLACEHOLDER.findall(command) if values.get(name)}
-    for place in range(max(map(len, here.values()), default=1)):
-        yield filled_command(command, {name: given[min(place, len(given) - 1)] for name, given in here.items()})
+    for position in range(max(map(len, here.values()), default=1)):
+        yield filled_command(
+            command, {name: choices[min(position, len(choices) - 1)] for name, choices in here.items()}
+        )
 
 
 def filled_command(command: str, values: Mapping[str, str]) -> str:
     """One command with its placeholders filled: a shell word stays one word for every value."""
-    return _WORD.sub(lambda found: _filled_word(found[0], values), command)
+    return _WORD.sub(lambda match: _filled_word(match[0], values), command)
 
 
 def merged(first: Iterable[RemedyStep], second: Iterable[RemedyStep]) -> tuple[RemedyStep, ...]:
     """Merge two remedies of one resource: a step in both has the commands of both."""
     steps = list(first)
     for step in second:
-        place = next((i for i, known in enumerate(steps) if _says_the_same(known, step)), None)
-        if place is None:
+        position = next((i for i, candidate in enumerate(steps) if _says_the_same(candidate, step)), None)
+        if position is None:
             steps.append(step)
         else:
-            commands = tuple(dict.fromkeys((*steps[place].commands, *step.commands)))
-            steps[place] = RemedyStep(step.explanation, step.warning, commands)
+            commands = tuple(dict.fromkeys((*steps[position].commands, *step.commands)))
+            steps[position] = RemedyStep(step.explanation, step.warning, commands)
     return tuple(steps)
 
 
-def _says_the_same(one: RemedyStep, other: RemedyStep) -> bool:
-    return (one.explanation, one.warning) == (other.explanation, other.warning)
+def _says_the_same(step: RemedyStep, other: RemedyStep) -> bool:
+    return (step.explanation, step.warning) == (other.explanation, other.warning)
 
 
 def _of_the_cluster(cluster: str) -> dict[str, str]:
@@ -110,13 +112,13 @@ def _of_a_resource(resource: str) -> dict[str, str]:
         "SUBSCRIPTION_ID": _subscription(resource),
     }
     lineage = list(_lineage(resource))
-    for one in lineage:
-        if stem := _STEM_OF.get(type_of(one).lower()):
-            values |= {f"{stem}_ID": one, f"{stem}_NAME": name_of(one)}
+    for ancestor in lineage:
+        if stem := _STEM_OF.get(type_of(ancestor).lower()):
+            values |= {f"{stem}_ID": ancestor, f"{stem}_NAME": name_of(ancestor)}
     if len(lineage) > 1:
         values |= {"PARENT_ID": lineage[1], "PARENT_NAME": name_of(lineage[1])}
-    if (found := _SCALE_SET_OF_A_POOL.fullmatch(values.get("SCALE_SET_NAME", ""))) is not None:
-        values["POOL_NAME"] = found[1]
+    if (match := _SCALE_SET_OF_A_POOL.fullmatch(values.get("SCALE_SET_NAME", ""))) is not None:
+        values["POOL_NAME"] = match[1]
     return values
 
 
@@ -165,4 +167,4 @@ def _filled_leaves(document: Any, values: Mapping[str, str]) -> Any:
 
 
 def _replaced(text: str, values: Mapping[str, str]) -> str:
-    return PLACEHOLDER.sub(lambda found: values.get(found[0], found[0]), text)
+    return PLACEHOLDER.sub(lambda match: values.get(match[0], match[0]), text)

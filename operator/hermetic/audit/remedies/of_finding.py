@@ -10,6 +10,7 @@ from hermetic.audit.estate.arm_ids import group_of, name_of
 from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.remedies.filling import Fill, filled, values_of
+from hermetic.audit.remedies.of_object import for_scope, with_object_steps
 from hermetic.audit.remedies.steps import RemedyStep, steps_of, text_of
 from hermetic.errors import FactDamaged
 
@@ -44,19 +45,22 @@ def filled_remedy(text: str, in_node_group: str, resource: str, around: RemedyCo
     manages, a note is added, and the steps of `in_node_group`, if any, replace it.
     """
     values: Fill = {**values_of(resource, around.cluster, around.node_group), **(fill or {})}
-    steps = filled(steps_of(text), values)
-    if around.node_group and any(_changes(one, around.node_group) for step in steps for one in step.commands):
-        first, *others = filled(steps_of(in_node_group), values) or steps
-        steps = (RemedyStep(f"{IN_THE_NODE_GROUP} {first.explanation}".strip(), first.warning, first.commands), *others)
+    steps = filled(with_object_steps(steps_of(for_scope(text, resource)), resource), values)
+    if around.node_group and any(_changes(command, around.node_group) for step in steps for command in step.commands):
+        first, *other_steps = filled(steps_of(in_node_group), values) or steps
+        steps = (
+            RemedyStep(f"{IN_THE_NODE_GROUP} {first.explanation}".strip(), first.warning, first.commands),
+            *other_steps,
+        )
     return text_of(steps)
 
 
 def _changes(command: str, group: str) -> bool:
     """Whether the az command would change something in the group; `az aks` goes through AKS and is not counted."""
-    words = shlex.split(command)
-    verb = next((before for before, word in pairwise(words) if word.startswith("-")), "")
-    if words[:1] != ["az"] or words[1:2] == ["aks"] or verb.startswith(("show", "list")):
+    arguments = shlex.split(command)
+    verb = next((before for before, word in pairwise(arguments) if word.startswith("-")), "")
+    if arguments[:1] != ["az"] or arguments[1:2] == ["aks"] or verb.startswith(("show", "list")):
         return False
-    named = {name_of(group_of(word)).lower() for word in words}
-    named |= {word.lower() for option, word in pairwise(words) if option == "--resource-group"}
+    named = {name_of(group_of(word)).lower() for word in arguments}
+    named |= {word.lower() for option, word in pairwise(arguments) if option == "--resource-group"}
     return group.lower() in named

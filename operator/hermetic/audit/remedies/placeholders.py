@@ -73,13 +73,18 @@ FROM_THE_CLUSTER = {
 # A check gives these: fails(..., fill={"RULE_NAME": rule.name}).
 FROM_THE_CHECK = {
     "ADDON_NAME": "add-on of the cluster, as az calls it",
+    "ANNOTATION_NAME": "annotation of a Kubernetes object",
     "ASSIGNMENT_ID": "ARM id of a role assignment",
     "ATTACHED_ID": "ARM id of what is attached to the resource",
     "CONFIGURATION_NAME": "name of an IP configuration of the interface",
     "DESTINATION": "address or prefix",
     "GATEWAY_NAME": "name of a gateway, or of a pool of gateways, of the cluster",
     "LINK_ID": "ARM id of a private endpoint connection",
+    "MACHINE_GROUP": "resource group of the machine MACHINE_NAME",
+    "MACHINE_NAME": "name of a machine that is no node",
+    "MACHINE_SUBSCRIPTION": "subscription of the machine MACHINE_NAME",
     "NSG_GROUP": "resource group of the security group NSG_NAME",
+    "PLACE": "place of an entry in its list, counted from 0",
     "RULE_NAME": "name of a rule, route, frontend, webhook or of another entry that the resource lists",
     "SECRET_NAME": "name of a Secret that the pods take variables from",
     "SENTINEL_NIC_ID": "ARM id of the interface that the effective rules or routes were read from",

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 
 from hermetic.api.text import printable
 from hermetic.api.times import timestamp
-from hermetic.audit.findings import CheckPage, Finding, Report
+from hermetic.audit.model.findings import CheckPage, Finding
 from hermetic.audit.report.causes import by_cause
 from hermetic.audit.report.sentences import evidence_line, page_of, remedy_of
+from hermetic.audit.result.report import Report
 
 # the last four are full-width forms of the first four, which some spreadsheets treat alike
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -51,7 +52,7 @@ def as_csv(report: Report, pages: Mapping[str, CheckPage]) -> str:
     rows = csv.DictWriter(text, COLUMNS, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
     rows.writeheader()
     changes = () if report.comparison is None else report.comparison.changes
-    since = {(one.check, one.resource.lower()): one.kind for one in changes}
+    since = {(change.check, change.resource.lower()): change.kind for change in changes}
     for finding, cause in by_cause(report.findings, pages):
         row = _row(finding, report, pages) | {
             "sinceBaseline": since.get((finding.check, finding.resource.lower()), ""),
@@ -88,7 +89,7 @@ def _row(finding: Finding, report: Report, pages: Mapping[str, CheckPage]) -> di
         "exceptionOwner": accepted.owner if accepted else "",
         "exceptionExpiry": accepted.expiry if accepted else "",
         "exceptionAccepted": accepted.accepted.value if accepted else "",
-        "evidence": "\n".join(evidence_line(seen) for seen in finding.evidence),
+        "evidence": "\n".join(evidence_line(exchange) for exchange in finding.evidence),
         "mcsb": " ".join(page.controls.mcsb),
         "nist": " ".join(page.controls.nist),
         "cisAks": " ".join(page.controls.cis_aks),

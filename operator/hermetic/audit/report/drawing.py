@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hermetic.audit.model.topology import NetworkLink, NetworkPlace, Topology
 from hermetic.audit.report.graph_layout import Columns, columns_of
-from hermetic.audit.topology import NetworkLink, NetworkPlace, Topology
 
 MOST_PLACES = 40
 BOX_WIDTH, BEND_HEIGHT = 172, 14
@@ -55,8 +55,8 @@ def drawing_of(topology: Topology) -> Drawing:
     """At most 40 places: those on open links first, the others in the order given."""
     shown = _most_telling(topology)
     columns = columns_of(shown)
-    places = {place.id: place for place in shown.nodes}
-    lines = {place.id: _lines(place.label) for place in shown.nodes}
+    nodes_by_id = {node.id: node for node in shown.nodes}
+    lines = {node.id: _lines(node.label) for node in shown.nodes}
     heights = {slot: len(lines[slot]) * LINE_HEIGHT + PADDING if slot in lines else BEND_HEIGHT
                for column in columns.slots for slot in column}  # fmt: skip
     tallest = max((_height(column, heights) for column in columns.slots), default=0)
@@ -65,21 +65,21 @@ def drawing_of(topology: Topology) -> Drawing:
     return Drawing(
         width=2 * MARGIN + len(columns.slots) * (BOX_WIDTH + COLUMN_GAP) - COLUMN_GAP,
         height=2 * MARGIN + tallest,
-        boxes=tuple(Box(places[id_], lines[id_], *at[id_], heights[id_], id_ in reached) for id_ in places),
+        boxes=tuple(Box(nodes_by_id[id_], lines[id_], *at[id_], heights[id_], id_ in reached) for id_ in nodes_by_id),
         arrows=tuple(_arrow(link, columns, at, heights) for link in _closed_first(shown)),
-        left_out=len({place.id for place in topology.nodes}) - len(shown.nodes),
+        left_out=len({node.id for node in topology.nodes}) - len(shown.nodes),
     )
 
 
 def _most_telling(topology: Topology) -> Topology:
     """Places without duplicates, up to the maximum, and one link for each pair of places: the open one of several."""
     ends = {end for link in topology.edges if link.open for end in (link.source, link.target)}
-    places = {place.id: place for place in reversed(topology.nodes)}
-    kept = sorted(dict.fromkeys(place.id for place in topology.nodes), key=lambda id_: id_ not in ends)[:MOST_PLACES]
+    nodes_by_id = {node.id: node for node in reversed(topology.nodes)}
+    shown_ids = sorted(dict.fromkeys(node.id for node in topology.nodes), key=lambda id_: id_ not in ends)[:MOST_PLACES]
     links = {(link.source, link.target): link for link in _closed_first(topology)}
     return Topology(
-        tuple(place for id_, place in reversed(places.items()) if id_ in kept),
-        tuple(link for pair, link in links.items() if set(pair) <= set(kept) and link.source != link.target),
+        tuple(node for id_, node in reversed(nodes_by_id.items()) if id_ in shown_ids),
+        tuple(link for pair, link in links.items() if set(pair) <= set(shown_ids) and link.source != link.target),
     )
 
 
@@ -102,10 +102,10 @@ def _height(column: tuple[str, ...], heights: Mapping[str, int]) -> int:
 def _positions(columns: Columns, heights: Mapping[str, int], tallest: int) -> dict[str, tuple[int, int]]:
     """The upper left corner of every slot; each column is centred vertically."""
     at: dict[str, tuple[int, int]] = {}
-    for place, column in enumerate(columns.slots):
+    for position, column in enumerate(columns.slots):
         y = MARGIN + (tallest - _height(column, heights)) // 2
         for slot in column:
-            at[slot] = (MARGIN + place * (BOX_WIDTH + COLUMN_GAP), y)
+            at[slot] = (MARGIN + position * (BOX_WIDTH + COLUMN_GAP), y)
             y += heights[slot] + ROW_GAP
     return at
 
@@ -117,16 +117,19 @@ def _arrow(link: NetworkLink, columns: Columns, at: Mapping[str, tuple[int, int]
         return at[slot][1] + heights[slot] // 2
 
     x, y = at[link.source][0] + BOX_WIDTH, middle(link.source)
-    way = f"M{x} {y}"
+    path_data = f"M{x} {y}"
     for slot in (*columns.bends.get((link.source, link.target), ()), link.target):
         left, centre = at[slot][0], middle(slot)
         bow = max((left - x) // 2, COLUMN_GAP // 2)
-        way += f" C{x + bow} {y} {left - bow} {centre} {left} {centre}"
+        path_data += f" C{x + bow} {y} {left - bow} {centre} {left} {centre}"
         x, y = left, centre
         if slot != link.target:
             x += BOX_WIDTH
-            way += f" H{x}"
+            path_data += f" H{x}"
     start = at[link.source][0] + BOX_WIDTH
     return Arrow(
-        link, way, start + COLUMN_GAP // 2, (middle(link.source) + y) // 2 - 4 if x - start == COLUMN_GAP else y - 5
+        link,
+        path_data,
+        start + COLUMN_GAP // 2,
+        (middle(link.source) + y) // 2 - 4 if x - start == COLUMN_GAP else y - 5,
     )

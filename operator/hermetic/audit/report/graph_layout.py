@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from hermetic.audit.topology import NetworkLink, PlaceKind, Topology
+from hermetic.audit.model.topology import NetworkLink, PlaceKind, Topology
 
 _ENDS = frozenset({PlaceKind.INTERNET, PlaceKind.STORAGE, PlaceKind.ON_PREMISES})
 _SWEEPS = 4
@@ -37,8 +37,8 @@ def columns_of(topology: Topology) -> Columns:
     forward = _without_circles(topology)
     column = _farthest(topology, forward)
     slots: dict[int, list[Slot]] = defaultdict(list)
-    for place in topology.nodes:
-        slots[column[place.id]].append(place.id)
+    for node in topology.nodes:
+        slots[column[node.id]].append(node.id)
     bends: dict[tuple[str, str], tuple[Slot, ...]] = {}
     steps: list[tuple[Slot, Slot]] = []
     for link in forward:
@@ -47,14 +47,14 @@ def columns_of(topology: Topology) -> Columns:
         for at, bend in passed.items():
             slots[at].append(bend)
         bends[link.source, link.target] = tuple(passed.values())
-        way = [link.source, *passed.values(), link.target]
-        steps += pairwise(way)
+        chain = [link.source, *passed.values(), link.target]
+        steps += pairwise(chain)
     return Columns(_ordered([slots[at] for at in sorted(slots)], steps), bends)
 
 
 def _without_circles(topology: Topology) -> list[NetworkLink]:
     """The links without those that would close a cycle: the rest can all point forward."""
-    reached = {place.id: {place.id} for place in topology.nodes}
+    reached = {node.id: {node.id} for node in topology.nodes}
     forward = []
     for link in topology.edges:
         if link.source in reached[link.target]:
@@ -67,15 +67,15 @@ def _without_circles(topology: Topology) -> list[NetworkLink]:
 
 
 def _farthest(topology: Topology, forward: Sequence[NetworkLink]) -> dict[str, int]:
-    column = {place.id: 0 for place in topology.nodes}
+    column = {node.id: 0 for node in topology.nodes}
     for _ in topology.nodes:
         for link in forward:
             column[link.target] = max(column[link.target], column[link.source] + 1)
     # an egress path without a link to it is in the last column too
     last = max(*column.values(), 1) if len(column) > 1 else 0
     leading = {link.source for link in forward}
-    ends = {place.id for place in topology.nodes if place.kind in _ENDS and place.id not in leading}
-    return {place: last if place in ends else at for place, at in column.items()}
+    ends = {node.id for node in topology.nodes if node.kind in _ENDS and node.id not in leading}
+    return {node_id: last if node_id in ends else at for node_id, at in column.items()}
 
 
 def _ordered(slots: list[list[Slot]], steps: Iterable[tuple[Slot, Slot]]) -> tuple[tuple[Slot, ...], ...]:
@@ -85,14 +85,14 @@ def _ordered(slots: list[list[Slot]], steps: Iterable[tuple[Slot, Slot]]) -> tup
         before[target].append(source)
         after[source].append(target)
     for sweep in range(_SWEEPS):
-        neighbours, way = (before, slots) if sweep % 2 == 0 else (after, slots[::-1])
-        for fixed, moving in pairwise(way):
-            place = {slot: index / len(fixed) for index, slot in enumerate(fixed)}
-            middle = {slot: _mean([place[near] for near in neighbours[slot] if near in place]) for slot in moving}
+        neighbours, columns = (before, slots) if sweep % 2 == 0 else (after, slots[::-1])
+        for fixed, moving in pairwise(columns):
+            offsets = {slot: index / len(fixed) for index, slot in enumerate(fixed)}
+            middle = {slot: _mean([offsets[near] for near in neighbours[slot] if near in offsets]) for slot in moving}
             moving.sort(key=middle.__getitem__)
     return tuple(map(tuple, slots))
 
 
-def _mean(places: list[float]) -> float:
+def _mean(offsets: list[float]) -> float:
     """The mean; 0.5, the middle, of an empty list."""
-    return sum(places) / len(places) if places else 0.5
+    return sum(offsets) / len(offsets) if offsets else 0.5

@@ -13,9 +13,10 @@ from xml.etree import ElementTree as Xml
 
 from hermetic.api.text import printable
 from hermetic.api.times import timestamp
-from hermetic.audit.findings import CheckPage, Finding, Report, Verdict
+from hermetic.audit.model.findings import CheckPage, Finding, Verdict
 from hermetic.audit.report.causes import Cause, by_cause
 from hermetic.audit.report.sentences import acceptance, evidence_line, facts_of_the_run, page_of, remedy_of
+from hermetic.audit.result.report import Report
 
 Shown = tuple[Finding, Cause | None]
 _TAGS = {
@@ -98,5 +99,5 @@ def _details(finding: Finding, cause: Cause | None, pages: Mapping[str, CheckPag
         yield f"path: {path}"
     if remedy := remedy_of(finding, pages):
         yield f"remedy: {remedy}"
-    for seen in finding.evidence:
-        yield f"evidence: {evidence_line(seen)}"
+    for exchange in finding.evidence:
+        yield f"evidence: {evidence_line(exchange)}"

@@ -13,10 +13,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hermetic.api.text import printable
-from hermetic.audit.findings import CheckPage, Finding, Report, Severity, Verdict, worst_first
+from hermetic.audit.model.findings import CheckPage, Finding, Severity, Verdict, worst_first
 from hermetic.audit.report.causes import Cause, by_cause
 from hermetic.audit.report.resources import is_arm_id, object_reference
 from hermetic.audit.report.sentences import acceptance, facts_of_the_run, page_of, remedy_of
+from hermetic.audit.result.report import Report
 
 API_VERSION = "openreports.io/v1alpha1"
 NAME = "hermetic-egress"
@@ -38,12 +39,18 @@ def cluster_report(report: Report, pages: Mapping[str, CheckPage], *, name: str 
     `configuration.limits.maxResults` says how many.
     """
     finished = int(report.finished_at.timestamp())
-    with_results = [(one, _result(one, cause, finished, pages)) for one, cause in by_cause(report.findings, pages)]
+    with_results = [
+        (finding, _result(finding, cause, finished, pages)) for finding, cause in by_cause(report.findings, pages)
+    ]
     results = {id(finding): result for finding, result in with_results}
-    fitting = {id(one) for one in _fitting([results[id(one)] for one in worst_first(report.findings)])}
-    kept = [result for _, result in with_results if id(result) in fitting]
-    words = Counter(_word(finding) for finding in report.findings)
-    cut = {"configuration": {"limits": {"maxResults": len(kept)}}} if len(kept) < len(results) else {}
+    fitting = {id(result) for result in _fitting([results[id(finding)] for finding in worst_first(report.findings)])}
+    remaining_results = [result for _, result in with_results if id(result) in fitting]
+    counts = Counter(_word(finding) for finding in report.findings)
+    cut = (
+        {"configuration": {"limits": {"maxResults": len(remaining_results)}}}
+        if len(remaining_results) < len(results)
+        else {}
+    )
     return {
         "apiVersion": API_VERSION,
         "kind": "ClusterReport",
@@ -59,20 +66,20 @@ def cluster_report(report: Report, pages: Mapping[str, CheckPage], *, name: str 
         },
         "source": "hermetic",
         **cut,
-        "summary": {word: words[word] for word in WORDS},
-        "results": kept,
+        "summary": {word: counts[word] for word in WORDS},
+        "results": remaining_results,
     }
 
 
 def _fitting(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """As many results from the front as fit in an object."""
-    kept, size = [], 0
+    fitting, size = [], 0
     for result in results:
         size += len(json.dumps(result))
         if size > MAX_RESULT_BYTES:
             break
-        kept.append(result)
-    return kept
+        fitting.append(result)
+    return fitting
 
 
 def _result(finding: Finding, cause: Cause | None, finished: int, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
@@ -110,6 +117,6 @@ def _properties(finding: Finding, cause: Cause | None, pages: Mapping[str, Check
         yield "remedy", remedy
     if accepted := acceptance(finding):
         yield "exception", accepted
-    digests = dict.fromkeys(f"sha256:{seen.sha256}" for seen in finding.evidence if seen.sha256)
+    digests = dict.fromkeys(f"sha256:{exchange.sha256}" for exchange in finding.evidence if exchange.sha256)
     if digests:
         yield "evidence", " ".join(digests)

@@ -20,11 +20,12 @@ from uuid import NAMESPACE_URL, uuid5
 
 from hermetic.api.text import one_line
 from hermetic.api.times import timestamp
-from hermetic.audit.findings import CheckPage, Finding, Report, Verdict, by_check, worst_first
+from hermetic.audit.model.findings import CheckPage, Finding, Verdict, by_check, worst_first
 from hermetic.audit.report.causes import Cause, by_cause
 from hermetic.audit.report.json_form import digest
 from hermetic.audit.report.resources import readable
 from hermetic.audit.report.sentences import acceptance, facts_of_the_run, headline, page_of, remedy_of
+from hermetic.audit.result.report import Report
 
 NAMESPACE = "https://hermetic.dev/ns/oscal"
 _NOT_IN_TOKEN = re.compile(r"[^\w.\-]")
@@ -58,7 +59,7 @@ def as_oscal(report: Report, pages: Mapping[str, CheckPage]) -> str:
 
 def document(report: Report, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
     names = _Names(report)
-    content = digest(report)
+    content = digest(report, pages)
     plan = names.uuid("plan")
     metadata = {
         "title": f"Egress audit of {markup(report.cluster)}",
@@ -104,7 +105,11 @@ def _result(report: Report, pages: Mapping[str, CheckPage], names: _Names, conte
     findings = _one_per_subject(report)
     causes = {id(finding): cause for finding, cause in by_cause(report.findings, pages)}
     risks = [_risk(finding, pages, names) for finding in findings if _is_risk(finding)]
-    results = [found for check, group in _per_check(findings) if (found := _finding(check, group, pages, names))]
+    results = [
+        oscal_finding
+        for check, group in _per_check(findings)
+        if (oscal_finding := _finding(check, group, pages, names))
+    ]
     result = {
         "uuid": names.uuid("result", content),
         "title": f"Verdict {report.verdict}",
@@ -163,7 +168,7 @@ def _observation(
     props += [prop("cause", cause.id)] if cause else []
     props += [prop("path", path) for path in finding.path_texts]
     description = " ".join(text for text in (finding.message or page.title, acceptance(finding)) if text)
-    evidence = [_evidence(seen.request, seen.status, seen.sha256) for seen in finding.evidence]
+    evidence = [_evidence(exchange.request, exchange.status, exchange.sha256) for exchange in finding.evidence]
     return {
         "uuid": names.of("observation", finding),
         "title": markup(page.title),
@@ -232,9 +237,9 @@ def _finding(
 def _controls(page: CheckPage) -> list[dict[str, str]]:
     """Controls that the check gives evidence for, as properties; they do not state that a control is met."""
     return [
-        prop(f"control-{framework.replace('_', '-')}", one)
+        prop(f"control-{framework.replace('_', '-')}", control_id)
         for framework, _, ids in page.controls.by_framework()
-        for one in ids
+        for control_id in ids
     ]
 
 

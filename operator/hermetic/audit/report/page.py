@@ -7,6 +7,7 @@ Jinja escapes the names of resources; the embedded JSON cannot end its own eleme
 from __future__ import annotations
 
 import hashlib
+import string
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,8 +21,9 @@ from markupsafe import Markup
 
 from hermetic.api.text import printable
 from hermetic.api.times import timestamp
-from hermetic.audit.findings import CheckPage, Evidence, Finding, Report, Severity, Verdict, by_check
-from hermetic.audit.hops import shown
+from hermetic.audit.model.findings import CheckPage, Evidence, Finding, Severity, Verdict, by_check
+from hermetic.audit.model.hops import shown
+from hermetic.audit.model.topology import NetworkLink
 from hermetic.audit.remedies.steps import RemedyStep
 from hermetic.audit.report.causes import Cause, causes_of
 from hermetic.audit.report.drawing import Drawing, drawing_of
@@ -31,17 +33,21 @@ from hermetic.audit.report.resources import readable, short_name
 from hermetic.audit.report.sentences import (
     acceptance,
     awaiting,
+    cause_summary,
     controls_of,
+    fixing_range,
     headline,
+    last_deciding,
     page_of,
     remedy_steps,
     settling,
     since,
     transition,
 )
-from hermetic.audit.topology import NetworkLink
+from hermetic.audit.result.report import Report
 
 _ROOM = "hermetic.audit.report"
+_PLAIN = frozenset(f"{string.ascii_letters}{string.digits} -_./:")
 _FULL = (Verdict.FAIL, Verdict.UNKNOWN, Verdict.EXCEPTED)
 _WORDS = {Verdict.NOT_APPLICABLE: "Not applicable"}
 # replaces characters that could end the element or start another by their JSON escapes
@@ -102,7 +108,7 @@ class Shown:
             paths=tuple(tuple(hop.label for hop in shown(path)) for path in finding.paths),
             steps=remedy_steps(finding, self.pages),
             accepted=acceptance(finding),
-            seen=tuple((self.numbers[one], one.value) for one in finding.evidence),
+            seen=tuple((self.numbers[exchange], exchange.value) for exchange in finding.evidence),
         )
 
     def check(self, check: str, findings: Iterable[Finding]) -> CheckView:
@@ -120,10 +126,19 @@ class Shown:
 
 def as_html(report: Report, pages: Mapping[str, CheckPage]) -> str:
     """The whole page. Scripts are optional: they filter, search and unfold sections before printing."""
-    style, script = _asset("report.css"), _asset("report.js")
-    # both are files of this package; the digests in the content security policy are of exactly these bytes
+    content = _content(report, pages)
+    style = _asset("report.css") + page_footer(_footer(report, content["digest"]))
+    script = _asset("report.js")
+    # files of this package and an escaped footer; the digests in the content security policy are of exactly these bytes
     texts = {"style": Markup(style), "script": Markup(script), "policy": _policy(style, script)}  # noqa: S704
-    return _environment().get_template("report.html.j2").render(**_content(report, pages), **texts) + "\n"
+    return _environment().get_template("report.html.j2").render(**content, **texts) + "\n"
+
+
+def as_page(template: str, content: Mapping[str, Any], footer: str) -> str:
+    """A page of another template in the same style, without a script. `footer`: what each printed page is about."""
+    style = _asset("report.css") + page_footer(footer)
+    texts = {"style": Markup(style), "policy": _policy(style, "")}  # noqa: S704 - of this package, the footer escaped
+    return _environment().get_template(template).render(**content, **texts) + "\n"
 
 
 @cache
@@ -150,51 +165,77 @@ def _environment() -> Environment:
 
 def _content(report: Report, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
     topology = topology_of(report)
-    ways = drawn_paths(report)
+    paths = drawn_paths(report)
     causes = causes_of(report.findings, pages)
-    fine = [one for one in by_check(report.findings) if one.verdict not in _FULL]
-    excepted = [one for one in by_check(report.findings) if one.verdict is Verdict.EXCEPTED]
-    findings = [*(one for cause in causes for _, group in cause.by_check() for one in group), *excepted, *fine]
-    evidence = list(dict.fromkeys(seen for finding in findings for seen in finding.evidence))
-    shown = Shown(pages, {seen: number for number, seen in enumerate(evidence, 1)})
+    fine = [finding for finding in by_check(report.findings) if finding.verdict not in _FULL]
+    excepted = [finding for finding in by_check(report.findings) if finding.verdict is Verdict.EXCEPTED]
+    findings = [*(finding for cause in causes for _, group in cause.by_check() for finding in group), *excepted, *fine]
+    evidence = list(dict.fromkeys(exchange for finding in findings for exchange in finding.evidence))
+    shown = Shown(pages, {exchange: number for number, exchange in enumerate(evidence, 1)})
     drawing = drawing_of(topology)
     return {
         "report": report,
         "headline": headline(report),
+        "to_reach_pass": cause_summary(causes),
+        "fixing_range": fixing_range(causes),
+        "last_deciding": last_deciding(causes),
         "seconds": round((report.finished_at - report.started_at).total_seconds()),
         "counts": list(_counts(report)),
         "verdicts": [(verdict, count) for verdict, count in report.summary.items() if count],
         "severities": [severity for severity in Severity if _has(report, severity)],
         "drawing": drawing,
         "styles": _styles(drawing),
-        "labels": {place.id: place.label for place in topology.nodes},
-        "ways": ways,
-        "bundles": bundles_of(ways),
+        "labels": {node.id: node.label for node in topology.nodes},
+        "ways": paths,
+        "bundles": bundles_of(paths),
         "causes": [shown.cause(cause) for cause in causes],
-        "accepted": [shown.check(check, group) for check, group in groupby(excepted, key=lambda one: one.check)],
-        "fine": [shown.card(one) for one in sorted(fine, key=lambda one: page_of(one.check, pages).family)],
-        "families": sorted({page_of(one.check, pages).family for one in report.findings}),
-        "resources": sorted({readable(one.resource) for one in report.findings}),
+        "accepted": [
+            shown.check(check, group) for check, group in groupby(excepted, key=lambda finding: finding.check)
+        ],
+        "fine": [
+            shown.card(finding) for finding in sorted(fine, key=lambda finding: page_of(finding.check, pages).family)
+        ],
+        "families": sorted({page_of(finding.check, pages).family for finding in report.findings}),
+        "resources": sorted({readable(finding.resource) for finding in report.findings}),
         "evidence": evidence,
         "values": _values(findings),
         "not_asked": [(source, sorted(checks)) for source, checks in sorted(report.not_asked.items())],
-        "digest": digest(report),
-        "machine": Markup(as_json(report).translate(_ESCAPES)),  # noqa: S704 - escaped: it cannot end the element
+        "digest": digest(report, pages),
+        "machine": Markup(as_json(report, pages).translate(_ESCAPES)),  # noqa: S704 - escaped: it cannot end the element
     }
+
+
+def _footer(report: Report, sha256: str) -> str:
+    """What a loose page needs to be attributed: the cluster, the time, the digest of the report."""
+    return f"{report.verdict}  {short_name(report.cluster)}  {timestamp(report.finished_at)}  sha256 {sha256}"
+
+
+def page_footer(text: str) -> str:
+    """CSS that prints the text and the page number below each page (css-page-3, "Page-margin boxes").
+
+    Every character but ASCII letters, digits and a few signs is escaped as CSS does it (css-syntax-3): the text is of
+    the cluster, and must not end the string.
+    """
+    escaped = "".join(char if char in _PLAIN else f"\\{ord(char):x} " for char in printable(text))
+    box = "font: 8px system-ui, sans-serif; color: #55606f;"
+    return (
+        f'\n@page {{\n  @bottom-left {{ {box} content: "{escaped}"; width: 85%; }}\n'
+        f'  @bottom-right {{ {box} content: counter(page) " / " counter(pages); }}\n}}\n'
+    )
 
 
 def _values(findings: Iterable[Finding]) -> dict[Evidence, str]:
     """The value that was read, by evidence, of all findings."""
     read: dict[Evidence, dict[str, None]] = {}
-    for seen in (seen for finding in findings for seen in finding.evidence):
-        read.setdefault(seen, {}).update({value: None for value in seen.value.split("; ") if value})
-    return {seen: "; ".join(values) for seen, values in read.items()}
+    for exchange in (exchange for finding in findings for exchange in finding.evidence):
+        read.setdefault(exchange, {}).update({value: None for value in exchange.value.split("; ") if value})
+    return {exchange: "; ".join(values) for exchange, values in read.items()}
 
 
 def _styles(drawing: Drawing) -> list[str]:
     """The line styles that occur in the drawing, for the legend."""
-    found = {style_of(arrow.link) for arrow in drawing.arrows}
-    return [style for style in ("open", "masked", "inbound", "accepted", "closed") if style in found]
+    styles = {style_of(arrow.link) for arrow in drawing.arrows}
+    return [style for style in ("open", "masked", "inbound", "accepted", "closed") if style in styles]
 
 
 def style_of(link: NetworkLink) -> str:

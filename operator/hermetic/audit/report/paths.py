@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from hermetic.audit.findings import Finding, Report, Severity, Verdict, worst_first
-from hermetic.audit.hops import Hop, Path, shown
+from hermetic.audit.model.findings import Finding, Severity, Verdict, worst_first
+from hermetic.audit.model.hops import Hop, Path, shown
+from hermetic.audit.model.topology import NetworkLink, NetworkPlace, PlaceKind, Topology
 from hermetic.audit.report.resources import short_name
-from hermetic.audit.topology import NetworkLink, NetworkPlace, PlaceKind, Topology
+from hermetic.audit.result.report import Report
 
 OPEN, MASKED, ACCEPTED, UNDECIDED = "open", "masked", "accepted", "not decided"
 _STATES = (OPEN, MASKED, ACCEPTED, UNDECIDED)
@@ -55,10 +56,10 @@ def drawn_paths(report: Report) -> list[DrawnPath]:
         for finding in worst_first(report.findings)
         for path in finding.paths
     ]
-    ways: dict[Path, DrawnPath] = {}
-    for _, way in sorted(drawn, key=_rank):
-        ways.setdefault(way.hops, way)
-    return list(ways.values())
+    paths_by_hops: dict[Path, DrawnPath] = {}
+    for _, drawn_path in sorted(drawn, key=_rank):
+        paths_by_hops.setdefault(drawn_path.hops, drawn_path)
+    return list(paths_by_hops.values())
 
 
 def _rank(drawn: tuple[Finding, DrawnPath]) -> tuple[bool, int, int]:
@@ -66,37 +67,44 @@ def _rank(drawn: tuple[Finding, DrawnPath]) -> tuple[bool, int, int]:
 
     Derived findings come last: they repeat the paths of their parts with less detail.
     """
-    finding, way = drawn
-    return finding.derived_from is not None, _STATES.index(way.state), way.severity.rank
+    finding, drawn_path = drawn
+    return finding.derived_from is not None, _STATES.index(drawn_path.state), drawn_path.severity.rank
 
 
-def bundles_of(ways: Iterable[DrawnPath]) -> list[PathBundle]:
+def bundles_of(paths: Iterable[DrawnPath]) -> list[PathBundle]:
     """Merge parallel paths: those that differ in one hop, and there only in its name. The order of paths is kept."""
-    bundles = [PathBundle(tuple((hop,) for hop in way.hops), (way,)) for way in ways]
-    for place in range(max((len(one.hops) for one in bundles), default=0)):
+    bundles = [PathBundle(tuple((hop,) for hop in drawn_path.hops), (drawn_path,)) for drawn_path in paths]
+    for position in range(max((len(bundle.hops) for bundle in bundles), default=0)):
         merged: dict[tuple[object, ...], PathBundle] = {}
-        for one in bundles:
-            key = _parallel(one, place)
-            known = merged.get(key)
-            merged[key] = one if known is None else _joined(known, one, place)
+        for bundle in bundles:
+            key = _parallel(bundle, position)
+            existing = merged.get(key)
+            merged[key] = bundle if existing is None else _joined(existing, bundle, position)
         bundles = list(merged.values())
     return bundles
 
 
-def _parallel(one: PathBundle, place: int) -> tuple[object, ...]:
+def _parallel(path_bundle: PathBundle, position: int) -> tuple[object, ...]:
     """The grouping key of bundles that differ at most at one position."""
-    way = one.worst
-    drawn_as = (way.state, way.weight, way.inbound)
-    if place >= len(one.hops):
-        return (*drawn_as, one.hops)
-    return (*drawn_as, one.hops[place][0].kind, one.hops[:place], one.hops[place + 1 :])
+    worst_path = path_bundle.worst
+    drawn_as = (worst_path.state, worst_path.weight, worst_path.inbound)
+    if position >= len(path_bundle.hops):
+        return (*drawn_as, path_bundle.hops)
+    return (
+        *drawn_as,
+        path_bundle.hops[position][0].kind,
+        path_bundle.hops[:position],
+        path_bundle.hops[position + 1 :],
+    )
 
 
-def _joined(one: PathBundle, other: PathBundle, place: int) -> PathBundle:
-    if place >= len(one.hops):
-        return replace(one, ways=(*one.ways, *other.ways))
-    names = tuple(dict.fromkeys((*one.hops[place], *other.hops[place])))
-    return PathBundle((*one.hops[:place], names, *one.hops[place + 1 :]), (*one.ways, *other.ways))
+def _joined(path_bundle: PathBundle, other: PathBundle, position: int) -> PathBundle:
+    if position >= len(path_bundle.hops):
+        return replace(path_bundle, ways=(*path_bundle.ways, *other.ways))
+    names = tuple(dict.fromkeys((*path_bundle.hops[position], *other.hops[position])))
+    return PathBundle(
+        (*path_bundle.hops[:position], names, *path_bundle.hops[position + 1 :]), (*path_bundle.ways, *other.ways)
+    )
 
 
 def topology_of(report: Report) -> Topology:
@@ -106,20 +114,28 @@ def topology_of(report: Report) -> Topology:
     labelled as accepted: an exception closes nothing. Any other path is drawn as not known to be open.
     """
     cluster = NetworkPlace(report.cluster.lower(), PlaceKind.CLUSTER, short_name(report.cluster))
-    places = {cluster.id: cluster}
+    nodes_by_id = {cluster.id: cluster}
     links: dict[tuple[str, str], NetworkLink] = {}
     for bundle in bundles_of(drawn_paths(report)):
-        way, hops = bundle.worst, [_place(hops) for hops in bundle.hops]
-        label = way.state if way.state in {ACCEPTED, MASKED} else ""
+        worst_path, hops = bundle.worst, [_place(hops) for hops in bundle.hops]
+        label = worst_path.state if worst_path.state in {ACCEPTED, MASKED} else ""
         for source, target in pairwise(_from_the_cluster(cluster, hops)):
             # the worst path comes first, and its state of a link is kept
-            link = NetworkLink(source.id, target.id, way.state != UNDECIDED, label, way.state, way.inbound, way.weight)
+            link = NetworkLink(
+                source.id,
+                target.id,
+                worst_path.state != UNDECIDED,
+                label,
+                worst_path.state,
+                worst_path.inbound,
+                worst_path.weight,
+            )
             links.setdefault((source.id, target.id), link)
-            places |= {place.id: places.get(place.id, place) for place in (source, target)}
+            nodes_by_id |= {node.id: nodes_by_id.get(node.id, node) for node in (source, target)}
     if not links and report.verdict is Verdict.PASS:
         # two boxes without a link: only for a Pass
-        places["internet"] = NetworkPlace("internet", PlaceKind.INTERNET, "internet")
-    return Topology(tuple(places.values()), tuple(links.values()))
+        nodes_by_id["internet"] = NetworkPlace("internet", PlaceKind.INTERNET, "internet")
+    return Topology(tuple(nodes_by_id.values()), tuple(links.values()))
 
 
 def _from_the_cluster(cluster: NetworkPlace, hops: list[NetworkPlace]) -> list[NetworkPlace]:
@@ -133,8 +149,10 @@ def _place(hops: tuple[Hop, ...]) -> NetworkPlace:
     """One box; the kind is shown above the label, so "nat gateway nat-egress" gets the label "nat-egress"."""
     kind = hops[0].kind
     labels = [hop.label for hop in hops]
-    label = ", ".join(one[len(kind) :].strip() or one if one.lower().startswith(f"{kind} ") else one for one in labels)
-    return NetworkPlace("\n".join(sorted(one.lower() for one in labels)), kind, label, len(hops))
+    label = ", ".join(
+        label[len(kind) :].strip() or label if label.lower().startswith(f"{kind} ") else label for label in labels
+    )
+    return NetworkPlace("\n".join(sorted(label.lower() for label in labels)), kind, label, len(hops))
 
 
 def _state(finding: Finding) -> str:

@@ -42,9 +42,9 @@ def is_arm_id(resource: str) -> bool:
 
 def object_reference(resource: str) -> dict[str, str] | None:
     """The ObjectReference of "apps/v1/Deployment inference/llama"; None for anything but a Kubernetes object."""
-    if (found := _REFERENCE.fullmatch(resource)) is None:
+    if (match := _REFERENCE.fullmatch(resource)) is None:
         return None
-    api_version, kind, namespace, name = found.groups()
+    api_version, kind, namespace, name = match.groups()
     return {"apiVersion": api_version, "kind": kind, **({"namespace": namespace} if namespace else {}), "name": name}
 
 
@@ -78,7 +78,7 @@ def _named(resource: str) -> list[tuple[str, str]]:
     """Pairs (type, name) after the last provider: [("virtualNetworks", "vnet-spoke"), ("subnets", "nodes")]."""
     if not is_arm_id(resource):
         return []
-    words = [word for word in resource.split("/") if word]
-    starts = [place for place, word in enumerate(words) if word.lower() == "providers"]
-    types_and_names = words[starts[-1] + 2 :] if starts else []
+    segments = [word for word in resource.split("/") if word]
+    starts = [position for position, word in enumerate(segments) if word.lower() == "providers"]
+    types_and_names = segments[starts[-1] + 2 :] if starts else []
     return list(zip(types_and_names[::2], types_and_names[1::2], strict=False))

@@ -16,10 +16,11 @@ from urllib.parse import quote
 
 from hermetic.api.text import printable
 from hermetic.api.times import timestamp
-from hermetic.audit.findings import CheckPage, Finding, Report, Severity, Verdict
+from hermetic.audit.model.findings import CheckPage, Finding, Severity, Verdict
 from hermetic.audit.report.causes import Cause, by_cause
 from hermetic.audit.report.resources import sort_of
 from hermetic.audit.report.sentences import acceptance, facts_of_the_run, page_of, remedy_of
+from hermetic.audit.result.report import Report
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 EXIT_CODES = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.UNKNOWN: 3}
@@ -84,7 +85,7 @@ def _rule(page: CheckPage) -> dict[str, Any]:
 def _controls(page: CheckPage) -> Iterator[str]:
     """Tags such as `nist/SC-7(5)`."""
     for framework, _, ids in page.controls.by_framework():
-        yield from (f"{framework.replace('_', '-')}/{one}" for one in ids)
+        yield from (f"{framework.replace('_', '-')}/{control_id}" for control_id in ids)
 
 
 def _markdown(page: CheckPage) -> str:
@@ -130,7 +131,8 @@ def _result(
             **({"cause": cause.id, "causeOrder": cause.number} if cause else {}),
             "paths": list(finding.path_texts),
             "evidence": [
-                {"request": seen.request, "status": seen.status, "sha256": seen.sha256} for seen in finding.evidence
+                {"request": exchange.request, "status": exchange.status, "sha256": exchange.sha256}
+                for exchange in finding.evidence
             ],
         },
     }

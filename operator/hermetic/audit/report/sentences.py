@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from hermetic.audit.comparison import Comparison, FindingChange
-from hermetic.audit.findings import CheckPage, Evidence, Finding, Report, Severity, Verdict
+from hermetic.api.text import first_of
+from hermetic.audit.model.findings import CheckPage, Evidence, Finding, Severity, Verdict
 from hermetic.audit.remedies.steps import RemedyStep, steps_of
 from hermetic.audit.report.causes import Cause, severities
+from hermetic.audit.result.report import Comparison, FindingChange, Report
 
 
 def page_of(check: str, pages: Mapping[str, CheckPage]) -> CheckPage:
@@ -60,11 +61,11 @@ def acceptance(finding: Finding) -> str:
     return f"{accepted.accepted} accepted by {accepted.owner} until {accepted.expiry}: {accepted.reason}"
 
 
-def evidence_line(seen: Evidence) -> str:
+def evidence_line(evidence: Evidence) -> str:
     """ "GET /subscriptions/...: 200 sha256:..."; "no answer" where none came."""
-    status = "no answer" if seen.status is None else str(seen.status)
-    digest = f" sha256:{seen.sha256}" if seen.sha256 else ""
-    return f"{seen.request}: {status}{digest}" + (f" ({seen.value})" if seen.value else "")
+    status = "no answer" if evidence.status is None else str(evidence.status)
+    digest = f" sha256:{evidence.sha256}" if evidence.sha256 else ""
+    return f"{evidence.request}: {status}{digest}" + (f" ({evidence.value})" if evidence.value else "")
 
 
 def headline(report: Report) -> str:
@@ -82,31 +83,55 @@ def headline(report: Report) -> str:
     return f"No critical or high finding fails or is unknown{_and_warnings(warnings)}."
 
 
+def cause_summary(causes: Sequence[Cause]) -> str:
+    """What is open, by the causes that decide the verdict: "To reach Pass: ...; and 4 more." """
+    titles = [cause.title for cause in causes if cause.decides]
+    return f"To reach Pass: {first_of(titles, 3, '; ')}." if titles else ""
+
+
+def fixing_range(causes: Sequence[Cause]) -> str:
+    """Up to which cause the verdict is not Pass: "Fix 1 to 7 to reach Pass; 8 to 13 are warnings." """
+    last = last_deciding(causes)
+    if not last:
+        return f"Pass already: {_warnings(1, len(causes))}." if causes else ""
+    warnings = f"; {_warnings(last + 1, len(causes))}" if len(causes) > last else ""
+    return f"Fix {'1' if last == 1 else f'1 to {last}'} to reach Pass{warnings}."
+
+
+def last_deciding(causes: Sequence[Cause]) -> int:
+    """The number of the last cause that has to be fixed to reach Pass; 0 where none has."""
+    return max((cause.number for cause in causes if cause.decides), default=0)
+
+
+def _warnings(first: int, last: int) -> str:
+    return f"{first} is a warning" if first == last else f"{first} to {last} are warnings"
+
+
 def settling(cause: Cause) -> str:
     """How many findings a cause settles, their severities, and which derived checks it completes."""
     count = len(cause.findings)
-    words = f"settles {count} {'finding' if count == 1 else 'findings'} ({severities(cause.findings)})"
-    completed = ", ".join(dict.fromkeys(one.check for one in cause.completes))
-    return f"{words} and completes {completed}" if completed else words
+    message = f"settles {count} {'finding' if count == 1 else 'findings'} ({severities(cause.findings)})"
+    completed = ", ".join(dict.fromkeys(finding.check for finding in cause.completes))
+    return f"{message} and completes {completed}" if completed else message
 
 
 def awaiting(cause: Cause) -> str:
     """The other causes that the derived findings of this one need."""
-    others = ", ".join(str(number) for number in cause.awaits)
-    return f"settled together with {others} of the order of fixing" if others else ""
+    other_names = ", ".join(str(number) for number in cause.awaits)
+    return f"settled together with {other_names} of the order of fixing" if other_names else ""
 
 
 def since(comparison: Comparison) -> str:
     """How many findings were added, removed and changed, and how many checks could not be compared."""
     counts = ", ".join(f"{len(comparison.of(kind))} {kind}" for kind in ("added", "removed", "changed"))
     fine = len(comparison.changes) - len(comparison.that_matter)
-    words = f"Findings: {counts}"
-    words += f" ({fine} of them Pass or NotApplicable throughout)." if fine else "."
+    message = f"Findings: {counts}"
+    message += f" ({fine} of them Pass or NotApplicable throughout)." if fine else "."
     left = len(comparison.not_compared)
     if left:
         checks = f"{left} checks are" if left > 1 else "1 check is"
-        words += f" {checks} not compared: only one of both audits asked."
-    return words
+        message += f" {checks} not compared: only one of both audits asked."
+    return message
 
 
 def transition(change: FindingChange) -> str:

@@ -5,18 +5,17 @@ Lines have a tone, not a colour: `as_table` drops it, and the command line maps 
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 
-from hermetic.api.text import printable
+from hermetic.api.text import printable, wrapped
 from hermetic.api.times import timestamp
-from hermetic.audit.comparison import Comparison, FindingChange
-from hermetic.audit.findings import CheckPage, Finding, Report, Severity, Verdict, worst_first
-from hermetic.audit.hops import Path, shown
+from hermetic.audit.model.findings import CheckPage, Finding, Severity, Verdict, worst_first
+from hermetic.audit.model.hops import Path, shown
+from hermetic.audit.remedies.steps import is_command
 from hermetic.audit.report.causes import Cause, causes_of
 from hermetic.audit.report.resources import readable, short_name
 from hermetic.audit.report.sentences import (
@@ -24,18 +23,20 @@ from hermetic.audit.report.sentences import (
     awaiting,
     evidence_line,
     facts_of_the_run,
+    fixing_range,
     heading_of,
     headline,
+    last_deciding,
     page_of,
     remedy_of,
     settling,
     since,
     transition,
 )
+from hermetic.audit.result.report import Comparison, FindingChange, Report
 
 WIDTH = 100
 ROOMY = 80
-_COMMANDS = ("az ", "kubectl ", "hermetic ")
 _OPEN = (Verdict.FAIL, Verdict.UNKNOWN)
 _BRIEF = (Verdict.PASS, Verdict.NOT_APPLICABLE)
 
@@ -61,10 +62,13 @@ _TONES = {
 
 @dataclass(frozen=True, slots=True)
 class TableLine:
-    """One line of output, without its line break."""
+    """One line of output, without its line break: a break in a text, of a note for example, becomes a blank."""
 
     text: str
     tone: Tone = Tone.PLAIN
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", " ".join(self.text.splitlines()))
 
 
 def as_table(report: Report, pages: Mapping[str, CheckPage], *, width: int = WIDTH, wide: bool = False) -> str:
@@ -91,6 +95,19 @@ def lines(
     yield from shown.tail(report)
 
 
+def closing_lines(
+    report: Report, pages: Mapping[str, CheckPage], files: Sequence[str], *, width: int = WIDTH
+) -> Iterator[TableLine]:
+    """The end of the output on a terminal: verdict, what to fix to reach Pass, and where the report is."""
+    shown = _Shown(pages, width, wide=False)
+    causes = causes_of(report.findings, pages)
+    yield TableLine("")
+    yield TableLine(f"{report.verdict}  {printable(short_name(report.cluster))}", _TONES[report.verdict])
+    yield from shown.prose(" ".join(filter(None, (headline(report), fixing_range(causes)))), "")
+    written = f"Report: {', '.join(files)}" if files else "No report was written: add --out report.html"
+    yield from shown.prose(written, "")
+
+
 @dataclass(frozen=True, slots=True)
 class _Shown:
     """The options of one output: the pages, the width, and the level of detail."""
@@ -107,19 +124,19 @@ class _Shown:
     def head(self, report: Report) -> Iterator[TableLine]:
         tone = _TONES[report.verdict]
         yield TableLine(f"{report.verdict}  {printable(short_name(report.cluster))}", tone)
-        yield from self._prose(headline(report), "")
+        yield from self.prose(headline(report), "")
         if self.wide:
             yield TableLine(printable(report.cluster))
         seconds = (report.finished_at - report.started_at).total_seconds()
-        asked = ", ".join(report.sources) or "no source"
-        yield from self._prose(
-            f"profile {report.profile}; asked {asked}; {timestamp(report.finished_at)} after {seconds:.0f} s", ""
+        sources = ", ".join(report.sources) or "no source"
+        yield from self.prose(
+            f"profile {report.profile}; asked {sources}; {timestamp(report.finished_at)} after {seconds:.0f} s", ""
         )
         if run := facts_of_the_run(report):
-            yield from self._prose("; ".join(f"{name.replace('-', ' ')} {value}" for name, value in run.items()), "")
+            yield from self.prose("; ".join(f"{name.replace('-', ' ')} {value}" for name, value in run.items()), "")
         yield TableLine("   ".join(f"{verdict} {count}" for verdict, count in report.summary.items()), Tone.STRONG)
         for note in report.notes:
-            yield from self._prose(f"note: {note}", "", Tone.UNSURE)
+            yield from self.prose(f"note: {note}", "", Tone.UNSURE)
         if report.comparison is not None:
             yield from self._since(report.comparison)
 
@@ -127,10 +144,10 @@ class _Shown:
         """Changes since the baseline: every finding that is, or was, Fail, Unknown or Excepted."""
         yield TableLine("")
         yield TableLine(f"Since {printable(comparison.finished_at)} (then {comparison.verdict})", Tone.STRONG)
-        yield from self._prose(since(comparison), "  ")
+        yield from self.prose(since(comparison), "  ")
         for change in comparison.that_matter:
             text = f"{change.kind}: {transition(change)}: {change.check} {readable(change.resource)}"
-            yield from self._prose(text, "  ", _tone_of(change))
+            yield from self.prose(text, "  ", _tone_of(change))
 
     def order(self, causes: tuple[Cause, ...]) -> Iterator[TableLine]:
         """One line for each cause, in the order of fixing."""
@@ -140,30 +157,34 @@ class _Shown:
         yield TableLine(f"What to fix, in this order ({len(causes)})", Tone.STRONG)
         for cause in causes:
             indent = " " * 4
-            rows = self._prose(f"{cause.title}; {settling(cause)}", indent, _tone(cause.worst))
-            for place, row in enumerate(rows):
-                yield row if place else TableLine(f"{cause.number:>3} {row.text[len(indent) :]}", row.tone)
+            rows = self.prose(f"{cause.title}; {settling(cause)}", indent, _tone(cause.worst))
+            for position, row in enumerate(rows):
+                yield row if position else TableLine(f"{cause.number:>3} {row.text[len(indent) :]}", row.tone)
+            if cause.number == last_deciding(causes) < len(causes):
+                yield TableLine(f"{indent}--- {fixing_range(causes)}", Tone.STRONG)
 
     def cause(self, cause: Cause) -> Iterator[TableLine]:
         """A cause in full, by check."""
         yield TableLine("")
-        rows = self._prose(f"{cause.number}  {cause.title} ({len(cause.all)})", "", Tone.STRONG)
+        rows = self.prose(f"{cause.number}  {cause.title} ({len(cause.all)})", "", Tone.STRONG)
         yield from rows
         once: tuple[str, ...] = ()
         if len(cause.all) > 1 and (unread := cause.unread) is not None:
             once = (unread.message, unread.remedy)
-            yield from self._prose(unread.message, self.indent)
+            yield from self.prose(unread.message, self.indent)
             yield from self._remedy(unread.remedy)
         for check, findings in cause.by_check():
-            for (verdict, severity), group in groupby(findings, key=lambda one: (one.verdict, one.severity)):
+            for (verdict, severity), group in groupby(
+                findings, key=lambda finding: (finding.verdict, finding.severity)
+            ):
                 label = "" if verdict is Verdict.FAIL else f"  {verdict}"
                 yield from self._block(severity, check, list(group), label, once)
-            if any(one.check == check for one in cause.derived) and cause.awaits:
-                yield from self._prose(awaiting(cause), self.indent)
+            if any(finding.check == check for finding in cause.derived) and cause.awaits:
+                yield from self.prose(awaiting(cause), self.indent)
 
     def full(self, findings: list[Finding]) -> Iterator[TableLine]:
         for (check, severity), group in groupby(
-            sorted(findings, key=lambda one: one.check), key=lambda finding: (finding.check, finding.severity)
+            sorted(findings, key=lambda finding: finding.check), key=lambda finding: (finding.check, finding.severity)
         ):
             yield from self._block(severity, check, list(group))
 
@@ -176,14 +197,14 @@ class _Shown:
             return
         counted = sorted(Counter(finding.check for finding in findings).items())
         line = "  ".join(check if count == 1 else f"{check}\N{MULTIPLICATION SIGN}{count}" for check, count in counted)
-        yield from self._prose(line, "  ")
+        yield from self.prose(line, "  ")
 
     def tail(self, report: Report) -> Iterator[TableLine]:
         if report.not_asked:
             yield TableLine("")
             yield TableLine("Not asked", Tone.STRONG)
         for source, checks in sorted(report.not_asked.items()):
-            yield from self._prose(f"{source}: {', '.join(sorted(checks))}", "  ")
+            yield from self.prose(f"{source}: {', '.join(sorted(checks))}", "  ")
 
     def _block(
         self, severity: Severity, check: str, findings: list[Finding], verdict: str = "", once: tuple[str, ...] = ()
@@ -193,7 +214,7 @@ class _Shown:
         `once` are a message and a remedy that are printed above.
         """
         yield TableLine(f"{severity:<8}  {check}{verdict}", _tone(findings[0]))
-        yield from self._prose(f"expected: {page_of(check, self.pages).title}", self.indent)
+        yield from self.prose(f"expected: {page_of(check, self.pages).title}", self.indent)
         remedies = list(dict.fromkeys(remedy_of(finding, self.pages) for finding in findings))
         for finding in findings:
             yield from self._finding(finding, once)
@@ -206,18 +227,18 @@ class _Shown:
         resource = finding.resource if self.wide else readable(finding.resource)
         yield TableLine(f"{self.indent}{printable(resource)}", Tone.STRONG)
         if finding.message not in once:
-            yield from self._prose(finding.message or finding.reason, self.indent)
+            yield from self.prose(finding.message or finding.reason, self.indent)
         for path in finding.paths:
             yield from self._path(path)
-        yield from self._prose(acceptance(finding), self.indent)
+        yield from self.prose(acceptance(finding), self.indent)
         yield from self._evidence(finding)
 
     def _path(self, path: Path) -> Iterator[TableLine]:
         """As many hops per line as fit; a line breaks before an arrow, never within a hop."""
         row = self.indent
-        for place, hop in enumerate(printable(hop.label) for hop in shown(path)):
-            arrow = " -> " if place else "  "
-            if place and len(row) + len(arrow) + len(hop) > self.width:
+        for position, hop in enumerate(printable(hop.label) for hop in shown(path)):
+            arrow = " -> " if position else "  "
+            if position and len(row) + len(arrow) + len(hop) > self.width:
                 yield TableLine(row, Tone.BAD)
                 row = self.indent + "  "
             row += arrow + hop
@@ -227,25 +248,19 @@ class _Shown:
         if remedy:
             yield TableLine(f"{self.indent}remedy:")
         for row in map(str.strip, printable(remedy).splitlines()):
-            if row.startswith(_COMMANDS):
+            if is_command(row):
                 yield TableLine(f"{self.indent}  {row}")
             else:
-                yield from self._prose(row, f"{self.indent}  ")
+                yield from self.prose(row, f"{self.indent}  ")
 
     def _evidence(self, finding: Finding) -> Iterator[TableLine]:
         if self.wide:
-            yield from (TableLine(f"{self.indent}  {printable(evidence_line(seen))}") for seen in finding.evidence)
+            yield from (
+                TableLine(f"{self.indent}  {printable(evidence_line(exchange))}") for exchange in finding.evidence
+            )
 
-    def _prose(self, text: str, indent: str, tone: Tone = Tone.PLAIN) -> Iterable[TableLine]:
-        rows = textwrap.wrap(
-            printable(text),
-            self.width,
-            initial_indent=indent,
-            subsequent_indent=indent,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        return [TableLine(row, tone) for row in rows]
+    def prose(self, text: str, indent: str, tone: Tone = Tone.PLAIN) -> Iterable[TableLine]:
+        return [TableLine(row, tone) for row in wrapped(printable(text), self.width, indent) if text]
 
 
 def _tone(finding: Finding) -> Tone:

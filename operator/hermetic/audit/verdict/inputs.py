@@ -10,9 +10,10 @@ from typing import Any
 from hermetic.api.egressaudit import EgressAuditSpec
 from hermetic.audit.attestation.choosing import ChosenAttestation
 from hermetic.audit.attestation.verification import Attestation
-from hermetic.audit.exceptions import Term
-from hermetic.audit.findings import AcceptedException, Evidence, Finding, Severity, Verdict
-from hermetic.audit.hops import read_path
+from hermetic.audit.model.findings import AcceptedException, Evidence, Finding, Severity, Verdict
+from hermetic.audit.model.hops import read_path
+from hermetic.audit.policy.exceptions import Term
+from hermetic.audit.verdict.node_places import PlacedNodes
 
 AGING, EXPIRING = 0.75, 0.90
 """Fractions of its validity after which evidence is reported as aging and as expiring."""
@@ -22,11 +23,15 @@ PROBE_ROUNDS_LEFT_OUT = 2
 
 @dataclass(frozen=True, slots=True)
 class ProbeRound:
-    """The newest finished round: when it ended, on how many nodes it ran, and the nodes that sent no answer."""
+    """The round that counts: when it ended, on how many nodes it ran, and the nodes that sent no answer.
+
+    `uncovered` are the pools and subnets that have a ready node, and from which the round has no complete answer.
+    """
 
     observed_at: datetime
     nodes: int
     silent: tuple[str, ...] = ()
+    uncovered: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class VerdictInputs:
     """All inputs at one moment. `cluster_findings` are those of the kube and probe checks, before exceptions.
 
     `kubernetes_at` is None until every list was read once, `probe` until a round has ended; `probe_error` is why the
-    next one cannot run.
+    next one cannot run. `nodes` are the places of the ready nodes.
     """
 
     choice: ChosenAttestation
@@ -42,6 +47,7 @@ class VerdictInputs:
     kubernetes_at: datetime | None = None
     probe: ProbeRound | None = None
     probe_error: str = ""
+    nodes: tuple[PlacedNodes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +63,8 @@ class Age:
 
     def moments(self) -> Iterator[datetime]:
         """When the status must be computed again because of it."""
-        whole = self.ends_at - self.observed_at
-        yield from (self.observed_at + whole * AGING, self.observed_at + whole * EXPIRING, self.ends_at)
+        lifetime = self.ends_at - self.observed_at
+        yield from (self.observed_at + lifetime * AGING, self.observed_at + lifetime * EXPIRING, self.ends_at)
 
 
 def age_of(attestation: Attestation, spec: EgressAuditSpec) -> Age:
@@ -89,8 +95,8 @@ def attested_findings(attestation: Attestation, day: date) -> Iterator[Finding]:
             remedy=str(document.get("remedy", "")),
             paths=tuple(read_path(str(path)) for path in document.get("paths") or ()),
             evidence=tuple(
-                Evidence(str(one.get("request")), one.get("status"), one.get("sha256"))
-                for one in document.get("evidence") or ()
+                Evidence(str(exchange.get("request")), exchange.get("status"), exchange.get("sha256"))
+                for exchange in document.get("evidence") or ()
             ),
             exception=_accepted(accepted) if accepted else None,
             derived_from=read.derived_from.parts if read.derived_from is not None else None,

@@ -8,27 +8,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from hermetic.api.condition_updates import ConditionUpdate, dated, pointing_to_ready
-from hermetic.api.conditions import ConditionType
-from hermetic.api.egressaudit import LONGEST_LISTED_TEXT, MOST_LISTED, EgressAuditSpec
+from hermetic.api.conditions import LONGEST_MESSAGE, ConditionType
+from hermetic.api.egressaudit import LONGEST_LISTED_TEXT, MOST_LISTED, MOST_REFUSALS, EgressAuditSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.text import cut, one_line, printable
 from hermetic.api.times import timestamp
-from hermetic.audit.findings import Finding, Verdict, worst_first
+from hermetic.audit.attestation.choosing import ChosenAttestation
+from hermetic.audit.attestation.imports import status_imports
+from hermetic.audit.model.findings import Finding, Verdict, worst_first
 from hermetic.audit.remedies.steps import steps_of
 from hermetic.audit.verdict.inputs import VerdictInputs, age_of, probe_ends_at
-from hermetic.audit.verdict.overall import Standing, refused_one
+from hermetic.audit.verdict.overall import Standing, refused_in_order, refused_one
 
 KEPT_SECONDS = 3600
 """How long `evidence.kubernetes.observedAt` is kept while nothing changes: one write an hour, not one a pass."""
-LONGEST_MESSAGE = 2048
 LONGEST_NAME = 64
-_OPEN = frozenset({Verdict.FAIL, Verdict.UNKNOWN})
 """Characters: the maximum length in the CRD."""
+_OPEN = frozenset({Verdict.FAIL, Verdict.UNKNOWN})
 
 Status = dict[str, Any]
 
@@ -47,7 +47,7 @@ def status_of(
     conditions = (ready, *_kstatus(ready), _isolation(standing), *standing.conditions, *of_exceptions)
     status = {
         "observedGeneration": generation,
-        "conditions": [_dated(one, generation, before, now) for one in conditions],
+        "conditions": [dated(condition, generation, before, now) for condition in conditions],
         "verdict": standing.verdict.value,
         "message": _cut(_message(standing)),
         "counts": _counts(inputs, standing),
@@ -56,7 +56,10 @@ def status_of(
     }
     if (refused := refused_one(inputs.choice)) is not None:
         status["refused"] = {"name": refused[0], "reason": refused[1].refusal}
+    status |= _refusals(inputs.choice)
     newest = inputs.choice.accepted
+    if imports := status_imports(inputs.choice.imports, newest.digest if newest else None):
+        status["imports"] = imports
     accepted = {"digest": newest.digest, "observedAt": timestamp(newest.observed_at)} if newest else None
     if remembered := accepted or before.get("newestAccepted"):
         status["newestAccepted"] = dict(remembered)
@@ -77,12 +80,14 @@ def _without_verdict(generation: int, before: Mapping[str, Any], reason: Reason,
     ready = ConditionUpdate(ConditionType.READY, "False", reason, message)
     status: Status = {
         "observedGeneration": generation,
-        "conditions": [_dated(one, generation, before, now) for one in (ready, *_kstatus(ready))],
+        "conditions": [dated(condition, generation, before, now) for condition in (ready, *_kstatus(ready))],
         "verdict": Verdict.UNKNOWN.value,
         "message": _cut(message),
     }
     if before.get("newestAccepted"):
         status["newestAccepted"] = dict(before["newestAccepted"])
+    if before.get("imports"):
+        status["imports"] = list(before["imports"])
     return status
 
 
@@ -126,10 +131,12 @@ def _isolation(standing: Standing) -> ConditionUpdate:
 
 
 def _message(standing: Standing) -> str:
-    deciding = [one for one in standing.findings if one.severity.decides and one.verdict is standing.verdict]
+    deciding = [
+        finding for finding in standing.findings if finding.severity.decides and finding.verdict is standing.verdict
+    ]
     if standing.verdict is Verdict.PASS:
-        warnings = sum(one.verdict is Verdict.FAIL for one in standing.findings)
-        return "no egress path was found" + (f"; {warnings} warnings" if warnings else "")
+        warnings = sum(finding.verdict is Verdict.FAIL for finding in standing.findings)
+        return "no egress path was found" + (f"; {warnings} warning{'s' * (warnings != 1)}" if warnings else "")
     if standing.verdict is Verdict.UNKNOWN and standing.lacking is not None:
         return standing.lacking.message
     return _sentence(deciding)
@@ -143,8 +150,16 @@ def _sentence(findings: list[Finding]) -> str:
     return f"{path}{worst.message} ({worst.check}, {worst.resource})" + (f", and {more} more" if more else "")
 
 
+def _refusals(choice: ChosenAttestation) -> Status:
+    """The refused attestations by name, bounded, with the number of the others; neither where there is none."""
+    refusals = [{"name": name, "reason": refusal.refusal} for name, refusal in refused_in_order(choice)]
+    listed: Status = {"refusals": refusals[:MOST_REFUSALS]} if refusals else {}
+    return {**listed, "moreRefusals": len(refusals) - MOST_REFUSALS} if len(refusals) > MOST_REFUSALS else listed
+
+
 def _counts(inputs: VerdictInputs, standing: Standing) -> dict[str, int]:
-    counted = Counter(one.verdict for one in standing.findings)
+    counted = Counter(finding.verdict for finding in standing.findings)
+    open_findings = [finding for finding in standing.findings if finding.verdict in {Verdict.FAIL, Verdict.UNKNOWN}]
     accepted = inputs.choice.accepted
     if accepted is not None:
         counted[Verdict.PASS] += sum(accepted.predicate.omitted.passed.values())
@@ -155,28 +170,27 @@ def _counts(inputs: VerdictInputs, standing: Standing) -> dict[str, int]:
         "unknown": counted[Verdict.UNKNOWN],
         "excepted": counted[Verdict.EXCEPTED],
         "notApplicable": counted[Verdict.NOT_APPLICABLE],
-        "warnings": sum(
-            not one.severity.decides and one.verdict in {Verdict.FAIL, Verdict.UNKNOWN} for one in standing.findings
-        ),
+        "blocking": sum(finding.severity.decides for finding in open_findings),
+        "warnings": sum(not finding.severity.decides for finding in open_findings),
     }
 
 
 def _evidence(spec: EgressAuditSpec, inputs: VerdictInputs, before: Mapping[str, Any], now: datetime) -> Status:
-    found: Status = {}
+    evidence: Status = {}
     accepted = inputs.choice.accepted
     if accepted is not None:
-        found["azure"] = {
+        evidence["azure"] = {
             "digest": accepted.digest,
             "observedAt": timestamp(accepted.observed_at),
             "expiresAt": timestamp(age_of(accepted, spec).ends_at),
             "signedBy": accepted.signed_by.name,
         }
     if inputs.kubernetes_at is not None:
-        found["kubernetes"] = {"observedAt": _kept(inputs.kubernetes_at, before, now)}
+        evidence["kubernetes"] = {"observedAt": _kept(inputs.kubernetes_at, before, now)}
     ends_at = probe_ends_at(inputs.probe, spec) if inputs.probe is not None else None
     if inputs.probe is not None and ends_at is not None and now < ends_at and not inputs.probe.silent:
-        found["probe"] = {"observedAt": timestamp(inputs.probe.observed_at), "nodes": inputs.probe.nodes}
-    return found
+        evidence["probe"] = {"observedAt": timestamp(inputs.probe.observed_at), "nodes": inputs.probe.nodes}
+    return evidence
 
 
 def _kept(at: datetime, before: Mapping[str, Any], now: datetime) -> str:
@@ -185,10 +199,6 @@ def _kept(at: datetime, before: Mapping[str, Any], now: datetime) -> str:
     if written and now - datetime.fromisoformat(written) < timedelta(seconds=KEPT_SECONDS):
         return str(written)
     return timestamp(at)
-
-
-def _dated(one: ConditionUpdate, generation: int, before: Mapping[str, Any], now: datetime) -> Status:
-    return dated(replace(one, message=_cut(one.message)), generation, before, now)
 
 
 def _cut(message: str) -> str:

@@ -18,7 +18,7 @@ from hermetic.cli.attest.files import SUFFIXES, read_attestation, read_public_ke
 from hermetic.cli.attest.text import CHAIN_SCHEMA, CHECK_SCHEMA, attested, chain_as_json, chain_lines, lines
 from hermetic.cli.exit_codes import Several
 from hermetic.cli.options import common_options
-from hermetic.cli.output import echo_fitted, write_json
+from hermetic.cli.terminal import echo_fitted, write_json
 from hermetic.errors import AttestationRefused, ChainBroken, InputError, Unreachable
 from hermetic.signing.envelope import Envelope
 
@@ -73,8 +73,8 @@ def verify_command(
             write_json({"schema": CHECK_SCHEMA, "file": file, "valid": False, **_refusal(refusal)})
         raise _named(file, refusal) from refusal
     if output == "json":
-        found = attested(attestation, now)
-        write_json({"schema": CHECK_SCHEMA, "file": file, "valid": True, **_refusal(None), **found})
+        fields = attested(attestation, now)
+        write_json({"schema": CHECK_SCHEMA, "file": file, "valid": True, **_refusal(None), **fields})
         return
     for line in lines(file, attestation, now, cluster_compared=cluster is not None, report_compared=report is not None):
         echo_fitted(line)
@@ -93,9 +93,9 @@ def chain_command(named: str, public_keys: tuple[str, ...], head: str | None, ou
     """
     folder, trusted = Path(named), read_public_keys(public_keys)
     if head is not None and not _DIGEST.fullmatch(head):
-        raise InputError(f"--head {head}: is no digest", fix="--head sha256:<64 lower-case hex digits>")
-    given = [(file.name, _envelope_or_refusal(file)) for file in _files(folder)]
-    report = verify_chain(given, trusted, head=head, ordered=False)
+        raise InputError(f"--head {head}: is not a digest", fix="--head sha256:<64 lower-case hex digits>")
+    attestations = [(file.name, _envelope_or_refusal(file)) for file in _files(folder)]
+    report = verify_chain(attestations, trusted, head=head, ordered=False)
     if output == "json":
         write_json({"schema": CHAIN_SCHEMA, "folder": str(folder), **chain_as_json(report)})
     else:
@@ -115,12 +115,12 @@ def _arm_id(cluster: str | None) -> str | None:
 
 def _must_be_the_report(file: str, attestation: Attestation) -> None:
     try:
-        found = report_digest(read_report(file))
+        digest = report_digest(read_report(file))
     except ValueError as error:
         raise refused(Refusal.OTHER_REPORT, f"{file} holds {error}") from None
-    if found != attestation.predicate.report_digest:
+    if digest != attestation.predicate.report_digest:
         signed = attestation.predicate.report_digest
-        raise refused(Refusal.OTHER_REPORT, f"{file} has the digest {found}; {signed} was signed")
+        raise refused(Refusal.OTHER_REPORT, f"{file} has the digest {digest}; {signed} was signed")
 
 
 def _refusal(refusal: AttestationRefused | None) -> dict[str, Any]:
@@ -136,12 +136,14 @@ def _named(file: str, refusal: AttestationRefused) -> AttestationRefused:
 
 def _files(folder: Path) -> list[Path]:
     try:
-        files = sorted(each for each in folder.iterdir() if each.suffix in SUFFIXES and each.is_file())
+        files = sorted(file for file in folder.iterdir() if file.suffix in SUFFIXES and file.is_file())
     except NotADirectoryError:
         raise InputError(f"{folder}: is a file", fix="'hermetic attest verify' takes a file") from None
+    except FileNotFoundError:
+        raise InputError(f"{folder}: No such file or directory", fix="name a folder that exists") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        what = getattr(error, "strerror", "") or str(error)
-        raise Unreachable(f"{folder}: {what}", fix="name a folder that can be read") from None
+        problem = getattr(error, "strerror", "") or str(error)
+        raise Unreachable(f"{folder}: {problem}", fix="name a folder that can be read") from None
     if not files:
         endings = ", ".join(sorted(SUFFIXES))
         raise InputError(f"{folder}: holds no file that ends in {endings}", fix="name a folder of attestations")

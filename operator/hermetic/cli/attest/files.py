@@ -65,7 +65,7 @@ def read_report(file: str) -> Any:
 
 def read_public_keys(named: Iterable[str]) -> TrustedKeys:
     """The keys of `--public-key FILE[@NOT_AFTER]`. Raises Unreachable and KeyUnusable."""
-    return trusted(_public_key(each) for each in named)
+    return trusted(_public_key(key_option) for key_option in named)
 
 
 def load_signing_key(file: Path) -> SigningKey:
@@ -77,8 +77,8 @@ def _public_key(named: str) -> PublicKey:
     dated = _UNTIL.fullmatch(named)
     file, _, end = named.rpartition("@")
     if dated is None and file and not Path(named).exists() and Path(file).is_file():
-        what = f"'{end}' is not a moment in UTC"
-        raise InputError(f"--public-key {named}: {what}", fix=f"--public-key {file}@2026-12-31T23:59:59Z")
+        explanation = f"'{end}' is not a moment in UTC"
+        raise InputError(f"--public-key {named}: {explanation}", fix=f"--public-key {file}@2026-12-31T23:59:59Z")
     if dated is None or Path(named).exists():
         return read_public_key(named, _pem(named))
     try:
@@ -92,7 +92,7 @@ def _pem(file: str) -> str:
     try:
         return _content(file).decode("ascii")
     except UnicodeDecodeError:
-        raise KeyUnusable(f"{file}: is not PEM: it holds bytes that are no text") from None
+        raise KeyUnusable(f"{file}: is not PEM: its bytes are not text") from None
 
 
 def _content(file: str, largest: int = LARGEST_FILE) -> bytes:
@@ -104,9 +104,11 @@ def _content(file: str, largest: int = LARGEST_FILE) -> bytes:
             return opened.read(largest + 1)
     except IsADirectoryError:
         raise InputError(f"{file}: is a folder", fix="name a file; 'hermetic attest chain' takes a folder") from None
+    except FileNotFoundError:
+        raise InputError(f"{file}: No such file or directory", fix="name a file that exists") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        what = getattr(error, "strerror", "") or str(error)
-        raise Unreachable(f"{file}: {what}", fix="name a file that can be read") from None
+        problem = getattr(error, "strerror", "") or str(error)
+        raise Unreachable(f"{file}: {problem}", fix="name a file that can be read") from None
 
 
 def _yaml(content: bytes) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from hermetic.api.times import timestamp
 from hermetic.audit.attestation.chain import ChainLink, ChainReport
 from hermetic.audit.attestation.verification import Attestation
-from hermetic.audit.findings import Verdict
+from hermetic.audit.model.findings import Verdict
 
 CHECK_SCHEMA = "hermetic.dev/attestation-check/v1"
 CHAIN_SCHEMA = "hermetic.dev/attestation-chain/v1"
@@ -34,6 +34,7 @@ def attested(attestation: Attestation, now: datetime) -> dict[str, Any]:
         "sequence": predicate.sequence,
         "previous": predicate.previous,
         "reportDigest": predicate.report_digest,
+        "coverage": _coverage(attestation),
         "inputs": predicate.inputs.model_dump(by_alias=True),
         "tool": predicate.tool.model_dump(by_alias=True),
     }
@@ -51,6 +52,8 @@ def lines(
     yield f"  cluster    {predicate.scope.cluster_arm_id}{'' if cluster_compared else '  (not compared: --cluster)'}"
     yield f"  CA         {predicate.scope.api_server_ca_fingerprint or 'not read'}"
     yield f"  uid        {predicate.scope.kube_system_uid or 'not read'}"
+    yield from _coverage_lines(attestation)
+    yield f"  policy     {predicate.inputs.policy or 'no policy file'}"
     yield f"  observed   {predicate.observed_at}"
     yield f"  signed by  {attestation.signed_by.name} ({attestation.signed_by.keyid})"
     yield f"  digest     {attestation.digest}"
@@ -97,6 +100,26 @@ def chain_lines(report: ChainReport, *, head_known: bool) -> Iterator[str]:
 def _counts(attestation: Attestation) -> dict[str, int]:
     """Sorted as in the contract: canonical JSON does not keep that order."""
     return {verdict.value: attestation.read_report.summary[verdict] for verdict in Verdict}
+
+
+def _coverage(attestation: Attestation) -> dict[str, Any] | None:
+    coverage = attestation.read_report.coverage
+    return coverage.model_dump(by_alias=True) if coverage is not None else None
+
+
+def _coverage_lines(attestation: Attestation) -> Iterator[str]:
+    """The pools and subnets that were audited: in the cluster a ready node elsewhere makes the verdict Unknown."""
+    coverage = attestation.read_report.coverage
+    if coverage is None:
+        yield "  covers     no pools and subnets are listed: an earlier release signed it"
+        return
+    for pool in coverage.pools:
+        image = f", image {pool.node_image}" if pool.node_image else ""
+        yield f"  pool       {pool.name}{image}: {', '.join(pool.subnets) or 'no subnet named'}"
+    for subnet in coverage.subnets:
+        yield f"  subnet     {subnet.id} ({', '.join(subnet.prefixes) or 'no prefix named'})"
+    for subnet_id in coverage.provisioned_subnets:
+        yield f"  provisions {subnet_id}: node auto provisioning makes nodes here"
 
 
 def _verdict(attestation: Attestation, now: datetime) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from hermetic.audit.access import Access, needed
 from hermetic.audit.checks.registry import CHECKS
-from hermetic.audit.cluster_scope import cluster_of, node_group_of, pools_of
+from hermetic.audit.cluster.members import cluster_of, node_group_of, pools_of
+from hermetic.audit.estate.access import Access, needed
 from hermetic.audit.estate.arm_ids import group_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.cli.audit.progress import ProgressLine
 from hermetic.cli.exit_codes import DONE, UNKNOWN
-from hermetic.cli.output import echo_fitted, write_json
+from hermetic.cli.terminal import echo_fitted, write_json
 from hermetic.collect.azure.allowed_requests import READING_ACTIONS
 from hermetic.collect.azure.answering import cluster_id
 from hermetic.collect.azure.clouds import PUBLIC
@@ -35,32 +35,34 @@ async def check_access(typed: str, *, arm_endpoint: str | None, retry_budget: fl
         async with azure_opened(settings, environment=os.environ, clock=SystemClock(), progress=progress) as azure:
             bare = Estate(settings.cluster, ("azure",), {})
             cluster_of(bare)
-            seen = bare.with_answers(await azure.answers(tuple(bare.wanted.values())))
-            found = await azure.access(groups_of(seen))
+            estate = bare.with_answers(await azure.answers(tuple(bare.wanted.values())))
+            accesses = await azure.access(groups_of(estate))
     actions = needed(READING_ACTIONS)
     if as_json:
-        write_json(as_document(settings.cluster, found, actions))
+        write_json(as_document(settings.cluster, accesses, actions))
     else:
-        for line in lines(found, actions):
+        for line in lines(accesses, actions):
             echo_fitted(line)
-    return DONE if all(_is_enough(one, actions) for one in found) else UNKNOWN
+    return DONE if all(_is_enough(access, actions) for access in accesses) else UNKNOWN
 
 
 def groups_of(estate: Estate) -> tuple[str, ...]:
     """The resource groups that the cluster names: its own, its nodes', and those of its networks."""
-    subnets = [one for pool in pools_of(estate) for one in (pool.vnet_subnet_id, pool.pod_subnet_id) if one]
+    subnets = [
+        subnet_id for pool in pools_of(estate) for subnet_id in (pool.vnet_subnet_id, pool.pod_subnet_id) if subnet_id
+    ]
     named = [group_of(estate.cluster), node_group_of(estate), *map(group_of, subnets)]
-    return tuple({one.lower(): one for one in named if one}.values())
+    return tuple({group_id.lower(): group_id for group_id in named if group_id}.values())
 
 
-def lines(found: Sequence[Access], actions: Sequence[str]) -> Iterator[str]:
+def lines(accesses: Sequence[Access], actions: Sequence[str]) -> Iterator[str]:
     """The result as text, by scope."""
-    for one in found:
-        yield one.scope
-        if one.problem:
-            yield f"  not known: {one.problem}"
+    for access in accesses:
+        yield access.scope
+        if access.problem:
+            yield f"  not known: {access.problem}"
             continue
-        missing, locked = one.missing(actions), one.locked(actions)
+        missing, locked = access.missing(actions), access.locked(actions)
         if missing:
             yield f"  {len(missing)} of {len(actions)} reads are not allowed; checks that need them will be Unknown:"
             yield from (f"    {action}" for action in missing)
@@ -69,23 +71,23 @@ def lines(found: Sequence[Access], actions: Sequence[str]) -> Iterator[str]:
             yield from (f"    {action}" for action in locked)
         if not missing and not locked:
             yield f"  all {len(actions)} reads that checks may need are allowed"
-    if any(one.problem or one.missing(actions) for one in found):
+    if any(access.problem or access.missing(actions) for access in accesses):
         yield FIX
 
 
-def as_document(cluster: str, found: Sequence[Access], actions: Sequence[str]) -> dict[str, object]:
+def as_document(cluster: str, accesses: Sequence[Access], actions: Sequence[str]) -> dict[str, object]:
     """The result as JSON."""
     scopes = [
         {
-            "scope": one.scope,
-            "missing": [] if one.problem else list(one.missing(actions)),
-            "locked": [] if one.problem else list(one.locked(actions)),
-            "problem": one.problem,
+            "scope": access.scope,
+            "missing": [] if access.problem else list(access.missing(actions)),
+            "locked": [] if access.problem else list(access.locked(actions)),
+            "problem": access.problem,
         }
-        for one in found
+        for access in accesses
     ]
     return {"schema": "hermetic.dev/access/v1", "cluster": cluster, "needed": len(actions), "scopes": scopes}
 
 
-def _is_enough(one: Access, actions: Sequence[str]) -> bool:
-    return not one.problem and not one.missing(actions) and not one.locked(actions)
+def _is_enough(access: Access, actions: Sequence[str]) -> bool:
+    return not access.problem and not access.missing(actions) and not access.locked(actions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,21 +22,19 @@ from hermetic.cli.audit.files import (
     write_file,
 )
 from hermetic.cli.audit.formats import FORMS, form_of_file, rendered
-from hermetic.cli.exit_codes import DONE, FAILED, UNKNOWN, write_to_devnull
-from hermetic.cli.options import Amount, color_is_unwanted
-from hermetic.cli.output import note, write
+from hermetic.cli.exit_codes import OF_VERDICT, write_to_devnull
+from hermetic.cli.options import Amount, no_color_option
 from hermetic.cli.running import run
+from hermetic.cli.terminal import columns, echo_toned, note, write
 from hermetic.errors import InputError
 
 if TYPE_CHECKING:
-    from hermetic.audit.exceptions import Exceptions
-    from hermetic.audit.findings import Report
-    from hermetic.audit.policy import Policy
+    from hermetic.audit.model.findings import CheckPage
+    from hermetic.audit.result.report import Report
     from hermetic.cli.audit.signing import Signing
-    from hermetic.cli.audit.sources import Collected
 
-EXIT_CODES = {"Pass": DONE, "Fail": FAILED, "Unknown": UNKNOWN}
 DEFAULT_BUDGET = 120.0
+WIDEST_TABLE = 140
 PROBE_NAMESPACE = "hermetic-probe"
 
 
@@ -50,9 +48,19 @@ _FILE = click.Path(path_type=Path)
     "Example: hermetic audit --azure ID --kube --probe --out report.html --out findings.sarif\n\n"
     "Example: hermetic audit --azure ID --sign platform.key --attestation attestation.yaml\n\n"
     "Example: hermetic audit --azure ID --snapshot estate.json -o json\n\n"
+    "Example: hermetic audit --clusters clusters.txt --reports reports\n\n"
     "Exit codes: 0 Pass, 1 Fail, 2 wrong input, 3 Unknown, 4 not reachable.",
 )
-@click.option("--azure", metavar="ID", help="Ask Azure (read only) about the cluster of this ARM id.")
+@click.option(
+    "--azure",
+    metavar="ID",
+    multiple=True,
+    help="Ask Azure (read only) about the cluster of this ARM id. May be repeated, with --reports.",
+)
+@click.option("--clusters", metavar="FILE", help="Ask Azure about each cluster of this file, an ARM id a line; or '-'.")
+@click.option(
+    "--reports", type=_FILE, metavar="FOLDER", help="Where the reports of several clusters go, and their summary."
+)
 @click.option("--kube", is_flag=True, help="Ask the cluster of the kubeconfig about its own objects.")
 @click.option("--probe", is_flag=True, help="Try the egress paths with packets, from pods of that cluster.")
 @click.option(
@@ -117,24 +125,30 @@ _FILE = click.Path(path_type=Path)
     "--kubeconfig", help="Kubeconfig file. Default: $KUBECONFIG, the pod's service account, or ~/.kube/config."
 )
 @click.option("--context", help="Context of the kubeconfig.")
-@click.option("--no-color", is_flag=True, help="Plain text.")
+@no_color_option
 def command(**options: Any) -> int:
     """Audit a cluster for egress paths.
 
     Azure is only ever read. What cannot be seen is Unknown, never Pass, and the missing permission is named.
     docs/audit.md explains how to run, read, sign and import it.
     """
-    return _audit(options)
+    if len(options["azure"]) > 1 or options["clusters"] is not None or options["reports"] is not None:
+        from hermetic.cli.audit.several import audit_several
+
+        return audit_several(options)
+    return _audit({**options, "azure": next(iter(options["azure"]), None)})
 
 
 def _audit(options: dict[str, Any]) -> int:
     _must_fit_together(options)
+    forms = {file: form_of_file(file, options["output"]) for file in options["out"]}
     if options["check_access"]:
         return _check_access(options)
     policy = read_policy(options["policy"], options["profile"]).with_hermetic_in(options["probe_namespace"])
     # Imports that cost start-up time come after the command line is checked.
     from hermetic.audit.checks.registry import PAGES
-    from hermetic.audit.comparison import compare
+    from hermetic.audit.result.comparison import compare
+    from hermetic.cli.audit.reporting import idle_exceptions, old_pins, report_of
     from hermetic.cli.audit.sources import AuditSources, collect
 
     exceptions = read_exceptions(options["exceptions"], PAGES)
@@ -147,30 +161,30 @@ def _audit(options: dict[str, Any]) -> int:
     collected = run(
         collect(AuditSources(**{name: options[name] for name in AuditSources.__dataclass_fields__}), policy)
     )
-    report = replace(_report(collected, policy, exceptions), run=run_of(options["policy"], options["exceptions"]))
+    report = replace(report_of(collected, policy, exceptions), run=run_of(options["policy"], options["exceptions"]))
     if baseline is not None:
         must_be_earlier(options["baseline"], baseline, report.cluster)
         report = replace(report, comparison=compare(baseline, report))
-    for file in options["out"]:
-        write_file(file, rendered(form_of_file(file, options["output"]), report, PAGES))
-    _print(report, options["output"] or "table", plain=options["no_color"])
+    for file, form in forms.items():
+        write_file(file, rendered(form, report, PAGES))
+    _print(report, options["output"] or "table", [str(file) for file in options["out"]])
     if signing is not None:
         from hermetic.cli.audit.signing import sign
 
         sign(signing, collected, report, options)
-    for sentence in (*report.notes, *_idle(exceptions, report), *_old_pins(report)):
+    for sentence in (*report.notes, *idle_exceptions(exceptions, report), *old_pins(report)):
         note(sentence)
-    return EXIT_CODES[report.verdict.value]
+    return OF_VERDICT[report.verdict.value]
 
 
 def _check_access(options: dict[str, Any]) -> int:
     from hermetic.cli.audit.access import check_access
 
     as_json = options["output"] == "json"
-    asked = check_access(
+    coroutine = check_access(
         options["azure"], arm_endpoint=options["arm_endpoint"], retry_budget=options["retry_budget"], as_json=as_json
     )
-    return asyncio.run(asked)
+    return asyncio.run(coroutine)
 
 
 def _must_fit_together(options: dict[str, Any]) -> None:
@@ -205,64 +219,36 @@ def _signing(options: dict[str, Any]) -> Signing | None:
     return signing_of(options)
 
 
-def _report(collected: Collected, policy: Policy, exceptions: Exceptions) -> Report:
-    from hermetic import __version__
-    from hermetic.audit.run import audit
-
-    return audit(
-        collected.estate,
-        collected.findings,
-        policy,
-        exceptions,
-        started_at=collected.started_at,
-        finished_at=collected.finished_at,
-        version=__version__,
-    )
-
-
-def _print(report: Report, form: str, *, plain: bool) -> None:
+def _print(report: Report, form: str, files: Sequence[str]) -> None:
     """Writes the report to standard output. A closed pipe keeps the exit code: `| head` must not hide a Fail."""
     try:
-        _shown(report, form, plain=plain)
+        _write_report(report, form, files)
     except BrokenPipeError:
         write_to_devnull()
 
 
-def _shown(report: Report, form: str, *, plain: bool) -> None:
+def _write_report(report: Report, form: str, files: Sequence[str]) -> None:
     from hermetic.audit.checks.registry import PAGES
 
     if form == "table":
-        from hermetic.cli.audit.screen import show
-
-        show(report, PAGES, plain=plain or color_is_unwanted())
+        _show_table(report, PAGES, files)
         return
     if form == "json":
         from hermetic.audit.report.json_form import pieces
 
-        for piece in pieces(report):
+        for piece in pieces(report, PAGES):
             write(piece)
         return
     text = rendered(form, report, PAGES)
     write(text if text.endswith("\n") else text + "\n")
 
 
-def _idle(exceptions: Exceptions, report: Report) -> Iterator[str]:
-    """A sentence for each exception that accepts nothing although its check ran; often a typing error."""
-    from hermetic.audit.findings import Verdict
+def _show_table(report: Report, pages: Mapping[str, CheckPage], files: Sequence[str]) -> None:
+    """Writes the table as wide as the terminal. A terminal gets the verdict at the end as well."""
+    from hermetic.audit.report.table import WIDTH, closing_lines, lines
 
-    not_asked = {check for checks in report.not_asked.values() for check in checks}
-    excepted = [finding for finding in report.findings if finding.verdict is Verdict.EXCEPTED]
-    for one in exceptions.exceptions:
-        if one.term.has_ended(report.finished_at.date()) or one.check in not_asked:
-            continue
-        if not any(one.is_about(finding) for finding in excepted):
-            named = f"the exception of {one.owner} for {one.check} on {one.resource}"
-            yield f"{named} matches no finding that is Fail or Unknown"
-
-
-def _old_pins(report: Report) -> Iterator[str]:
-    """A sentence if the Azure specifications that this release was compared with are too old."""
-    from hermetic.audit.estate.azure.pins import note_on_age
-
-    if "azure" not in report.not_asked and (sentence := note_on_age(report.finished_at.date())):
-        yield sentence
+    width = min(columns(), WIDEST_TABLE)
+    for line in lines(report, pages, width=width or WIDTH):
+        echo_toned((line.text, line.tone))
+    for line in closing_lines(report, pages, files, width=width) if width else ():
+        echo_toned((line.text, line.tone))

@@ -20,10 +20,10 @@ from pydantic import BaseModel, ValidationError
 from hermetic.api.kubernetes_yaml import Document, NotReadable, read_documents
 from hermetic.api.times import timestamp
 from hermetic.api.validation_errors import NO_SUCH_FIELD, FieldError, child_path, problems_of
-from hermetic.audit.comparison import Baseline, NotABaseline, read_baseline, same_cluster
-from hermetic.audit.exceptions import Exceptions
-from hermetic.audit.findings import Run
-from hermetic.audit.policy import Policy, Profile, never_met
+from hermetic.audit.policy.exceptions import Exceptions
+from hermetic.audit.policy.policy import Policy, Profile, never_met
+from hermetic.audit.result.comparison import Baseline, NotABaseline, read_baseline, same_cluster
+from hermetic.audit.result.report import Run
 from hermetic.controller.clock import SystemClock
 from hermetic.errors import InputError, Unreachable
 
@@ -35,7 +35,7 @@ def read_policy(file: Path | None, profile: Profile) -> Policy:
     document = _document(file) if file is not None else Document(1, {})
     settings: dict[str, Any] = document.value
     if "profile" in settings:
-        raise InputError(f"{file}: `profile` is no key of a policy file", fix="use --profile sealed or filtered")
+        raise InputError(f"{file}: a policy file has no key `profile`", fix="use --profile sealed or filtered")
     if "attestedPrivate" in settings:
         raise InputError(f"{file}: `attestedPrivate` is not a key that is known here", fix="use --previous FILE")
     if "auditedAt" in settings:
@@ -49,11 +49,11 @@ def read_policy(file: Path | None, profile: Profile) -> Policy:
 
 def _must_be_past(policy: Policy, file: Path | None, now: datetime) -> None:
     """Refuses a time in the future since which a subnet is declared private. Raises InputError."""
-    for place, one in enumerate(policy.subnets_private_since):
-        for key, moment in (("since", one.since), ("through", one.through)):
+    for position, declaration in enumerate(policy.subnets_private_since):
+        for key, moment in (("since", declaration.since), ("through", declaration.through)):
             if moment is not None and moment > now:
                 raise InputError(
-                    f"{file}: `subnetsPrivateSince.{place}.{key}`: {timestamp(moment)} lies in the future "
+                    f"{file}: `subnetsPrivateSince.{position}.{key}`: {timestamp(moment)} lies in the future "
                     f"(it is {timestamp(now)} here)",
                     fix="state a moment that has passed; if it has, set the clock of this machine right",
                 )
@@ -66,16 +66,16 @@ def read_exceptions(file: Path | None, checks: Collection[str]) -> Exceptions:
     """
     if file is None:
         return Exceptions()
-    found = _read(Exceptions, _document(file), file)
-    for place, one in enumerate(found.exceptions):
-        if one.check not in checks:
-            near = difflib.get_close_matches(one.check, checks, n=1)
+    exceptions = _read(Exceptions, _document(file), file)
+    for position, exception in enumerate(exceptions.exceptions):
+        if exception.check not in checks:
+            near = difflib.get_close_matches(exception.check, checks, n=1)
             offer = f"; did you mean {near[0]}?" if near else ""
             raise InputError(
-                f"{file}: `exceptions.{place}.check`: no check is called {one.check!r}{offer}",
+                f"{file}: `exceptions.{position}.check`: no check is called {exception.check!r}{offer}",
                 fix="'hermetic explain' lists every check",
             )
-    return found
+    return exceptions
 
 
 def read_earlier(file: Path, cluster: str | None) -> Baseline:
@@ -114,27 +114,37 @@ def digest_of(file: Path | None) -> str | None:
 
 
 def content_of(file: Path) -> bytes:
-    """The bytes of a file given by name. Raises Unreachable, and InputError for a folder."""
+    """The bytes of a file given by name. Raises Unreachable, and InputError for a folder or a missing file."""
     try:
         return file.read_bytes()
     except IsADirectoryError:
         raise InputError(f"{file}: is a folder", fix="name a file") from None
+    except FileNotFoundError:
+        raise InputError(f"{file}: No such file or directory", fix="name a file that exists") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        what = getattr(error, "strerror", "") or str(error)
-        raise Unreachable(f"{file}: {what}", fix="name a file that can be read") from error
+        problem = getattr(error, "strerror", "") or str(error)
+        raise Unreachable(f"{file}: {problem}", fix="name a file that can be read") from error
 
 
 def must_be_writable(files: Iterable[Path]) -> None:
     """Checks that files can be written before minutes of auditing. Raises InputError, Unreachable."""
-    seen: set[Path] = set()
+    named_paths: set[Path] = set()
     for file in files:
         if file.name in {"", "-"} or file.is_dir():
-            raise InputError(f"'{file}' is no file", fix="-o is the format of standard output, --out names a file")
+            raise InputError(f"'{file}' is not a file", fix="-o is the format of standard output, --out names a file")
         if not file.parent.is_dir():
             raise Unreachable(f"{file}: there is no folder {file.parent}", fix="name a file that can be written")
-        if file.absolute() in seen:
+        if file.absolute() in named_paths:
             raise InputError(f"{file} is named twice", fix="give each output a file of its own")
-        seen.add(file.absolute())
+        named_paths.add(file.absolute())
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder where it is not there; its parent must be. Raises Unreachable."""
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise Unreachable(f"{folder}: {error.strerror}", fix="name a folder that can be written") from error
 
 
 def write_file(file: Path, text: str) -> None:
@@ -167,10 +177,14 @@ def _read(model: type[M], document: Document, file: Path | None) -> M:
         return model.model_validate(document.value, by_alias=True, by_name=False)
     except ValidationError as error:
         problems = [
-            _in_words(one, problem) for one, problem in zip(error.errors(), problems_of(error, model), strict=True)
+            _in_words(details, problem)
+            for details, problem in zip(error.errors(), problems_of(error, model), strict=True)
         ]
-        places = [document.place(reduce(child_path, one["loc"], "")) for one in error.errors()]
-        where = [f"{file}{'' if place is None else f':{place}'}: " if file is not None else "" for place in places]
+        positions = [document.place(reduce(child_path, error["loc"], "")) for error in error.errors()]
+        where = [
+            f"{file}{'' if position is None else f':{position}'}: " if file is not None else ""
+            for position in positions
+        ]
         fix = "docs/audit.md shows what each key takes"
         raise InputError("; ".join(map(operator.add, where, problems)), fix=fix) from error
 

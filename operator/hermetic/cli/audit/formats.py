@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from hermetic.audit.findings import CheckPage, Report
+from hermetic.audit.model.findings import CheckPage
+from hermetic.audit.result.report import Report
+from hermetic.errors import InputError
 
 Form = Callable[[Report, Mapping[str, CheckPage]], str]
 
@@ -29,11 +31,21 @@ def rendered(form: str, report: Report, pages: Mapping[str, CheckPage]) -> str:
 
 
 def form_of_file(file: Path, chosen: str | None) -> str:
-    """The format of a file: the chosen one if the file's ending allows it, else the one of its ending."""
+    """The format of a file: the chosen one if the file's ending allows it, else the one of its ending.
+
+    A name without an ending gets the chosen format, or the table. Raises InputError for any other ending: a text named
+    report.pdf would be taken for what it is not.
+    """
     ending = file.suffix.lower()
     if chosen is not None and ending in ENDINGS[chosen]:
         return chosen
     by_ending = next((form for form, endings in ENDINGS.items() if ending in endings), None)
+    if by_ending is None and ending:
+        known_endings = sorted({ending for endings in ENDINGS.values() for ending in endings})
+        raise InputError(
+            f"--out {file}: no format has the ending '{ending}'",
+            fix=f"use one of {', '.join(known_endings)}; a browser prints the .html to PDF",
+        )
     return by_ending or chosen or "table"
 
 
@@ -41,7 +53,7 @@ def _form(name: str) -> Form:  # noqa: PLR0911 - one line for each form
     if name == "json":
         from hermetic.audit.report.json_form import as_json
 
-        return lambda report, _: as_json(report)
+        return as_json
     if name == "sarif":
         from hermetic.audit.report.sarif import as_sarif
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from hermetic.api.egressaudit import Probe
 from hermetic.collect.probe.job import ProbePods
-from hermetic.controller.probe_scheduler import targets_of
+from hermetic.controller.audit.probe_scheduler import targets_of
 from hermetic.errors import InputError
 
 
@@ -30,5 +30,7 @@ def probe_pods(namespace: str, image: str | None, declared: Mapping[str, Any]) -
         problem = error.errors(include_url=False)[0]
         field = ".".join(str(part) for part in problem["loc"])
         where = "--probe-image" if image and field == "image" else f"spec.probe.{field} of the EgressAudit"
-        what = problem["msg"].removeprefix("Value error, ")
-        raise InputError(f"{where}: {what}", fix="--probe-image IMAGE@sha256:…; docs/audit.md shows a probe") from None
+        explanation = problem["msg"].removeprefix("Value error, ")
+        raise InputError(
+            f"{where}: {explanation}", fix="--probe-image IMAGE@sha256:…; docs/audit.md shows a probe"
+        ) from None

@@ -6,13 +6,9 @@ import logging
 import sys
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from hermetic.api.text import printable
-from hermetic.cli.output import note
-
-if TYPE_CHECKING:
-    from rich.status import Status
+from hermetic.cli.terminal import note, show_in_place
 
 EVERY_SECONDS = 5.0
 SLOW_SECONDS = 5.0
@@ -25,7 +21,7 @@ class _Notes(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         for line in record.getMessage().splitlines():
-            note(line.strip())
+            _note(line.strip())
 
 
 class ProgressLine:
@@ -35,27 +31,23 @@ class ProgressLine:
         self._requests = self._resources = 0
         self._slowest: tuple[float, str] = (0.0, "")
         self._shown_at = time.monotonic()
-        self._status: Status | None = None
         self._notes = _Notes(logging.WARNING)
 
     def __enter__(self) -> Self:
         # the reason why each credential of this machine fails is useful
         logging.getLogger(CREDENTIALS_LOG).addHandler(self._notes)
         if sys.stderr.isatty():
-            from rich.console import Console
-
-            self._status = Console(stderr=True).status("audit: starting")
-            self._status.start()
+            show_in_place("audit: starting")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         logging.getLogger(CREDENTIALS_LOG).removeHandler(self._notes)
-        if self._status is not None:
-            self._status.stop()
         if kind is None and self._requests:
-            note(f"audit: {self._line()}")
+            self.note(self._line())
+        elif sys.stderr.isatty():
+            show_in_place("")
 
     def asks(self, questions: int) -> None:
         """A round begins."""
@@ -77,17 +69,24 @@ class ProgressLine:
             self.note(f"waiting {seconds:.0f} s: {why}")
 
     def note(self, sentence: str) -> None:
-        note(f"audit: {sentence}")
+        _note(f"audit: {sentence}")
 
     def _show(self, more: str = "") -> None:
         line = self._line() + (f"; {more}" if more else "")
-        if self._status is not None:
-            self._status.update(printable(f"audit: {line}"))
+        if sys.stderr.isatty():
+            show_in_place(f"audit: {line}")
         elif time.monotonic() - self._shown_at >= EVERY_SECONDS:
             self._shown_at = time.monotonic()
-            note(f"audit: {line}")
+            self.note(line)
 
     def _line(self) -> str:
         seconds, request = self._slowest
         slow = f"; slowest {seconds:.1f} s: {request[:LONGEST]}" if seconds >= SLOW_SECONDS else ""
         return f"{self._requests} requests, {self._resources} resources{slow}"
+
+
+def _note(text: str) -> None:
+    """A note, in the place of the changing line."""
+    if sys.stderr.isatty():
+        show_in_place("")
+    note(text)

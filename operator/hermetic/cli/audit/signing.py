@@ -18,13 +18,13 @@ from hermetic.audit.attestation.statement import Inputs, Scope, Tool
 from hermetic.audit.attestation.verification import Attestation, authenticate
 from hermetic.audit.estate.arm_ids import same_id
 from hermetic.audit.estate.snapshot import to_json
-from hermetic.audit.findings import Report
-from hermetic.audit.policy import AttestedPrivate
+from hermetic.audit.policy.policy import AttestedPrivate
 from hermetic.audit.report.json_form import document
+from hermetic.audit.result.report import Report
 from hermetic.cli.attest.files import load_signing_key, read_attestation, read_public_keys, write_attestation
 from hermetic.cli.audit.files import content_of, digest_of
 from hermetic.cli.cluster_identity import Tie, not_tied, tie_to
-from hermetic.cli.output import note
+from hermetic.cli.terminal import note
 from hermetic.controller.clock import SystemClock
 from hermetic.errors import AttestationRefused, InputError
 from hermetic.signing.keys import SigningKey, trusted
@@ -61,13 +61,21 @@ def signing_of(options: dict[str, Any]) -> Signing:
 def attested_private(previous: Attestation) -> tuple[AttestedPrivate, ...]:
     """The subnets of the previous attestation: since when each is private, and when that was last observed."""
     return tuple(
-        AttestedPrivate(one.subnet, one.at, previous.observed_at, finished_at_of(previous.read_report), previous.digest)
-        for one in previous.read_report.private_subnets
+        AttestedPrivate(
+            private_subnet.subnet,
+            private_subnet.at,
+            previous.observed_at,
+            finished_at_of(previous.read_report),
+            previous.digest,
+        )
+        for private_subnet in previous.read_report.private_subnets
     )
 
 
 def sign(signing: Signing, collected: Collected, report: Report, options: dict[str, Any]) -> None:
     """Writes the attestation. Raises InputError for a report that cannot be signed, Unreachable for the file."""
+    from hermetic.audit.checks.registry import PAGES
+
     signing.tie.declared.must_be_about(report.cluster)
     scope = Scope(
         cluster_arm_id=report.cluster,
@@ -81,7 +89,7 @@ def sign(signing: Signing, collected: Collected, report: Report, options: dict[s
     )
     try:
         envelope = sign_report(
-            document(report),
+            document(report, PAGES),
             Provenance(scope, this_tool(), inputs),
             signing.key,
             now=SystemClock().now(),
@@ -91,9 +99,11 @@ def sign(signing: Signing, collected: Collected, report: Report, options: dict[s
     except AttestationRefused as refusal:
         raise InputError(f"--previous {options['previous']}: {refusal.message}") from refusal
     write_attestation(signing.file, envelope)
-    found = authenticate(envelope, trusted([signing.key.public]))
-    until = f"{found.expires_at:%Y-%m-%d %H:%M:%S} UTC"
-    note(f"signed: {signing.file}, number {found.sequence} of its chain, valid until {until}")
+    attestation = authenticate(envelope, trusted([signing.key.public]))
+    until = f"{attestation.expires_at:%Y-%m-%d %H:%M:%S} UTC"
+    if inputs.policy is not None:
+        note(f"policy: {inputs.policy}; `spec.policyDigests` of the EgressAudit may list it")
+    note(f"signed: {signing.file}, number {attestation.sequence} of its chain, valid until {until}")
 
 
 def _must_be_about(cluster: str, previous: Attestation | None, tie: Tie) -> None:
@@ -116,8 +126,10 @@ def _previous(file: Path | None, keys: Iterable[str], key: SigningKey) -> Attest
     if file is None:
         return None
     try:
-        others = [one for one in read_public_keys(keys).values() if one.keyid != key.public.keyid]
-        return authenticate(read_attestation(str(file)), trusted([key.public, *others]))
+        other_keys = [
+            public_key for public_key in read_public_keys(keys).values() if public_key.keyid != key.public.keyid
+        ]
+        return authenticate(read_attestation(str(file)), trusted([key.public, *other_keys]))
     except AttestationRefused as refusal:
         raise InputError(
             f"--previous {file}: {refusal.refusal}: {refusal.message}",

@@ -15,9 +15,9 @@ from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Source, UnreadReason
 from hermetic.audit.estate.snapshot import Snapshot, from_json, to_json
-from hermetic.audit.findings import Finding
-from hermetic.audit.policy import Policy
-from hermetic.audit.run import Evaluation, evaluate
+from hermetic.audit.model.findings import Finding
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.result.run import Evaluation, evaluate
 from hermetic.cli.audit.files import content_of, write_file
 from hermetic.cli.audit.progress import ProgressLine
 from hermetic.cli.cluster_identity import DeclaredIdentity, declared_in
@@ -63,32 +63,48 @@ class Collected:
 async def collect(sources: AuditSources, policy: Policy) -> Collected:
     """Collects everything that the checks ask for, or loads a saved snapshot."""
     if sources.snapshot is not None:
-        seen = _loaded(sources.snapshot, sources)
-        estate = seen.estate()
+        snapshot = _loaded(sources.snapshot, sources)
+        estate = snapshot.estate()
         _sentinels_must_be_there(estate, policy)
-        findings = evaluate(estate, policy.model_copy(update={"audited_at": seen.started_at}))
+        findings = evaluate(estate, policy.model_copy(update={"audited_at": snapshot.started_at}))
+        result = Collected(estate, findings, snapshot.started_at, snapshot.finished_at, snapshot)
     else:
-        seen, estate, findings = await _collected_now(sources, policy)
+        result = await _collected_now(sources, policy)
     if sources.save_snapshot is not None:
-        write_file(sources.save_snapshot, to_json(seen))
-    return Collected(estate, findings, seen.started_at, seen.finished_at, seen)
+        write_file(sources.save_snapshot, to_json(result.snapshot))
+    return result
 
 
 def _loaded(file: Path, sources: AuditSources) -> Snapshot:
-    seen = from_json(content_of(file))
-    if sources.azure is not None and not same_id(sources.azure.strip(), seen.cluster):
-        raise InputError(f"{file} is about {seen.cluster}, not {sources.azure}", fix="name the cluster of the snapshot")
-    for source, asked in (("azure", sources.azure), ("kube", sources.kube), ("probe", sources.probe)):
-        if asked and source not in seen.sources:
+    snapshot = from_json(content_of(file))
+    if sources.azure is not None and not same_id(sources.azure.strip(), snapshot.cluster):
+        raise InputError(
+            f"{file} is about {snapshot.cluster}, not {sources.azure}", fix="name the cluster of the snapshot"
+        )
+    for source, option in (("azure", sources.azure), ("kube", sources.kube), ("probe", sources.probe)):
+        if option and source not in snapshot.sources:
             raise InputError(f"{file} holds nothing from --{source}", fix="collect again with it")
-    return seen
+    return snapshot
 
 
-async def _collected_now(sources: AuditSources, policy: Policy) -> tuple[Snapshot, Estate, tuple[Finding, ...]]:
+async def _collected_now(sources: AuditSources, policy: Policy) -> Collected:
+    started_at = SystemClock().now().replace(microsecond=0)
+    with ProgressLine() as progress:
+        async with AsyncExitStack() as opened:
+            target = await _asked(opened, sources, progress)
+            return await collect_from(target.cluster, target.answerers, policy, progress, started_at)
+
+
+async def collect_from(
+    cluster: str,
+    answerers: Mapping[Source, Answerer],
+    policy: Policy,
+    progress: ProgressLine,
+    started_at: datetime,
+) -> Collected:
+    """What the answerers say about one cluster. No answer may be older than `started_at`, in whole seconds."""
     from hermetic import __version__
 
-    clock = SystemClock()
-    started_at = clock.now().replace(microsecond=0)
     rules = policy.model_copy(update={"audited_at": started_at})
     evaluation = Evaluation(rules)
 
@@ -96,13 +112,10 @@ async def _collected_now(sources: AuditSources, policy: Policy) -> tuple[Snapsho
         _sentinels_must_be_there(estate, rules)
         return estate, evaluation.findings(estate)
 
-    with ProgressLine() as progress:
-        async with AsyncExitStack() as opened:
-            asked = await _asked(opened, sources, progress)
-            answers, (estate, findings) = await collected(asked.cluster, asked.answerers, evaluated, progress)
-    finished_at = clock.now().replace(microsecond=0)
-    seen = Snapshot(asked.cluster, tuple(asked.answerers), started_at, finished_at, __version__, answers)
-    return seen, estate, findings
+    answers, (estate, findings) = await collected(cluster, answerers, evaluated, progress)
+    finished_at = SystemClock().now().replace(microsecond=0)
+    snapshot = Snapshot(cluster, tuple(answerers), started_at, finished_at, __version__, answers)
+    return Collected(estate, findings, started_at, finished_at, snapshot)
 
 
 def _sentinels_must_be_there(estate: Estate, policy: Policy) -> None:
@@ -128,17 +141,17 @@ class _Asked:
 
 
 async def _asked(opened: AsyncExitStack, sources: AuditSources, progress: ProgressLine) -> _Asked:
-    asked = _Asked()
+    target = _Asked()
     if sources.azure is not None:
-        asked.cluster, asked.answerers["azure"] = await _azure(opened, sources.azure, sources, progress)
+        target.cluster, target.answerers["azure"] = await _azure(opened, sources.azure, sources, progress)
     if sources.kube or sources.probe:
         api = await _api(opened, sources)
         declared = await declared_in(api)
         if sources.azure is not None:
-            declared.must_be_about(asked.cluster)
-        asked.cluster = asked.cluster if sources.azure is not None else declared.cluster or UNNAMED
-        asked.answerers |= _of_the_cluster(api, sources, declared, progress)
-    return asked
+            declared.must_be_about(target.cluster)
+        target.cluster = target.cluster if sources.azure is not None else declared.cluster or UNNAMED
+        target.answerers |= _of_the_cluster(api, sources, declared, progress)
+    return target
 
 
 async def _azure(
@@ -172,12 +185,12 @@ def _of_the_cluster(
 ) -> Mapping[Source, Answerer]:
     from hermetic.collect.kube.answering import KubeAnswerer
 
-    found: dict[Source, Answerer] = {}
+    answerers: dict[Source, Answerer] = {}
     if sources.kube:
-        found["kube"] = KubeAnswerer(api, progress=progress)
+        answerers["kube"] = KubeAnswerer(api, progress=progress)
     if sources.probe:
-        found["probe"] = _probe(api, sources, declared, progress)
-    return found
+        answerers["probe"] = _probe(api, sources, declared, progress)
+    return answerers
 
 
 def _probe(api: KubernetesApi, sources: AuditSources, declared: DeclaredIdentity, progress: ProgressLine) -> Answerer:

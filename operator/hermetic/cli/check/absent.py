@@ -32,7 +32,7 @@ def nothing_there(facts: Installed, expected: Sequence[Manifest], deployment: st
         return False
     if facts.deployments.named(deployment, facts.namespace) is not None:
         return False
-    if any(facts.definitions.named(one.name) is not None for one in DEFINITIONS):
+    if any(facts.definitions.named(definition.name) is not None for definition in DEFINITIONS):
         return False
-    named = ((reads[one["kind"]], one["metadata"]) for one in expected if one["kind"] in reads)
-    return all(read.named(one["name"], one.get("namespace")) is None for read, one in named)
+    named = ((reads[manifest["kind"]], manifest["metadata"]) for manifest in expected if manifest["kind"] in reads)
+    return all(read.named(metadata["name"], metadata.get("namespace")) is None for read, metadata in named)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hermetic.api.text import cut_middle
 from hermetic.audit.checks.kube_cluster.storage import AZURE_BLOBS, AZURE_FILES, ENDPOINT, PRIVATE, is_nfs
 from hermetic.cli.check.facts import Before, Right
 from hermetic.cli.check.gpu_nodes import gpu_nodes
@@ -12,8 +13,9 @@ from hermetic.cli.check.rows import CheckRow, RowVerdict, passes, unread
 from hermetic.cli.installation import NAMESPACE, written
 from hermetic.objects.weights_volume import AZURE_FILES_DRIVER
 
-OLDEST, NEWEST = (1, 30), (1, 36)
+OLDEST, NEWEST = (1, 32), (1, 36)
 POLICIES = "validatingadmissionpolicies.admissionregistration.k8s.io/v1"
+LONGEST_REFUSAL = 600
 ENFORCE = "pod-security.kubernetes.io/enforce"
 PULL = (
     "az aks check-acr --resource-group GROUP --name CLUSTER --acr REGISTRY.azurecr.io",
@@ -47,6 +49,7 @@ def rows_before(facts: Before, namespaces: tuple[str, ...] = ()) -> tuple[CheckR
     return (
         _version(facts),
         _policy_engine(facts),
+        *_definitions(facts),
         *_permissions(facts),
         *gpu_nodes(facts),
         *_storage(facts),
@@ -57,10 +60,14 @@ def rows_before(facts: Before, namespaces: tuple[str, ...] = ()) -> tuple[CheckR
 
 def needed() -> tuple[Right, ...]:
     """The rights of an account that applies the manifests: server-side apply creates with `patch`."""
-    places = [*_CREATED, *(_place(manifest) for folder in ("rbac", "policies") for manifest in written(folder))]
-    found = {Right(group, resource, verb, place) for group, resource, place in places for verb in ("create", "patch")}
+    targets = [*_CREATED, *(_place(manifest) for folder in ("rbac", "policies") for manifest in written(folder))]
+    rights = {
+        Right(group, resource, verb, namespace)
+        for group, resource, namespace in targets
+        for verb in ("create", "patch")
+    }
     return (
-        *sorted(found),
+        *sorted(rights),
         *(Right(_ROLES, name, verb) for name in ("clusterroles", "roles") for verb in ("escalate", "bind")),
     )
 
@@ -74,13 +81,13 @@ def _version(facts: Before) -> CheckRow:
     check = "kubernetes-version"
     if facts.version is None:
         return unread(check, "the version of the API server", facts.version_problem)
-    found, oldest, newest = (".".join(map(str, one)) for one in (facts.version, OLDEST, NEWEST))
+    actual, oldest, newest = (".".join(map(str, version)) for version in (facts.version, OLDEST, NEWEST))
     if facts.version < OLDEST:
         return CheckRow(
             check,
             RowVerdict.FAIL,
-            f"the API server is Kubernetes {found}; {oldest} or later is needed",
-            "ValidatingAdmissionPolicy, which holds the operator and the pods of models, is stable since then",
+            f"the API server is Kubernetes {actual}; {oldest} or later is needed",
+            "an earlier API server refuses the CRD of ModelDeployments: its rules need functions that it lacks",
             "upgrade the cluster",
             ("az aks get-upgrades --resource-group GROUP --name CLUSTER",),
         )
@@ -88,11 +95,11 @@ def _version(facts: Before) -> CheckRow:
         return CheckRow(
             check,
             RowVerdict.WARNING,
-            f"the API server is Kubernetes {found}; this release was tested with {newest} and earlier",
+            f"the API server is Kubernetes {actual}; this release was tested with {newest} and earlier",
             "a later one may add fields to pods that this release takes for changes by others",
             "look for a later release of Hermetic",
         )
-    return passes(check, f"the API server is Kubernetes {found}")
+    return passes(check, f"the API server is Kubernetes {actual}")
 
 
 def _policy_engine(facts: Before) -> CheckRow:
@@ -106,8 +113,35 @@ def _policy_engine(facts: Before) -> CheckRow:
         RowVerdict.FAIL,
         "the API server does not serve ValidatingAdmissionPolicy in version v1",
         "without the policies a stolen token of the operator is bound by RBAC alone, and pods start without a proof",
-        "upgrade to Kubernetes 1.30 or later, where it is served unless it was switched off",
+        f"upgrade to Kubernetes {OLDEST[0]}.{OLDEST[1]} or later, where it is served unless it was switched off",
     )
+
+
+def _definitions(facts: Before) -> Iterator[CheckRow]:
+    check = "crds"
+    undecided = [dry_run for dry_run in facts.dry_runs if dry_run.problem]
+    refused = [dry_run for dry_run in facts.dry_runs if dry_run.refusal]
+    for dry_run in refused:
+        yield CheckRow(
+            check,
+            RowVerdict.FAIL,
+            f"the API server refuses the CRD {dry_run.name}: {cut_middle(dry_run.refusal, LONGEST_REFUSAL)}",
+            "without its CRDs the operator never becomes ready, and no model can be applied",
+            f"upgrade to Kubernetes {OLDEST[0]}.{OLDEST[1]} or later; if the cluster has it, report this message",
+        )
+    if undecided:
+        names = ", ".join(dry_run.name for dry_run in undecided)
+        yield CheckRow(
+            check,
+            RowVerdict.UNKNOWN,
+            f"whether the API server accepts the CRDs {names} is not known: "
+            f"{cut_middle(undecided[0].problem, LONGEST_REFUSAL)}",
+            "a dry run shows it, which needs the right to create and patch CRDs",
+            "check with an account that may install",
+            ("kubectl apply --server-side --dry-run=server --kustomize crds",),
+        )
+    if not refused and not undecided:
+        yield passes(check, f"the API server accepts the {len(facts.dry_runs)} CRDs in a dry run")
 
 
 def _permissions(facts: Before) -> Iterator[CheckRow]:
@@ -162,19 +196,23 @@ def _storage(facts: Before) -> Iterator[CheckRow]:
     if facts.storage_classes.problem:
         yield unread(check, "StorageClasses", facts.storage_classes.problem)
         return
-    classes = [one for one in facts.storage_classes.items if one.get("provisioner") in {*AZURE_FILES, AZURE_BLOBS}]
-    rows = [row for one in classes if (row := _storage_class(one)) is not None]
+    classes = [
+        storage_class
+        for storage_class in facts.storage_classes.items
+        if storage_class.get("provisioner") in {*AZURE_FILES, AZURE_BLOBS}
+    ]
+    rows = [row for class_ in classes if (row := _storage_class(class_)) is not None]
     yield from rows or [
         passes(check, f"no StorageClass of {len(facts.storage_classes.items)} opens a way to Azure storage")
     ]
 
 
-def _storage_class(one: Mapping[str, Any]) -> CheckRow | None:
+def _storage_class(storage_class: Mapping[str, Any]) -> CheckRow | None:
     """Classes of the two drivers that make storage accounts."""
-    parameters = {key.lower(): str(value) for key, value in (one.get("parameters") or {}).items()}
+    parameters = {key.lower(): str(value) for key, value in (storage_class.get("parameters") or {}).items()}
     if parameters.get(ENDPOINT.lower()) == PRIVATE:
         return None
-    name, nfs = one["metadata"]["name"], is_nfs(parameters)
+    name, nfs = storage_class["metadata"]["name"], is_nfs(parameters)
     if nfs:
         opens = "adds a storage service endpoint to every subnet of the nodes"
         why = "that is a way to every storage account, for every pod, and the audit fails"
@@ -196,23 +234,23 @@ def _pod_security(facts: Before, namespaces: tuple[str, ...]) -> Iterator[CheckR
     if facts.namespaces.problem:
         yield unread(check, "namespaces", facts.namespaces.problem)
         return
-    found = facts.namespaces.named(NAMESPACE)
-    if found is None:
+    manifest = facts.namespaces.named(NAMESPACE)
+    if manifest is None:
         yield passes(check, f"namespace {NAMESPACE} is not there yet; its manifest makes it restricted")
     else:
-        yield _level(NAMESPACE, found, "the operator runs there")
+        yield _level(NAMESPACE, manifest, "the operator runs there")
     for name in namespaces:
-        found = facts.namespaces.named(name)
-        if found is None:
-            what = f"namespace {name}, which the configuration names, is not there"
+        manifest = facts.namespaces.named(name)
+        if manifest is None:
+            explanation = f"namespace {name}, which the configuration names, is not there"
             why = "models cannot be applied in it, and RoleBindings for it are refused"
-            yield CheckRow(check, RowVerdict.FAIL, what, why, "create it", (f"kubectl create namespace {name}",))
+            yield CheckRow(check, RowVerdict.FAIL, explanation, why, "create it", (f"kubectl create namespace {name}",))
         else:
-            yield _level(name, found, "models run there")
+            yield _level(name, manifest, "models run there")
 
 
-def _level(name: str, found: Mapping[str, Any], why: str) -> CheckRow:
-    level = (found["metadata"].get("labels") or {}).get(ENFORCE, "privileged")
+def _level(name: str, manifest: Mapping[str, Any], why: str) -> CheckRow:
+    level = (manifest["metadata"].get("labels") or {}).get(ENFORCE, "privileged")
     if level == "restricted":
         return passes("pod-security", f"namespace {name} enforces restricted")
     return CheckRow(

@@ -1,15 +1,16 @@
-"""Reads the facts from an API server. Nothing is changed; creating a SelfSubjectAccessReview is a question too."""
+"""Reads the facts from an API server. Nothing is changed: a SelfSubjectAccessReview and a dry run are questions."""
 
 from __future__ import annotations
 
 import asyncio
 
 from hermetic import __version__
+from hermetic.api.crd import DEFINITIONS, crd
 from hermetic.cli.check.before import needed
-from hermetic.cli.check.facts import Before, Installed, Manifest, Read, Right
+from hermetic.cli.check.facts import Before, DryRun, Installed, Manifest, Read, Right
 from hermetic.cli.check.gpu_nodes import pools, without_gpus
 from hermetic.collect.kube.discovery import catalogue
-from hermetic.errors import HermeticError, NotFound, Unauthenticated, Unreachable
+from hermetic.errors import HermeticError, NotFound, Rejected, Unauthenticated, Unreachable
 from hermetic.kinds import DEPLOYMENT, LEASE, NAMESPACE, NODE, POD, Kind
 from hermetic.kube.client import KubernetesApi
 
@@ -40,6 +41,7 @@ async def before(api: KubernetesApi) -> Before:
     nodes, daemon_sets, classes, drivers, namespaces = await asyncio.gather(
         *(read(api, kind) for kind in (NODE, DAEMON_SET, STORAGE_CLASS, CSI_DRIVER, NAMESPACE))
     )
+    dry_runs = await asyncio.gather(*(_dry_run(api, crd(definition)) for definition in DEFINITIONS))
     bare = [without_gpus(pool) for pool in pools(nodes.items)]
     names = [some[0]["metadata"]["name"] for some in bare if some]
     beside = await asyncio.gather(*(read(api, POD, field_selector=f"spec.nodeName={name}") for name in names))
@@ -55,17 +57,18 @@ async def before(api: KubernetesApi) -> Before:
         storage_classes=classes,
         drivers=drivers,
         namespaces=namespaces,
+        dry_runs=tuple(dry_runs),
     )
 
 
 async def installed(api: KubernetesApi, namespace: str) -> Installed:
     """An installation in this namespace. Raises Unreachable, Unauthenticated where the API server cannot be asked."""
-    whole = (DEFINITION, POLICY, BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING)
+    cluster_kinds = (DEFINITION, POLICY, BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING)
     inside = (DEPLOYMENT, CONFIG_MAP, LEASE)
-    found = await asyncio.gather(
-        *(read(api, kind) for kind in whole), *(read(api, kind, namespace=namespace) for kind in inside)
+    reads = await asyncio.gather(
+        *(read(api, kind) for kind in cluster_kinds), *(read(api, kind, namespace=namespace) for kind in inside)
     )
-    return Installed(namespace, __version__, *found)
+    return Installed(namespace, __version__, *reads)
 
 
 async def read(api: KubernetesApi, kind: Kind, *, namespace: str | None = None, field_selector: str = "") -> Read:
@@ -118,3 +121,19 @@ async def _may(api: KubernetesApi, right: Right) -> bool | None:
         raise
     except HermeticError:
         return None
+
+
+async def _dry_run(api: KubernetesApi, manifest: Manifest) -> DryRun:
+    """Only the API server's own refusal of the object counts: a webhook that takes no dry run decides nothing."""
+    name = manifest["metadata"]["name"]
+    try:
+        await api.dry_run(DEFINITION, dict(manifest))
+    except (Unreachable, Unauthenticated):
+        raise
+    except Rejected as refused:
+        if refused.reason == "Invalid":
+            return DryRun(name, refusal=refused.message)
+        return DryRun(name, problem=refused.message)
+    except HermeticError as error:
+        return DryRun(name, problem=error.message)
+    return DryRun(name)

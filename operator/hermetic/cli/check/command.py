@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hermetic.api.text import wrapped
 from hermetic.cli.check.rows import CheckRow, RowVerdict, overall
 from hermetic.cli.exit_codes import DONE, FAILED, UNKNOWN
 from hermetic.cli.options import common_options, configuration_in
-from hermetic.cli.output import echo, write_json
 from hermetic.cli.running import run
-from hermetic.cli.wrapping import columns, fitted, wrapped
+from hermetic.cli.terminal import columns, echo, fitted, write_json
 from hermetic.errors import InputError
 
 if TYPE_CHECKING:

@@ -17,9 +17,14 @@ class Read:
     problem: str = ""
 
     def named(self, name: str, namespace: str | None = None) -> Manifest | None:
-        wanted = (namespace, name)
+        identity = (namespace, name)
         return next(
-            (one for one in self.items if (one["metadata"].get("namespace"), one["metadata"]["name"]) == wanted), None
+            (
+                manifest
+                for manifest in self.items
+                if (manifest["metadata"].get("namespace"), manifest["metadata"]["name"]) == identity
+            ),
+            None,
         )
 
 
@@ -38,8 +43,19 @@ class Right:
 
 
 @dataclass(frozen=True, slots=True)
+class DryRun:
+    """Whether the API server would apply an object: `refusal` is why not, `problem` why it was not decided."""
+
+    name: str
+    refusal: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Before:
     """A cluster before an installation. `rights`: whether the caller has each right, None where unknown.
+
+    `dry_runs`: of the CRDs.
 
     `beside`: the pods of one node without GPUs of each pool of GPU machines, by the name of the node.
     """
@@ -55,6 +71,7 @@ class Before:
     storage_classes: Read = Read()
     drivers: Read = Read()
     namespaces: Read = Read()
+    dry_runs: tuple[DryRun, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ from hermetic.api.condition_updates import is_true
 from hermetic.api.modeldeployment import Accelerator
 from hermetic.cli.check.facts import Before, Manifest, Read
 from hermetic.cli.check.rows import CheckRow, RowVerdict, passes, unread
+from hermetic.plan.node_faults import gpu_faults
 
-CHECK = "gpu-nodes"
+CHECK, ARCHITECTURE_CHECK = "gpu-nodes", "engine-architecture"
 SIZE_LABEL, POOL_LABEL = "node.kubernetes.io/instance-type", "kubernetes.azure.com/agentpool"
 MIG_STATE = "nvidia.com/mig.config.state"
 _GPU_SIZE = re.compile(r"Standard_N[CDGV][A-Za-z]*[0-9]", re.IGNORECASE)  # NP has FPGAs
@@ -20,7 +21,7 @@ _AMD_SIZE = re.compile(r"MI300|Standard_NG|Standard_NV[0-9]+as_v4", re.IGNORECAS
 _RESOURCE = re.compile(r"nvidia\.com/(gpu|mig-.+)|amd\.com/gpu")
 _PLUG_IN = re.compile(r"device-?plugin", re.IGNORECASE)
 _WHY = "a pod of a model asks for GPUs by that name, and stays Pending with the reason Unschedulable"
-_ACCEPTED = tuple(one.model_dump() for one in Accelerator().tolerations)
+_ACCEPTED = tuple(toleration.model_dump() for toleration in Accelerator().tolerations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +44,13 @@ class Pool:
 
 def pools(nodes: Sequence[Manifest]) -> tuple[Pool, ...]:
     """The pools of GPU machines, by name."""
-    found: dict[tuple[str, str], list[Manifest]] = {}
+    nodes_by_pool: dict[tuple[str, str], list[Manifest]] = {}
     for node in nodes:
         labels = node["metadata"].get("labels") or {}
         size = labels.get(SIZE_LABEL, "")
         if _GPU_SIZE.match(size):
-            found.setdefault((labels.get(POOL_LABEL, "-"), size), []).append(node)
-    return tuple(Pool(name, size, tuple(each)) for (name, size), each in sorted(found.items()))
+            nodes_by_pool.setdefault((labels.get(POOL_LABEL, "-"), size), []).append(node)
+    return tuple(Pool(name, size, tuple(members)) for (name, size), members in sorted(nodes_by_pool.items()))
 
 
 def without_gpus(pool: Pool) -> tuple[Manifest, ...]:
@@ -62,8 +63,8 @@ def gpu_nodes(facts: Before) -> Iterator[CheckRow]:
     if facts.nodes.problem:
         yield unread(CHECK, "nodes", facts.nodes.problem)
         return
-    found = pools(facts.nodes.items)
-    if not found:
+    gpu_pools = pools(facts.nodes.items)
+    if not gpu_pools:
         yield CheckRow(
             CHECK,
             RowVerdict.WARNING,
@@ -72,7 +73,7 @@ def gpu_nodes(facts: Before) -> Iterator[CheckRow]:
             "add a pool, or scale one up",
             ("az aks nodepool list --resource-group GROUP --cluster-name CLUSTER --output table",),
         )
-    for pool in found:
+    for pool in gpu_pools:
         yield from _pool(pool, facts)
 
 
@@ -82,7 +83,38 @@ def _pool(pool: Pool, facts: Before) -> Iterator[CheckRow]:
         yield _no_gpus(pool, bare[0], len(bare), facts)
     else:
         yield from _slices(pool)
+    yield from _faults(pool)
     yield from _taints(pool)
+    yield from _architecture(pool)
+
+
+def _architecture(pool: Pool) -> Iterator[CheckRow]:
+    """A row where the nodes are not amd64. Source: Node API reference, status.nodeInfo.architecture."""
+    reported = {(node["status"].get("nodeInfo") or {}).get("architecture", "") for node in pool.nodes}
+    for architecture in sorted(reported - {"", "amd64"}):
+        yield CheckRow(
+            ARCHITECTURE_CHECK,
+            RowVerdict.NOT_CHECKED,
+            f"{pool}: the nodes are {architecture}; no object shows for which platforms the engine images are",
+            "an image that is for linux/amd64 alone cannot be pulled there, and the model stays at ImagePullFailed",
+            f"import images that are for linux/{architecture} too; the command lists the platforms of an image",
+            ("az acr manifest show --registry REGISTRY --name REPOSITORY@sha256:DIGEST",),
+        )
+
+
+def _faults(pool: Pool) -> Iterator[CheckRow]:
+    """Nodes whose node problem detector reports a fault of a GPU; a condition that is absent says nothing."""
+    for node in pool.nodes:
+        name = node["metadata"]["name"]
+        if faults := gpu_faults(node):
+            yield CheckRow(
+                CHECK,
+                RowVerdict.WARNING,
+                f"{pool}: node {name} has the condition {' and '.join(faults)}",
+                "the node problem detector of AKS reports a fault of its GPUs",
+                "read what it reports; keep pods off the node, drain it and replace it",
+                (f"kubectl describe node {name}", f"kubectl cordon {name}"),
+            )
 
 
 def _slices(pool: Pool) -> Iterator[CheckRow]:
@@ -138,7 +170,7 @@ def _cause(pool: Pool, node: Manifest, facts: Before) -> _Cause:
         )
     if facts.daemon_sets.problem:
         return f"and DaemonSets cannot be read: {facts.daemon_sets.problem}", "check with an account that may", ()
-    plug_ins = [one for one in facts.daemon_sets.items if _is_plug_in(one, pool)]
+    plug_ins = [daemon_set for daemon_set in facts.daemon_sets.items if _is_plug_in(daemon_set, pool)]
     if not plug_ins:
         return (
             f"no DaemonSet is a device plug-in for {pool.resource}",
@@ -153,7 +185,7 @@ def _of_plug_in(plug_in: Manifest, node: Manifest, beside: Read) -> _Cause:
     commands = (f"kubectl describe daemonset {name} --namespace {namespace}",)
     if beside.problem:
         return f"and its pods cannot be read: {beside.problem}", "check with an account that may", commands
-    pods = [one for one in beside.items if _is_of(one, plug_in)]
+    pods = [pod for pod in beside.items if _is_of(pod, plug_in)]
     if not pods:
         return _not_placed(plug_in, node, commands)
     pod = pods[0]
@@ -198,13 +230,13 @@ def _not_placed(plug_in: Manifest, node: Manifest, commands: tuple[str, ...]) ->
 def _taints(pool: Pool) -> Iterator[CheckRow]:
     """Taints that models do not tolerate unless their spec says so."""
     check = "gpu-taints"
-    found = {
+    taints = {
         _taint(taint): taint
         for node in pool.nodes
         for taint in node.get("spec", {}).get("taints") or ()
         if taint.get("effect") != "PreferNoSchedule" and not _is_of_the_platform(taint)
     }
-    refused = [described for described, taint in found.items() if not _tolerates(_ACCEPTED, taint)]
+    refused = [described for described, taint in taints.items() if not _tolerates(_ACCEPTED, taint)]
     if refused:
         yield CheckRow(
             check,
@@ -213,7 +245,7 @@ def _taints(pool: Pool) -> Iterator[CheckRow]:
             "a pod of a model stays Pending with the reason Unschedulable",
             "name it in spec.accelerator.tolerations of the models, or taint the pool sku=gpu:NoSchedule",
         )
-    elif not found:
+    elif not taints:
         yield CheckRow(
             check,
             RowVerdict.WARNING,
@@ -230,29 +262,29 @@ def _taints(pool: Pool) -> Iterator[CheckRow]:
 def _offered(node: Manifest, which: str, *, zero: bool = False) -> dict[str, int]:
     """GPU resources by name; those with a count of 0 only with `zero`."""
     amounts = (node.get("status") or {}).get(which) or {}
-    found = {name: int(number) for name, number in amounts.items() if _RESOURCE.fullmatch(name)}
-    return {name: number for name, number in found.items() if number or zero}
+    counts = {name: int(number) for name, number in amounts.items() if _RESOURCE.fullmatch(name)}
+    return {name: number for name, number in counts.items() if number or zero}
 
 
 def _waiting(pod: Manifest) -> Iterator[Mapping[str, Any]]:
     status = pod.get("status") or {}
-    for one in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
-        if waiting := (one.get("state") or {}).get("waiting"):
+    for container_status in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
+        if waiting := (container_status.get("state") or {}).get("waiting"):
             yield waiting
 
 
-def _is_plug_in(one: Manifest, pool: Pool) -> bool:
+def _is_plug_in(manifest: Manifest, pool: Pool) -> bool:
     """Whether it is a device plug-in by its name or image; of the pool's vendor, if name or image contains one."""
-    images = [container.get("image", "") for container in one["spec"]["template"]["spec"]["containers"]]
-    text = " ".join((one["metadata"]["name"], *images)).lower()
+    images = [container.get("image", "") for container in manifest["spec"]["template"]["spec"]["containers"]]
+    text = " ".join((manifest["metadata"]["name"], *images)).lower()
     vendor, other = ("amd", "nvidia") if pool.resource.startswith("amd") else ("nvidia", "amd")
-    words = set(re.split(r"[^a-z0-9]+", text))
-    return _PLUG_IN.search(text) is not None and (vendor in words or other not in words)
+    tokens = set(re.split(r"[^a-z0-9]+", text))
+    return _PLUG_IN.search(text) is not None and (vendor in tokens or other not in tokens)
 
 
 def _is_of(pod: Manifest, daemon_set: Manifest) -> bool:
     owners = pod["metadata"].get("ownerReferences") or ()
-    return any(one["kind"] == "DaemonSet" and one["name"] == daemon_set["metadata"]["name"] for one in owners)
+    return any(owner["kind"] == "DaemonSet" and owner["name"] == daemon_set["metadata"]["name"] for owner in owners)
 
 
 def _is_of_the_platform(taint: Mapping[str, Any]) -> bool:
@@ -267,11 +299,11 @@ def _taint(taint: Mapping[str, Any]) -> str:
 
 def _tolerates(tolerations: Sequence[Mapping[str, Any]], taint: Mapping[str, Any]) -> bool:
     """By the rules of the scheduler."""
-    for one in tolerations:
-        if one.get("effect") and one["effect"] != taint.get("effect"):
+    for toleration in tolerations:
+        if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
             continue
-        if one.get("operator") == "Exists" and one.get("key") in {None, "", taint["key"]}:
+        if toleration.get("operator") == "Exists" and toleration.get("key") in {None, "", taint["key"]}:
             return True
-        if one.get("key") == taint["key"] and (one.get("value") or "") == (taint.get("value") or ""):
+        if toleration.get("key") == taint["key"] and (toleration.get("value") or "") == (taint.get("value") or ""):
             return True
     return False

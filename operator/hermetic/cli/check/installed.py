@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from hermetic.api.configuration import Configuration
 from hermetic.api.crd import DEFINITIONS, crd
 from hermetic.api.kubernetes_yaml import LOADER
-from hermetic.api.text import first_of
+from hermetic.api.text import cut_middle, first_of
 from hermetic.api.validation_errors import problems_of
 from hermetic.cli.allowed import NAME as ALLOWED
 from hermetic.cli.allowed import allowed
@@ -27,6 +27,8 @@ from hermetic.kube.lease import LEASE_NAME, RELEASE
 DEPLOYMENT = "hermetic-operator"
 POLICY = "ValidatingAdmissionPolicy"
 CONFIG_FILE = "config.yaml"
+_WHY_DENY = "what it forbids is allowed: a stolen token of the operator reaches further, or pods start without a proof"
+_WHY_WARN = "'kubectl apply' no longer warns of what the operator would refuse"
 _APPLY_CRDS = ("kubectl apply --server-side --kustomize crds",)
 _APPLY_RIGHTS = ("hermetic rbac --config config.yaml | kubectl apply --server-side --filename -",)
 Grant = tuple[str, str, str, str]
@@ -58,25 +60,25 @@ def _definitions(facts: Installed) -> Iterator[CheckRow]:
         yield unread(check, "CustomResourceDefinitions", facts.definitions.problem)
         return
     for definition in DEFINITIONS:
-        found = facts.definitions.named(definition.name)
-        if found is None:
+        manifest = facts.definitions.named(definition.name)
+        if manifest is None:
             why = "the operator waits for the kind, and nothing of it can be applied"
             yield CheckRow(
                 check, RowVerdict.FAIL, f"{definition.name} is not installed", why, "apply the CRDs", _APPLY_CRDS
             )
         else:
-            yield _definition(definition.name, found, crd(definition))
+            yield _definition(definition.name, manifest, crd(definition))
 
 
-def _definition(name: str, found: Manifest, ours: Manifest) -> CheckRow:
-    status = found.get("status") or {}
-    conditions = {one["type"]: one for one in status.get("conditions") or ()}
+def _definition(name: str, manifest: Manifest, ours: Manifest) -> CheckRow:
+    status = manifest.get("status") or {}
+    conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     established = conditions.get("Established", {})
     stored = status.get("storedVersions") or []
     if established.get("status") != "True":
-        what = f"{name} is not established: {established.get('message') or 'no reason is given'}"
+        explanation = f"{name} is not established: {established.get('message') or 'no reason is given'}"
         return CheckRow(
-            "crds", RowVerdict.FAIL, what, "the API server does not serve it", "apply the CRDs", _APPLY_CRDS
+            "crds", RowVerdict.FAIL, explanation, "the API server does not serve it", "apply the CRDs", _APPLY_CRDS
         )
     if set(stored) != {VERSION}:
         return CheckRow(
@@ -86,7 +88,7 @@ def _definition(name: str, found: Manifest, ours: Manifest) -> CheckRow:
             "a version that has stored objects cannot be taken out of the CRD",
             "write every object once, then take the old version out of status.storedVersions",
         )
-    if _schemas(found) != _schemas(ours):
+    if _schemas(manifest) != _schemas(ours):
         return CheckRow(
             "crds",
             RowVerdict.WARNING,
@@ -99,7 +101,7 @@ def _definition(name: str, found: Manifest, ours: Manifest) -> CheckRow:
 
 
 def _schemas(definition: Manifest) -> dict[str, Any]:
-    return {one["name"]: one["schema"] for one in definition["spec"]["versions"]}
+    return {version["name"]: version["schema"] for version in definition["spec"]["versions"]}
 
 
 # ------------------------------------------------------------------ admission policies
@@ -107,12 +109,14 @@ def _schemas(definition: Manifest) -> dict[str, Any]:
 
 def _policies(facts: Installed, expected: Sequence[Manifest]) -> Iterator[CheckRow]:
     check = "policies"
-    for read, what in ((facts.policies, "ValidatingAdmissionPolicies"), (facts.bindings, "their bindings")):
+    for read, label in ((facts.policies, "ValidatingAdmissionPolicies"), (facts.bindings, "their bindings")):
         if read.problem:
-            yield unread(check, what, read.problem)
+            yield unread(check, label, read.problem)
             return
-    policies = [_of_policy(one, facts.policies) for one in expected if one["kind"] == POLICY]
-    bindings = [_of_binding(one, facts.bindings) for one in expected if one["kind"] == f"{POLICY}Binding"]
+    policies = [_of_policy(manifest, facts.policies) for manifest in expected if manifest["kind"] == POLICY]
+    bindings = [
+        _of_binding(manifest, facts.bindings) for manifest in expected if manifest["kind"] == f"{POLICY}Binding"
+    ]
     rows = [row for row in (*policies, *bindings) if row is not None]
     yield from rows
     if not rows:
@@ -121,41 +125,47 @@ def _policies(facts: Installed, expected: Sequence[Manifest]) -> Iterator[CheckR
 
 
 def _of_policy(expected: Manifest, read: Read) -> CheckRow | None:
-    name, found = expected["metadata"]["name"], read.named(expected["metadata"]["name"])
-    why = "what it forbids is allowed: a stolen token of the operator reaches further, or pods start without a proof"
-    if found is None:
+    name, policy = expected["metadata"]["name"], read.named(expected["metadata"]["name"])
+    denies = expected["spec"]["failurePolicy"] == "Fail"
+    verdict, why = (RowVerdict.FAIL, _WHY_DENY) if denies else (RowVerdict.WARNING, _WHY_WARN)
+    if policy is None:
         return CheckRow(
-            "policies", RowVerdict.FAIL, f"the admission policy {name} is not installed", why, "apply it", _APPLY_RIGHTS
+            "policies", verdict, f"the admission policy {name} is not installed", why, "apply it", _APPLY_RIGHTS
         )
-    typed = (found.get("status") or {}).get("typeChecking") or {}
+    typed = (policy.get("status") or {}).get("typeChecking") or {}
     if warnings := typed.get("expressionWarnings"):
-        what = f"the admission policy {name} has an expression that this API server does not understand"
+        explanation = f"the admission policy {name} has an expression that this API server does not understand"
+        shown = cut_middle(str(warnings[0].get("warning", "")), 200)
+        return CheckRow("policies", verdict, f"{explanation}: {shown}", why, "report it")
+    if policy["spec"].get("failurePolicy") != expected["spec"]["failurePolicy"] or _expressions(policy) != _expressions(
+        expected
+    ):
+        explanation = f"the admission policy {name} is not that of this release"
         return CheckRow(
-            "policies", RowVerdict.FAIL, f"{what}: {str(warnings[0].get('warning', ''))[:200]}", why, "report it"
+            "policies", RowVerdict.WARNING, explanation, why, "apply it again where it was changed", _APPLY_RIGHTS
         )
-    if found["spec"].get("failurePolicy") != "Fail" or _expressions(found) != _expressions(expected):
-        what = f"the admission policy {name} is not that of this release"
-        return CheckRow("policies", RowVerdict.WARNING, what, why, "apply it again where it was changed", _APPLY_RIGHTS)
     return None
 
 
 def _expressions(policy: Manifest) -> list[str]:
     spec = policy["spec"]
     parts = (*(spec.get("matchConditions") or ()), *(spec.get("variables") or ()), *(spec.get("validations") or ()))
-    return [str(one["expression"]) for one in parts]
+    return [str(part["expression"]) for part in parts]
 
 
 def _of_binding(expected: Manifest, read: Read) -> CheckRow | None:
-    name, found = expected["metadata"]["name"], read.named(expected["metadata"]["name"])
-    if found is None:
-        what = f"the binding {name} of an admission policy is not installed"
+    name, binding = expected["metadata"]["name"], read.named(expected["metadata"]["name"])
+    actions = expected["spec"]["validationActions"]
+    if binding is None:
+        explanation = f"the binding {name} of an admission policy is not installed"
+        verdict = RowVerdict.FAIL if "Deny" in actions else RowVerdict.WARNING
         return CheckRow(
-            "policies", RowVerdict.FAIL, what, "a policy without a binding forbids nothing", "apply it", _APPLY_RIGHTS
+            "policies", verdict, explanation, "a policy without a binding has no effect", "apply it", _APPLY_RIGHTS
         )
-    if "Deny" not in (found["spec"].get("validationActions") or ()):
-        what = f"the binding {name} does not deny"
+    if "Deny" in actions and "Deny" not in (binding["spec"].get("validationActions") or ()):
+        explanation = f"the binding {name} does not deny"
         return CheckRow(
-            "policies", RowVerdict.FAIL, what, "the policy only warns or logs", "apply it again", _APPLY_RIGHTS
+            "policies", RowVerdict.FAIL, explanation, "the policy only warns or logs", "apply it again", _APPLY_RIGHTS
         )
     return None
 
@@ -175,8 +185,8 @@ def _rbac(facts: Installed, expected: Sequence[Manifest]) -> Iterator[CheckRow]:
         if read.problem:
             yield unread(check, f"{kind}s", read.problem)
             return
-    compared = [one for one in expected if one["kind"] in reads]
-    rows = [row for one in compared for row in _compared(one, reads[one["kind"]])]
+    compared = [manifest for manifest in expected if manifest["kind"] in reads]
+    rows = [row for manifest in compared for row in _compared(manifest, reads[manifest["kind"]])]
     yield from rows
     if not rows:
         yield passes(check, f"{len(compared)} roles and bindings grant exactly what this release uses")
@@ -184,29 +194,33 @@ def _rbac(facts: Installed, expected: Sequence[Manifest]) -> Iterator[CheckRow]:
 
 def _compared(expected: Manifest, read: Read) -> Iterator[CheckRow]:
     metadata = expected["metadata"]
-    found = read.named(metadata["name"], metadata.get("namespace"))
-    place = f" in {metadata['namespace']}" if metadata.get("namespace") else ""
-    what = f"{expected['kind']} {metadata['name']}{place}"
+    manifest = read.named(metadata["name"], metadata.get("namespace"))
+    location = f" in {metadata['namespace']}" if metadata.get("namespace") else ""
+    explanation = f"{expected['kind']} {metadata['name']}{location}"
     why = "what the operator may not do it reports with the reason PermissionLost"
-    if found is None:
-        yield CheckRow("rbac", RowVerdict.FAIL, f"{what} is not installed", why, "apply the rights", _APPLY_RIGHTS)
+    if manifest is None:
+        yield CheckRow(
+            "rbac", RowVerdict.FAIL, f"{explanation} is not installed", why, "apply the rights", _APPLY_RIGHTS
+        )
     elif "rules" in expected:
-        yield from _grants_compared(what, _grants(expected), _grants(found))
-    elif missing := [one for one in expected["subjects"] if not _has_subject(found, one)]:
-        names = ", ".join(f"{one['kind']} {one.get('namespace', '')}/{one['name']}" for one in missing)
-        yield CheckRow("rbac", RowVerdict.FAIL, f"{what} does not bind {names}", why, "apply the rights", _APPLY_RIGHTS)
+        yield from _grants_compared(explanation, _grants(expected), _grants(manifest))
+    elif missing := [subject for subject in expected["subjects"] if not _has_subject(manifest, subject)]:
+        names = ", ".join(f"{subject['kind']} {subject.get('namespace', '')}/{subject['name']}" for subject in missing)
+        yield CheckRow(
+            "rbac", RowVerdict.FAIL, f"{explanation} does not bind {names}", why, "apply the rights", _APPLY_RIGHTS
+        )
 
 
-def _grants_compared(what: str, expected: set[Grant], found: set[Grant]) -> Iterator[CheckRow]:
-    if missing := sorted(expected - found):
+def _grants_compared(subject: str, expected: set[Grant], granted: set[Grant]) -> Iterator[CheckRow]:
+    if missing := sorted(expected - granted):
         why = "what the operator may not do it reports with the reason PermissionLost"
         yield CheckRow(
-            "rbac", RowVerdict.FAIL, f"{what} lacks {_in_words(missing)}", why, "apply the rights", _APPLY_RIGHTS
+            "rbac", RowVerdict.FAIL, f"{subject} lacks {_in_words(missing)}", why, "apply the rights", _APPLY_RIGHTS
         )
-    if more := sorted(found - expected):
+    if more := sorted(granted - expected):
         why = "a stolen token of the operator could use it"
         fix = "take it out, or apply the rights of this release with --force-conflicts"
-        yield CheckRow("rbac", RowVerdict.WARNING, f"{what} also grants {_in_words(more)}", why, fix, _APPLY_RIGHTS)
+        yield CheckRow("rbac", RowVerdict.WARNING, f"{subject} also grants {_in_words(more)}", why, fix, _APPLY_RIGHTS)
 
 
 def _grants(role: Manifest) -> set[Grant]:
@@ -226,25 +240,26 @@ def _in_words(grants: Sequence[Grant]) -> str:
     return first_of([f"{verb} {resource}{f'.{group}' if group else ''}" for group, resource, _, verb in grants], 5)
 
 
-def _has_subject(binding: Manifest, wanted: Mapping[str, Any]) -> bool:
+def _has_subject(binding: Manifest, expected: Mapping[str, Any]) -> bool:
     keys = ("kind", "name", "namespace")
-    return any(all(one.get(key) == wanted.get(key) for key in keys) for one in binding.get("subjects") or ())
+    return any(all(subject.get(key) == expected.get(key) for key in keys) for subject in binding.get("subjects") or ())
 
 
 def _other_bindings(facts: Installed) -> Iterator[CheckRow]:
     """Roles that others bound to the operator's account: rights that no document of this release explains."""
     account = {"kind": "ServiceAccount", "name": _account(facts), "namespace": facts.namespace}
     for read in (facts.cluster_role_bindings, facts.role_bindings):
-        for one in read.items:
-            if _has_subject(one, account) and not one["roleRef"]["name"].startswith("hermetic-operator"):
-                name = one["metadata"]["name"]
+        for binding in read.items:
+            if _has_subject(binding, account) and not binding["roleRef"]["name"].startswith("hermetic-operator"):
+                name = binding["metadata"]["name"]
                 yield CheckRow(
                     "rbac",
                     RowVerdict.FAIL,
-                    f"{one.get('kind', 'binding')} {name} binds the operator's account to {one['roleRef']['name']} too",
+                    f"{binding.get('kind', 'binding')} {name} binds the operator's account to "
+                    f"{binding['roleRef']['name']} too",
                     "rights that the operator does not need serve only who steals its token",
                     "delete the binding",
-                    (f"kubectl describe {one.get('kind', 'binding').lower()} {name}",),
+                    (f"kubectl describe {binding.get('kind', 'binding').lower()} {name}",),
                 )
 
 
@@ -253,23 +268,27 @@ def _other_bindings(facts: Installed) -> Iterator[CheckRow]:
 
 def _configuration(facts: Installed) -> tuple[Configuration | None, list[CheckRow]]:
     check = "configuration"
-    for read, what in ((facts.deployments, "Deployments"), (facts.config_maps, "ConfigMaps")):
+    for read, description in ((facts.deployments, "Deployments"), (facts.config_maps, "ConfigMaps")):
         if read.problem:
-            return None, [unread(check, f"{what} of {facts.namespace}", read.problem)]
+            return None, [unread(check, f"{description} of {facts.namespace}", read.problem)]
     deployment = facts.deployments.named(DEPLOYMENT, facts.namespace)
     if deployment is None:
         return None, []
     name = next(iter(_config_maps_of(deployment)), "")
-    found = facts.config_maps.named(name, facts.namespace)
-    if found is None:
-        what = f"the ConfigMap '{name}' of the operator is not there"
+    config_map = facts.config_maps.named(name, facts.namespace)
+    if config_map is None:
+        description = f"the ConfigMap '{name}' of the operator is not there"
         return None, [
             CheckRow(
-                check, RowVerdict.FAIL, what, "the operator's pod cannot start", "apply the operator's manifests again"
+                check,
+                RowVerdict.FAIL,
+                description,
+                "the operator's pod cannot start",
+                "apply the operator's manifests again",
             )
         ]
     try:
-        configuration = Configuration.model_validate(yaml.load(found["data"][CONFIG_FILE], Loader=LOADER) or {})  # noqa: S506 - a safe loader
+        configuration = Configuration.model_validate(yaml.load(config_map["data"][CONFIG_FILE], Loader=LOADER) or {})  # noqa: S506 - a safe loader
     except (KeyError, yaml.YAMLError) as error:
         return None, [_unusable(name, str(error))]
     except ValidationError as refusal:
@@ -298,15 +317,22 @@ def _unusable(name: str, problem: str) -> CheckRow:
 
 
 def _limits(facts: Installed, configuration: Configuration) -> Iterator[CheckRow]:
-    found = facts.config_maps.named(ALLOWED, facts.namespace)
+    config_map = facts.config_maps.named(ALLOWED, facts.namespace)
     why = "the policies hold the operator's account to the registries and shares that are listed there"
-    if found is None:
-        what = f"the ConfigMap {ALLOWED} is not there: no policy bounds what a stolen token of the operator may use"
-        yield CheckRow("configuration", RowVerdict.WARNING, what, why, "apply it", _APPLY_RIGHTS)
-    elif any((found.get("data") or {}).get(key) != value for key, value in _lists(configuration).items()):
-        what = f"the ConfigMap {ALLOWED} does not match the configuration"
+    if config_map is None:
+        explanation = (
+            f"the ConfigMap {ALLOWED} is not there: no policy bounds what a stolen token of the operator may use"
+        )
+        yield CheckRow("configuration", RowVerdict.WARNING, explanation, why, "apply it", _APPLY_RIGHTS)
+    elif any((config_map.get("data") or {}).get(key) != value for key, value in _lists(configuration).items()):
+        explanation = f"the ConfigMap {ALLOWED} does not match the configuration"
         yield CheckRow(
-            "configuration", RowVerdict.FAIL, what, f"{why}; what differs is refused", "apply it again", _APPLY_RIGHTS
+            "configuration",
+            RowVerdict.FAIL,
+            explanation,
+            f"{why}; what differs is refused",
+            "apply it again",
+            _APPLY_RIGHTS,
         )
     else:
         yield passes("configuration", f"the ConfigMap {ALLOWED} matches the configuration")
@@ -331,25 +357,29 @@ def _operator(facts: Installed) -> Iterator[CheckRow]:
     if facts.deployments.problem:
         yield unread(check, f"Deployments of {facts.namespace}", facts.deployments.problem)
         return
-    found = facts.deployments.named(DEPLOYMENT, facts.namespace)
+    deployment = facts.deployments.named(DEPLOYMENT, facts.namespace)
     commands = (f"kubectl describe deployment {DEPLOYMENT} --namespace {facts.namespace}",)
-    if found is None:
-        what = f"there is no Deployment {DEPLOYMENT} in {facts.namespace}"
+    if deployment is None:
+        explanation = f"there is no Deployment {DEPLOYMENT} in {facts.namespace}"
         yield CheckRow(
-            check, RowVerdict.FAIL, what, "no operator works", "install it, or name its namespace with --namespace"
+            check,
+            RowVerdict.FAIL,
+            explanation,
+            "no operator works",
+            "install it, or name its namespace with --namespace",
         )
         return
-    ready = (found.get("status") or {}).get("readyReplicas") or 0
+    ready = (deployment.get("status") or {}).get("readyReplicas") or 0
     if ready:
         yield passes(check, f"{ready} pod of the operator is ready")
     else:
         why = "no deployment is reconciled; what runs keeps running"
         yield CheckRow(check, RowVerdict.FAIL, "no pod of the operator is ready", why, "read why", commands)
-    (image, *_) = [one.get("image", "") for one in found["spec"]["template"]["spec"]["containers"]]
+    (image, *_) = [container.get("image", "") for container in deployment["spec"]["template"]["spec"]["containers"]]
     if "@sha256:" not in image:
-        what = f"the operator's image {image} is named by a tag"
+        explanation = f"the operator's image {image} is named by a tag"
         why = "who may push to the registry may change what runs with the operator's rights"
-        yield CheckRow(check, RowVerdict.WARNING, what, why, "name it by digest", commands)
+        yield CheckRow(check, RowVerdict.WARNING, explanation, why, "name it by digest", commands)
 
 
 def _release(facts: Installed) -> Iterator[CheckRow]:
@@ -361,14 +391,18 @@ def _release(facts: Installed) -> Iterator[CheckRow]:
     lease = facts.leases.named(LEASE_NAME, facts.namespace)
     release = ((lease or {}).get("metadata", {}).get("annotations") or {}).get(RELEASE, "")
     if not release:
-        what = "no operator has written its release on its Lease"
+        explanation = "no operator has written its release on its Lease"
         why = "an operator and a command line of two releases may validate one manifest differently"
         yield CheckRow(
-            check, RowVerdict.UNKNOWN, what, why, "see whether an operator runs, and upgrade one that writes none"
+            check,
+            RowVerdict.UNKNOWN,
+            explanation,
+            why,
+            "see whether an operator runs, and upgrade one that writes none",
         )
     elif release != facts.release:
-        what = f"the operator is of release {release}, this command line of {facts.release}"
+        explanation = f"the operator is of release {release}, this command line of {facts.release}"
         why = "the two may validate one manifest differently"
-        yield CheckRow(check, RowVerdict.WARNING, what, why, "use the command line of the operator's release")
+        yield CheckRow(check, RowVerdict.WARNING, explanation, why, "use the command line of the operator's release")
     else:
         yield passes(check, f"operator and command line are both of release {release}")

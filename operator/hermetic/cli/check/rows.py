@@ -34,12 +34,12 @@ def passes(check: str, message: str) -> CheckRow:
     return CheckRow(check, RowVerdict.PASS, message)
 
 
-def unread(check: str, what: str, problem: str) -> CheckRow:
+def unread(check: str, subject: str, problem: str) -> CheckRow:
     """A row for facts that could not be read."""
     return CheckRow(
         check,
         RowVerdict.UNKNOWN,
-        f"{what} cannot be read: {problem}",
+        f"{subject} cannot be read: {problem}",
         "what is not seen is not known to be right",
         "check with an account that may list them; docs/install.md names the rights",
     )
@@ -47,5 +47,5 @@ def unread(check: str, what: str, problem: str) -> CheckRow:
 
 def overall(rows: Iterable[CheckRow]) -> RowVerdict:
     """Fail before Unknown before Pass; warnings alone are a Pass."""
-    found = {row.verdict for row in rows}
-    return next((one for one in (RowVerdict.FAIL, RowVerdict.UNKNOWN) if one in found), RowVerdict.PASS)
+    verdicts = {row.verdict for row in rows}
+    return next((verdict for verdict in (RowVerdict.FAIL, RowVerdict.UNKNOWN) if verdict in verdicts), RowVerdict.PASS)

@@ -20,13 +20,13 @@ def verification(configuration: Configuration) -> Iterator[CheckRow]:
         yield passes(check, f"the configuration names an image that verifies weights: {integrity.verifiers[0]}")
         return
     namespaces = [name for share in configuration.shares for name in share.namespaces] or ["*"]
-    what = "the configuration names no image that verifies weights: "
+    message = "the configuration names no image that verifies weights: "
     if refused := sorted({name for name in namespaces if integrity.minimum_of(name) == "Require"}):
-        what += f"models that read a share or claim are refused in {_in_words(refused)} (VerifierNotConfigured)"
+        message += f"models that read a share or claim are refused in {_in_words(refused)} (VerifierNotConfigured)"
         fix = f'{_FIX}; or accept weights that are not verified: `integrity.minimumPolicy: "Off"`'
-        yield CheckRow(check, RowVerdict.WARNING, what, _WHY, fix)
+        yield CheckRow(check, RowVerdict.WARNING, message, _WHY, fix)
     else:
-        yield CheckRow(check, RowVerdict.WARNING, f"{what}those of shares and claims are not verified", _WHY, _FIX)
+        yield CheckRow(check, RowVerdict.WARNING, f"{message}those of shares and claims are not verified", _WHY, _FIX)
 
 
 def _in_words(namespaces: list[str]) -> str:

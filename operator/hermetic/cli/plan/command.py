@@ -15,13 +15,13 @@ from hermetic.cli.exit_codes import DONE, FAILED, UNKNOWN
 from hermetic.cli.manifest_validation import GATES_OF_THE_SPEC, AcceptedManifest, validate
 from hermetic.cli.manifests import note_skipped, read_manifests
 from hermetic.cli.options import common_options, manifest_files
-from hermetic.cli.output import echo_fitted, write, write_json
 from hermetic.cli.plan.document import as_document
 from hermetic.cli.plan.planned import Planned, planned
 from hermetic.cli.plan.text import lines
+from hermetic.cli.terminal import echo_fitted, write, write_json
 from hermetic.errors import InputError, ModelFactsUnusable, Unreachable
 from hermetic.plan.model_fit import model_fits_the_gpus
-from hermetic.sizing.catalogue import sizes
+from hermetic.sizing.catalogue import nearest_size, sizes
 from hermetic.sizing.facts_file import as_json, parsed_facts
 from hermetic.sizing.memory import FitAnswer
 
@@ -59,34 +59,34 @@ def command(**options: Any) -> int:
     The arithmetic is shown. Facts of the model come from --model, --model-facts or `weights.facts` of the manifest. No
     cluster and no network is asked. What rests on a value that is not confirmed is never reported to fit.
     """
-    given = _given_facts(options["model"], options["model_facts"])
+    facts = _given_facts(options["model"], options["model_facts"])
     if options["show_facts"]:
-        return _show(given, options["output"])
+        return _show(facts, options["output"])
     share, prices = _share(options["share_throughput"]), _prices(options["prices"])
     size = _listed(options["instance_type"])
-    deployments = _deployments(options["files"], options["namespace"], given is not None)
+    deployments = _deployments(options["files"], options["namespace"], facts is not None)
     plans = [
         planned(
-            (one.owner.namespace, one.owner.name),
-            one.spec,
-            given or _stated_facts(one),
+            (deployment.owner.namespace, deployment.owner.name),
+            deployment.spec,
+            facts or _stated_facts(deployment),
             instance_type=size,
             share=share,
             prices=prices,
         )
-        for one in deployments
-        if one.spec is not None
+        for deployment in deployments
+        if deployment.spec is not None
     ]
     _print(plans, options["output"], priced=prices is not None)
-    return max((EXIT_CODES[one.answer] for one in plans), key=(DONE, UNKNOWN, FAILED).index)
+    return max((EXIT_CODES[plan.answer] for plan in plans), key=(DONE, UNKNOWN, FAILED).index)
 
 
 def _print(plans: list[Planned], output: str, *, priced: bool) -> None:
     if output == "json":
         write_json(as_document(plans))
         return
-    for number, one in enumerate(plans):
-        for line in ("", *lines(one, priced=priced)) if number else lines(one, priced=priced):
+    for number, plan in enumerate(plans):
+        for line in ("", *lines(plan, priced=priced)) if number else lines(plan, priced=priced):
             echo_fitted(line)
 
 
@@ -115,10 +115,13 @@ def _given_facts(folder: Path | None, file: Path | None) -> ModelFacts | None:
         raise ModelFactsUnusable(f"{file}: {error}") from None
 
 
-def _stated_facts(one: AcceptedManifest) -> ModelFacts:
-    facts = one.spec.weights.facts if one.spec is not None else None
+def _stated_facts(accepted_manifest: AcceptedManifest) -> ModelFacts:
+    facts = accepted_manifest.spec.weights.facts if accepted_manifest.spec is not None else None
     if facts is None:
-        raise InputError(f"{one.typed.where()}: {one.owner.name}: the facts of the model are not known", fix=HOW)
+        raise InputError(
+            f"{accepted_manifest.typed.where()}: {accepted_manifest.owner.name}: the facts of the model are not known",
+            fix=HOW,
+        )
     return facts
 
 
@@ -130,26 +133,24 @@ def _deployments(files: tuple[str, ...], namespace: str, one_model: bool) -> lis
     note_skipped(reading)
     reading.findings += findings
     reading.raise_findings()
-    found = [one for one in accepted if one.spec is not None]
-    if not found:
+    deployments = [deployment for deployment in accepted if deployment.spec is not None]
+    if not deployments:
         raise InputError("there is no ModelDeployment in what was given", fix="hermetic plan -f FILE --model DIR")
-    if one_model and len({one.owner.key for one in found}) > 1:
+    if one_model and len({deployment.owner.key for deployment in deployments}) > 1:
         raise InputError(
-            f"{len(found)} ModelDeployments were given with the facts of one model",
+            f"{len(deployments)} ModelDeployments were given with the facts of one model",
             fix="give one of them, or write `weights.facts` into each manifest",
         )
-    return found
+    return deployments
 
 
 def _listed(size: str | None) -> str | None:
     if size is None or size in sizes():
         return size
-    alike = next(
-        (one for one in sizes() if one.lower() == f"standard_{size}".lower() or one.lower() == size.lower()), ""
-    )
-    meant = f"; did you mean '{alike}'?" if alike else ""
+    nearest = nearest_size(size)
+    meant = f"; did you mean '{nearest}'?" if nearest is not None else ""
     raise InputError(
-        f"--instance-type: '{size}' is no VM size of the catalogue{meant}", fix=f"it has {', '.join(sizes())}"
+        f"--instance-type: '{size}' is not a VM size of the catalogue{meant}", fix=f"it has {', '.join(sizes())}"
     )
 
 
@@ -179,6 +180,8 @@ def _yaml(file: Path) -> Any:
     try:
         with file.open("rb") as opened:
             content = opened.read(LARGEST_FILE + 1)
+    except FileNotFoundError:
+        raise InputError(f"{file}: No such file or directory", fix="name a file that exists") from None
     except OSError as error:
         raise Unreachable(f"{file} cannot be read: {error.strerror or error}") from error
     if len(content) > LARGEST_FILE:
@@ -186,7 +189,7 @@ def _yaml(file: Path) -> Any:
     try:
         documents = list(read_documents(content.decode("utf-8")))
     except (NotReadable, UnicodeDecodeError) as error:
-        raise InputError(f"{file} is no YAML: {error}") from None
+        raise InputError(f"{file} is not YAML: {error}") from None
     if len(documents) != 1 or documents[0].faults:
         why = documents[0].faults[0].message if documents and documents[0].faults else f"holds {len(documents)}"
         raise InputError(f"{file} must hold one document: {why}")

@@ -17,24 +17,28 @@ SCHEMA = "hermetic.dev/plan/v1"
 
 
 def as_document(plans: Iterable[Planned]) -> dict[str, Any]:
-    return {"schema": SCHEMA, "deployments": [_deployment(one) for one in plans]}
+    return {"schema": SCHEMA, "deployments": [_deployment(plan) for plan in plans]}
 
 
 def _deployment(plan: Planned) -> dict[str, Any]:
     cost, caches = plan.offload, cache_use(plan.spec, required=True)
+    offloaded = plan.host_cache
     return {
         "namespace": plan.namespace,
         "name": plan.name,
         "answer": plan.answer.value,
         "impossible": list(plan.impossible),
         "sizesNotListed": list(plan.unlisted),
-        "asWritten": [_placement(one) for one in plan.named],
-        "sizes": [_choice(one) for one in plan.choices],
-        "loadTimes": [_load(one) for one in plan.loads],
+        "asWritten": [_placement(placement) for placement in plan.named],
+        "sizes": [_choice(choice) for choice in plan.choices],
+        "loadTimes": [_load(load) for load in plan.loads],
         "startupBudgetSeconds": plan.spec.startup_budget_seconds,
         "offload": None
         if cost is None
         else {"bytes": cost.missing, "secondsPerStep": round(cost.seconds_per_step, 3), "advised": cost.advised},
+        "kvCacheOffload": None
+        if offloaded is None
+        else {"bytes": offloaded.size, "tokens": offloaded.tokens, "tokensPerSecond": offloaded.tokens_per_second},
         "compileCaches": None
         if caches is None
         else {"used": caches.status == "True", "reason": caches.reason.value, "message": caches.message},
@@ -42,12 +46,17 @@ def _deployment(plan: Planned) -> dict[str, Any]:
     }
 
 
-def _placement(one: Placement) -> dict[str, Any]:
-    return {**_size(one.size), "answer": one.answer.value, "objections": list(one.objections), **_fit(one.fit)}
+def _placement(placement: Placement) -> dict[str, Any]:
+    return {
+        **_size(placement.size),
+        "answer": placement.answer.value,
+        "objections": list(placement.objections),
+        **_fit(placement.fit),
+    }
 
 
-def _choice(one: Choice) -> dict[str, Any]:
-    return {**_size(one.size), "answer": one.answer.value, **(_fit(one.fit) if one.fit is not None else {})}
+def _choice(choice: Choice) -> dict[str, Any]:
+    return {**_size(choice.size), "answer": choice.answer.value, **(_fit(choice.fit) if choice.fit is not None else {})}
 
 
 def _size(size: Size) -> dict[str, Any]:
@@ -64,27 +73,31 @@ def _fit(fit: Fit) -> dict[str, Any]:
     return {
         "tensorParallelSize": fit.serving.tensor_parallel,
         "pipelineParallelSize": fit.serving.pipeline_parallel,
+        "dataParallelSize": fit.serving.data_parallel,
         "gpuMemoryBytes": fit.memory,
         "utilizationPercent": fit.serving.utilization_percent,
         "allowedBytes": fit.allowed,
-        "weightsBytes": fit.weights,
-        "overheadBytes": fit.overhead,
+        "weightsBytes": None if fit.serving.may_shrink_weights else fit.weights,
+        "overheadBytes": fit.overhead if fit.cache is not None else None,
+        **({"adapterBytes": fit.adapters} if fit.serving.lora is not None and fit.cache is not None else {}),
+        "encoderBytes": fit.encoder if fit.cache is not None else None,
+        "stateBytes": fit.reserved if fit.cache is not None else None,
         "keyValueBytesPerToken": round(fit.cache.token_bytes) if fit.cache is not None else None,
         "keyValueBytes": fit.requested,
         "neededBytes": fit.needed,
         "contextLength": fit.context,
-        "longestContext": fit.longest_context,
+        "longestContext": fit.longest_context or None,
         "requestsOfThisLength": fit.full_requests,
         "notComputed": list(fit.unknown),
     }
 
 
-def _load(one: Load) -> dict[str, Any]:
+def _load(load: Load) -> dict[str, Any]:
     return {
-        "storage": one.storage.name,
-        "seconds": round(one.time.seconds, 1),
-        "bound": one.time.bound,
-        "estimate": one.time.estimate,
-        "startupBudgetSeconds": one.budget,
-        "filesWanted": one.files_wanted,
+        "storage": load.storage.name,
+        "seconds": round(load.time.seconds, 1),
+        "bound": load.time.bound,
+        "estimate": load.time.estimate,
+        "startupBudgetSeconds": load.budget,
+        "filesWanted": load.files_wanted,
     }

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from hermetic.api.model_facts import ModelFacts
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.engines.registry import engine_of
+from hermetic.plan.vm_sizes import demand_of
 from hermetic.sizing.catalogue import MIB, Size, Storage, Value, sizes, storages
 from hermetic.sizing.comparison import BEST_FIRST, Choice, compare
 from hermetic.sizing.load_time import (
     Files,
+    HostCache,
     LoadTime,
     Offload,
     files_of,
     files_wanted,
+    host_cache,
     load_time,
     offload,
     pcie_rate,
@@ -60,9 +63,9 @@ class Planned:
         if self.impossible:
             return FitAnswer.DOES_NOT_FIT
         if self.named or self.unlisted:
-            found = [*(one.answer for one in self.named), *(FitAnswer.UNKNOWN for _ in self.unlisted)]
-            return max(found, key=_severity)
-        return min((one.answer for one in self.choices), key=BEST_FIRST.index)
+            answers = [*(placement.answer for placement in self.named), *(FitAnswer.UNKNOWN for _ in self.unlisted)]
+            return max(answers, key=_severity)
+        return min((choice.answer for choice in self.choices), key=BEST_FIRST.index)
 
     @property
     def shown(self) -> Placement | None:
@@ -70,8 +73,13 @@ class Planned:
         return self.named[0] if self.named else None
 
     @property
+    def host_cache(self) -> HostCache | None:
+        """The key-value cache in the memory of the node, on the size that is shown."""
+        return host_cache(self.shown.fit) if self.shown is not None else None
+
+    @property
     def offload(self) -> Offload | None:
-        """The cost of keeping the missing bytes in the memory of the node."""
+        """The cost of what is kept in the memory of the node, and of what would have to be."""
         return offload(self.shown.fit) if self.shown is not None else None
 
 
@@ -93,10 +101,10 @@ def planned(
 
     `share` is the share's rate in MiB/s if known; it comes first of the kinds of storage.
     """
-    known, serving = sizes(), engine_of(spec).serving(spec)
-    wanted = [instance_type] if instance_type is not None else spec.accelerator.instance_types
-    named = tuple(place(facts, serving, known[one], spec.accelerator.resource) for one in wanted if one in known)
-    choices = compare(facts, serving, known.values(), prices)
+    catalogue, serving = sizes(), engine_of(spec).serving(spec)
+    size_names = [instance_type] if instance_type is not None else spec.accelerator.instance_types
+    named = tuple(place(facts, serving, catalogue[name], demand_of(spec)) for name in size_names if name in catalogue)
+    choices = compare(facts, serving, catalogue.values(), prices)
     on = named[0].size if named else (choices[0].size if choices else None)
     return Planned(
         namespace=identity[0],
@@ -104,10 +112,10 @@ def planned(
         spec=spec,
         facts=facts,
         named=named,
-        unlisted=tuple(one for one in wanted if one not in known),
+        unlisted=tuple(name for name in size_names if name not in catalogue),
         impossible=(*impossible(facts, serving), *too_long(facts, serving)),
         choices=choices,
-        loads=tuple(_loads(facts, on, serving.gpus, max(1, spec.replicas), _kinds(share))),
+        loads=tuple(_loads(facts, on, serving.gpus, max(1, spec.wanted_replicas), _kinds(share))),
         files=files_of(facts),
     )
 
@@ -115,15 +123,15 @@ def planned(
 def _kinds(share: float | None) -> Sequence[Storage]:
     if share is None:
         return storages()
-    capped = next(one for one in storages() if one.file is not None)
+    capped = next(storage for storage in storages() if storage.file is not None)
     stated = Storage(f"this share, {share:g} MiB/s", Value(share * MIB, "the command line", True), capped.file, True)
     return (stated, *storages())
 
 
 def _loads(facts: ModelFacts, size: Size | None, gpus: int, replicas: int, kinds: Iterable[Storage]) -> Iterable[Load]:
     nic, gpu = (size.nic, size.gpu) if size is not None else (None, None)
-    for one in kinds:
-        if not one.shared and (size is None or size.nvme_disks is None or not size.nvme_disks.confirmed):
+    for kind in kinds:
+        if not kind.shared and (size is None or size.nvme_disks is None or not size.nvme_disks.confirmed):
             continue
-        time = load_time(files_of(facts), one, nic=nic, pcie=pcie_rate(gpu, gpus), replicas=replicas)
-        yield Load(one, time, startup_budget(time), files_wanted(one, nic))
+        time = load_time(files_of(facts), kind, nic=nic, pcie=pcie_rate(gpu, gpus), replicas=replicas)
+        yield Load(kind, time, startup_budget(time), files_wanted(kind, nic))

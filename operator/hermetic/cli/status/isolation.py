@@ -53,10 +53,19 @@ class FindingRow:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusalRow:
+    """An EgressAttestation that is refused as evidence, and the reason."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Proof:
     """The verdict on the cluster: Pass, Fail or Unknown, "" while there is none about the present spec.
 
-    `findings` are those that the status lists, the worst first; `more` is the number that it leaves out.
+    `findings` are those that the status lists, the worst first; `more` is the number that it leaves out. `refusals` and
+    `more_refusals` are the same of refused attestations, those of trusted keys first.
 
     `remedy` is for the first evidence that is missing, refused, old or soon old; None where nothing is to be done.
     """
@@ -71,6 +80,18 @@ class Proof:
     remedy: Remedy | None
     findings: tuple[FindingRow, ...] = ()
     more: int = 0
+    refusals: tuple[RefusalRow, ...] = ()
+    more_refusals: int = 0
+    blocking: int = 0
+    warnings: int = 0
+
+
+def open_findings(audit_proof: Proof) -> str:
+    """The findings that fail or are unknown, counted as the columns of `kubectl get egressaudit` count them."""
+    blocking = f"{audit_proof.blocking} blocking findings" if audit_proof.blocking != 1 else "1 blocking finding"
+    warnings = f"{audit_proof.warnings} warnings" if audit_proof.warnings != 1 else "1 warning"
+    counted = ((audit_proof.blocking, blocking), (audit_proof.warnings, warnings))
+    return ", ".join(text for count, text in counted if count)
 
 
 def proof(audit: Manifest) -> Proof:
@@ -79,11 +100,11 @@ def proof(audit: Manifest) -> Proof:
     if seen is None or seen != audit["metadata"].get("generation", seen):
         wait = Remedy("see whether the operator runs", ("kubectl get pods --namespace hermetic-system",))
         return Proof("", NOT_EVALUATED, "the operator has not evaluated it yet", (), None, None, None, wait)
-    conditions = {str(one.get("type")): one for one in status.get("conditions") or ()}
+    conditions = {str(condition.get("type")): condition for condition in status.get("conditions") or ()}
     rows = tuple(_row(name, conditions[kind]) for kind, name in EVIDENCE.items() if kind in conditions)
     ready = conditions.get(ConditionType.READY) or {}
     evidence = status.get("evidence") or {}
-    lacking = next((one for one in rows if one.truth != "True" or one.reason in SOON), None)
+    lacking = next((row for row in rows if row.truth != "True" or row.reason in SOON), None)
     reason = str(ready.get("reason") or "")
     blamed = lacking.reason if lacking is not None and reason in {"", Reason.ISOLATION_PROVEN} else reason
     return Proof(
@@ -95,8 +116,12 @@ def proof(audit: Manifest) -> Proof:
         expires=_moment(evidence, "azure", "expiresAt"),
         probed=_moment(evidence, "probe", "observedAt"),
         remedy=_remedy(blamed, str((status.get("refused") or {}).get("reason") or ""), str(spec.get("cluster") or "")),
-        findings=tuple(_listed(one) for one in status.get("findings") or ()),
+        findings=tuple(_listed(finding) for finding in status.get("findings") or ()),
         more=int(status.get("moreFindings") or 0),
+        refusals=tuple(_refusal(refusal) for refusal in status.get("refusals") or ()),
+        more_refusals=int(status.get("moreRefusals") or 0),
+        blocking=int((status.get("counts") or {}).get("blocking") or 0),
+        warnings=int((status.get("counts") or {}).get("warnings") or 0),
     )
 
 
@@ -107,6 +132,10 @@ def _row(name: str, condition: Manifest) -> EvidenceRow:
 def _listed(finding: Manifest) -> FindingRow:
     names = ("check", "severity", "verdict", "resource", "reason", "message", "remedy")
     return FindingRow(*(str(finding.get(name) or "") for name in names))
+
+
+def _refusal(refusal: Manifest) -> RefusalRow:
+    return RefusalRow(str(refusal.get("name") or ""), str(refusal.get("reason") or ""))
 
 
 def _remedy(reason: str, refusal: str, cluster: str) -> Remedy | None:
@@ -131,8 +160,10 @@ def as_json(found: Proof) -> dict[str, Any]:
         ],
         "fix": found.remedy.advice if found.remedy is not None else "",
         "commands": list(found.remedy.commands) if found.remedy is not None else [],
-        "findings": [asdict(one) for one in found.findings],
+        "findings": [asdict(finding) for finding in found.findings],
         "moreFindings": found.more,
+        "refusals": [asdict(refusal) for refusal in found.refusals],
+        "moreRefusals": found.more_refusals,
     }
 
 

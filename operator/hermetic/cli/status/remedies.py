@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hermetic.api.condition_updates import CONDITION_REASONS
-from hermetic.api.reasons import Reason
+from hermetic.api.reasons import ACCELERATOR_FINDINGS, Reason
 from hermetic.api.weights_reasons import WeightsReason
+from hermetic.audit.attestation.renewal import renewal_commands
 
 _AUDIT_AGAIN = frozenset(
     {
@@ -18,10 +19,7 @@ _AUDIT_AGAIN = frozenset(
         Reason.EVIDENCE_EXPIRING,
     }
 )
-_AUDIT = (
-    "hermetic audit --azure {cluster} --sign KEY --attestation attestation.yaml",
-    "kubectl apply --server-side --filename attestation.yaml",
-)
+_AUDIT = renewal_commands("{cluster}")
 _DESCRIBE_AUDIT = ("kubectl describe egressaudits.hermetic.dev cluster",)
 _SET_PROBE = ("kubectl edit egressaudits.hermetic.dev cluster",)
 _SET_EXCEPTIONS = ("kubectl edit egressaudits.hermetic.dev cluster",)
@@ -32,6 +30,7 @@ _PROBES = (
 _OPERATOR_LOG = ("kubectl logs --namespace hermetic-system --selector app.kubernetes.io/name=hermetic --tail 100",)
 _DESCRIBE_POD = ("kubectl describe pod {pod} --namespace {namespace}",)
 _OF_WEIGHTS = ("kubectl logs {pod} --namespace {namespace} --container verify-weights",)
+_OF_ACCELERATORS = ("kubectl logs {pod} --namespace {namespace} --container check-accelerators",)
 _LOGS = ("kubectl logs {pod} --namespace {namespace} --container engine --previous",)
 _DESCRIBE_SERVICE = ("kubectl describe service {name} --namespace {namespace}",)
 _ROLLOUT = ("kubectl rollout status deployment/{name} --namespace {namespace}",)
@@ -44,7 +43,9 @@ _COMMANDS: dict[Reason, tuple[str, ...]] = {
     ),
     **dict.fromkeys((Reason.EXCEPTION_EXPIRING, Reason.EXCEPTION_EXPIRED), _SET_EXCEPTIONS),
     Reason.PROBE_NOT_CONFIGURED: _SET_PROBE,
-    **dict.fromkeys((Reason.PROBE_PENDING, Reason.PROBE_STALE, Reason.PROBE_INCOMPLETE), _PROBES),
+    **dict.fromkeys(
+        (Reason.PROBE_PENDING, Reason.PROBE_STALE, Reason.PROBE_INCOMPLETE, Reason.PROBE_PLACE_NOT_COVERED), _PROBES
+    ),
     Reason.CLUSTER_NOT_SEEN: _OPERATOR_LOG,
     **dict.fromkeys((Reason.STARTING, Reason.ROLLING_OUT), _ROLLOUT),
     **dict.fromkeys((Reason.LOAD_BALANCER_PENDING, Reason.PUBLIC_ADDRESS), _DESCRIBE_SERVICE),
@@ -76,10 +77,17 @@ _COMMANDS: dict[Reason, tuple[str, ...]] = {
             Reason.SHARED_MEMORY_TOO_SMALL,
             Reason.ENGINE_ARGUMENTS_REFUSED,
             Reason.DRIVER_TOO_OLD,
+            Reason.GPU_UNSUPPORTED,
+            Reason.GPU_NOT_VISIBLE,
+            Reason.GPU_COMMUNICATION_FAILED,
+            Reason.ADAPTER_MISSING,
+            Reason.DISK_FULL,
+            Reason.IMAGE_NOT_WRITABLE,
             Reason.FETCH_ATTEMPTED,
         ),
         _LOGS,
     ),
+    **dict.fromkeys({*ACCELERATOR_FINDINGS, Reason.PREFLIGHT_UNREADABLE}, _OF_ACCELERATORS),
     Reason.VOLUME_NOT_BOUND: ("kubectl describe persistentvolumeclaims --namespace {namespace}",),
     Reason.SPEC_INVALID: (f"{_AS_STORED} | hermetic validate --file -",),
     Reason.VOLUME_CREATION_OFF: (f"{_AS_STORED} | hermetic render --volumes --file -",),

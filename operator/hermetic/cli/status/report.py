@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from hermetic.api.autoscaling import Autoscaling
 from hermetic.api.condition_updates import CONDITION_REASONS
 from hermetic.api.conditions import ConditionType
 from hermetic.api.reasons import Reason
 from hermetic.api.times import moment_in
+from hermetic.cli.benchmarks import BenchmarkRecord, records_of
 from hermetic.cli.status.isolation import Proof, proof
 from hermetic.cli.status.remedies import Remedy, remedy_for
+from hermetic.cli.status.starting import StartReport, start_report
 from hermetic.engines.registry import ENGINES
 
 Manifest = Mapping[str, Any]
@@ -33,11 +36,17 @@ BLOCKING_NEW_PODS = frozenset(
         Reason.ENGINE_SETTING_NOT_ALLOWED,
         Reason.ADDRESS_NOT_ALLOWED,
         Reason.TOLERATION_NOT_ALLOWED,
+        Reason.SCHEDULING_NOT_ALLOWED,
         Reason.IMAGE_VOLUME_UNSUPPORTED,
         Reason.MEMORY_TOO_SMALL,
+        Reason.CPU_LIMIT_TOO_LOW,
+        Reason.EPHEMERAL_STORAGE_LIMIT_TOO_LOW,
+        Reason.ANNOTATION_TOO_LONG,
         Reason.INSUFFICIENT_GPU_MEMORY,
         Reason.TENSOR_PARALLEL_IMPOSSIBLE,
         Reason.NIM_PROFILE_MISMATCH,
+        Reason.VM_SIZE_UNSUITABLE,
+        Reason.GPU_COUNT_MISMATCH,
         Reason.INTEGRITY_NOT_PINNED,
         Reason.INTEGRITY_KEY_REFUSED,
         Reason.VERIFIER_NOT_CONFIGURED,
@@ -57,6 +66,8 @@ OF_THE_PROOF = frozenset(
 # Messages of this command, not of the operator: the operator has not reconciled yet, or no longer does.
 NOT_SEEN = "NotSeenYet"
 BEING_DELETED = "BeingDeleted"
+SERVED = "Serving"
+"""State of an adapter that every pod that serves has loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +91,26 @@ class PodState:
 
 
 @dataclass(frozen=True, slots=True)
+class AdapterRow:
+    """One adapter of `status.adapters`. `digest`: with which a pod verified it, "" where none did on its own.
+
+    `reason`: why not every pod that serves has it, "" where they have or nothing is known: that of its verification,
+    else that of Ready.
+    """
+
+    name: str
+    state: str
+    digest: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeploymentReport:
     """One ModelDeployment. `ready` is Unknown while the operator has not seen the present generation.
 
     `remedy` is None when nothing blocks it; `blocks` says how its reason affects pods, "" when it does not.
-    `proof` is None where the EgressAudit does not exist or cannot be read.
+    `proof` is None where the EgressAudit does not exist or cannot be read. `endpoint` is "" while no pod serves.
+    `start` is None while every pod serves. `benchmarks`: the recorded results, newest first.
     """
 
     namespace: str
@@ -103,20 +129,28 @@ class DeploymentReport:
     remedy: Remedy | None
     blocks: str
     proof: Proof | None = None
+    start: StartReport | None = None
+    benchmarks: tuple[BenchmarkRecord, ...] = ()
+    adapters: tuple[AdapterRow, ...] = ()
 
     def condition(self, kind: ConditionType) -> ConditionRow | None:
         """The condition of this type, if the status has it."""
-        return next((one for one in self.conditions if one.type == kind), None)
+        return next((condition for condition in self.conditions if condition.type == kind), None)
+
+
+def _wanted(spec: Manifest) -> int:
+    """How many pods the operator keeps. Fields that a later release added to `autoscaling` are ignored."""
+    replicas, bounds = int(spec.get("replicas", 1)), spec.get("autoscaling")
+    return Autoscaling.model_validate(bounds, extra="ignore").clamp(replicas) if bounds else replicas
 
 
 def report(deployment: Manifest, pods: Sequence[Manifest], audit: Manifest | None) -> DeploymentReport:
     """The report of one ModelDeployment; `audit` is the cluster's EgressAudit, None when it cannot be read."""
     metadata, spec, status = deployment["metadata"], deployment.get("spec") or {}, deployment.get("status") or {}
-    conditions = tuple(_observed(one) for one in status.get("conditions") or ())
+    conditions = tuple(_observed(condition) for condition in status.get("conditions") or ())
     states = tuple(_state(pod) for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])))
-    ready = _ready(metadata, status, conditions)
+    ready, wanted = _ready(metadata, status, conditions), _wanted(spec)
     serving = sum(state.state == "ready" for state in states) if states else int(status.get("replicas") or 0)
-    wanted = int(spec.get("replicas", 1))
     return DeploymentReport(
         namespace=metadata["namespace"],
         name=metadata["name"],
@@ -126,7 +160,7 @@ def report(deployment: Manifest, pods: Sequence[Manifest], audit: Manifest | Non
         weights=_weights(spec.get("weights") or {}),
         wanted=wanted,
         serving=serving,
-        endpoint=_at(status, "endpoint", "url"),
+        endpoint=_at(status, "endpoint", "url") if serving else "",
         ready=ready,
         conditions=conditions,
         pods=states,
@@ -134,6 +168,9 @@ def report(deployment: Manifest, pods: Sequence[Manifest], audit: Manifest | Non
         remedy=_remedy(ready, metadata, states, audit),
         blocks=_blocks(ready, serving),
         proof=proof(audit) if audit is not None else None,
+        start=start_report(spec, status, pods) if wanted else None,
+        benchmarks=records_of(deployment),
+        adapters=tuple(_adapter(adapter, ready) for adapter in status.get("adapters") or ()),
     )
 
 
@@ -141,23 +178,33 @@ def _observed(condition: Manifest) -> ConditionRow:
     return ConditionRow(*(str(condition.get(key) or "") for key in ("type", "status", "reason", "message")))
 
 
+def _adapter(adapter: Manifest, ready: ConditionRow) -> AdapterRow:
+    """A verification is a digest, or the reason why there is none."""
+    name, state, verification = (_at(adapter, key) for key in ("name", "state", "verification"))
+    is_digest = verification.startswith("sha256:")
+    reason = "" if is_digest else verification
+    if not reason and state != SERVED and ready.truth != "True":
+        reason = ready.reason
+    return AdapterRow(name, state, verification if is_digest else "", reason)
+
+
 def _ready(metadata: Manifest, status: Manifest, conditions: tuple[ConditionRow, ...]) -> ConditionRow:
     """The condition Ready, replaced where it is about another generation than the present one."""
     if metadata.get("deletionTimestamp"):
         return ConditionRow("Ready", "False", BEING_DELETED, f"since {metadata['deletionTimestamp']}")
     seen, generation = status.get("observedGeneration", -1), metadata.get("generation", 0)
-    ready = next((one for one in conditions if one.type == ConditionType.READY), None)
+    ready = next((condition for condition in conditions if condition.type == ConditionType.READY), None)
     if ready is not None and seen == generation:
         return ready
-    what = "it yet" if ready is None else f"the last change yet (generation {generation}; it saw {seen})"
-    return ConditionRow("Ready", "Unknown", NOT_SEEN, f"the operator has not observed {what}")
+    explanation = "it yet" if ready is None else f"the last change yet (generation {generation}; it saw {seen})"
+    return ConditionRow("Ready", "Unknown", NOT_SEEN, f"the operator has not observed {explanation}")
 
 
 def _state(pod: Manifest) -> PodState:
     status = pod.get("status") or {}
     containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
     waiting = [_at(container, "state", "waiting", "reason") for container in containers]
-    states = {one.get("type"): one.get("status") for one in status.get("conditions") or ()}
+    states = {condition.get("type"): condition.get("status") for condition in status.get("conditions") or ()}
     if pod["metadata"].get("deletionTimestamp"):
         state = "ending"
     elif states.get("Ready") == "True":
@@ -169,7 +216,7 @@ def _state(pod: Manifest) -> PodState:
 
 
 def _unscheduled(status: Manifest) -> str:
-    unplaced = (one for one in status.get("conditions") or () if one.get("type") == "PodScheduled")
+    unplaced = (condition for condition in status.get("conditions") or () if condition.get("type") == "PodScheduled")
     return next((str(one.get("reason")) for one in unplaced if one.get("status") == "False"), "")
 
 

@@ -33,7 +33,7 @@ def caches_options(function: Function) -> Function:
     return folder(manifest(function))
 
 
-def source_with_caches(source: Path, caches: Path | None, manifest: str | None) -> Tree:
+def source_with_caches(source: Path, caches: Path | None, manifest: str | None, excludes: tuple[str, ...] = ()) -> Tree:
     """The folder that a model is copied from, with its caches. Raises InputError and Unreachable."""
     from hermetic.weights.sources import source_tree
 
@@ -42,11 +42,11 @@ def source_with_caches(source: Path, caches: Path | None, manifest: str | None) 
             "--caches and --caches-for go together", fix="hermetic stage SRC DEST --caches DIR --caches-for FILE"
         )
     if caches is None or manifest is None:
-        return source_tree(source)
+        return source_tree(source, excludes)
     from hermetic.weights.caches import WithCaches
 
     key = _key_of(manifest)
-    return WithCaches(source_tree(source), caches, key)
+    return WithCaches(source_tree(source, excludes), caches, key)
 
 
 def caches_of_source(tree: Tree) -> list[str]:
@@ -54,12 +54,12 @@ def caches_of_source(tree: Tree) -> list[str]:
     from hermetic.api.staged_folders import CACHES
 
     try:
-        found = {path.name for path in (tree.root / CACHES).iterdir()}
+        folders = {path.name for path in (tree.root / CACHES).iterdir()}
     except OSError:
         return []
     from hermetic.weights.caches import WithCaches  # 0.3 s to import, and most sources have no caches
 
-    return sorted(found - {tree.key.folder} if isinstance(tree, WithCaches) else found)
+    return sorted(folders - {tree.key.folder} if isinstance(tree, WithCaches) else folders)
 
 
 def keys_of(tree: Tree) -> dict[str, list[dict[str, Any]]]:
@@ -80,7 +80,7 @@ def _key_of(manifest: str) -> EngineCaches:
     accepted, findings = validate(reading.typed, namespace="default")
     reading.findings += findings
     reading.raise_findings()
-    specs = [one.spec for one in accepted if one.spec is not None]
+    specs = [deployment.spec for deployment in accepted if deployment.spec is not None]
     if len(specs) != 1:
         raise InputError(
             f"--caches-for {manifest}: holds {len(specs)} ModelDeployments",

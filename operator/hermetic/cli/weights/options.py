@@ -70,6 +70,17 @@ def allow_option(function: Function) -> Function:
     )(function)
 
 
+def exclude_option(function: Function) -> Function:
+    return click.option(
+        "--exclude",
+        "excludes",
+        multiple=True,
+        metavar="PATTERN",
+        callback=_patterns,
+        help="Leave out files and folders whose path or name matches, as '*.bin' or 'original/*'. May be repeated.",
+    )(function)
+
+
 def folder_argument(function: Function) -> Function:
     """DIR: the folder of weights."""
     # Whether it may be read, and answers at all, is a result of verification: click.Path would ask before its limits.
@@ -134,16 +145,30 @@ def _root_digest(_context: click.Context, _option: click.Parameter, value: str |
     """An empty value is refused: of a variable that is not set, it would mean any digest."""
     if value is not None and not DIGEST.fullmatch(value):
         raise InputError(
-            f"--digest {value}: is no root digest",
+            f"--digest {value}: is not a root digest",
             fix="--digest sha256: and 64 digits, as 'hermetic manifest' prints it",
         )
     return value or ""
 
 
+def _patterns(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Relative patterns. A folder may be written with a "/" at its end."""
+    patterns = tuple(value.removeprefix("./").rstrip("/") for value in values)
+    for value, pattern in zip(values, patterns, strict=True):
+        if not pattern or pattern.startswith("/") or not pattern.isprintable():
+            raise InputError(
+                f"--exclude {value[:200]!a}: must be a pattern of paths in SRC",
+                fix="--exclude '*.bin', or 'original/*'",
+            )
+    return patterns
+
+
 def pem_of(file: Path) -> bytes:
-    """The content of a small file. Raises Unreachable."""
+    """The content of a small file. Raises InputError for a missing file, Unreachable."""
     try:
         with file.open("rb") as opened:
             return opened.read(_LARGEST_KEY)
+    except FileNotFoundError:
+        raise InputError(f"{file}: No such file or directory", fix="name a file that exists") from None
     except OSError as error:
         raise Unreachable(f"{file}: {error.strerror}", fix="name a file that can be read") from None

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Any, Self
 
-from hermetic.cli.output import note, write
+from hermetic.cli.terminal import note, show_in_place, write
 from hermetic.weights.workers import Progress
 
 EVERY_SECONDS = 10.0
@@ -33,8 +33,8 @@ class ProgressEvents:
 class TransferProgress:
     """Shows a `Progress`; `what` is the verb of the line."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, subject: str) -> None:
+        self._what = subject
         self._is_terminal = sys.stderr.isatty()
         self._shown_at = time.monotonic()
         self._drawn = False
@@ -44,8 +44,7 @@ class TransferProgress:
 
     def __exit__(self, *_: object) -> None:
         if self._drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            show_in_place("")
 
     def __call__(self, progress: Progress) -> None:
         """Shows it if the interval has passed."""
@@ -56,33 +55,32 @@ class TransferProgress:
         line = line_of(self._what, progress, now)
         if self._is_terminal:
             self._drawn = True
-            sys.stderr.write(f"\r\x1b[K{line}")
-            sys.stderr.flush()
+            show_in_place(line)
         else:
             note(line)
 
 
-def line_of(what: str, progress: Progress, now: float) -> str:
+def line_of(subject: str, progress: Progress, now: float) -> str:
     """Bar, bytes, rate and remaining time; the last two once they are known."""
     facts = facts_of(progress, now)
     done = f"{facts['bytes'] / GIB:.1f}"
     if progress.bytes_total:
         full = round(_WIDTH * min(1.0, facts["bytes"] / progress.bytes_total))
         done = f"[{'#' * full}{'.' * (_WIDTH - full)}] {done} of {progress.bytes_total / GIB:.1f}"
-    rest = facts["secondsLeft"]
-    left = "" if rest is None else f", {int(rest) // 60}:{int(rest) % 60:02d} left"
-    return f"{what} {done} GiB, {facts['files']} files, {facts['bytesPerSecond'] / 2**20:.0f} MiB/s{left}"
+    seconds_left = facts["secondsLeft"]
+    left = "" if seconds_left is None else f", {int(seconds_left) // 60}:{int(seconds_left) % 60:02d} left"
+    return f"{subject} {done} GiB, {facts['files']} files, {facts['bytesPerSecond'] / 2**20:.0f} MiB/s{left}"
 
 
 def facts_of(progress: Progress, now: float) -> dict[str, Any]:
     """The same for programs: bytes, files, bytes per second since the start, and seconds left or None."""
     took = max(now - progress.started, 1e-3)
     rate = progress.bytes_done / took
-    known = progress.bytes_total and rate
+    has_rate = progress.bytes_total and rate
     return {
         "bytes": progress.bytes_done,
         "bytesTotal": progress.bytes_total,
         "files": progress.files_done,
         "bytesPerSecond": round(rate),
-        "secondsLeft": round(max(0, progress.bytes_total - progress.bytes_done) / rate, 1) if known else None,
+        "secondsLeft": round(max(0, progress.bytes_total - progress.bytes_done) / rate, 1) if has_rate else None,
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from hermetic.cli.options import common_options
-from hermetic.cli.output import echo, write_json
+from hermetic.cli.terminal import echo, write_json
 from hermetic.cli.weights.options import digest_option, folder_argument, signer_of, signer_options, threads_option
 from hermetic.cli.weights.progress import TransferProgress
 from hermetic.weights.workers import Limits

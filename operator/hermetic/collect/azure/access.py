@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hermetic.audit.access import Access, Grant
+from hermetic.audit.estate.access import Access, Grant
 from hermetic.collect.azure.client import ArmClient
 from hermetic.collect.azure.replies import Ask
 from hermetic.collect.concurrency import side_by_side
@@ -30,18 +30,18 @@ async def _access(client: ArmClient, scope: str) -> Access:
 
 async def _grants(client: ArmClient, target: str, kind: str) -> tuple[tuple[Grant, ...], str]:
     """Every grant of a list and "", or why the list is incomplete."""
-    found: list[Grant] = []
+    grants: list[Grant] = []
     ask: Ask | None = Ask("GET", target, f"{kind}/read")
     for _ in range(MOST_PAGES):
         if ask is None:
-            return tuple(found), ""
+            return tuple(grants), ""
         reply = await client.ask(ask)
         if reply.problem is not None:
             return (), reply.problem.detail
         page = _of_page(reply.value)
         if page is None:
             return (), f"{kind}: the answer is not a list of permissions"
-        found += page
+        grants += page
         link = reply.value.get("nextLink")
         ask = ask.to(client.wire.local(link)) if isinstance(link, str) and link and client.wire.local(link) else None
         if link and ask is None:
@@ -54,9 +54,9 @@ def _of_page(value: Any) -> list[Grant] | None:
     rows = value.get("value") if isinstance(value, Mapping) else None
     if not isinstance(rows, list):
         return None
-    found = [_grant(one) for row in rows for one in _permissions(row)]
-    whole = [one for one in found if one is not None]
-    return whole if len(whole) == len(found) else None
+    grants = [_grant(permission) for row in rows for permission in _permissions(row)]
+    readable_grants = [grant for grant in grants if grant is not None]
+    return readable_grants if len(readable_grants) == len(grants) else None
 
 
 def _permissions(row: Any) -> list[Any]:
@@ -66,10 +66,10 @@ def _permissions(row: Any) -> list[Any]:
     return list(inner) if isinstance(inner, list) else [None]
 
 
-def _grant(one: Any) -> Grant | None:
-    if not isinstance(one, Mapping):
+def _grant(permission: Any) -> Grant | None:
+    if not isinstance(permission, Mapping):
         return None
-    actions, left_out = one.get("actions", []), one.get("notActions", [])
+    actions, left_out = permission.get("actions", []), permission.get("notActions", [])
     if not all(isinstance(part, list) and all(isinstance(text, str) for text in part) for part in (actions, left_out)):
         return None
     return Grant(tuple(actions), tuple(left_out))

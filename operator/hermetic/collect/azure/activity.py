@@ -41,12 +41,12 @@ async def activity(client: ArmClient, question: Question) -> Answer:
     if listed.problem is not None:
         return Answer((), listed.evidence, listed.problem)
     events = [_event(body.value) for body in listed.bodies]
-    if any(one is None for one in events):
-        words = f"{group}: an event of the activity log without its time, operation or resource"
-        return Answer((), listed.evidence, Problem(UnreadReason.UNREADABLE, words))
-    about = [one for one in events if one is not None and _NETWORKS in one["resource"].lower()]
-    held = {"since": timestamp(since), "until": timestamp(until), "count": len(events), "events": about}
-    body = Body({"id": group, "name": name_of(group), "properties": held}, listed.evidence)
+    if any(event is None for event in events):
+        message = f"{group}: an event of the activity log without its time, operation or resource"
+        return Answer((), listed.evidence, Problem(UnreadReason.UNREADABLE, message))
+    about = [event for event in events if event is not None and _NETWORKS in event["resource"].lower()]
+    properties = {"since": timestamp(since), "until": timestamp(until), "count": len(events), "events": about}
+    body = Body({"id": group, "name": name_of(group), "properties": properties}, listed.evidence)
     return Answer((body,), listed.evidence)
 
 
@@ -58,15 +58,17 @@ def _ask(question: Question, group: str, since: datetime, until: datetime) -> As
         f"resourceGroupName eq '{name_of(group)}'",
     )
     path = f"/subscriptions/{quote(subscription_of(group))}/providers/Microsoft.Insights/eventtypes/management/values"
-    wanted = quote(" and ".join(conditions))
-    return Ask("GET", f"{path}?api-version={question.api_version}&$filter={wanted}", question.permission)
+    query_filter = quote(" and ".join(conditions))
+    return Ask("GET", f"{path}?api-version={question.api_version}&$filter={query_filter}", question.permission)
 
 
 def _event(value: Mapping[str, Any]) -> dict[str, str] | None:
     """The three fields of an event that are kept; None where one is missing."""
     operation = value.get("operationName")
     named = operation.get("value") if isinstance(operation, Mapping) else None
-    found = {"at": value.get("eventTimestamp"), "operation": named, "resource": value.get("resourceId")}
+    fields = {"at": value.get("eventTimestamp"), "operation": named, "resource": value.get("resourceId")}
     return (
-        {key: str(one) for key, one in found.items()} if all(isinstance(one, str) for one in found.values()) else None
+        {key: str(text) for key, text in fields.items()}
+        if all(isinstance(text, str) for text in fields.values())
+        else None
     )

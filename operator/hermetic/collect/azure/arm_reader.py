@@ -26,6 +26,10 @@ OF_INSTANCES = frozenset(
 """Types listed below a scale set, collected from its instances."""
 
 
+PASSING = frozenset({UnreadReason.UNAVAILABLE, UnreadReason.UNREADABLE, UnreadReason.TRUNCATED})
+"""Problems that a later request may not meet. A missing permission stays missing for the whole run."""
+
+
 class ArmReader:
     """Answers from ARM alone."""
 
@@ -41,6 +45,17 @@ class ArmReader:
             if question.key not in self._answers:
                 self._answers[question.key] = await self._answer(question)
             return self._answers[question.key]
+
+    def forget_failures(self) -> set[tuple[str, ...]]:
+        """Forget answers that a later request may complete; returns the keys of their questions."""
+        forgotten = {
+            key
+            for key, answer in self._answers.items()
+            if answer.problem is not None and answer.problem.reason in PASSING
+        }
+        for key in forgotten:
+            del self._answers[key]
+        return forgotten
 
     async def _answer(self, question: Question) -> Answer:
         if question.verb == "list" and question.kind.lower() in GROUP_LISTS_ONLY and is_subscription(question.target):
@@ -58,14 +73,14 @@ class ArmReader:
 
     async def _listed(self, question: Question, ask: Ask) -> PagedList:
         """The list; of instances it is retried after NotFound, as one may be being created or removed."""
-        found = await all_pages(self._client, ask, question.kind)
-        if question.kind.lower() not in OF_INSTANCES or not _is_not_found(found):
-            return found
+        listing = await all_pages(self._client, ask, question.kind)
+        if question.kind.lower() not in OF_INSTANCES or not _is_not_found(listing):
+            return listing
         again = await all_pages(self._client, ask, question.kind)
-        again.evidence = (*found.evidence, *again.evidence)
+        again.evidence = (*listing.evidence, *again.evidence)
         if _is_not_found(again):
-            words = "its instances may be changing: audit again when no pool scales or upgrades"
-            again.problem = Problem(UnreadReason.NOT_FOUND, f"{question.target}: not found twice; {words}")
+            explanation = "its instances may be changing: audit again when no pool scales or upgrades"
+            again.problem = Problem(UnreadReason.NOT_FOUND, f"{question.target}: not found twice; {explanation}")
         return again
 
     async def _got(self, ask: Ask) -> Answer:
@@ -81,16 +96,16 @@ class ArmReader:
         """The list of every resource group of the subscription, combined: the type has no other list."""
         groups = await all_pages(self._client, groups_in(question.target))
         ids = [body.value.get("id") for body in groups.bodies]
-        asked = [_at(question, one) for one in ids if isinstance(one, str)]
-        answers = await side_by_side(self.answer(one) for one in asked)
-        problem = groups.problem or next((one.problem for one in answers if one.problem is not None), None)
-        if problem is None and len(asked) < len(ids):
+        group_questions = [_at(question, group_id) for group_id in ids if isinstance(group_id, str)]
+        answers = await side_by_side(self.answer(group_question) for group_question in group_questions)
+        problem = groups.problem or next((answer.problem for answer in answers if answer.problem is not None), None)
+        if problem is None and len(group_questions) < len(ids):
             problem = Problem(UnreadReason.UNREADABLE, f"{question.target}: a resource group without an id")
         return Answer(
-            tuple(body for one in answers for body in one.bodies),
-            (*groups.evidence, *(each for one in answers for each in one.evidence)),
+            tuple(body for answer in answers for body in answer.bodies),
+            (*groups.evidence, *(exchange for answer in answers for exchange in answer.evidence)),
             problem,
-            " ".join(sorted({one.kept for one in answers} - {""})),
+            " ".join(sorted({answer.kept for answer in answers} - {""})),
         )
 
 

@@ -69,6 +69,10 @@ class ArmClient:
         self._pacing, self._patience = pacing, patience
         self._was_answered = False
 
+    def renew_patience(self) -> None:
+        """Begin the retry budget anew, for the next of several audits."""
+        self._patience.renew()
+
     async def ask(self, ask: Ask, *, until: float | None = None) -> ArmReply:
         """The answer, or a reply with a problem; retried within the budget, and not beyond `until` (monotonic).
 

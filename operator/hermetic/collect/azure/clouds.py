@@ -65,8 +65,8 @@ def cloud_of(endpoint: str = PUBLIC) -> Cloud:
         raise InputError(f"--arm-endpoint {endpoint!r} must be scheme and host only, such as {PUBLIC}")
     if parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(parts.hostname)):
         raise InputError(f"--arm-endpoint {endpoint!r} must be https: the token would travel in the clear")
-    known = next((cloud for cloud in _KNOWN if cloud.host == origin), None)
-    return known or Cloud(text, "", f"{text}/.default")
+    known_cloud = next((cloud for cloud in _KNOWN if cloud.host == origin), None)
+    return known_cloud or Cloud(text, "", f"{text}/.default")
 
 
 def origin_of(url: str) -> str:

@@ -24,19 +24,19 @@ class ClusterIds:
 
     def learn_from(self, questions: Iterable[Question]) -> bool:
         """Add the virtual networks that questions name, as a check found them relevant; returns whether any is new."""
-        found = {match[0].lower() for question in questions if (match := _NETWORK.match(question.target))}
-        return self._learn(found)
+        network_ids = {match[0].lower() for question in questions if (match := _NETWORK.match(question.target))}
+        return self._learn(network_ids)
 
     def learn_nodes(self, cluster: Answer) -> bool:
         """Add the node resource group from the cluster's answer; returns whether it is new."""
         groups = {_node_group(body.value) for body in cluster.bodies}
         subscription = subscription_of(self._cluster)
-        return self._learn({f"/subscriptions/{subscription}/resourcegroups/{one}".lower() for one in groups - {""}})
+        return self._learn({f"/subscriptions/{subscription}/resourcegroups/{group}".lower() for group in groups - {""}})
 
     def mentioned_in(self, row: Mapping[str, Any]) -> bool:
         """Whether a row contains any of the ids; a longer id with the same prefix matches too, and costs a request."""
         text = json.dumps(row, ensure_ascii=False).lower()
-        return any(one in text for one in self._ids)
+        return any(resource_id in text for resource_id in self._ids)
 
     def _learn(self, ids: set[str]) -> bool:
         grown = bool(ids - self._ids)

@@ -87,16 +87,16 @@ class IdentityTokens:
         try:
             if self._credential is None:
                 self._credential = self._make(self._cloud)
-            found = self._credential.get_token(self._cloud.scope)
+            token = self._credential.get_token(self._cloud.scope)
         except (AzureError, OSError, ValueError) as error:
             raise Unreachable(f"no Azure login for {self._cloud.endpoint}: {_why(error)}", fix=FIX) from None
-        return str(found.token), float(found.expires_on)
+        return str(token.token), float(token.expires_on)
 
 
 def tokens_for(cloud: Cloud, environment: Mapping[str, str], now: Callable[[], float]) -> Tokens:
     """The token of the environment when it is set, else the default chain. `now` is the time in Unix seconds."""
-    given = environment.get(VARIABLE, "").strip()
-    return GivenToken(given) if given else IdentityTokens(cloud, now)
+    token = environment.get(VARIABLE, "").strip()
+    return GivenToken(token) if token else IdentityTokens(cloud, now)
 
 
 def _default_chain(cloud: Cloud) -> Any:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from hermetic.audit.estate.arm_ids import group_of, subscription_of
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason
-from hermetic.audit.findings import Evidence
+from hermetic.audit.model.findings import Evidence
 from hermetic.collect.azure.arm_reader import GROUP_LISTS_ONLY, ArmReader
 from hermetic.collect.azure.client import ArmClient
 from hermetic.collect.azure.cluster_ids import ClusterIds
@@ -57,93 +57,111 @@ class _Found:
         return Answer(bodies, evidence, problem, self.listed.kept)
 
 
+@dataclass(slots=True)
+class UnlistedRows:
+    """By the key of a list, the rows of Resource Graph by id that ARM's list lacks: few, while a list has thousands.
+
+    Audits of several clusters share them. `is_without_graph`: Resource Graph did not answer a query completely.
+    """
+
+    by_list: dict[tuple[str, ...], dict[str, Body]] = field(default_factory=dict)
+    is_without_graph: bool = False
+
+
 class Discovery:
     """Answers lists of subscriptions, and corrects them when more ids of the cluster become known."""
 
-    def __init__(self, client: ArmClient, direct: ArmReader, own: ClusterIds) -> None:
-        self._client, self._direct, self._own = client, direct, own
+    def __init__(self, client: ArmClient, direct: ArmReader, own: ClusterIds, unlisted: UnlistedRows) -> None:
+        self._client, self._direct, self._own, self._unlisted = client, direct, own, unlisted
         self._found: dict[Question, _Found] = {}
-        self._is_without_graph = False
 
     async def answers(self, questions: Sequence[Question]) -> dict[Question, Answer]:
         if not questions:
             return {}
         lists = side_by_side(self._direct.answer(question) for question in questions)
-        listed, rows = await both(lists, self._rows(questions))
-        by_list = _by_list(rows)
-        found = await side_by_side(
-            self._compared(question, answer, by_list.get(_list_of(question), []))
-            for question, answer in zip(questions, listed, strict=True)
-        )
-        self._found.update(zip(questions, found, strict=True))
+        new = [question for question in questions if question.key not in self._unlisted.by_list]
+        listed, rows = await both(lists, self._rows(new))
+        answers = dict(zip(questions, listed, strict=True))
+        if not self._unlisted.is_without_graph:
+            by_list = _by_list(rows)
+            for question in new:
+                unlisted = _unlisted(answers[question], by_list.get(_list_of(question), []))
+                self._unlisted.by_list[question.key] = unlisted
+        results = await side_by_side(self._compared(question, answer) for question, answer in answers.items())
+        self._found.update(zip(questions, results, strict=True))
         return {question: self._found[question].answer for question in questions}
 
     async def corrections(self) -> dict[Question, Answer]:
         """Earlier answers that change because their rows contain an id that is only now known to be the cluster's."""
-        again = {question: ids for question, found in self._found.items() if (ids := self._ours(found.rows))}
+        again = {question: ids for question, result in self._found.items() if (ids := self._ours(result.rows))}
         await side_by_side(self._decide(question, self._found[question], ids) for question, ids in again.items())
         return {question: self._found[question].answer for question in again}
 
     async def _rows(self, questions: Sequence[Question]) -> Rows:
         """All rows of these types in Resource Graph; none where the result is incomplete."""
-        if self._is_without_graph:
+        if self._unlisted.is_without_graph or not questions:
             return Rows()
         kinds = {question.kind for question in questions}
         rows = await resources(self._client, kinds, {subscription_of(question.target) for question in questions})
         if rows.problem is None:
             return rows
-        self._is_without_graph = True
+        self._unlisted.is_without_graph = True
         self._client.progress.note(f"lists are read from ARM alone: {rows.problem.detail}")
         return Rows()
 
-    async def _compared(self, question: Question, listed: Answer, rows: list[GraphRow]) -> _Found:
+    async def _compared(self, question: Question, listed: Answer) -> _Found:
         """Read from ARM the rows that its list lacks."""
-        shown = {_id(body) for body in listed.bodies} if rows else set()
-        found = _Found(listed, {name: row.body for row in rows if (name := row.id.lower()) not in shown})
-        await self._decide(question, found, self._ours(found.rows) if listed.problem else list(found.rows))
-        return found
+        result = _Found(listed, dict(self._unlisted.by_list.get(question.key, {})))
+        await self._decide(question, result, self._ours(result.rows) if listed.problem else list(result.rows))
+        return result
 
     def _ours(self, rows: Mapping[str, Body]) -> list[str]:
-        return [one for one, body in rows.items() if self._own.mentioned_in(body.value)]
+        return [row_id for row_id, body in rows.items() if self._own.mentioned_in(body.value)]
 
-    async def _decide(self, question: Question, found: _Found, ids: Sequence[str]) -> None:
+    async def _decide(self, question: Question, result: _Found, ids: Sequence[str]) -> None:
         """Read these rows from ARM: its answers replace them, and rows that it does not have are dropped."""
-        listed = await self._listed_in_groups(question, found.rows, ids)
-        alone = [one for one in ids if one not in listed]
-        answers = await side_by_side(self._direct.answer(_get(question, found.rows[one])) for one in alone)
+        listed = await self._listed_in_groups(question, result.rows, ids)
+        alone = [row_id for row_id in ids if row_id not in listed]
+        answers = await side_by_side(self._direct.answer(_get(question, result.rows[row_id])) for row_id in alone)
         listed |= dict(zip(alone, answers, strict=True))
-        for one, answer in listed.items():
-            row = found.rows.pop(one)
-            found.evidence = tuple(dict.fromkeys((*found.evidence, *answer.evidence)))
+        for row_id, answer in listed.items():
+            row = result.rows.pop(row_id)
+            result.evidence = tuple(dict.fromkeys((*result.evidence, *answer.evidence)))
             is_gone = answer.problem is not None and answer.problem.reason is UnreadReason.NOT_FOUND
-            found.decided.extend(answer.bodies or (() if is_gone else (row,)))
+            result.decided.extend(answer.bodies or (() if is_gone else (row,)))
             if not is_gone:
-                found.problem = found.problem or answer.problem
+                result.problem = result.problem or answer.problem
 
     async def _listed_in_groups(
         self, question: Question, rows: Mapping[str, Body], ids: Sequence[str]
     ) -> dict[str, Answer]:
         """These rows from ARM's lists of resource groups, for groups that have more than FEW of them."""
         groups: dict[str, list[str]] = {}
-        for one in ids:
-            groups.setdefault(group_of(one), []).append(one)
+        for row_id in ids:
+            groups.setdefault(group_of(row_id), []).append(row_id)
         large_groups = [group for group, members in groups.items() if group and len(members) > FEW]
         listed = [replace(question, target=group_of(_written(rows[groups[group][0]]))) for group in large_groups]
-        wanted = set(ids)
+        requested_ids = set(ids)
         return {
             _id(body): Answer((body,), body.evidence)
-            for answer in await side_by_side(self._direct.answer(one) for one in listed)
+            for answer in await side_by_side(self._direct.answer(group_question) for group_question in listed)
             for body in answer.bodies
-            if _id(body) in wanted
+            if _id(body) in requested_ids
         }
 
 
 def _by_list(rows: Rows) -> dict[tuple[str, str], list[GraphRow]]:
     """Rows by subscription and type."""
-    found: dict[tuple[str, str], list[GraphRow]] = {}
+    rows_by_list: dict[tuple[str, str], list[GraphRow]] = {}
     for row in rows.items:
-        found.setdefault((subscription_of(row.id), row.kind), []).append(row)
-    return found
+        rows_by_list.setdefault((subscription_of(row.id), row.kind), []).append(row)
+    return rows_by_list
+
+
+def _unlisted(listed: Answer, rows: list[GraphRow]) -> dict[str, Body]:
+    """The rows by id in lower case that ARM's list lacks."""
+    shown = {_id(body) for body in listed.bodies} if rows else set()
+    return {name: row.body for row in rows if (name := row.id.lower()) not in shown}
 
 
 def _list_of(question: Question) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hermetic.audit.estate.questions import Answer, Body, Problem, UnreadReason
-from hermetic.audit.findings import Evidence
+from hermetic.audit.model.findings import Evidence
 from hermetic.collect.azure.client import ArmClient
 from hermetic.collect.azure.replies import ArmReply, Ask, wait_asked
 
@@ -21,21 +21,21 @@ _ENDED = frozenset({_SUCCEEDED, "failed", "canceled", "cancelled"})
 
 async def act(client: ArmClient, ask: Ask) -> Answer:
     """The result of an action as one body; pages of it are put together in its `value`."""
-    whole: dict[str, Any] | None = None
+    result: dict[str, Any] | None = None
     evidence: tuple[Evidence, ...] = ()
     tokens: set[str] = set()
     while True:
         reply, exchanges = await _ended(client, ask)
         evidence += exchanges
         if reply.problem is not None:
-            return _answer(whole, evidence, reply.problem)
-        whole = _joined(whole, reply.value)
+            return _answer(result, evidence, reply.problem)
+        result = _joined(result, reply.value)
         token = reply.value.get("skipToken")
         if token is None or token == "":
-            return _answer(whole, evidence, _unread(reply))
+            return _answer(result, evidence, _unread(reply))
         if not isinstance(token, str) or token in tokens or len(tokens) >= MOST_PAGES:
             why = "the pages lead back to themselves, or have no end"
-            return _answer(whole, evidence, reply.but(UnreadReason.TRUNCATED, why).problem)
+            return _answer(result, evidence, reply.but(UnreadReason.TRUNCATED, why).problem)
         tokens.add(token)
         ask = ask.to(ask.target, {**(ask.body or {}), "skipToken": token})
 
@@ -47,15 +47,15 @@ def _unread(reply: ArmReply) -> Problem | None:
     return None
 
 
-def _joined(whole: dict[str, Any] | None, page: Mapping[str, Any]) -> dict[str, Any]:
+def _joined(result: dict[str, Any] | None, page: Mapping[str, Any]) -> dict[str, Any]:
     rows = page.get("value")
-    if whole is None or not isinstance(rows, list) or not isinstance(whole.get("value"), list):
+    if result is None or not isinstance(rows, list) or not isinstance(result.get("value"), list):
         return dict(page)
-    return {**page, "value": [*whole["value"], *rows]}
+    return {**page, "value": [*result["value"], *rows]}
 
 
-def _answer(whole: dict[str, Any] | None, evidence: tuple[Evidence, ...], problem: Problem | None) -> Answer:
-    return Answer((Body(whole, evidence),) if whole is not None else (), evidence, problem)
+def _answer(result: dict[str, Any] | None, evidence: tuple[Evidence, ...], problem: Problem | None) -> Answer:
+    return Answer((Body(result, evidence),) if result is not None else (), evidence, problem)
 
 
 async def _ended(client: ArmClient, ask: Ask) -> tuple[ArmReply, tuple[Evidence, ...]]:
@@ -70,34 +70,34 @@ async def _ended(client: ArmClient, ask: Ask) -> tuple[ArmReply, tuple[Evidence,
 
 async def _polled(client: ArmClient, accepted: ArmReply, until: float) -> ArmReply:
     """Poll the state of the action until it ends, then read its result."""
-    state, place = (_link(client, accepted, name) for name in ("azure-asyncoperation", "location"))
-    if not state and not place:
+    state, location = (_link(client, accepted, name) for name in ("azure-asyncoperation", "location"))
+    if not state and not location:
         return accepted.but(UnreadReason.UNREADABLE, "accepted, but without a place on this host to ask for the result")
     if not state:
-        return await _asked_while(client, accepted, place, until, _is_accepted)
+        return await _asked_while(client, accepted, location, until, _is_accepted)
     reply = await _asked_while(client, accepted, state, until, _is_running)
     if reply.problem is not None:
         return reply
     if _state(reply) != _SUCCEEDED:
         return reply.but(UnreadReason.REFUSED, f"the action ended as {_state(reply)}")
-    if not place:
+    if not location:
         return _within(reply)
-    return await _asked_while(client, reply, place, until, _is_accepted)
+    return await _asked_while(client, reply, location, until, _is_accepted)
 
 
 async def _asked_while(
-    client: ArmClient, last: ArmReply, place: str, until: float, is_pending: Callable[[ArmReply], bool]
+    client: ArmClient, last: ArmReply, url: str, until: float, is_pending: Callable[[ArmReply], bool]
 ) -> ArmReply:
     """The first reply that is not pending, or has a problem. Waits before each poll as the previous answer asks."""
     reply, shortest = last, FIRST_POLL_SECONDS
     while True:
-        asked = wait_asked(reply.headers, client.clock.now())
-        pause = max(asked if asked is not None else 0.0, shortest)
+        requested_wait = wait_asked(reply.headers, client.clock.now())
+        pause = max(requested_wait if requested_wait is not None else 0.0, shortest)
         shortest = min(shortest * 2, LONGEST_POLL_SECONDS)
         if client.clock.monotonic() + pause > until:
             return reply.but(UnreadReason.UNAVAILABLE, f"has not ended within {LONGEST_ACTION_SECONDS:.0f} s")
         await client.sleep(pause)
-        reply = await client.ask(last.ask.to(place), until=until)
+        reply = await client.ask(last.ask.to(url), until=until)
         if reply.problem is not None or not is_pending(reply):
             return reply
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from hermetic.audit.estate.projection import fields_kept, kept_of
 from hermetic.audit.estate.questions import Answer, Body, PackedBody, Problem, UnreadReason
-from hermetic.audit.findings import Evidence
+from hermetic.audit.model.findings import Evidence
 from hermetic.collect.azure.client import ArmClient
 from hermetic.collect.azure.replies import ArmReply, Ask
 
@@ -60,10 +60,10 @@ class PagedList:
         return is_new and self._barren < MOST_BARREN_PAGES and len(self._followed) < MOST_PAGES
 
     def _take(self, name: str, row: Mapping[str, Any], evidence: tuple[Evidence, ...]) -> None:
-        known = self._known.get(name, ())
-        if not any(row == one.value for one in known):
+        previous_bodies = self._known.get(name, ())
+        if not any(row == previous.value for previous in previous_bodies):
             body = PackedBody(row, evidence)
-            self._known[name] = (*known, body)
+            self._known[name] = (*previous_bodies, body)
             self.bodies.append(body)
 
 
@@ -115,5 +115,5 @@ def _follow(client: ArmClient, listed: PagedList, reply: ArmReply, link: Any) ->
 
 def _field(value: Mapping[str, Any], name: str) -> Any:
     """A field of the envelope, case-insensitive: a nextLink in another case would otherwise end the list early."""
-    found: Iterator[Any] = (field for key, field in value.items() if key.lower() == name.lower())
-    return next(found, None)
+    values: Iterator[Any] = (field for key, field in value.items() if key.lower() == name.lower())
+    return next(values, None)

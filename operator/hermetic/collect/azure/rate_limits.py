@@ -212,9 +212,13 @@ class RetryBudget:
     """Seconds of waiting before retries, in all. Overlapping waits count once: the budget bounds the run's duration."""
 
     def __init__(self, seconds: float, chance: Callable[[], float] = random.random) -> None:
-        self._left = seconds
+        self._seconds = self._left = seconds
         self._covered_until = float("-inf")
         self._chance = chance
+
+    def renew(self) -> None:
+        """Begin anew, with all of the seconds."""
+        self._left = self._seconds
 
     def grants(self, now: float, seconds: float) -> bool:
         """Whether a wait of so many seconds from now is within the budget; if so it is deducted."""
@@ -226,11 +230,11 @@ class RetryBudget:
         self._covered_until = max(self._covered_until, end)
         return True
 
-    def before_the_next(self, tries: int, asked: float | None) -> float:
-        """Seconds before attempt `tries` + 1; `asked` is the Retry-After of the last answer."""
-        if asked is not None and asked >= SHORTEST_ASKED_SECONDS:
-            return asked
-        return max(asked or 0.0, self.backoff(tries))
+    def before_the_next(self, tries: int, retry_after: float | None) -> float:
+        """Seconds before attempt `tries` + 1; `retry_after` is the Retry-After of the last answer."""
+        if retry_after is not None and retry_after >= SHORTEST_ASKED_SECONDS:
+            return retry_after
+        return max(retry_after or 0.0, self.backoff(tries))
 
     def backoff(self, tries: int) -> float:
         """Seconds before attempt `tries` + 1 without a Retry-After: doubling, with a jitter of half."""

@@ -78,13 +78,13 @@ def _names_versions(listed: PagedList) -> bool:
 def _can_hold_none(reply: ArmReply, kind: str, refusal: str) -> bool:
     if refusal == "invalidresourcenamespace" and reply.code.lower() == refusal:
         return True  # the cloud does not know the provider: this is the answer for the provider itself
-    namespace, _, wanted = kind.partition("/")
+    namespace, _, resource_type = kind.partition("/")
     if not _is_about(reply, namespace):
         return False
     state = reply.value.get("registrationState")
-    if "/" not in wanted and isinstance(state, str) and state.lower() in _NOTHING_THERE:
+    if "/" not in resource_type and isinstance(state, str) and state.lower() in _NOTHING_THERE:
         return True
-    return refusal in _NOT_OFFERED and _lacks(reply.value.get("resourceTypes"), wanted)
+    return refusal in _NOT_OFFERED and _lacks(reply.value.get("resourceTypes"), resource_type)
 
 
 def _is_about(reply: ArmReply, namespace: str) -> bool:
@@ -94,16 +94,20 @@ def _is_about(reply: ArmReply, namespace: str) -> bool:
     return isinstance(named, str) and named.lower() == namespace.lower()
 
 
-def _lacks(types: Any, wanted: str) -> bool:
+def _lacks(types: Any, resource_type: str) -> bool:
     """Whether a complete and readable list of types lacks this one."""
     if not isinstance(types, list) or not types:
         return False
-    names = [one.get("resourceType") if isinstance(one, Mapping) else None for one in types]
-    known = {str(one).lower() for one in names}
-    return all(isinstance(one, str) for one in names) and wanted.lower() not in known and _lists_siblings(wanted, known)
+    names = [entry.get("resourceType") if isinstance(entry, Mapping) else None for entry in types]
+    listed_names = {str(name).lower() for name in names}
+    return (
+        all(isinstance(name, str) for name in names)
+        and resource_type.lower() not in listed_names
+        and _lists_siblings(resource_type, listed_names)
+    )
 
 
-def _lists_siblings(wanted: str, known: set[str]) -> bool:
+def _lists_siblings(resource_type: str, listed_names: set[str]) -> bool:
     """Whether the list names sibling types of a child type, and so covers it; top-level types are always listed."""
-    above, _, _ = wanted.lower().rpartition("/")
-    return not above or any(one.startswith(f"{above}/") for one in known)
+    above, _, _ = resource_type.lower().rpartition("/")
+    return not above or any(name.startswith(f"{above}/") for name in listed_names)

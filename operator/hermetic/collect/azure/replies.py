@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from hermetic.audit.estate.arm_ids import subscription_of
 from hermetic.audit.estate.questions import Problem, UnreadReason, is_too_deep
-from hermetic.audit.findings import Evidence
+from hermetic.audit.model.findings import Evidence
 from hermetic.collect.azure.allowed_requests import RESOURCE_GRAPH
 
 Method = Literal["GET", "POST"]
@@ -150,29 +150,29 @@ def _seconds(retry_after: str, now: datetime) -> float | None:
 
 def _refused(ask: Ask, status: int, value: Any) -> Problem:
     code, message = _error(value)
-    words = " ".join(str(part) for part in (status, code, message) if part)
+    explanation = " ".join(str(part) for part in (status, code, message) if part)
     if status == 403:
-        return _forbidden(ask, words, code, message)
+        return _forbidden(ask, explanation, code, message)
     if status == 404 and code.lower() not in _UNKNOWN_TYPES:
-        return _problem(ask, UnreadReason.NOT_FOUND, words)
+        return _problem(ask, UnreadReason.NOT_FOUND, explanation)
     if status == 401:
-        return _problem(ask, UnreadReason.UNAUTHENTICATED, words)
+        return _problem(ask, UnreadReason.UNAUTHENTICATED, explanation)
     if status in {408, 429} or status >= 500:
-        return _problem(ask, UnreadReason.UNAVAILABLE, words)
+        return _problem(ask, UnreadReason.UNAVAILABLE, explanation)
     if 300 <= status < 400:
         return _problem(ask, UnreadReason.REFUSED, f"{status}: it leads elsewhere, and redirects are not followed")
-    return _problem(ask, UnreadReason.REFUSED, words)
+    return _problem(ask, UnreadReason.REFUSED, explanation)
 
 
-def _forbidden(ask: Ask, words: str, code: str, message: str) -> Problem:
+def _forbidden(ask: Ask, explanation: str, code: str, message: str) -> Problem:
     if code.lower() == _DENY_ASSIGNMENT:
-        return Problem(UnreadReason.LOCKED, f"{ask.words}: {words}")  # no permission is missing
-    found = _ACTION.search(message)
-    return Problem(UnreadReason.FORBIDDEN, f"{ask.words}: {words}", found[1] if found else ask.permission)
+        return Problem(UnreadReason.LOCKED, f"{ask.words}: {explanation}")  # no permission is missing
+    match = _ACTION.search(message)
+    return Problem(UnreadReason.FORBIDDEN, f"{ask.words}: {explanation}", match[1] if match else ask.permission)
 
 
-def _problem(ask: Ask, reason: UnreadReason, words: str) -> Problem:
-    return Problem(reason, f"{ask.words}: {words}", ask.permission)
+def _problem(ask: Ask, reason: UnreadReason, explanation: str) -> Problem:
+    return Problem(reason, f"{ask.words}: {explanation}", ask.permission)
 
 
 def _error(value: Any) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from typing import Any
 from hermetic.audit.estate.azure.graph import TABLES
 from hermetic.audit.estate.azure.versions import RESOURCE_GRAPH as VERSION
 from hermetic.audit.estate.questions import PackedBody, Problem, UnreadReason
-from hermetic.audit.findings import Evidence
+from hermetic.audit.model.findings import Evidence
 from hermetic.collect.azure.allowed_requests import RESOURCE_GRAPH as PATH
 from hermetic.collect.azure.client import ArmClient
 from hermetic.collect.azure.replies import ArmReply, Ask
@@ -128,8 +128,8 @@ def _cut(reply: ArmReply, why: str) -> Problem:
     return Problem(UnreadReason.TRUNCATED, f"{reply.ask.words}: {why}", _PERMISSION)
 
 
-def _listed(words: Iterable[str]) -> str:
-    return ", ".join(_quoted(word.lower()) for word in sorted(words))
+def _listed(texts: Iterable[str]) -> str:
+    return ", ".join(_quoted(word.lower()) for word in sorted(texts))
 
 
 def _quoted(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from hermetic.collect.azure.answering import AzureAnswerer, How, cluster_id
+from hermetic.collect.azure.answering import AzureAnswerer, How, SharedReads, cluster_id
 from hermetic.collect.azure.client import ArmClient, Caller
 from hermetic.collect.azure.clouds import PUBLIC, cloud_of
 from hermetic.collect.azure.credentials import Tokens, tokens_for
@@ -44,7 +44,40 @@ async def azure_opened(
 
     Raises InputError for an invalid cluster id or endpoint, before anything is sent.
     """
-    cluster, cloud = cluster_id(settings.cluster), cloud_of(settings.arm_endpoint)
+    cluster = cluster_id(settings.cluster)
+    opening = client_opened(
+        settings, environment=environment, clock=clock, progress=progress, sleep=sleep, tokens=tokens
+    )
+    async with opening as client:
+        yield AzureAnswerer(client, cluster, settings.discovery)
+
+
+class AzureSession:
+    """One session for the audits of several clusters, one after another: they share the answers."""
+
+    def __init__(self, client: ArmClient, discovery: How) -> None:
+        self._client, self._discovery = client, discovery
+        self._shared = SharedReads(client)
+
+    def answerer(self, cluster: str) -> AzureAnswerer:
+        """The answerer for the next cluster, with a whole retry budget."""
+        self._client.renew_patience()
+        self._shared.forget_failures()
+        return AzureAnswerer(self._client, cluster, self._discovery, self._shared)
+
+
+@asynccontextmanager
+async def client_opened(
+    settings: AzureSettings,
+    *,
+    environment: Mapping[str, str],
+    clock: Clock,
+    progress: AuditProgress,
+    sleep: Sleep = asyncio.sleep,
+    tokens: Tokens | None = None,
+) -> AsyncIterator[ArmClient]:
+    """The client of a management endpoint. Raises InputError for an invalid endpoint, before anything is sent."""
+    cloud = cloud_of(settings.arm_endpoint)
     tokens = tokens or tokens_for(cloud, environment, lambda: clock.now().timestamp())
 
     def waits(seconds: float) -> None:
@@ -53,7 +86,7 @@ async def azure_opened(
 
     pacing = Pacing(clock, sleep, connections=CONNECTIONS, reads_per_second=cloud.reads_per_second, waits=waits)
     async with opened(cloud) as wire:
-        client = ArmClient(
+        yield ArmClient(
             wire,
             Caller(tokens),
             pacing,
@@ -62,4 +95,3 @@ async def azure_opened(
             sleep=sleep,
             progress=progress,
         )
-        yield AzureAnswerer(client, cluster, settings.discovery)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason
-from hermetic.audit.findings import Evidence
+from hermetic.audit.model.findings import Evidence
 from hermetic.collect.concurrency import side_by_side
 from hermetic.collect.kube.discovery import ServedKinds
 from hermetic.collect.kube.list_errors import PASSING, UNAUTHENTICATED, evidence_of, problem_of
@@ -41,8 +41,8 @@ class KubeAnswerer:
         Raises Unreachable when the API server was never reached, and Forbidden when it never authenticated the caller;
         after a first answer both are problems of the answers concerned.
         """
-        found = await side_by_side(self._answer(question) for question in questions)
-        return dict(zip(questions, found, strict=True))
+        answers = await side_by_side(self._answer(question) for question in questions)
+        return dict(zip(questions, answers, strict=True))
 
     async def _answer(self, question: Question) -> Answer:
         if question.key == SERVED.key:
@@ -56,31 +56,31 @@ class KubeAnswerer:
         if request.is_optional and (shown := await self._served.shows_absence(request)):
             return Answer(evidence=shown)
         request = await self._served.as_served(request)
-        seen = await self._listed(request)
-        self._note(seen.error)
-        if isinstance(seen.error, NotFound | Forbidden) and not seen.items:
+        listing = await self._listed(request)
+        self._note(listing.error)
+        if isinstance(listing.error, NotFound | Forbidden) and not listing.items:
             shown = await self._served.shows_absence(request)
             if shown:
-                return Answer(evidence=(evidence_of(request, seen.error), *shown))
-        return _answer_of(request, seen)
+                return Answer(evidence=(evidence_of(request, listing.error), *shown))
+        return _answer_of(request, listing)
 
     async def _listed(self, request: ListRequest) -> Listed[Kept]:
         began = asyncio.get_running_loop().time()
-        seen = await self._listed_at_last(request)
+        listing = await self._listed_at_last(request)
         if self._progress is not None:
             self._progress.answered(f"GET {request.path}", asyncio.get_running_loop().time() - began)
-            self._progress.saw(len(seen.items))
-        return seen
+            self._progress.saw(len(listing.items))
+        return listing
 
     async def _listed_at_last(self, request: ListRequest) -> Listed[Kept]:
-        seen = await listed(self._api, request)
+        listing = await listed(self._api, request)
         for pause in self._pauses:
-            if not isinstance(seen.error, PASSING):
+            if not isinstance(listing.error, PASSING):
                 break
-            requested = seen.error.retry_after if isinstance(seen.error, Throttled) else 0.0
+            requested = listing.error.retry_after if isinstance(listing.error, Throttled) else 0.0
             await asyncio.sleep(min(max(pause, requested), LONGEST_PAUSE))
-            seen = await listed(self._api, request)
-        return seen
+            listing = await listed(self._api, request)
+        return listing
 
     def _note(self, error: HermeticError | None) -> None:
         """Note whether any list was answered: only a failure from the start ends the audit (exit 4)."""
@@ -90,13 +90,13 @@ class KubeAnswerer:
         self._was_reached = True
 
 
-def _answer_of(request: ListRequest, seen: Listed[Kept]) -> Answer:
-    bodies = [kept.body for _, kept in sorted(seen.items.items())]
-    if seen.error is not None and not bodies:
-        return Answer((), (evidence_of(request, seen.error),), problem_of(request, seen.error))
+def _answer_of(request: ListRequest, listing: Listed[Kept]) -> Answer:
+    bodies = [entry.body for _, entry in sorted(listing.items.items())]
+    if listing.error is not None and not bodies:
+        return Answer((), (evidence_of(request, listing.error),), problem_of(request, listing.error))
     evidence: tuple[Evidence, ...] = (Evidence(f"GET {request.path}", 200, digest_of(bodies)),)
     problem = None
-    if seen.error is not None:
-        evidence = (*evidence, evidence_of(request, seen.error))
-        problem = problem_of(request, seen.error)
+    if listing.error is not None:
+        evidence = (*evidence, evidence_of(request, listing.error))
+        problem = problem_of(request, listing.error)
     return Answer(tuple(Body(body, evidence) for body in bodies), evidence, problem)

@@ -6,7 +6,6 @@ annotation that no check reads does not change the cache, so only relevant chang
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -14,8 +13,8 @@ from typing import Any
 
 from hermetic.audit.estate.kubernetes.all_kinds import ASKED
 from hermetic.audit.estate.kubernetes.served import SERVED
-from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason
-from hermetic.audit.findings import Evidence
+from hermetic.audit.estate.questions import Answer, PackedBody, Problem, Question, UnreadReason
+from hermetic.audit.model.findings import Evidence
 from hermetic.collect.kube.list_requests import ListRequest, identity
 from hermetic.collect.kube.listing import Listed, Name, Packed, kept, number, packed
 from hermetic.ports import Manifest
@@ -42,22 +41,25 @@ class CacheSnapshot:
     def answers(self) -> Mapping[Question, Answer]:
         """The snapshot as answers of an estate with the source "kube". Time grows with the cluster."""
         served = self.served or Answer(problem=Problem(UnreadReason.NOT_ASKED, "GET /apis: not read yet"))
-        return {SERVED: served, **{request.question: _answer(request, seen) for request, seen in self.lists.items()}}
+        return {
+            SERVED: served,
+            **{request.question: _answer(request, observed_list) for request, observed_list in self.lists.items()},
+        }
 
 
-def _answer(request: ListRequest, seen: ObservedList) -> Answer:
-    if not seen.was_settled:
+def _answer(request: ListRequest, observed_list: ObservedList) -> Answer:
+    if not observed_list.was_settled:
         return Answer(problem=Problem(UnreadReason.NOT_ASKED, f"{request.path}: not listed yet"))
-    if seen.shown_absent and seen.problem is None:
-        return Answer(evidence=seen.shown_absent)
+    if observed_list.shown_absent and observed_list.problem is None:
+        return Answer(evidence=observed_list.shown_absent)
     digest = sha256()
-    bodies: list[dict[str, Any]] = []
-    for _, body in sorted(seen.bodies.items()):
+    bodies = [body for _, body in sorted(observed_list.bodies.items())]
+    for body in bodies:
         digest.update(body + b"\n")
-        bodies.append(json.loads(body))
-    watch = f"WATCH {request.path}{'&' if '?' in request.path else '?'}resourceVersion={seen.version}"
+    watch = f"WATCH {request.path}{'&' if '?' in request.path else '?'}resourceVersion={observed_list.version}"
     evidence = (Evidence(watch, 200, digest.hexdigest()),)
-    return Answer(tuple(Body(body, evidence) for body in bodies), evidence, seen.problem)
+    # As text: parsed one by one, when a check reads the list, ten thousand pods take a third of the memory.
+    return Answer(tuple(PackedBody.of_text(body, evidence) for body in bodies), evidence, observed_list.problem)
 
 
 LIST_REQUESTS: tuple[ListRequest, ...] = tuple(ListRequest(model, scope) for model, scope in ASKED)
@@ -91,7 +93,7 @@ class ClusterObservations:
     @property
     def is_complete(self) -> bool:
         """Whether every list was tried once, successfully or not."""
-        return self._served is not None and all(seen.was_settled for seen in self._seen.values())
+        return self._served is not None and all(list_state.was_settled for list_state in self._seen.values())
 
     def changed_since(self, revision: int) -> bool:
         """Whether another evaluation could give another result."""
@@ -99,15 +101,20 @@ class ClusterObservations:
 
     def take(self, request: ListRequest, listed: Listed[Packed]) -> None:
         """Replace the known objects by a complete list; a list that broke off only records its `problem`."""
-        seen = self._seen[request]
+        list_state = self._seen[request]
         entries = dict(listed.items)
-        same = entries.keys() == seen.entries.keys() and all(
-            entry.body == seen.entries[name].body for name, entry in entries.items()
+        same = entries.keys() == list_state.entries.keys() and all(
+            entry.body == list_state.entries[name].body for name, entry in entries.items()
         )
-        changed = not (same and seen.was_settled and seen.problem is None and not seen.shown_absent)
-        seen.entries, seen.was_settled, seen.problem, seen.shown_absent = entries, True, None, ()
+        changed = not (same and list_state.was_settled and list_state.problem is None and not list_state.shown_absent)
+        list_state.entries, list_state.was_settled, list_state.problem, list_state.shown_absent = (
+            entries,
+            True,
+            None,
+            (),
+        )
         if changed:
-            self._change(seen, number(listed.version))
+            self._change(list_state, number(listed.version))
 
     def see(self, manifest: Manifest, *, gone: bool = False) -> bool:
         """Store one object, or remove a deleted one; returns whether that changed anything.
@@ -118,70 +125,78 @@ class ClusterObservations:
         return any(changed)
 
     def _see(self, request: ListRequest, manifest: Manifest, *, gone: bool) -> bool:
-        seen, name, version = self._seen[request], identity(manifest), number(manifest["metadata"]["resourceVersion"])
-        known = seen.entries.get(name)
-        if known is not None and known.version > version:
+        list_state, name, version = (
+            self._seen[request],
+            identity(manifest),
+            number(manifest["metadata"]["resourceVersion"]),
+        )
+        previous = list_state.entries.get(name)
+        if previous is not None and previous.version > version:
             return False
         fresh = kept(request, manifest)
         if gone or not request.model.is_relevant(fresh.body):
-            return known is not None and self._forget(seen, name, manifest, version)
-        seen.entries[name] = packed(fresh)
-        if known is not None and known.body == seen.entries[name].body:
+            return previous is not None and self._forget(list_state, name, manifest, version)
+        list_state.entries[name] = packed(fresh)
+        if previous is not None and previous.body == list_state.entries[name].body:
             return False
-        self._change(seen, version)
+        self._change(list_state, version)
         return True
 
     def failed(self, request: ListRequest, problem: Problem) -> None:
         """Record that this list cannot be read or watched: its checks are Unknown until it can."""
-        seen = self._seen[request]
-        if seen.problem == problem:
+        list_state = self._seen[request]
+        if list_state.problem == problem:
             return
-        seen.problem, seen.was_settled = problem, True
+        list_state.problem, list_state.was_settled = problem, True
         self._revision += 1
 
     def recovered(self, request: ListRequest) -> None:
         """Clear the problem of a list whose watch goes on without a gap."""
-        seen = self._seen[request]
-        if seen.problem is not None:
-            seen.problem = None
+        list_state = self._seen[request]
+        if list_state.problem is not None:
+            list_state.problem = None
             self._revision += 1
 
     def absent(self, request: ListRequest, shown: tuple[Evidence, ...]) -> None:
         """Record that the kind is not served at all, with the evidence."""
-        seen = self._seen[request]
-        changed = not seen.shown_absent or seen.problem is not None
-        seen.entries, seen.was_settled, seen.problem, seen.shown_absent = {}, True, None, shown
+        list_state = self._seen[request]
+        changed = not list_state.shown_absent or list_state.problem is not None
+        list_state.entries, list_state.was_settled, list_state.problem, list_state.shown_absent = {}, True, None, shown
         if changed:
             self._revision += 1
 
     def serves(self, served: Answer) -> None:
         """Record which kinds the API server serves, or why that is not known."""
-        known = self._served
+        previous = self._served
         self._served = served
-        if known is None or _content(known) != _content(served):
+        if previous is None or _content(previous) != _content(served):
             self._revision += 1
 
     def observed(self) -> CacheSnapshot:
         """A snapshot for another process. Takes milliseconds for tens of thousands of objects."""
-        return CacheSnapshot(self._served, {request: self._list(seen) for request, seen in self._seen.items()})
+        return CacheSnapshot(
+            self._served, {request: self._list(list_state) for request, list_state in self._seen.items()}
+        )
 
     def answers(self) -> Mapping[Question, Answer]:
         return self.observed().answers()
 
     @staticmethod
-    def _list(seen: _Seen) -> ObservedList:
-        bodies = {name: entry.body for name, entry in seen.entries.items()}
-        return ObservedList(bodies, seen.version, seen.was_settled, seen.problem, seen.shown_absent)
+    def _list(list_state: _Seen) -> ObservedList:
+        bodies = {name: entry.body for name, entry in list_state.entries.items()}
+        return ObservedList(
+            bodies, list_state.version, list_state.was_settled, list_state.problem, list_state.shown_absent
+        )
 
-    def _forget(self, seen: _Seen, name: Name, manifest: Manifest, version: int) -> bool:
-        if seen.entries[name].uid != str(manifest["metadata"].get("uid", "")):
+    def _forget(self, list_state: _Seen, name: Name, manifest: Manifest, version: int) -> bool:
+        if list_state.entries[name].uid != str(manifest["metadata"].get("uid", "")):
             return False  # a late event of a predecessor
-        del seen.entries[name]
-        self._change(seen, version)
+        del list_state.entries[name]
+        self._change(list_state, version)
         return True
 
-    def _change(self, seen: _Seen, version: int) -> None:
-        seen.version = max(seen.version, version)
+    def _change(self, list_state: _Seen, version: int) -> None:
+        list_state.version = max(list_state.version, version)
         self._revision += 1
 
 

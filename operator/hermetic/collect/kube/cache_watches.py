@@ -125,17 +125,17 @@ class _CacheTarget:
             self._observations.absent(request, shown)
             self._announce()
             return ""
-        seen = await listed_packed(self._api, request, self._feed)
-        if isinstance(seen.error, NotFound | Forbidden):
-            await self._settle(seen.error)
+        listing = await listed_packed(self._api, request, self._feed)
+        if isinstance(listing.error, NotFound | Forbidden):
+            await self._settle(listing.error)
             return ""
-        if seen.error is not None:
-            raise seen.error
-        self._observations.take(request, seen)
+        if listing.error is not None:
+            raise listing.error
+        self._observations.take(request, listing)
         self._announce()
         if self._feed is not None:
             self._feed.complete()
-        return seen.version
+        return listing.version
 
     def take(self, event: str, manifest: Manifest) -> None:
         if self._feed is not None:
@@ -150,8 +150,8 @@ class _CacheTarget:
         try:
             self._observations.see(manifest, gone=event == "DELETED")
         except Exception as error:
-            words = f"{self._request.path}: an object of the watch was not understood: {error!r}"
-            self._observations.failed(self._request, Problem(UnreadReason.UNREADABLE, words))
+            message = f"{self._request.path}: an object of the watch was not understood: {error!r}"
+            self._observations.failed(self._request, Problem(UnreadReason.UNREADABLE, message))
             self._announce()
             if isinstance(error, MALFORMED):
                 raise ServerError(f"not an object: {error!r}", status=GONE) from error
@@ -176,7 +176,7 @@ class _CacheTarget:
     def _lose(self, error: HermeticError) -> None:
         problem = problem_of(self._request, error)
         if problem.reason is UnreadReason.UNAVAILABLE:  # the text differs each time with the same meaning
-            words = f"{self._request.path}: not seen for more than {GRACE_SECONDS:.0f} seconds"
-            problem = Problem(UnreadReason.UNAVAILABLE, words)
+            message = f"{self._request.path}: not seen for more than {GRACE_SECONDS:.0f} seconds"
+            problem = Problem(UnreadReason.UNAVAILABLE, message)
         self._observations.failed(self._request, problem)
         self._announce()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hermetic.audit.estate.questions import Answer, Body, Problem, UnreadReason
-from hermetic.audit.findings import Evidence
+from hermetic.audit.model.findings import Evidence
 from hermetic.collect.kube.list_errors import PASSING
 from hermetic.collect.kube.list_requests import ListRequest, digest_of
 from hermetic.errors import ApiRefused, Forbidden, HermeticError, ServerError
@@ -45,22 +45,22 @@ class Catalogue:
 
     def shows_absence(self, group: str, plural: str) -> tuple[Evidence, ...]:
         """The documents which together show that no version of the kind is served; none when they do not."""
-        found = self.groups.get(group)
-        if found is None:
+        served_group = self.groups.get(group)
+        if served_group is None:
             return (self.evidence,)
-        if plural in found.kinds or found.stale:
+        if plural in served_group.kinds or served_group.stale:
             return ()
-        return (self.evidence, *found.read_by)
+        return (self.evidence, *served_group.read_by)
 
     def version_of(self, group: str, plural: str, versions: Iterable[str]) -> str:
         """The first of these versions in which the kind is served; "" where none is."""
-        found = self.groups.get(group)
-        served = found.kinds[plural][1] if found is not None and plural in found.kinds else []
-        return next((one for one in versions if one in served), "")
+        served_group = self.groups.get(group)
+        served = served_group.kinds[plural][1] if served_group is not None and plural in served_group.kinds else []
+        return next((version for version in versions if version in served), "")
 
     @property
     def documents(self) -> tuple[Evidence, ...]:
-        return (self.evidence, *(one for group in self.groups.values() for one in group.read_by))
+        return (self.evidence, *(exchange for group in self.groups.values() for exchange in group.read_by))
 
     @property
     def bodies(self) -> Iterator[dict[str, Any]]:
@@ -75,20 +75,20 @@ class Catalogue:
 
 async def catalogue(api: ClusterReader) -> Catalogue:
     """What is served now. Raises the leaves of `errors`; a document of another shape is a ServerError."""
-    whole = await api.discovered(ALL_GROUPS)
+    document = await api.discovered(ALL_GROUPS)
     try:
-        if whole.get("kind") == AGGREGATED:
-            groups = {one["metadata"]["name"]: _aggregated(one) for one in whole["items"]}
+        if document.get("kind") == AGGREGATED:
+            groups = {entry["metadata"]["name"]: _aggregated(entry) for entry in document["items"]}
         else:
-            groups = {one["name"]: await _by_version(api, one) for one in whole["groups"]}
+            groups = {entry["name"]: await _by_version(api, entry) for entry in document["groups"]}
     except (KeyError, TypeError, AttributeError) as error:
         raise ServerError(f"not a discovery document: {error!r}", status=200) from error
-    return Catalogue(groups, Evidence(f"GET {ALL_GROUPS}", 200, digest_of((whole,))))
+    return Catalogue(groups, Evidence(f"GET {ALL_GROUPS}", 200, digest_of((document,))))
 
 
-def _aggregated(one: Mapping[str, Any]) -> Group:
+def _aggregated(entry: Mapping[str, Any]) -> Group:
     group = Group()
-    for version in one["versions"]:
+    for version in entry["versions"]:
         if version.get("freshness", "Current") != "Current":
             group.stale.append(version["version"])
         for served in version.get("resources") or ():
@@ -96,10 +96,10 @@ def _aggregated(one: Mapping[str, Any]) -> Group:
     return group
 
 
-async def _by_version(api: ClusterReader, one: Mapping[str, Any]) -> Group:
+async def _by_version(api: ClusterReader, entry: Mapping[str, Any]) -> Group:
     group = Group()
-    for version in one["versions"]:
-        path = f"{ALL_GROUPS}/{one['name']}/{version['version']}"
+    for version in entry["versions"]:
+        path = f"{ALL_GROUPS}/{entry['name']}/{version['version']}"
         try:
             document = await api.discovered(path)
         except HermeticError:
@@ -133,19 +133,25 @@ class ServedKinds:
         """The documents which together show that no version of the kind is served; none when they do not show it."""
         if not request.kind.group:  # the core group is served everywhere
             return ()
-        known = await self._read(anew=anew)
-        return known.shows_absence(request.kind.group, request.kind.plural) if isinstance(known, Catalogue) else ()
+        served_kinds = await self._read(anew=anew)
+        return (
+            served_kinds.shows_absence(request.kind.group, request.kind.plural)
+            if isinstance(served_kinds, Catalogue)
+            else ()
+        )
 
     async def as_served(self, request: ListRequest) -> ListRequest:
         """The list request in a version that is served, where the model has more than one."""
-        others = request.model.ALSO_SERVED_AS
-        if not others:
+        other_versions = request.model.ALSO_SERVED_AS
+        if not other_versions:
             return request
-        known = await self._read(anew=False)
-        if not isinstance(known, Catalogue):
+        served_kinds = await self._read(anew=False)
+        if not isinstance(served_kinds, Catalogue):
             return request
         own = replace(request, served_as="").kind
-        return replace(request, served_as=known.version_of(own.group, own.plural, (own.version, *others)))
+        return replace(
+            request, served_as=served_kinds.version_of(own.group, own.plural, (own.version, *other_versions))
+        )
 
     async def answer(self) -> Answer:
         """The served kinds, by group."""
@@ -162,13 +168,13 @@ class ServedKinds:
             return self._known
 
     async def _read_at_last(self) -> Catalogue | HermeticError:
-        known = await self._read_once()
+        served_kinds = await self._read_once()
         for pause in self._pauses:
-            if not isinstance(known, PASSING):
+            if not isinstance(served_kinds, PASSING):
                 break
             await asyncio.sleep(pause)
-            known = await self._read_once()
-        return known
+            served_kinds = await self._read_once()
+        return served_kinds
 
     async def _read_once(self) -> Catalogue | HermeticError:
         try:
@@ -177,18 +183,22 @@ class ServedKinds:
             return error
 
 
-def answer_of(known: Catalogue | HermeticError) -> Answer:
+def answer_of(served_kinds: Catalogue | HermeticError) -> Answer:
     """The answer to the question which kinds are served."""
-    if isinstance(known, Catalogue):
-        bodies = tuple(Body(body, known.documents) for body in known.bodies)
-        return Answer(bodies, known.documents)
-    evidence = Evidence(f"GET {ALL_GROUPS}", known.status if isinstance(known, ApiRefused) else None)
-    words = f"GET {ALL_GROUPS}: {known.message}"
-    problem = Problem(UnreadReason.UNAVAILABLE, words) if isinstance(known, PASSING) else _refused(known, words)
+    if isinstance(served_kinds, Catalogue):
+        bodies = tuple(Body(body, served_kinds.documents) for body in served_kinds.bodies)
+        return Answer(bodies, served_kinds.documents)
+    evidence = Evidence(f"GET {ALL_GROUPS}", served_kinds.status if isinstance(served_kinds, ApiRefused) else None)
+    message = f"GET {ALL_GROUPS}: {served_kinds.message}"
+    problem = (
+        Problem(UnreadReason.UNAVAILABLE, message)
+        if isinstance(served_kinds, PASSING)
+        else _refused(served_kinds, message)
+    )
     return Answer((), (evidence,), problem)
 
 
-def _refused(error: HermeticError, words: str) -> Problem:
+def _refused(error: HermeticError, message: str) -> Problem:
     if isinstance(error, Forbidden):
-        return Problem(UnreadReason.FORBIDDEN, words, permission="get /apis")
-    return Problem(UnreadReason.UNREADABLE, words)
+        return Problem(UnreadReason.FORBIDDEN, message, permission="get /apis")
+    return Problem(UnreadReason.UNREADABLE, message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.findings import Evidence
+from hermetic.audit.model.findings import Evidence
 from hermetic.collect.kube.list_requests import ListRequest
 from hermetic.errors import (
     ApiRefused,
@@ -23,19 +23,19 @@ PASSING = (Throttled, ServerError, Unreachable)
 
 def problem_of(request: ListRequest, error: HermeticError) -> Problem:
     """Why the list is missing or incomplete."""
-    words = f"{request.path}: {error.message}"
+    message = f"{request.path}: {error.message}"
     match error:
         case Forbidden() if error.status == UNAUTHENTICATED:
-            return Problem(UnreadReason.UNAUTHENTICATED, words)
+            return Problem(UnreadReason.UNAUTHENTICATED, message)
         case Forbidden():
-            return Problem(UnreadReason.FORBIDDEN, words, permission=f"list {request.resource}")
+            return Problem(UnreadReason.FORBIDDEN, message, permission=f"list {request.resource}")
         case NotFound():
-            return Problem(UnreadReason.NOT_FOUND, words)
+            return Problem(UnreadReason.NOT_FOUND, message)
         case Rejected():
-            return Problem(UnreadReason.REFUSED, words)
+            return Problem(UnreadReason.REFUSED, message)
         case Throttled() | ServerError() | Unreachable():
-            return Problem(UnreadReason.UNAVAILABLE, words)
-    return Problem(UnreadReason.UNREADABLE, words)
+            return Problem(UnreadReason.UNAVAILABLE, message)
+    return Problem(UnreadReason.UNREADABLE, message)
 
 
 def evidence_of(request: ListRequest, error: HermeticError) -> Evidence:

@@ -69,10 +69,10 @@ class ListRequest:
         return question(self.model, self.scope)
 
 
-def list_request_of(asked: Question) -> ListRequest | None:
+def list_request_of(query: Question) -> ListRequest | None:
     """The list that answers a question; None for a question that this source cannot answer."""
-    model = BY_TYPE.get(asked.kind.lower())
-    return ListRequest(model, asked.target) if model is not None and asked.verb == "list" else None
+    model = BY_TYPE.get(query.kind.lower())
+    return ListRequest(model, query.target) if model is not None and query.verb == "list" else None
 
 
 def digest_of(bodies: Iterable[Mapping[str, Any]]) -> str:

@@ -49,7 +49,7 @@ class Listed(Generic[K]):
 
 async def listed(api: ClusterReader, request: ListRequest) -> Listed[Kept]:
     """All objects of a list. An error of the API server is returned, with the objects that came before it."""
-    return await _gathered(api, request, lambda one: one)
+    return await _gathered(api, request, lambda entry: entry)
 
 
 async def listed_packed(api: ClusterReader, request: ListRequest, feed: Feed | None) -> Listed[Packed]:
@@ -60,31 +60,31 @@ async def listed_packed(api: ClusterReader, request: ListRequest, feed: Feed | N
 async def _gathered(
     api: ClusterReader, request: ListRequest, pack: Callable[[Kept], K], feed: Feed | None = None
 ) -> Listed[K]:
-    found: dict[Name, K] = {}
+    entries: dict[Name, K] = {}
     as_of = ""
 
     def begin(version: str) -> None:
         nonlocal as_of
         as_of = version
-        found.clear()
+        entries.clear()
         if feed is not None:
             feed.begin(version)
 
     def add(item: Manifest) -> None:
         if feed is not None:
             feed.add(item)
-        name, one = identity(item), kept(request, item)
-        if request.model.is_relevant(one.body):
-            found[name] = pack(one)
+        name, entry = identity(item), kept(request, item)
+        if request.model.is_relevant(entry.body):
+            entries[name] = pack(entry)
 
     try:
         await list_each(api, request.selection, begin=begin, add=add)
     except HermeticError as error:
-        return Listed(found, as_of, error)
+        return Listed(entries, as_of, error)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         # An aggregated API server may answer anything.
-        return Listed(found, as_of, ServerError(f"not a list of objects: {error!r}", status=200))
-    return Listed(found, as_of)
+        return Listed(entries, as_of, ServerError(f"not a list of objects: {error!r}", status=200))
+    return Listed(entries, as_of)
 
 
 def kept(request: ListRequest, manifest: Manifest) -> Kept:
@@ -94,9 +94,9 @@ def kept(request: ListRequest, manifest: Manifest) -> Kept:
     return Kept(str(metadata.get("uid", "")), str(metadata.get("resourceVersion", "")), body)
 
 
-def packed(one: Kept) -> Packed:
+def packed(entry: Kept) -> Packed:
     """The object in its packed form."""
-    return Packed(one.uid, number(one.version), fixed_json(one.body).encode())
+    return Packed(entry.uid, number(entry.version), fixed_json(entry.body).encode())
 
 
 def number(version: str) -> int:

@@ -137,7 +137,11 @@ def _container(image: str, questions: str) -> dict[str, Any]:
         "imagePullPolicy": "IfNotPresent",
         "command": command(),
         "env": [{"name": QUESTIONS, "value": questions}],
-        "resources": {"requests": {"cpu": "50m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
+        # It writes no file: what counts as ephemeral storage are the last lines of its log.
+        "resources": {
+            "requests": {"cpu": "50m", "memory": "32Mi", "ephemeral-storage": "16Mi"},
+            "limits": {"cpu": "1", "memory": "128Mi", "ephemeral-storage": "64Mi"},
+        },
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
@@ -156,16 +160,31 @@ def _on(node: str) -> dict[str, Any]:
     return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [name]}]}}
 
 
-def probed_nodes(nodes: Iterable[Mapping[str, Any]]) -> tuple[ProbedNode, ...]:
-    """One node per pool and subnet, the one that has been ready for longest, sorted.
+def probed_nodes(
+    nodes: Iterable[Mapping[str, Any]], turn: int = 0, again: frozenset[str] = frozenset()
+) -> tuple[ProbedNode, ...]:
+    """One node per pool and subnet, sorted: in even turns the oldest ready one, in odd turns the others one by one.
 
     The oldest, because a VM keeps a default outbound public address until it is deallocated. A pool without a ready
-    node stays among them, so that its missing answer is reported.
+    node stays among them, so that its missing answer is reported. Nodes named in `again` come first: a leak of one
+    node must not be forgotten because another node is asked.
     """
-    chosen: dict[tuple[str, str], Mapping[str, Any]] = {}
+    by_place: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for node in sorted(nodes, key=_preference):
-        chosen.setdefault(place_of(node), node)
-    return tuple(ProbedNode(pool, subnet, node["metadata"]["name"]) for (pool, subnet), node in sorted(chosen.items()))
+        by_place.setdefault(place_of(node), []).append(node)
+    return tuple(
+        ProbedNode(pool, subnet, _of_turn(members, turn, again)) for (pool, subnet), members in sorted(by_place.items())
+    )
+
+
+def _of_turn(members: list[Mapping[str, Any]], turn: int, again: frozenset[str]) -> str:
+    """The name of the node to ask. `members` are sorted by preference."""
+    ready = [node["metadata"]["name"] for node in members if is_true(node, "Ready")]
+    names = ready or [members[0]["metadata"]["name"]]
+    if repeated := next((name for name in names if name in again), None):
+        return str(repeated)
+    other_names = names[1:]
+    return str(other_names[turn // 2 % len(other_names)] if turn % 2 and other_names else names[0])
 
 
 def place_of(node: Mapping[str, Any]) -> tuple[str, str]:

@@ -13,12 +13,32 @@ from typing import Any
 
 from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason
-from hermetic.audit.findings import Evidence
+from hermetic.audit.model.findings import Evidence
 from hermetic.collect.probe.job import CONTAINER, ProbedNode, ProbePods, job_name, probe_job
 from hermetic.collect.probe.program.asking import QUESTIONS
 
 Manifest = Mapping[str, Any]
 VANTAGES = (False, True)
+CONTAINER_FIELDS = (
+    "image",
+    "command",
+    "args",
+    "env",
+    "envFrom",
+    "volumeMounts",
+    "volumeDevices",
+    "workingDir",
+    "lifecycle",
+)
+POD_FIELDS: tuple[str, ...] = (
+    "initContainers",
+    "ephemeralContainers",
+    "volumes",
+    "dnsPolicy",
+    "dnsConfig",
+    "hostAliases",
+)
+POD_FIELDS += ("runtimeClassName", "hostPID", "hostIPC", "shareProcessNamespace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,46 +81,54 @@ def read_round(
     pods: ProbePods,
     run: str,
     probed_nodes: Sequence[ProbedNode],
-    found: Iterable[Manifest],
+    round_pods: Iterable[Manifest],
     failures: Mapping[str, str],
 ) -> Round:
-    """The state of a round. `found` are its pods; `failures` has by Job name why no answer of it can come any more.
+    """The state of a round. `round_pods` are its pods; `failures` has by Job name why no answer of it will come.
 
     While an answer is missing, the round has a problem, so that no check of the probe passes on the others alone.
     """
-    by_job = {_label(pod, "batch.kubernetes.io/job-name"): pod for pod in found}
+    by_job = {_label(pod, "batch.kubernetes.io/job-name"): pod for pod in round_pods}
     bodies: list[Body] = []
     missing: list[str] = []
     awaited: list[ExpectedPod] = []
-    for wanted in wanted_pods(probed_nodes):
-        job = wanted.job(run)
+    for expected_pod in wanted_pods(probed_nodes):
+        job = expected_pod.job(run)
         pod = by_job.get(job)
-        if pod is not None and _ran_what_we_asked(pods, wanted, run, pod) and (ended := _ended(pod)) is not None:
-            bodies.append(_body(wanted, pod, ended))
+        if pod is not None and _ran_what_we_asked(pods, expected_pod, run, pod) and (ended := _ended(pod)) is not None:
+            bodies.append(_body(expected_pod, pod, ended))
         else:
-            missing.append(f"{wanted}: {failures.get(job) or _why(pod)}")
+            missing.append(f"{expected_pod}: {failures.get(job) or _why(pod)}")
             if job not in failures:
-                awaited.append(wanted)
+                awaited.append(expected_pod)
     problem = (
         Problem(UnreadReason.UNAVAILABLE, f"the probe has not answered from {'; '.join(missing)}") if missing else None
     )
     return Round(Answer(tuple(bodies), (), problem), tuple(awaited))
 
 
-def _ran_what_we_asked(pods: ProbePods, wanted: ExpectedPod, run: str, pod: Manifest) -> bool:
-    template = probe_job(pods, wanted.probed_node, run, host_network=wanted.host_network)["spec"]["template"]["spec"]
+def _ran_what_we_asked(pods: ProbePods, expected_pod: ExpectedPod, run: str, pod: Manifest) -> bool:
+    """Whether the pod has the program, the image and the environment of the Job, and nothing that changes the program.
+
+    Admission may add to a pod: an init container, a volume or a variable such as PYTHONPATH decides what the
+    interpreter loads, and dnsConfig or hostAliases decide what names lead to.
+    """
+    template = probe_job(pods, expected_pod.probed_node, run, host_network=expected_pod.host_network)["spec"][
+        "template"
+    ]["spec"]
     expected, spec = template["containers"][0], pod.get("spec") or {}
-    ours = _of_the_probe(spec.get("containers"))
+    container = _of_the_probe(spec.get("containers"))
     return (
-        ours.get("command") == expected["command"]
-        and _questions(ours) == _questions(expected)
-        and spec.get("nodeName") == wanted.probed_node.node
-        and bool(spec.get("hostNetwork")) == wanted.host_network
+        all((container.get(field) or None) == (expected.get(field) or None) for field in CONTAINER_FIELDS)
+        and all((spec.get(field) or None) == (template.get(field) or None) for field in POD_FIELDS)
+        and len(spec.get("containers") or ()) == 1
+        and spec.get("nodeName") == expected_pod.probed_node.node
+        and bool(spec.get("hostNetwork")) == expected_pod.host_network
     )
 
 
 def _of_the_probe(containers: Iterable[Manifest] | None) -> Manifest:
-    return next((one for one in containers or () if one.get("name") == CONTAINER), {})
+    return next((container for container in containers or () if container.get("name") == CONTAINER), {})
 
 
 def _questions(container: Manifest) -> list[str]:
@@ -113,22 +141,22 @@ def _ended(pod: Manifest) -> Manifest | None:
     return ended if isinstance(ended, Mapping) else None
 
 
-def _body(wanted: ExpectedPod, pod: Manifest, ended: Manifest) -> Body:
+def _body(expected_pod: ExpectedPod, pod: Manifest, ended: Manifest) -> Body:
     metadata, spec = pod["metadata"], pod["spec"]
     answer = str(ended.get("message") or "")
     name = f"Pod {metadata['namespace']}/{metadata['name']}"
     value = {
         "id": name,
-        "pool": wanted.probed_node.pool,
-        "subnet": wanted.probed_node.subnet,
-        "node": wanted.probed_node.node,
-        "hostNetwork": wanted.host_network,
+        "pool": expected_pod.probed_node.pool,
+        "subnet": expected_pod.probed_node.subnet,
+        "node": expected_pod.probed_node.node,
+        "hostNetwork": expected_pod.host_network,
         "observedAt": str(ended.get("finishedAt") or ""),
         "questions": _questions(_of_the_probe(spec["containers"]))[0],
         "answer": answer,
     }
     digest = hashlib.sha256(answer.encode()).hexdigest()
-    return Body(value, (Evidence(f"{name} on {wanted.probed_node.node}: termination message", None, digest),))
+    return Body(value, (Evidence(f"{name} on {expected_pod.probed_node.node}: termination message", None, digest),))
 
 
 def _label(pod: Manifest, name: str) -> str:
@@ -139,10 +167,11 @@ def _why(pod: Manifest | None) -> str:
     """Why a pod has not answered yet, by its status."""
     if pod is None:
         return "no pod yet"
-    return "; ".join(_waiting_for(pod)) or f"pod {pod['metadata']['name']} has not ended"
+    return "; ".join(reasons_to_wait(pod)) or f"pod {pod['metadata']['name']} has not ended"
 
 
-def _waiting_for(pod: Manifest) -> Iterator[str]:
+def reasons_to_wait(pod: Manifest) -> Iterator[str]:
+    """What keeps a pod from starting, by its conditions and the states of its containers."""
     status = pod.get("status") or {}
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":

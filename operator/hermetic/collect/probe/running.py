@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hermetic.audit.estate.questions import Answer, Question
@@ -21,7 +21,7 @@ from hermetic.collect.probe.job import (
     probe_job,
     probed_nodes,
 )
-from hermetic.collect.probe.readings import Round, read_round, wanted_pods
+from hermetic.collect.probe.readings import ExpectedPod, Round, read_round, wanted_pods
 from hermetic.errors import Forbidden, NotFound, Rejected
 from hermetic.kinds import JOB, NODE, POD, Kind
 from hermetic.ports import Clock, KubeApi, Manifest
@@ -49,24 +49,44 @@ class Probing:
         Returns by Job name why one was refused finally. Raises transient errors: call again.
         """
         refused: dict[str, str] = {}
-        for wanted in wanted_pods(probed_nodes):
-            job = probe_job(self._pods, wanted.probed_node, run, host_network=wanted.host_network)
+        for expected_pod in wanted_pods(probed_nodes):
+            job = probe_job(self._pods, expected_pod.probed_node, run, host_network=expected_pod.host_network)
             try:
                 await self._kube.apply(job)
             except (Forbidden, NotFound, Rejected) as refusal:
                 if IMAGE_POLICY in refusal.message:
                     raise
-                refused[wanted.job(run)] = f"the Job was refused: {refusal.message}"
+                refused[expected_pod.job(run)] = f"the Job was refused: {refusal.message}"
         return refused
 
     async def read(
         self, run: str, probed_nodes: Sequence[ProbedNode], refused: Mapping[str, str] | None = None
     ) -> Round:
-        """The state of the round now."""
+        """The state of the round now, after every Job of it was applied or refused.
+
+        A pod is not awaited any more when nothing can run it: its Job failed or was removed, or its node was removed.
+        """
         pods = await self._of_the_round(POD, run)
-        jobs = await self._of_the_round(JOB, run)
-        failed = {job["metadata"]["name"]: why for job in jobs if (why := _failure(job))}
-        return read_round(self._pods, run, probed_nodes, pods, {**failed, **(refused or {})})
+        jobs = {job["metadata"]["name"]: job for job in await self._of_the_round(JOB, run)}
+        removed = {pod.job(run): "its Job was removed" for pod in wanted_pods(probed_nodes) if pod.job(run) not in jobs}
+        failed = {name: why for name, job in jobs.items() if (why := failure_of_job(job))}
+        failures = {**removed, **failed, **(refused or {})}
+        state = read_round(self._pods, run, probed_nodes, pods, failures)
+        removed_nodes = await self._removed_nodes(state.awaited)
+        if not removed_nodes:
+            return state
+        unreachable = [pod for pod in state.awaited if pod.probed_node.node in removed_nodes]
+        failures.update({pod.job(run): "its node was removed" for pod in unreachable})
+        return read_round(self._pods, run, probed_nodes, pods, failures)
+
+    async def _removed_nodes(self, awaited: Iterable[ExpectedPod]) -> frozenset[str]:
+        """Names of the nodes of these pods that the cluster has no more."""
+        names = sorted({pod.probed_node.node for pod in awaited})
+        return frozenset([name for name in names if not await self._has_node(name)])
+
+    async def _has_node(self, name: str) -> bool:
+        pages = self._kube.pages(NODE, field_selector=f"metadata.name={name}")
+        return any([page async for page, _ in pages])
 
     async def whole_round(
         self, run: str, probed_nodes: Sequence[ProbedNode], clock: Clock, patience: float = PATIENCE_SECONDS
@@ -75,9 +95,9 @@ class Probing:
         refused = await self.start(run, probed_nodes)
         until = clock.monotonic() + patience
         while True:
-            found = await self.read(run, probed_nodes, refused)
-            if not found.awaited or clock.monotonic() >= until:
-                return found.answer
+            round_state = await self.read(run, probed_nodes, refused)
+            if not round_state.awaited or clock.monotonic() >= until:
+                return round_state.answer
             await asyncio.sleep(POLL_SECONDS)
 
     async def _of_the_round(self, kind: Kind, run: str) -> list[Manifest]:
@@ -91,7 +111,7 @@ class Probing:
         ]
 
 
-def _failure(job: Mapping[str, Any]) -> str:
+def failure_of_job(job: Mapping[str, Any]) -> str:
     """Why a Job will not give an answer; "" while it may. A crashed program has ended, and its message is read."""
     for condition in (job.get("status") or {}).get("conditions") or ():
         if condition.get("type") == "Failed" and condition.get("status") == "True":

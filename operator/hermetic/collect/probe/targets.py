@@ -2,7 +2,8 @@
 
 Every key of `Targets` can be set by the customer; what is set replaces the default as a whole. What is sent anywhere is
 fixed and carries no data: a TCP handshake, a TLS ClientHello, a DNS question for a random name below the canary, an NTP
-request, a QUIC packet of a version that does not exist, and at the host's own channel a GET of its versions.
+or STUN request, a QUIC packet and an IKE header of versions that do not exist, an empty WireGuard handshake, and at the
+host's own channel a GET of its versions.
 """
 
 from __future__ import annotations
@@ -15,13 +16,24 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from pydantic.alias_generators import to_camel
 
 from hermetic.api.ip_ranges import is_public
+from hermetic.collect.probe.round_calls import round_calls
 
 AZURE_DNS = "168.63.129.16"
 METADATA = "169.254.169.254"
 
-# Anycast resolvers of three operators. All listen on 443 and 53, so a refusal there comes from a firewall.
-PUBLIC_V4 = ("1.1.1.1", "8.8.8.8", "9.9.9.9")
-PUBLIC_V6 = ("2606:4700:4700::1111",)
+# Addresses of several kinds and owners, which block lists do not hold together; each as its owner publishes it. A list
+# that the other targets leave too little room for is shortened from its end.
+PUBLIC_ADDRESSES = (
+    "1.1.1.1",  # resolver: developers.cloudflare.com/1.1.1.1/ip-addresses
+    "13.107.6.152",  # Microsoft 365: learn.microsoft.com/microsoft-365/enterprise/urls-and-ip-address-ranges, id 1
+    "185.199.108.153",  # GitHub Pages: docs.github.com, Managing a custom domain for your GitHub Pages site
+    "2606:4700:4700::1111",  # resolver, as 1.1.1.1
+    "129.6.15.28",  # time-a-g.nist.gov, NTP and no TLS: tf.nist.gov/tf-cgi/servers.cgi
+    "76.76.21.21",  # edge of a CDN: vercel.com/docs/domains/set-up-custom-domain
+    "2620:1ec:4::152",  # Microsoft 365, as 13.107.6.152
+    "8.8.8.8",  # resolver: developers.google.com/speed/public-dns/docs/using
+    "9.9.9.9",  # resolver: quad9.net/service/service-addresses-and-features
+)
 TCP_PORTS = (80, 22, 53, 49152)
 UDP_PORTS = (53, 123, 443)
 # Microsoft Entra, Azure Resource Manager and the registry of Microsoft's images.
@@ -30,7 +42,7 @@ PUBLIC_NAMES = ("login.microsoftonline.com", "management.azure.com", "mcr.micros
 KNOWN_NAME = "example.com"
 WIRESERVER_PORTS = (80, 32526)
 FEWEST_V4 = 3
-MOST_CALLS = 64
+MOST_CALLS = 96
 """Limit of calls: more would not fit into an answer, of which the kubelet keeps 4096 bytes."""
 
 
@@ -63,12 +75,14 @@ class Targets(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
 
-    public_addresses: Annotated[tuple[Address, ...], Field(max_length=6)] = (*PUBLIC_V4, *PUBLIC_V6)
-    """Public addresses in different networks with a TLS service on 443: the more owners, the better."""
+    public_addresses: Annotated[tuple[Address, ...], Field(max_length=10)] = PUBLIC_ADDRESSES
+    """Public addresses of different owners and kinds, most of them with a TLS service on 443."""
     tcp_ports: Annotated[tuple[Port, ...], Field(max_length=8)] = TCP_PORTS
-    """Ports called on each public IPv4 address beside 443."""
+    """Ports called on each public address beside 443, IPv4 and IPv6 alike. A round adds one of its own to each."""
     udp_ports: Annotated[tuple[Port, ...], Field(max_length=4)] = UDP_PORTS
-    """UDP ports called on each public address."""
+    """UDP ports called on each public address. A round adds the port of another protocol to each."""
+    vary_ports: bool = True
+    """Whether a round adds ports of its own. False for networks that raise an alarm at every port that is new."""
     public_names: Annotated[tuple[Name, ...], Field(max_length=4)] = PUBLIC_NAMES
     """Names that must not resolve to public addresses, and are called on 443 where they do."""
     storage_names: Annotated[tuple[Name, ...], Field(max_length=2)] = ()
@@ -109,18 +123,21 @@ class Targets(BaseModel):
     def _fits_into_an_answer(self) -> Self:
         if (calls := len(self._calls())) > MOST_CALLS:
             raise ValueError(f"{calls} calls, and an answer has room for {MOST_CALLS}: name fewer addresses or ports")
-        if sum(":" not in address for address in self.public_addresses) < FEWEST_V4:
+        if sum(":" not in address for address in self.called_addresses) < FEWEST_V4:
             raise ValueError(f"`publicAddresses`: at least {FEWEST_V4} of them must be IPv4 addresses")
         return self
 
     def questions(self, run: str, *, host_network: bool) -> str:
-        """The questions of one pod as JSON. The answer must return `run`, so that no other pod's answer is accepted."""
+        """The questions of one pod as JSON. The answer must return `run`, so that no other pod's answer is accepted.
+
+        `run` is ROUND/JOB: all pods of a round call the same targets.
+        """
         return json.dumps(
             {
                 "run": run,
                 "limit": self.limit_seconds,
-                "controls": [["control", "tls", one.address, one.port] for one in self.controls],
-                "targets": self._calls(),
+                "controls": [["control", "tls", control.address, control.port] for control in self.controls],
+                "targets": [*self._calls(), *self._round_calls(run.partition("/")[0])],
                 "names": self._names(),
                 "resolvers": list(self.resolvers),
                 "canary": self.canary,
@@ -131,20 +148,41 @@ class Targets(BaseModel):
             separators=(",", ":"),
         )
 
+    @property
+    def called_addresses(self) -> tuple[str, ...]:
+        """The public addresses: those that were set, or as many of the default ones as fit into an answer."""
+        if "public_addresses" in self.model_fields_set:
+            return self.public_addresses
+        room = MOST_CALLS - len(self._further_calls())
+        return self.public_addresses[: room // (1 + len(self.tcp_ports) + len(self.udp_ports))]
+
     def _calls(self) -> list[list[Any]]:
-        v4 = [address for address in self.public_addresses if ":" not in address]
+        addresses = self.called_addresses
         return [
-            *(["public", "tls", address, 443] for address in self.public_addresses),
-            *(["public", "tcp", address, port] for address in v4 for port in self.tcp_ports),
-            *(["public", "udp", address, port] for address in self.public_addresses for port in self.udp_ports),
+            *(["public", "tls", address, 443] for address in addresses),
+            *(["public", "tcp", address, port] for address in addresses for port in self.tcp_ports),
+            *(["public", "udp", address, port] for address in addresses for port in self.udp_ports),
+            *self._further_calls(),
+        ]
+
+    def _round_calls(self, round_id: str) -> list[list[Any]]:
+        room = MOST_CALLS - len(self._calls()) if self.vary_ports else 0
+        return round_calls(round_id, self.called_addresses, self.tcp_ports, self.udp_ports, room)
+
+    def _further_calls(self) -> list[list[Any]]:
+        return [
             *(["storage", "tls", address, 443] for address in self.storage_addresses),
-            *(["proxy", "proxy", one.address, one.port] for one in self.proxies),
-            *(["forbidden", "tcp", one.address, one.port] for one in self.forbidden),
+            *(["proxy", kind, proxy.address, proxy.port] for proxy in self.proxies for kind in self._proxy_kinds()),
+            *(["forbidden", "tcp", target.address, target.port] for target in self.forbidden),
             *(["wireserver", "http", AZURE_DNS, port] for port in WIRESERVER_PORTS),
             # DNS over TCP: reported, but no path to the host's channel.
             ["azureDns", "tcp", AZURE_DNS, 53],
             ["metadata", "tcp", METADATA, 80],
         ]
+
+    def _proxy_kinds(self) -> list[str]:
+        """A proxy may tunnel to storage alone, forward without a tunnel, or speak SOCKS5."""
+        return ["proxy", *(f"proxy={name}" for name in self.storage_names[:1]), "forward", "socks"]
 
     def _names(self) -> list[list[Any]]:
         return [

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hermetic.api.engine import Member, Nim
+from hermetic.api.engine import Member
 from hermetic.api.engine_caches import EngineCaches
+from hermetic.api.engine_nim import Nim
 from hermetic.api.model_facts import StagedProfile
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import MEDIA_FROM_NOWHERE
 from hermetic.engines.allow_list import COMMON, AllowList
 from hermetic.engines.allowed_settings import refused_flags_in_full, refused_variables
+from hermetic.engines.benchmark import Load
+from hermetic.engines.dropped_names import dropped_name
 from hermetic.engines.failure_signatures import SIGNATURES, Signatures
 from hermetic.engines.launch import (
     PROPAGATION_SECONDS,
@@ -31,6 +34,7 @@ from hermetic.engines.nim.profiles import Profile, chosen, fitting, listed, read
 from hermetic.engines.offline_environment import OFFLINE
 from hermetic.engines.protocol import Extra, Objection, Refused
 from hermetic.engines.vllm import ALLOWED as ALLOWED_OF_VLLM
+from hermetic.engines.vllm import QUEUE_METRIC as QUEUE_METRIC_OF_VLLM
 from hermetic.engines.vllm.tables import TABLES
 from hermetic.sizing.catalogue import sizes
 from hermetic.sizing.serving import Serving
@@ -80,6 +84,13 @@ class _Nim:
             init_containers=_init_containers(spec, nim),
         )
 
+    def queue_metric(self, spec: ModelDeploymentSpec) -> str:
+        """Of line 1 as NVIDIA documents it; of line 2, whose backend is vLLM, that of vLLM: no document lists it.
+
+        Source: docs.nvidia.com/nim/large-language-models, Observability for NVIDIA NIM for LLMs.
+        """
+        return QUEUE_METRIC_OF_VLLM if _of(spec).line.startswith("2.") else "num_requests_waiting"
+
     def tensor_parallel_size(self, spec: ModelDeploymentSpec) -> int:
         """All GPUs of the pod, as an upper bound: a NIM's profile decides."""
         return spec.accelerator.count
@@ -114,20 +125,30 @@ class _Nim:
     def cache_key(self, spec: ModelDeploymentSpec) -> EngineCaches | str:  # noqa: ARG002 - none of a NIM is known
         return "no public source documents how the compile caches of a NIM could be staged"
 
+    def benchmark(self, spec: ModelDeploymentSpec, load: Load, url: str) -> tuple[str, ...] | str:  # noqa: ARG002
+        return "NVIDIA documents no benchmark inside the image of a NIM"
+
     def refused_settings(self, spec: ModelDeploymentSpec, extra: Extra) -> Iterator[Refused]:
         nim = _of(spec)
         weights = (*model_folders(spec.weights), *((nim.model_path,) if nim.model_path is not None else ()))
-        flags, variables = ALLOWED_OF_VLLM.flags, ALLOWED.variables.joined(COMMON.variables)
+        flags = ALLOWED_OF_VLLM.flags.joined(ALLOWED.flags)
+        variables = ALLOWED.variables.joined(COMMON.variables)
         if nim.line.startswith("2."):
             variables = variables.joined(ALLOWED_OF_VLLM.variables)
         if nim.line != "2.0":
             flags = flags.joined(SGLANG_INSIDE.flags)
         newest = TABLES.table_for(TABLES.supported[-1])
         yield from refused_flags_in_full(nim.extra_args, newest, flags.with_names(extra.arguments), weights)
-        yield from refused_variables(nim.extra_env, variables.with_names(extra.variables), weights)
+        yield from refused_variables(nim.extra_env, variables.with_names(extra.variables), weights, _why_unread)
 
 
 NIM = _Nim()
+
+
+def _why_unread(name: str) -> str:
+    """One clause for a variable that vLLM, which the image holds, has dropped; its release is not known."""
+    dropped = dropped_name("nim", name)
+    return f"which vLLM from {dropped.since} on does not read; {dropped.instead}" if dropped is not None else ""
 
 
 def _of(spec: ModelDeploymentSpec) -> Nim:

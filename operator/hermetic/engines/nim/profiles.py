@@ -56,18 +56,18 @@ class Profile:
 
 def read_profile(text: str) -> Profile | None:
     """The content of a profile's name; None for a name of another form."""
-    found = _NAME.fullmatch(text)
-    if found is None or not int(found["tensor"]):
+    match = _NAME.fullmatch(text)
+    if match is None or not int(match["tensor"]):
         return None
     # Only a TensorRT engine is compiled for one GPU; the others name the GPU that they were tuned on.
-    compiled = found["backend"].lower() in {"tensorrt_llm", "trtllm"}
-    gpus = _GPUS.get((found["gpu"] or "").lower()) if compiled else None
-    return Profile(int(found["tensor"]), max(1, int(found["pipeline"] or 1)), gpus)
+    compiled = match["backend"].lower() in {"tensorrt_llm", "trtllm"}
+    gpus = _GPUS.get((match["gpu"] or "").lower()) if compiled else None
+    return Profile(int(match["tensor"]), max(1, int(match["pipeline"] or 1)), gpus)
 
 
 def chosen(profiles: Iterable[StagedProfile], text: str) -> StagedProfile | None:
     """The staged profile with this id or name."""
-    return next((one for one in profiles if text in (one.id, one.name)), None)
+    return next((profile for profile in profiles if text in (profile.id, profile.name)), None)
 
 
 def fitting(profiles: Iterable[StagedProfile], count: int, gpus: frozenset[str]) -> list[StagedProfile]:
@@ -75,7 +75,7 @@ def fitting(profiles: Iterable[StagedProfile], count: int, gpus: frozenset[str])
 
     `gpus` are keys of the catalogue; empty where they are not known.
     """
-    return [one for one in profiles if _fits(read_profile(one.name), count, gpus)]
+    return [profile for profile in profiles if _fits(read_profile(profile.name), count, gpus)]
 
 
 def _fits(profile: Profile | None, count: int, gpus: frozenset[str]) -> bool:
@@ -90,7 +90,7 @@ def listed(profiles: Sequence[StagedProfile], staged: int) -> str:
         return ""
     if not profiles:
         return f"none of the {staged} staged profiles fits"
-    named = [f"'{one.name}'" + (f" ({one.id})" if one.id else "") for one in profiles]
+    named = [f"'{profile.name}'" + (f" ({profile.id})" if profile.id else "") for profile in profiles]
     return f"of the staged profiles these fit: {first_of(named, SHOWN)}"
 
 

@@ -5,7 +5,7 @@ Derived from the source of 0.5.21 to 0.5.23, not tested: no GPU was available.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hermetic.api.engine import Member
@@ -13,7 +13,10 @@ from hermetic.api.engine_sglang import SGLANG_FLAGS, Sglang
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.engines import failure_signatures
+from hermetic.engines.adapters import sglang_adapter
 from hermetic.engines.allow_list import AllowList
+from hermetic.engines.benchmark import Load, sglang_benchmark
+from hermetic.engines.extra_arguments import WrittenFlag, whole_number
 from hermetic.engines.failure_signatures import Signatures
 from hermetic.engines.flag_engine import FlagEngine, tls_flags
 from hermetic.engines.launch import Launch, from_secret, keeping_first_errors, literal, model_path, pod_address, pod_uid
@@ -59,6 +62,12 @@ class _Sglang(FlagEngine):
     tables = TABLES
     allowed = ALLOWED
     reserved = SGLANG_FLAGS
+    cache_offload_settings = frozenset(
+        {
+            "--enable-hierarchical-cache", "--hicache-size", "--hicache-ratio", "--hicache-host-memory-fraction",
+            "--hicache-host-memory-mode", "--disable-radix-cache",
+        }
+    )  # fmt: skip
 
     def launch(self, spec: ModelDeploymentSpec) -> Launch:
         """The container of an SGLang server. Raises ValueError for a version that has no table."""
@@ -69,6 +78,20 @@ class _Sglang(FlagEngine):
         # The kind of server is given: to detect it, SGLang would read the model and call plug-ins.
         command = keeping_first_errors("sglang", "serve", "--model-type", "llm")
         return self.launched(spec, command, args, _environment(spec, sglang), keys)
+
+    def queue_metric(self, spec: ModelDeploymentSpec) -> str:  # noqa: ARG002 - one name in every release
+        """Source: docs.sglang.ai, Production Metrics."""
+        return "sglang:num_queue_reqs"
+
+    def benchmark(self, spec: ModelDeploymentSpec, load: Load, url: str) -> tuple[str, ...] | str:
+        return sglang_benchmark(spec, load, url)
+
+    def groups(self, flags: Mapping[str, WrittenFlag]) -> int:
+        """Data parallel ranks have GPUs of their own; data parallel attention divides those of tensor parallelism.
+
+        Source: docs.sglang.ai, server arguments, --dp-size and --enable-dp-attention.
+        """
+        return 1 if "--enable-dp-attention" in flags else max(1, whole_number(flags, "--dp-size"))
 
     def serving(self, spec: ModelDeploymentSpec) -> Serving:
         """Not computed: its formulas for memory share and cache differ from vLLM's, and were measured on no GPU."""
@@ -106,7 +129,27 @@ def _flags(spec: ModelDeploymentSpec, sglang: Sglang) -> Iterator[tuple[str, ...
         yield ("--mem-fraction-static", f"{sglang.mem_fraction_static_percent / 100:.2f}")
     if sglang.kv_cache_dtype is not None:
         yield ("--kv-cache-dtype", sglang.kv_cache_dtype)
+    if spec.kv_cache_offload is not None:
+        yield ("--enable-hierarchical-cache",)
+        yield ("--hicache-size", str(_gigabytes_per_rank(spec)))
+    if spec.autoscaling is not None:
+        # Without it SGLang serves no metrics.
+        yield ("--enable-metrics",)
     yield from tls_flags(spec)
+    if spec.adapters:
+        yield ("--enable-lora",)
+        yield ("--lora-paths", *(sglang_adapter(spec, adapter) for adapter in spec.adapters))
+        yield ("--max-lora-rank", str(max(adapter.rank for adapter in spec.adapters)))
+
+
+def _gigabytes_per_rank(spec: ModelDeploymentSpec) -> int:
+    """Whole gigabytes (10^9 bytes) of host memory for the process of each GPU, rounded down.
+
+    Source: `HostKVCache` in sglang/srt/mem_cache/pool_host/base.py of 0.5.23; docs.sglang.io, SGLang HiCache Best
+    Practices. 0 would mean a multiple of the GPU's own cache: a rule of the API refuses so little memory.
+    """
+    assert spec.kv_cache_offload is not None  # noqa: S101 - asked only with the field
+    return spec.kv_cache_offload.gibibytes * 2**30 // (spec.accelerator.count * 10**9)
 
 
 def _environment(spec: ModelDeploymentSpec, sglang: Sglang) -> tuple[dict[str, Any], ...]:

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from hermetic.api.engine import Member, Vllm
+from hermetic.api.engine import Member
+from hermetic.api.engine_vllm import Vllm
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reserved_flags import NOWHERE, VLLM_FLAGS
+from hermetic.engines.adapters import vllm_adapter
 from hermetic.engines.allow_list import AllowList
+from hermetic.engines.benchmark import Load, vllm_benchmark
+from hermetic.engines.extra_arguments import WrittenFlag, whole_number
 from hermetic.engines.failure_signatures import SIGNATURES, Signatures
 from hermetic.engines.flag_engine import FlagEngine, tls_flags
 from hermetic.engines.flag_tables import FlagTable
 from hermetic.engines.launch import Launch, from_secret, keeping_first_errors, literal, model_path, pod_address
 from hermetic.engines.offline_environment import CACHE_FOLDERS, OFFLINE
+from hermetic.engines.vllm.input_limits import inputs_off
 from hermetic.engines.vllm.memory import serving
 from hermetic.engines.vllm.tables import TABLES
+from hermetic.sizing.catalogue import GIB
 from hermetic.sizing.serving import Serving
 
 ALLOWED = AllowList(__name__)
 WITHOUT_A_KEY = (
     "the API key guards /v1, /v2 and /inference; other paths, /invocations (inference) among them, need none"
 )
+QUEUE_METRIC = "vllm:num_requests_waiting"
 VOCABULARY_INCLUDED = 31
 """First minor release of vLLM 0 whose `oss-harmony` includes the vocabulary; it fails if configured to read another."""
 
@@ -36,6 +44,9 @@ class _Vllm(FlagEngine):
     tables = TABLES
     allowed = ALLOWED
     reserved = VLLM_FLAGS
+    cache_offload_settings = frozenset(
+        {"--kv-offloading-size", "--kv-offloading-backend", "VLLM_USE_SIMPLE_KV_OFFLOAD"}
+    )
 
     def launch(self, spec: ModelDeploymentSpec) -> Launch:
         """The container of a vLLM server. Raises ValueError for a version that has no table."""
@@ -43,10 +54,34 @@ class _Vllm(FlagEngine):
         table = TABLES.table_for(vllm.version)
         args = (model_path(spec.weights), *table.known_words(_flags(spec, vllm)), *vllm.extra_args)
         # The command, not the image's entrypoint: it works with upstream, NVIDIA's and ROCm's images alike.
-        return self.launched(spec, keeping_first_errors("vllm", "serve"), args, _environment(spec, vllm, table))
+        launch = self.launched(spec, keeping_first_errors("vllm", "serve"), args, _environment(spec, vllm, table))
+        # vLLM maps the offloaded cache from files in /dev/shm, which all of its workers share.
+        offload = spec.kv_cache_offload
+        return launch if offload is None else replace(launch, shared_memory=offload.memory)
+
+    def queue_metric(self, spec: ModelDeploymentSpec) -> str:  # noqa: ARG002 - one name in every release
+        """Source: docs.vllm.ai, Production Metrics."""
+        return QUEUE_METRIC
 
     def serving(self, spec: ModelDeploymentSpec) -> Serving:
-        return serving(_of(spec), self.tensor_parallel_size(spec))
+        settings = serving(_of(spec), spec.adapters, self.written_flags(spec), self.tensor_parallel_size(spec))
+        offload = spec.kv_cache_offload
+        return replace(
+            settings,
+            inputs_off=frozenset(inputs_off(self.every_written_flag(spec))),
+            host_cache=0 if offload is None else offload.gibibytes * GIB,
+        )
+
+    def benchmark(self, spec: ModelDeploymentSpec, load: Load, url: str) -> tuple[str, ...] | str:
+        return vllm_benchmark(spec, self.written_flags(spec), load, url)
+
+    def groups(self, flags: Mapping[str, WrittenFlag]) -> int:
+        """vLLM starts tensor x pipeline x prefill context workers for each data parallel rank.
+
+        Decode context parallelism divides the GPUs of tensor parallelism (`ParallelConfig` in vllm/config/parallel.py).
+        """
+        sizes = (whole_number(flags, "--data-parallel-size"), whole_number(flags, "--prefill-context-parallel-size"))
+        return max(1, sizes[0]) * max(1, sizes[1])
 
 
 VLLM = _Vllm()
@@ -74,6 +109,11 @@ def _flags(spec: ModelDeploymentSpec, vllm: Vllm) -> Iterator[tuple[str, ...]]:
         yield ("--gpu-memory-utilization", f"{vllm.gpu_memory_utilization_percent / 100:.2f}")
     if vllm.kv_cache_dtype is not None:
         yield ("--kv-cache-dtype", vllm.kv_cache_dtype)
+    if spec.kv_cache_offload is not None:
+        # Each data parallel rank is an engine with a buffer of its own (vllm/v1/kv_offload/config.py of 0.33.0).
+        ranks = max(1, whole_number(VLLM.written_flags(spec), "--data-parallel-size"))
+        yield ("--kv-offloading-size", f"{spec.kv_cache_offload.gibibytes / ranks:g}")
+        yield ("--kv-offloading-backend", "native")
     yield ("--shutdown-timeout", str(spec.drain_seconds))
     # An empty list means every domain: one that cannot be a host disables the server-side fetch of media URLs.
     yield ("--allowed-media-domains", NOWHERE)
@@ -81,6 +121,13 @@ def _flags(spec: ModelDeploymentSpec, vllm: Vllm) -> Iterator[tuple[str, ...]]:
     yield ("--sse-keep-alive-interval", "30")
     yield ("--disable-access-log-for-endpoints", "/health,/metrics,/ping")
     yield from tls_flags(spec)
+    if spec.adapters:
+        # All of them stay on the GPU: a request never waits until one is read from the share again.
+        yield ("--enable-lora",)
+        yield ("--lora-modules", *(vllm_adapter(spec, adapter) for adapter in spec.adapters))
+        yield ("--max-loras", str(len(spec.adapters)))
+        yield ("--max-cpu-loras", str(len(spec.adapters)))
+        yield ("--max-lora-rank", str(max(adapter.rank for adapter in spec.adapters)))
 
 
 def _environment(spec: ModelDeploymentSpec, vllm: Vllm, table: FlagTable) -> tuple[dict[str, Any], ...]:

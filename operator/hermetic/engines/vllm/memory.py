@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from hermetic.api.engine import Vllm
-from hermetic.engines.extra_arguments import WrittenFlag, read
-from hermetic.engines.vllm.tables import TABLES
-from hermetic.sizing.serving import DEFAULT_BATCHED_TOKENS, DEFAULT_UTILIZATION, Lora, Serving
+from hermetic.api.adapters import Adapter
+from hermetic.api.engine_vllm import Vllm
+from hermetic.engines.extra_arguments import WrittenFlag, decimal_number, whole_number
+from hermetic.sizing.catalogue import GIB
+from hermetic.sizing.serving import DEFAULT_UTILIZATION, Lora, Serving
 
 # Flags that make the weights on a GPU larger or smaller than those on disk.
 OTHER_WEIGHTS = frozenset(
     {
-        "--cpu-offload-gb", "--cpu-offload-params", "--data-parallel-size", "--dtype", "--hf-overrides",
-        "--load-format", "--model-impl", "--model-loader-extra-config", "--offload-backend", "--offload-group-size",
-        "--offload-num-in-group", "--offload-params", "--quantization", "--quantization-config",
+        "--cpu-offload-params", "--dtype", "--hf-overrides", "--load-format", "--model-impl",
+        "--model-loader-extra-config", "--offload-backend", "--offload-group-size", "--offload-num-in-group",
+        "--offload-params", "--quantization", "--quantization-config",
     }
 )  # fmt: skip
 # Flags that change other memory use on a GPU in a way that the formula does not cover.
@@ -22,8 +23,10 @@ OTHER_MEMORY = frozenset(
     {
         "--block-size", "--compilation-config", "--cudagraph-capture-sizes", "--decode-context-parallel-size",
         "--disable-hybrid-kv-cache-manager", "--disable-sliding-window", "--enable-dbo", "--enable-eplb",
-        "--eplb-config", "--kv-cache-dtype-skip-layers", "--kv-cache-memory-bytes", "--max-cudagraph-capture-size",
-        "--mm-encoder-only", "--mm-ipc-gpu-memory-gb", "--mm-processor-device", "--num-gpu-blocks-override",
+        "--eplb-config", "--kv-cache-dtype-skip-layers", "--kv-cache-memory-bytes", "--mamba-backend",
+        "--mamba-block-size", "--mamba-cache-dtype", "--mamba-cache-mode", "--mamba-ssm-cache-dtype",
+        "--max-cudagraph-capture-size", "--max-model-len", "--mm-encoder-only", "--mm-ipc-gpu-memory-gb",
+        "--mm-processor-device", "--mm-processor-kwargs", "--num-gpu-blocks-override", "--performance-mode",
         "--prefill-context-parallel-size", "--skip-mm-profiling", "--spec-method", "--spec-model", "--spec-tokens",
         "--speculative-config",
     }
@@ -35,28 +38,31 @@ COVERED = {"--max-num-batched-tokens": 16_384, "--max-num-seqs": 1024}
 OTHER_VARIABLES = frozenset(
     {"VLLM_MLA_DISABLE", "VLLM_MXFP4_EMULATION_DEQUANT_AT_LOAD", "VLLM_FLASHINFER_WORKSPACE_BUFFER_SIZE"}
 )
-ADAPTERS_ACTIVE, ADAPTER_RANK = 1, 16
-_UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}
+CPU_OFFLOAD = "--cpu-offload-gb"
 
 
-def serving(vllm: Vllm, tensor_parallel: int) -> Serving:
-    """The memory settings of one replica with this many GPUs for each layer."""
-    written = read(vllm.extra_args, TABLES.table_for(vllm.version))[0] if TABLES.is_supported(vllm.version) else ()
-    flags = {one.flag.name: one for one in written if not one.is_negated}
+def serving(vllm: Vllm, adapters: Sequence[Adapter], flags: Mapping[str, WrittenFlag], tensor_parallel: int) -> Serving:
+    """The memory settings of one replica with these flags and this many GPUs for each layer."""
     others = flags.keys() & (OTHER_WEIGHTS | OTHER_MEMORY)
-    others |= {name for name, most in COVERED.items() if name in flags and not 0 < _number(flags, name) <= most}
+    others |= {name for name, most in COVERED.items() if name in flags and not 0 < whole_number(flags, name) <= most}
+    offloaded = decimal_number(flags, CPU_OFFLOAD)
+    others |= {CPU_OFFLOAD} if CPU_OFFLOAD in flags and offloaded is None else set()
     variables = {variable.name for variable in vllm.extra_env} & OTHER_VARIABLES
     return Serving(
         tensor_parallel=tensor_parallel,
         pipeline_parallel=vllm.pipeline_parallel_size,
+        data_parallel=max(1, whole_number(flags, "--data-parallel-size")),
         max_model_length=vllm.max_model_length,
         utilization_percent=vllm.gpu_memory_utilization_percent or DEFAULT_UTILIZATION,
         kv_cache_dtype=vllm.kv_cache_dtype or "auto",
-        batched_tokens=_number(flags, "--max-num-batched-tokens") or DEFAULT_BATCHED_TOKENS,
+        batched_tokens=whole_number(flags, "--max-num-batched-tokens") or None,
+        sequences=whole_number(flags, "--max-num-seqs") or None,
         expert_parallel="--enable-expert-parallel" in flags,
-        lora=_lora(flags),
+        lora=_lora(adapters, flags),
+        # GiB of each GPU: `UVAOffloadConfig` in vllm/config/offload.py.
+        cpu_offload=int((offloaded or 0) * GIB),
         not_computed=(*_clauses(others, "extraArgs"), *_clauses(variables, "extraEnv")),
-        may_shrink_weights=bool(flags.keys() & OTHER_WEIGHTS),
+        may_shrink_weights=bool(others & {*OTHER_WEIGHTS, CPU_OFFLOAD}),
     )
 
 
@@ -65,14 +71,8 @@ def _clauses(names: Iterable[str], field: str) -> Iterator[str]:
         yield f"what {name} of `engine.vllm.{field}` does to memory is not computed"
 
 
-def _lora(flags: Mapping[str, WrittenFlag]) -> Lora | None:
-    if "--enable-lora" not in flags:
+def _lora(adapters: Sequence[Adapter], flags: Mapping[str, WrittenFlag]) -> Lora | None:
+    """The room that vLLM keeps on every GPU: as many adapters as `--max-loras` says, each of the largest rank."""
+    if not adapters:
         return None
-    return Lora(_number(flags, "--max-loras") or ADAPTERS_ACTIVE, _number(flags, "--max-lora-rank") or ADAPTER_RANK)
-
-
-def _number(flags: Mapping[str, WrittenFlag], name: str) -> int:
-    """The value of a flag as a whole number, with the units of vLLM: 8k is 8000, 8K is 8192; 0 where it is none."""
-    text = flags[name].values[-1] if name in flags and flags[name].values else ""
-    digits, unit = (text[:-1], _UNITS[text[-1]]) if text[-1:] in _UNITS else (text, 1)
-    return int(digits) * unit if digits.isdecimal() and len(digits) < 12 else 0
+    return Lora(whole_number(flags, "--max-loras") or len(adapters), max(adapter.rank for adapter in adapters))

@@ -1,11 +1,12 @@
 """GPU sizes and storage of Azure: every value with its source, and whether it is confirmed.
 
-The data are the three TOML files in this folder. A value that is left out is not known; one that is listed as not
+The data are the TOML files in this folder. A value that is left out is not known; one that is listed as not
 confirmed may be shown, but an answer that rests on it is never Fits.
 """
 
 from __future__ import annotations
 
+import difflib
 import functools
 import tomllib
 from collections.abc import Mapping
@@ -15,6 +16,9 @@ from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+PREFIX = "standard_"
+LIKENESS = 0.8
+"""Least similarity of two names of sizes, 0 to 1, of which one may be a slip for the other."""
 GIB = 2**30
 MIB = 2**20
 
@@ -80,10 +84,31 @@ def sizes() -> Mapping[str, Size]:
     return MappingProxyType({name: _size(name, entry, gpus) for name, entry in _read("sizes.toml").items()})
 
 
+def nearest_size(name: str) -> str | None:
+    """The size of the catalogue whose name is most like this one, in any case and without its prefix; None for none."""
+    names = {size.lower(): size for size in sizes()}
+    typed = name.lower()
+    spelling = typed if typed.startswith(PREFIX) else PREFIX + typed
+    match = difflib.get_close_matches(spelling, names, n=1, cutoff=LIKENESS)
+    return names[match[0]] if match else None
+
+
 @functools.cache
 def storages() -> tuple[Storage, ...]:
     """Every kind of storage, in the order of the file."""
     return tuple(_storage(name, entry) for name, entry in _read("storage.toml").items())
+
+
+@functools.cache
+def rate_floors() -> Mapping[str, Mapping[str, Value[float]]]:
+    """The lowest rates of healthy VMs by size and by key of floors.toml, in GB/s (10^9 bytes)."""
+    keys = ("memory_gbs", "host_gbs", "peer_gbs", "all_reduce_gbs")
+    return MappingProxyType(
+        {
+            size: {key: _stated(entry, key) for key in keys if key in entry}
+            for size, entry in _read("floors.toml").items()
+        }
+    )
 
 
 def _read(name: str) -> dict[str, dict[str, Any]]:
@@ -98,16 +123,16 @@ def _value(entry: Mapping[str, Any], key: str, unit: float = 1) -> Value[Any] | 
 
 
 def _stated(entry: Mapping[str, Any], key: str, unit: float = 1) -> Value[Any]:
-    found = _value(entry, key, unit)
-    if found is None:
+    value = _value(entry, key, unit)
+    if value is None:
         raise KeyError(key)
-    return found
+    return value
 
 
 def _gpu(key: str, entry: Mapping[str, Any]) -> Gpu:
     memory = _stated(entry, "memory_gib", GIB)
-    whole = Value(int(memory.value), memory.source, memory.confirmed)
-    return Gpu(key, entry["name"], entry["vendor"], whole, entry.get("capability"), entry.get("pcie_generation"))
+    memory_bytes = Value(int(memory.value), memory.source, memory.confirmed)
+    return Gpu(key, entry["name"], entry["vendor"], memory_bytes, entry.get("capability"), entry.get("pcie_generation"))
 
 
 def _size(name: str, entry: Mapping[str, Any], gpus: Mapping[str, Gpu]) -> Size:

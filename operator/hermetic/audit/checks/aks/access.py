@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from hermetic.audit.checks.family import check_each
 from hermetic.audit.checks.properties import PropertyIs
-from hermetic.audit.cluster_scope import of_cluster
-from hermetic.audit.egress.address_ranges import network as prefix_of
 from hermetic.audit.estate.azure.aks import ApiServerAccess, ManagedCluster
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown
-from hermetic.audit.hops import INTERNET, POD, path_of
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.each_resource import of_cluster
+from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown
+from hermetic.audit.model.address_ranges import network as prefix_of
+from hermetic.audit.model.hops import INTERNET, POD, path_of
+from hermetic.audit.policy.policy import Policy
 
 PRIVATE = PropertyIs(
     "enablePrivateCluster",
@@ -55,25 +55,25 @@ def aks_public_fqdn(estate: Estate, _policy: Policy, cluster: ManagedCluster) ->
     elif named is False:
         yield passes(estate.cluster, "NoPublicName", "enablePrivateClusterPublicFQDN is false", cluster)
     else:
-        words = f"enablePrivateClusterPublicFQDN is {'true' if named else 'absent, which means true'}"
-        yield fails(estate.cluster, "PublicName", words, cluster)
+        message = f"enablePrivateClusterPublicFQDN is {'true' if named else 'absent, which means true'}"
+        yield fails(estate.cluster, "PublicName", message, cluster)
 
 
 @check_each("aks-authorized-ips", of_cluster)
 def aks_authorized_ips(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
     """A public API server accepts the listed ranges; without a list it accepts every address."""
     ranges = _access(cluster).authorized_ip_ranges or []
-    prefixes = {one: prefix_of(one) for one in ranges}
-    wide = [one for one, prefix in prefixes.items() if prefix is not None and prefix.prefixlen < 8]
-    odd = [one for one, prefix in prefixes.items() if prefix is None]
+    prefixes = {text: prefix_of(text) for text in ranges}
+    wide = [text for text, prefix in prefixes.items() if prefix is not None and prefix.prefixlen < 8]
+    invalid_ranges = [text for text, prefix in prefixes.items() if prefix is None]
     if _is_private(cluster):
         yield does_not_apply(estate.cluster, "Private", "the API server is private", cluster)
     elif not ranges or wide:
-        words = f"{', '.join(wide)} may connect" if wide else "no range is listed: every address may connect"
+        message = f"{', '.join(wide)} may connect" if wide else "no range is listed: every address may connect"
         path = path_of(INTERNET, "api server")
-        yield fails(estate.cluster, "ApiServerForAll", words, cluster, paths=(path,))
-    elif odd:
-        yield unknown(estate.cluster, "RangeUnknown", f"{', '.join(odd)} is no range", cluster)
+        yield fails(estate.cluster, "ApiServerForAll", message, cluster, paths=(path,))
+    elif invalid_ranges:
+        yield unknown(estate.cluster, "RangeUnknown", f"{', '.join(invalid_ranges)} is no range", cluster)
     else:
         yield passes(estate.cluster, "ListedRanges", f"only {', '.join(ranges)} may come", cluster)
 

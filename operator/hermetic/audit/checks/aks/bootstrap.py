@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from hermetic.audit import hops
 from hermetic.audit.checks import registries
 from hermetic.audit.checks.family import check_each
-from hermetic.audit.cluster_scope import of_cluster
 from hermetic.audit.estate.azure.aks import BootstrapProfile, ManagedCluster
 from hermetic.audit.estate.azure.registries import Registry
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
-from hermetic.audit.findings import Parts, Severity, Verdict
-from hermetic.audit.hops import INTERNET, NODE, path_of
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.each_resource import of_cluster
+from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown
+from hermetic.audit.model import hops
+from hermetic.audit.model.findings import Parts, Severity, Verdict
+from hermetic.audit.model.hops import INTERNET, NODE, path_of
+from hermetic.audit.policy.policy import Policy
 
 REGISTRY = Parts(
     tuple(check.page.id for check in registries.CHECKS if check.page.severity is Severity.HIGH),
@@ -32,12 +32,12 @@ def aks_artifact_source(estate: Estate, _policy: Policy, cluster: ManagedCluster
     profile = cluster.bootstrap_profile or BootstrapProfile()
     source = profile.artifact_source or ""
     if source.lower() != "cache":
-        words = f"artifactSource is {source or 'absent, which means Direct'}: nodes pull from Microsoft's registry"
+        message = f"artifactSource is {source or 'absent, which means Direct'}: nodes pull from Microsoft's registry"
         path = path_of(NODE, hops.registry("microsoft's registry"), INTERNET)
-        yield fails(estate.cluster, "DirectSource", words, cluster, paths=(path,))
+        yield fails(estate.cluster, "DirectSource", message, cluster, paths=(path,))
     elif not profile.container_registry_id:
-        words = "artifactSource is Cache, and the answer does not name the registry"
-        yield unknown(estate.cluster, "RegistryNotNamed", words, cluster)
+        message = "artifactSource is Cache, and the answer does not name the registry"
+        yield unknown(estate.cluster, "RegistryNotNamed", message, cluster)
     else:
         yield _registry(estate, cluster, profile.container_registry_id)
 
@@ -45,6 +45,6 @@ def aks_artifact_source(estate: Estate, _policy: Policy, cluster: ManagedCluster
 def _registry(estate: Estate, cluster: ManagedCluster, registry: str) -> CheckResult:
     """Pass that rests on the registry checks for this registry, and on those that could not list every registry."""
     observations = (cluster, estate.one(Registry, registry))
-    words = f"images come from {registry}, which is closed"
+    message = f"images come from {registry}, which is closed"
     parts = replace(REGISTRY, resources=(registry, estate.cluster))
-    return passes(estate.cluster, "CachedSource", words, *observations, parts=parts)
+    return passes(estate.cluster, "CachedSource", message, *observations, parts=parts)

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.checks.properties import PropertyIs
-from hermetic.audit.cluster_scope import of_cluster
 from hermetic.audit.estate.azure.aks import ManagedCluster, NetworkProfile, NodeGroupProfile
 from hermetic.audit.estate.azure.cluster_unread import ClusterUnread
 from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.each_resource import of_cluster
+from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown
+from hermetic.audit.policy.policy import Policy
 
 ENGINES = {"cilium", "calico", "azure"}
 CHANNELS = {"nodeimage", "none", "securitypatch"}
@@ -34,14 +34,14 @@ def aks_network_policy(estate: Estate, _policy: Policy, cluster: ManagedCluster)
     if engine in ENGINES:
         yield passes(estate.cluster, "EngineSet", f"networkPolicy is {profile.network_policy}", cluster)
     elif engine != "none":
-        words = f"networkPolicy {profile.network_policy!r} is not known"
-        yield unknown(estate.cluster, "EngineUnknown", words, cluster)
+        message = f"networkPolicy {profile.network_policy!r} is not known"
+        yield unknown(estate.cluster, "EngineUnknown", message, cluster)
     elif plugin == "none":
-        words = "the cluster brings its own network plug-in: Azure does not show what enforces policies"
-        yield unknown(estate.cluster, "OwnPlugin", words, cluster)
+        message = "the cluster brings its own network plug-in: Azure does not show what enforces policies"
+        yield unknown(estate.cluster, "OwnPlugin", message, cluster)
     else:
-        words = f"networkPolicy is {profile.network_policy or 'absent, which means none'}: nothing enforces policies"
-        yield fails(estate.cluster, "NoEngine", words, cluster)
+        message = f"networkPolicy is {profile.network_policy or 'absent, which means none'}: nothing enforces policies"
+        yield fails(estate.cluster, "NoEngine", message, cluster)
 
 
 @check_each("aks-os-channel", of_cluster)
@@ -54,8 +54,8 @@ def aks_os_channel(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> 
     elif channel.lower() == "unmanaged":
         yield fails(estate.cluster, "Unmanaged", "nodeOSUpgradeChannel is Unmanaged", cluster)
     else:
-        words = f"nodeOSUpgradeChannel is {channel or 'absent'}"
-        yield unknown(estate.cluster, "ChannelUnknown", words, cluster)
+        message = f"nodeOSUpgradeChannel is {channel or 'absent'}"
+        yield unknown(estate.cluster, "ChannelUnknown", message, cluster)
 
 
 @check_each("aks-node-rg-lockdown", of_cluster)
@@ -68,12 +68,28 @@ def aks_node_rg_lockdown(estate: Estate, _policy: Policy, cluster: ManagedCluste
 @check("aks-unread-features")
 def aks_unread_features(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """A field that is set and that no model reads may open an egress path: Unknown."""
-    seen = estate.one(ClusterUnread, estate.cluster)
-    if seen.value is None:
-        yield unknown(estate.cluster, "ClusterNotSeen", "the cluster could not be read", seen)
-    elif seen.value.unread:
-        words = f"set, and not known to this release: {', '.join(seen.value.unread)}"
-        yield unknown(estate.cluster, "FeatureUnknown", words, seen)
+    observation = estate.one(ClusterUnread, estate.cluster)
+    if observation.value is None:
+        yield unknown(estate.cluster, "ClusterNotSeen", "the cluster could not be read", observation)
+    elif observation.value.unread:
+        message = f"set, and not known to this release: {', '.join(observation.value.unread)}"
+        yield unknown(estate.cluster, "FeatureUnknown", message, observation)
     else:
-        words = f"every field that is set is one of api-version {CONTAINER_SERVICE}"
-        yield passes(estate.cluster, "AllFieldsKnown", words, seen)
+        message = f"every field that is set is one of api-version {CONTAINER_SERVICE}"
+        yield passes(estate.cluster, "AllFieldsKnown", message, observation)
+
+
+@check_each("aks-managed-operators", of_cluster)
+def aks_managed_operators(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator[CheckResult]:
+    """KAITO and KEDA: pods of AKS that fetch or call for those who may create their objects."""
+    scalers = cluster.workload_auto_scaler_profile
+    switches = {
+        "KAITO": cluster.ai_toolchain_operator_profile,
+        "KEDA": scalers.keda if scalers is not None else None,
+    }
+    enabled = [name for name, switch in switches.items() if switch is not None and switch.enabled]
+    if enabled:
+        message = f"enabled: {', '.join(enabled)}; who may create its objects decides what it fetches or calls"
+        yield fails(estate.cluster, "OperatorsOn", message, cluster)
+    else:
+        yield passes(estate.cluster, "OperatorsOff", "neither KAITO nor KEDA is enabled", cluster)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check_each
-from hermetic.audit.cluster_scope import NODE_CLASS, node_classes_of, of_cluster, subnets_of
+from hermetic.audit.cluster.members import NODE_CLASS, node_classes_of, subnets_of
 from hermetic.audit.estate.azure.aks import ManagedCluster, NetworkProfile
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import AksNodeClass
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.policies import CiliumClusterwideNetworkPolicy, CiliumNetworkPolicy
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown
-from hermetic.audit.hops import NODE, path_of
-from hermetic.audit.policy import Policy
-from hermetic.audit.reachable_networks import each_or_none
+from hermetic.audit.evaluation.each_resource import each_or_none, of_cluster
+from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown
+from hermetic.audit.model import hops
+from hermetic.audit.model.hops import NODE, path_of
+from hermetic.audit.policy.policy import Policy
 
 MODES = {"auto", "manual"}
 
@@ -29,11 +29,11 @@ def aks_acns(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterat
     is_on = advanced is not None and advanced.enabled is True and security is not None and security.enabled is True
     named, policies = _by_host_name(estate)
     if named and not is_on:
-        words = f"policies by host name without advanced networking's security: {', '.join(named)}"
-        yield fails(estate.cluster, "NamesNotFiltered", words, cluster, *policies)
+        message = f"policies by host name without advanced networking's security: {', '.join(named)}"
+        yield fails(estate.cluster, "NamesNotFiltered", message, cluster, *policies)
     else:
-        words = "no policy by host name, or what it takes is on"
-        yield passes(estate.cluster, "Consistent", words, cluster, *policies)
+        message = "no policy by host name, or what it takes is on"
+        yield passes(estate.cluster, "Consistent", message, cluster, *policies)
 
 
 def _by_host_name(estate: Estate) -> tuple[list[str], tuple[Observation, ...]]:
@@ -42,7 +42,9 @@ def _by_host_name(estate: Estate) -> tuple[list[str], tuple[Observation, ...]]:
         estate.every(CiliumClusterwideNetworkPolicy, EVERYWHERE),
     )
     policies = (*spaced, *wide)
-    named = [one.id for one in policies if any(rule.to_fqdns for spec in one.rules for rule in spec.egress or ())]
+    named = [
+        policy.id for policy in policies if any(rule.to_fqdns for spec in policy.rules for rule in spec.egress or ())
+    ]
     return named, (spaced, wide)
 
 
@@ -52,35 +54,39 @@ def aks_nap(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterato
     profile = cluster.node_provisioning_profile
     mode = (profile.mode if profile is not None else None) or "Manual"
     if mode.lower() == "manual":
-        words = "nodeProvisioningProfile.mode is Manual: no nodes but those of pools"
-        yield does_not_apply(estate.cluster, "Manual", words, cluster)
+        message = "nodeProvisioningProfile.mode is Manual: no nodes but those of pools"
+        yield does_not_apply(estate.cluster, "Manual", message, cluster)
     elif mode.lower() not in MODES:
         yield unknown(estate.cluster, "ModeUnknown", f"provisioning mode {mode!r} is not known", cluster)
     else:
         classes = node_classes_of(estate)
         none = "no node class names a subnet of its own"
-        yield from each_or_none(estate.cluster, classes, lambda one: _node_class(estate, one), none, cluster)
+        yield from each_or_none(
+            estate.cluster, classes, lambda node_class: _node_class(estate, node_class), none, cluster
+        )
 
 
-def _node_class(estate: Estate, one: AksNodeClass) -> Iterator[CheckResult]:
+def _node_class(estate: Estate, node_class: AksNodeClass) -> Iterator[CheckResult]:
     subnets, observations = subnets_of(estate)
-    named = one.spec.vnet_subnet_id
-    known = {scoped.id.lower() for scoped in subnets if scoped.roles != {NODE_CLASS}}
+    named = node_class.spec.vnet_subnet_id
+    evaluated_ids = {scoped.id.lower() for scoped in subnets if scoped.roles != {NODE_CLASS}}
     if not named:
-        yield passes(one.id, "PoolSubnet", "new nodes go where the first pool is", one, *observations)
-    elif named.lower() in known:
-        yield passes(one.id, "SubnetChecked", f"new nodes go to {named}, which is evaluated", one, *observations)
+        yield passes(node_class.id, "PoolSubnet", "new nodes go where the first pool is", node_class, *observations)
+    elif named.lower() in evaluated_ids:
+        yield passes(
+            node_class.id, "SubnetChecked", f"new nodes go to {named}, which is evaluated", node_class, *observations
+        )
     elif (
         gap := next((observation for observation in observations if observation.problem is not None), None)
     ) is not None:
-        yield unknown(one.id, "SubnetsNotSeen", f"new nodes go to {named}; subnets were not seen whole", gap)
+        yield unknown(node_class.id, "SubnetsNotSeen", f"new nodes go to {named}; subnets were not seen whole", gap)
     else:
-        words = f"new nodes go to {named}, which no pool and no interface of the cluster names"
+        message = f"new nodes go to {named}, which no pool and no interface of the cluster names"
         yield fails(
-            one.id,
+            node_class.id,
             "SubnetNotChecked",
-            words,
-            one,
+            message,
+            node_class,
             *observations,
             paths=(path_of(NODE, hops.subnet(named), "not checked"),),
         )

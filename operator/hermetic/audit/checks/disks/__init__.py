@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermetic.audit.checks.disks import export
+from hermetic.audit.checks.disks import export, sharing
 from hermetic.audit.checks.family import family
 
-CHECKS = family(__package__ or "", export)
+CHECKS = family(__package__ or "", export, sharing)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from hermetic.audit.checks.family import check
-from hermetic.audit.cluster_scope import cluster_of, network_ids_of, node_group_of, whole_or_unknown
+from hermetic.audit.cluster.members import cluster_of, network_ids_of, node_group_of
 from hermetic.audit.estate.arm_ids import group_of, is_arm_id, is_below, parent_of, type_of
 from hermetic.audit.estate.azure.storage import Disk, DiskAccess, DiskSnapshot, Exportable
 from hermetic.audit.estate.estate import Estate, derived
@@ -14,11 +14,13 @@ from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.volumes import PersistentVolume
 from hermetic.audit.estate.observation import Listing, Observation, Seen, merged
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.evaluation import CheckResult, fails, passes, unknown, whatever_is_damaged
-from hermetic.audit.findings import Severity
-from hermetic.audit.hops import INTERNET, POD, Path, path_of
-from hermetic.audit.policy import Policy
-from hermetic.audit.private_links import Others, others_of, results_of
+from hermetic.audit.evaluation.each_resource import whole_or_unknown
+from hermetic.audit.evaluation.foreign_endpoints import results_of
+from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown, whatever_is_damaged
+from hermetic.audit.model.findings import Severity
+from hermetic.audit.model.hops import INTERNET, POD, Path, path_of
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.scope.private_links import Others, others_of
 from hermetic.errors import FactDamaged
 
 ACTIVE_LINK = {"activesas", "activesasfrozen"}
@@ -49,87 +51,101 @@ INSTANCES = "microsoft.compute/virtualmachinescalesets/virtualmachines"
 def disk_export(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Every disk and snapshot in scope; system disks are reported per scale set, since AKS creates them all alike."""
     disks, snapshots = disks_of(estate), snapshots_of(estate)
-    for one in (*disks, *snapshots):
-        yield from whatever_is_damaged(one.id or estate.cluster, _export(estate, policy, one))
-    what = "disks and snapshots of the cluster"
+    for exportable in (*disks, *snapshots):
+        yield from whatever_is_damaged(exportable.id or estate.cluster, _export(estate, policy, exportable))
+    subject = "disks and snapshots of the cluster"
     if disks.items or snapshots.items:
-        yield from whole_or_unknown(estate.cluster, what, disks, snapshots)
+        yield from whole_or_unknown(estate.cluster, subject, disks, snapshots)
     else:
         yield passes(estate.cluster, "NoDisk", "no disk is kept for the cluster, and no snapshot", disks, snapshots)
 
 
-def _export(estate: Estate, policy: Policy, one: Exportable) -> Iterator[CheckResult]:
-    resource, severity = _named(one)
-    remedy, paths = _remedy(one, severity), _paths(one)
-    access_policy = (one.network_access_policy or "AllowAll").lower()
-    if (one.disk_state or "").lower() in ACTIVE_LINK:
-        words = f"{one.name}: a link to all that is on it is active (diskState {one.disk_state})"
-        yield fails(resource, "LinkActive", words, one, paths=paths, severity=Severity.HIGH, remedy=remedy)
+def _export(estate: Estate, policy: Policy, exportable: Exportable) -> Iterator[CheckResult]:
+    resource, severity = _named(exportable)
+    remedy, paths = _remedy(exportable, severity), _paths(exportable)
+    access_policy = (exportable.network_access_policy or "AllowAll").lower()
+    if (exportable.disk_state or "").lower() in ACTIVE_LINK:
+        message = f"{exportable.name}: a link to all that is on it is active (diskState {exportable.disk_state})"
+        yield fails(resource, "LinkActive", message, exportable, paths=paths, severity=Severity.HIGH, remedy=remedy)
     if access_policy == DENY_ALL:
-        yield passes(resource, "NoExport", "it cannot be exported", one)
+        yield passes(resource, "NoExport", "it cannot be exported", exportable)
     elif access_policy == ALLOW_PRIVATE:
-        yield from _through_an_access(estate, policy, one, resource)
+        yield from _through_an_access(estate, policy, exportable, resource)
     elif access_policy != ALLOW_ALL:
-        words = f"{one.name}: networkAccessPolicy {one.network_access_policy!r} is not known"
-        yield unknown(resource, "PolicyUnknown", words, one, remedy=remedy)
-    elif (one.public_network_access or "").lower() == "disabled":
-        yield passes(resource, "PublicOff", "publicNetworkAccess is Disabled, and there is no private access", one)
+        message = f"{exportable.name}: networkAccessPolicy {exportable.network_access_policy!r} is not known"
+        yield unknown(resource, "PolicyUnknown", message, exportable, remedy=remedy)
+    elif (exportable.public_network_access or "").lower() == "disabled":
+        yield passes(
+            resource, "PublicOff", "publicNetworkAccess is Disabled, and there is no private access", exportable
+        )
     else:
-        how = one.network_access_policy or "absent, which means AllowAll"
-        words = f"{one.name}: networkAccessPolicy is {how}: a link to it works from the internet"
-        yield fails(resource, "Exportable", words, one, paths=paths, severity=severity, remedy=remedy)
+        how = exportable.network_access_policy or "absent, which means AllowAll"
+        message = f"{exportable.name}: networkAccessPolicy is {how}: a link to it works from the internet"
+        yield fails(resource, "Exportable", message, exportable, paths=paths, severity=severity, remedy=remedy)
 
 
-def _remedy(one: Exportable, severity: Severity | None) -> str:
+def _remedy(exportable: Exportable, severity: Severity | None) -> str:
     """The remedy for a snapshot or system disk; "" for that of the page, which is about disks of volumes."""
     if severity is Severity.LOW:
         return WITHOUT_SYSTEM_DISKS
-    return "" if isinstance(one, Disk) else CLOSE_SNAPSHOT
+    return "" if isinstance(exportable, Disk) else CLOSE_SNAPSHOT
 
 
-def _named(one: Exportable) -> tuple[str, Severity | None]:
+def _named(exportable: Exportable) -> tuple[str, Severity | None]:
     """Resource and severity of a finding. System disks are AKS's own and hold no volume: low, by scale set."""
     try:
-        if not isinstance(one, Disk) or not one.os_type:
-            return one.id, None
-        machine = one.managed_by or ""
+        if not isinstance(exportable, Disk) or not exportable.os_type:
+            return exportable.id, None
+        machine = exportable.managed_by or ""
     except FactDamaged:
-        return one.id, None
-    return (parent_of(machine) if type_of(machine).lower() == INSTANCES else one.id), Severity.LOW
+        return exportable.id, None
+    return (parent_of(machine) if type_of(machine).lower() == INSTANCES else exportable.id), Severity.LOW
 
 
-def _paths(one: Exportable) -> tuple[Path, ...]:
-    kind = "disk" if isinstance(one, Disk) else "snapshot"
-    return (path_of(POD, f"{kind} {one.name}", "link", INTERNET),)
+def _paths(exportable: Exportable) -> tuple[Path, ...]:
+    kind = "disk" if isinstance(exportable, Disk) else "snapshot"
+    return (path_of(POD, f"{kind} {exportable.name}", "link", INTERNET),)
 
 
-def _through_an_access(estate: Estate, policy: Policy, one: Exportable, resource: str) -> Iterator[CheckResult]:
-    access = one.disk_access_id or ""
+def _through_an_access(estate: Estate, policy: Policy, exportable: Exportable, resource: str) -> Iterator[CheckResult]:
+    access = exportable.disk_access_id or ""
     if not access:
-        yield unknown(resource, "AccessNotNamed", f"{one.name}: exported through an access that is not named", one)
+        yield unknown(
+            resource, "AccessNotNamed", f"{exportable.name}: exported through an access that is not named", exportable
+        )
         return
     if not policy.owns(access, estate.cluster, *network_ids_of(estate)):
-        words = f"{one.name}: exported through {access}, which is not ours"
-        yield fails(resource, "AccessNotOurs", words, one, paths=_paths(one), severity=Severity.HIGH)
+        message = f"{exportable.name}: exported through {access}, which is not ours"
+        yield fails(resource, "AccessNotOurs", message, exportable, paths=_paths(exportable), severity=Severity.HIGH)
         return
-    seen = estate.one(DiskAccess, access)
-    connections = seen.value.private_endpoint_connections if seen.value is not None else None
+    disk_access = estate.one(DiskAccess, access)
+    connections = disk_access.value.private_endpoint_connections if disk_access.value is not None else None
     if connections is None:
-        yield unknown(resource, "AccessNotSeen", f"{access}: the answer lists no private endpoints", seen, one)
+        yield unknown(
+            resource, "AccessNotSeen", f"{access}: the answer lists no private endpoints", disk_access, exportable
+        )
     else:
-        yield from _connected(one, resource, others_of(estate, policy, connections), seen)
+        yield from _connected(exportable, resource, others_of(estate, policy, connections), disk_access)
 
 
-def _connected(one: Exportable, resource: str, others: Others, seen: Seen[DiskAccess]) -> Iterator[CheckResult]:
+def _connected(
+    exportable: Exportable, resource: str, other_connections: Others, disk_access: Seen[DiskAccess]
+) -> Iterator[CheckResult]:
     """Others that read what is exported through the access."""
-    observed: tuple[Observation, ...] = (one, seen)
+    observed: tuple[Observation, ...] = (exportable, disk_access)
     high = Severity.HIGH
     yield from results_of(
-        others, resource, *observed, about=f"{one.name}: ", paths=_paths(one), of_approved=high, remedy=REJECT
+        other_connections,
+        resource,
+        *observed,
+        about=f"{exportable.name}: ",
+        paths=_paths(exportable),
+        of_approved=high,
+        remedy=REJECT,
     )
-    if not others:
-        words = f"exported through {seen.target} only, by private endpoints of ours"
-        yield passes(resource, "OursOnly", words, *observed)
+    if not other_connections:
+        message = f"exported through {disk_access.target} only, by private endpoints of ours"
+        yield passes(resource, "OursOnly", message, *observed)
 
 
 DISK_DRIVER = "disk.csi.azure.com"
@@ -144,22 +160,22 @@ def disks_of(estate: Estate) -> Listing[Disk]:
     A volume whose disk is in no list of a resource group is a problem of the listing.
     """
     volumes = _disk_ids_of_volumes(estate)
-    wanted = {one.lower() for one in volumes}
+    volume_disk_ids = {disk_id.lower() for disk_id in volumes}
     group, listed = node_group_of(estate), _listed(estate, Disk, volumes)
-    found = tuple(one for one in listed if is_below(one.id, group) or one.id.lower() in wanted)
-    lost = sorted(wanted - {one.id.lower() for one in found})
+    disks = tuple(disk for disk in listed if is_below(disk.id, group) or disk.id.lower() in volume_disk_ids)
+    lost = sorted(volume_disk_ids - {disk.id.lower() for disk in disks})
     problem = listed.problem or volumes.problem
     if problem is None and lost:
         problem = Problem(UnreadReason.NOT_FOUND, f"{', '.join(lost)}: volumes lead there, and no list shows it")
-    return Listing(estate.cluster, found, (*listed.evidence, *volumes.evidence), problem)
+    return Listing(estate.cluster, disks, (*listed.evidence, *volumes.evidence), problem)
 
 
 @derived
 def snapshots_of(estate: Estate) -> Listing[DiskSnapshot]:
     """Every snapshot in the node resource group; in groups of volumes, those of disks in scope or of unknown source."""
-    disks, group = {one.id.lower() for one in disks_of(estate)}, node_group_of(estate)
+    disks, group = {disk.id.lower() for disk in disks_of(estate)}, node_group_of(estate)
     listed = _listed(estate, DiskSnapshot, _disk_ids_of_volumes(estate))
-    return listed.where(lambda one: is_below(one.id, group) or _source(one) in disks | {None})
+    return listed.where(lambda snapshot: is_below(snapshot.id, group) or _source(snapshot) in disks | {None})
 
 
 def _source(snapshot: DiskSnapshot) -> str | None:
@@ -175,10 +191,12 @@ def _listed(estate: Estate, kind: type[R], volumes: Iterable[str]) -> Listing[R]
     group = node_group_of(estate)
     if not group:
         cluster = cluster_of(estate)
-        words = f"{estate.cluster}: names no node resource group"
-        return Listing(estate.cluster, (), cluster.evidence, cluster.problem or Problem(UnreadReason.UNREADABLE, words))
-    groups = {one.lower(): one for one in (group, *(group_of(one) for one in volumes))}
-    return merged(estate.cluster, *(estate.every(kind, one) for _, one in sorted(groups.items())))
+        message = f"{estate.cluster}: names no node resource group"
+        return Listing(
+            estate.cluster, (), cluster.evidence, cluster.problem or Problem(UnreadReason.UNREADABLE, message)
+        )
+    groups = {group_id.lower(): group_id for group_id in (group, *(group_of(disk_id) for disk_id in volumes))}
+    return merged(estate.cluster, *(estate.every(kind, group_id) for _, group_id in sorted(groups.items())))
 
 
 def _disk_ids_of_volumes(estate: Estate) -> Listing[str]:
@@ -186,7 +204,7 @@ def _disk_ids_of_volumes(estate: Estate) -> Listing[str]:
     if "kube" not in estate.sources:
         return Listing(estate.cluster)
     volumes = estate.every(PersistentVolume, EVERYWHERE)
-    found, problem = dict[str, str](), volumes.problem
+    disk_ids, problem = dict[str, str](), volumes.problem
     for volume in volumes:
         try:
             named = _disk_of(volume)
@@ -194,11 +212,11 @@ def _disk_ids_of_volumes(estate: Estate) -> Listing[str]:
             problem = problem or Problem(UnreadReason.UNREADABLE, broken.message)
             continue
         if named is not None and is_arm_id(named) and type_of(named).lower() == Disk.TYPE.lower():
-            found.setdefault(named.lower(), named)
+            disk_ids.setdefault(named.lower(), named)
         elif named is not None:
-            words = f"PersistentVolume {volume.metadata.name}: {named!r} is not the id of a disk"
-            problem = problem or Problem(UnreadReason.UNREADABLE, words)
-    return Listing(estate.cluster, tuple(found[one] for one in sorted(found)), volumes.evidence, problem)
+            message = f"PersistentVolume {volume.metadata.name}: {named!r} is not the id of a disk"
+            problem = problem or Problem(UnreadReason.UNREADABLE, message)
+    return Listing(estate.cluster, tuple(disk_ids[key] for key in sorted(disk_ids)), volumes.evidence, problem)
 
 
 def _disk_of(volume: PersistentVolume) -> str | None:

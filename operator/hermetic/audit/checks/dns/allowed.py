@@ -5,32 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hermetic.audit import hops
 from hermetic.audit.checks.dns.servers import deciding_networks
 from hermetic.audit.checks.dns.zones import links_of
 from hermetic.audit.checks.family import check_each
-from hermetic.audit.cluster_scope import cluster_of, missing
-from hermetic.audit.egress.dns import (
+from hermetic.audit.cluster.members import cluster_of
+from hermetic.audit.estate.arm_ids import group_of, name_of, parent_of, same_id
+from hermetic.audit.estate.azure.dns import DnsSecurityRule, DomainList, ZoneLink
+from hermetic.audit.estate.azure.vnet import VirtualNetwork
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.observation import Observation, Seen, missing
+from hermetic.audit.evaluation.each_resource import each_network
+from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown
+from hermetic.audit.model import hops
+from hermetic.audit.model.findings import Severity, Verdict
+from hermetic.audit.model.hops import INTERNET, POD, path_of
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.rules.domain_names import is_within, plain
+from hermetic.audit.scope.dns import (
     EVERY_NAME,
     ByDefault,
     Domains,
     in_force,
     is_of_a_service,
-    is_within,
     names_by_default,
     own_domains,
-    plain,
 )
-from hermetic.audit.estate.arm_ids import group_of, name_of, parent_of, same_id
-from hermetic.audit.estate.azure.dns import DnsSecurityRule, DomainList, ZoneLink
-from hermetic.audit.estate.azure.vnet import VirtualNetwork
-from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown
-from hermetic.audit.findings import Severity, Verdict
-from hermetic.audit.hops import INTERNET, POD, path_of
-from hermetic.audit.policy import Policy
-from hermetic.audit.reachable_networks import each_network
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +43,24 @@ class OwnDomains:
 @check_each("dns-allowed-domains", each_network)
 def dns_allowed_domains(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
     """Every domain list that is allowed above the rule that blocks every name."""
-    for one in (network.target, *deciding_networks(estate, policy, network).networks):
-        yield from _of_network(estate, policy, one)
+    for network_id in (network.target, *deciding_networks(estate, policy, network).networks):
+        yield from _of_network(estate, policy, network_id)
 
 
 def _of_network(estate: Estate, policy: Policy, network: str) -> Iterator[CheckResult]:
     names = names_by_default(estate, policy, network)
     if names.verdict is ByDefault.ANSWERED:
-        words = f"{names.words}: every name is answered, which dns-security-policy evaluates"
-        yield does_not_apply(network, names.reason, words, *names.observations)
+        message = f"{names.words}: every name is answered, which dns-security-policy evaluates"
+        yield does_not_apply(network, names.reason, message, *names.observations)
         return
     if names.verdict is ByDefault.UNCLEAR:
         yield unknown(network, names.reason, names.words, *names.observations, severity=Severity.MEDIUM)
-    rules = [rule for one in names.policies for rule in _letting_through(estate, one)]
+    rules = [rule for dns_policy in names.policies for rule in _letting_through(estate, dns_policy)]
     results = list(_of_rules(estate, rules, _own(estate, policy, network))) if rules else []
     if names.verdict is ByDefault.UNCLEAR:
-        yield from (one for one in results if one.verdict is Verdict.FAIL)  # Fails do not depend on the other names
+        yield from (
+            result for result in results if result.verdict is Verdict.FAIL
+        )  # Fails do not depend on the other names
         return
     yield from results
     if not results:
@@ -69,20 +70,26 @@ def _of_network(estate: Estate, policy: Policy, network: str) -> Iterator[CheckR
 
 
 def _of_rules(estate: Estate, rules: list[DnsSecurityRule], own: OwnDomains) -> Iterator[CheckResult]:
-    found = [(rule, estate.one(DomainList, one.id)) for rule in rules for one in rule.dns_resolver_domain_lists or ()]
+    allowed_lists = [
+        (rule, estate.one(DomainList, reference.id))
+        for rule in rules
+        for reference in rule.dns_resolver_domain_lists or ()
+    ]
     managed = [rule for rule in rules if rule.managed_domain_lists]
-    for rule, seen in found:
-        yield _evaluate(rule, seen, own)
+    for rule, domain_list in allowed_lists:
+        yield _evaluate(rule, domain_list, own)
     for rule in rules:
         if not rule.dns_resolver_domain_lists and not rule.managed_domain_lists:
-            words = f"rule {rule.name} names no list of what it lets through"
-            yield unknown(rule.id, "DomainsNotNamed", words, missing(f"{rule.id}: {words}"), rule)
+            message = f"rule {rule.name} names no list of what it lets through"
+            yield unknown(rule.id, "DomainsNotNamed", message, missing(f"{rule.id}: {message}"), rule)
     for rule in managed:
-        words = f"rule {rule.name} lets through lists of Azure's: {', '.join(sorted(rule.managed_domain_lists or ()))}"
+        message = (
+            f"rule {rule.name} lets through lists of Azure's: {', '.join(sorted(rule.managed_domain_lists or ()))}"
+        )
         yield fails(
             rule.id,
             "AllowsManagedList",
-            words,
+            message,
             rule,
             paths=(path_of(POD, hops.dns("platform dns"), "servers of others"),),
         )
@@ -91,8 +98,8 @@ def _of_rules(estate: Estate, rules: list[DnsSecurityRule], own: OwnDomains) -> 
 def _own(estate: Estate, policy: Policy, network: str) -> OwnDomains:
     cluster, links = cluster_of(estate), links_of(estate, policy)
     region = cluster.value.location if cluster.value is not None else ""
-    ours = [one for one in links if one.virtual_network is not None and same_id(one.virtual_network.id, network)]
-    zones = [name_of(parent_of(one.id)) for one in ours if _answers_for_all(one)]
+    ours = [link for link in links if link.virtual_network is not None and same_id(link.virtual_network.id, network)]
+    zones = [name_of(parent_of(link.id)) for link in ours if _answers_for_all(link)]
     return OwnDomains((*policy.allowed_dns_domains, *own_domains(region, zones)), (cluster, links))
 
 
@@ -114,18 +121,31 @@ def _letting_through(estate: Estate, policy: str) -> Iterator[DnsSecurityRule]:
             yield rule
 
 
-def _evaluate(rule: DnsSecurityRule, seen: Seen[DomainList], own: OwnDomains) -> CheckResult:
-    domains = sorted((seen.value.listed or ()) if seen.value is not None else ())
-    wide = [one for one in domains if not is_within(one, own.domains)]
-    if seen.value is None or seen.value.listed is None:
-        return unknown(seen.target, "DomainListNotSeen", f"rule {rule.name}: its domains were not seen", seen)
+def _evaluate(rule: DnsSecurityRule, domain_list: Seen[DomainList], own: OwnDomains) -> CheckResult:
+    domains = sorted((domain_list.value.listed or ()) if domain_list.value is not None else ())
+    wide = [domain for domain in domains if not is_within(domain, own.domains)]
+    if domain_list.value is None or domain_list.value.listed is None:
+        return unknown(
+            domain_list.target, "DomainListNotSeen", f"rule {rule.name}: its domains were not seen", domain_list
+        )
     if wide and any(observation.problem is not None for observation in own.observations):
-        words = f"rule {rule.name} allows {', '.join(wide)}: whether a private zone answers them was not seen"
-        return unknown(seen.target, "ZonesNotSeen", words, *own.observations, seen)
+        message = f"rule {rule.name} allows {', '.join(wide)}: whether a private zone answers them was not seen"
+        return unknown(domain_list.target, "ZonesNotSeen", message, *own.observations, domain_list)
     if wide:
-        words = f"rule {rule.name} lets through {', '.join(wide)} and every name below: none of the cluster's own"
-        paths = tuple(path_of(POD, hops.dns("platform dns"), f"servers of {plain(one)}", INTERNET) for one in wide[:3])
-        fill = {"DOMAIN_LIST": name_of(seen.target), "OWN_GROUP": name_of(group_of(seen.target))}
-        return fails(seen.target, "AllowsOthersNames", words, seen, rule, *own.observations, paths=paths, fill=fill)
-    words = f"rule {rule.name} allows the cluster's own names only: {', '.join(domains) or 'none'}"
-    return passes(seen.target, "OwnNamesOnly", words, seen, rule, *own.observations)
+        message = f"rule {rule.name} lets through {', '.join(wide)} and every name below: none of the cluster's own"
+        paths = tuple(
+            path_of(POD, hops.dns("platform dns"), f"servers of {plain(domain)}", INTERNET) for domain in wide[:3]
+        )
+        fill = {"DOMAIN_LIST": name_of(domain_list.target), "OWN_GROUP": name_of(group_of(domain_list.target))}
+        return fails(
+            domain_list.target,
+            "AllowsOthersNames",
+            message,
+            domain_list,
+            rule,
+            *own.observations,
+            paths=paths,
+            fill=fill,
+        )
+    message = f"rule {rule.name} allows the cluster's own names only: {', '.join(domains) or 'none'}"
+    return passes(domain_list.target, "OwnNamesOnly", message, domain_list, rule, *own.observations)

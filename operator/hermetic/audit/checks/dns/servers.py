@@ -6,25 +6,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
-from hermetic.audit.cluster_scope import missing, scale_sets_of, whole_or_unknown
-from hermetic.audit.egress.address_ranges import is_public
-from hermetic.audit.egress.address_ranges import network as prefix_of
-from hermetic.audit.egress.dns import ByDefault, NamePolicy, names_by_default
-from hermetic.audit.egress.firewall import dns_proxy
-from hermetic.audit.egress.locked_node_group import rulesets_behind_the_lock
+from hermetic.audit.cluster.members import scale_sets_of
+from hermetic.audit.cluster.resource_lookup import interfaces_in_the_networks, readable
 from hermetic.audit.egress.machines import RelayMachine, egress_paths, machines_of
-from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, readable
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.dns import ForwardingRule, LinkedRulesets
 from hermetic.audit.estate.azure.vnet import NetworkInterface, NicFields, Peering, ScaleSet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Listing, Observation, Seen
-from hermetic.audit.evaluation import CheckResult, fails, passes, unknown, whatever_is_damaged
-from hermetic.audit.hops import INTERNET, POD, path_of, written
-from hermetic.audit.policy import Policy
-from hermetic.audit.reachable_networks import each_network, throughout
+from hermetic.audit.estate.observation import Listing, Observation, Seen, missing
+from hermetic.audit.evaluation.each_resource import each_network, whole_or_unknown
+from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown, whatever_is_damaged
+from hermetic.audit.model import hops
+from hermetic.audit.model.address_ranges import is_public
+from hermetic.audit.model.address_ranges import network as prefix_of
+from hermetic.audit.model.hops import INTERNET, POD, path_of, written
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.rules.firewall import dns_proxy
+from hermetic.audit.scope.dns import ByDefault, NamePolicy, names_by_default
+from hermetic.audit.scope.locked_node_group import rulesets_behind_the_lock
+from hermetic.audit.scope.reachable_networks import where_readable
 
 AZURE_DNS = "168.63.129.16"
 LIST_THEM = """\
@@ -57,28 +58,30 @@ def deciding_networks(estate: Estate, policy: Policy, network: Seen[VirtualNetwo
     """
     options = network.value.dhcp_options if network.value is not None else None
     proxy, firewall = dns_proxy(estate, policy)
-    asked = (proxy.servers or proxy.addresses) if proxy is not None else ()
-    named = (*(options.dns_servers if options is not None else ()), *asked)
-    servers = [one for one in named if one.strip() != AZURE_DNS]
+    proxy_servers = (proxy.servers or proxy.addresses) if proxy is not None else ()
+    named = (*(options.dns_servers if options is not None else ()), *proxy_servers)
+    servers = [server for server in named if server.strip() != AZURE_DNS]
     if not servers:
         return Deciding((), (), (network, *firewall))
     peerings = estate.every(Peering, network.target)
     at_home = network.value.address_space.address_prefixes if network.value and network.value.address_space else ()
-    found: dict[str, str] = {}
+    network_ids: dict[str, str] = {}
     elsewhere: list[str] = []
     for server in servers:
         homes = [] if _holds(at_home, server) else list(_homes(peerings.items, server))
-        found |= {one.lower(): one for one in homes}
+        network_ids |= {network_id.lower(): network_id for network_id in homes}
         if not homes and not _holds(at_home, server):
             elsewhere.append(server)
-    return Deciding(tuple(found[key] for key in sorted(found)), tuple(elsewhere), (network, peerings, *firewall))
+    return Deciding(
+        tuple(network_ids[key] for key in sorted(network_ids)), tuple(elsewhere), (network, peerings, *firewall)
+    )
 
 
 def _homes(peerings: tuple[Peering, ...], server: str) -> Iterator[str]:
-    for one in peerings:
-        space = one.remote_address_space.address_prefixes if one.remote_address_space is not None else ()
-        if one.connects and one.remote_virtual_network is not None and _holds(space, server):
-            yield one.remote_virtual_network.id
+    for peering in peerings:
+        space = peering.remote_address_space.address_prefixes if peering.remote_address_space is not None else ()
+        if peering.connects and peering.remote_virtual_network is not None and _holds(space, server):
+            yield peering.remote_virtual_network.id
 
 
 def _holds(prefixes: tuple[str, ...] | list[str], address: str) -> bool:
@@ -86,8 +89,10 @@ def _holds(prefixes: tuple[str, ...] | list[str], address: str) -> bool:
         number = ip_address(address.strip())
     except ValueError:
         return False
-    known = (prefix_of(one) for one in prefixes)
-    return any(one is not None and one.version == number.version and number in one for one in known)
+    parsed_prefixes = (prefix_of(text) for text in prefixes)
+    return any(
+        prefix is not None and prefix.version == number.version and number in prefix for prefix in parsed_prefixes
+    )
 
 
 @check("vnet-dns-servers")
@@ -116,7 +121,7 @@ def _of_interfaces(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
         if named:
             yield from whatever_is_damaged(scale_set.id, _evaluate(estate, policy, scale_set.id, named, scale_set))
     observations = (*observations, sets)
-    every = throughout(estate, policy, NetworkInterface)
+    every = where_readable(estate, policy, NetworkInterface)
     yield from whole_or_unknown(estate.cluster, "servers of interfaces", *observations, *broken, every)
 
 
@@ -130,7 +135,7 @@ def _of_the_firewall(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 
 def _of_the_model(scale_set: ScaleSet) -> list[str]:
     """Servers that the next instances are given."""
-    return [one for nic in scale_set.nics if nic.dns_settings is not None for one in nic.dns_settings.dns_servers]
+    return [server for nic in scale_set.nics if nic.dns_settings is not None for server in nic.dns_settings.dns_servers]
 
 
 def _named(nic: NicFields) -> list[str]:
@@ -140,18 +145,22 @@ def _named(nic: NicFields) -> list[str]:
 def _evaluate(
     estate: Estate, policy: Policy, resource: str, named: list[str], *observations: Observation, remedy: str = ""
 ) -> Iterator[CheckResult]:
-    custom = [one for one in named if _same(one) != AZURE_DNS]
-    allowed = {_same(one) for one in policy.allowed_dns_servers}
+    custom = [server for server in named if _same(server) != AZURE_DNS]
+    allowed = {_same(server) for server in policy.allowed_dns_servers}
     no_machines: Listing[RelayMachine] = Listing(estate.cluster)
     machines = machines_of(estate, policy) if custom else no_machines
-    objections = [f"{one} is not on the list" for one in custom if _same(one) not in allowed]
-    leading = [(one, machine) for one in custom for machine in machines if _same(one) in map(_same, machine.addresses)]
+    objections = [f"{server} is not on the list" for server in custom if _same(server) not in allowed]
+    leading = [
+        (server, machine) for server in custom for machine in machines if _same(server) in map(_same, machine.addresses)
+    ]
     rests: list[Observation] = [*observations, machines]
     for server, machine in leading:
-        ways, reads = egress_paths(estate, policy, machine)
+        machine_paths, reads = egress_paths(estate, policy, machine)
         rests += reads
-        if ways:
-            objections.append(f"{server} is a machine with an egress path of its own ({', '.join(map(written, ways))})")
+        if machine_paths:
+            objections.append(
+                f"{server} is a machine with an egress path of its own ({', '.join(map(written, machine_paths))})"
+            )
     if objections:
         path = path_of(POD, hops.dns(f"dns server {', '.join(custom)}"), INTERNET)
         yield fails(resource, "DnsServerNotAllowed", "; ".join(objections), *rests, paths=(path,), remedy=remedy)
@@ -171,11 +180,11 @@ def _same(address: str) -> str:
 def dns_security_policy(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
     """Every name that no rule allows is blocked, in the network and in the networks of its DNS servers."""
     deciding = deciding_networks(estate, policy, network)
-    for one in (network.target, *deciding.networks):
-        yield _result_by_default(one, names_by_default(estate, policy, one))
+    for network_id in (network.target, *deciding.networks):
+        yield _result_by_default(network_id, names_by_default(estate, policy, network_id))
     if deciding.elsewhere:
-        words = f"{', '.join(deciding.elsewhere)}: in no network in reach; what is blocked there was not seen"
-        yield unknown(network.target, "ServerNotInReach", words, *deciding.observations)
+        message = f"{', '.join(deciding.elsewhere)}: in no network in reach; what is blocked there was not seen"
+        yield unknown(network.target, "ServerNotInReach", message, *deciding.observations)
 
 
 def _result_by_default(network: str, names: NamePolicy) -> CheckResult:
@@ -190,45 +199,45 @@ def _result_by_default(network: str, names: NamePolicy) -> CheckResult:
 @check_each("dns-forwarding-ruleset", each_network)
 def dns_forwarding_ruleset(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
     """Forwarding rulesets linked to the network, or to the networks of its DNS servers."""
-    for one in (network.target, *deciding_networks(estate, policy, network).networks):
-        yield from _rulesets_of(estate, policy, one)
-        for linked, _ in rulesets_behind_the_lock(estate, policy, one):
-            yield _ruleset(policy, one, linked, estate.every(ForwardingRule, linked))
+    for network_id in (network.target, *deciding_networks(estate, policy, network).networks):
+        yield from _rulesets_of(estate, policy, network_id)
+        for linked, _ in rulesets_behind_the_lock(estate, policy, network_id):
+            yield _ruleset(policy, network_id, linked, estate.every(ForwardingRule, linked))
 
 
 def _rulesets_of(estate: Estate, policy: Policy, network: str) -> Iterator[CheckResult]:
     linked = estate.asked(LinkedRulesets, network)
-    found = (linked.value.value or ()) if linked.value is not None else ()
-    for one in found:
-        yield _ruleset(policy, network, one.id, estate.every(ForwardingRule, one.id))
+    rulesets = (linked.value.value or ()) if linked.value is not None else ()
+    for ruleset in rulesets:
+        yield _ruleset(policy, network, ruleset.id, estate.every(ForwardingRule, ruleset.id))
     if linked.value is not None and not linked.value.is_whole:
-        odd = missing(f"{network}: the answer of {LinkedRulesets.ACTION} is not whole")
-        yield unknown(network, "RulesetsNotSeen", "linked rulesets were not seen", linked, odd)
-    elif not found:
+        gap = missing(f"{network}: the answer of {LinkedRulesets.ACTION} is not whole")
+        yield unknown(network, "RulesetsNotSeen", "linked rulesets were not seen", linked, gap)
+    elif not rulesets:
         yield passes(network, "NoRuleset", "no forwarding ruleset is linked", linked)
 
 
 def _ruleset(policy: Policy, network: str, ruleset: str, rules: Listing[ForwardingRule]) -> CheckResult:
-    enabled = [one for one in rules if (one.forwarding_rule_state or "").lower() != "disabled"]
-    servers = [(one, server.ip_address) for one in enabled for server in one.target_dns_servers or ()]
+    enabled = [rule for rule in rules if (rule.forwarding_rule_state or "").lower() != "disabled"]
+    servers = [(rule, server.ip_address) for rule in enabled for server in rule.target_dns_servers or ()]
     public = [f"{rule.domain_name or 'every name'} to {address}" for rule, address in servers if _is_public(address)]
-    odd = [one.name for one in enabled if not one.target_dns_servers]
+    without_server = [rule.name for rule in enabled if not rule.target_dns_servers]
     if public:
         path = path_of(
             POD, hops.dns(f"dns of vnet {name_of(network)}"), f"forwarding ruleset {name_of(ruleset)}", INTERNET
         )
-        words = f"names are forwarded to public servers: {', '.join(public)}"
+        message = f"names are forwarded to public servers: {', '.join(public)}"
         ids = list(dict.fromkeys(rule.id for rule, address in servers if _is_public(address)))
-        return fails(ruleset, "ForwardsOutside", words, rules, paths=(path,), fill={"ATTACHED_ID": ids})
-    if odd:
-        return unknown(ruleset, "NoServer", f"rules name no server: {', '.join(odd)}", rules)
-    allowed = {_same(one) for one in policy.allowed_dns_servers}
-    others = [(rule, one) for rule, one in servers if _same(one or "") not in allowed]
-    if others:
-        shown = ", ".join(f"{rule.domain_name or 'every name'} to {one}" for rule, one in others)
-        words = f"names are forwarded to servers that are not on the list: {shown}; what they ask was not read"
-        ids = list(dict.fromkeys(rule.id for rule, _ in others))
-        return unknown(ruleset, "ServerNotAllowed", words, rules, remedy=LIST_THEM, fill={"ATTACHED_ID": ids})
+        return fails(ruleset, "ForwardsOutside", message, rules, paths=(path,), fill={"ATTACHED_ID": ids})
+    if without_server:
+        return unknown(ruleset, "NoServer", f"rules name no server: {', '.join(without_server)}", rules)
+    allowed = {_same(server) for server in policy.allowed_dns_servers}
+    unlisted = [(rule, address) for rule, address in servers if _same(address or "") not in allowed]
+    if unlisted:
+        shown = ", ".join(f"{rule.domain_name or 'every name'} to {address}" for rule, address in unlisted)
+        message = f"names are forwarded to servers that are not on the list: {shown}; what they ask was not read"
+        ids = list(dict.fromkeys(rule.id for rule, _ in unlisted))
+        return unknown(ruleset, "ServerNotAllowed", message, rules, remedy=LIST_THEM, fill={"ATTACHED_ID": ids})
     return passes(ruleset, "ForwardsInside", "names are forwarded to servers on the list only", rules)
 
 

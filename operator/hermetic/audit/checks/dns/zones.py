@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check_each
 from hermetic.audit.estate.arm_ids import same_id
 from hermetic.audit.estate.azure.dns import PrivateZone, ZoneLink
@@ -12,17 +11,19 @@ from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Seen, merged
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
-from hermetic.audit.hops import INTERNET, POD, path_of
-from hermetic.audit.policy import Policy
-from hermetic.audit.reachable_networks import each_network, each_or_none, throughout
+from hermetic.audit.evaluation.each_resource import each_network, each_or_none
+from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown
+from hermetic.audit.model import hops
+from hermetic.audit.model.hops import INTERNET, POD, path_of
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.scope.reachable_networks import throughout
 
 
 @check_each("privdns-fallthrough", each_network)
 def privdns_fallthrough(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
     """Every link of a private zone to one of the cluster's networks."""
     ours = links_of(estate, policy).where(
-        lambda one: one.virtual_network is None or same_id(one.virtual_network.id, network.target)
+        lambda link: link.virtual_network is None or same_id(link.virtual_network.id, network.target)
     )
     yield from each_or_none(network.target, ours, _link, "no private zone is linked", network)
 
@@ -55,11 +56,11 @@ def _link(link: ZoneLink) -> Iterator[CheckResult]:
     if resolution_policy == "default":
         yield passes(link.id, "StaysPrivate", "a name that the zone does not hold is not found", link)
     elif resolution_policy == "nxdomainredirect":
-        words = "a name that the zone does not hold is asked of public DNS"
+        message = "a name that the zone does not hold is asked of public DNS"
         yield fails(
             link.id,
             "FallsThrough",
-            words,
+            message,
             link,
             paths=(path_of(POD, hops.dns("private dns zone"), hops.dns("public dns"), INTERNET),),
         )

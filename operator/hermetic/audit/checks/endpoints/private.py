@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
-from hermetic.audit.cluster_scope import cluster_of, network_ids_of, node_group_of
-from hermetic.audit.estate.arm_ids import is_arm_id, is_below, name_of, same_id, type_of
+from hermetic.audit.cluster.members import cluster_of, network_ids_of, node_group_of
+from hermetic.audit.estate.arm_ids import is_arm_id, is_below, is_in, name_of, type_of
 from hermetic.audit.estate.azure.private_link import Audience, LinkConnection, PrivateEndpoint, PrivateLinkService
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
-from hermetic.audit.findings import Severity
-from hermetic.audit.hops import LOAD_BALANCER, POD, path_of
-from hermetic.audit.policy import Policy
-from hermetic.audit.private_links import each_private_endpoint, others_of
-from hermetic.audit.reachable_networks import each_or_none, is_in, throughout
+from hermetic.audit.evaluation.each_resource import each_or_none, each_private_endpoint
+from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown
+from hermetic.audit.model import hops
+from hermetic.audit.model.findings import Severity
+from hermetic.audit.model.hops import LOAD_BALANCER, POD, path_of
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.scope.private_links import is_allowed, others_of
+from hermetic.audit.scope.reachable_networks import where_readable
 
 ARM = "microsoft.authorization/resourcemanagementprivatelinks"
 API_SERVER_ENDPOINT = "kube-apiserver"
-
-
-def is_allowed(policy: Policy, target: str) -> bool:
-    """Whether the policy names this target of a private endpoint."""
-    return any(same_id(target, allowed) for allowed in policy.allowed_private_link_services)
 
 
 @check_each("pe-foreign-target", each_private_endpoint)
@@ -44,16 +40,16 @@ def _target(
         return unknown(endpoint.id, "TargetNotNamed", "a connection does not show where it leads", endpoint)
     path = path_of(hops.private_endpoint(f"private endpoint {endpoint.name}"), name_of(target))
     if is_arm_id(target) and type_of(target).lower() == ARM:
-        words = "it leads to Azure Resource Manager: with a token the tenant is managed from here"
-        return fails(endpoint.id, "ResourceManager", words, endpoint, paths=(path,), severity=Severity.HIGH)
+        message = "it leads to Azure Resource Manager: with a token the tenant is managed from here"
+        return fails(endpoint.id, "ResourceManager", message, endpoint, paths=(path,), severity=Severity.HIGH)
     if is_allowed(policy, target):
         return passes(endpoint.id, "TargetAllowed", f"the policy allows {target}", endpoint)
     if _is_for_the_api_server(estate, endpoint, connection):
-        words = "AKS's own endpoint for the API server, in the node resource group"
-        return passes(endpoint.id, "ApiServer", words, endpoint, cluster_of(estate))
-    reason, words = _objection(estate, policy, target, manual=manual)
+        message = "AKS's own endpoint for the API server, in the node resource group"
+        return passes(endpoint.id, "ApiServer", message, endpoint, cluster_of(estate))
+    reason, message = _objection(estate, policy, target, manual=manual)
     if reason:
-        return fails(endpoint.id, reason, words, endpoint, paths=(path,))
+        return fails(endpoint.id, reason, message, endpoint, paths=(path,))
     return passes(endpoint.id, "TargetOurs", f"it leads to {target}", endpoint)
 
 
@@ -77,7 +73,7 @@ def _is_for_the_api_server(estate: Estate, endpoint: PrivateEndpoint, connection
         and bool(group)
         and is_below(endpoint.id, group)
         and name_of(endpoint.id).lower() == API_SERVER_ENDPOINT
-        and [one.lower() for one in connection.group_ids or ()] == ["management"]
+        and [group_id.lower() for group_id in connection.group_ids or ()] == ["management"]
     )
 
 
@@ -85,37 +81,51 @@ def _is_for_the_api_server(estate: Estate, endpoint: PrivateEndpoint, connection
 def pls_exposed(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Private link services in the node resource group or in the cluster's networks."""
     group = node_group_of(estate)
-    own = frozenset(one.lower() for one in network_ids_of(estate))
+    own = frozenset(network_id.lower() for network_id in network_ids_of(estate))
 
     def is_ours(service: PrivateLinkService) -> bool:
-        subnets = [one.subnet.id for one in service.ip_configurations or () if one.subnet is not None]
+        subnets = [
+            configuration.subnet.id
+            for configuration in service.ip_configurations or ()
+            if configuration.subnet is not None
+        ]
         return (bool(group) and is_below(service.id, group)) or is_in(subnets, own)
 
-    services = throughout(estate, policy, PrivateLinkService).where(is_ours)
+    services = where_readable(estate, policy, PrivateLinkService).where(is_ours)
     yield from each_or_none(
-        estate.cluster, services, lambda one: _exposure(estate, policy, one), "nothing is offered", cluster_of(estate)
+        estate.cluster,
+        services,
+        lambda service: _exposure(estate, policy, service),
+        "nothing is offered",
+        cluster_of(estate),
     )
 
 
 def _exposure(estate: Estate, policy: Policy, service: PrivateLinkService) -> Iterator[CheckResult]:
     ours = (estate.cluster, *network_ids_of(estate))
-    others = others_of(estate, policy, service.private_endpoint_connections or ())
-    undecided = [one for one in others.undecided if not one.other.waits]
-    foreign = [one for one in _subscriptions(service.visibility) if not policy.owns(one, *ours)]
-    exposures = [f"visible to {one}" for one in foreign]
-    exposures += [f"lets {one} in unasked" for one in _subscriptions(service.auto_approval)]
-    exposures += [f"used by {other.words}" for other in others.strangers if not other.waits]
+    other_connections = others_of(estate, policy, service.private_endpoint_connections or ())
+    undecided = [connection for connection in other_connections.undecided if not connection.other.waits]
+    foreign = [
+        subscription for subscription in _subscriptions(service.visibility) if not policy.owns(subscription, *ours)
+    ]
+    exposures = [f"visible to {subscription}" for subscription in foreign]
+    unasked = _subscriptions(service.auto_approval)
+    exposures += [f"lets {subscription} in unasked" for subscription in unasked if not policy.owns(subscription, *ours)]
+    exposures += [f"used by {other.words}" for other in other_connections.strangers if not other.waits]
     if exposures:
         path = path_of(POD, LOAD_BALANCER, hops.service(f"private link service {service.name}"), "other subscription")
         yield fails(service.id, "OfferedToOthers", "; ".join(exposures), service, paths=(path,))
-    for one in undecided:
-        words = f"it is not known who uses it: {one.other.words}"
-        yield unknown(service.id, one.reason, words, *one.observations, service)
-    if others.odd:
-        yield unknown(service.id, "StatusUnknown", "; ".join(others.odd), service)
-    for damage in others.damage:
+    elif unasked:
+        message = f"lets subscriptions of ours in unasked: {', '.join(unasked)}"
+        yield fails(service.id, "OwnApproved", message, service, severity=Severity.MEDIUM)
+    for connection in undecided:
+        explanation = f"it is not known who uses it: {connection.other.words}"
+        yield unknown(service.id, connection.reason, explanation, *connection.observations, service)
+    if other_connections.odd:
+        yield unknown(service.id, "StatusUnknown", "; ".join(other_connections.odd), service)
+    for damage in other_connections.damage:
         yield unknown(service.id, "Unreadable", damage.problem.detail, damage)
-    if not (exposures or undecided or others.odd or others.damage):
+    if not (exposures or unasked or undecided or other_connections.odd or other_connections.damage):
         yield passes(service.id, "OursOnly", "only subscriptions of ours see it", service)
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
-from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, subnets_of
+from hermetic.audit.cluster.members import ScopedSubnet, subnets_of
 from hermetic.audit.egress.service_endpoints import is_storage, resources_of, storage_reach, too_wide
 from hermetic.audit.estate.azure.private_link import ServiceEndpointPolicy
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
-from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
-from hermetic.audit.hops import SERVICE_ENDPOINT, STORAGE, path_of
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.each_resource import each_subnet
+from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
+from hermetic.audit.model import hops
+from hermetic.audit.model.hops import SERVICE_ENDPOINT, STORAGE, path_of
+from hermetic.audit.policy.policy import Policy
 
 
 @check_each("svc-endpoint-storage", each_subnet)
@@ -24,14 +25,14 @@ def svc_endpoint_storage(estate: Estate, policy: Policy, scoped: ScopedSubnet, s
     if reach is None:
         yield from _none(scoped, subnet, "no service endpoint to storage")
         return
-    words = f"{', '.join(reach.services)}: {reach.words}"
+    message = f"{', '.join(reach.services)}: {reach.words}"
     if reach.severity is None:
-        yield unknown(scoped.id, "PolicyNotSeen", words, *reach.observations)
+        yield unknown(scoped.id, "PolicyNotSeen", message, *reach.observations)
         return
     yield fails(
         scoped.id,
         "StorageEndpoint",
-        words,
+        message,
         *reach.observations,
         paths=(path_of(hops.subnet(subnet.name), SERVICE_ENDPOINT, STORAGE),),
         severity=reach.severity,
@@ -41,39 +42,43 @@ def svc_endpoint_storage(estate: Estate, policy: Policy, scoped: ScopedSubnet, s
 @check_each("svc-endpoint-other", each_subnet)
 def svc_endpoint_other(_estate: Estate, _policy: Policy, scoped: ScopedSubnet, subnet: Subnet) -> Iterator[CheckResult]:
     """An endpoint to any other service reaches vaults, databases or registries of any tenant."""
-    services = [one.service for one in subnet.service_endpoints if one.service and not is_storage(one.service)]
+    services = [
+        endpoint.service
+        for endpoint in subnet.service_endpoints
+        if endpoint.service and not is_storage(endpoint.service)
+    ]
     if services:
         yield fails(
             scoped.id,
             "ServiceEndpoint",
             f"{', '.join(services)}: instances of any tenant are in reach",
             scoped.seen,
-            paths=tuple(path_of(hops.subnet(subnet.name), SERVICE_ENDPOINT, one) for one in services),
+            paths=tuple(path_of(hops.subnet(subnet.name), SERVICE_ENDPOINT, service) for service in services),
         )
     else:
         yield from _none(scoped, subnet, "no service endpoint to another service")
 
 
-def _none(scoped: ScopedSubnet, subnet: Subnet, words: str) -> Iterator[CheckResult]:
+def _none(scoped: ScopedSubnet, subnet: Subnet, message: str) -> Iterator[CheckResult]:
     """Pass without an endpoint; Unknown where an endpoint does not name its service, since it may be any."""
-    if any(not one.service for one in subnet.service_endpoints):
+    if any(not endpoint.service for endpoint in subnet.service_endpoints):
         yield unknown(scoped.id, "ServiceNotNamed", "a service endpoint does not name its service", scoped.seen)
     else:
-        yield passes(scoped.id, "NoEndpoint", words, scoped.seen)
+        yield passes(scoped.id, "NoEndpoint", message, scoped.seen)
 
 
 @check("svc-endpoint-policy-scope")
 def svc_endpoint_policy_scope(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Each service endpoint policy of the cluster's subnets lists single accounts, all of our subscriptions."""
     ids = {
-        one.id.lower(): one.id
+        reference.id.lower(): reference.id
         for scoped in subnets_of(estate)[0]
         if scoped.seen.value is not None
-        for one in scoped.seen.value.service_endpoint_policies
+        for reference in scoped.seen.value.service_endpoint_policies
     }
-    for _, one in sorted(ids.items()):
-        seen = estate.one(ServiceEndpointPolicy, one)
-        yield from whatever_is_damaged(one, _policy(estate, policy, seen))
+    for _, policy_id in sorted(ids.items()):
+        endpoint_policy = estate.one(ServiceEndpointPolicy, policy_id)
+        yield from whatever_is_damaged(policy_id, _policy(estate, policy, endpoint_policy))
 
     def without(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[CheckResult]:
         if not subnet.service_endpoint_policies:
@@ -82,11 +87,21 @@ def svc_endpoint_policy_scope(estate: Estate, policy: Policy) -> Iterator[CheckR
     yield from each_subnet(estate, policy, without)
 
 
-def _policy(estate: Estate, policy: Policy, seen: Seen[ServiceEndpointPolicy]) -> Iterator[CheckResult]:
-    wide = too_wide(estate, policy, seen)
+def _policy(estate: Estate, policy: Policy, endpoint_policy: Seen[ServiceEndpointPolicy]) -> Iterator[CheckResult]:
+    wide = too_wide(estate, policy, endpoint_policy)
     if wide:
-        yield fails(seen.target, "PolicyTooWide", f"it lists more than accounts of ours: {'; '.join(wide)}", seen)
-    elif seen.value is None or not resources_of(seen.value):
-        yield unknown(seen.target, "ListsNothing", "it lists no account; what that allows is not known", seen)
+        yield fails(
+            endpoint_policy.target,
+            "PolicyTooWide",
+            f"it lists more than accounts of ours: {'; '.join(wide)}",
+            endpoint_policy,
+        )
+    elif endpoint_policy.value is None or not resources_of(endpoint_policy.value):
+        yield unknown(
+            endpoint_policy.target,
+            "ListsNothing",
+            "it lists no account; what that allows is not known",
+            endpoint_policy,
+        )
     else:
-        yield passes(seen.target, "AccountsOnly", "it lists accounts of ours, one by one", seen)
+        yield passes(endpoint_policy.target, "AccountsOnly", "it lists accounts of ours, one by one", endpoint_policy)

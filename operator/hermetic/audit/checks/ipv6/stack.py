@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check_each
-from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, of_cluster, subnets_of
-from hermetic.audit.egress.address_ranges import network
-from hermetic.audit.egress.resource_lookup import readable
+from hermetic.audit.cluster.members import ScopedSubnet, subnets_of
+from hermetic.audit.cluster.resource_lookup import readable
 from hermetic.audit.estate.azure.aks import ManagedCluster, NetworkProfile
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown
-from hermetic.audit.hops import INTERNET, NODE, POD, path_of
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.each_resource import each_subnet, of_cluster
+from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown
+from hermetic.audit.model import hops
+from hermetic.audit.model.address_ranges import network
+from hermetic.audit.model.hops import INTERNET, NODE, POD, path_of
+from hermetic.audit.policy.policy import Policy
 
 ENGINE_WITHOUT_V6 = "azure"
 KNOWN_ENGINES = {"azure", "calico", "cilium"}
@@ -26,27 +27,29 @@ def cluster_dual_stack(estate: Estate, _policy: Policy, cluster: ManagedCluster)
     """The cluster assigns IPv6 addresses."""
     families = _families(cluster.network_profile)
     if "ipv6" in families:
-        words = f"ipFamilies is {', '.join(sorted(families))}: nodes and pods have a second way to route by"
-        yield fails(estate.cluster, "DualStack", words, cluster, paths=(path_of(NODE, "ipv6 default route", INTERNET),))
+        message = f"ipFamilies is {', '.join(sorted(families))}: nodes and pods have a second way to route by"
+        yield fails(
+            estate.cluster, "DualStack", message, cluster, paths=(path_of(NODE, "ipv6 default route", INTERNET),)
+        )
     elif families == {"ipv4"}:
         yield passes(estate.cluster, "IPv4Only", "ipFamilies is IPv4", cluster)
     else:
-        words = f"ipFamilies is {', '.join(sorted(families)) or 'absent'}, which is not IPv4 alone"
-        yield unknown(estate.cluster, "FamiliesUnknown", words, cluster)
+        message = f"ipFamilies is {', '.join(sorted(families)) or 'absent'}, which is not IPv4 alone"
+        yield unknown(estate.cluster, "FamiliesUnknown", message, cluster)
 
 
 @check_each("subnet-ipv6-prefix", each_subnet)
 def subnet_ipv6_prefix(_estate: Estate, _policy: Policy, scoped: ScopedSubnet, subnet: Subnet) -> Iterator[CheckResult]:
     """A subnet of the cluster has an IPv6 prefix."""
-    parsed = {one: network(one) for one in subnet.prefixes}
+    parsed = {text: network(text) for text in subnet.prefixes}
     v6 = sorted(text for text, prefix in parsed.items() if prefix is not None and prefix.version == 6)
     if v6:
         path = path_of(hops.subnet(subnet.name), "ipv6 default route", INTERNET)
-        words = f"it has the IPv6 prefix {', '.join(v6)}"
-        yield fails(scoped.id, "IPv6Prefix", words, scoped.seen, paths=(path,))
+        message = f"it has the IPv6 prefix {', '.join(v6)}"
+        yield fails(scoped.id, "IPv6Prefix", message, scoped.seen, paths=(path,))
     elif not parsed or None in parsed.values():
-        words = f"its prefixes cannot be read: {', '.join(sorted(parsed)) or 'none'}"
-        yield unknown(scoped.id, "PrefixesUnknown", words, scoped.seen)
+        message = f"its prefixes cannot be read: {', '.join(sorted(parsed)) or 'none'}"
+        yield unknown(scoped.id, "PrefixesUnknown", message, scoped.seen)
     else:
         yield passes(scoped.id, "IPv4Only", "all of its prefixes are IPv4", scoped.seen)
 
@@ -65,9 +68,9 @@ def nsg_v6(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator
     elif engine.lower() != ENGINE_WITHOUT_V6:
         yield passes(estate.cluster, "EngineKnowsIPv6", f"networkPolicy is {engine}", cluster)
     elif users:
-        words = f"networkPolicy is azure, which filters no IPv6, and IPv6 is used by {', '.join(users)}"
+        message = f"networkPolicy is azure, which filters no IPv6, and IPv6 is used by {', '.join(users)}"
         yield fails(
-            estate.cluster, "IPv6Unfiltered", words, cluster, paths=(path_of(POD, "ipv6", "anywhere in reach"),)
+            estate.cluster, "IPv6Unfiltered", message, cluster, paths=(path_of(POD, "ipv6", "anywhere in reach"),)
         )
     elif _families(profile) != {"ipv4"}:
         yield unknown(estate.cluster, "FamiliesUnknown", "ipFamilies is not IPv4 alone", cluster)
@@ -76,16 +79,16 @@ def nsg_v6(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator
 
 
 def _families(profile: NetworkProfile | None) -> set[str]:
-    return {one.lower() for one in (profile.ip_families if profile is not None else None) or ()}
+    return {family.lower() for family in (profile.ip_families if profile is not None else None) or ()}
 
 
 def _subnets_with_v6(estate: Estate) -> tuple[list[str], tuple[Observation, ...]]:
     subnets, observations = subnets_of(estate)
     damaged: list[Observation] = []
-    values = [one.seen.value for one in subnets if one.seen.value is not None]
-    found = [
+    values = [scoped.seen.value for scoped in subnets if scoped.seen.value is not None]
+    names = [
         f"subnet {subnet.name}"
-        for subnet, prefixes in readable(values, lambda one: one.prefixes, damaged)
+        for subnet, prefixes in readable(values, lambda subnet: subnet.prefixes, damaged)
         if any(":" in prefix for prefix in prefixes)
     ]
-    return found, (*observations, *(one.seen for one in subnets), *damaged)
+    return names, (*observations, *(scoped.seen for scoped in subnets), *damaged)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import urlsplit
 
 from hermetic.audit.checks.family import check
+from hermetic.audit.cluster.objects import everywhere
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.calls import (
     ApiService,
@@ -20,10 +21,10 @@ from hermetic.audit.estate.kubernetes.calls import (
 from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
 from hermetic.audit.estate.kubernetes.services import Service
-from hermetic.audit.evaluation import CheckResult, fails, unknown
-from hermetic.audit.hops import path_of
-from hermetic.audit.kube_findings import counted, everywhere, objections, settled
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.each_object import counted, objections, settled
+from hermetic.audit.evaluation.results import CheckResult, fails, unknown
+from hermetic.audit.model.hops import path_of
+from hermetic.audit.policy.policy import Policy
 
 # Drivers that mount what a private endpoint serves, and call no cloud service from the node.
 KNOWN_DRIVERS = frozenset(
@@ -33,48 +34,74 @@ Services = Mapping[tuple[str, str], Service]
 """By namespace and name."""
 
 
+_DRIVER = (
+    "See which services it calls, and accept it by an exception. No command is given: volumes may need the driver."
+)
+_GUARDS = """
+Let it name a Service of the cluster in place of a URL, or delete the configuration.
+Warning: what the webhook guarded is no longer guarded.
+kubectl delete validatingwebhookconfiguration NAME
+"""
+_ADDS = """
+Let it name a Service of the cluster in place of a URL, or delete the configuration.
+Warning: what the webhook added is no longer added.
+kubectl delete mutatingwebhookconfiguration NAME
+"""
+
+
 @check("k8s-webhook-external")
 def k8s_webhook_external(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """A webhook with a URL makes the API server call it, with the object in the request."""
     validating = everywhere(estate, ValidatingWebhookConfiguration)
     mutating = everywhere(estate, MutatingWebhookConfiguration)
     definitions, services = everywhere(estate, CustomResourceDefinition), everywhere(estate, Service)
-    known = _by_name(services)
+    services_by_name = _by_name(services)
 
     def evaluate(configuration: WebhookConfiguration) -> Iterator[CheckResult]:
+        remedy = _GUARDS if isinstance(configuration, ValidatingWebhookConfiguration) else _ADDS
         for webhook in configuration.webhooks or ():
-            yield from _evaluate_url(configuration, f"webhook {webhook.name}", webhook.client_config)
+            yield from _evaluate_url(configuration, f"webhook {webhook.name}", webhook.client_config, remedy=remedy)
 
     results = (
         *objections(validating, evaluate),
         *objections(mutating, evaluate),
-        *objections(definitions, lambda one: _evaluate_conversion(one, known)),
+        *objections(definitions, lambda definition: _evaluate_conversion(definition, services_by_name)),
     )
     admission = counted(len(validating) + len(mutating), "webhook configuration")
     fine = f"{admission} and {counted(len(definitions), 'conversion webhook')}: none calls anything outside"
     yield from settled(estate, results, "WebhooksInside", fine, validating, mutating, definitions, services)
 
 
-def _evaluate_conversion(one: CustomResourceDefinition, known: Services) -> Iterator[CheckResult]:
-    conversion = one.spec.conversion
+def _evaluate_conversion(definition: CustomResourceDefinition, services_by_name: Services) -> Iterator[CheckResult]:
+    conversion = definition.spec.conversion
     if conversion is None or conversion.webhook is None:
         return
     config = conversion.webhook.client_config
-    yield from _evaluate_url(one, "the conversion webhook", config, remedy=_CONVERT)
+    yield from _evaluate_url(definition, "the conversion webhook", config, remedy=_CONVERT)
     if config.service is not None:
-        yield from _evaluate_service(one, "is converted", config.service, known, remedy=_CONVERT)
+        yield from _evaluate_service(definition, "is converted", config.service, services_by_name, remedy=_CONVERT)
 
 
 CALLS = (("webhooks",), ("spec", "conversion"))
 """The fields that name what the API server calls."""
 
 
-def _evaluate_url(one: KubernetesObject, who: str, config: ClientConfig, *, remedy: str = "") -> Iterator[CheckResult]:
+def _evaluate_url(
+    kubernetes_object: KubernetesObject, who: str, config: ClientConfig, *, remedy: str = ""
+) -> Iterator[CheckResult]:
     url = config.url
     if url is not None and not is_inside(_host(url)):
         whom = _host(url) or url
         path = path_of("API server", whom)
-        yield fails(one.id, "WebhookOutside", f"{who} calls {whom}", one, paths=(path,), remedy=remedy, blames=CALLS)
+        yield fails(
+            kubernetes_object.id,
+            "WebhookOutside",
+            f"{who} calls {whom}",
+            kubernetes_object,
+            paths=(path,),
+            remedy=remedy,
+            blames=CALLS,
+        )
 
 
 @check("k8s-apiservice-external")
@@ -82,42 +109,48 @@ def k8s_apiservice_external(estate: Estate, _policy: Policy) -> Iterator[CheckRe
     """An aggregated API is served by a Service of the cluster; a driver that is not known may call any service."""
     api_services, drivers = everywhere(estate, ApiService), everywhere(estate, CsiDriver)
     services = everywhere(estate, Service)
-    known = _by_name(services)
+    services_by_name = _by_name(services)
 
     def evaluate_driver(driver: CsiDriver) -> Iterator[CheckResult]:
         if driver.metadata.name not in KNOWN_DRIVERS:
             message = "a driver that this release does not know: its nodes or controller may call a cloud service"
-            yield unknown(
-                driver.id, "DriverUnknown", message, driver, remedy="See which services it calls, and accept it."
-            )
+            yield unknown(driver.id, "DriverUnknown", message, driver, remedy=_DRIVER)
 
-    results = (*objections(api_services, lambda one: _evaluate_api(one, known)), *objections(drivers, evaluate_driver))
+    results = (
+        *objections(api_services, lambda api_service: _evaluate_api(api_service, services_by_name)),
+        *objections(drivers, evaluate_driver),
+    )
     fine = f"{counted(len(api_services), 'APIService')} and {counted(len(drivers), 'CSI driver')}: none calls outside"
     yield from settled(estate, results, "CallsInside", fine, api_services, drivers, services)
 
 
-def _evaluate_api(one: ApiService, known: Services) -> Iterator[CheckResult]:
-    if one.spec.service is not None:
-        yield from _evaluate_service(one, "is answered", one.spec.service, known)
+def _evaluate_api(api_service: ApiService, services_by_name: Services) -> Iterator[CheckResult]:
+    if api_service.spec.service is not None:
+        yield from _evaluate_service(api_service, "is answered", api_service.spec.service, services_by_name)
 
 
 def _evaluate_service(
-    one: KubernetesObject, what: str, reference: ServiceReference, known: Services, *, remedy: str = ""
+    kubernetes_object: KubernetesObject,
+    verb: str,
+    reference: ServiceReference,
+    services_by_name: Services,
+    *,
+    remedy: str = "",
 ) -> Iterator[CheckResult]:
-    where = f"{what} by Service {reference.namespace}/{reference.name}, which"
-    service = known.get((reference.namespace, reference.name))
+    where = f"{verb} by Service {reference.namespace}/{reference.name}, which"
+    service = services_by_name.get((reference.namespace, reference.name))
     if service is None:
-        yield unknown(one.id, "ServiceNotSeen", f"{where} was not seen", one, remedy=remedy)
+        yield unknown(kubernetes_object.id, "ServiceNotSeen", f"{where} was not seen", kubernetes_object, remedy=remedy)
     elif service.spec.type == "ExternalName" and not is_inside(service.spec.external_name or ""):
         message = f"{where} is a name for {service.spec.external_name}"
-        yield fails(one.id, "AnsweredOutside", message, one, service, remedy=remedy)
+        yield fails(kubernetes_object.id, "AnsweredOutside", message, kubernetes_object, service, remedy=remedy)
     elif not service.spec.selector and service.spec.type != "ExternalName":
         message = f"{where} selects no pod: see k8s-endpoints-external for where it leads"
-        yield unknown(one.id, "ServiceWithoutPods", message, one, service, remedy=remedy)
+        yield unknown(kubernetes_object.id, "ServiceWithoutPods", message, kubernetes_object, service, remedy=remedy)
 
 
 def _by_name(services: Iterable[Service]) -> Services:
-    return {(one.namespace, one.metadata.name): one for one in services}
+    return {(service.namespace, service.metadata.name): service for service in services}
 
 
 def _host(url: str) -> str:

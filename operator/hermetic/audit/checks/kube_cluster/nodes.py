@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check
-from hermetic.audit.cluster_scope import instance_nics_of, machines_named_by
+from hermetic.audit.cluster.members import instance_nics_of, machines_named_by
+from hermetic.audit.cluster.objects import everywhere, never_empty
 from hermetic.audit.estate.arm_ids import parent_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Node
-from hermetic.audit.evaluation import CheckResult, fails, unknown
-from hermetic.audit.hops import INTERNET, path_of
-from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.each_object import counted, objections, settled
+from hermetic.audit.evaluation.results import CheckResult, fails, unknown
+from hermetic.audit.model import hops
+from hermetic.audit.model.hops import INTERNET, path_of
+from hermetic.audit.policy.policy import Policy
 
 
 @check("k8s-node-externalip")
@@ -42,17 +43,17 @@ def k8s_node_machine(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     A check of both sources: the operator, which reads no Azure, cannot evaluate it anew, so what was attested counts.
     """
     nodes, nics = never_empty(everywhere(estate, Node), Node), instance_nics_of(estate)
-    known = frozenset({parent_of(one.id).lower() for one in nics} | machines_named_by(nics))
+    machine_ids = frozenset({parent_of(nic.id).lower() for nic in nics} | machines_named_by(nics))
 
     def evaluate(node: Node) -> Iterator[CheckResult]:
         if not node.spec.provider_id:
-            words = (
+            message = (
                 "it has no spec.providerID, so which machine it is, is not known: where it joined just now, audit again"
             )
-            yield unknown(node.id, "MachineNotNamed", words, node)
-        elif node.machine and nics.problem is None and node.machine.lower() not in known:
-            words = f"its machine {node.machine} is in no list of Azure's: where it was added just now, audit again"
-            yield unknown(node.id, "MachineNotListed", words, node, nics)
+            yield unknown(node.id, "MachineNotNamed", message, node)
+        elif node.machine and nics.problem is None and node.machine.lower() not in machine_ids:
+            message = f"its machine {node.machine} is in no list of Azure's: where it was added just now, audit again"
+            yield unknown(node.id, "MachineNotListed", message, node, nics)
 
     fine = f"{counted(len(nodes), 'node')}: the machine of each is listed by Azure"
     yield from settled(estate, objections(nodes, evaluate), "MachinesListed", fine, nodes, nics)

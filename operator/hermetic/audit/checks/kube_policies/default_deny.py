@@ -8,10 +8,11 @@ from functools import partial
 from typing import TypeVar
 
 from hermetic.api.text import first_of
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.checks.kube_policies.enforcement import CILIUM, enforces, seen_by_cilium
 from hermetic.audit.checks.kube_policies.settings import has_a_label_filter
+from hermetic.audit.cluster.objects import everywhere
+from hermetic.audit.cluster.workloads import pods_and_templates, trust_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Namespace
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject, reference_to
@@ -28,11 +29,11 @@ from hermetic.audit.estate.kubernetes.policies import (
     Requirement,
 )
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import CheckResult, fails, unknown
-from hermetic.audit.hops import NODE, path_of
-from hermetic.audit.kube_findings import counted, everywhere, objections, settled
-from hermetic.audit.policy import Policy
-from hermetic.audit.workloads import pods_and_templates, trust_of
+from hermetic.audit.evaluation.each_object import counted, objections, settled
+from hermetic.audit.evaluation.results import CheckResult, fails, unknown
+from hermetic.audit.model import hops
+from hermetic.audit.model.hops import NODE, path_of
+from hermetic.audit.policy.policy import Policy
 from hermetic.errors import FactDamaged
 
 NAMESPACE_OF_POD = "io.kubernetes.pod.namespace"
@@ -63,7 +64,7 @@ def k8s_default_deny_egress(estate: Estate, policy: Policy) -> Iterator[CheckRes
         policies,
         (*cilium, *clusterwide),
         (*calico, *calico_global),
-        tuple(one for some in admin for one in some),
+        tuple(admin_policy for some in admin for admin_policy in some),
         by_cilium=by_cilium,
         sees=_seen(estate, by_cilium=by_cilium),
     )
@@ -155,12 +156,14 @@ class _Closing:
     def closes(self, pod: Pod) -> bool | None:
         """Whether some policy selects the pod; None where that cannot be evaluated."""
         identity = self._identity(pod.labels)
-        found = {_selects(one, pod.labels, identity) for one in self._plain.get(pod.namespace, ())}
-        if True not in found:
+        truths = {_selects(selection, pod.labels, identity) for selection in self._plain.get(pod.namespace, ())}
+        if True not in truths:
             added = {NAMESPACE_OF_POD: pod.namespace}
-            others = (*self._others.get(pod.namespace, ()), *self._others.get("", ()))
-            found |= {_selects(one, {**pod.labels, **added}, {**identity, **added}) for one in others}
-        return True if True in found else None if None in found else False
+            other_selections = (*self._others.get(pod.namespace, ()), *self._others.get("", ()))
+            truths |= {
+                _selects(selection, {**pod.labels, **added}, {**identity, **added}) for selection in other_selections
+            }
+        return True if True in truths else None if None in truths else False
 
 
 def _take(into: _Selections, policies: Iterable[P], read: Callable[[P], Iterable[_Selection]]) -> None:
@@ -201,19 +204,23 @@ def _selects(selection: _Selection, labels: Mapping[str, str], identity: Mapping
 
     `identity` are the labels that the engine is known to see. A requirement is unknown where the others decide it.
     """
-    truths = {_holds(one, labels, identity) for one in selection}
+    truths = {_holds(requirement, labels, identity) for requirement in selection}
     return False if False in truths else None if None in truths else True
 
 
-def _holds(one: Requirement | None, labels: Mapping[str, str], identity: Mapping[str, str]) -> bool | None:
-    truth = None if one is None else one.holds(labels)
-    return truth if one is None or truth == one.holds(identity) else None
+def _holds(requirement: Requirement | None, labels: Mapping[str, str], identity: Mapping[str, str]) -> bool | None:
+    truth = None if requirement is None else requirement.holds(labels)
+    return truth if requirement is None or truth == requirement.holds(identity) else None
 
 
-def _spelt(one: Requirement) -> Requirement | None:
+def _spelt(requirement: Requirement) -> Requirement | None:
     """The requirement without Cilium's source prefix, on the pod's own labels or namespace; None for any other."""
-    key = _own_key(one.key)
-    return None if key is None else Requirement.model_construct(key=key, operator=one.operator, values=one.values)
+    key = _own_key(requirement.key)
+    return (
+        None
+        if key is None
+        else Requirement.model_construct(key=key, operator=requirement.operator, values=requirement.values)
+    )
 
 
 def _own_key(key: str) -> str | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from hermetic.audit.cluster.objects import everywhere
+from hermetic.audit.cluster.workloads import belongs_on_the_host_network
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.platform import engine_named_by
 from hermetic.audit.estate.kubernetes.pods import Pod
-from hermetic.audit.kube_findings import everywhere
-from hermetic.audit.policy import Policy
-from hermetic.audit.workloads import belongs_on_the_host_network
+from hermetic.audit.policy.policy import Policy
 from hermetic.errors import FactDamaged
 
 CILIUM, CALICO = "cilium", "calico-node"
@@ -69,5 +69,5 @@ def seen_by_cilium(labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_seen(key: str) -> bool:
-    ignored = min((found.end() for one in _IGNORED if (found := one.match(key))), default=0)
-    return not ignored or max((found.end() for one in _SEEN if (found := one.match(key))), default=0) > ignored
+    ignored = min((match.end() for pattern in _IGNORED if (match := pattern.match(key))), default=0)
+    return not ignored or max((match.end() for pattern in _SEEN if (match := pattern.match(key))), default=0) > ignored

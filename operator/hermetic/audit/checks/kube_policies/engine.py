@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hermetic.api.field_managers import ANNOTATIONS, LABELS, SPEC
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
 from hermetic.audit.checks.kube_policies.enforcement import is_recognised, ready_agents
 from hermetic.audit.checks.kube_policies.settings import evaluate_settings
+from hermetic.audit.cluster.objects import everywhere, never_empty
+from hermetic.audit.cluster.workloads import pods_and_templates
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Node, StaticGatewayConfiguration
 from hermetic.audit.estate.kubernetes.pods import POLICY_ENGINES, Pod
 from hermetic.audit.estate.kubernetes.templates import DaemonSet
 from hermetic.audit.estate.observation import Listing
-from hermetic.audit.evaluation import CheckResult, fails, unknown
-from hermetic.audit.hops import INTERNET, POD, path_of
-from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
-from hermetic.audit.node_agents import with_entries
-from hermetic.audit.policy import Policy
-from hermetic.audit.workloads import each_pod, pods_and_templates
+from hermetic.audit.evaluation.each_object import counted, each_pod, objections, settled
+from hermetic.audit.evaluation.results import CheckResult, fails, unknown
+from hermetic.audit.model import hops
+from hermetic.audit.model.findings import Severity
+from hermetic.audit.model.hops import INTERNET, POD, path_of
+from hermetic.audit.policy.node_agents import with_entries
+from hermetic.audit.policy.policy import Policy
+from hermetic.errors import FactDamaged
 
 ANYWHERE = "all that the network lets through"
 STATIC_GATEWAY = "kubernetes.azure.com/static-gateway-configuration"
@@ -35,7 +38,9 @@ def k8s_policy_engine_live(estate: Estate, policy: Policy) -> Iterator[CheckResu
     """
     nodes, pods = never_empty(everywhere(estate, Node), Node), everywhere(estate, Pod)
     daemon_sets = everywhere(estate, DaemonSet)
-    engines = tuple(one for one in daemon_sets if POLICY_ENGINES.get(one.metadata.name) == one.namespace)
+    engines = tuple(
+        daemon_set for daemon_set in daemon_sets if POLICY_ENGINES.get(daemon_set.metadata.name) == daemon_set.namespace
+    )
     if not engines and daemon_sets.problem is None:
         yield _no_engine(estate, daemon_sets)
         return
@@ -53,20 +58,24 @@ def k8s_policy_engine_live(estate: Estate, policy: Policy) -> Iterator[CheckResu
         else:
             yield _without_an_agent(engines, pods, node)
 
-    known = frozenset(one.metadata.name for one in engines) if daemon_sets.problem is None else None
-    of_settings, settings = evaluate_settings(estate, known)
-    names = ", ".join(sorted({one.metadata.name for one in engines})) or "the engine"
-    what = "GPU node" if any(node.has_gpu for node in where) else "node"
-    fine = f"{names} is ready on {counted(len(where), what)}; that a denied packet is dropped is the probe's to show"
+    engine_names = frozenset(engine.metadata.name for engine in engines) if daemon_sets.problem is None else None
+    of_settings, settings = evaluate_settings(estate, engine_names)
+    names = ", ".join(sorted({engine.metadata.name for engine in engines})) or "the engine"
+    node_kind = "GPU node" if any(node.has_gpu for node in where) else "node"
+    fine = (
+        f"{names} is ready on {counted(len(where), node_kind)}; that a denied packet is dropped is the probe's to show"
+    )
     results = (*objections(where, evaluate_node), *of_settings)
     yield from settled(estate, results, "PolicyEngineReady", fine, daemon_sets, pods, nodes, *settings)
 
 
 def _not_recognised(policy: Policy, node: Node, agent: Pod) -> CheckResult:
-    images = ", ".join(dict.fromkeys(one.image for one in agent.containers)) or "no image"
-    words = f"{agent.workload} has the name of a policy engine and runs {images}: not an agent of AKS, and not trusted"
+    images = ", ".join(dict.fromkeys(container.image for container in agent.containers)) or "no image"
+    message = (
+        f"{agent.workload} has the name of a policy engine and runs {images}: not an agent of AKS, and not trusted"
+    )
     remedy = with_entries(_NOT_AN_ENGINE, agent, policy, host_network=True)
-    return unknown(node.id, "AgentNotRecognised", words, node, agent, remedy=remedy)
+    return unknown(node.id, "AgentNotRecognised", message, node, agent, remedy=remedy)
 
 
 def _without_an_agent(engines: Sequence[DaemonSet], pods: Listing[Pod], node: Node) -> CheckResult:
@@ -97,33 +106,55 @@ def _machines(nodes: Listing[Node]) -> Listing[Node]:
     return with_gpu if with_gpu.items else nodes
 
 
+def _is_private(gateway: StaticGatewayConfiguration) -> bool:
+    """False also where its addresses cannot be read."""
+    try:
+        return gateway.has_private_addresses_only
+    except FactDamaged:
+        return False
+
+
+_OFF_THE_PODS = """
+Take the annotation kubernetes.azure.com/static-gateway-configuration off the pod template; its pods leave by the nodes'
+own network from then on.
+"""
+
+
 @check("k8s-static-egress")
 def k8s_static_egress(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """A static egress gateway sends traffic of annotated pods out, and no network policy applies."""
     gateways, pods = everywhere(estate, StaticGatewayConfiguration), pods_and_templates(estate)
+    private = {(gateway.namespace, gateway.metadata.name) for gateway in gateways if _is_private(gateway)}
 
     def evaluate_gateway(gateway: StaticGatewayConfiguration) -> Iterator[CheckResult]:
-        path = path_of(hops.pod("annotated pod"), hops.kubernetes(gateway.id), hops.gateway("gateway node"), INTERNET)
+        is_private = gateway.has_private_addresses_only
+        path = path_of(hops.pod("annotated pod"), hops.kubernetes(gateway.id), hops.gateway("gateway node"))
+        message = "a static egress gateway with public addresses is configured"
+        if is_private:
+            message = "a static egress gateway with private addresses only is configured: network policies do not apply"
         yield fails(
             gateway.id,
-            "StaticEgressGateway",
-            "a static egress gateway is configured",
+            "PrivateStaticEgressGateway" if is_private else "StaticEgressGateway",
+            message,
             gateway,
-            paths=(path,),
+            paths=(path if is_private else path_of(*path, INTERNET),),
+            severity=Severity.HIGH if is_private else None,
             blames=(SPEC,),
         )
 
     def evaluate_pod(pod: Pod) -> Iterator[CheckResult]:
         if not pod.has_ended and STATIC_GATEWAY in pod.annotations:
             name = pod.annotations[STATIC_GATEWAY]
+            is_private = (pod.namespace, name) in private
+            path = path_of(hops.kubernetes(pod.workload), hops.gateway(f"static egress gateway {name}"))
             yield fails(
                 pod.workload,
                 "UsesStaticEgressGateway",
                 f"its pods are annotated to leave by the static egress gateway {name}",
                 pod,
-                paths=(
-                    path_of(hops.kubernetes(pod.workload), hops.gateway(f"static egress gateway {name}"), INTERNET),
-                ),
+                paths=(path if is_private else path_of(*path, INTERNET),),
+                severity=Severity.HIGH if is_private else None,
+                remedy=_OFF_THE_PODS,
                 blames=(ANNOTATIONS,),
             )
 

@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from hermetic.audit.checks.family import check
+from hermetic.audit.cluster.objects import everywhere
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.all_kinds import KINDS
 from hermetic.audit.estate.kubernetes.calls import ApiService
 from hermetic.audit.estate.kubernetes.served import SERVED, ServedGroup, ServedKind
-from hermetic.audit.estate.observation import Listing
+from hermetic.audit.estate.observation import Listing, unreadable
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.evaluation import CheckResult, unknown, unreadable
-from hermetic.audit.findings import Severity
-from hermetic.audit.kube_findings import counted, everywhere, settled
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.each_object import counted, settled
+from hermetic.audit.evaluation.results import CheckResult, unknown
+from hermetic.audit.model.findings import Severity
+from hermetic.audit.policy.policy import Policy
 from hermetic.errors import FactDamaged
 
 # Served by the API server itself, or by its aggregated servers, on every cluster.
@@ -28,17 +29,18 @@ _OF_KUBERNETES = (
     "authorization.k8s.io", "autoscaling", "batch", "certificates.k8s.io", "coordination.k8s.io",
     "custom.metrics.k8s.io", "discovery.k8s.io", "events.k8s.io", "external.metrics.k8s.io", "extensions",
     "flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io", "metrics.k8s.io", "node.k8s.io", "policy",
-    "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io",
+    "rbac.authorization.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io",
 )  # fmt: skip
 
-# Add-ons of AKS and common operators. Their objects configure pods, which the audit reads as pods: none of these kinds
-# can change the egress path of another pod's packets.
+# Add-ons of AKS and common operators. Their objects configure pods, which the audit reads as pods, or name what a
+# controller calls whose namespace has to have default deny (k8s-default-deny-egress leaves out pods of AKS alone): none
+# of these kinds can change the egress path of another pod's packets.
 _OF_OPERATORS = (
     # AKS and Azure
-    "aadpodidentity.k8s.io", "approuting.kubernetes.azure.com", "azmonitoring.coreos.com",
+    "aadpodidentity.k8s.io", "approuting.kubernetes.azure.com",
     "clusterconfig.azure.com", "config.gatekeeper.sh", "constraints.gatekeeper.sh", "eraser.sh",
-    "expansion.gatekeeper.sh", "externaldata.gatekeeper.sh", "karpenter.azure.com", "karpenter.sh", "kaito.sh",
-    "mutations.gatekeeper.sh", "retina.sh", "secrets-store.csi.x-k8s.io", "status.gatekeeper.sh",
+    "expansion.gatekeeper.sh", "karpenter.azure.com", "karpenter.sh", "kaito.sh",
+    "mutations.gatekeeper.sh", "status.gatekeeper.sh",
     "syncset.gatekeeper.sh", "templates.gatekeeper.sh", "connection.gatekeeper.sh",
     # Kubernetes SIGs
     "autoscaling.k8s.io", "autoscaling.x-k8s.io", "groupsnapshot.storage.k8s.io", "jobset.x-k8s.io",
@@ -49,7 +51,7 @@ _OF_OPERATORS = (
     "nvidia.com", "resource.nvidia.com", "configuration.net.nvidia.com", "mellanox.com",
     # delivery, metrics, certificates, secrets, policies on objects
     "argoproj.io", "cert-manager.io", "acme.cert-manager.io", "external-secrets.io", "generators.external-secrets.io",
-    "fluxcd.controlplane.io", "helm.toolkit.fluxcd.io", "image.toolkit.fluxcd.io", "keda.sh", "eventing.keda.sh",
+    "fluxcd.controlplane.io", "helm.toolkit.fluxcd.io", "image.toolkit.fluxcd.io",
     "kustomize.toolkit.fluxcd.io", "kyverno.io", "policies.kyverno.io", "reports.kyverno.io", "monitoring.coreos.com",
     "notification.toolkit.fluxcd.io", "openreports.io", "source.extensions.fluxcd.io", "source.toolkit.fluxcd.io",
     "trust.cert-manager.io", "velero.io", "aquasecurity.github.io", "openebs.io", "acstor.io",
@@ -93,7 +95,18 @@ HARMLESS_KINDS: Mapping[str, frozenset[str]] = {
     "networking.istio.io": frozenset({"WorkloadGroup"}),
     "security.istio.io": frozenset({"AuthorizationPolicy", "PeerAuthentication"}),
     "telemetry.istio.io": frozenset({"Telemetry"}),
+    "resource.k8s.io": frozenset({"DeviceTaintRule"}),
+    "keda.sh": frozenset(),
+    "eventing.keda.sh": frozenset(),
+    # The metrics add-on, the secrets store, Gatekeeper and Retina run where no default deny is needed.
+    "azmonitoring.coreos.com": frozenset(),
+    "secrets-store.csi.x-k8s.io": frozenset({"SecretProviderClassPodStatus"}),
+    "externaldata.gatekeeper.sh": frozenset(),
+    "retina.sh": frozenset({"MetricsConfiguration", "MetricsModule", "RetinaEndpoint"}),
     "extensions.istio.io": frozenset(),
+    # They lead to a Backend of Envoy Gateway, or to a pool of pods (envoyproxy/ai-gateway, api/v1beta1).
+    "aigateway.envoyproxy.io": frozenset({"AIGatewayRoute", "AIServiceBackend"}),
+    "gateway.envoyproxy.io": frozenset(),
 }  # fmt: skip
 
 # Groups with kinds that decide where packets go or what may leave: an unread kind is Unknown with severity high.
@@ -105,7 +118,9 @@ EGRESS_GROUPS = frozenset(
         "k8s.ovn.org", "kubeovn.io", "crd.antrea.io", "controlplane.antrea.io", "security.antrea.io",
         "isovalent.com", "network.alibabacloud.com", "vpcresources.k8s.aws", "networking.k8s.aws",
         # gateways, proxies, tunnels
-        "gateway.envoyproxy.io", "gateway.kgateway.dev", "gateway.solo.io", "gloo.solo.io", "consul.hashicorp.com",
+        "gateway.kgateway.dev", "gateway.solo.io", "gloo.solo.io", "consul.hashicorp.com",
+        # A gateway to model providers: its backends name hosts outside.
+        "agentgateway.dev",
         "egressgateway.spidernet.io", "getambassador.io", "k8s.ngrok.com", "ingress.k8s.ngrok.com",
         "ngrok.k8s.ngrok.com", "linkerd.io", "tailscale.com", "traefik.io", "traefik.containo.us", "skupper.io",
         "submariner.io", "networking.cfargotunnel.com", "netbird.io", "wgpolicy.io", "wireguard.kilo.squat.ai",
@@ -129,9 +144,9 @@ SHOWN = 6
 def k8s_unread_kinds(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Every kind is read, is known to let no packet out, or is listed in the policy."""
     groups = _never_empty(estate.every(ServedGroup, SERVED.target))
-    harmless = frozenset(one.lower() for one in policy.harmless_kinds)
+    harmless = frozenset(kind.lower() for kind in policy.harmless_kinds)
     again = _shown_again(estate, frozenset(group.id for group in groups))
-    results = [one for group in groups if group.id not in again for one in _results(group, harmless)]
+    results = [result for group in groups if group.id not in again for result in _results(group, harmless)]
     number = sum(len(group.kinds) for group in groups)
     fine = f"{counted(number, 'kind')} in {counted(len(groups), 'API group')}: each that can let packets out is read"
     yield from settled(estate, results, "KindsRead", fine, groups)
@@ -145,9 +160,9 @@ def _shown_again(estate: Estate, names: frozenset[str]) -> frozenset[str]:
 def _is_aggregated(estate: Estate, group: str) -> bool:
     """Whether a Service of the cluster serves every version of a group; an APIService is named VERSION.GROUP."""
     listing = everywhere(estate, ApiService)
-    of_group = [one for one in listing if one.metadata.name.partition(".")[2] == group]
+    of_group = [api_service for api_service in listing if api_service.metadata.name.partition(".")[2] == group]
     try:
-        return bool(of_group) and all(one.spec.service is not None for one in of_group)
+        return bool(of_group) and all(api_service.spec.service is not None for api_service in of_group)
     except FactDamaged:
         return False
 
@@ -157,13 +172,13 @@ def _results(group: ServedGroup, harmless: frozenset[str]) -> Iterator[CheckResu
     if name in HARMLESS_GROUPS or f"{name}/*".lower() in harmless:
         return
     try:
-        unread = [one for one in group.kinds if not _is_settled(name, one, harmless)]
+        unread = [served_kind for served_kind in group.kinds if not _is_settled(name, served_kind, harmless)]
         stale = list(group.stale)
     except FactDamaged as damage:
         yield unknown(f"API group {name}", "Unreadable", damage.message, unreadable(damage))
         return
     if name in EGRESS_GROUPS:
-        yield from (_egress(group, one) for one in unread)
+        yield from (_egress(group, served_kind) for served_kind in unread)
     elif unread:
         yield _unknown(group, unread)
     if stale:
@@ -172,22 +187,24 @@ def _results(group: ServedGroup, harmless: frozenset[str]) -> Iterator[CheckResu
         yield unknown(f"API group {name}", "GroupNotSeen", message, group, severity=severity)
 
 
-def _is_settled(group: str, one: ServedKind, harmless: frozenset[str]) -> bool:
-    is_known = (group, one.kind) in _READ or one.kind in HARMLESS_KINDS.get(_SHOWN_TWICE.get(group, group), ())
-    return is_known or f"{group}/{one.kind}".lower() in harmless
+def _is_settled(group: str, served_kind: ServedKind, harmless: frozenset[str]) -> bool:
+    is_known = (group, served_kind.kind) in _READ or served_kind.kind in HARMLESS_KINDS.get(
+        _SHOWN_TWICE.get(group, group), ()
+    )
+    return is_known or f"{group}/{served_kind.kind}".lower() in harmless
 
 
-def _egress(group: ServedGroup, one: ServedKind) -> CheckResult:
+def _egress(group: ServedGroup, served_kind: ServedKind) -> CheckResult:
     return unknown(
-        f"apiextensions.k8s.io/v1/CustomResourceDefinition {one.plural}.{group.id}",
+        f"apiextensions.k8s.io/v1/CustomResourceDefinition {served_kind.plural}.{group.id}",
         "EgressKindNotRead",
-        f"{group.id}/{one.kind} is served, can decide which packets leave, and is not read",
+        f"{group.id}/{served_kind.kind} is served, can decide which packets leave, and is not read",
         group,
     )
 
 
 def _unknown(group: ServedGroup, unread: list[ServedKind]) -> CheckResult:
-    some = ", ".join(one.kind for one in unread[:SHOWN]) + (" and more" if len(unread) > SHOWN else "")
+    some = ", ".join(served_kind.kind for served_kind in unread[:SHOWN]) + (" and more" if len(unread) > SHOWN else "")
     return unknown(
         f"API group {group.id}",
         "KindsNotKnown",

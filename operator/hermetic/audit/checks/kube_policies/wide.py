@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
-from hermetic.api.ip_ranges import IPV4_MAPPED, unmapped
-from hermetic.audit import hops
+from hermetic.api.ip_ranges import AZURE_HOST, IPV4_MAPPED, METADATA_HOST, unmapped
 from hermetic.audit.checks.family import check
-from hermetic.audit.egress.address_ranges import (
-    ANY_V4,
-    ANY_V6,
-    internet,
-    is_public,
-    network,
-    networks,
-    overlap,
-    prefixes,
-    space,
-    without,
-)
+from hermetic.audit.cluster.objects import everywhere
+from hermetic.audit.cluster.workloads import trust_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
 from hermetic.audit.estate.kubernetes.platform import PLATFORM_NAMESPACES, PlatformTrust, is_the_platforms
@@ -45,16 +34,46 @@ from hermetic.audit.estate.kubernetes.policies import (
     Peer,
     Requirement,
 )
-from hermetic.audit.evaluation import CheckResult, fails, unknown
-from hermetic.audit.hops import INTERNET, POD, path_of
-from hermetic.audit.kube_findings import Objections, counted, everywhere, not_known, objections, settled
-from hermetic.audit.policy import Policy
-from hermetic.audit.workloads import trust_of
+from hermetic.audit.evaluation.each_object import Objections, counted, not_known, objections, settled
+from hermetic.audit.evaluation.results import CheckResult, fails, unknown
+from hermetic.audit.model import hops
+from hermetic.audit.model.address_ranges import (
+    ANY_V4,
+    ANY_V6,
+    OF_THE_HOST,
+    holds_outside,
+    internet,
+    network,
+    networks,
+    overlap,
+    prefixes,
+    space,
+    without,
+)
+from hermetic.audit.model.findings import Severity
+from hermetic.audit.model.hops import INTERNET, POD, path_of
+from hermetic.audit.policy.policy import Policy
 from hermetic.errors import FactDamaged
 
 K = TypeVar("K", bound=KubernetesObject)
-Wide = tuple[bool | None, str]
-"""Whether a rule leads out (None: unknown), and why."""
+
+
+class Wide(NamedTuple):
+    """Whether a rule leads out (None: unknown), and why.
+
+    `severity` where it differs from that of the check; `host_address` where it leads to one of these and not further.
+    """
+
+    leads_out: bool | None
+    why: str
+    severity: Severity | None = None
+    host_address: str = ""
+
+
+_WHAT_ANSWERS = {
+    AZURE_HOST: "the host of the machine answers there; only port 53 by UDP and TCP, for DNS, may be open to pods",
+    METADATA_HOST: "the metadata service answers there, with tokens of the identities of the machine",
+}
 
 ALLOWS = frozenset({"Allow", "Accept"})
 WORLD = frozenset({"all", "world", "world-ipv4", "world-ipv6"})
@@ -80,7 +99,7 @@ def k8s_policy_allow_all(estate: Estate, policy: Policy) -> Iterator[CheckResult
     calico, calico_global = everywhere(estate, CalicoNetworkPolicy), everywhere(estate, CalicoGlobalNetworkPolicy)
     admin = tuple(everywhere(estate, kind) for kind in ADMIN_KINDS)
     sets = tuple(everywhere(estate, kind) for kind in CALICO_SETS)
-    outside = tuple(one for listing in sets for one in listing if _leads_outside(one))
+    outside = tuple(calico_set for listing in sets for calico_set in listing if _leads_outside(calico_set))
     pods = everywhere(estate, Pod)
     spared = _of_the_platform_alone(pods, trust_of(estate, policy))
 
@@ -93,7 +112,7 @@ def k8s_policy_allow_all(estate: Estate, policy: Policy) -> Iterator[CheckResult
         *objections(clusterwide, _evaluate(_cilium, spared)),
         *objections(calico, _evaluate(by_calico, spared)),
         *objections(calico_global, _evaluate(by_calico, spared)),
-        *(one for listing in admin for one in objections(listing, _evaluate(_admin, spared))),
+        *(result for listing in admin for result in objections(listing, _evaluate(_admin, spared))),
     )
     policies = (plain, cilium, clusterwide, calico, calico_global, *admin)
     listings = (*policies, *sets, pods)
@@ -119,20 +138,26 @@ def _evaluate(rules_of: Callable[[K], Iterable[Wide]], spared: Container[str]) -
         if policy.namespace in spared:
             return
         yield from not_known(policy)
-        for wide, why in rules_of(policy):
-            if wide is None:
-                yield unknown(policy.id, "RuleUnknown", why, policy)
-            elif wide:
-                yield fails(
-                    policy.id,
-                    "WideEgressRule",
-                    why,
-                    policy,
-                    paths=(path_of(POD, hops.kubernetes(policy.id), INTERNET),),
-                    blames=(("spec", "egress"),),
-                )
+        for wide in rules_of(policy):
+            if wide.leads_out is None:
+                yield unknown(policy.id, "RuleUnknown", wide.why, policy)
+            elif wide.leads_out:
+                yield _leads_out(policy, wide)
 
     return evaluate
+
+
+def _leads_out(policy: KubernetesObject, wide: Wide) -> CheckResult:
+    path = path_of(POD, hops.kubernetes(policy.id), wide.host_address or INTERNET)
+    return fails(
+        policy.id,
+        "HostAddressAllowed" if wide.host_address else "WideEgressRule",
+        wide.why,
+        policy,
+        paths=(path,),
+        severity=wide.severity,
+        blames=(("spec", "egress"),),
+    )
 
 
 # ------------------------------------------------------------------ Kubernetes
@@ -146,13 +171,13 @@ def _plain(policy: NetworkPolicy) -> Iterator[Wide]:
 
 def _plain_rule(rule: EgressRule) -> Iterator[Wide]:
     if not rule.to:
-        yield True, "an egress rule without `to` lets traffic go everywhere"
+        yield Wide(True, "an egress rule without `to` lets traffic go everywhere")
         return
     for peer in rule.to:
         if peer.ip_block is not None:
-            yield _range(peer.ip_block.cidr, peer.ip_block.except_ or ())
+            yield _range(peer.ip_block.cidr, peer.ip_block.except_ or (), dns_only=rule.is_dns_only)
         elif peer == Peer():
-            yield None, _NAMES_NOTHING
+            yield Wide(None, _NAMES_NOTHING)
 
 
 # ------------------------------------------------------------------ SIG Network's admin policies
@@ -162,18 +187,18 @@ def _admin(policy: AdminPolicy) -> Iterator[Wide]:
     for rule in policy.spec.egress or ():
         if rule.action in ALLOWS:
             for peer in rule.to or ():
-                yield from _admin_peer(peer)
+                yield from _admin_peer(peer, dns_only=rule.is_dns_only)
         elif rule.action not in {"Deny", "Pass"}:
-            yield None, f"action {rule.action}, which this release does not know"
+            yield Wide(None, f"action {rule.action}, which this release does not know")
 
 
-def _admin_peer(peer: AdminPeer) -> Iterator[Wide]:
+def _admin_peer(peer: AdminPeer, *, dns_only: bool) -> Iterator[Wide]:
     for cidr in peer.networks or ():
-        yield _range(cidr, ())
+        yield _range(cidr, (), dns_only=dns_only)
     if peer.domain_names:
-        yield True, f"domainNames: {', '.join(peer.domain_names[:3])} are let through"
+        yield Wide(True, f"domainNames: {', '.join(peer.domain_names[:3])} are let through")
     if peer == AdminPeer():
-        yield None, _NAMES_NOTHING
+        yield Wide(None, _NAMES_NOTHING)
 
 
 # ------------------------------------------------------------------ Cilium
@@ -191,39 +216,47 @@ def _cilium_rule(rule: CiliumEgressRule) -> Iterator[Wide]:
         yield from _with_ports(rule)
     for entity in rule.to_entities or ():
         if entity in WORLD:
-            yield True, f"toEntities: {entity}"
+            yield Wide(True, f"toEntities: {entity}")
         elif entity not in INSIDE:
-            yield None, f"toEntities: {entity}, which this release does not know"
-    for cidr in rule.to_cidr or ():
-        yield _range(cidr, ())
-    for one in rule.to_cidr_set or ():
-        yield _range(one.cidr, one.except_ or ()) if one.cidr else (None, "toCIDRSet names ranges that stand elsewhere")
+            yield Wide(None, f"toEntities: {entity}, which this release does not know")
+    yield from _cilium_ranges(rule)
     for selector in rule.to_endpoints or ():
         yield from _endpoints(selector)
     if rule.to_fqdns:
-        yield True, "toFQDNs: names outside are let through"
+        yield Wide(True, "toFQDNs: names outside are let through")
     if rule.to_groups:
-        yield None, "toGroups names addresses that only a cloud knows"
+        yield Wide(None, "toGroups names addresses that only a cloud knows")
+
+
+def _cilium_ranges(rule: CiliumEgressRule) -> Iterator[Wide]:
+    for cidr in rule.to_cidr or ():
+        yield _range(cidr, (), dns_only=rule.is_dns_only)
+    for cidr_rule in rule.to_cidr_set or ():
+        if cidr_rule.cidr:
+            yield _range(cidr_rule.cidr, cidr_rule.except_ or (), dns_only=rule.is_dns_only)
+        else:
+            yield Wide(None, "toCIDRSet names ranges that stand elsewhere")
 
 
 def _with_ports(rule: CiliumEgressRule) -> Iterator[Wide]:
     if rule.to_services and rule.to_ports:  # github.com/cilium/cilium/issues/20067
-        yield None, "toServices with toPorts: some versions let the ports go everywhere"
+        yield Wide(None, "toServices with toPorts: some versions let the ports go everywhere")
     elif rule.names_a_destination is None:
-        yield None, "an egress rule with ports has an empty list as its destination: everywhere in some versions"
+        yield Wide(None, "an egress rule with ports has an empty list as its destination: everywhere in some versions")
     elif not rule.names_a_destination and not rule.unread_fields:
-        yield True, "an egress rule with ports and no destination lets them go everywhere"
+        yield Wide(True, "an egress rule with ports and no destination lets them go everywhere")
 
 
 def _endpoints(selector: LabelSelector) -> Iterator[Wide]:
     some = [Requirement.model_construct(key=key, operator="Exists", values=None) for key in selector.match_labels or ()]
-    for one in (*some, *(selector.match_expressions or ())):
-        shown = f"toEndpoints: {one.key} {one.operator}"
-        if found := _RESERVED.fullmatch(one.key):
-            wide = found["entity"] in WORLD and one.operator not in _WITHOUT
-            yield (True, f"toEndpoints: {one.key}") if wide else (None, f"{shown}, which this release does not know")
-        elif one.operator in _WITHOUT and _OF_A_NAMESPACE.match(one.key):
-            yield None, f"{shown}: what is outside of the cluster has no namespace, and is selected as well"
+    for requirement in (*some, *(selector.match_expressions or ())):
+        shown = f"toEndpoints: {requirement.key} {requirement.operator}"
+        if match := _RESERVED.fullmatch(requirement.key):
+            wide = match["entity"] in WORLD and requirement.operator not in _WITHOUT
+            message = f"toEndpoints: {requirement.key}" if wide else f"{shown}, which this release does not know"
+            yield Wide(True if wide else None, message)
+        elif requirement.operator in _WITHOUT and _OF_A_NAMESPACE.match(requirement.key):
+            yield Wide(None, f"{shown}: what is outside of the cluster has no namespace, and is selected as well")
 
 
 # ------------------------------------------------------------------ Calico
@@ -236,7 +269,7 @@ def _calico(policy: CalicoNetworkPolicy | CalicoGlobalNetworkPolicy, outside: tu
         elif rule.action == "Pass":
             yield from _calico_pass(rule, policy.spec, outside)
         elif rule.action not in {"Deny", "Log"}:
-            yield None, f"action {rule.action}, which this release does not know"
+            yield Wide(None, f"action {rule.action}, which this release does not know")
 
 
 def _calico_pass(rule: CalicoRule, spec: CalicoSpec, outside: tuple[CalicoSet, ...]) -> Iterator[Wide]:
@@ -246,49 +279,68 @@ def _calico_pass(rule: CalicoRule, spec: CalicoSpec, outside: tuple[CalicoSet, .
     libcalico-go/lib/backend/k8s/conversion/conversion.go). What passes the last tier meets the profile of the
     namespace, which allows everything (ibid., NamespaceToProfile; tigera/docs, calico/reference/resources/tier.mdx).
     """
-    for wide, why in _calico_rule(rule, outside):
-        if wide is False:
+    tier = spec.tier or CALICO_DEFAULT_TIER
+    for wide in _calico_rule(rule, outside):
+        if wide.leads_out is False:
             continue
-        if wide and spec.is_in_the_default_tier:
-            yield True, f"Pass in the default tier goes past the policies of Kubernetes: {why}"
+        if wide.leads_out and spec.is_in_the_default_tier:
+            yield wide._replace(why=f"Pass in the default tier goes past the policies of Kubernetes: {wide.why}")
         else:
-            yield None, f"Pass in tier {spec.tier or CALICO_DEFAULT_TIER}, and what follows is not evaluated: {why}"
+            yield Wide(None, f"Pass in tier {tier}, and what follows is not evaluated: {wide.why}")
 
 
 def _calico_rule(rule: CalicoRule, outside: tuple[CalicoSet, ...]) -> Iterator[Wide]:
     to = rule.destination
     if to is not None and to.domains:
-        yield True, f"domains outside are let through: {', '.join(to.domains[:3])}"
+        yield Wide(True, f"domains outside are let through: {', '.join(to.domains[:3])}")
     elif to is not None and (to.selector or to.namespace_selector or to.services or to.service_accounts):
         if outside:
-            yield None, f"its destination is a selector, and {outside[0].id} holds public addresses or names"
+            yield Wide(None, f"its destination is a selector, and {outside[0].id} holds public addresses or names")
     elif to is not None and to.nets:
         for net in to.nets:
-            yield _range(net, to.not_nets or ())
+            yield _range(net, to.not_nets or (), dns_only=rule.is_dns_only)
     elif to is not None and to.not_nets:
         # Without nets and ipVersion, a rule is for both families.
-        some = tuple(_range(str(every), to.not_nets) for every in (ANY_V4, ANY_V6))
-        yield next((one for one in some if one[0]), None) or next((one for one in some if one[0] is None), some[0])
+        families = [_range(str(prefix), to.not_nets, dns_only=rule.is_dns_only) for prefix in (ANY_V4, ANY_V6)]
+        wide = next((candidate for candidate in families if candidate.leads_out), None)
+        yield wide or next((candidate for candidate in families if candidate.leads_out is None), families[0])
     elif to is None or not to.unread_fields:
-        yield True, f"{rule.action}: a rule without a destination lets traffic go everywhere"
+        yield Wide(True, f"{rule.action}: a rule without a destination lets traffic go everywhere")
 
 
-def _leads_outside(one: CalicoSet) -> bool:
-    named = (*(one.spec.nets or ()), *(one.spec.expected_ips or ()))
+def _leads_outside(calico_set: CalicoSet) -> bool:
+    named = (*(calico_set.spec.nets or ()), *(calico_set.spec.expected_ips or ()))
     nets = networks(named)
-    unread = len(nets) != len(named) or one.spec.unread_fields
-    return bool(unread) or bool(one.spec.allowed_egress_domains) or any(is_public(net) for net in nets)
+    unread = len(nets) != len(named) or calico_set.spec.unread_fields
+    return bool(unread) or bool(calico_set.spec.allowed_egress_domains) or any(holds_outside(net) for net in nets)
 
 
-def _range(cidr: str | None, excepted: Iterable[str]) -> Wide:
-    whole = network(cidr or "")
-    if whole is None:
-        return None, f"{cidr!r} is not a range of addresses"
-    whole = unmapped(whole)
-    left = without(space((whole,)), space(networks(excepted)))
+def _range(cidr: str | None, excepted: Iterable[str], *, dns_only: bool) -> Wide:
+    net = network(cidr or "")
+    if net is None:
+        return Wide(None, f"{cidr!r} is not a range of addresses")
+    net = unmapped(net)
+    left = without(space((net,)), space(networks(excepted)))
     public = next(prefixes(overlap(left, internet())), None)
-    if public is None and overlap(left, space((IPV4_MAPPED,))):
-        return None, f"{cidr} holds IPv4 addresses written as IPv6, which engines read differently"
-    if public is None:
-        return False, ""
-    return True, f"lets traffic go to {cidr}" + (f", which still holds {public}" if str(public) != cidr else "")
+    if public is not None:
+        return Wide(
+            True, f"lets traffic go to {cidr}" + (f", which still holds {public}" if str(public) != cidr else "")
+        )
+    if overlap(left, space((IPV4_MAPPED,))):
+        return Wide(None, f"{cidr} holds IPv4 addresses written as IPv6, which engines read differently")
+    return _host_address(
+        cidr, [str(prefix.network_address) for prefix in prefixes(overlap(left, OF_THE_HOST))], dns_only
+    )
+
+
+def _host_address(cidr: str | None, addresses: Sequence[str], dns_only: bool) -> Wide:
+    """The addresses of the host in a range. Azure's resolver answers on port 53 of the first.
+
+    Metadata is medium: it gives tokens of the machine's identities, and forwards no packet.
+    """
+    closed = [address for address in addresses if not (dns_only and address == AZURE_HOST)]
+    if not closed:
+        return Wide(False, "")
+    holds = "" if f"{closed[0]}/32" == cidr else f", which holds {closed[0]}"
+    message = f"lets traffic go to {cidr}{holds}: {_WHAT_ANSWERS[closed[0]]}"
+    return Wide(True, message, None if AZURE_HOST in closed else Severity.MEDIUM, closed[0])

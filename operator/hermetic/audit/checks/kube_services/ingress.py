@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from hermetic.api.field_managers import CONTAINERS, annotation
 from hermetic.api.public_services import CLASS, PRIVATE_FRONT, PUBLIC_CLASSES, class_is_public
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check
+from hermetic.audit.cluster.objects import everywhere, never_empty
+from hermetic.audit.cluster.workloads import pods_and_templates, trust_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
@@ -15,11 +16,11 @@ from hermetic.audit.estate.kubernetes.platform import is_the_platforms
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.services import Gateway, GatewayClass, Ingress, IngressClass, Service
 from hermetic.audit.estate.observation import Listing
-from hermetic.audit.evaluation import CheckResult, fails
-from hermetic.audit.hops import INTERNET, path_of
-from hermetic.audit.kube_findings import counted, everywhere, never_empty, objections, settled
-from hermetic.audit.policy import Policy
-from hermetic.audit.workloads import pods_and_templates, trust_of
+from hermetic.audit.evaluation.each_object import counted, objections, settled
+from hermetic.audit.evaluation.results import CheckResult, fails
+from hermetic.audit.model import hops
+from hermetic.audit.model.hops import INTERNET, path_of
+from hermetic.audit.policy.policy import Policy
 from hermetic.errors import FactDamaged
 
 OF_A_CLASS = (("spec", "ingressClassName"), ("spec", "gatewayClassName"), annotation(CLASS))
@@ -44,11 +45,14 @@ def k8s_nodeport(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
             )
 
     def evaluate_pod(pod: Pod) -> Iterator[CheckResult]:
-        ports = tuple(one.host_port for container in pod.containers for one in container.ports or () if one.host_port)
+        ports = tuple(
+            port.host_port for container in pod.containers for port in container.ports or () if port.host_port
+        )
         if ports and public and not (pod.has_ended or is_the_platforms(pod, trust)):
             message = f"host port {', '.join(map(str, ports[:5]))} is open on its node, and {public[0]}"
             path = path_of(INTERNET, public[0], "host port", hops.kubernetes(pod.workload))
-            yield fails(pod.workload, "HostPortExposed", message, pod, paths=(path,), blames=CONTAINERS)
+            remedy = "Take hostPort out of the pod template, and let a Service lead to the pods."
+            yield fails(pod.workload, "HostPortExposed", message, pod, paths=(path,), remedy=remedy, blames=CONTAINERS)
 
     results = (*objections(services, evaluate), *objections(pods, evaluate_pod))
     fine = "no node has an external address and no load balancer a public one, so that node ports stay inside"
@@ -69,9 +73,9 @@ def k8s_ingress_gateway(estate: Estate, policy: Policy) -> Iterator[CheckResult]
         yield from _results(gateway, (gateway.spec.gateway_class_name or "",), gateway.given, {})
 
     def _results(
-        entry: Ingress | Gateway, names: tuple[str, ...], given: tuple[str, ...], annotations: Mapping[str, str]
+        entry: Ingress | Gateway, names: tuple[str, ...], addresses: tuple[str, ...], annotations: Mapping[str, str]
     ) -> Iterator[CheckResult]:
-        public = tuple(one for one in given if policy.is_public(one))
+        public = tuple(address for address in addresses if policy.leads_outside(address))
         served = {name: controllers.get((type(entry), name), name if name in PUBLIC_CLASSES else "") for name in names}
         by_class = next((name for name in names if class_is_public(name, annotations, served[name])), None)
         if public:
@@ -93,10 +97,15 @@ def k8s_ingress_gateway(estate: Estate, policy: Policy) -> Iterator[CheckResult]
 def _controllers(
     classes: Listing[IngressClass], gateway_classes: Listing[GatewayClass]
 ) -> Mapping[tuple[type[KubernetesObject], str], str]:
-    found: dict[tuple[type[KubernetesObject], str], str] = {}
-    found.update(((Ingress, one.metadata.name), one.spec.controller or "") for one in classes)
-    found.update(((Gateway, one.metadata.name), one.spec.controller_name or "") for one in gateway_classes)
-    return found
+    controllers: dict[tuple[type[KubernetesObject], str], str] = {}
+    controllers.update(
+        ((Ingress, ingress_class.metadata.name), ingress_class.spec.controller or "") for ingress_class in classes
+    )
+    controllers.update(
+        ((Gateway, gateway_class.metadata.name), gateway_class.spec.controller_name or "")
+        for gateway_class in gateway_classes
+    )
+    return controllers
 
 
 def _public_sides(services: Listing[Service], nodes: Listing[Node], policy: Policy) -> Iterator[str]:
@@ -106,7 +115,7 @@ def _public_sides(services: Listing[Service], nodes: Listing[Node], policy: Poli
     for service in services:
         try:
             if service.is_load_balancer and (
-                not service.is_internal or any(policy.is_public(one) for one in service.status.given)
+                not service.is_internal or any(policy.leads_outside(address) for address in service.status.given)
             ):
                 yield f"{service.id} is a public load balancer"
         except FactDamaged:

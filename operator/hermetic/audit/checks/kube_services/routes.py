@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from hermetic.api.public_services import names_a_service
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.checks.kube_services.targets import addresses_of, outside
+from hermetic.audit.cluster.objects import everywhere, never_empty
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.kept_annotations import BACKEND, CALLED, REQUESTED, SNIPPETS
 from hermetic.audit.estate.kubernetes.names import is_inside
@@ -16,17 +16,20 @@ from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.routes import ROUTES, GatewayApiRoute, ObjectReference
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Ingress, Service
 from hermetic.audit.estate.observation import merged
-from hermetic.audit.evaluation import CheckResult, fails, unknown
-from hermetic.audit.findings import Severity
-from hermetic.audit.hops import GATEWAY, POD, path_of
-from hermetic.audit.kube_findings import counted, everywhere, never_empty, not_known, objections, settled
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.each_object import counted, not_known, objections, settled
+from hermetic.audit.evaluation.results import CheckResult, fails, unknown
+from hermetic.audit.model import hops
+from hermetic.audit.model.findings import Severity
+from hermetic.audit.model.hops import GATEWAY, POD, path_of
+from hermetic.audit.policy.policy import Policy
 from hermetic.errors import FactDamaged
 
 _Name = tuple[str, str]
 _NOT_READ = "which the audit does not read"
 # API groups whose kind InferencePool selects pods of the cluster.
 _POOLS = frozenset({"inference.networking.k8s.io", "inference.networking.x-k8s.io"})
+# k8s-other-ways evaluates where it leads.
+_READ_BY_ITSELF = ("gateway.envoyproxy.io", "Backend")
 
 
 @check("k8s-gateway-routes")
@@ -39,58 +42,63 @@ def k8s_gateway_routes(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 
     def evaluate(route: GatewayApiRoute) -> Iterator[CheckResult]:
         yield from not_known(route)
-        for one in route.leads_to:
-            yield from _evaluate(route, one, targets)
-        for one in route.extensions:
-            message = f"applies {one.kind} {one.name} of {one.group}, which the audit does not read"
+        for reference in route.leads_to:
+            yield from _evaluate(route, reference, targets)
+        for reference in route.extensions:
+            message = f"applies {reference.kind} {reference.name} of {reference.group}, which the audit does not read"
             yield unknown(route.id, "FilterNotRead", message, route, severity=Severity.MEDIUM)
 
     every = merged("", *listings)
-    results = (*objections(every, evaluate), *objections(ingresses, lambda one: _evaluate_ingress(one, targets)))
-    routes, others = counted(len(every), "route"), counted(len(ingresses), "Ingress", "Ingresses")
-    fine = f"{routes} of the Gateway API and {others}: none leads outside"
+    results = (
+        *objections(every, evaluate),
+        *objections(ingresses, lambda ingress: _evaluate_ingress(ingress, targets)),
+    )
+    routes, ingress_count = counted(len(every), "route"), counted(len(ingresses), "Ingress", "Ingresses")
+    fine = f"{routes} of the Gateway API and {ingress_count}: none leads outside"
     yield from settled(estate, results, "RoutesInside", fine, *listings, ingresses, services, slices)
 
 
-def _evaluate_ingress(one: Ingress, targets: Mapping[_Name, str]) -> Iterator[CheckResult]:
-    services = [backend.service.name for backend in one.backends if backend.service is not None]
-    services += [value for key, value in one.annotations.items() if key.endswith(BACKEND)]
+def _evaluate_ingress(ingress: Ingress, targets: Mapping[_Name, str]) -> Iterator[CheckResult]:
+    services = [backend.service.name for backend in ingress.backends if backend.service is not None]
+    services += [value for key, value in ingress.annotations.items() if key.endswith(BACKEND)]
     for name in dict.fromkeys(services):
-        if target := targets.get((one.namespace, name)):
-            yield _leads_out(one, f"v1/Service {one.namespace}/{name}", target)
-    for backend in one.backends:
+        if target := targets.get((ingress.namespace, name)):
+            yield _leads_out(ingress, f"v1/Service {ingress.namespace}/{name}", target)
+    for backend in ingress.backends:
         if (resource := backend.resource) is not None:
             message = f"leads to {resource.kind} {resource.name} of {resource.api_group or 'v1'}, {_NOT_READ}"
-            yield unknown(one.id, "BackendNotRead", message, one)
-    for key, value in one.annotations.items():
+            yield unknown(ingress.id, "BackendNotRead", message, ingress)
+    for key, value in ingress.annotations.items():
         if key.endswith(CALLED):
-            yield from _called(one, key, value)
+            yield from _called(ingress, key, value)
         elif key.endswith(SNIPPETS) and value:
             message = f"its annotation {key} has directives of the proxy that may lead elsewhere, {_NOT_READ}"
-            yield unknown(one.id, "FilterNotRead", message, one)
+            yield unknown(ingress.id, "FilterNotRead", message, ingress)
 
 
-def _called(one: Ingress, key: str, host: str) -> Iterator[CheckResult]:
+def _called(ingress: Ingress, key: str, host: str) -> Iterator[CheckResult]:
     """A URL that the controller calls with each request. A host that the request names is one of the Ingress's own."""
     if "$" in host:
-        is_own = host == REQUESTED and one.names_its_hosts
+        is_own = host == REQUESTED and ingress.names_its_hosts
         message = f"its annotation {key} calls a host that the request names"
-        yield unknown(one.id, "FilterNotRead", message, one, severity=Severity.MEDIUM if is_own else None)
+        yield unknown(ingress.id, "FilterNotRead", message, ingress, severity=Severity.MEDIUM if is_own else None)
     elif host and not is_inside(host):
-        yield _leads_out(one, f"annotation {key}", host)
+        yield _leads_out(ingress, f"annotation {key}", host)
 
 
-def _evaluate(route: GatewayApiRoute, one: ObjectReference, targets: Mapping[_Name, str]) -> Iterator[CheckResult]:
-    group, kind = one.group or "", one.kind or "Service"
+def _evaluate(
+    route: GatewayApiRoute, reference: ObjectReference, targets: Mapping[_Name, str]
+) -> Iterator[CheckResult]:
+    group, kind = reference.group or "", reference.kind or "Service"
     if names_a_service(group, kind):
-        namespace = one.namespace or route.namespace
-        if target := targets.get((namespace, one.name)):
-            yield _leads_out(route, f"v1/Service {namespace}/{one.name}", target)
+        namespace = reference.namespace or route.namespace
+        if target := targets.get((namespace, reference.name)):
+            yield _leads_out(route, f"v1/Service {namespace}/{reference.name}", target)
     elif (group, kind) == ("networking.istio.io", "Hostname"):
-        if not is_inside(one.name):
-            yield _leads_out(route, "Hostname", one.name)
-    elif not (group in _POOLS and kind == "InferencePool"):
-        message = f"leads to {kind} {one.name} of {group or 'v1'}, {_NOT_READ}"
+        if not is_inside(reference.name):
+            yield _leads_out(route, "Hostname", reference.name)
+    elif not (group in _POOLS and kind == "InferencePool") and (group, kind) != _READ_BY_ITSELF:
+        message = f"leads to {kind} {reference.name} of {group or 'v1'}, {_NOT_READ}"
         yield unknown(route.id, "BackendNotRead", message, route)
 
 
@@ -108,25 +116,25 @@ def _leads_out(route: GatewayApiRoute | Ingress, by: str, target: str) -> CheckR
 
 def _by_name(estate: Estate) -> dict[_Name, str]:
     """ExternalName Services with a name outside."""
-    found = {}
-    for one in everywhere(estate, Service):
+    targets_by_name = {}
+    for service in everywhere(estate, Service):
         try:
-            target = one.spec.external_name or "no name"
-            if one.spec.type == "ExternalName" and not is_inside(target):
-                found[(one.namespace, one.metadata.name)] = target
+            target = service.spec.external_name or "no name"
+            if service.spec.type == "ExternalName" and not is_inside(target):
+                targets_by_name[(service.namespace, service.metadata.name)] = target
         except FactDamaged:  # reported by k8s-externalname
             continue
-    return found
+    return targets_by_name
 
 
 def _by_address(estate: Estate, policy: Policy) -> dict[_Name, str]:
     """Services with an address outside in their EndpointSlices that belongs to no pod and no node."""
-    known = addresses_of(everywhere(estate, Pod), everywhere(estate, Node))
-    found = {}
-    for one in everywhere(estate, EndpointSlice):
+    cluster_addresses = addresses_of(everywhere(estate, Pod), everywhere(estate, Node))
+    targets_by_name = {}
+    for endpoint_slice in everywhere(estate, EndpointSlice):
         try:
-            if targets := outside(one, policy, known):
-                found[(one.namespace, one.service)] = targets[-1]
+            if targets := outside(endpoint_slice, policy, cluster_addresses):
+                targets_by_name[(endpoint_slice.namespace, endpoint_slice.service)] = targets[-1]
         except FactDamaged:  # reported by k8s-endpoints-external
             continue
-    return found
+    return targets_by_name

@@ -5,42 +5,50 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from hermetic.api.field_managers import annotation
+from hermetic.api.ip_ranges import is_azure_resolver, is_host_address
 from hermetic.api.public_services import SHARED_BY_MESH, switched_on
 from hermetic.api.text import first_of
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
+from hermetic.audit.cluster.objects import everywhere, never_empty
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
-from hermetic.audit.evaluation import CheckResult, fails, unknown
-from hermetic.audit.findings import Severity
-from hermetic.audit.hops import POD, path_of
-from hermetic.audit.kube_findings import counted, each_object, everywhere, never_empty, objections, settled
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.each_object import counted, each_object, objections, settled
+from hermetic.audit.evaluation.results import CheckResult, fails, unknown
+from hermetic.audit.model import hops
+from hermetic.audit.model.findings import Severity
+from hermetic.audit.model.hops import POD, path_of
+from hermetic.audit.policy.policy import Policy
 from hermetic.errors import FactDamaged
 
 
 def addresses_of(*some: Iterable[Pod] | Iterable[Node]) -> frozenset[str]:
     """Addresses of these pods or nodes; objects that cannot be read are skipped."""
-    return frozenset(address for each in some for address in _addresses(each))
+    return frozenset(address for objects in some for address in _addresses(objects))
 
 
-def outside(one: EndpointSlice, policy: Policy, known: Collection[str]) -> tuple[str, ...]:
-    """The names or addresses of a slice that are outside and not in `known`. Raises FactDamaged."""
-    by_name = one.address_type == "FQDN"
-    return tuple(
-        address
-        for address in one.addresses
-        if (not is_inside(address) if by_name else policy.is_public(address)) and address not in known
-    )
+def outside(endpoint_slice: EndpointSlice, policy: Policy, cluster_addresses: Collection[str]) -> tuple[str, ...]:
+    """The names or addresses of a slice that are outside and not in `cluster_addresses`. Raises FactDamaged.
+
+    The addresses that the host of a machine answers count, except port 53 of Azure's resolver.
+    """
+    by_name, dns_only = endpoint_slice.address_type == "FQDN", endpoint_slice.is_dns_only
+
+    def is_outside(address: str) -> bool:
+        if is_host_address(address):  # whatever a pod or a node says of itself
+            return not (dns_only and is_azure_resolver(address))
+        leads_outside = not is_inside(address) if by_name else policy.leads_outside(address)
+        return leads_outside and address not in cluster_addresses
+
+    return tuple(filter(is_outside, endpoint_slice.addresses))
 
 
 def _addresses(some: Iterable[Pod] | Iterable[Node]) -> Iterator[str]:
-    for one in some:
+    for kubernetes_object in some:
         try:
-            yield from one.addresses
+            yield from kubernetes_object.addresses
         except FactDamaged:
             continue
 
@@ -99,30 +107,32 @@ def k8s_endpoints_external(estate: Estate, policy: Policy) -> Iterator[CheckResu
     """EndpointSlices decide where a Service leads, independently of its selector."""
     slices = never_empty(everywhere(estate, EndpointSlice), EndpointSlice)
     pods, nodes = everywhere(estate, Pod), everywhere(estate, Node)
-    known = addresses_of(pods, nodes)
+    cluster_addresses = addresses_of(pods, nodes)
 
     def evaluate(endpoint_slice: EndpointSlice) -> Iterator[CheckResult]:
         if (endpoint_slice.namespace, endpoint_slice.metadata.name, endpoint_slice.service) == API_SERVER:
             return
-        found = outside(endpoint_slice, policy, known)
+        destinations = outside(endpoint_slice, policy, cluster_addresses)
         unread = next((listing for listing in (pods, nodes) if listing.problem is not None), None)
-        if found and unread is not None:  # a network may use public addresses for its own pods
-            yield unknown(endpoint_slice.id, "PodsNotSeen", f"whose {first_of(found, SHOWN)} is, was not seen", unread)
-        elif found:
+        if destinations and unread is not None:  # a network may use public addresses for its own pods
+            yield unknown(
+                endpoint_slice.id, "PodsNotSeen", f"whose {first_of(destinations, SHOWN)} is, was not seen", unread
+            )
+        elif destinations:
             yield fails(
                 endpoint_slice.id,
                 "EndpointOutside",
-                f"leads Service {endpoint_slice.service or '(none)'} to {first_of(found, SHOWN)}",
+                f"leads Service {endpoint_slice.service or '(none)'} to {first_of(destinations, SHOWN)}",
                 endpoint_slice,
                 paths=(
                     path_of(
                         POD,
                         hops.kubernetes(f"v1/Service {endpoint_slice.namespace}/{endpoint_slice.service}"),
-                        found[0],
+                        destinations[0],
                     ),
                 ),
                 blames=(("endpoints",),),
             )
 
-    fine = f"{counted(len(slices), 'EndpointSlice')}: none leads to a public address"
+    fine = f"{counted(len(slices), 'EndpointSlice')}: none leads to a public address or to the host of a machine"
     yield from settled(estate, objections(slices, evaluate), "EndpointsInside", fine, slices)

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.api.field_managers import CONTAINERS
-from hermetic.api.ip_ranges import is_public
-from hermetic.audit import hops
+from hermetic.api.ip_ranges import is_azure_resolver, leads_outside
 from hermetic.audit.checks.family import check_each
+from hermetic.audit.cluster.variables import SEE_WHAT_IT_HOLDS, ConfigMaps, config_maps, secrets_taken_whole
+from hermetic.audit.cluster.workloads import trust_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.environment import PROXIES, EnvVar, addresses, is_endpoint, is_proxy
 from hermetic.audit.estate.kubernetes.names import is_inside
 from hermetic.audit.estate.kubernetes.platform import is_the_platforms
 from hermetic.audit.estate.kubernetes.pods import Container, Pod
-from hermetic.audit.evaluation import CheckResult, fails, unknown
-from hermetic.audit.findings import Severity
-from hermetic.audit.hops import INTERNET, path_of
-from hermetic.audit.policy import Policy
-from hermetic.audit.variables import SEE_WHAT_IT_HOLDS, ConfigMaps, config_maps, secrets_taken_whole
-from hermetic.audit.workloads import each_pod, trust_of
+from hermetic.audit.evaluation.each_object import each_pod
+from hermetic.audit.evaluation.results import CheckResult, fails, unknown
+from hermetic.audit.model import hops
+from hermetic.audit.model.findings import Severity
+from hermetic.audit.model.hops import INTERNET, path_of
+from hermetic.audit.policy.policy import Policy
 
 _WRITE_IT_OUT = "Write the host out in the pod template, without a variable."
 _NAME_THEM = "Name each variable that the pods need (`env` instead of `envFrom`): the ConfigMap holds too many."
@@ -32,12 +33,16 @@ def k8s_proxy_env(estate: Estate, _policy: Policy, pod: Pod) -> Iterator[CheckRe
 
 
 def _results(pod: Pod, maps: ConfigMaps) -> Iterator[CheckResult]:
-    named = [(one, variable) for one in pod.containers for variable in maps.variables(pod, one)]
-    proxies = [(one, variable) for one, variable in named if is_proxy(variable.name) and variable.is_set]
+    named = [(container, variable) for container in pod.containers for variable in maps.variables(pod, container)]
+    proxies = [(container, variable) for container, variable in named if is_proxy(variable.name) and variable.is_set]
     hidden = [variable for _, variable in proxies if _may_be_a_switch(variable)]
-    found = tuple(dict.fromkeys(f"{each.name} in {one.name}" for one, each in proxies if each not in hidden))
-    if found:
-        message = f"its pods have a proxy set: {', '.join(found[:5])}"
+    proxy_settings = tuple(
+        dict.fromkeys(
+            f"{variable.name} in {container.name}" for container, variable in proxies if variable not in hidden
+        )
+    )
+    if proxy_settings:
+        message = f"its pods have a proxy set: {', '.join(proxy_settings[:5])}"
         yield fails(
             pod.workload,
             "ProxySet",
@@ -49,9 +54,9 @@ def _results(pod: Pod, maps: ConfigMaps) -> Iterator[CheckResult]:
     elif unread := maps.unread(pod):
         yield unknown(pod.workload, "ConfigMapsNotSeen", "it takes variables from ConfigMaps", pod, *unread)
     elif hidden:
-        names = ", ".join(sorted({f"{one.name} from Secret {one.secret}" for one in hidden}))
+        names = ", ".join(sorted({f"{variable.name} from Secret {variable.secret}" for variable in hidden}))
         message = f"{names}: the name is that of a proxy, and the audit does not read the value"
-        fill = {"SECRET_NAME": [one.secret for one in hidden]}
+        fill = {"SECRET_NAME": [variable.secret for variable in hidden]}
         yield unknown(pod.workload, "ProxyNotSeen", message, pod, remedy=SEE_WHAT_IT_HOLDS, fill=fill)
     else:
         yield from not_seen_whole(pod, maps)
@@ -60,7 +65,7 @@ def _results(pod: Pod, maps: ConfigMaps) -> Iterator[CheckResult]:
 def not_seen_whole(pod: Pod, maps: ConfigMaps) -> Iterator[CheckResult]:
     """Unknown for variables that come from an unread source as a whole: most hold no address, but one may."""
     secrets = secrets_taken_whole(pod)
-    sources = (*(f"Secret {one}" for one in secrets), *maps.beyond(pod))
+    sources = (*(f"Secret {secret}" for secret in secrets), *maps.beyond(pod))
     if sources:
         message = f"variables are taken whole from {', '.join(sources[:5])}, which the audit does not read"
         remedy, fill = (SEE_WHAT_IT_HOLDS, {"SECRET_NAME": list(secrets)}) if secrets else (_NAME_THEM, None)
@@ -83,25 +88,25 @@ def k8s_outside_endpoint(estate: Estate, policy: Policy, pod: Pod) -> Iterator[C
     trust = trust_of(estate, policy)
     if is_the_platforms(pod, trust):
         return
-    called = tuple(dict.fromkeys(host for one in pod.containers for host in one.called_by_the_kubelet))
-    if any(not is_inside(one) for one in called):
-        yield _by_the_kubelet(pod, next(one for one in called if not is_inside(one)))
-    found = tuple(dict.fromkeys(_outside(pod, maps)))
-    if found:
-        yield _with_a_proxy(pod, found)
+    called = tuple(dict.fromkeys(host for container in pod.containers for host in container.called_by_the_kubelet))
+    if any(not is_inside(host) for host in called):
+        yield _by_the_kubelet(pod, next(host for host in called if not is_inside(host)))
+    destinations = tuple(dict.fromkeys(_outside(pod, maps)))
+    if destinations:
+        yield _with_a_proxy(pod, destinations)
     elif unread := maps.unread(pod):
         yield unknown(pod.workload, "ConfigMapsNotSeen", "it takes variables from ConfigMaps", pod, *unread)
     else:
         yield from _not_seen(pod, maps)
 
 
-def _with_a_proxy(pod: Pod, found: tuple[str, ...]) -> CheckResult:
+def _with_a_proxy(pod: Pod, destinations: tuple[str, ...]) -> CheckResult:
     return fails(
         pod.workload,
         "EndpointOutside",
-        f"its pods are configured to call {', '.join(found[:SHOWN])}",
+        f"its pods are configured to call {', '.join(destinations[:SHOWN])}",
         pod,
-        paths=(path_of(hops.kubernetes(pod.workload), found[0]),),
+        paths=(path_of(hops.kubernetes(pod.workload), destinations[0]),),
         blames=(*CONTAINERS, ("spec", "dnsConfig")),
     )
 
@@ -120,18 +125,25 @@ def _by_the_kubelet(pod: Pod, host: str) -> CheckResult:
 
 def _outside(pod: Pod, maps: ConfigMaps) -> Iterator[str]:
     config = pod.spec.dns_config
-    yield from (f"the resolver {one}" for one in (config.nameservers if config else None) or () if is_public(one))
+    resolvers = (config.nameservers if config else None) or ()
+    yield from (
+        f"the resolver {resolver}"
+        for resolver in resolvers
+        if leads_outside(resolver) and not is_azure_resolver(resolver)
+    )
     for alias in pod.spec.host_aliases or ():
-        if is_public(alias.ip):
+        if leads_outside(alias.ip):
             yield f"{alias.ip} by the name {', '.join(alias.hostnames or ())}"
-    yield from (f"{one.git_repo.repository} (gitRepo)" for one in pod.spec.volumes or () if one.git_repo is not None)
+    yield from (
+        f"{volume.git_repo.repository} (gitRepo)" for volume in pod.spec.volumes or () if volume.git_repo is not None
+    )
     serves_models = pod.wants_gpu
     for container in pod.containers:
         for variable in maps.variables(pod, container):
             if serves_models or is_endpoint(variable.name):
-                yield from (f"{one} ({variable.name})" for one in _named_by(variable) if "$" not in one)
+                yield from (f"{host} ({variable.name})" for host in _named_by(variable) if "$" not in host)
         if serves_models:
-            yield from (f"{one} (argument)" for one in _arguments(container) if "$" not in one)
+            yield from (f"{host} (argument)" for host in _arguments(container) if "$" not in host)
 
 
 def _named_by(variable: EnvVar) -> tuple[str, ...]:
@@ -148,18 +160,23 @@ def _made_of_variables(pod: Pod, maps: ConfigMaps) -> Iterator[str]:
     for container in pod.containers:
         for variable in maps.variables(pod, container):
             if pod.wants_gpu or is_endpoint(variable.name):
-                yield from (f"{one} ({variable.name})" for one in _named_by(variable) if "$" in one)
+                yield from (f"{host} ({variable.name})" for host in _named_by(variable) if "$" in host)
         if pod.wants_gpu:
-            yield from (f"{one} (argument)" for one in _arguments(container) if "$" in one)
+            yield from (f"{host} (argument)" for host in _arguments(container) if "$" in host)
 
 
 def _not_seen(pod: Pod, maps: ConfigMaps) -> Iterator[CheckResult]:
-    named = [one for container in pod.containers for one in maps.variables(pod, container) if is_endpoint(one.name)]
-    hidden = {one.name: one for one in named if one.value_from}
+    named = [
+        variable
+        for container in pod.containers
+        for variable in maps.variables(pod, container)
+        if is_endpoint(variable.name)
+    ]
+    hidden = {variable.name: variable for variable in named if variable.value_from}
     if hidden:
         names = ", ".join(sorted(hidden)[:SHOWN])
         message = f"{names}: set from elsewhere, with a value that the audit does not read"
-        secrets = [one.secret for one in hidden.values() if one.secret]
+        secrets = [variable.secret for variable in hidden.values() if variable.secret]
         remedy, fill = (SEE_WHAT_IT_HOLDS, {"SECRET_NAME": secrets}) if secrets else ("", None)
         yield unknown(pod.workload, "EndpointNotSeen", message, pod, remedy=remedy, fill=fill)
     elif composed := tuple(dict.fromkeys(_made_of_variables(pod, maps))):

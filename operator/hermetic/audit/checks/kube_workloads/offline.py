@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterator, Mapping
 
 from hermetic.api.field_managers import CONTAINERS, LABELS, VOLUMES
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check_each
+from hermetic.audit.cluster.variables import config_maps
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.environment import HUB_KEYS, EnvVar
 from hermetic.audit.estate.kubernetes.pods import Container, Pod
 from hermetic.audit.estate.kubernetes.volumes import Volume
-from hermetic.audit.evaluation import CheckResult, fails, unknown
-from hermetic.audit.findings import Severity
-from hermetic.audit.hops import path_of
-from hermetic.audit.policy import Policy
-from hermetic.audit.variables import config_maps
-from hermetic.audit.workloads import each_pod
+from hermetic.audit.evaluation.each_object import each_pod
+from hermetic.audit.evaluation.results import CheckResult, fails, unknown
+from hermetic.audit.model import hops
+from hermetic.audit.model.findings import Severity
+from hermetic.audit.model.hops import path_of
+from hermetic.audit.policy.policy import Policy
 
 OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 NIM = "NIM_DISABLE_MODEL_DOWNLOAD"
@@ -37,13 +37,14 @@ API = "the API server"
     "k8s-hf-offline", each_pod("Offline", "every container with a GPU is set to stay offline, and none holds a key")
 )
 def k8s_hf_offline(estate: Estate, _policy: Policy, pod: Pod) -> Iterator[CheckResult]:
-    """The switches are required in containers with a GPU; a key fails in any container."""
+    """The switches are required in model servers; a key fails in any container."""
     maps = config_maps(estate)
+    model_servers = _model_servers(pod)
     keys, missing, unseen = set(), set(), set()
     for container in pod.containers:
-        env = {one.name: one for one in maps.variables(pod, container)}
-        keys |= {one.name for one in env.values() if one.name in HUB_KEYS and one.is_set}
-        if container.wants_gpu:
+        env = {variable.name: variable for variable in maps.variables(pod, container)}
+        keys |= {variable.name for variable in env.values() if variable.name in HUB_KEYS and variable.is_set}
+        if container in model_servers:
             off, unclear = _not_offline(container, env)
             missing |= set(off)
             unseen |= set(unclear)
@@ -67,14 +68,26 @@ def k8s_hf_offline(estate: Estate, _policy: Policy, pod: Pod) -> Iterator[CheckR
         yield unknown(pod.workload, "OfflineNotSeen", message, pod)
 
 
+def _model_servers(pod: Pod) -> list[Container]:
+    """Its containers with a GPU. An init container is one only where no later container has a GPU.
+
+    Otherwise it prepares the pod for the model server, as the one that checks the GPUs does.
+    """
+    return [container for container in pod.servers if container.wants_gpu] or [
+        container for container in pod.containers if container.wants_gpu
+    ]
+
+
 def _not_offline(container: Container, env: Mapping[str, EnvVar]) -> tuple[list[str], list[str]]:
     """Switches that are off, and switches whose value is not visible."""
-    wanted = (*OFFLINE, NIM) if _is_nim(container, env) else OFFLINE
-    off = [name for name in wanted if name in env and not env[name].value_from and not _is_on(env[name])]
-    absent = [name for name in wanted if name not in env]
-    unclear = [name for name in wanted if name in env and env[name].value_from]
+    switches = (*OFFLINE, NIM) if _is_nim(container, env) else OFFLINE
+    off = [name for name in switches if name in env and not env[name].value_from and not _is_on(env[name])]
+    absent = [name for name in switches if name not in env]
+    unclear = [name for name in switches if name in env and env[name].value_from]
     return (
-        (off, unclear + absent) if any(one.secret_ref for one in container.env_from or ()) else (off + absent, unclear)
+        (off, unclear + absent)
+        if any(source.secret_ref for source in container.env_from or ())
+        else (off + absent, unclear)
     )
 
 
@@ -97,9 +110,9 @@ def k8s_model_token(_estate: Estate, _policy: Policy, pod: Pod) -> Iterator[Chec
     if not pod.wants_gpu:
         return
     volumes = tuple(pod.spec.volumes or ())
-    keys = tuple(dict.fromkeys(name for one in volumes for name in _secrets(one) if _KEY.search(name)))
-    audiences = tuple(dict.fromkeys(name for one in volumes for name in _audiences(one)))
-    foreign = tuple(one for one in audiences if one != API)
+    keys = tuple(dict.fromkeys(name for volume in volumes for name in _secrets(volume) if _KEY.search(name)))
+    audiences = tuple(dict.fromkeys(name for volume in volumes for name in _audiences(volume)))
+    foreign = tuple(audience for audience in audiences if audience != API)
     if pod.labels.get(WORKLOAD_IDENTITY) == "true" and not foreign:
         foreign = ("Microsoft Entra ID",)
     if keys:

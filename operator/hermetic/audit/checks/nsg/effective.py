@@ -6,17 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from hermetic.audit.checks.family import check_each
 from hermetic.audit.checks.nsg.combinations import in_words, path
-from hermetic.audit.cluster_scope import missing
-from hermetic.audit.egress.firewall import firewall_observations
-from hermetic.audit.egress.nsg_rules import Hole, holes, reachable_through, sure
-from hermetic.audit.egress.sentinels import each_sentinel, unless_locked
-from hermetic.audit.egress.subnet_context import Layers, SubnetContext
 from hermetic.audit.estate.azure.effective import EffectiveGroup, EffectiveGroups
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown
-from hermetic.audit.policy import Policy
+from hermetic.audit.estate.observation import Observation, Seen, missing
+from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown
+from hermetic.audit.evaluation.sentinels import each_sentinel, unless_locked
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.rules.firewall import firewall_observations
+from hermetic.audit.rules.nsg_rules import Hole, holes, reachable_through, sure
+from hermetic.audit.rules.subnet_context import Layers, SubnetContext
 
 Rules = tuple[Hole, ...]
 
@@ -26,35 +25,37 @@ def nsg_effective(
     estate: Estate, policy: Policy, around: SubnetContext, nic: NetworkInterface
 ) -> Iterator[CheckResult]:
     """All groups on a sentinel's way: if its packets get out, those of the nodes in its subnet can."""
-    seen = estate.asked(EffectiveGroups, nic.id)
+    effective_groups = estate.asked(EffectiveGroups, nic.id)
     by_firewall = firewall_observations(estate, policy, around)
-    if seen.value is None:
-        result = unknown(around.id, "RulesNotSeen", f"effective rules of {nic.name} were not answered", seen)
-        yield unless_locked(estate, policy, nic, seen, result)
+    if effective_groups.value is None:
+        result = unknown(
+            around.id, "RulesNotSeen", f"effective rules of {nic.name} were not answered", effective_groups
+        )
+        yield unless_locked(estate, policy, nic, effective_groups, result)
     elif by_firewall is not None:
-        words = "every default route leads to the declared firewall, which decides"
-        yield does_not_apply(around.id, "FirewallDecides", words, seen, *by_firewall)
+        message = "every default route leads to the declared firewall, which decides"
+        yield does_not_apply(around.id, "FirewallDecides", message, effective_groups, *by_firewall)
     else:
-        yield _result(around, nic, seen, seen.value.value or [])
+        yield _result(around, nic, effective_groups, effective_groups.value.value or [])
 
 
 def _result(
-    around: SubnetContext, nic: NetworkInterface, seen: Seen[EffectiveGroups], groups: list[EffectiveGroup]
+    around: SubnetContext, nic: NetworkInterface, observation: Seen[EffectiveGroups], groups: list[EffectiveGroup]
 ) -> CheckResult:
-    unread = [one for one in groups if not one.effective_security_rules]
+    unread = [group for group in groups if not group.effective_security_rules]
     is_attached = nic.network_security_group is not None or around.subnet.network_security_group is not None
     if unread or (not groups and is_attached):
-        words = f"the effective rules of {nic.name} came without rules, though a security group is attached"
-        return unknown(around.id, "NoEffectiveRules", words, seen)
-    layers = [holes(one.effective_security_rules or (), around.ground) for one in groups]
+        message = f"the effective rules of {nic.name} came without rules, though a security group is attached"
+        return unknown(around.id, "NoEffectiveRules", message, observation)
+    layers = [holes(group.effective_security_rules or (), around.ground) for group in groups]
     if not reachable_through(layers, around.ground):
-        return passes(around.id, "InternetDenied", f"the effective rules of {nic.name} deny the internet", seen)
+        return passes(around.id, "InternetDenied", f"the effective rules of {nic.name} deny the internet", observation)
     if not reachable_through(sure(layers), around.ground):
-        words = f"whether the effective rules of {nic.name} let packets out to the internet was not seen whole"
-        return unknown(around.id, "RulesNotSeen", words, *_doubts(around, layers), seen)
-    words = f"the effective rules of {nic.name} let packets out to the internet: {_first(sure(layers))}"
+        message = f"whether the effective rules of {nic.name} let packets out to the internet was not seen whole"
+        return unknown(around.id, "RulesNotSeen", message, *_doubts(around, layers), observation)
+    message = f"the effective rules of {nic.name} let packets out to the internet: {_first(sure(layers))}"
     paths, fill = (path(around, Layers(())),), {"SENTINEL_NIC_ID": nic.id}
-    return fails(around.id, "InternetNotDenied", words, seen, paths=paths, fill=fill)
+    return fails(around.id, "InternetNotDenied", message, observation, paths=paths, fill=fill)
 
 
 def _doubts(around: SubnetContext, layers: Sequence[Rules]) -> tuple[Observation, ...]:
@@ -64,5 +65,5 @@ def _doubts(around: SubnetContext, layers: Sequence[Rules]) -> tuple[Observation
 
 
 def _first(layers: Sequence[Rules]) -> str:
-    hole = next((one for layer in layers for one in layer), None)
+    hole = next((hole for layer in layers for hole in layer), None)
     return in_words(hole) if hole is not None else "there is no group"

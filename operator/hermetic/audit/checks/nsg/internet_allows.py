@@ -6,12 +6,21 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.checks.nsg.combinations import each_surrounded, in_words, path
-from hermetic.audit.cluster_scope import missing
-from hermetic.audit.egress.firewall import firewall_observations
-from hermetic.audit.egress.nsg_rules import (
+from hermetic.audit.cluster.resource_lookup import interfaces_in_the_networks, readable
+from hermetic.audit.estate.arm_ids import name_of
+from hermetic.audit.estate.azure.security_groups import SecurityGroup
+from hermetic.audit.estate.azure.vnet import NicFields
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.observation import Observation, Seen
+from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
+from hermetic.audit.model import hops
+from hermetic.audit.model.findings import Severity
+from hermetic.audit.model.hops import INTERNET, PUBLIC_IP, path_of
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.rules.firewall import firewall_observations
+from hermetic.audit.rules.nsg_rules import (
     NOT_ANSWERED,
     Hole,
     denies_every_machine,
@@ -22,18 +31,8 @@ from hermetic.audit.egress.nsg_rules import (
     passes_all,
     sure,
 )
-from hermetic.audit.egress.prefix_sets import prefix_sets
-from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, readable
-from hermetic.audit.egress.subnet_context import Layers, SubnetContext
-from hermetic.audit.estate.arm_ids import name_of
-from hermetic.audit.estate.azure.security_groups import SecurityGroup
-from hermetic.audit.estate.azure.vnet import NicFields
-from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
-from hermetic.audit.findings import Severity
-from hermetic.audit.hops import INTERNET, PUBLIC_IP, path_of
-from hermetic.audit.policy import Policy
+from hermetic.audit.rules.prefix_sets import prefix_sets
+from hermetic.audit.rules.subnet_context import Layers, SubnetContext
 
 FIRST_DEFAULT_RULE = 65000
 
@@ -55,12 +54,12 @@ def nsg_broad_allow(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     def gathered(around: SubnetContext) -> Iterator[CheckResult]:
         by_firewall = firewall_observations(estate, policy, around)
         for layers in around.combinations:
-            for seen in layers.groups:
-                known = used.setdefault(seen.target.lower(), Used(seen))
+            for security_group in layers.groups:
+                use = used.setdefault(security_group.target.lower(), Used(security_group))
                 if by_firewall is None:
-                    known.places.append((around, layers))
+                    use.places.append((around, layers))
                 else:
-                    known.by_firewall.append(by_firewall)
+                    use.by_firewall.append(by_firewall)
         if not any(layers.groups for layers in around.combinations):
             yield does_not_apply(
                 around.id, "NoSecurityGroup", "there is no rule to evaluate", around.subnet, *around.observations
@@ -75,26 +74,32 @@ def nsg_broad_allow(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 def _results(
     estate: Estate, group: Used, exposed: frozenset[str], observations: tuple[Observation, ...]
 ) -> Iterator[CheckResult]:
-    seen = group.seen
-    if seen.value is None:
-        yield unknown(seen.target, "SecurityGroupNotSeen", "the security group could not be read", seen)
+    security_group = group.seen
+    if security_group.value is None:
+        yield unknown(
+            security_group.target, "SecurityGroupNotSeen", "the security group could not be read", security_group
+        )
     elif not group.places:
-        rests_on = (observation for one in group.by_firewall for observation in one)
-        words = "every default route behind it leads to the declared firewall, which decides"
-        yield does_not_apply(seen.target, "FirewallDecides", words, seen, *rests_on)
+        rests_on = (observation for by_firewall in group.by_firewall for observation in by_firewall)
+        message = "every default route behind it leads to the declared firewall, which decides"
+        yield does_not_apply(security_group.target, "FirewallDecides", message, security_group, *rests_on)
     else:
         for around, layers in group.places:
-            yield from _holes(seen, seen.value, around, layers)
-        yield from _to_exposed_machines(seen, seen.value, group.places, exposed)
-        needed = observations if _names_application_groups(seen.value) else ()
-        needed = (*needed, *prefix_sets(estate, (seen.value,))[1])
-        if seen.value.security_rules is None:
-            needed = (*needed, missing(f"{seen.target}: the answer has no list of rules"))
-        yield passes(seen.target, "NoBroadAllow", "no rule of ours allows the internet before a deny", seen, *needed)
+            yield from _holes(security_group, security_group.value, around, layers)
+        yield from _to_exposed_machines(security_group, security_group.value, group.places, exposed)
+        needed = observations if _names_application_groups(security_group.value) else ()
+        needed = (*needed, *prefix_sets(estate, (security_group.value,))[1])
+        yield passes(
+            security_group.target,
+            "NoBroadAllow",
+            "no rule of ours allows the internet before a deny",
+            security_group,
+            *needed,
+        )
 
 
 def _holes(
-    seen: Seen[SecurityGroup], group: SecurityGroup, around: SubnetContext, layers: Layers
+    observation: Seen[SecurityGroup], group: SecurityGroup, around: SubnetContext, layers: Layers
 ) -> Iterator[CheckResult]:
     everyone = around.holes_of(layers)
     for hole in holes(group.rules, around.ground):
@@ -102,15 +107,15 @@ def _holes(
             continue  # reported by nsg-internet-deny for the subnet
         is_open = passes_all(hole, sure(everyone), around.ground)
         if not is_open and passes_all(hole, everyone, around.ground):
-            words = f"{in_words(hole)}: whether another layer seals it was not seen whole"
-            yield unknown(seen.target, "RulesNotSeen", words, *around.doubts(layers))
+            message = f"{in_words(hole)}: whether another layer seals it was not seen whole"
+            yield unknown(observation.target, "RulesNotSeen", message, *around.doubts(layers))
             continue
-        words = "nothing else stops it" if is_open else "another layer seals it: one change away from open"
+        message = "nothing else stops it" if is_open else "another layer seals it: one change away from open"
         yield fails(
-            seen.target,
+            observation.target,
             "BroadAllow" if is_open else "BroadAllowUnderSeal",
-            f"{in_words(hole)} for subnet {name_of(around.id)}; {words}",
-            seen,
+            f"{in_words(hole)} for subnet {name_of(around.id)}; {message}",
+            observation,
             paths=(path(around, layers),) if is_open else (),
             severity=None if is_open else Severity.MEDIUM,
             fill={"RULE_NAME": hole.rule.name},
@@ -122,22 +127,25 @@ def _is_by_default(hole: Hole) -> bool:
 
 
 def _to_exposed_machines(
-    seen: Seen[SecurityGroup],
+    observation: Seen[SecurityGroup],
     group: SecurityGroup,
-    places: Iterable[tuple[SubnetContext, Layers]],
+    contexts: Iterable[tuple[SubnetContext, Layers]],
     exposed: frozenset[str],
 ) -> Iterator[CheckResult]:
     """An allow to an application security group with a publicly addressed machine: one hop to the internet."""
-    for around, _ in places:
+    for around, _ in contexts:
         for rule in in_order(group.rules, "outbound"):
             if is_deny(rule):
                 if denies_every_machine(rule, around.ground):
                     break
                 continue
-            named = {one.id.lower(): one.id for one in rule.destination_application_security_groups or ()}
+            named = {
+                application_group.id.lower(): application_group.id
+                for application_group in rule.destination_application_security_groups or ()
+            }
             for group_id in sorted(named.keys() & exposed):
                 if may_match(rule, around.ground):
-                    words = (
+                    message = (
                         f"rule {rule.name} ({rule.priority}) allows {named[group_id]}: machines with public addresses"
                     )
                     machine = path_of(
@@ -147,7 +155,9 @@ def _to_exposed_machines(
                         INTERNET,
                     )
                     fill = {"RULE_NAME": rule.name}
-                    yield fails(seen.target, "AllowToExposedMachines", words, seen, paths=(machine,), fill=fill)
+                    yield fails(
+                        observation.target, "AllowToExposedMachines", message, observation, paths=(machine,), fill=fill
+                    )
 
 
 def _names_application_groups(group: SecurityGroup) -> bool:
@@ -158,14 +168,18 @@ def _exposed_groups(estate: Estate, policy: Policy) -> tuple[frozenset[str], tup
     """Ids, in lower case, of application security groups with a member that has a public address."""
     interfaces, observations = interfaces_in_the_networks(estate, policy)
     damaged: list[Observation] = []
-    found: defaultdict[str, set[str]] = defaultdict(set)
+    members_by_group: defaultdict[str, set[str]] = defaultdict(set)
     for nic, groups in readable(interfaces, _groups_if_public, damaged):
         for group in groups:
-            found[group].add(nic.id)
-    return frozenset(found), (*observations, *damaged)
+            members_by_group[group].add(nic.id)
+    return frozenset(members_by_group), (*observations, *damaged)
 
 
 def _groups_if_public(nic: NicFields) -> set[str]:
-    if not any(one.public_ip_address is not None for one in nic.ip_configurations):
+    if not any(configuration.public_ip_address is not None for configuration in nic.ip_configurations):
         return set()
-    return {group.id.lower() for one in nic.ip_configurations for group in one.application_security_groups}
+    return {
+        group.id.lower()
+        for configuration in nic.ip_configurations
+        for group in configuration.application_security_groups
+    }

@@ -5,10 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
-from hermetic.audit.cluster_scope import found_or_none, missing, of_cluster, subnets_of, whole_or_unknown
-from hermetic.audit.egress.balancers import (
+from hermetic.audit.cluster.members import subnets_of
+from hermetic.audit.cluster.resource_lookup import interfaces_in_the_networks, readable
+from hermetic.audit.egress.masks import masks_of_nodes
+from hermetic.audit.estate.arm_ids import name_of
+from hermetic.audit.estate.azure.aks import ManagedCluster
+from hermetic.audit.estate.azure.balancing import BackendAddress, BackendPool, LoadBalancer
+from hermetic.audit.estate.azure.vnet import NicFields
+from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.observation import Observation, missing
+from hermetic.audit.evaluation.each_resource import found_or_none, of_cluster, whole_or_unknown
+from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown, whatever_is_damaged, with_masks
+from hermetic.audit.model import hops
+from hermetic.audit.model.hops import DEFAULT_OUTBOUND, INTERNET, NODE, Hop, Path, path_of
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.remedies.filling import Fill
+from hermetic.audit.scope.balancers import (
     balancers_of,
     nodes_of,
     pools_with,
@@ -16,18 +29,6 @@ from hermetic.audit.egress.balancers import (
     translating_outbound_rules,
     translating_rules,
 )
-from hermetic.audit.egress.masks import masks_of_nodes, with_masks
-from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks, readable
-from hermetic.audit.estate.arm_ids import name_of
-from hermetic.audit.estate.azure.aks import ManagedCluster
-from hermetic.audit.estate.azure.balancing import BackendAddress, BackendPool, LoadBalancer
-from hermetic.audit.estate.azure.vnet import NicFields
-from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import CheckResult, fails, passes, unknown, whatever_is_damaged
-from hermetic.audit.hops import DEFAULT_OUTBOUND, INTERNET, NODE, Hop, Path, path_of
-from hermetic.audit.policy import Policy
-from hermetic.audit.remedies.filling import Fill
 
 UNCHAIN = """\
 A scale set's interface has it from the model of the scale set, which AKS owns: find who changed the model.
@@ -41,13 +42,15 @@ def _each(
     estate: Estate, policy: Policy, evaluate: Callable[[LoadBalancer], Iterable[CheckResult]]
 ) -> Iterator[CheckResult]:
     balancers, observations = balancers_of(estate, policy)
-    for seen in balancers:
-        if seen.value is None:
-            yield unknown(seen.target, "BalancerNotSeen", "nodes are in a pool of it, and it was not seen", seen)
-        elif seen.value.backend_address_pools is None:
-            yield _without(seen.value, "backend pools")
+    for balancer in balancers:
+        if balancer.value is None:
+            yield unknown(
+                balancer.target, "BalancerNotSeen", "nodes are in a pool of it, and it was not seen", balancer
+            )
+        elif balancer.value.backend_address_pools is None:
+            yield _without(balancer.value, "backend pools")
         else:
-            yield from whatever_is_damaged(seen.target, evaluate(seen.value))
+            yield from whatever_is_damaged(balancer.target, evaluate(balancer.value))
     none = ("NoBalancer", "nodes are behind no load balancer")
     yield from found_or_none(estate.cluster, balancers, "load balancers", none, *observations)
 
@@ -61,8 +64,8 @@ def lb_outbound_rule(estate: Estate, _policy: Policy, balancer: LoadBalancer) ->
         return
     names = sorted(rule.name for rule in translating_outbound_rules(balancer, pools_with(balancer, nodes)))
     if names:
-        words = f"outbound rule {', '.join(names)} lends nodes a public address"
-        yield _translates(estate, balancer, "OutboundRule", words, "outbound rule", names)
+        message = f"outbound rule {', '.join(names)} lends nodes a public address"
+        yield _translates(estate, balancer, "OutboundRule", message, "outbound rule", names)
     else:
         yield passes(balancer.id, "NoOutboundRule", "no outbound rule for a pool with nodes", balancer)
 
@@ -76,35 +79,35 @@ def lb_rule_snat(estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Ite
         return
     names = sorted(rule.name for rule in translating_rules(balancer, pools_with(balancer, nodes)))
     if names:
-        words = f"rule {', '.join(names)} has a public frontend and disableOutboundSnat is not true"
-        yield _translates(estate, balancer, "RuleTranslates", words, "rule with SNAT", names)
+        message = f"rule {', '.join(names)} has a public frontend and disableOutboundSnat is not true"
+        yield _translates(estate, balancer, "RuleTranslates", message, "rule with SNAT", names)
     else:
         yield passes(balancer.id, "NoTranslation", "no rule lends nodes a public address", balancer)
 
 
-def _without(balancer: LoadBalancer, what: str) -> CheckResult:
+def _without(balancer: LoadBalancer, list_name: str) -> CheckResult:
     """Azure answers these lists even when they are empty: a missing one was cut off."""
-    words = f"{balancer.id}: the answer has no list of {what}"
-    return unknown(balancer.id, "ListNotAnswered", words, missing(words), balancer)
+    message = f"{balancer.id}: the answer has no list of {list_name}"
+    return unknown(balancer.id, "ListNotAnswered", message, missing(message), balancer)
 
 
 def _translates(
-    estate: Estate, balancer: LoadBalancer, reason: str, words: str, by: str, rules: list[str]
+    estate: Estate, balancer: LoadBalancer, reason: str, message: str, by: str, rules: list[str]
 ) -> CheckResult:
     paths, fill = (_path(balancer, by),), {"RULE_NAME": rules}
-    return with_masks(fails(balancer.id, reason, words, balancer, paths=paths, fill=fill), masks_of_nodes(estate))
+    return with_masks(fails(balancer.id, reason, message, balancer, paths=paths, fill=fill), masks_of_nodes(estate))
 
 
 @check_each("lb-public-frontend", _each)
 def lb_public_frontend(_estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Iterator[CheckResult]:
     """A public frontend with nodes behind it is reachable from outside; one outbound rule makes it an egress path."""
-    names = sorted(one.name for one in public_frontends(balancer))
+    names = sorted(frontend.name for frontend in public_frontends(balancer))
     if balancer.frontend_ip_configurations is None:
         yield _without(balancer, "frontends")
     elif names:
-        words = f"frontend {', '.join(names)} is public, or not known to be private"
+        message = f"frontend {', '.join(names)} is public, or not known to be private"
         paths, fill = ((INTERNET, *_path(balancer, "in")),), {"RULE_NAME": names}
-        yield fails(balancer.id, "PublicFrontend", words, balancer, paths=paths, fill=fill)
+        yield fails(balancer.id, "PublicFrontend", message, balancer, paths=paths, fill=fill)
     elif not balancer.frontend_ip_configurations:
         yield passes(balancer.id, "NoFrontend", "it has no frontend", balancer)
     else:
@@ -118,9 +121,9 @@ def lb_basic_sku(estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Ite
     if sku.lower() == "standard":
         yield passes(balancer.id, "StandardSku", "its SKU is Standard", balancer)
     elif sku.lower() == "basic":
-        words = "a Basic load balancer leaves its members default outbound access"
+        message = "a Basic load balancer leaves its members default outbound access"
         path = path_of(NODE, hops.load_balancer(f"basic load balancer {balancer.name}"), DEFAULT_OUTBOUND, INTERNET)
-        yield with_masks(fails(balancer.id, "BasicSku", words, balancer, paths=(path,)), masks_of_nodes(estate))
+        yield with_masks(fails(balancer.id, "BasicSku", message, balancer, paths=(path,)), masks_of_nodes(estate))
     else:
         yield unknown(balancer.id, "SkuUnknown", f"what SKU {sku!r} does for outbound is not known", balancer)
 
@@ -130,10 +133,18 @@ def lb_gateway_chain(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """A gateway load balancer sends every packet of a frontend or interface through an appliance, maybe of others."""
 
     def evaluate(balancer: LoadBalancer) -> Iterator[CheckResult]:
-        frontends = [one for one in balancer.frontend_ip_configurations or () if one.gateway_load_balancer is not None]
-        chained = {one.gateway_load_balancer.id for one in frontends if one.gateway_load_balancer is not None}
-        if chained:
-            fill = {"RULE_NAME": sorted(one.name for one in frontends)}
+        frontends = [
+            frontend
+            for frontend in balancer.frontend_ip_configurations or ()
+            if frontend.gateway_load_balancer is not None
+        ]
+        chained = {
+            frontend.gateway_load_balancer.id for frontend in frontends if frontend.gateway_load_balancer is not None
+        }
+        if balancer.frontend_ip_configurations is None:
+            yield _without(balancer, "frontends")
+        elif chained:
+            fill = {"RULE_NAME": sorted(frontend.name for frontend in frontends)}
             yield _chained(balancer.id, hops.load_balancer(f"load balancer {balancer.name}"), chained, balancer, fill)
         else:
             yield passes(balancer.id, "NotChained", "no frontend is chained to a gateway load balancer", balancer)
@@ -150,25 +161,33 @@ def _chained_interfaces(estate: Estate, policy: Policy) -> Iterator[CheckResult]
     for nic, chained in readable(interfaces, _gateways, damaged):
         if chained:
             any_chained = True
-            names = [one.name for one in nic.ip_configurations if one.gateway_load_balancer is not None]
+            names = [
+                configuration.name
+                for configuration in nic.ip_configurations
+                if configuration.gateway_load_balancer is not None
+            ]
             yield _chained(nic.id, hops.nic(name_of(nic.id)), chained, nic, {"CONFIGURATION_NAME": names}, UNCHAIN)
     if not any_chained:
-        words = f"none of {len(interfaces)} network interfaces is chained to a gateway load balancer"
-        yield passes(estate.cluster, "NoInterfaceChained", words, *observations, *damaged)
+        message = f"none of {len(interfaces)} network interfaces is chained to a gateway load balancer"
+        yield passes(estate.cluster, "NoInterfaceChained", message, *observations, *damaged)
     else:
         yield from whole_or_unknown(estate.cluster, "the network interfaces", *observations, *damaged)
 
 
 def _gateways(nic: NicFields) -> set[str]:
-    return {one.gateway_load_balancer.id for one in nic.ip_configurations if one.gateway_load_balancer is not None}
+    return {
+        configuration.gateway_load_balancer.id
+        for configuration in nic.ip_configurations
+        if configuration.gateway_load_balancer is not None
+    }
 
 
 def _chained(
-    resource: str, what: Hop, gateways: set[str], observation: Observation, fill: Fill, remedy: str = ""
+    resource: str, hop: Hop, gateways: set[str], observation: Observation, fill: Fill, remedy: str = ""
 ) -> CheckResult:
-    words = f"chained to {', '.join(sorted(gateways))}: packets pass an appliance that another team may run"
-    paths = (path_of(what, hops.gateway("gateway load balancer"), hops.firewall("appliance")),)
-    return fails(resource, "Chained", words, observation, paths=paths, remedy=remedy, fill=fill)
+    message = f"chained to {', '.join(sorted(gateways))}: packets pass an appliance that another team may run"
+    paths = (path_of(hop, hops.gateway("gateway load balancer"), hops.firewall("appliance")),)
+    return fails(resource, "Chained", message, observation, paths=paths, remedy=remedy, fill=fill)
 
 
 @check("lb-ip-based-pool")
@@ -179,13 +198,13 @@ def lb_ip_based_pool(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 
     def evaluate(balancer: LoadBalancer) -> Iterator[CheckResult]:
         members = _members_by_address(balancer)
-        by_address = {subnet for pool, one in members for subnet in nodes.subnets_of_address(pool, one)}
-        leaking = sorted(name_of(one) for one in by_address if one.lower() in open_subnets)
+        by_address = {subnet for pool, member in members for subnet in nodes.subnets_of_address(pool, member)}
+        leaking = sorted(name_of(subnet) for subnet in by_address if subnet.lower() in open_subnets)
         if leaking:
             yield _leaks(estate, balancer.id, "a pool lists node addresses", leaking, balancer)
         elif by_address:
-            words = "a pool lists node addresses, and their subnets are private"
-            yield passes(balancer.id, "PrivateSubnets", words, balancer, *unseen)
+            message = "a pool lists node addresses, and their subnets are private"
+            yield passes(balancer.id, "PrivateSubnets", message, balancer, *unseen)
         else:
             # Subnets show whose the addresses are: one that was not read may contain them.
             needed = unseen if members else ()
@@ -197,10 +216,10 @@ def lb_ip_based_pool(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 
 def _members_by_address(balancer: LoadBalancer) -> list[tuple[BackendPool, BackendAddress]]:
     return [
-        (pool, one)
+        (pool, member)
         for pool in balancer.backend_address_pools or ()
-        for one in pool.load_balancer_backend_addresses or ()
-        if one.ip_address and one.network_interface_ip_configuration is None
+        for member in pool.load_balancer_backend_addresses or ()
+        if member.ip_address and member.network_interface_ip_configuration is None
     ]
 
 
@@ -216,29 +235,29 @@ def _of_the_cluster(
     elif open_subnets:
         yield _leaks(estate, estate.cluster, "backendPoolType is nodeIP", sorted(open_subnets.values()), cluster)
     else:
-        words = "backendPoolType is nodeIP, and every subnet of the nodes is private"
-        yield passes(estate.cluster, "PrivateSubnets", words, cluster, *unseen)
+        message = "backendPoolType is nodeIP, and every subnet of the nodes is private"
+        yield passes(estate.cluster, "PrivateSubnets", message, cluster, *unseen)
 
 
 def _with_default_outbound(estate: Estate) -> tuple[dict[str, str], tuple[Observation, ...]]:
     """Names, by id in lower case, of the cluster's subnets that are not private, and the observations they rest on."""
     subnets, observations = subnets_of(estate)
-    of_nodes = [one for one in subnets if not one.is_for_the_api_server_only]
+    of_nodes = [scoped for scoped in subnets if not scoped.is_for_the_api_server_only]
     damaged: list[Observation] = []
-    seen = [one.seen.value for one in of_nodes if one.seen.value is not None]
-    found = {
+    read_subnets = [scoped.seen.value for scoped in of_nodes if scoped.seen.value is not None]
+    names_by_id = {
         subnet.id.lower(): subnet.name
-        for subnet, private in readable(seen, lambda one: one.default_outbound_access is False, damaged)
+        for subnet, private in readable(read_subnets, lambda subnet: subnet.default_outbound_access is False, damaged)
         if not private
     }
-    return found, (*observations, *(one.seen for one in of_nodes), *damaged)
+    return names_by_id, (*observations, *(scoped.seen for scoped in of_nodes), *damaged)
 
 
-def _leaks(estate: Estate, resource: str, what: str, subnets: Iterable[str], observation: Observation) -> CheckResult:
+def _leaks(estate: Estate, resource: str, cause: str, subnets: Iterable[str], observation: Observation) -> CheckResult:
     names = list(subnets)
-    words = f"{what}, and default outbound access is not off in {', '.join(names)}: no balancer masks it there"
+    message = f"{cause}, and default outbound access is not off in {', '.join(names)}: no balancer masks it there"
     paths = (path_of(hops.subnet(name), DEFAULT_OUTBOUND, INTERNET) for name in names)
-    return with_masks(fails(resource, "PoolByAddress", words, observation, paths=paths), masks_of_nodes(estate))
+    return with_masks(fails(resource, "PoolByAddress", message, observation, paths=paths), masks_of_nodes(estate))
 
 
 def _path(balancer: LoadBalancer, by: str) -> Path:

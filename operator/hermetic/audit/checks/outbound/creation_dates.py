@@ -11,17 +11,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hermetic.api.times import timestamp
-from hermetic.audit.cluster_scope import node_group_of, scale_sets_of, subnets_by_id
+from hermetic.audit.cluster.members import node_group_of, scale_sets_of, subnets_by_id
 from hermetic.audit.egress.private_since import Created, Since, Void, created, is_private, private_since
-from hermetic.audit.egress.subnet_context import surroundings
 from hermetic.audit.estate.arm_ids import is_below, name_of
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSet, Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import CheckResult, passes, unknown
-from hermetic.audit.findings import Severity, Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.results import CheckResult, passes, unknown
+from hermetic.audit.model.findings import Severity, Verdict
+from hermetic.audit.policy.policy import Policy
 from hermetic.audit.remedies.filling import Fill, values_of
+from hermetic.audit.rules.subnet_context import surroundings
 from hermetic.errors import FactDamaged
 
 Subnets = tuple[Seen[Subnet], ...]
@@ -74,71 +74,77 @@ NOT_REPORTED = "Azure does not show defaultOutboundConnectivityEnabled of this i
 MEANWHILE = "Until then, a route 0.0.0.0/0 -> None in the route table of the subnet stops what would leave this way."
 
 
-def by_time(estate: Estate, policy: Policy, nic: NicFields, seen: tuple[Observation, ...], masked: str) -> CheckResult:
-    """The verdict on an interface without reported state. `seen` are its observations, `masked` describes masks."""
-    found = _result(estate, policy, nic, seen)
-    message = f"{NOT_REPORTED}{found.message}; {masked}"
-    if found.verdict is Verdict.PASS:
-        return replace(found, message=message)
+def by_time(
+    estate: Estate, policy: Policy, nic: NicFields, observations: tuple[Observation, ...], masked: str
+) -> CheckResult:
+    """The verdict on an interface without reported state. `observations` are its own, `masked` describes masks."""
+    result = _result(estate, policy, nic, observations)
+    message = f"{NOT_REPORTED}{result.message}; {masked}"
+    if result.verdict is Verdict.PASS:
+        return replace(result, message=message)
     meanwhile = "" if _is_dropped(estate, nic) else MEANWHILE
-    return replace(found, message=message, remedy=f"{found.remedy}{meanwhile}".strip())
+    return replace(result, message=message, remedy=f"{result.remedy}{meanwhile}".strip())
 
 
-def _result(estate: Estate, policy: Policy, nic: NicFields, seen: tuple[Observation, ...]) -> CheckResult:
+def _result(estate: Estate, policy: Policy, nic: NicFields, observations: tuple[Observation, ...]) -> CheckResult:
     subnets = _subnets_of(estate, nic)
     if not is_below(nic.id, node_group_of(estate) or "-"):
         machine = {"MACHINE_ID": nic.virtual_machine.id} if nic.virtual_machine is not None else {}
-        return _unknown(nic, "NotTold", "", NOT_A_NODE, *seen, fill=machine)
+        return _unknown(nic, "NotTold", "", NOT_A_NODE, *observations, fill=machine)
     if (open_one := _not_private(nic, subnets)) is not None:
-        words = f", and its subnet {name_of(open_one)} was not seen to be private"
+        message = f", and its subnet {name_of(open_one)} was not seen to be private"
         fill = {"SUBNET_ID": open_one} if open_one != nic.id else {}
-        return _unknown(nic, "NotTold", words, NOT_PRIVATE, *seen, *subnets, fill=fill)
-    return _by_dates(estate, policy, nic, subnets, (*seen, *subnets))
+        return _unknown(nic, "NotTold", message, NOT_PRIVATE, *observations, *subnets, fill=fill)
+    return _by_dates(estate, policy, nic, subnets, (*observations, *subnets))
 
 
 def _by_dates(
-    estate: Estate, policy: Policy, nic: NicFields, subnets: Subnets, seen: tuple[Observation, ...]
+    estate: Estate, policy: Policy, nic: NicFields, subnets: Subnets, interface_observations: tuple[Observation, ...]
 ) -> CheckResult:
-    known = [(one, private_since(estate, policy, one)) for one in subnets]
+    dates = [(subnet, private_since(estate, policy, subnet)) for subnet in subnets]
     machine = created(estate, nic)
-    for one, since in known:
+    for candidate, since in dates:
         if not isinstance(since, Since):
             reason = "PrivateSinceUnknown" if since is None else "WrittenSince"
-            words = f"; {_date(machine)}, and {_why(one, since)}"
-            return _unknown(nic, reason, words, STATE_IT, *seen, fill={"SUBNET_ID": one.target})
-    sinces = [(one, since) for one, since in known if isinstance(since, Since)]
+            message = f"; {_date(machine)}, and {_why(candidate, since)}"
+            return _unknown(
+                nic, reason, message, STATE_IT, *interface_observations, fill={"SUBNET_ID": candidate.target}
+            )
+    sinces = [(subnet, since) for subnet, since in dates if isinstance(since, Since)]
     observations = (
-        *seen,
+        *interface_observations,
         *machine.observations,
         *(observation for _, since in sinces for observation in since.observations),
     )
     subnet, latest = max(sinces, key=lambda pair: pair[1].at)
-    words = f"; {_date(machine)}, and {_in_words(sinces)}"
+    message = f"; {_date(machine)}, and {_in_words(sinces)}"
     if machine.at is not None and machine.at > latest.at:
         if policy.audited_at is not None and machine.at <= policy.audited_at:
-            return passes(nic.id, "CreatedInPrivateSubnet", words, *observations)
-        words += f"; that date is not before this audit, which began at {_moment(policy)}, so it proves nothing"
-        return _unknown(nic, "CreationInFuture", words, IN_FUTURE, *observations)
+            return passes(nic.id, "CreatedInPrivateSubnet", message, *observations)
+        message += f"; that date is not before this audit, which began at {_moment(policy)}, so it proves nothing"
+        return _unknown(nic, "CreationInFuture", message, IN_FUTURE, *observations)
     reason = "CreationNotSeen" if machine.at is None else "MachineOlder"
     fill = {"SUBNET_ID": subnet.target, **_pool_of(estate, nic)}
     remedy = REPLACE_IT if "POOL_NAME" in {**values_of(nic.id, ""), **fill} else OF_NO_KNOWN_POOL
-    return _unknown(nic, reason, words, remedy, *observations, fill=fill)
+    return _unknown(nic, reason, message, remedy, *observations, fill=fill)
 
 
 def _unknown(
-    nic: NicFields, reason: str, words: str, remedy: str, *observations: Observation, fill: Fill | None = None
+    nic: NicFields, reason: str, message: str, remedy: str, *observations: Observation, fill: Fill | None = None
 ) -> CheckResult:
-    return unknown(nic.id, reason, words, *observations, severity=Severity.HIGH, remedy=remedy, fill=fill)
+    return unknown(nic.id, reason, message, *observations, severity=Severity.HIGH, remedy=remedy, fill=fill)
 
 
 def _is_dropped(estate: Estate, nic: NicFields) -> bool:
     """Whether every subnet of the interface has an IPv4 default route with next hop `None`."""
     ours = subnets_by_id(estate)
-    around = [ours.get(one.lower()) for one in nic.subnet_ids]
+    around = [ours.get(subnet_id.lower()) for subnet_id in nic.subnet_ids]
     try:
         return bool(around) and all(
-            one is not None and one.seen.value is not None and surroundings(estate, one, one.seen.value).drops(4)
-            for one in around
+            scoped is not None
+            and scoped.seen.value is not None
+            and surroundings(estate, scoped, scoped.seen.value).drops(4)
+            for scoped in around
         )
     except FactDamaged:
         return False
@@ -146,13 +152,16 @@ def _is_dropped(estate: Estate, nic: NicFields) -> bool:
 
 def _subnets_of(estate: Estate, nic: NicFields) -> Subnets:
     ours = subnets_by_id(estate)
-    return tuple(ours[one.lower()].seen for one in nic.subnet_ids if one.lower() in ours)
+    return tuple(ours[subnet_id.lower()].seen for subnet_id in nic.subnet_ids if subnet_id.lower() in ours)
 
 
 def _not_private(nic: NicFields, subnets: Subnets) -> str | None:
     """A subnet of the interface that is not known to be private, or not the cluster's; None if there is none."""
-    private = {one.target.lower() for one in subnets if is_private(one)}
-    return next((one for one in nic.subnet_ids if one.lower() not in private), None if nic.subnet_ids else nic.id)
+    private = {subnet.target.lower() for subnet in subnets if is_private(subnet)}
+    return next(
+        (subnet_id for subnet_id in nic.subnet_ids if subnet_id.lower() not in private),
+        None if nic.subnet_ids else nic.id,
+    )
 
 
 def _date(machine: Created) -> str:
@@ -164,8 +173,8 @@ def _moment(policy: Policy) -> str:
     return timestamp(policy.audited_at) if policy.audited_at is not None else "a moment that is not known"
 
 
-def _in_words(known: list[tuple[Seen[Subnet], Since]]) -> str:
-    return "; ".join(f"subnet {name_of(one.target)} is private {since.words}" for one, since in known)
+def _in_words(dates: list[tuple[Seen[Subnet], Since]]) -> str:
+    return "; ".join(f"subnet {name_of(subnet.target)} is private {since.words}" for subnet, since in dates)
 
 
 def _why(subnet: Seen[Subnet], void: Void | None) -> str:
@@ -176,5 +185,5 @@ def _why(subnet: Seen[Subnet], void: Void | None) -> str:
 
 def _pool_of(estate: Estate, nic: NicFields) -> dict[str, str]:
     """The pool by the tag that AKS sets on its scale set; empty without the tag."""
-    owners: list[ScaleSet] = [one for one in scale_sets_of(estate) if is_below(nic.id, one.id)]
-    return next(({"POOL_NAME": one.pool} for one in owners if one.pool), {})
+    owners: list[ScaleSet] = [scale_set for scale_set in scale_sets_of(estate) if is_below(nic.id, scale_set.id)]
+    return next(({"POOL_NAME": scale_set.pool} for scale_set in owners if scale_set.pool), {})

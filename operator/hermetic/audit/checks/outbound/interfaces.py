@@ -4,32 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.checks.outbound.creation_dates import by_time
-from hermetic.audit.cluster_scope import (
-    found_or_none,
-    instance_nics_of,
-    network_ids_of,
-    node_group_of,
-    subnets_by_id,
-    subnets_of,
-    whole_or_unknown,
-)
+from hermetic.audit.cluster.members import instance_nics_of, network_ids_of, node_group_of, subnets_by_id, subnets_of
+from hermetic.audit.cluster.resource_lookup import interfaces_in_the_networks
 from hermetic.audit.egress.decision import internet_egress
 from hermetic.audit.egress.default_outbound import default_outbound_of
-from hermetic.audit.egress.masks import in_words, masked, masks_of_nodes, with_masks
-from hermetic.audit.egress.resource_lookup import interfaces_in_the_networks
+from hermetic.audit.egress.masks import in_words, masked, masks_of_nodes
 from hermetic.audit.estate.arm_ids import group_of, is_below, name_of
 from hermetic.audit.estate.azure.balancing import PublicAddress, PublicPrefix
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSetNic
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
-from hermetic.audit.findings import Severity
-from hermetic.audit.hops import DEFAULT_OUTBOUND, INTERNET, PUBLIC_IP, Hop, path_of
-from hermetic.audit.policy import Policy
-from hermetic.audit.topology import PlaceKind
+from hermetic.audit.evaluation.each_resource import found_or_none, whole_or_unknown
+from hermetic.audit.evaluation.results import (
+    CheckResult,
+    does_not_apply,
+    fails,
+    passes,
+    unknown,
+    whatever_is_damaged,
+    with_masks,
+)
+from hermetic.audit.model import hops
+from hermetic.audit.model.findings import Severity
+from hermetic.audit.model.hops import DEFAULT_OUTBOUND, INTERNET, PUBLIC_IP, Hop, path_of
+from hermetic.audit.model.topology import PlaceKind
+from hermetic.audit.policy.policy import Policy
 
 
 @check("nic-default-outbound")
@@ -39,7 +40,7 @@ def nic_default_outbound(estate: Estate, policy: Policy) -> Iterator[CheckResult
     ours = subnets_by_id(estate).keys()
     nodes = {nic.id.lower() for nic in instance_nics_of(estate)}
     for nic in interfaces:
-        if nic.id.lower() in nodes or any(one.lower() in ours for one in nic.subnet_ids):
+        if nic.id.lower() in nodes or any(subnet_id.lower() in ours for subnet_id in nic.subnet_ids):
             yield from whatever_is_damaged(nic.id, _default_outbound(estate, policy, nic))
     yield from whole_or_unknown(estate.cluster, "the network interfaces of the cluster's subnets", *observations)
     if not interfaces:
@@ -73,12 +74,12 @@ def _has_no_machine(nic: NicFields) -> bool:
 
 def _mitigation(estate: Estate, nic: NicFields) -> str:
     ours = subnets_by_id(estate)
-    words = [
+    descriptions = [
         masked(estate, scoped, scoped.seen.value)
         for subnet_id in nic.subnet_ids
         if (scoped := ours.get(subnet_id.lower())) is not None and scoped.seen.value is not None
     ]
-    return "; ".join(dict.fromkeys(words)) or "its subnet was not seen"
+    return "; ".join(dict.fromkeys(descriptions)) or "its subnet was not seen"
 
 
 @check("nic-public-ip")
@@ -94,24 +95,34 @@ def nic_public_ip(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 
 
 def _public_address(estate: Estate, nic: NicFields, ours: Collection[str]) -> Iterator[CheckResult]:
-    public = [one.public_ip_address.id for one in nic.ip_configurations if one.public_ip_address is not None]
+    public = [
+        configuration.public_ip_address.id
+        for configuration in nic.ip_configurations
+        if configuration.public_ip_address is not None
+    ]
     if not public:
         yield passes(nic.id, "NoPublicIp", "no address configuration has a public address", nic)
         return
-    is_ours = any(one.lower() in ours for one in nic.subnet_ids)
+    is_ours = any(subnet_id.lower() in ours for subnet_id in nic.subnet_ids)
     # masks of the cluster's subnets do not apply to a machine in another subnet
-    masks = masks_of_nodes(estate) if all(one.lower() in ours for one in nic.subnet_ids) else ()
-    words = f"public address {', '.join(sorted(public))} {'beside the nodes' if is_ours else 'in the same network'}"
-    found = fails(
+    masks = masks_of_nodes(estate) if all(subnet_id.lower() in ours for subnet_id in nic.subnet_ids) else ()
+    message = f"public address {', '.join(sorted(public))} {'beside the nodes' if is_ours else 'in the same network'}"
+    result = fails(
         nic.id,
         "PublicIp",
-        words,
+        message,
         nic,
         paths=(path_of(hops.nic(name_of(nic.id)), PUBLIC_IP, INTERNET),),
         severity=None if is_ours else Severity.HIGH,
-        fill={"CONFIGURATION_NAME": [one.name for one in nic.ip_configurations if one.public_ip_address is not None]},
+        fill={
+            "CONFIGURATION_NAME": [
+                configuration.name
+                for configuration in nic.ip_configurations
+                if configuration.public_ip_address is not None
+            ]
+        },
     )
-    yield with_masks(found, masks)
+    yield with_masks(result, masks)
 
 
 @check("nic-ip-forwarding")
@@ -119,12 +130,12 @@ def nic_ip_forwarding(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """A machine that forwards packets can route for the nodes. Nodes are exempt: some network plug-ins need it."""
     interfaces, observations = interfaces_in_the_networks(estate, policy)
     nodes = {nic.id.lower() for nic in instance_nics_of(estate)}
-    others = [nic for nic in interfaces if nic.id.lower() not in nodes]
-    for nic in others:
+    other_nics = [nic for nic in interfaces if nic.id.lower() not in nodes]
+    for nic in other_nics:
         yield from whatever_is_damaged(nic.id, _forwarding(nic))
     none = ("NoOtherInterface", "no interface but those of nodes is in the network")
     yield from found_or_none(
-        estate.cluster, others, "the network interfaces of the cluster's networks", none, *observations
+        estate.cluster, other_nics, "the network interfaces of the cluster's networks", none, *observations
     )
 
 
@@ -151,9 +162,13 @@ def _forwarding(nic: NicFields) -> Iterator[CheckResult]:
 def pip_and_prefix_inventory(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """Every address in the node resource group; in the networks' groups idle addresses and all prefixes."""
     nodes = node_group_of(estate)
-    groups = {one.lower(): one for one in (nodes, *(group_of(one) for one in network_ids_of(estate))) if one}
+    groups = {
+        group_id.lower(): group_id
+        for group_id in (nodes, *(group_of(network_id) for network_id in network_ids_of(estate)))
+        if group_id
+    }
     observations: list[Observation] = [*subnets_of(estate)[1]]
-    found = 0
+    total = 0
     for _, group in sorted(groups.items()):
         addresses, prefixes = estate.every(PublicAddress, group), estate.every(PublicPrefix, group)
         observations += (addresses, prefixes)
@@ -161,9 +176,9 @@ def pip_and_prefix_inventory(estate: Estate, _policy: Policy) -> Iterator[CheckR
             yield from whatever_is_damaged(address.id, _address(address, nodes))
         for prefix in prefixes:
             yield from whatever_is_damaged(prefix.id, _prefix(prefix, nodes))
-        found += len(addresses) + len(prefixes)
+        total += len(addresses) + len(prefixes)
     none = ("NoPublicAddress", "no public address or prefix in the groups of the nodes")
-    yield from found_or_none(estate.cluster, found, "public addresses and prefixes", none, *observations)
+    yield from found_or_none(estate.cluster, total, "public addresses and prefixes", none, *observations)
 
 
 def _address(address: PublicAddress, nodes: str) -> Iterator[CheckResult]:

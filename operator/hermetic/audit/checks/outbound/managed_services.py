@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check
-from hermetic.audit.cluster_scope import found_or_none, network_ids_of, subnets_of
-from hermetic.audit.egress.resource_lookup import everywhere, readable
+from hermetic.audit.cluster.members import network_ids_of, subnets_of
+from hermetic.audit.cluster.resource_lookup import everywhere, readable
 from hermetic.audit.estate.arm_ids import parent_of, same_id
 from hermetic.audit.estate.azure.managed_services import (
     ApplicationGateway,
@@ -18,10 +17,12 @@ from hermetic.audit.estate.azure.managed_services import (
 )
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Observation
-from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, whatever_is_damaged
-from hermetic.audit.hops import INTERNET, Hop, path_of
-from hermetic.audit.policy import Policy
-from hermetic.audit.topology import PlaceKind
+from hermetic.audit.evaluation.each_resource import found_or_none
+from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, whatever_is_damaged
+from hermetic.audit.model import hops
+from hermetic.audit.model.hops import INTERNET, Hop, path_of
+from hermetic.audit.model.topology import PlaceKind
+from hermetic.audit.policy.policy import Policy
 
 ManagedService = ApplicationGateway | Bastion | AzureFirewall
 
@@ -46,9 +47,9 @@ def _public_face(policy: Policy, service: ManagedService) -> Iterator[CheckResul
     elif isinstance(service, Bastion) and service.enable_private_only_bastion is True:
         yield passes(service.id, "PrivateOnly", "enablePrivateOnlyBastion is true", service)
     elif _is_public(service):
-        words = f"{_kind(service)} with a public address is in the cluster's network"
+        message = f"{_kind(service)} with a public address is in the cluster's network"
         path = path_of(INTERNET, Hop(_place(service), f"{_kind(service)} {service.name}"), "cluster network")
-        yield fails(service.id, "PublicFace", words, service, paths=(path,))
+        yield fails(service.id, "PublicFace", message, service, paths=(path,))
     else:
         yield passes(service.id, "NoPublicFace", "none of its addresses is public", service)
 
@@ -72,18 +73,18 @@ def _copying_out(bastion: Bastion) -> Iterator[CheckResult]:
         "shareable links": bastion.enable_shareable_link is True,
         "connections by address": bastion.enable_ip_connect is True,
     }
-    found = [name for name, is_on in switches.items() if is_on]
-    if found:
+    features = [name for name, is_on in switches.items() if is_on]
+    if features:
         path = path_of(hops.machine("machine"), f"bastion {bastion.name}", "a user's computer")
-        yield fails(bastion.id, "CopyingOut", f"it allows {', '.join(found)}", bastion, paths=(path,))
+        yield fails(bastion.id, "CopyingOut", f"it allows {', '.join(features)}", bastion, paths=(path,))
     else:
         yield passes(bastion.id, "NoCopyingOut", "it lets no user copy, tunnel or share", bastion)
 
 
 def _managed_services(estate: Estate, policy: Policy) -> tuple[tuple[ManagedService, ...], tuple[Observation, ...]]:
-    networks = {one.lower() for one in network_ids_of(estate)}
+    networks = {network_id.lower() for network_id in network_ids_of(estate)}
     observations: list[Observation] = [*subnets_of(estate)[1]]
-    found: list[ManagedService] = []
+    services: list[ManagedService] = []
     lists: tuple[Listing[ManagedService], ...] = (
         everywhere(estate, policy, ApplicationGateway),
         everywhere(estate, policy, Bastion),
@@ -91,16 +92,20 @@ def _managed_services(estate: Estate, policy: Policy) -> tuple[tuple[ManagedServ
     )
     for listed in lists:
         observations.append(listed)
-        found += [service for service, homes in readable(listed, _networks, observations) if homes & networks]
-    return tuple(sorted(found, key=lambda service: service.id.lower())), tuple(observations)
+        services += [service for service, homes in readable(listed, _networks, observations) if homes & networks]
+    return tuple(sorted(services, key=lambda service: service.id.lower())), tuple(observations)
 
 
 def _networks(service: ManagedService) -> set[str]:
     """Ids, in lower case, of the networks that it has an address in or names."""
-    found = {parent_of(one.subnet.id).lower() for one in _addresses(service) if one.subnet is not None}
+    network_ids = {
+        parent_of(configuration.subnet.id).lower()
+        for configuration in _addresses(service)
+        if configuration.subnet is not None
+    }
     if isinstance(service, Bastion) and service.virtual_network is not None:
-        found.add(service.virtual_network.id.lower())
-    return found
+        network_ids.add(service.virtual_network.id.lower())
+    return network_ids
 
 
 def _addresses(service: ManagedService) -> Iterable[ServiceIpConfiguration | FirewallAddress]:
@@ -111,7 +116,7 @@ def _addresses(service: ManagedService) -> Iterable[ServiceIpConfiguration | Fir
 
 def _is_public(service: ManagedService) -> bool:
     """Whether it has a public address; a bastion of the developer SKU shares a public one."""
-    if any(one.public_ip_address is not None for one in _addresses(service)):
+    if any(configuration.public_ip_address is not None for configuration in _addresses(service)):
         return True
     return isinstance(service, Bastion) and service.virtual_network is not None and not service.ip_configurations
 

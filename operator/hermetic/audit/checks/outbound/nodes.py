@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
-from hermetic.audit.cluster_scope import (
-    cluster_of,
-    instance_nics_of,
-    is_flexible,
-    pools_of,
-    whole_or_unknown,
-)
-from hermetic.audit.egress.masks import masks_of_nodes, with_masks
+from hermetic.audit.cluster.members import cluster_of, instance_nics_of, is_flexible, pools_of
+from hermetic.audit.egress.masks import masks_of_nodes
 from hermetic.audit.estate.azure.aks import AgentPool
 from hermetic.audit.estate.azure.balancing import ScaleSetPublicAddress
 from hermetic.audit.estate.azure.vnet import ScaleSet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing
-from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
-from hermetic.audit.hops import INTERNET, PUBLIC_IP, path_of
-from hermetic.audit.policy import Policy
-from hermetic.audit.reachable_networks import each_scale_set
+from hermetic.audit.evaluation.each_resource import each_scale_set, whole_or_unknown
+from hermetic.audit.evaluation.results import (
+    CheckResult,
+    does_not_apply,
+    fails,
+    passes,
+    unknown,
+    whatever_is_damaged,
+    with_masks,
+)
+from hermetic.audit.model import hops
+from hermetic.audit.model.hops import INTERNET, PUBLIC_IP, path_of
+from hermetic.audit.policy.policy import Policy
 
 
 @check("nodepool-node-public-ip")
@@ -40,11 +42,11 @@ def _pool(estate: Estate, pool: AgentPool, resource: str) -> Iterator[CheckResul
     path = (path_of(hops.node(f"node of pool {pool.name}"), PUBLIC_IP, INTERNET),)
     masks = masks_of_nodes(estate)
     if pool.enable_node_public_ip is True:
-        words = "enableNodePublicIP is true"
-        yield with_masks(fails(resource, "NodePublicIp", words, cluster, paths=path), masks)
+        message = "enableNodePublicIP is true"
+        yield with_masks(fails(resource, "NodePublicIp", message, cluster, paths=path), masks)
     if pool.node_public_ip_prefix_id:
-        words = f"nodes take public addresses from {pool.node_public_ip_prefix_id}"
-        yield with_masks(fails(resource, "NodePublicIpPrefix", words, cluster, paths=path), masks)
+        message = f"nodes take public addresses from {pool.node_public_ip_prefix_id}"
+        yield with_masks(fails(resource, "NodePublicIpPrefix", message, cluster, paths=path), masks)
     if not pool.enable_node_public_ip and not pool.node_public_ip_prefix_id:
         yield passes(resource, "NoNodePublicIp", "nodes of this pool get no public address", cluster)
 
@@ -53,15 +55,15 @@ def _pool(estate: Estate, pool: AgentPool, resource: str) -> Iterator[CheckResul
 def vmss_public_ip_config(estate: Estate, _policy: Policy, scale_set: ScaleSet) -> Iterator[CheckResult]:
     """Any IP configuration of any interface of the model, IPv4 or IPv6."""
     named = [
-        f"{nic.name}/{one.name}"
+        f"{nic.name}/{configuration.name}"
         for nic in scale_set.nics
-        for one in nic.ip_configurations
-        if one.public_ip_address_configuration is not None
+        for configuration in nic.ip_configurations
+        if configuration.public_ip_address_configuration is not None
     ]
     if named:
-        words = f"publicIPAddressConfiguration in {', '.join(named)}: every new instance gets a public address"
+        message = f"publicIPAddressConfiguration in {', '.join(named)}: every new instance gets a public address"
         paths = (path_of(f"scale set {scale_set.name}", PUBLIC_IP, INTERNET),)
-        yield with_masks(fails(scale_set.id, "ModelPublicIp", words, scale_set, paths=paths), masks_of_nodes(estate))
+        yield with_masks(fails(scale_set.id, "ModelPublicIp", message, scale_set, paths=paths), masks_of_nodes(estate))
     elif not scale_set.nics:
         yield unknown(scale_set.id, "NoInterfaces", "the model shows no network interface", scale_set)
     else:
@@ -72,14 +74,18 @@ def vmss_public_ip_config(estate: Estate, _policy: Policy, scale_set: ScaleSet) 
 def vmss_instance_pip(estate: Estate, _policy: Policy, scale_set: ScaleSet) -> Iterator[CheckResult]:
     """Addresses of the instances: one that differs from its model shows only here."""
     if is_flexible(scale_set):
-        words = "its instances are machines of their own: their interfaces are evaluated one by one"
-        yield does_not_apply(scale_set.id, "FlexibleMode", words, scale_set, instance_nics_of(estate))
+        message = "its instances are machines of their own: their interfaces are evaluated one by one"
+        yield does_not_apply(scale_set.id, "FlexibleMode", message, scale_set, instance_nics_of(estate))
         return
-    found: Listing[ScaleSetPublicAddress] = estate.every(ScaleSetPublicAddress, scale_set.id)
-    if found.items:
-        addresses = sorted(one.ip_address or one.id or "an address without a name" for one in found)
-        words = f"instances hold public addresses: {', '.join(addresses)}"
+    public_addresses: Listing[ScaleSetPublicAddress] = estate.every(ScaleSetPublicAddress, scale_set.id)
+    if public_addresses.items:
+        addresses = sorted(
+            address.ip_address or address.id or "an address without a name" for address in public_addresses
+        )
+        message = f"instances hold public addresses: {', '.join(addresses)}"
         paths = (path_of(f"scale set {scale_set.name}", "instance", PUBLIC_IP, INTERNET),)
-        yield with_masks(fails(scale_set.id, "InstancePublicIp", words, found, paths=paths), masks_of_nodes(estate))
+        yield with_masks(
+            fails(scale_set.id, "InstancePublicIp", message, public_addresses, paths=paths), masks_of_nodes(estate)
+        )
     else:
-        yield passes(scale_set.id, "NoInstancePublicIp", "no instance holds a public address", found)
+        yield passes(scale_set.id, "NoInstancePublicIp", "no instance holds a public address", public_addresses)

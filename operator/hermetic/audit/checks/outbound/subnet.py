@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check, check_each
-from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet, network_ids_of, subnets_of, whole_or_unknown
-from hermetic.audit.egress.masks import is_masked, masked, masks_of_nodes, with_masks
-from hermetic.audit.egress.resource_lookup import everywhere, readable
+from hermetic.audit.cluster.members import ScopedSubnet, network_ids_of, subnets_of
+from hermetic.audit.cluster.resource_lookup import everywhere, readable
+from hermetic.audit.egress.masks import is_masked, masked, masks_of_nodes
 from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.balancing import NatGateway, ServiceGateway
 from hermetic.audit.estate.azure.vnet import Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, whatever_is_damaged
-from hermetic.audit.findings import Severity
-from hermetic.audit.hops import DEFAULT_OUTBOUND, INTERNET, path_of
-from hermetic.audit.policy import Policy
-from hermetic.audit.reachable_networks import each_network, each_or_none
+from hermetic.audit.evaluation.each_resource import each_network, each_or_none, each_subnet, whole_or_unknown
+from hermetic.audit.evaluation.results import (
+    CheckResult,
+    does_not_apply,
+    fails,
+    passes,
+    whatever_is_damaged,
+    with_masks,
+)
+from hermetic.audit.model import hops
+from hermetic.audit.model.findings import Severity
+from hermetic.audit.model.hops import DEFAULT_OUTBOUND, INTERNET, path_of
+from hermetic.audit.policy.policy import Policy
 
 SERVES_THE_NETWORK = """\
 Warning: connections of every subnet of the network to the internet end at once.
@@ -31,8 +38,8 @@ def subnet_default_outbound(
 ) -> Iterator[CheckResult]:
     """Absent and null mean that Azure assigns hidden public addresses; only `false` turns it off."""
     if scoped.is_for_the_api_server_only:
-        words = "delegated to the API server, and no node or pod has an address in it"
-        yield does_not_apply(scoped.id, "ApiServerSubnet", words, scoped.seen, *subnets_of(estate)[1])
+        message = "delegated to the API server, and no node or pod has an address in it"
+        yield does_not_apply(scoped.id, "ApiServerSubnet", message, scoped.seen, *subnets_of(estate)[1])
     elif subnet.default_outbound_access is False:
         yield passes(scoped.id, "PrivateSubnet", "defaultOutboundAccess is false", scoped.seen)
     else:
@@ -93,8 +100,8 @@ def subnet_service_gateway(estate: Estate, policy: Policy) -> Iterator[CheckResu
 
 def _of_network(estate: Estate, gateway: ServiceGateway) -> Iterator[CheckResult]:
     network = gateway.virtual_network.id if gateway.virtual_network is not None else ""
-    if any(same_id(network, one) for one in network_ids_of(estate)):
-        found = fails(
+    if any(same_id(network, network_id) for network_id in network_ids_of(estate)):
+        result = fails(
             gateway.id,
             "ServiceGatewayOfNetwork",
             f"it belongs to the cluster's virtual network {network}",
@@ -102,7 +109,7 @@ def _of_network(estate: Estate, gateway: ServiceGateway) -> Iterator[CheckResult
             paths=(path_of(hops.vnet(name_of(network)), hops.service(f"service gateway {gateway.name}"), INTERNET),),
             remedy="Warning: connections through it end at once.\naz resource delete --ids SERVICE_GATEWAY_ID",
         )
-        yield with_masks(found, masks_of_nodes(estate))
+        yield with_masks(result, masks_of_nodes(estate))
 
 
 def _shown(value: bool | None) -> str:
@@ -114,25 +121,32 @@ def vnet_nat_gateway(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """The network's default gateway, or one that names the network as its source; subnets show neither."""
     gateways = everywhere(estate, policy, NatGateway)
     damaged: list[Observation] = []
-    sources = list(readable(gateways, lambda one: one.source_virtual_network, damaged))
+    sources = list(readable(gateways, lambda gateway: gateway.source_virtual_network, damaged))
 
-    def evaluate(seen: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
-        default = seen.value.default_public_nat_gateway if seen.value is not None else None
-        found = [(gateway.id, gateway) for gateway, source in sources if source and same_id(source.id, seen.target)]
-        observations: tuple[Observation, ...] = (seen, gateways, *damaged)
+    def evaluate(network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
+        default = network.value.default_public_nat_gateway if network.value is not None else None
+        serving_gateways = [
+            (gateway.id, gateway) for gateway, source in sources if source and same_id(source.id, network.target)
+        ]
+        observations: tuple[Observation, ...] = (network, gateways, *damaged)
         ids = sorted(
-            {one.lower(): one for one in (*([default.id] if default else []), *(i for i, _ in found))}.values()
+            {
+                gateway_id.lower(): gateway_id
+                for gateway_id in (*([default.id] if default else []), *(i for i, _ in serving_gateways))
+            }.values()
         )
         if not ids:
-            yield passes(seen.target, "NoNetworkNatGateway", "no NAT gateway serves the whole network", *observations)
+            yield passes(
+                network.target, "NoNetworkNatGateway", "no NAT gateway serves the whole network", *observations
+            )
         for gateway in ids:
             served = fails(
-                seen.target,
+                network.target,
                 "NetworkNatGateway",
                 f"NAT gateway {gateway} serves every subnet of the network",
-                seen,
-                *(one for _, one in found),
-                paths=(path_of(hops.vnet(name_of(seen.target)), hops.nat_gateway(name_of(gateway)), INTERNET),),
+                network,
+                *(nat_gateway for _, nat_gateway in serving_gateways),
+                paths=(path_of(hops.vnet(name_of(network.target)), hops.nat_gateway(name_of(gateway)), INTERNET),),
                 fill={"NAT_GATEWAY_ID": gateway},
             )
             yield with_masks(served, masks_of_nodes(estate))
@@ -144,30 +158,30 @@ def vnet_nat_gateway(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 def natgw_inventory(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Critical for a gateway that names a subnet or network of the cluster; informational for an idle one."""
     subnets, scope = subnets_of(estate)
-    ours = {one.id.lower() for one in subnets}
-    of_nodes = {one.id.lower() for one in subnets if not one.is_for_the_api_server_only}
-    networks = {one.lower() for one in network_ids_of(estate)}
+    ours = {scoped.id.lower() for scoped in subnets}
+    of_nodes = {scoped.id.lower() for scoped in subnets if not scoped.is_for_the_api_server_only}
+    networks = {network_id.lower() for network_id in network_ids_of(estate)}
 
     def evaluate(gateway: NatGateway) -> Iterator[CheckResult]:
-        served = [one.id for one in gateway.subnets or ()]
+        served = [subnet.id for subnet in gateway.subnets or ()]
         source = gateway.source_virtual_network.id if gateway.source_virtual_network is not None else ""
-        of_ours = sorted(one for one in served if one.lower() in ours)
+        of_ours = sorted(subnet_id for subnet_id in served if subnet_id.lower() in ours)
         if of_ours or source.lower() in networks:
-            places = [
-                *(hops.subnet(name_of(one)) for one in of_ours),
+            served_hops = [
+                *(hops.subnet(name_of(subnet_id)) for subnet_id in of_ours),
                 *([hops.vnet(name_of(source))] if source else []),
             ]
-            masks = masks_of_nodes(estate) if of_nodes.issuperset(one.lower() for one in of_ours) else ()
-            found = fails(
+            masks = masks_of_nodes(estate) if of_nodes.issuperset(subnet_id.lower() for subnet_id in of_ours) else ()
+            result = fails(
                 gateway.id,
                 "ServesTheCluster",
-                f"it serves {', '.join(one.label for one in places)}",
+                f"it serves {', '.join(hop.label for hop in served_hops)}",
                 gateway,
-                paths=(path_of(one, hops.nat_gateway(gateway.name), INTERNET) for one in places),
+                paths=(path_of(hop, hops.nat_gateway(gateway.name), INTERNET) for hop in served_hops),
                 remedy="" if of_ours else SERVES_THE_NETWORK,
                 fill={"SUBNET_ID": of_ours},
             )
-            yield with_masks(found, masks)
+            yield with_masks(result, masks)
         elif served or source:
             yield passes(
                 gateway.id, "ServesOthers", "it serves other networks only", gateway, *scope, severity=Severity.INFO

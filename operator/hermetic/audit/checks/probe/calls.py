@@ -6,19 +6,44 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from hermetic.api.ip_ranges import is_public
+from hermetic.api.ip_ranges import is_address, is_public
 from hermetic.audit.checks.family import check
 from hermetic.audit.checks.probe.vantages import BOTH, POD, Doubt, OpenPath, ProbePlace, each_place, start_of, weigh
 from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.probe.address_owners import owner_of
 from hermetic.audit.estate.probe.readings import Reading, Reply
 from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.estate.probe.situations import situation
-from hermetic.audit.evaluation import CheckResult
-from hermetic.audit.hops import path_of
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.results import CheckResult, fails
+from hermetic.audit.model.findings import Severity
+from hermetic.audit.model.hops import path_of
+from hermetic.audit.policy.policy import Policy
 
 NETWORKS = 3
 """With fewer public IPv4 addresses, all of them may be blocked or down by chance."""
+REFUSED_REMEDY = (
+    "Let the firewall drop these calls instead of refusing them. A port of `tcpPorts` or `udpPorts` can also be "
+    "removed from `spec.probe.targets` of the EgressAudit; the ports that each round adds change by themselves."
+)
+WITHOUT_UDP = "take the port out of `spec.probe.targets.udpPorts` of the EgressAudit."
+NTP_PORT = 123
+PROXY_REMEDY = (
+    "Close the port of the proxy to the cluster's subnets with a security rule, or let the proxy answer 403 to them."
+)
+OTHER_ADDRESSES = (
+    "Name addresses of several owners and kinds in `spec.probe.targets.publicAddresses` of the EgressAudit, or remove "
+    "the list: the default one has several."
+)
+NOT_SEEN = {
+    "public": "A path that is slower, or open for other addresses, ports or protocols alone is not seen.",
+    "proxy": "A proxy that is slower, at another address, or tunnels to other names alone is not seen.",
+}
+"""By role of the target the limit of a Pass."""
+# learn.microsoft.com/azure/firewall/rule-processing: network rules come before application rules, and a match ends it.
+TAKEN = (
+    "Deny the called addresses with a network rule of the firewall, which it evaluates before application rules. "
+    "Where it cannot, accept this finding with an exception."
+)
 
 
 @check("probe-internet")
@@ -26,7 +51,7 @@ def probe_internet(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """No address, port or protocol on the internet may answer."""
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
-        called = {one.target.address for one in run.report.called("public")}
+        called = {reply.target.address for reply in run.report.called("public")}
         if sum(":" not in address and is_public(address) for address in called) < NETWORKS:
             message = f"fewer than {NETWORKS} public IPv4 addresses were called"
             yield Doubt("TooFewTargets", message, "Name at least three public IPv4 addresses in different networks.")
@@ -37,7 +62,31 @@ def probe_internet(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
                     "NameNotCalled", message, "Let the probe run again; see which servers the cluster's resolver asks."
                 )
 
-    return each_place(estate, partial(_results, policy, "public", doubts))
+    yield from each_place(estate, partial(_results, policy, "public", doubts))
+    yield from _alike_addresses(estate)
+
+
+def _alike_addresses(estate: Estate) -> Iterator[CheckResult]:
+    """A warning where all called addresses have one owner or one kind, so that one rule may block them together."""
+    runs = estate.every(ProbeRun, estate.cluster)
+    addresses = {reply.target.address for run in runs for reply in run.report.replies if reply.target.what == "public"}
+    owners = [owner_of(address) for address in addresses if is_address(address)]
+    identified = [owner for owner in owners if owner is not None]
+    if not identified or len(identified) < len(addresses):
+        return
+    for names, shared in (
+        ({owner.owner for owner in identified}, "owner"),
+        ({owner.kind for owner in identified}, "kind"),
+    ):
+        if len(names) == 1:
+            message = (
+                f"all {len(addresses)} public addresses that were called have the same {shared} ({names.pop()}): a "
+                "firewall that blocks these alone looks like an isolated network"
+            )
+            yield fails(
+                estate.cluster, "AddressesAlike", message, *runs, severity=Severity.MEDIUM, remedy=OTHER_ADDRESSES
+            )
+            return
 
 
 @check("probe-storage")
@@ -49,8 +98,8 @@ def probe_storage(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     )
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
-        names = [one.target.address for one in run.report.names if one.target.what == "storage"]
-        called = [one.target.address for one in run.report.called("storage")]
+        names = [name.target.address for name in run.report.names if name.target.what == "storage"]
+        called = [reply.target.address for reply in run.report.called("storage")]
         if not names and not called:
             yield Doubt("NoStorageNamed", "no storage account was named to call", remedy)
         elif not any(map(is_public, called)):
@@ -86,9 +135,9 @@ def wireserver(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 def on_the_hosts_channel(run: ProbeRun, policy: Policy) -> Iterator[tuple[str, str]]:
     """Targets of the wire server that answered, and how."""
     called = run.report.called("wireserver")
-    for one in called:
-        if why := _open(one, called, policy):
-            yield str(one.target), why
+    for reply in called:
+        if why := _open(reply, called, policy):
+            yield str(reply.target), why
 
 
 def unclear_on_the_hosts_channel(run: ProbeRun, policy: Policy) -> Iterator[Doubt]:
@@ -96,90 +145,150 @@ def unclear_on_the_hosts_channel(run: ProbeRun, policy: Policy) -> Iterator[Doub
     yield from _unclear(run, "wireserver", policy)
 
 
-def _named(estate: Estate, policy: Policy, what: str) -> Iterator[CheckResult]:
+def _named(estate: Estate, policy: Policy, role: str) -> Iterator[CheckResult]:
     """Evaluates targets that are optional: without any, no finding is made."""
     runs = estate.every(ProbeRun, estate.cluster)
-    if any(run.report.called(what) or run.problem for run in runs) or runs.problem or not runs.items:
-        yield from each_place(estate, partial(_results, policy, what, lambda _run: ()))
+    if any(run.report.called(role) or run.problem for run in runs) or runs.problem or not runs.items:
+        yield from each_place(estate, partial(_results, policy, role, lambda _run: ()))
 
 
 def _results(
     policy: Policy,
-    what: str,
+    role: str,
     doubts: Callable[[ProbeRun], Iterable[Doubt]],
-    place: ProbePlace,
+    probe_place: ProbePlace,
     vantages: tuple[bool, ...] = BOTH,
 ) -> Iterator[CheckResult]:
     yield weigh(
-        place,
+        probe_place,
         vantages,
-        reason="WayOut" if what != "wireserver" else "WireServerReachable",
-        ways=lambda run: _ways(run, what, policy),
-        doubts=lambda run: (*_unclear(run, what, policy), *doubts(run)),
-        silence=_silence(place, vantages, what),
+        reason="WayOut" if role != "wireserver" else "WireServerReachable",
+        ways=lambda run: _ways(run, role, policy),
+        doubts=lambda run: (*_unclear(run, role, policy), *doubts(run)),
+        silence=_silence(probe_place, vantages, role),
     )
 
 
-def _ways(run: ProbeRun, what: str, policy: Policy) -> Iterator[OpenPath]:
-    called = run.report.called(what)
-    for one in called:
-        if why := _open(one, called, policy):
-            yield OpenPath(f"{one.target} {why}", path_of(*start_of(run), str(one.target)))
+def _ways(run: ProbeRun, role: str, policy: Policy) -> Iterator[OpenPath]:
+    called = run.report.called(role)
+    for reply in called:
+        if why := _open(reply, called, policy):
+            yield OpenPath(f"{reply.target} {why}", path_of(*start_of(run), str(reply.target)))
 
 
-def _open(one: Reply, called: tuple[Reply, ...], policy: Policy) -> str:
+def _open(reply: Reply, called: tuple[Reply, ...], policy: Policy) -> str:
     """Why an answer proves an egress path; "" when it does not."""
-    if one.target.kind == "proxy":
-        return "passes requests on" if one.reading is Reading.PASSED_ON else ""
-    if _may_be_the_firewall(one, policy):
+    if reply.target.what == "proxy":
+        return "passes requests on" if reply.reading is Reading.PASSED_ON else ""
+    if _may_be_the_firewall(reply, policy) or _is_redirected_time(reply, called):
         return ""
-    if one.reading.came_through:
-        return f"is {one.reading}" if one.reading is Reading.OPEN else str(one.reading)
-    if one.reading.was_refused and _was_refused_at_the_far_end(one, called):
-        return f"is {one.reading}: the call left, and was refused out there"
+    if reply.reading.came_through:
+        return f"is {reply.reading}" if reply.reading is Reading.OPEN else str(reply.reading)
+    if reply.reading.was_refused and _was_refused_at_the_far_end(reply, called):
+        return f"is {reply.reading}: the call left, and was refused out there"
     return ""
 
 
-def _may_be_the_firewall(one: Reply, policy: Policy) -> bool:
+def _may_be_the_firewall(reply: Reply, policy: Policy) -> bool:
     """A firewall that inspects requests completes handshakes itself, before it decides."""
-    return policy.profile == "filtered" and one.reading is Reading.OPEN
+    return policy.profile == "filtered" and reply.reading in {Reading.OPEN, Reading.TLS_ALERT}
 
 
-def _was_refused_at_the_far_end(one: Reply, called: tuple[Reply, ...]) -> bool:
-    """Whether the far end itself refused: a firewall would have refused the TLS port of that address as well."""
-    listening = [
-        other.reading for other in called if other.target.address == one.target.address and other.target.kind == "tls"
-    ]
-    return bool(listening) and not any(reading.was_refused for reading in listening)
+def _is_redirected_time(answer: Reply, called: tuple[Reply, ...]) -> bool:
+    """Whether an NTP answer may come from a server of this network, to which it redirects port 123.
+
+    It redirects the calls at every address alike, so that an address answers whose owner serves no time there.
+    """
+    if not _is_time_answer(answer):
+        return False
+    answers = [reply.target.address for reply in called if _is_time_answer(reply) and is_address(reply.target.address)]
+    owners = [owner_of(address) for address in answers]
+    return any(owner is not None and not owner.serves_time for owner in owners)
 
 
-def _unclear(run: ProbeRun, what: str, policy: Policy) -> Iterator[Doubt]:
-    called = run.report.called(what)
-    for one in called:
-        if one.reading is Reading.UNREADABLE:
-            yield Doubt("Unreadable", f"{one.target}: {one.raw!r} is no answer of the probe")
-        elif one.reading.was_refused and one.target.kind != "proxy":
+def _is_time_answer(reply: Reply) -> bool:
+    return (reply.target.kind, reply.target.port, reply.reading) == ("udp", NTP_PORT, Reading.ANSWERED)
+
+
+def _was_refused_at_the_far_end(reply: Reply, called: tuple[Reply, ...]) -> bool:
+    """Whether only the far end can have refused: the ICMP message is its own, or its TLS port was reached.
+
+    A firewall may reset some ports and drop the others, so that silence of the TLS port shows nothing.
+    """
+    return reply.reading is Reading.FAR_END_REFUSED or any(
+        other.reading is Reading.TLS_ANSWERED
+        for other in called
+        if other.target.address == reply.target.address and other.target.kind == "tls"
+    )
+
+
+def _unclear(run: ProbeRun, role: str, policy: Policy) -> Iterator[Doubt]:
+    called = run.report.called(role)
+    yield from _proxy_doubts(called)
+    for reply in called:
+        if reply.reading is Reading.UNREADABLE:
+            yield Doubt("Unreadable", f"{reply.target}: {reply.raw!r} is no answer of the probe")
+        elif reply.reading is Reading.DNS_ERROR:
+            message = f"{reply.target} is {reply.reading}: the network may redirect port 53 to a resolver of its own"
+            yield Doubt("RedirectedDns", message, f"Let the network drop port 53 to public addresses, or {WITHOUT_UDP}")
+        elif _is_redirected_time(reply, called):
             message = (
-                f"{one.target} is {one.reading}: by a firewall on the way or by the far end: it cannot be seen which"
+                f"{reply.target} is {reply.reading}, and so is an address that serves no time: the "
+                "network may redirect "
+                "port 123 to a time server of its own"
             )
-            yield Doubt("RefusedBySomebody", message, "Let the firewall drop, or reject with an ICMP message.")
-        elif is_public(one.offender):
+            yield Doubt(
+                "RedirectedTime", message, f"Let the network drop port 123 to public addresses, or {WITHOUT_UDP}"
+            )
+        elif reply.reading.was_refused and reply.target.what != "proxy":
             message = (
-                f"{one.target} was {one.reading} by {one.offender}, which may be outside: it is no private address"
+                f"{reply.target} is {reply.reading}: by a firewall on the way or by the far end: it cannot be "
+                "seen which"
+            )
+            yield Doubt("RefusedBySomebody", message, REFUSED_REMEDY)
+        elif is_public(reply.offender):
+            message = (
+                f"{reply.target} was {reply.reading} by {reply.offender}, which may be outside: it is no "
+                "private address"
             )
             yield Doubt("RejectedOutside", message, "Find out whose router that is; the call reached it.")
-        elif _may_be_the_firewall(one, policy):
-            message = f"{one.target} accepted a connection and sent nothing: it may be the firewall that did"
-            yield Doubt("TakenBySomebody", message, "Call ports on which TLS is spoken: the far end must speak itself.")
+        elif _may_be_the_firewall(reply, policy):
+            message = (
+                f"{reply.target} accepted a connection, and no handshake of a far end followed: the firewall may have "
+                "accepted it, as Azure Firewall does before it evaluates application rules"
+            )
+            yield Doubt("TakenBySomebody", message, TAKEN)
 
 
-def _silence(place: ProbePlace, vantages: tuple[bool, ...], what: str) -> str:
+def _proxy_doubts(called: tuple[Reply, ...]) -> Iterator[Doubt]:
+    """Doubts about each proxy. A refusal with 403 decides; silence of the other protocols beside it adds nothing."""
+    by_proxy: dict[tuple[str, int], list[Reply]] = {}
+    for reply in called:
+        if reply.target.what == "proxy":
+            by_proxy.setdefault((reply.target.address, reply.target.port), []).append(reply)
+    for replies in by_proxy.values():
+        target, readings = replies[0].target, {reply.reading for reply in replies}
+        if Reading.WANTS_CREDENTIALS in readings:
+            message = f"{target} wants credentials, and passes requests on for whoever has some"
+            yield Doubt("ProxyWantsCredentials", message, PROXY_REMEDY)
+        elif Reading.OPEN in readings and Reading.PROXY_REFUSED not in readings:
+            message = f"{target} accepted a connection and answered no protocol of a proxy within the time limit"
+            yield Doubt("ProxySaidNothing", message, PROXY_REMEDY)
+        elif Reading.PROXY_UNCLEAR in readings and Reading.PROXY_REFUSED not in readings:
+            message = f"{target} answered neither with a refusal (403) nor with what was asked for"
+            yield Doubt("ProxyUnclear", message, PROXY_REMEDY)
+
+
+def _silence(probe_place: ProbePlace, vantages: tuple[bool, ...], role: str) -> str:
     """A summary of how the calls ended, which shows what stops them."""
     by_address: dict[tuple[str, str], list[Reply]] = {}
-    for run in place.seen_from(vantages):
-        for one in run.report.called(what):
-            by_address.setdefault((run.id, one.target.address), []).append(one)
+    runs = probe_place.seen_from(vantages)
+    for run in runs:
+        for reply in run.report.called(role):
+            by_address.setdefault((run.id, reply.target.address), []).append(reply)
     counted = Counter(situation(replies) for replies in by_address.values())
     calls = sum(len(replies) for replies in by_address.values())
-    ends = ", ".join(f"{found} ({count})" for found, count in counted.most_common())
-    return f"none of {calls} calls at {len(by_address)} addresses was answered: {ends}"
+    ends = ", ".join(f"{ending} ({count})" for ending, count in counted.most_common())
+    limit = min((run.report.limit_seconds for run in runs), default=0.0)
+    summary = f"none of {calls} calls at {len(by_address)} addresses was answered within {limit:g} s: {ends}"
+    return f"{summary}. {NOT_SEEN[role]}" if role in NOT_SEEN else summary

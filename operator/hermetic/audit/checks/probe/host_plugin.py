@@ -16,10 +16,10 @@ from hermetic.audit.checks.probe.calls import on_the_hosts_channel, unclear_on_t
 from hermetic.audit.checks.probe.vantages import HOST, Doubt, OpenPath, ProbePlace, each_place, start_of, weigh
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.runs import ProbeRun
-from hermetic.audit.evaluation import CheckResult
-from hermetic.audit.findings import Severity, Verdict
-from hermetic.audit.hops import INTERNET, path_of
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.results import CheckResult
+from hermetic.audit.model.findings import Severity, Verdict
+from hermetic.audit.model.hops import INTERNET, path_of
+from hermetic.audit.policy.policy import Policy
 
 SHOWN = 3
 
@@ -27,32 +27,34 @@ SHOWN = 3
 @check("host-plugin")
 def host_plugin(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Answers of 168.63.129.16 on ports 80 and 32526 to a pod in the machine's own network."""
-    others = _others_on_the_host(estate, policy)
+    other_workloads = _others_on_the_host(estate, policy)
 
-    def ways(run: ProbeRun) -> Iterator[OpenPath]:
-        for what, words in on_the_hosts_channel(run, policy):
+    def open_paths(run: ProbeRun) -> Iterator[OpenPath]:
+        for target, outcome in on_the_hosts_channel(run, policy):
             yield OpenPath(
-                f"{what} {words} in the network of {run.node}", path_of(*start_of(run), "host plug-in", INTERNET)
+                f"{target} {outcome} in the network of {run.node}", path_of(*start_of(run), "host plug-in", INTERNET)
             )
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         yield from unclear_on_the_hosts_channel(run, policy)
         called = run.report.called("wireserver")
-        if not called or any(one.target.kind != "http" for one in called):
+        if not called or any(reply.target.kind != "http" for reply in called):
             message = "168.63.129.16 was not asked over HTTP: this is the answer of an older release of the probe"
             yield Doubt("NotAsked", message, "Let the probe of this release run.")
 
-    def evaluate(place: ProbePlace) -> Iterator[CheckResult]:
+    def evaluate(probe_place: ProbePlace) -> Iterator[CheckResult]:
         silence = "the host's channel answered nothing"
-        found = weigh(place, (HOST,), reason="HostPluginReachable", ways=ways, doubts=doubts, silence=silence)
-        if found.verdict is not Verdict.FAIL:
-            yield found
-        elif others:
-            words = f"{', '.join(others[:SHOWN])}{' and more' if len(others) > SHOWN else ''}"
-            message = f"{found.message}; pods of {words} have that network and are no part of the platform"
-            yield replace(found, message=message, severity=Severity.HIGH)
+        result = weigh(
+            probe_place, (HOST,), reason="HostPluginReachable", ways=open_paths, doubts=doubts, silence=silence
+        )
+        if result.verdict is not Verdict.FAIL:
+            yield result
+        elif other_workloads:
+            workloads = f"{', '.join(other_workloads[:SHOWN])}{' and more' if len(other_workloads) > SHOWN else ''}"
+            message = f"{result.message}; pods of {workloads} have that network and are no part of the platform"
+            yield replace(result, message=message, severity=Severity.HIGH)
         else:
-            yield replace(found, message=f"{found.message}; {_only_the_platform(estate)}")
+            yield replace(result, message=f"{result.message}; {_only_the_platform(estate)}")
 
     yield from each_place(estate, evaluate)
 
@@ -61,8 +63,8 @@ def _others_on_the_host(estate: Estate, policy: Policy) -> tuple[str, ...]:
     """Workloads with their node's network that are not part of the platform, as k8s-hostnetwork finds them."""
     if "kube" not in estate.sources:
         return ()
-    found = rights.k8s_hostnetwork.evaluate(estate, policy)
-    return tuple(sorted(one.resource for one in found if one.verdict is Verdict.FAIL))
+    results = rights.k8s_hostnetwork.evaluate(estate, policy)
+    return tuple(sorted(result.resource for result in results if result.verdict is Verdict.FAIL))
 
 
 def _only_the_platform(estate: Estate) -> str:

@@ -7,19 +7,19 @@ from dataclasses import replace
 from typing import Any
 
 from hermetic.api.ip_ranges import is_address, is_public
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.checks.probe.vantages import Doubt, OpenPath, on_each_machine, start_of
-from hermetic.audit.cluster_scope import node_group_of, scale_sets_of
+from hermetic.audit.cluster.members import node_group_of, scale_sets_of
 from hermetic.audit.estate.arm_ids import name_of, subscription_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing
 from hermetic.audit.estate.probe.runs import ProbeRun, RunMetadata
-from hermetic.audit.evaluation import CheckResult
-from hermetic.audit.findings import Severity
-from hermetic.audit.hops import INTERNET, Hop, path_of
-from hermetic.audit.policy import Policy
-from hermetic.audit.topology import PlaceKind
+from hermetic.audit.evaluation.results import CheckResult
+from hermetic.audit.model import hops
+from hermetic.audit.model.findings import Severity
+from hermetic.audit.model.hops import INTERNET, Hop, path_of
+from hermetic.audit.model.topology import PlaceKind
+from hermetic.audit.policy.policy import Policy
 
 NOT_FOUND = 404
 NO_BALANCER = "NoLoadBalancer"
@@ -34,16 +34,16 @@ def imds_lb(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     Its `publicIpAddresses` holds public and private addresses of the instance, and a frontend may be empty.
     """
 
-    def ways(run: ProbeRun) -> Iterator[OpenPath]:
-        found = _document(run, "loadbalancer").found
-        if isinstance(found, Mapping):
-            for address in filter(is_public, _addresses(found)):
+    def open_paths(run: ProbeRun) -> Iterator[OpenPath]:
+        contents = _document(run, "loadbalancer").found
+        if isinstance(contents, Mapping):
+            for address in filter(is_public, _addresses(contents)):
                 yield OpenPath(
                     f"{run.node} has the public address {address}",
                     path_of(*start_of(run), hops.load_balancer(f"load balancer {address}")),
                 )
-            if found.get("outboundRules"):
-                message = f"{run.node} is behind {found['outboundRules']} outbound rules"
+            if contents.get("outboundRules"):
+                message = f"{run.node} is behind {contents['outboundRules']} outbound rules"
                 yield OpenPath(
                     message, path_of(*start_of(run), hops.load_balancer("load balancer outbound rule"), INTERNET)
                 )
@@ -56,15 +56,17 @@ def imds_lb(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
         else:
             yield from _doubts_of_addresses(run, document)
 
-    for found in on_each_machine(estate, "PublicLoadBalancer", ways, doubts, "no public address and no outbound rule"):
+    for result in on_each_machine(
+        estate, "PublicLoadBalancer", open_paths, doubts, "no public address and no outbound rule"
+    ):
         # Medium: a missing document must not block a cluster that has no load balancer.
-        yield replace(found, severity=Severity.MEDIUM) if found.reason == NO_BALANCER else found
+        yield replace(result, severity=Severity.MEDIUM) if result.reason == NO_BALANCER else result
 
 
 def _doubts_of_addresses(run: ProbeRun, document: RunMetadata) -> Iterator[Doubt]:
     if not (isinstance(document.found, Mapping) and document.found.keys() >= {"public", "outboundRules"}):
         yield _unread(run, document)
-    elif unclear := [one for one in _addresses(document.found) if one and not is_address(one)]:
+    elif unclear := [address for address in _addresses(document.found) if address and not is_address(address)]:
         message = f"load balancer addresses of {run.node} that are none: {', '.join(map(repr, unclear))}"
         yield Doubt("AddressUnclear", message)
     elif len(_addresses(document.found)) >= SHOWN and "more" not in document.found:
@@ -72,19 +74,19 @@ def _doubts_of_addresses(run: ProbeRun, document: RunMetadata) -> Iterator[Doubt
         yield Doubt("AddressesCut", message, "Probe again with this release.")
 
 
-def _addresses(found: Mapping[str, Any]) -> list[str]:
+def _addresses(contents: Mapping[str, Any]) -> list[str]:
     """The addresses of the document, as text; anything but a list counts as one unclear address."""
-    listed = found.get("public")
-    return [str(one) for one in listed] if isinstance(listed, list) else [str(listed)]
+    listed = contents.get("public")
+    return [str(address) for address in listed] if isinstance(listed, list) else [str(listed)]
 
 
 @check("imds-nic-pip")
 def imds_nic_pip(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """Public addresses on the interfaces themselves; those of a Standard SKU appear only with the load balancer."""
 
-    def ways(run: ProbeRun) -> Iterator[OpenPath]:
-        found = _document(run, "network").found
-        for address in found if isinstance(found, list) else ():
+    def open_paths(run: ProbeRun) -> Iterator[OpenPath]:
+        contents = _document(run, "network").found
+        for address in contents if isinstance(contents, list) else ():
             yield OpenPath(
                 f"{run.node} has the public address {address}",
                 path_of(*start_of(run), Hop(PlaceKind.PUBLIC_IP, f"public ip {address}"), INTERNET),
@@ -95,7 +97,7 @@ def imds_nic_pip(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
         if not isinstance(document.found, list):
             yield _unread(run, document)
 
-    return on_each_machine(estate, "PublicAddress", ways, doubts, "no interface has a public address")
+    return on_each_machine(estate, "PublicAddress", open_paths, doubts, "no interface has a public address")
 
 
 @check("imds-identity")
@@ -103,11 +105,11 @@ def imds_identity(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """The machines belong to the cluster, which the evidence from outside is about."""
     expected = _expected(estate)
 
-    def ways(run: ProbeRun) -> Iterator[OpenPath]:
-        found = _document(run, "compute").found
+    def open_paths(run: ProbeRun) -> Iterator[OpenPath]:
+        contents = _document(run, "compute").found
         for key, allowed in expected.items():
-            reported = str(found.get(key) or "") if isinstance(found, Mapping) else ""
-            if reported and reported.lower() not in {one.lower() for one in allowed}:
+            reported = str(contents.get(key) or "") if isinstance(contents, Mapping) else ""
+            if reported and reported.lower() not in {value.lower() for value in allowed}:
                 yield OpenPath(f"{run.node} reports {key} {reported}, the cluster has {', '.join(sorted(allowed))}")
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
@@ -117,7 +119,7 @@ def imds_identity(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
         if not expected:
             yield Doubt("ClusterUnknown", "the ARM id of the cluster is not known", "Name the cluster by its ARM id.")
 
-    return on_each_machine(estate, "OtherMachine", ways, doubts, "the machines belong to the cluster")
+    return on_each_machine(estate, "OtherMachine", open_paths, doubts, "the machines belong to the cluster")
 
 
 def _expected(estate: Estate) -> dict[str, frozenset[str]]:
@@ -126,12 +128,14 @@ def _expected(estate: Estate) -> dict[str, frozenset[str]]:
     if "azure" in estate.sources:
         sets: Listing[Any] = scale_sets_of(estate)
         expected["resourceGroupName"] = frozenset({name_of(node_group_of(estate))} - {""})
-        expected["vmScaleSetName"] = frozenset(name_of(one.id) for one in sets) if not sets.problem else frozenset()
+        expected["vmScaleSetName"] = (
+            frozenset(name_of(scale_set.id) for scale_set in sets) if not sets.problem else frozenset()
+        )
     return {key: allowed for key, allowed in expected.items() if allowed}
 
 
-def _document(run: ProbeRun, what: str) -> RunMetadata:
-    return run.report.metadata.get(what, RunMetadata())
+def _document(run: ProbeRun, document_name: str) -> RunMetadata:
+    return run.report.metadata.get(document_name, RunMetadata())
 
 
 def _unread(run: ProbeRun, document: RunMetadata) -> Doubt:
@@ -143,21 +147,21 @@ def _unread(run: ProbeRun, document: RunMetadata) -> Doubt:
 def node_routes(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """Azure gives every machine an IPv4 default route, sealed or not; an IPv6 default route was configured."""
 
-    def ways(run: ProbeRun) -> Iterator[OpenPath]:
+    def open_paths(run: ProbeRun) -> Iterator[OpenPath]:
         for route in run.report.v6_defaults or ():
             yield OpenPath(
                 f"{run.node} has an IPv6 default route by {route}",
                 path_of(*start_of(run), route, Hop(PlaceKind.INTERNET, "::/0")),
             )
 
-    return on_each_machine(estate, "V6DefaultRoute", ways, _routes_unknown, "no IPv6 default route")
+    return on_each_machine(estate, "V6DefaultRoute", open_paths, _routes_unknown, "no IPv6 default route")
 
 
 @check("node-v6-default-route")
 def node_v6_default_route(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """An IPv6 default route leads out once the machine has an IPv6 address."""
 
-    def ways(run: ProbeRun) -> Iterator[OpenPath]:
+    def open_paths(run: ProbeRun) -> Iterator[OpenPath]:
         addresses = run.report.v6_addresses
         for route in run.report.v6_defaults or ():
             if addresses:
@@ -172,7 +176,9 @@ def node_v6_default_route(estate: Estate, _policy: Policy) -> Iterator[CheckResu
             message = f"{run.node} has an IPv6 default route, and no address to use it with yet"
             yield Doubt("RouteWithoutAddress", message)
 
-    return on_each_machine(estate, "V6DefaultRoute", ways, doubts, "no IPv6 default route with an address to use it")
+    return on_each_machine(
+        estate, "V6DefaultRoute", open_paths, doubts, "no IPv6 default route with an address to use it"
+    )
 
 
 def _routes_unknown(run: ProbeRun) -> Iterator[Doubt]:

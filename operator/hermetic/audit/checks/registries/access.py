@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check_each
 from hermetic.audit.estate.azure.registries import Registry, RegistryPolicies, Switch
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
-from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
-from hermetic.audit.findings import Severity
-from hermetic.audit.hops import INTERNET, REGISTRY, path_of
-from hermetic.audit.policy import Policy
-from hermetic.audit.registry_storage_scope import each_registry, only_caches_for_aks
+from hermetic.audit.evaluation.each_resource import each_registry
+from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown
+from hermetic.audit.model import hops
+from hermetic.audit.model.findings import Severity
+from hermetic.audit.model.hops import INTERNET, REGISTRY, path_of
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.scope.registry_storage import only_caches_for_aks
 
 LESSER_TIERS = {"basic", "standard"}
 
 
-def lesser_tier(seen: Seen[Registry]) -> str:
+def lesser_tier(registry: Seen[Registry]) -> str:
     """The tier of a registry that is not Premium; "" for Premium, and where the tier is not known."""
-    sku = seen.value.sku if seen.value is not None else None
+    sku = registry.value.sku if registry.value is not None else None
     tier = (sku.name if sku is not None else None) or ""
     return tier if tier.lower() in LESSER_TIERS else ""
 
@@ -37,118 +38,122 @@ HELD_BY_AKS = "; AKS keeps this registry in the node resource group, and it hold
 
 
 @check_each("acr-public", each_registry)
-def acr_public(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[CheckResult]:
+def acr_public(_estate: Estate, _policy: Policy, registry: Seen[Registry]) -> Iterator[CheckResult]:
     """Absent means public access. Permissive rules fail even with public access off: one change enables them."""
-    access = seen.value.public_network_access if seen.value else None
-    rules = seen.value.network_rule_set if seen.value else None
+    access = registry.value.public_network_access if registry.value else None
+    rules = registry.value.network_rule_set if registry.value else None
     action = rules.default_action if rules is not None else None
+    ranges = [str(rule.get("value", "")) for rule in rules.ip_rules or ()] if rules is not None else []
+    fill = {"DESTINATION": ranges}
     if (access or "").lower() != "disabled":
-        words = f"publicNetworkAccess is {access or 'absent, which means Enabled'}"
-        yield fails(seen.target, "PublicAccess", words, seen, paths=(path_of(INTERNET, REGISTRY),))
+        message = f"publicNetworkAccess is {access or 'absent, which means Enabled'}"
+        yield fails(registry.target, "PublicAccess", message, registry, paths=(path_of(INTERNET, REGISTRY),), fill=fill)
     elif rules is not None and (action or "").lower() != "deny":
-        words = f"public access is off, but the default action of its rules is {action or 'absent, which means Allow'}"
-        yield fails(seen.target, "RulesAllow", words, seen, severity=Severity.MEDIUM)
+        message = (
+            f"public access is off, but the default action of its rules is {action or 'absent, which means Allow'}"
+        )
+        yield fails(registry.target, "RulesAllow", message, registry, severity=Severity.MEDIUM, fill=fill)
     elif rules is not None and rules.ip_rules:
-        words = "public access is off, but the rules behind it list addresses of the internet"
-        yield fails(seen.target, "RulesAllow", words, seen, severity=Severity.MEDIUM)
+        message = "public access is off, but the rules behind it list addresses of the internet"
+        yield fails(registry.target, "RulesAllow", message, registry, severity=Severity.MEDIUM, fill=fill)
     else:
-        yield passes(seen.target, "PrivateOnly", "publicNetworkAccess is Disabled", seen)
+        yield passes(registry.target, "PrivateOnly", "publicNetworkAccess is Disabled", registry)
 
 
 @check_each("acr-trusted-bypass", each_registry)
-def acr_trusted_bypass(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[CheckResult]:
+def acr_trusted_bypass(estate: Estate, _policy: Policy, registry: Seen[Registry]) -> Iterator[CheckResult]:
     """Azure services may bypass the network rules, even with public access off; absent means that they may."""
-    bypass = (seen.value.network_rule_bypass_options if seen.value else None) or "AzureServices"
-    words, path = "services of Azure pass the network rules by", path_of(hops.service("azure services"), REGISTRY)
+    bypass = (registry.value.network_rule_bypass_options if registry.value else None) or "AzureServices"
+    message, path = "services of Azure pass the network rules by", path_of(hops.service("azure services"), REGISTRY)
     if bypass.lower() == "none":
-        yield passes(seen.target, "NoBypass", "no service passes the network rules by", seen)
+        yield passes(registry.target, "NoBypass", "no service passes the network rules by", registry)
     elif bypass.lower() == "azureservices":
-        found = fails(seen.target, "TrustedBypass", words, seen, paths=(path,))
-        yield _where_aks_keeps_it(estate, seen, found, "the bypass", "the bypass")
+        result = fails(registry.target, "TrustedBypass", message, registry, paths=(path,))
+        yield _where_aks_keeps_it(estate, registry, result, "the bypass", "the bypass")
     else:
-        yield unknown(seen.target, "BypassUnknown", f"networkRuleBypassOptions {bypass!r} is not known", seen)
+        yield unknown(registry.target, "BypassUnknown", f"networkRuleBypassOptions {bypass!r} is not known", registry)
 
 
 @check_each("acr-task-bypass", each_registry)
-def acr_task_bypass(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[CheckResult]:
+def acr_task_bypass(_estate: Estate, _policy: Policy, registry: Seen[Registry]) -> Iterator[CheckResult]:
     """Tasks run any container on machines of the registry service, which reach the internet."""
-    flag = seen.value.network_rule_bypass_allowed_for_tasks if seen.value else None
-    found = _must_be_false(seen, flag, "networkRuleBypassAllowedForTasks", "TaskBypass")
+    flag = registry.value.network_rule_bypass_allowed_for_tasks if registry.value else None
+    result = _must_be_false(registry, flag, "networkRuleBypassAllowedForTasks", "TaskBypass")
     path = path_of(REGISTRY, "task", INTERNET)
-    yield replace(found, paths=(path,)) if flag else found
+    yield replace(result, paths=(path,)) if flag else result
 
 
 @check_each("acr-export-policy", each_registry)
-def acr_export_policy(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[CheckResult]:
+def acr_export_policy(estate: Estate, _policy: Policy, registry: Seen[Registry]) -> Iterator[CheckResult]:
     """With export on, an image can be transferred to any other registry; absent means on."""
-    status = export_status(seen)
-    words = f"the export policy is {status or 'absent, which means enabled'}"
+    status = export_status(registry)
+    message = f"the export policy is {status or 'absent, which means enabled'}"
     path = path_of(REGISTRY, "export", hops.registry("other registry"))
     if status == "disabled":
-        yield passes(seen.target, "ExportOff", "export is disabled", seen)
+        yield passes(registry.target, "ExportOff", "export is disabled", registry)
     else:
-        found = fails(seen.target, "ExportOn", words, seen, paths=(path,))
-        yield _where_aks_keeps_it(estate, seen, found, "the export policy", "export")
+        result = fails(registry.target, "ExportOn", message, registry, paths=(path,))
+        yield _where_aks_keeps_it(estate, registry, result, "the export policy", "export")
 
 
 @check_each("acr-anonymous", each_registry)
-def acr_anonymous(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[CheckResult]:
+def acr_anonymous(_estate: Estate, _policy: Policy, registry: Seen[Registry]) -> Iterator[CheckResult]:
     """Pulling without authentication."""
-    flag = seen.value.anonymous_pull_enabled if seen.value else None
-    yield _must_be_false(seen, flag, "anonymousPullEnabled", "AnonymousPull")
+    flag = registry.value.anonymous_pull_enabled if registry.value else None
+    yield _must_be_false(registry, flag, "anonymousPullEnabled", "AnonymousPull")
 
 
 @check_each("acr-admin", each_registry)
-def acr_admin(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[CheckResult]:
+def acr_admin(_estate: Estate, _policy: Policy, registry: Seen[Registry]) -> Iterator[CheckResult]:
     """The admin user: one shared password that may push."""
-    flag = seen.value.admin_user_enabled if seen.value else None
-    yield _must_be_false(seen, flag, "adminUserEnabled", "AdminUser")
+    flag = registry.value.admin_user_enabled if registry.value else None
+    yield _must_be_false(registry, flag, "adminUserEnabled", "AdminUser")
 
 
 @check_each("acr-arm-audience", each_registry)
-def acr_arm_audience(_estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[CheckResult]:
+def acr_arm_audience(_estate: Estate, _policy: Policy, registry: Seen[Registry]) -> Iterator[CheckResult]:
     """Nodes of isolated clusters authenticate with tokens for Azure Resource Manager."""
-    status = _status(_policies(seen).azure_ad_authentication_as_arm_policy)
+    status = _status(_policies(registry).azure_ad_authentication_as_arm_policy)
     if status == "enabled":
-        yield passes(seen.target, "ArmTokensAccepted", "tokens for Azure Resource Manager are accepted", seen)
+        yield passes(registry.target, "ArmTokensAccepted", "tokens for Azure Resource Manager are accepted", registry)
     elif status == "disabled":
-        words = "tokens for Azure Resource Manager are refused: nodes of an isolated cluster cannot pull"
-        yield fails(seen.target, "ArmTokensRefused", words, seen)
+        message = "tokens for Azure Resource Manager are refused: nodes of an isolated cluster cannot pull"
+        yield fails(registry.target, "ArmTokensRefused", message, registry)
     else:
-        yield unknown(seen.target, "NotSaid", f"azureADAuthenticationAsArmPolicy: {status or 'absent'}", seen)
+        yield unknown(registry.target, "NotSaid", f"azureADAuthenticationAsArmPolicy: {status or 'absent'}", registry)
 
 
 def _where_aks_keeps_it(
-    estate: Estate, seen: Seen[Registry], found: CheckResult, setting: str, off: str
+    estate: Estate, registry: Seen[Registry], result: CheckResult, setting: str, off: str
 ) -> CheckResult:
     """The Fail; of medium severity for a registry that AKS reconciles and that holds only AKS's images."""
-    kept = only_caches_for_aks(estate, seen.value) if seen.value is not None else None
-    if kept is None:
-        return found
+    cache_observations = only_caches_for_aks(estate, registry.value) if registry.value is not None else None
+    if cache_observations is None:
+        return result
     return replace(
-        found,
-        message=found.message + HELD_BY_AKS,
-        observations=(*found.observations, *kept),
+        result,
+        message=result.message + HELD_BY_AKS,
+        observations=(*result.observations, *cache_observations),
         severity=Severity.MEDIUM,
         remedy=_KEPT_BY_AKS.format(setting=setting, off=off),
     )
 
 
-def _must_be_false(seen: Seen[Registry], flag: bool | None, field: str, reason: str) -> CheckResult:
+def _must_be_false(registry: Seen[Registry], flag: bool | None, field: str, reason: str) -> CheckResult:
     if flag is None:
-        return unknown(seen.target, "NotSaid", f"the answer does not contain {field}", seen)
+        return unknown(registry.target, "NotSaid", f"the answer does not contain {field}", registry)
     if flag:
-        return fails(seen.target, reason, f"{field} is true", seen)
-    return passes(seen.target, "Off", f"{field} is false", seen)
+        return fails(registry.target, reason, f"{field} is true", registry)
+    return passes(registry.target, "Off", f"{field} is false", registry)
 
 
-def export_status(seen: Seen[Registry]) -> str:
+def export_status(registry: Seen[Registry]) -> str:
     """ "enabled" or "disabled" in lower case; "" where it is absent, which means enabled."""
-    return _status(_policies(seen).export_policy)
+    return _status(_policies(registry).export_policy)
 
 
-def _policies(seen: Seen[Registry]) -> RegistryPolicies:
-    return (seen.value.policies if seen.value is not None else None) or RegistryPolicies()
+def _policies(registry: Seen[Registry]) -> RegistryPolicies:
+    return (registry.value.policies if registry.value is not None else None) or RegistryPolicies()
 
 
 def _status(switch: Switch | None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.checks.registries.access import lesser_tier
 from hermetic.audit.estate.arm_fields import folded
@@ -13,10 +12,11 @@ from hermetic.audit.estate.azure.registries import CacheRule, ConnectedRegistry,
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
 from hermetic.audit.estate.resource import Resource
-from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes
-from hermetic.audit.hops import INTERNET, POD, REGISTRY, Path, path_of
-from hermetic.audit.policy import Policy
-from hermetic.audit.registry_storage_scope import each_registry
+from hermetic.audit.evaluation.each_resource import each_registry
+from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes
+from hermetic.audit.model import hops
+from hermetic.audit.model.hops import INTERNET, POD, REGISTRY, Path, path_of
+from hermetic.audit.policy.policy import Policy
 
 R = TypeVar("R", bound=Resource)
 
@@ -43,8 +43,8 @@ def acr_cache_wildcard(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 def acr_connected_registry(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """A connected registry elsewhere copies what this one holds."""
 
-    def more(_registry: Registry, one: ConnectedRegistry) -> str:
-        return f"{one.name} copies images to another place"
+    def more(_registry: Registry, connected_registry: ConnectedRegistry) -> str:
+        return f"{connected_registry.name} copies images to another place"
 
     path = path_of(REGISTRY, hops.registry("connected registry"))
     yield from _each(estate, policy, ConnectedRegistry, more, "ConnectedRegistry", path, is_premium=True)
@@ -54,8 +54,8 @@ def acr_connected_registry(estate: Estate, policy: Policy) -> Iterator[CheckResu
 def acr_webhooks(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """A webhook reports each push to an outside address."""
 
-    def more(_registry: Registry, one: RegistryWebhook) -> str:
-        return f"{one.name} calls out on events"
+    def more(_registry: Registry, webhook: RegistryWebhook) -> str:
+        return f"{webhook.name} calls out on events"
 
     yield from _each(estate, policy, RegistryWebhook, more, "Webhook", path_of(REGISTRY, "webhook", INTERNET))
 
@@ -64,9 +64,13 @@ def acr_webhooks(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 def acr_replications(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Copies in other regions; the home region is one of its own replications."""
 
-    def more(registry: Registry, one: Replication) -> str:
-        here, there = folded(registry.location), folded(one.location)
-        return "" if here and here == there else f"{one.name} copies images to {one.location or 'a region not named'}"
+    def more(registry: Registry, replication: Replication) -> str:
+        here, there = folded(registry.location), folded(replication.location)
+        return (
+            ""
+            if here and here == there
+            else f"{replication.name} copies images to {replication.location or 'a region not named'}"
+        )
 
     path = path_of(REGISTRY, "other region")
     yield from _each(estate, policy, Replication, more, "Replication", path, is_premium=True)
@@ -87,17 +91,21 @@ def _each(  # noqa: PLR0913 - the columns of a table
     is_premium: only registries of that tier can have such children, so others are not queried.
     """
 
-    def evaluate(seen: Seen[Registry]) -> Iterator[CheckResult]:
-        if is_premium and (tier := lesser_tier(seen)):
-            yield does_not_apply(seen.target, "NotInTier", f"a registry of tier {tier} can have none", seen)
+    def evaluate(registry: Seen[Registry]) -> Iterator[CheckResult]:
+        if is_premium and (tier := lesser_tier(registry)):
+            yield does_not_apply(registry.target, "NotInTier", f"a registry of tier {tier} can have none", registry)
             return
-        children = estate.every(kind, seen.target)
-        objecting = {one.name: words for one in children if seen.value is not None and (words := more(seen.value, one))}
+        children = estate.every(kind, registry.target)
+        objecting = {
+            child.name: message
+            for child in children
+            if registry.value is not None and (message := more(registry.value, child))
+        }
         if objecting:
-            words, fill = "; ".join(objecting.values()), {"RULE_NAME": list(objecting)}
-            yield fails(seen.target, reason, words, seen, children, paths=(path,), fill=fill)
+            message, fill = "; ".join(objecting.values()), {"RULE_NAME": list(objecting)}
+            yield fails(registry.target, reason, message, registry, children, paths=(path,), fill=fill)
         else:
-            what = kind.TYPE.rpartition("/")[2]
-            yield passes(seen.target, f"No{reason}", f"nothing leaves by {what}", seen, children)
+            kind_name = kind.TYPE.rpartition("/")[2]
+            yield passes(registry.target, f"No{reason}", f"nothing leaves by {kind_name}", registry, children)
 
     yield from each_registry(estate, policy, evaluate)

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from hermetic.audit.checks.family import check_each
-from hermetic.audit.cluster_scope import missing
 from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.registries import Registry, RegistryToken, RoleAssignment, ScopeMap
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Missing, Seen
-from hermetic.audit.evaluation import CheckResult, fails, passes, unknown, unreadable
-from hermetic.audit.findings import Severity
-from hermetic.audit.held_identities import Identities, federated, identities_of
-from hermetic.audit.hops import POD, REGISTRY, path_of
-from hermetic.audit.policy import Policy
-from hermetic.audit.registry_storage_scope import each_registry
+from hermetic.audit.estate.observation import Missing, Seen, missing, unreadable
+from hermetic.audit.evaluation.each_resource import each_registry
+from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown
+from hermetic.audit.model.findings import Severity
+from hermetic.audit.model.hops import POD, REGISTRY, path_of
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.scope.held_identities import Identities, federated, identities_of
 from hermetic.errors import FactDamaged
 
 # Roles that cannot write to a registry; those without "pull" are assigned on a group or subscription above it.
@@ -46,98 +45,115 @@ READING = ("/content/read", "/metadata/read")
 
 
 @check_each("acr-push-identity", each_registry)
-def acr_push_identity(estate: Estate, policy: Policy, seen: Seen[Registry]) -> Iterator[CheckResult]:
+def acr_push_identity(estate: Estate, policy: Policy, registry: Seen[Registry]) -> Iterator[CheckResult]:
     """Every role, at the registry or above it, of an identity that a node or a pod can use."""
-    yield _evaluate(estate, policy, seen)
+    yield _evaluate(estate, policy, registry)
 
 
-def _evaluate(estate: Estate, policy: Policy, seen: Seen[Registry]) -> CheckResult:
+def _evaluate(estate: Estate, policy: Policy, registry: Seen[Registry]) -> CheckResult:
     identities = identities_of(estate)
-    assignments = estate.every(RoleAssignment, seen.target)
+    assignments = estate.every(RoleAssignment, registry.target)
     writing = _writing(assignments)
-    others = {one for one in writing if one not in identities.held and not _is_of_people(writing[one])}
-    trusted, more_observations = federated(estate, policy, others, identities.control_plane)
-    observations = (seen, *identities.observations, assignments, *more_observations)
-    holders = {one: place for one, place in {**identities.held, **trusted}.items() if one in writing}
+    other_principals = {
+        principal for principal in writing if principal not in identities.held and not _is_of_people(writing[principal])
+    }
+    trusted, more_observations = federated(estate, policy, other_principals, identities.control_plane)
+    observations = (registry, *identities.observations, assignments, *more_observations)
+    holders = {
+        principal: identity for principal, identity in {**identities.held, **trusted}.items() if principal in writing
+    }
     if holders:
         path = path_of(POD, "identity", REGISTRY)
-        words = "; ".join(_roles(writing[one], place) for one, place in sorted(holders.items(), key=lambda it: it[1]))
-        remedy = "\n".join(dict.fromkeys(_remedies(seen.target, holders, writing)))
-        theirs = (one for principal in holders for one in writing[principal])
-        fill = {"ASSIGNMENT_ID": [one.id for one in theirs if _is_at(one, seen.target)]}
-        return fails(seen.target, "MoreThanPull", words, *observations, paths=(path,), remedy=remedy, fill=fill)
-    nameless = [one.id for one in assignments if not one.principal_id and _may_write(one)]
+        message = "; ".join(
+            _roles(writing[principal], identity)
+            for principal, identity in sorted(holders.items(), key=lambda it: it[1])
+        )
+        remedy = "\n".join(dict.fromkeys(_remedies(registry.target, holders, writing)))
+        theirs = (assignment for principal in holders for assignment in writing[principal])
+        fill = {"ASSIGNMENT_ID": [assignment.id for assignment in theirs if _is_at(assignment, registry.target)]}
+        return fails(registry.target, "MoreThanPull", message, *observations, paths=(path,), remedy=remedy, fill=fill)
+    nameless = [assignment.id for assignment in assignments if not assignment.principal_id and _may_write(assignment)]
     if nameless:
-        words = f"{', '.join(nameless)}: the answer does not show who has this role"
-        return unknown(seen.target, "PrincipalNotNamed", words, missing(words), *observations)
+        message = f"{', '.join(nameless)}: the answer does not show who has this role"
+        return unknown(registry.target, "PrincipalNotNamed", message, missing(message), *observations)
     if identities.odd:
-        words = f"no identity can be read in {', '.join(identities.odd)}"
-        return unknown(seen.target, "IdentityNotRead", words, *observations)
+        message = f"no identity can be read in {', '.join(identities.odd)}"
+        return unknown(registry.target, "IdentityNotRead", message, *observations)
     if not identities.names_the_kubelet:
         return unknown(
-            seen.target, "KubeletNotNamed", "the cluster does not name its kubelet's identity", *observations
+            registry.target, "KubeletNotNamed", "the cluster does not name its kubelet's identity", *observations
         )
-    words = "no identity that a node or a pod can hold has a role that writes; roles of Entra groups are not resolved"
-    return passes(seen.target, "PullOnly", words + _of_the_control_plane(identities, writing), *observations)
+    message = "no identity that a node or a pod can hold has a role that writes; roles of Entra groups are not resolved"
+    return passes(registry.target, "PullOnly", message + _of_the_control_plane(identities, writing), *observations)
 
 
 def _writing(assignments: Iterable[RoleAssignment]) -> Assigned:
     """Assignments of roles that may write, by principal id in lower case."""
-    found: dict[str, list[RoleAssignment]] = {}
-    for one in assignments:
-        if one.principal_id and _may_write(one):
-            found.setdefault(one.principal_id.lower(), []).append(one)
-    return found
+    by_principal: dict[str, list[RoleAssignment]] = {}
+    for assignment in assignments:
+        if assignment.principal_id and _may_write(assignment):
+            by_principal.setdefault(assignment.principal_id.lower(), []).append(assignment)
+    return by_principal
 
 
-def _may_write(one: RoleAssignment) -> bool:
-    return name_of(one.role_definition_id or "").lower() not in HARMLESS_ROLES
+def _may_write(assignment: RoleAssignment) -> bool:
+    return name_of(assignment.role_definition_id or "").lower() not in HARMLESS_ROLES
 
 
 def _is_of_people(assignments: Iterable[RoleAssignment]) -> bool:
-    return all((one.principal_type or "").lower() in PEOPLE for one in assignments)
+    return all((assignment.principal_type or "").lower() in PEOPLE for assignment in assignments)
 
 
 def _of_the_control_plane(identities: Identities, writing: Assigned) -> str:
     """A note: AKS needs the control plane's role, and no node or pod gets a token of that identity."""
-    roles = [_roles(writing[one], "the control plane's identity") for one in writing if one in identities.control_plane]
+    roles = [
+        _roles(writing[principal], "the control plane's identity")
+        for principal in writing
+        if principal in identities.control_plane
+    ]
     return f"; {'; '.join(roles)}, and is on no node: leave it" if roles else ""
 
 
-def _roles(assignments: Iterable[RoleAssignment], place: str) -> str:
-    roles = dict.fromkeys(name_of(one.role_definition_id or "not named") for one in assignments)
-    return f"{place} has role {', '.join(roles)}"
+def _roles(assignments: Iterable[RoleAssignment], identity: str) -> str:
+    roles = dict.fromkeys(name_of(assignment.role_definition_id or "not named") for assignment in assignments)
+    return f"{identity} has role {', '.join(roles)}"
 
 
-def _scope_of(one: RoleAssignment) -> str:
-    return one.scope or one.id.lower().rpartition("/providers/microsoft.authorization/")[0]
+def _scope_of(assignment: RoleAssignment) -> str:
+    return assignment.scope or assignment.id.lower().rpartition("/providers/microsoft.authorization/")[0]
 
 
-def _is_at(one: RoleAssignment, registry: str) -> bool:
-    return same_id(_scope_of(one), registry)
+def _is_at(assignment: RoleAssignment, registry: str) -> bool:
+    return same_id(_scope_of(assignment), registry)
 
 
 def _remedies(registry: str, holders: Mapping[str, str], writing: Assigned) -> Iterator[str]:
     """Assignments above the registry may be AKS's own and needed: only those at the registry are to be deleted."""
-    for principal, place in sorted(holders.items(), key=lambda it: it[1]):
-        for one in writing[principal]:
-            scope = _scope_of(one)
-            if _is_at(one, registry):
+    for principal, identity in sorted(holders.items(), key=lambda it: it[1]):
+        for assignment in writing[principal]:
+            scope = _scope_of(assignment)
+            if _is_at(assignment, registry):
                 yield AT_THE_REGISTRY
             else:
-                yield ABOVE.format(principal=place, role=name_of(one.role_definition_id or ""), scope=scope or "/")
+                yield ABOVE.format(
+                    principal=identity, role=name_of(assignment.role_definition_id or ""), scope=scope or "/"
+                )
 
 
 @check_each("acr-tokens", each_registry)
-def acr_tokens(estate: Estate, _policy: Policy, seen: Seen[Registry]) -> Iterator[CheckResult]:
+def acr_tokens(estate: Estate, _policy: Policy, registry: Seen[Registry]) -> Iterator[CheckResult]:
     """Medium where a token that can sign in may write, low where all of them only read."""
-    yield from _of_registry(estate, seen)
+    yield from _of_registry(estate, registry)
 
 
-def _of_registry(estate: Estate, seen: Seen[Registry]) -> Iterator[CheckResult]:
-    every = estate.every(RegistryToken, seen.target)
-    maps = {one.id.lower(): one for one in estate.every(ScopeMap, seen.target)} if every.items else {}
-    writing, reading, odd, names = list[str](), list[str](), list[Missing](), list[str]()
+def _of_registry(estate: Estate, registry: Seen[Registry]) -> Iterator[CheckResult]:
+    every = estate.every(RegistryToken, registry.target)
+    maps = (
+        {scope_map.id.lower(): scope_map for scope_map in estate.every(ScopeMap, registry.target)}
+        if every.items
+        else {}
+    )
+    writing, reading, damages, names = list[str](), list[str](), list[Missing](), list[str]()
     for token in every:
         try:
             if _is_usable(token):
@@ -145,19 +161,21 @@ def _of_registry(estate: Estate, seen: Seen[Registry]) -> Iterator[CheckResult]:
                 extra = _beyond_reading(maps.get((token.scope_map_id or "").lower()))
                 (writing if extra else reading).append(f"{token.name} {extra or 'reads'}")
         except FactDamaged as broken:
-            odd.append(unreadable(broken))
+            damages.append(unreadable(broken))
     path = path_of(POD, REGISTRY, "other place")
     if writing:
-        words = f"tokens sign in without Entra ID: {'; '.join((*writing, *reading))}"
-        yield fails(seen.target, "TokenWrites", words, seen, every, paths=(path,), fill={"RULE_NAME": names})
+        message = f"tokens sign in without Entra ID: {'; '.join((*writing, *reading))}"
+        yield fails(registry.target, "TokenWrites", message, registry, every, paths=(path,), fill={"RULE_NAME": names})
     elif reading:
-        words = f"tokens sign in without Entra ID: {'; '.join(reading)}"
-        severity = None if odd else Severity.LOW
-        yield fails(seen.target, "TokenReads", words, seen, every, severity=severity, fill={"RULE_NAME": names})
-    for damage in odd:
-        yield unknown(seen.target, "Unreadable", damage.problem.detail, damage)
-    if not (writing or reading or odd):
-        yield passes(seen.target, "NoToken", "no token can sign in", seen, every)
+        message = f"tokens sign in without Entra ID: {'; '.join(reading)}"
+        severity = None if damages else Severity.LOW
+        yield fails(
+            registry.target, "TokenReads", message, registry, every, severity=severity, fill={"RULE_NAME": names}
+        )
+    for damage in damages:
+        yield unknown(registry.target, "Unreadable", damage.problem.detail, damage)
+    if not (writing or reading or damages):
+        yield passes(registry.target, "NoToken", "no token can sign in", registry, every)
 
 
 def _is_usable(token: RegistryToken) -> bool:
@@ -171,5 +189,5 @@ def _beyond_reading(scope: ScopeMap | None) -> str:
     """What a scope map allows beside reading, as text; a scope map that was not read may allow all."""
     if scope is None or scope.actions is None:
         return "may write: its scope map was not seen"
-    more = [one for one in scope.actions if not one.lower().endswith(READING)]
+    more = [action for action in scope.actions if not action.lower().endswith(READING)]
     return f"may do {', '.join(more)}" if more else ""

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check_each
-from hermetic.audit.egress.firewall import declared_addresses
 from hermetic.audit.egress.methods import Methods, methods_of
-from hermetic.audit.egress.routes import NextHopKind, hop_of, next_hop
-from hermetic.audit.egress.sentinels import each_sentinel
-from hermetic.audit.egress.subnet_context import SubnetContext
 from hermetic.audit.estate.arm_fields import folded
 from hermetic.audit.estate.arm_ids import group_of, name_of, subscription_of
 from hermetic.audit.estate.azure.effective import NetworkWatcher, NextHop
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown
-from hermetic.audit.findings import Severity
-from hermetic.audit.hops import INTERNET, Path, path_of
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown
+from hermetic.audit.evaluation.sentinels import each_sentinel
+from hermetic.audit.model import hops
+from hermetic.audit.model.findings import Severity
+from hermetic.audit.model.hops import INTERNET, Path, path_of
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.rules.firewall import declared_addresses
+from hermetic.audit.rules.routes import NextHopKind, hop_of, next_hop
+from hermetic.audit.rules.subnet_context import SubnetContext
 
 # One in each half of the address space, so that a default route in two halves is found. Azure computes with them;
 # nothing is sent there.
@@ -35,14 +35,14 @@ def nexthop_spotcheck(
 ) -> Iterator[CheckResult]:
     """The next hop of a packet to the internet, from the watcher of the sentinel's region."""
     watchers = estate.every(NetworkWatcher, f"/subscriptions/{subscription_of(nic.id)}")
-    here = [one for one in watchers if folded(one.location) == folded(nic.location)]
+    here = [watcher for watcher in watchers if folded(watcher.location) == folded(nic.location)]
     if not here:
-        words = f"no network watcher in {nic.location or 'the region of the sentinel'}"
-        yield does_not_apply(around.id, "NoWatcher", words, watchers)
+        message = f"no network watcher in {nic.location or 'the region of the sentinel'}"
+        yield does_not_apply(around.id, "NoWatcher", message, watchers)
     for watcher in here[:1]:
         for destination in DESTINATIONS:
-            seen = estate.asked(NextHop, watcher.id, _packet(nic, destination))
-            result = _result(estate, policy, around, destination, seen)
+            observation = estate.asked(NextHop, watcher.id, _packet(nic, destination))
+            result = _result(estate, policy, around, destination, observation)
             yield replace(result, fill=_named(nic))
 
 
@@ -57,7 +57,14 @@ def _named(nic: NetworkInterface) -> dict[str, str]:
 
 
 def _address(nic: NetworkInterface) -> str:
-    return next((one.private_ip_address for one in nic.ip_configurations if one.private_ip_address), "")
+    return next(
+        (
+            configuration.private_ip_address
+            for configuration in nic.ip_configurations
+            if configuration.private_ip_address
+        ),
+        "",
+    )
 
 
 def _packet(nic: NetworkInterface, destination: str) -> dict[str, str]:
@@ -70,48 +77,50 @@ def _packet(nic: NetworkInterface, destination: str) -> dict[str, str]:
 
 
 def _result(
-    estate: Estate, policy: Policy, around: SubnetContext, destination: str, seen: Seen[NextHop]
+    estate: Estate, policy: Policy, around: SubnetContext, destination: str, observation: Seen[NextHop]
 ) -> CheckResult:
-    if seen.value is None:
-        return unknown(around.id, "NextHopNotSeen", f"the next hop to {destination} was not answered", seen)
-    answer, hop = seen.value, hop_of(seen.value.next_hop_type)
-    words = f"the next hop to {destination} is {answer.next_hop_type} {answer.next_hop_ip_address or ''}".strip()
+    if observation.value is None:
+        return unknown(around.id, "NextHopNotSeen", f"the next hop to {destination} was not answered", observation)
+    answer, hop = observation.value, hop_of(observation.value.next_hop_type)
+    message = f"the next hop to {destination} is {answer.next_hop_type} {answer.next_hop_ip_address or ''}".strip()
     if hop is NextHopKind.DROPPED:
-        return passes(around.id, "NoNextHop", words, seen)
+        return passes(around.id, "NoNextHop", message, observation)
     if hop in {NextHopKind.UNKNOWN, NextHopKind.STAYS}:
-        return unknown(around.id, "HopUnknown", f"{words}; where that leads is not known", seen)
+        return unknown(around.id, "HopUnknown", f"{message}; where that leads is not known", observation)
     if (answer.next_hop_type or "").lower() == "internet":
-        return _to_internet(around, methods_of(estate, policy), answer, words, seen)
+        return _to_internet(around, methods_of(estate, policy), answer, message, observation)
     if (answer.next_hop_type or "").lower() == "virtualappliance" and policy.profile == "filtered":
-        return _to_appliance(estate, policy, around, words, seen)
-    return fails(around.id, "LeadsOut", words, seen, paths=(_path(around, answer),))
+        return _to_appliance(estate, policy, around, message, observation)
+    return fails(around.id, "LeadsOut", message, observation, paths=(_path(around, answer),))
 
 
 def _to_appliance(
-    estate: Estate, policy: Policy, around: SubnetContext, words: str, seen: Seen[NextHop]
+    estate: Estate, policy: Policy, around: SubnetContext, message: str, observation: Seen[NextHop]
 ) -> CheckResult:
     """Pass for the declared firewall; Unknown where it could not be read."""
     addresses, observations = declared_addresses(estate, policy)
-    answer = seen.value
+    answer = observation.value
     if answer is not None and answer.next_hop_ip_address in addresses:
-        return passes(around.id, "DeclaredFirewall", f"{words}, the declared firewall", seen, *observations)
+        return passes(around.id, "DeclaredFirewall", f"{message}, the declared firewall", observation, *observations)
     if answer is None or any(observation.problem is not None for observation in observations):
-        return unknown(around.id, "FirewallNotSeen", f"{words}; is it the declared firewall?", seen, *observations)
-    return fails(around.id, "LeadsOut", words, seen, paths=(_path(around, answer),))
+        return unknown(
+            around.id, "FirewallNotSeen", f"{message}; is it the declared firewall?", observation, *observations
+        )
+    return fails(around.id, "LeadsOut", message, observation, paths=(_path(around, answer),))
 
 
 def _to_internet(
-    around: SubnetContext, methods: Methods, answer: NextHop, words: str, seen: Observation
+    around: SubnetContext, methods: Methods, answer: NextHop, message: str, observation: Observation
 ) -> CheckResult:
     """Azure's system route passes where no method carries it; a configured route fails, without a method as medium."""
     paths = (_path(around, answer),)
     if not around.is_private or methods.of(around.id):
-        return fails(around.id, "LeadsOut", f"{words}, and something carries it", seen, paths=paths)
+        return fails(around.id, "LeadsOut", f"{message}, and something carries it", observation, paths=paths)
     if (answer.route_table_id or "").lower() == SYSTEM_ROUTE:
         note = "Azure's own route, and nothing carries it: private subnet, no outbound method"
-        return passes(around.id, "SystemRoute", f"{words}: {note}", seen, *methods.observations)
+        return passes(around.id, "SystemRoute", f"{message}: {note}", observation, *methods.observations)
     severity = Severity.MEDIUM if methods.are_all_seen else None
-    return fails(around.id, "IdleRoute", f"{words}, by a route of ours", seen, paths=paths, severity=severity)
+    return fails(around.id, "IdleRoute", f"{message}, by a route of ours", observation, paths=paths, severity=severity)
 
 
 def _path(around: SubnetContext, answer: NextHop) -> Path:

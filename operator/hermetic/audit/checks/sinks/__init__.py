@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from hermetic.audit.checks.family import family
-from hermetic.audit.checks.sinks import machines, settings
+from hermetic.audit.checks.sinks import backups, deliveries, machines, receivers, settings
 
-CHECKS = family(__package__ or "", settings, machines)
+CHECKS = family(__package__ or "", settings, deliveries, receivers, backups, machines)

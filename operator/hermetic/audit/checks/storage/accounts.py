@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit import hops
-from hermetic.audit.checks.family import check_each
-from hermetic.audit.cluster_scope import network_ids_of
+from hermetic.audit.checks.family import check, check_each
+from hermetic.audit.checks.storage.perimeters import of_perimeters
+from hermetic.audit.cluster.members import network_ids_of
 from hermetic.audit.estate.arm_ids import is_arm_id, same_id
 from hermetic.audit.estate.azure.storage import AccountRules, BlobService, LocalUser, ReplicationPolicy, StorageAccount
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Missing, Seen
-from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown, unreadable
-from hermetic.audit.findings import Severity
-from hermetic.audit.hops import INTERNET, POD, STORAGE, path_of
-from hermetic.audit.policy import Policy
-from hermetic.audit.registry_storage_scope import each_account
+from hermetic.audit.estate.observation import Missing, Seen, unreadable
+from hermetic.audit.evaluation.each_resource import each_account, whole_or_unknown
+from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
+from hermetic.audit.model import hops
+from hermetic.audit.model.findings import Severity
+from hermetic.audit.model.hops import INTERNET, POD, STORAGE, path_of
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.scope.log_receivers import receivers_of_type
+from hermetic.audit.scope.registry_storage import account_ids
 from hermetic.errors import FactDamaged
 
 PERIMETER = "securedbyperimeter"
@@ -30,41 +33,42 @@ WITHOUT_WEBSITE = {"filestorage", "storage", "blobstorage"}
 
 
 @check_each("storage-public", each_account)
-def storage_public(_estate: Estate, _policy: Policy, seen: Seen[StorageAccount]) -> Iterator[CheckResult]:
+def storage_public(estate: Estate, policy: Policy, account: Seen[StorageAccount]) -> Iterator[CheckResult]:
     """High where access is possible now; medium where only disabled public access makes permissive rules ineffective.
 
     Exceptions for Azure's services and for resource instances apply with public access off as well.
     """
-    access = (seen.value.public_network_access if seen.value else None) or ""
-    rules = seen.value.network_acls if seen.value else None
+    access = (account.value.public_network_access if account.value else None) or ""
+    rules = account.value.network_acls if account.value else None
     if access.lower() not in CLOSED:
-        words = f"publicNetworkAccess is {access or 'absent, which means Enabled'}"
-        yield fails(seen.target, "PublicAccess", words, seen, paths=(path_of(INTERNET, STORAGE),))
+        message = f"publicNetworkAccess is {access or 'absent, which means Enabled'}"
+        yield fails(account.target, "PublicAccess", message, account, paths=(path_of(INTERNET, STORAGE),))
     elif rules is None:
-        yield unknown(seen.target, "RulesNotSeen", "the answer does not hold the network rules", seen)
+        yield unknown(account.target, "RulesNotSeen", "the answer does not hold the network rules", account)
     else:
-        yield from _rules(seen, rules, access)
+        if access.lower() == PERIMETER:
+            yield from of_perimeters(estate, policy, account)
+        yield from _rules(account, rules, access)
 
 
-def _rules(seen: Seen[StorageAccount], rules: AccountRules, access: str) -> Iterator[CheckResult]:
+def _rules(account: Seen[StorageAccount], rules: AccountRules, access: str) -> Iterator[CheckResult]:
     let_in = _let_in(rules)
     behind = _allowed_by_rules(rules)
-    odd = [word for word in _bypasses(rules) if word not in BYPASSES]
+    unknown_bypasses = [word for word in _bypasses(rules) if word not in BYPASSES]
     if let_in:
-        words = f"public access is off, and yet: {'; '.join(let_in)}"
+        message = f"public access is off, and yet: {'; '.join(let_in)}"
         yield fails(
-            seen.target, "TrustedAccess", words, seen, paths=(path_of(hops.service("azure services"), STORAGE),)
+            account.target, "TrustedAccess", message, account, paths=(path_of(hops.service("azure services"), STORAGE),)
         )
-    elif odd:
-        yield unknown(seen.target, "BypassUnknown", f"bypass {', '.join(odd)} is not known", seen)
+    elif unknown_bypasses:
+        yield unknown(account.target, "BypassUnknown", f"bypass {', '.join(unknown_bypasses)} is not known", account)
     elif access.lower() == PERIMETER:
-        words = "a network security perimeter decides who is let in: its access rules, which may name addresses of the "
-        yield unknown(seen.target, "PerimeterNotRead", f"{words}internet, are not read by this release", seen)
+        return  # the perimeter decides, and the rules behind it do not apply
     elif behind:
-        words = f"public access is off, but its rules have exceptions: {'; '.join(behind)}"
-        yield fails(seen.target, "RulesAllow", words, seen, severity=Severity.MEDIUM)
+        message = f"public access is off, but its rules have exceptions: {'; '.join(behind)}"
+        yield fails(account.target, "RulesAllow", message, account, severity=Severity.MEDIUM)
     else:
-        yield passes(seen.target, "PrivateOnly", "public access is off, and no rule makes an exception", seen)
+        yield passes(account.target, "PrivateOnly", "public access is off, and no rule makes an exception", account)
 
 
 def _let_in(rules: AccountRules) -> list[str]:
@@ -86,14 +90,14 @@ def _allowed_by_rules(rules: AccountRules) -> list[str]:
     if rules.ip_rules or rules.ipv6_rules:
         doubts.append("addresses of the internet are listed")
     if rules.virtual_network_rules:
-        doubts.append(f"subnets are listed: {', '.join(one.id for one in rules.virtual_network_rules)}")
+        doubts.append(f"subnets are listed: {', '.join(rule.id for rule in rules.virtual_network_rules)}")
     return doubts
 
 
 @check_each("storage-copy-scope", each_account)
-def storage_copy_scope(_estate: Estate, _policy: Policy, seen: Seen[StorageAccount]) -> Iterator[CheckResult]:
+def storage_copy_scope(_estate: Estate, _policy: Policy, account: Seen[StorageAccount]) -> Iterator[CheckResult]:
     """Server-side copies and other ways for data to leave an account without passing the network."""
-    value = seen.value
+    value = account.value
     scope = (value.allowed_copy_scope if value else None) or ""
     switches = [*_switches(value)] if value is not None else []
     if not scope:
@@ -102,12 +106,16 @@ def storage_copy_scope(_estate: Estate, _policy: Policy, seen: Seen[StorageAccou
         switches.append(f"allowedCopyScope is {scope}: copies may go to any account")
     if switches:
         yield fails(
-            seen.target, "CopiesLeave", "; ".join(switches), seen, paths=(path_of(STORAGE, "copy", "other account"),)
+            account.target,
+            "CopiesLeave",
+            "; ".join(switches),
+            account,
+            paths=(path_of(STORAGE, "copy", "other account"),),
         )
     elif scope.lower() not in COPY_SCOPES:
-        yield unknown(seen.target, "ScopeUnknown", f"allowedCopyScope {scope!r} is not known", seen)
+        yield unknown(account.target, "ScopeUnknown", f"allowedCopyScope {scope!r} is not known", account)
     else:
-        yield passes(seen.target, "CopiesStay", f"allowedCopyScope is {scope}", seen)
+        yield passes(account.target, "CopiesStay", f"allowedCopyScope is {scope}", account)
 
 
 def _switches(account: StorageAccount) -> Iterator[str]:
@@ -123,90 +131,106 @@ def _switches(account: StorageAccount) -> Iterator[str]:
         yield "isSftpEnabled is true"
 
 
-@check_each("storage-replication", each_account)
-def storage_replication(estate: Estate, policy: Policy, seen: Seen[StorageAccount]) -> Iterator[CheckResult]:
+@check("storage-replication")
+def storage_replication(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
+    """Of accounts in use, and of those that only receive logs."""
+    yield from each_account(estate, policy, lambda account: _copies(estate, policy, account))
+    in_use = {account.lower() for account in account_ids(estate, policy)}
+    receivers = receivers_of_type(estate, policy, StorageAccount)
+    for account in (receiver for receiver in receivers if receiver.lower() not in in_use):
+        observation = estate.one(StorageAccount, account)
+        if observation.value is None:
+            yield unknown(account, "NotSeen", "it receives logs, and could not be read", observation)
+        else:
+            yield from whatever_is_damaged(account, _copies(estate, policy, observation))
+    yield from whole_or_unknown(estate.cluster, "accounts that receive logs", receivers)
+
+
+def _copies(estate: Estate, policy: Policy, account: Seen[StorageAccount]) -> Iterator[CheckResult]:
     """High where blobs are copied to an account that is not known to be ours, medium where it is."""
-    kind = (seen.value.kind if seen.value is not None else None) or ""
+    kind = (account.value.kind if account.value is not None else None) or ""
     if kind.lower() in WITHOUT_REPLICATION:
-        words = f"an account of kind {kind} replicates no objects"
-        yield does_not_apply(seen.target, "NoReplication", words, seen)
+        message = f"an account of kind {kind} replicates no objects"
+        yield does_not_apply(account.target, "NoReplication", message, account)
     else:
-        yield from _replication(estate, policy, seen)
+        yield from _replication(estate, policy, account)
 
 
-def _replication(estate: Estate, policy: Policy, seen: Seen[StorageAccount]) -> Iterator[CheckResult]:
-    every = estate.every(ReplicationPolicy, seen.target)
-    copies, odd = list[tuple[str, str]](), list[Missing]()
-    for one in every:
+def _replication(estate: Estate, policy: Policy, account: Seen[StorageAccount]) -> Iterator[CheckResult]:
+    every = estate.every(ReplicationPolicy, account.target)
+    copies, damages = list[tuple[str, str]](), list[Missing]()
+    for replication_policy in every:
         try:
-            source, destination = one.source_account or "", one.destination_account or ""
+            source, destination = replication_policy.source_account or "", replication_policy.destination_account or ""
         except FactDamaged as broken:
-            odd.append(unreadable(broken))
+            damages.append(unreadable(broken))
             continue
-        if not _is(destination, seen) or _is(source, seen):
-            copies.append((one.name, destination))
+        if not _is(destination, account) or _is(source, account):
+            copies.append((replication_policy.name, destination))
     for name, destination in copies:
         ours = is_arm_id(destination) and policy.owns(destination, estate.cluster, *network_ids_of(estate))
-        words = f"policy {name} replicates objects to {destination or 'an account that is not named'}"
+        message = f"policy {name} replicates objects to {destination or 'an account that is not named'}"
         yield fails(
-            seen.target,
+            account.target,
             "Replicated" if ours else "ReplicatedBeyond",
-            f"{words}, which is not evaluated" if ours else words,
-            seen,
+            f"{message}, which is not evaluated" if ours else message,
+            account,
             every,
             paths=(path_of(POD, STORAGE, "replication", "other account"),),
             severity=Severity.MEDIUM if ours else None,
             fill={"RULE_NAME": name},
         )
-    for damage in odd:
-        yield unknown(seen.target, "Unreadable", damage.problem.detail, damage)
-    if not (copies or odd):
-        yield passes(seen.target, "NotReplicated", "no object is replicated from it", seen, every)
+    for damage in damages:
+        yield unknown(account.target, "Unreadable", damage.problem.detail, damage)
+    if not (copies or damages):
+        yield passes(account.target, "NotReplicated", "no object is replicated from it", account, every)
 
 
-def _is(account: str, seen: Seen[StorageAccount]) -> bool:
+def _is(account: str, observation: Seen[StorageAccount]) -> bool:
     """Whether the id or name in a policy is this account's."""
-    name = (seen.value.name if seen.value is not None else "").lower()
-    return same_id(account, seen.target) or (bool(name) and account.lower() == name)
+    name = (observation.value.name if observation.value is not None else "").lower()
+    return same_id(account, observation.target) or (bool(name) and account.lower() == name)
 
 
 @check_each("storage-local-users", each_account)
-def storage_local_users(estate: Estate, _policy: Policy, seen: Seen[StorageAccount]) -> Iterator[CheckResult]:
+def storage_local_users(estate: Estate, _policy: Policy, observation: Seen[StorageAccount]) -> Iterator[CheckResult]:
     """SFTP users; with SFTP or local users off, none of them can sign in."""
-    account = seen.value
+    account = observation.value
     if account is None or not account.is_sftp_enabled:
-        yield passes(seen.target, "NoSftp", "SFTP is off, and local users sign in by nothing else", seen)
+        yield passes(observation.target, "NoSftp", "SFTP is off, and local users sign in by nothing else", observation)
     elif account.is_local_user_enabled is False:
-        yield passes(seen.target, "LocalUsersOff", "local users are turned off", seen)
+        yield passes(observation.target, "LocalUsersOff", "local users are turned off", observation)
     else:
-        users = estate.every(LocalUser, seen.target)
-        names = ", ".join(one.name or "one without a name" for one in users)
+        users = estate.every(LocalUser, observation.target)
+        names = ", ".join(user.name or "one without a name" for user in users)
         if names:
-            words = f"local users sign in by SFTP, without Entra ID: {names}"
+            message = f"local users sign in by SFTP, without Entra ID: {names}"
             path = path_of(POD, STORAGE, "sftp user")
-            fill = {"RULE_NAME": [one.name for one in users if one.name]}
-            yield fails(seen.target, "LocalUsers", words, seen, users, paths=(path,), fill=fill)
+            fill = {"RULE_NAME": [user.name for user in users if user.name]}
+            yield fails(observation.target, "LocalUsers", message, observation, users, paths=(path,), fill=fill)
         else:
-            yield passes(seen.target, "NoUser", "SFTP is on, and no local user is there", seen, users)
+            yield passes(observation.target, "NoUser", "SFTP is on, and no local user is there", observation, users)
 
 
 @check_each("storage-static-website", each_account)
-def storage_static_website(estate: Estate, _policy: Policy, seen: Seen[StorageAccount]) -> Iterator[CheckResult]:
+def storage_static_website(estate: Estate, _policy: Policy, observation: Seen[StorageAccount]) -> Iterator[CheckResult]:
     """High where the site is reachable from the internet now, medium where disabled public access prevents it."""
-    account = seen.value
+    account = observation.value
     kind = (account.kind if account is not None else None) or ""
     if kind.lower() in WITHOUT_WEBSITE:
-        yield does_not_apply(seen.target, "NoWebsite", f"an account of kind {kind} serves no website", seen)
+        yield does_not_apply(
+            observation.target, "NoWebsite", f"an account of kind {kind} serves no website", observation
+        )
         return
-    service = estate.one(BlobService, f"{seen.target}/blobServices/default")
+    service = estate.one(BlobService, f"{observation.target}/blobServices/default")
     site = service.value.static_website if service.value is not None else None
     if site is None or site.enabled is None:
-        words = "the answer does not show whether the account serves a static website"
-        yield unknown(seen.target, "NotSaid", words, service)
+        message = "the answer does not show whether the account serves a static website"
+        yield unknown(observation.target, "NotSaid", message, service)
     elif not site.enabled:
-        yield passes(seen.target, "WebsiteOff", "the account serves no static website", seen, service)
+        yield passes(observation.target, "WebsiteOff", "the account serves no static website", observation, service)
     else:
         is_closed = account is not None and (account.public_network_access or "").lower() in CLOSED
-        words = "what lies in $web is served without a login" + ("; public access is off" if is_closed else "")
+        message = "what lies in $web is served without a login" + ("; public access is off" if is_closed else "")
         severity, path = None if is_closed else Severity.HIGH, path_of(POD, STORAGE, "static website", INTERNET)
-        yield fails(seen.target, "Website", words, seen, service, paths=(path,), severity=severity)
+        yield fails(observation.target, "Website", message, observation, service, paths=(path,), severity=severity)

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check_each
-from hermetic.audit.cluster_scope import network_ids_of, whole_or_unknown
-from hermetic.audit.egress.address_ranges import Space, union
+from hermetic.audit.cluster.gateways import connections_of, distant_networks, gateways_in
+from hermetic.audit.cluster.members import network_ids_of
 from hermetic.audit.egress.relay_routes import public_prefixes, without_a_list
-from hermetic.audit.egress.subnet_context import network_space
 from hermetic.audit.estate.arm_ids import name_of, parent_of
 from hermetic.audit.estate.azure.routing import LearnedRoutes, VirtualNetworkGateway, VirtualNetworkGatewayConnection
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
-from hermetic.audit.evaluation import CheckResult, does_not_apply, fails, passes, unknown
-from hermetic.audit.findings import Severity
-from hermetic.audit.gateway_finding import connections_of, distant_networks, gateways_in
-from hermetic.audit.hops import INTERNET, ON_PREMISES, Hop, path_of
-from hermetic.audit.policy import Policy
-from hermetic.audit.reachable_networks import each_network
-from hermetic.audit.topology import PlaceKind
+from hermetic.audit.evaluation.each_resource import each_network, whole_or_unknown
+from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown
+from hermetic.audit.model import hops
+from hermetic.audit.model.address_ranges import Space, union
+from hermetic.audit.model.findings import Severity
+from hermetic.audit.model.hops import INTERNET, ON_PREMISES, Hop, path_of
+from hermetic.audit.model.topology import PlaceKind
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.rules.subnet_context import network_space
 
 
 def _each_gateway(
@@ -36,11 +36,12 @@ def _each_gateway(
 
     def of_network(network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
         near = gateways_in(estate, network)
-        far = [gateways_in(estate, one) for one in distant_networks(estate, network.target)] if with_peers else []
-        found = [gateway for listing in (near, *far) for gateway in listing]
-        for gateway in found:
+        distant = distant_networks(estate, policy, network.target) if with_peers else []
+        far = [gateways_in(estate, distant_network) for distant_network in distant]
+        gateways = [gateway for listing in (near, *far) for gateway in listing]
+        for gateway in gateways:
             yield from evaluate(gateway)
-        if found:
+        if gateways:
             yield from whole_or_unknown(network.target, "its gateways", near, *far)
         else:
             yield does_not_apply(network.target, "NoGateway", "there is no gateway", network, near, *far)
@@ -61,11 +62,11 @@ def vnet_gateway(estate: Estate, _policy: Policy, network: Seen[VirtualNetwork])
 
 
 def _present(estate: Estate, gateway: VirtualNetworkGateway) -> CheckResult:
-    up = [one for one in connections_of(estate, gateway) if not _is_down(one)]
-    words = f"{gateway.gateway_type or 'a'} gateway with {len(up)} connection(s) that may be up"
+    up = [connection for connection in connections_of(estate, gateway) if not _is_down(connection)]
+    message = f"{gateway.gateway_type or 'a'} gateway with {len(up)} connection(s) that may be up"
     path = path_of(hops.vnet("of the cluster"), hops.gateway(f"gateway {gateway.name}"), ON_PREMISES)
     severity = Severity.HIGH if up else Severity.MEDIUM
-    return fails(gateway.id, "GatewayPresent", words, gateway, paths=(path,), severity=severity)
+    return fails(gateway.id, "GatewayPresent", message, gateway, paths=(path,), severity=severity)
 
 
 def _is_down(connection: Seen[VirtualNetworkGatewayConnection]) -> bool:
@@ -76,26 +77,28 @@ def _is_down(connection: Seen[VirtualNetworkGatewayConnection]) -> bool:
 def gateway_connections(estate: Estate, _policy: Policy, gateway: VirtualNetworkGateway) -> Iterator[CheckResult]:
     """Each connection of each gateway in the cluster's network."""
     listing = connections_of(estate, gateway)
-    for one in listing:
-        yield _connection(gateway, one)
+    for connection in listing:
+        yield _connection(gateway, connection)
     if listing.items:
         yield from whole_or_unknown(gateway.id, "its connections", listing)
     else:
         yield passes(gateway.id, "NoConnection", "the gateway has no connection", gateway, listing)
 
 
-def _connection(gateway: VirtualNetworkGateway, seen: Seen[VirtualNetworkGatewayConnection]) -> CheckResult:
-    status = seen.value.connection_status if seen.value is not None else None
+def _connection(gateway: VirtualNetworkGateway, connection: Seen[VirtualNetworkGatewayConnection]) -> CheckResult:
+    status = connection.value.connection_status if connection.value is not None else None
     if (status or "").lower() == "connected":
         path = path_of(
             hops.vnet("of the cluster"),
             hops.gateway(f"gateway {gateway.name}"),
-            Hop(PlaceKind.ON_PREMISES, f"on-prem by {name_of(seen.target)}"),
+            Hop(PlaceKind.ON_PREMISES, f"on-prem by {name_of(connection.target)}"),
         )
-        return fails(seen.target, "Connected", "the connection is up", seen, paths=(path,))
-    if seen.value is not None and _is_down(seen):
-        return passes(seen.target, "NotConnected", "the connection is down", seen)
-    return unknown(seen.target, "StatusUnknown", f"connection status {status!r} is neither up nor down", seen)
+        return fails(connection.target, "Connected", "the connection is up", connection, paths=(path,))
+    if connection.value is not None and _is_down(connection):
+        return passes(connection.target, "NotConnected", "the connection is down", connection)
+    return unknown(
+        connection.target, "StatusUnknown", f"connection status {status!r} is neither up nor down", connection
+    )
 
 
 @check_each("gateway-p2s", _each_gateway)
@@ -104,9 +107,9 @@ def gateway_p2s(_estate: Estate, _policy: Policy, gateway: VirtualNetworkGateway
     configuration = gateway.vpn_client_configuration
     pool = configuration.vpn_client_address_pool if configuration is not None else None
     if pool is not None and pool.address_prefixes:
-        words = f"clients get addresses of {', '.join(pool.address_prefixes)}"
+        message = f"clients get addresses of {', '.join(pool.address_prefixes)}"
         path = path_of(hops.vnet("of the cluster"), hops.gateway(f"gateway {gateway.name}"), "vpn client", INTERNET)
-        yield fails(gateway.id, "PointToSite", words, gateway, paths=(path,))
+        yield fails(gateway.id, "PointToSite", message, gateway, paths=(path,))
     else:
         yield passes(gateway.id, "NoClients", "no client address pool is set", gateway)
 
@@ -121,10 +124,10 @@ def gateway_forced_tunnel(estate: Estate, _policy: Policy, gateway: VirtualNetwo
     if site is not None:
         yield fails(gateway.id, "DefaultSite", f"gatewayDefaultSite is {site.id}", gateway, learned, paths=(path,))
     elif public:
-        words = f"the gateway has learned {', '.join(public)}"
-        yield fails(gateway.id, "PublicRouteLearned", words, gateway, learned, paths=(path,))
-    elif (odd := without_a_list(learned)) is not None:
-        yield unknown(gateway.id, "RoutesNotSeen", "learned routes were not seen", odd, learned)
+        message = f"the gateway has learned {', '.join(public)}"
+        yield fails(gateway.id, "PublicRouteLearned", message, gateway, learned, paths=(path,))
+    elif (gap := without_a_list(learned)) is not None:
+        yield unknown(gateway.id, "RoutesNotSeen", "learned routes were not seen", gap, learned)
     else:
         yield passes(gateway.id, "NoPublicRoute", "no default and no public prefix is learned", gateway, learned)
 
@@ -132,4 +135,4 @@ def gateway_forced_tunnel(estate: Estate, _policy: Policy, gateway: VirtualNetwo
 def _own_space(estate: Estate, gateway: VirtualNetworkGateway) -> Space:
     """Address space of the cluster's networks, of the gateway's, and of the peers of both."""
     networks = (*network_ids_of(estate), *map(parent_of, gateway.subnet_ids))
-    return union(span for one in networks for span in network_space(estate, one))
+    return union(span for network_id in networks for span in network_space(estate, network_id))

@@ -6,14 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check_each
-from hermetic.audit.cluster_scope import subnets_of
-from hermetic.audit.egress.firewall import firewall_observations
-from hermetic.audit.egress.network_manager import is_group, leads_out, pages_of
-from hermetic.audit.egress.nsg_rules import VIRTUAL_NETWORK
-from hermetic.audit.egress.resource_lookup import readable
-from hermetic.audit.egress.subnet_context import surroundings
+from hermetic.audit.cluster.members import subnets_of
+from hermetic.audit.cluster.resource_lookup import readable
 from hermetic.audit.estate.arm_ids import is_below, name_of
 from hermetic.audit.estate.azure.graph import AdminRulesInGraph, ConnectivityInGraph
 from hermetic.audit.estate.azure.network_manager import (
@@ -26,10 +21,15 @@ from hermetic.audit.estate.azure.network_manager import (
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen, is_locked
-from hermetic.audit.evaluation import CheckResult, fails, passes, unknown, whatever_is_damaged
-from hermetic.audit.hops import INTERNET, path_of
-from hermetic.audit.policy import Policy
-from hermetic.audit.reachable_networks import each_network
+from hermetic.audit.evaluation.each_resource import each_network
+from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown, whatever_is_damaged
+from hermetic.audit.model import hops
+from hermetic.audit.model.hops import INTERNET, path_of
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.rules.firewall import firewall_observations
+from hermetic.audit.rules.network_manager import is_group, leads_out, pages_of
+from hermetic.audit.rules.nsg_rules import VIRTUAL_NETWORK
+from hermetic.audit.rules.subnet_context import surroundings
 
 _SNAPSHOT = re.compile(r"/snapshots/[^/]+/?$", re.IGNORECASE)
 
@@ -52,14 +52,14 @@ def applied_in_graph(estate: Estate, kind: type[ConnectivityInGraph | AdminRules
     """The configurations that the rows of this network name."""
     damaged: list[Observation] = []
     rows = list(readable(estate.every(kind, network), lambda row: row.applied, damaged))
-    found = {_SNAPSHOT.sub("", one.id): None for _, applied in rows for one in applied}
-    return Applied(tuple(found), tuple(row for row, _ in rows), tuple(damaged))
+    configuration_ids = {_SNAPSHOT.sub("", configuration.id): None for _, applied in rows for configuration in applied}
+    return Applied(tuple(configuration_ids), tuple(row for row, _ in rows), tuple(damaged))
 
 
 def rules_of(estate: Estate, configuration: str) -> tuple[tuple[HeldAdminRule, ...], tuple[Observation, ...]]:
     """The current admin rules of a configuration; those of the deployed snapshot may differ."""
     collections = estate.every(AdminRuleCollection, configuration)
-    listings = [estate.every(HeldAdminRule, one.id) for one in collections]
+    listings = [estate.every(HeldAdminRule, collection.id) for collection in collections]
     return tuple(rule for listing in listings for rule in listing), (collections, *listings)
 
 
@@ -73,16 +73,16 @@ MANAGER = re.compile(
 def avnm_connectivity(estate: Estate, _policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
     """A mesh or hub configuration joins networks without a visible peering."""
     pages, observations = pages_of(estate, EffectiveConnectivity, network.target)
-    applied = [one for page in pages for one in page.value or ()]
+    applied = [configuration for page in pages for configuration in page.value or ()]
     if applied:
-        names = ", ".join(one.id or "not named" for one in applied)
+        names = ", ".join(configuration.id or "not named" for configuration in applied)
         yield fails(
             network.target,
             "ConnectivityApplied",
             f"Network Manager joins this network with others: {names}",
             *observations,
             paths=(path_of(hops.vnet(name_of(network.target)), hops.peer("peer vnet by network manager")),),
-            fill=_named(estate, network.target, [one.id for one in applied]),
+            fill=_named(estate, network.target, [configuration.id for configuration in applied]),
         )
     else:
         yield passes(network.target, "NothingApplied", "no connectivity configuration is applied", *observations)
@@ -108,21 +108,24 @@ def avnm_admin_rules(estate: Estate, policy: Policy, network: Seen[VirtualNetwor
 def _joined_behind_the_lock(estate: Estate, network: str) -> Iterator[CheckResult]:
     applied = applied_in_graph(estate, ConnectivityInGraph, network)
     yield from _damaged(estate, network, applied)
-    for one in applied.configurations:
-        words = f"Network Manager joins {name_of(network)} with others: {name_of(one)}"
+    for configuration in applied.configurations:
+        message = f"Network Manager joins {name_of(network)} with others: {name_of(configuration)}"
         path = path_of(hops.vnet(name_of(network)), hops.peer("peer vnet by network manager"))
-        fill = _named(estate, network, [one])
-        yield fails(one, "ConnectivityApplied", words, *applied.observations, paths=(path,), fill=fill)
+        fill = _named(estate, network, [configuration])
+        yield fails(configuration, "ConnectivityApplied", message, *applied.observations, paths=(path,), fill=fill)
 
 
 def _rules_behind_the_lock(estate: Estate, policy: Policy, network: str) -> Iterator[CheckResult]:
     applied = applied_in_graph(estate, AdminRulesInGraph, network)
     yield from _damaged(estate, network, applied)
-    for one in applied.configurations:
-        rules, held = rules_of(estate, one)
-        observations = (*applied.observations, *held)
-        words = f"{name_of(one)} is applied to {name_of(network)}, and the rules of the deployed snapshot were not seen"
-        yield unknown(one, "SnapshotNotSeen", words, *observations)
+    for configuration in applied.configurations:
+        rules, rule_observations = rules_of(estate, configuration)
+        observations = (*applied.observations, *rule_observations)
+        message = (
+            f"{name_of(configuration)} is applied to {name_of(network)}, and the rules of the deployed "
+            "snapshot were not seen"
+        )
+        yield unknown(configuration, "SnapshotNotSeen", message, *observations)
         for rule in rules:
             yield from whatever_is_damaged(rule.id, _held(estate, policy, network, rule, observations))
 
@@ -139,22 +142,24 @@ def _filled(
     estate: Estate, network: str, rule: SecurityAdminRule, results: Iterable[CheckResult]
 ) -> Iterator[CheckResult]:
     fill = _named(estate, network, [rule.id]) | ({"ADMIN_RULE_ID": [rule.id]} if MANAGER.fullmatch(rule.id) else {})
-    yield from (replace(one, fill=fill) for one in results)
+    yield from (replace(result, fill=fill) for result in results)
 
 
 def _named(estate: Estate, network: str, ids: Iterable[str]) -> dict[str, list[str]]:
     """Remedy values: the managers of these configurations and rules, each once, and the region to deploy to."""
-    managers = dict.fromkeys(found.groups() for one in ids if (found := MANAGER.fullmatch(one)))
+    managers = dict.fromkeys(match.groups() for resource_id in ids if (match := MANAGER.fullmatch(resource_id)))
     names = ("MANAGER_SUBSCRIPTION", "MANAGER_GROUP", "MANAGER_NAME")
     fill = {name: list(values) for name, values in zip(names, zip(*managers, strict=True), strict=False)}
-    seen = estate.one(VirtualNetwork, network).value
-    return fill | ({"LOCATION": [seen.location]} if seen is not None and seen.location else {})
+    virtual_network = estate.one(VirtualNetwork, network).value
+    return fill | (
+        {"LOCATION": [virtual_network.location]} if virtual_network is not None and virtual_network.location else {}
+    )
 
 
 def _damaged(estate: Estate, network: str, applied: Applied) -> Iterator[CheckResult]:
     if applied.damaged:
-        words = f"what is applied to {name_of(network)} according to Resource Graph could not be read"
-        yield unknown(estate.cluster, "RowNotReadable", words, *applied.damaged)
+        message = f"what is applied to {name_of(network)} according to Resource Graph could not be read"
+        yield unknown(estate.cluster, "RowNotReadable", message, *applied.damaged)
 
 
 def _rule(
@@ -164,9 +169,11 @@ def _rule(
     if direction == "inbound" or access == "deny":
         return
     if not leads_out(rule):
-        if access != "allow" and any(is_group(one) for one in rule.destinations or ()):
-            words = f"admin rule {name}: {rule.access} to a network group, whose prefixes may be public, was not read"
-            yield unknown(resource, "NetworkGroupNotRead", words, *observations)
+        if access != "allow" and any(is_group(destination) for destination in rule.destinations or ()):
+            explanation = (
+                f"admin rule {name}: {rule.access} to a network group, whose prefixes may be public, was not read"
+            )
+            yield unknown(resource, "NetworkGroupNotRead", explanation, *observations)
         return
     if direction == "outbound" and access in {"allow", "alwaysallow"}:
         yield fails(
@@ -183,9 +190,9 @@ def _rule(
 
 def _always_allows_the_network_tag(rule: SecurityAdminRule) -> bool:
     """AlwaysAllow only: after Allow the security groups still decide, and their checks evaluate the same tag."""
-    words = {(one.address_prefix or "").strip().lower() for one in rule.destinations or ()}
+    prefixes = {(destination.address_prefix or "").strip().lower() for destination in rule.destinations or ()}
     is_inbound = (rule.direction or "").lower() == "inbound"
-    return not is_inbound and (rule.access or "").lower() == "alwaysallow" and VIRTUAL_NETWORK in words
+    return not is_inbound and (rule.access or "").lower() == "alwaysallow" and VIRTUAL_NETWORK in prefixes
 
 
 def _widened(
@@ -199,7 +206,7 @@ def _widened(
     """The tag includes the destinations of user-defined routes, as in a security group."""
     names = ", ".join(name_of(rule.id or "not named") for rule in rules)
     unseen = f"admin rule {names} always allows VirtualNetwork, and what widens the tag was not seen"
-    for scoped in (one for one in subnets_of(estate)[0] if is_below(one.id, network)):
+    for scoped in (scoped for scoped in subnets_of(estate)[0] if is_below(scoped.id, network)):
         if scoped.seen.value is None:
             yield unknown(resource, "SubnetNotSeen", unseen, scoped.seen)
             continue
@@ -209,7 +216,7 @@ def _widened(
         if around.ground.network_tag_leads_out is None:
             yield unknown(resource, "RoutesNotSeen", unseen, *((around.table,) if around.table else ()), *observations)
         elif around.ground.network_tag_leads_out:
-            words = f"admin rule {names} always allows VirtualNetwork, which holds the internet for subnet"
-            words += f" {name_of(scoped.id)}: a user-defined route to a default or public prefix widens the tag"
+            message = f"admin rule {names} always allows VirtualNetwork, which holds the internet for subnet"
+            message += f" {name_of(scoped.id)}: a user-defined route to a default or public prefix widens the tag"
             path = path_of(hops.subnet(name_of(scoped.id)), f"admin rule {names}", INTERNET)
-            yield fails(resource, "AdminRuleAllows", words, *observations, paths=(path,))
+            yield fails(resource, "AdminRuleAllows", message, *observations, paths=(path,))

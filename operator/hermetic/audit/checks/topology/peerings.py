@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check_each
-from hermetic.audit.cluster_scope import ScopedSubnet, each_subnet
+from hermetic.audit.cluster.members import ScopedSubnet
+from hermetic.audit.cluster.virtual_hubs import Joined, hub_of
 from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.diagnostics import FlowLog
 from hermetic.audit.estate.azure.vnet import InhabitedNetwork, Peering, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Seen
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.evaluation import CheckResult, fails, passes, unknown
-from hermetic.audit.hops import GATEWAY, ON_PREMISES, Hop, Path, path_of
-from hermetic.audit.policy import Policy
-from hermetic.audit.reachable_networks import each_network, each_or_none
+from hermetic.audit.evaluation.each_resource import each_network, each_or_none, each_subnet
+from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown
+from hermetic.audit.model import hops
+from hermetic.audit.model.hops import GATEWAY, ON_PREMISES, Hop, Path, path_of
+from hermetic.audit.policy.policy import Policy
 
 PERMISSION = f"{Peering.TYPE}/read"
 
@@ -39,11 +40,14 @@ def _each_peering(
 
 @check_each("peering-any", _each_peering)
 def peering_any(
-    _estate: Estate, policy: Policy, network: Seen[VirtualNetwork], peering: Peering
+    estate: Estate, policy: Policy, network: Seen[VirtualNetwork], peering: Peering
 ) -> Iterator[CheckResult]:
-    """A connected peering to a network that the policy does not list."""
-    remote = _remote(peering)
-    if remote and policy.allows_peering(peering.id, remote):
+    """A connected peering to a network, or by a hub, that the policy does not list."""
+    remote, joined = _remote(peering), hub_of(estate, policy, peering)
+    if joined is not None and policy.allows_peering(joined.hub.id, joined.connection.id):
+        message = f"the policy allows the virtual hub {joined.hub.id}"
+        yield passes(peering.id, "PeeringAllowed", message, peering, joined.connection)
+    elif remote and policy.allows_peering(peering.id, remote):
         yield passes(peering.id, "PeeringAllowed", f"the policy allows the peering with {remote}", peering)
     elif (peering.peering_state or "").lower() == "connected":
         yield fails(
@@ -59,9 +63,12 @@ def peering_any(
 
 @check_each("peering-remote-gateway", _each_peering)
 def peering_remote_gateway(
-    _estate: Estate, _policy: Policy, network: Seen[VirtualNetwork], peering: Peering
+    estate: Estate, policy: Policy, network: Seen[VirtualNetwork], peering: Peering
 ) -> Iterator[CheckResult]:
     """Using the peer's gateway adds every default route that the gateway has learned."""
+    if (joined := hub_of(estate, policy, peering)) is not None:
+        yield _of_the_hub(peering, joined)
+        return
     path = path_of(hops.vnet(name_of(network.target)), _peer(peering), GATEWAY, ON_PREMISES)
     yield _off(peering, peering.use_remote_gateways, "useRemoteGateways", path)
 
@@ -77,12 +84,21 @@ def peering_gateway_transit(
 
 @check_each("peering-forwarded", _each_peering)
 def peering_forwarded(
-    estate: Estate, _policy: Policy, network: Seen[VirtualNetwork], peering: Peering
+    estate: Estate, policy: Policy, network: Seen[VirtualNetwork], peering: Peering
 ) -> Iterator[CheckResult]:
     """Forwarded traffic, on our side (relays reach us) and on the remote side (our packets are forwarded on)."""
+    if (joined := hub_of(estate, policy, peering)) is not None:
+        yield _of_the_hub(peering, joined)
+        return
     path = path_of(hops.vnet(name_of(network.target)), _peer(peering), hops.firewall("appliance"))
     yield _off(peering, peering.allow_forwarded_traffic, "allowForwardedTraffic", path)
     yield from _far_side(estate, network, peering, path)
+
+
+def _of_the_hub(peering: Peering, joined: Joined) -> CheckResult:
+    """The setting of a hub's peering: Azure sets it, a hub forwards by design, and what it routes is in its routes."""
+    message = f"the peering is that of the virtual hub {joined.hub.name}, whose routes vwan-connection evaluates"
+    return passes(peering.id, "OfAVirtualHub", message, peering, joined.connection)
 
 
 def _far_side(estate: Estate, network: Seen[VirtualNetwork], peering: Peering, path: Path) -> Iterator[CheckResult]:
@@ -91,9 +107,9 @@ def _far_side(estate: Estate, network: Seen[VirtualNetwork], peering: Peering, p
         yield unknown(peering.id, "RemoteNotNamed", "the answer does not name the remote network", peering)
         return
     listing = estate.every(Peering, remote)
-    back = listing.where(lambda one: same_id(_remote(one), network.target))
-    for one in back:
-        yield _off(one, one.allow_forwarded_traffic, "allowForwardedTraffic", path)
+    back = listing.where(lambda remote_peering: same_id(_remote(remote_peering), network.target))
+    for remote_peering in back:
+        yield _off(remote_peering, remote_peering.allow_forwarded_traffic, "allowForwardedTraffic", path)
     if not back.items:
         message = f"the far side in {remote} was not seen, and it must be there"
         yield unknown(peering.id, "FarSideNotSeen", message, listing)
@@ -106,8 +122,8 @@ def peering_subnet_scope(
     """A peering of some subnets only: every other check treats it as one of whole networks."""
     named = (*peering.local_subnet_names, *peering.remote_subnet_names)
     if peering.peer_complete_vnets is False or named or peering.enable_only_ipv6_peering:
-        what = "IPv6 only" if peering.enable_only_ipv6_peering else f"subnets {', '.join(named) or 'not named'}"
-        message = f"the peering joins parts of both networks ({what}); every other check takes it for whole"
+        scope = "IPv6 only" if peering.enable_only_ipv6_peering else f"subnets {', '.join(named) or 'not named'}"
+        message = f"the peering joins parts of both networks ({scope}); every other check takes it for whole"
         yield fails(peering.id, "PartialPeering", message, peering)
     else:
         yield passes(peering.id, "WholeNetworks", "the peering joins whole networks", peering)
@@ -116,10 +132,10 @@ def peering_subnet_scope(
 def _listed(estate: Estate, network: str) -> Listing[Peering]:
     """The network's peerings; incomplete where the network's own body names one that the list omits."""
     listing = estate.every(Peering, network)
-    whole = estate.one(InhabitedNetwork, network)
-    named = (whole.value.virtual_network_peerings or ()) if whole.value is not None else ()
-    known = {one.id.lower() for one in listing}
-    lost = next((one.id for one in named if one.id.lower() not in known), None)
+    inhabited_network = estate.one(InhabitedNetwork, network)
+    named = (inhabited_network.value.virtual_network_peerings or ()) if inhabited_network.value is not None else ()
+    listed_ids = {peering.id.lower() for peering in listing}
+    lost = next((peering.id for peering in named if peering.id.lower() not in listed_ids), None)
     if lost is None or listing.problem is not None:
         return listing
     problem = Problem(UnreadReason.FORBIDDEN, f"{lost}: the network names it, the list leaves it out", PERMISSION)
@@ -155,8 +171,8 @@ def subnet_sharing(_estate: Estate, _policy: Policy, scoped: ScopedSubnet, subne
 @check_each("nsg-flowlogs", each_network)
 def nsg_flowlogs(estate: Estate, _policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
     """Without a flow log, past outbound traffic cannot be investigated."""
-    ids = [one.id for one in network.value.flow_logs] if network.value else []
-    logs = [estate.one(FlowLog, one) for one in ids]
+    ids = [flow_log.id for flow_log in network.value.flow_logs] if network.value else []
+    logs = [estate.one(FlowLog, log_id) for log_id in ids]
     running = [log for log in logs if log.value is not None and log.value.enabled]
     unread = [log for log in logs if log.value is None or log.value.enabled is None]
     if running:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check
-from hermetic.audit.cluster_scope import found_or_none
+from hermetic.audit.egress.firewall_reach import reach_by_firewall
 from hermetic.audit.egress.machines import RelayMachine, egress_paths, machines_of
 from hermetic.audit.egress.reach import Reach, reach_of
 from hermetic.audit.egress.relay_entries import backend_of, reach_by_others
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation import CheckResult, fails, passes, unknown, whatever_is_damaged
-from hermetic.audit.hops import INTERNET, NODE_SUBNETS, path_of, written
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.each_resource import found_or_none
+from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown, whatever_is_damaged
+from hermetic.audit.model import hops
+from hermetic.audit.model.hops import INTERNET, NODE_SUBNETS, path_of, written
+from hermetic.audit.policy.policy import Policy
 
 
 @check("vm-pivot")
@@ -28,26 +29,29 @@ def vm_pivot(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 
 
 def _evaluate(estate: Estate, policy: Policy, machine: RelayMachine) -> Iterator[CheckResult]:
-    ways, observations = egress_paths(estate, policy, machine)
-    if not ways and all(observation.problem is None for observation in observations):
+    machine_paths, observations = egress_paths(estate, policy, machine)
+    if not machine_paths and all(observation.problem is None for observation in observations):
         yield passes(machine.id, "NoWayOut", "the machine has no egress path of its own", *machine.seen, *observations)
         return
     reach, rests_on = reach_of(estate, machine.destinations)
+    if reach is Reach.SHUT:
+        reach, by_firewall = reach_by_firewall(estate, policy, machine.destinations)
+        rests_on += by_firewall
     if reach is Reach.SHUT:
         backend, of_machine = backend_of(estate, machine)
         reach, by_others = reach_by_others(estate, policy, backend)
         rests_on += (*of_machine, *by_others)
     if reach is Reach.SHUT:
-        way = written(ways[0]) if ways else "one that was not seen"
-        words = f"the machine may have an egress path ({way}), and rules stop every packet of the nodes to it"
-        yield passes(machine.id, "OutOfReach", words, *machine.seen, *rests_on)
-    elif not ways:
+        first_path = written(machine_paths[0]) if machine_paths else "one that was not seen"
+        message = f"the machine may have an egress path ({first_path}), and rules stop every packet of the nodes to it"
+        yield passes(machine.id, "OutOfReach", message, *machine.seen, *rests_on)
+    elif not machine_paths:
         yield unknown(machine.id, "WaysNotSeen", "whether it has an egress path was not seen", *observations)
     elif reach is Reach.UNSEEN:
-        words = f"the machine has an egress path ({written(ways[0])}); whether nodes come to it was not seen"
-        yield unknown(machine.id, "ReachNotSeen", words, *rests_on)
+        message = f"the machine has an egress path ({written(machine_paths[0])}); whether nodes come to it was not seen"
+        yield unknown(machine.id, "ReachNotSeen", message, *rests_on)
     else:
         here = hops.machine(f"machine {name_of(machine.id)}")
-        paths = [path_of(NODE_SUBNETS, here, *way, INTERNET) for way in ways]
-        words = f"nodes come to a machine with an egress path of its own: {', '.join(map(written, ways))}"
-        yield fails(machine.id, "PivotInReach", words, *machine.seen, *observations, *rests_on, paths=paths)
+        paths = [path_of(NODE_SUBNETS, here, *path, INTERNET) for path in machine_paths]
+        message = f"nodes come to a machine with an egress path of its own: {', '.join(map(written, machine_paths))}"
+        yield fails(machine.id, "PivotInReach", message, *machine.seen, *observations, *rests_on, paths=paths)

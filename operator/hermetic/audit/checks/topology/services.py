@@ -5,20 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hermetic.audit import hops
 from hermetic.audit.checks.family import check
 from hermetic.audit.checks.topology.backends import of_balancer, of_gateway
-from hermetic.audit.cluster_scope import (
-    MANAGED_CLUSTERS,
-    found_or_none,
-    is_of_the_cluster,
-    missing,
-    node_group_of,
-    peerings_of,
-    subnets_of,
-)
-from hermetic.audit.egress.address_ranges import networks
-from hermetic.audit.egress.balancers import Members
+from hermetic.audit.cluster.members import MANAGED_CLUSTERS, is_of_the_cluster, node_group_of, peerings_of, subnets_of
+from hermetic.audit.egress.firewall_reach import reach_by_firewall
 from hermetic.audit.egress.reach import Destination, Reach, reach_of
 from hermetic.audit.egress.relay_entries import Backend, reach_by_others
 from hermetic.audit.estate.arm_ids import is_below, name_of, owner_of, parent_of, type_of
@@ -26,12 +16,17 @@ from hermetic.audit.estate.azure.balancing import LoadBalancer
 from hermetic.audit.estate.azure.managed_services import ApplicationGateway
 from hermetic.audit.estate.azure.vnet import InhabitedSubnet, ScaleSet, Subnet
 from hermetic.audit.estate.estate import Estate, derived
-from hermetic.audit.estate.observation import Observation
-from hermetic.audit.evaluation import CheckResult, fails, passes, unknown, whatever_is_damaged
-from hermetic.audit.findings import Severity
-from hermetic.audit.hops import INTERNET, NODE_SUBNETS, path_of
-from hermetic.audit.policy import Policy
-from hermetic.audit.reachable_networks import reached_networks, throughout
+from hermetic.audit.estate.observation import Observation, missing
+from hermetic.audit.evaluation.each_resource import found_or_none
+from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown, whatever_is_damaged
+from hermetic.audit.model import hops
+from hermetic.audit.model.address_ranges import networks
+from hermetic.audit.model.findings import Severity
+from hermetic.audit.model.hops import INTERNET, NODE_SUBNETS, path_of
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.scope.balancers import Members
+from hermetic.audit.scope.reachable_networks import reached_networks, throughout
+from hermetic.audit.scope.reached_subnets import is_reached
 
 # Services with an address in a subnet that relay: by type, in lower case, what they do with what is sent to them.
 # The types are those that a subnet can be delegated to (learn.microsoft.com/azure/virtual-network/
@@ -104,16 +99,16 @@ def service_pivot(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 
     What a service does with the packets that it is sent is up to its own settings, which are not read.
     """
-    observations, subnets = _subnets(estate)
+    observations, subnets = _subnets(estate, policy)
     results = [
-        one
+        result
         for subnet in subnets
-        for one in whatever_is_damaged(subnet.id, _evaluate(estate, policy, subnet, observations))
+        for result in whatever_is_damaged(subnet.id, _evaluate(estate, policy, subnet, observations))
     ]
     gateways, balancers = throughout(estate, policy, ApplicationGateway), throughout(estate, policy, LoadBalancer)
     inside = {subnet.id.lower() for subnet in subnets}
     for gateway in gateways:
-        results += whatever_is_damaged(gateway.id, of_gateway(estate, gateway, inside))
+        results += whatever_is_damaged(gateway.id, of_gateway(estate, policy, gateway, inside))
     for balancer in balancers:
         results += whatever_is_damaged(balancer.id, of_balancer(estate, policy, balancer, inside))
     yield from results
@@ -121,16 +116,17 @@ def service_pivot(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     yield from found_or_none(estate.cluster, results, "services in reach", none, *observations, gateways, balancers)
 
 
-def _subnets(estate: Estate) -> tuple[tuple[Observation, ...], list[InhabitedSubnet]]:
+def _subnets(estate: Estate, policy: Policy) -> tuple[tuple[Observation, ...], list[InhabitedSubnet]]:
     """The subnets of all networks in reach, after the observations that show whether there may be more."""
     observations: list[Observation] = [peerings_of(estate), *subnets_of(estate)[1]]
-    found: list[InhabitedSubnet] = []
-    for network in reached_networks(estate):
+    subnets: list[InhabitedSubnet] = []
+    for network in reached_networks(estate, policy):
         observations.append(network)
         if network.value is not None and network.value.subnets is None:
             observations.append(missing(f"{network.target}: the answer has no list of subnets"))
-        found += (network.value.subnets or ()) if network.value is not None else ()
-    return tuple(observations), found
+        listed = (network.value.subnets or ()) if network.value is not None else ()
+        subnets += [subnet for subnet in listed if is_reached(estate, policy, subnet.id)]
+    return tuple(observations), subnets
 
 
 def _evaluate(
@@ -151,47 +147,52 @@ def _by_reach(
     to_it = (Destination((subnet.id,), obeys_its_subnet=False),)
     reach, rests_on = reach_of(estate, to_it)
     if reach is Reach.SHUT:
+        reach, by_firewall = reach_by_firewall(estate, policy, to_it)
+        rests_on += by_firewall
+    if reach is Reach.SHUT:
         reach, by_others = reach_by_others(estate, policy, Backend(to_it, _members(estate, subnet)))
         rests_on += by_others
         if reach is Reach.UNSEEN:
-            words = f"{occupant.how}, and whether nodes come to it by a load balancer or a gateway was not seen"
-            return unknown(subnet.id, "ReachNotSeen", words, *rests_on)
+            message = f"{occupant.how}, and whether nodes come to it by a load balancer or a gateway was not seen"
+            return unknown(subnet.id, "ReachNotSeen", message, *rests_on)
     if reach is Reach.SHUT:
-        words = f"{occupant.how}, and rules stop every packet of the nodes to the subnet"
-        return passes(subnet.id, "OutOfReach", words, *observations, *rests_on)
+        message = f"{occupant.how}, and rules stop every packet of the nodes to the subnet"
+        return passes(subnet.id, "OutOfReach", message, *observations, *rests_on)
     if occupant.kind == RESOLVERS:
-        words = f"{occupant.how}: what names it resolves for all who reach it is not read"
-        return unknown(subnet.id, "ResolverInReach", words, *observations, severity=Severity.MEDIUM)
+        message = f"{occupant.how}: what names it resolves for all who reach it is not read"
+        return unknown(subnet.id, "ResolverInReach", message, *observations, severity=Severity.MEDIUM)
     relays = RELAYS.get(occupant.kind, "")
     if relays and occupant.is_seen:
         path = path_of(NODE_SUBNETS, hops.subnet(name_of(subnet.id)), hops.service(occupant.kind), INTERNET)
         return fails(subnet.id, "ServiceRelays", f"{occupant.how}: {relays}", *observations, paths=(path,))
     if relays:
-        words = f"{occupant.how}: {relays}; whether one is there is not shown"
-        return unknown(subnet.id, "ServiceNotShown", words, *observations)
-    words = f"{occupant.how}: whether it sends on what it is given is not known"
-    return unknown(subnet.id, "ServiceUnknown", words, *observations)
+        message = f"{occupant.how}: {relays}; whether one is there is not shown"
+        return unknown(subnet.id, "ServiceNotShown", message, *observations)
+    message = f"{occupant.how}: whether it sends on what it is given is not known"
+    return unknown(subnet.id, "ServiceUnknown", message, *observations)
 
 
 def _members(estate: Estate, subnet: InhabitedSubnet) -> Members:
     """What identifies a service in pools: any address of its subnet, which `reach_of` has asked for as well."""
-    seen = estate.one(Subnet, subnet.id).value
-    prefixes = tuple((subnet.id, one) for one in networks(seen.prefixes)) if seen is not None else ()
+    subnet_fields = estate.one(Subnet, subnet.id).value
+    prefixes = (
+        tuple((subnet.id, prefix) for prefix in networks(subnet_fields.prefixes)) if subnet_fields is not None else ()
+    )
     return Members("", frozenset(), (), frozenset(), prefixes, frozenset({parent_of(subnet.id).lower()}))
 
 
 def _occupants(estate: Estate, policy: Policy, subnet: InhabitedSubnet) -> Iterator[Occupant]:
     """Services in a subnet that no other check evaluates."""
-    delegated = [one.service_name or UNNAMED for one in subnet.delegations or ()]
+    delegated = [delegation.service_name or UNNAMED for delegation in subnet.delegations or ()]
     if MANAGED_CLUSTERS in map(str.lower, delegated) and _is_ours(estate, subnet):
         yield from _other_clusters(estate, subnet)
         return
-    services = [one for one in delegated if one.lower() not in EVALUATED_ELSEWHERE]
+    services = [service for service in delegated if service.lower() not in EVALUATED_ELSEWHERE]
     for service in services:
         yield Occupant(service.lower(), f"the subnet is delegated to {service}", subnet.has_visible_inhabitants)
     if services:
         return  # the service manages what is in its subnet
-    for service in (one.linked_resource_type or UNNAMED for one in subnet.service_links):
+    for service in (link.linked_resource_type or UNNAMED for link in subnet.service_links):
         if service.lower() not in EVALUATED_ELSEWHERE:
             yield Occupant(service.lower(), f"{service} is in the subnet")
     yield from _owners(estate, policy, subnet)
@@ -205,7 +206,7 @@ def _is_ours(estate: Estate, subnet: InhabitedSubnet) -> bool:
 
 def _other_clusters(estate: Estate, subnet: InhabitedSubnet) -> Iterator[Occupant]:
     """API servers of other clusters: clusters may share the subnet, each behind a balancer in its own node group."""
-    for owner in dict.fromkeys(owner_of(one.id.lower()) for one in subnet.ip_configurations or ()):
+    for owner in dict.fromkeys(owner_of(configuration.id.lower()) for configuration in subnet.ip_configurations or ()):
         if type_of(owner) == LoadBalancer.TYPE.lower() and not is_below(owner, node_group_of(estate) or "-"):
             yield Occupant(MANAGED_CLUSTERS, f"{owner} has an address in the subnet")
 
@@ -217,9 +218,9 @@ def _owners(estate: Estate, policy: Policy, subnet: InhabitedSubnet) -> Iterator
         *(subnet.application_gateway_ip_configurations or ()),
         *(subnet.ip_configuration_profiles or ()),
     )
-    for owner in dict.fromkeys(owner_of(one.id.lower()) for one in references):
+    for owner in dict.fromkeys(owner_of(reference.id.lower()) for reference in references):
         kind = type_of(owner)
-        is_listed_kind = kind in {one.TYPE.lower() for one in LISTED}
+        is_listed_kind = kind in {listed_type.TYPE.lower() for listed_type in LISTED}
         if is_listed_kind and owner not in _listed(estate, policy):
             yield Occupant(kind, f"{owner} has an address in the subnet, and no list shows it")
         elif not is_listed_kind and kind not in EVALUATED_ELSEWHERE:
@@ -230,4 +231,6 @@ def _owners(estate: Estate, policy: Policy, subnet: InhabitedSubnet) -> Iterator
 def _listed(estate: Estate, policy: Policy) -> frozenset[str]:
     """Ids, in lower case, of the resources of these types that were listed."""
     balancers, sets = throughout(estate, policy, LoadBalancer), throughout(estate, policy, ScaleSet)
-    return frozenset(one.id.lower() for one in (*balancers, *sets, *throughout(estate, policy, ApplicationGateway)))
+    return frozenset(
+        resource.id.lower() for resource in (*balancers, *sets, *throughout(estate, policy, ApplicationGateway))
+    )

@@ -50,17 +50,18 @@ class ActivityLog(Resource):
 
     def last_write(self, *resources: str) -> datetime | None:
         """The time of the last event that may have changed any of these; None without one. Raises FactDamaged."""
-        wanted = {one.lower().rstrip("/") for one in resources}
-        found = [
-            self._moment(one.at)
-            for one in self.events
-            if one.resource.lower().rstrip("/") in wanted and not one.operation.lower().endswith(_CHANGES_NOTHING)
+        resource_ids = {resource.lower().rstrip("/") for resource in resources}
+        moments = [
+            self._moment(event.at)
+            for event in self.events
+            if event.resource.lower().rstrip("/") in resource_ids
+            and not event.operation.lower().endswith(_CHANGES_NOTHING)
         ]
-        return max(found, default=None)
+        return max(moments, default=None)
 
     def _moment(self, text: str) -> datetime:
-        found = zoned(text)
-        if found is None:
-            words = f"{self.id}: activity log: {text!r} is not a time with a zone"
-            raise FactDamaged(words, resource=self.id, evidence=self.evidence)
-        return found
+        moment = zoned(text)
+        if moment is None:
+            message = f"{self.id}: activity log: {text!r} is not a time with a zone"
+            raise FactDamaged(message, resource=self.id, evidence=self.evidence)
+        return moment

@@ -154,6 +154,12 @@ class MetricsProfile(Part):
     cost_analysis: Enabled | None = None
 
 
+class AutoScalers(Part):
+    """workloadAutoScalerProfile of a cluster."""
+
+    keda: Enabled | None = None
+
+
 class UpgradeProfile(Part):
     node_os_upgrade_channel: str | None = None
 
@@ -224,13 +230,14 @@ class AgentPool(Part):
     local_dns_profile: LocalDns | None = None
     enable_node_public_ip: bool | None = None
     node_public_ip_prefix_id: str | None = None
+    node_image_version: str | None = None
     power_state: PowerState | None = None
     virtual_machine_nodes_status: list[NodesStatus] | None = None
 
     @property
     def machine_count(self) -> int | None:
         """The larger of both numbers of machines in a pool of virtual machines; None where the answer has neither."""
-        by_size = [one.count for one in self.virtual_machine_nodes_status or () if one.count is not None]
+        by_size = [size.count for size in self.virtual_machine_nodes_status or () if size.count is not None]
         totals = [*((self.count,) if self.count is not None else ()), *((sum(by_size),) if by_size else ())]
         return max(totals, default=None)
 
@@ -270,6 +277,8 @@ class ManagedCluster(Resource):
     """Open: any entry that is `enabled` sends measurements."""
     security_profile: SecurityProfile | None = None
     metrics_profile: MetricsProfile | None = None
+    ai_toolchain_operator_profile: Enabled | None = None
+    workload_auto_scaler_profile: AutoScalers | None = None
     ingress_profile: IngressProfile | None = None
     service_mesh_profile: MeshProfile | None = None
     auto_upgrade_profile: UpgradeProfile | None = None
@@ -279,8 +288,8 @@ class ManagedCluster(Resource):
     def workspaces(self) -> tuple[str, ...]:
         """Ids of the workspaces that features which measure send to, each once."""
         defender = self.security_profile.defender if self.security_profile is not None else None
-        held = [one.config for one in (self.addon_profiles or {}).values() if one.is_on]
-        named = [*_workspaces(held), *_workspaces(self.azure_monitor_profile)]
+        configs = [addon.config for addon in (self.addon_profiles or {}).values() if addon.is_on]
+        named = [*_workspaces(configs), *_workspaces(self.azure_monitor_profile)]
         if defender is not None and defender.log_analytics_workspace_resource_id:
             named.append(defender.log_analytics_workspace_resource_id)
         return tuple(dict.fromkeys(named))

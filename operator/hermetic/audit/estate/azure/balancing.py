@@ -59,7 +59,7 @@ class BalancingRule(Part):
     def pool_ids(self) -> tuple[str, ...]:
         """Singular and plural fields merged."""
         alone = (self.backend_address_pool,) if self.backend_address_pool else ()
-        return tuple(dict.fromkeys(one.id.lower() for one in (*alone, *(self.backend_address_pools or ()))))
+        return tuple(dict.fromkeys(pool.id.lower() for pool in (*alone, *(self.backend_address_pools or ()))))
 
 
 class OutboundRule(Part):

@@ -35,8 +35,8 @@ class ClusterIdentities(Resource):
     @classmethod
     def read(cls, body: Body) -> Self:
         """Keep the whole body: no model has a field that is new."""
-        whole = {"id": body.value.get("id"), "properties": {"everything": body.value}}
-        return super().read(Body(whole, body.evidence))
+        wrapped = {"id": body.value.get("id"), "properties": {"everything": body.value}}
+        return super().read(Body(wrapped, body.evidence))
 
     def named(self) -> Iterator[tuple[str, str | None]]:
         """The path of each identity, and its object id; None where the value has another form."""

@@ -16,7 +16,7 @@ from hermetic.audit.estate.resource import Resource, arm
 
 
 def _names(text: str) -> frozenset[str]:
-    return frozenset(spelling(one) for one in text.split())
+    return frozenset(spelling(name) for name in text.split())
 
 
 KNOWN: Mapping[str, frozenset[str]] = {
@@ -80,9 +80,9 @@ class ClusterUnread(Resource):
     def read(cls, body: Body) -> Self:
         """Keep the properties as answered: no model has a field that is new."""
         inner = child(body.value, "properties")
-        kept = {"everything": inner} if isinstance(inner, Mapping) else {}
-        whole = {"id": body.value.get("id"), "properties": kept if isinstance(inner, Mapping) else inner}
-        return super().read(Body(whole, body.evidence))
+        properties = {"everything": inner} if isinstance(inner, Mapping) else {}
+        wrapped = {"id": body.value.get("id"), "properties": properties if isinstance(inner, Mapping) else inner}
+        return super().read(Body(wrapped, body.evidence))
 
     @property
     def unread(self) -> tuple[str, ...]:
@@ -98,9 +98,9 @@ def _unread(value: Mapping[str, Any], path: str, written: str) -> Iterator[str]:
             if not _is_off(inner):
                 yield spelled
         elif below in KNOWN:
-            for one in inner if isinstance(inner, list) else [inner]:
-                if isinstance(one, Mapping):
-                    yield from _unread(one, below, spelled)
+            for item in inner if isinstance(inner, list) else [inner]:
+                if isinstance(item, Mapping):
+                    yield from _unread(item, below, spelled)
 
 
 def _is_off(value: Any) -> bool:

@@ -38,21 +38,26 @@ class DataCollectionRule(Resource):
     """`destinations` is open: a kind that is not known here is a destination too."""
 
     destinations: dict[str, Any] | None = None
+    data_collection_endpoint_id: str | None = None
 
     @property
     def sinks(self) -> tuple[tuple[str, str], ...]:
         """The kind and the id of each destination; "" where it is not identified, or its kind is not known here."""
-        kinds = ((spelling(kind), kind, held) for kind, held in (self.destinations or {}).items() if held)
+        kinds = (
+            (spelling(kind), kind, destinations)
+            for kind, destinations in (self.destinations or {}).items()
+            if destinations
+        )
         return tuple(
-            _identified(kind, name, one)
-            for kind, name, held in kinds
+            _identified(kind, name, destination)
+            for kind, name, destinations in kinds
             if kind != RESOURCE_METRICS
-            for one in (held if isinstance(held, list) else [held])
+            for destination in (destinations if isinstance(destinations, list) else [destinations])
         )
 
 
 def _identified(kind: str, name: str, destination: Any) -> tuple[str, str]:
     word, field = DESTINATIONS.get(kind, (name, ""))
     fields = destination.items() if isinstance(destination, Mapping) else ()
-    found = next((value for key, value in fields if spelling(str(key)) == field), "")
-    return word, found if isinstance(found, str) else ""
+    identifier = next((value for key, value in fields if spelling(str(key)) == field), "")
+    return word, identifier if isinstance(identifier, str) else ""

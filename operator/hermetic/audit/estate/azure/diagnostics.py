@@ -28,7 +28,7 @@ class DiagnosticSetting(Resource):
             "service bus": self.service_bus_rule_id,
             "partner solution": self.marketplace_partner_id,
         }
-        yield from ((word, one) for word, one in named.items() if one)
+        yield from ((word, sink) for word, sink in named.items() if sink)
 
 
 class WatcherAnalytics(Part):
@@ -47,8 +47,19 @@ class FlowAnalytics(Part):
 @arm("Microsoft.Network/networkWatchers/flowLogs", NETWORK)
 class FlowLog(Resource):
     enabled: bool | None = None
+    target_resource_id: str | None = None
+    """A network, a subnet, an interface or a security group."""
     storage_id: str | None = None
     flow_analytics_configuration: FlowAnalytics | None = None
+
+    @property
+    def sinks(self) -> tuple[tuple[str, str], ...]:
+        """The destinations: the kind of each, and its ARM id."""
+        analytics = self.flow_analytics_configuration
+        watcher = analytics.network_watcher_flow_analytics_configuration if analytics is not None else None
+        workspace = watcher.workspace_resource_id if watcher is not None else None
+        named = (("storage account", self.storage_id), ("workspace", workspace))
+        return tuple((kind, target) for kind, target in named if target)
 
 
 class CaptureLocation(Part):

@@ -15,7 +15,7 @@ from hermetic.audit.estate.arm_fields import child
 from hermetic.audit.estate.azure.versions import COMPUTE
 from hermetic.audit.estate.azure.vnet import ApplicationProfile, ExtensionSettings, MachineExtension, MachineIdentity
 from hermetic.audit.estate.questions import Body
-from hermetic.audit.estate.resource import Part, Resource, arm
+from hermetic.audit.estate.resource import Part, Reference, Resource, arm
 from hermetic.errors import FactDamaged
 
 
@@ -50,6 +50,8 @@ class InstanceView(Part):
 
     vm_agent: MachineAgent | None = None
     extensions: list[ExtensionView] | None = None
+    statuses: list[AgentStatus] | None = None
+    """Of the machine itself: PowerState/running, ProvisioningState/succeeded, ..."""
 
 
 class OwnExtension(Part):
@@ -60,23 +62,51 @@ class OwnExtension(Part):
     settings: ExtensionSettings | None = None
 
 
+class DataDisk(Part):
+    """An attached disk."""
+
+    managed_disk: Reference | None = None
+
+
+class StorageProfile(Part):
+    data_disks: list[DataDisk] | None = None
+
+
 class Machine(Resource):
     """The common fields of both kinds. `resources` are the extensions of the VM."""
 
     time_created: str | None = None
     instance_view: InstanceView | None = None
     resources: list[OwnExtension] | None = None
+    storage_profile: StorageProfile | None = None
+
+    @property
+    def data_disk_ids(self) -> tuple[str, ...]:
+        """The managed disks that are attached to it beside its system disk."""
+        disks = (self.storage_profile.data_disks if self.storage_profile is not None else None) or ()
+        return tuple(disk.managed_disk.id for disk in disks if disk.managed_disk is not None)
+
+    @property
+    def is_deallocated(self) -> bool:
+        """Whether Azure reports no other power state than deallocated: no hardware is assigned, and nothing runs.
+
+        A machine that is stopped, but not deallocated, keeps its host; one that is deallocating still runs
+        (learn.microsoft.com/azure/virtual-machines/states-billing).
+        """
+        view = self.instance_view or InstanceView()
+        codes = {(status.code or "").lower() for status in view.statuses or []}
+        return {code for code in codes if code.startswith("powerstate/")} == {"powerstate/deallocated"}
 
     @property
     def created_at(self) -> datetime | None:
         """When it was created; None where absent. Raises FactDamaged for a time without a zone."""
         if self.time_created is None:
             return None
-        found = zoned(self.time_created)
-        if found is None:
-            words = f"{self.id}: timeCreated: {self.time_created!r} is not a time with a zone"
-            raise FactDamaged(words, resource=self.id, evidence=self.evidence)
-        return found
+        moment = zoned(self.time_created)
+        if moment is None:
+            message = f"{self.id}: timeCreated: {self.time_created!r} is not a time with a zone"
+            raise FactDamaged(message, resource=self.id, evidence=self.evidence)
+        return moment
 
 
 @arm("Microsoft.Compute/virtualMachineScaleSets/virtualMachines", COMPUTE)
@@ -105,8 +135,8 @@ class VirtualMachineExtension(Resource):
     def read(cls, body: Body) -> Self:
         """Keep the properties apart, so that the outer `type` does not replace the inner one."""
         inner, name = child(body.value, "properties"), body.value.get("name")
-        kept = {"code": {**inner, "name": name}} if isinstance(inner, Mapping) else inner
-        return super().read(Body({"id": body.value.get("id"), "name": name, "properties": kept}, body.evidence))
+        properties = {"code": {**inner, "name": name}} if isinstance(inner, Mapping) else inner
+        return super().read(Body({"id": body.value.get("id"), "name": name, "properties": properties}, body.evidence))
 
 
 @arm("Microsoft.Compute/virtualMachines/runCommands", COMPUTE)

@@ -38,7 +38,17 @@ class ApplicationGateway(Resource):
     @property
     def subnet_ids(self) -> tuple[str, ...]:
         """The subnets that it has an address in."""
-        return tuple(one.subnet.id for one in self.gateway_ip_configurations or () if one.subnet is not None)
+        return tuple(
+            configuration.subnet.id
+            for configuration in self.gateway_ip_configurations or ()
+            if configuration.subnet is not None
+        )
+
+    @property
+    def backend_ip_addresses(self) -> tuple[str, ...]:
+        """The backends of all pools that are named by an address."""
+        backends = (backend for pool in self.backend_address_pools or () for backend in pool.backend_addresses or ())
+        return tuple(backend.ip_address for backend in backends if backend.ip_address)
 
 
 @arm("Microsoft.Network/bastionHosts", NETWORK)
@@ -77,6 +87,8 @@ class FirewallRule(Part):
 
     name: str = ""
     rule_type: str | None = None
+    source_addresses: list[str] | None = None
+    source_ip_groups: list[str] | None = None
     destination_addresses: list[str] | None = None
     destination_ip_groups: list[str] | None = None
     destination_ports: list[str] | None = None
@@ -113,13 +125,21 @@ class AzureFirewall(Resource):
     @property
     def subnet_ids(self) -> tuple[str, ...]:
         """The subnets that it has an address in."""
-        return tuple(one.subnet.id for one in self.ip_configurations or () if one.subnet is not None)
+        return tuple(
+            configuration.subnet.id
+            for configuration in self.ip_configurations or ()
+            if configuration.subnet is not None
+        )
 
     @property
     def private_addresses(self) -> tuple[str, ...]:
         """The addresses that routes can use as next hop."""
         hub = self.hub_ip_addresses.private_ip_address if self.hub_ip_addresses else None
-        return tuple(one for one in (*(one.private_ip_address for one in self.ip_configurations or ()), hub) if one)
+        return tuple(
+            address
+            for address in (*(configuration.private_ip_address for configuration in self.ip_configurations or ()), hub)
+            if address
+        )
 
 
 class DnsSettings(Part):
@@ -129,10 +149,37 @@ class DnsSettings(Part):
     servers: list[str] | None = None
 
 
+class AnalyticsWorkspace(Part):
+    """The workspace of one region."""
+
+    workspace_id: Reference | None = None
+
+
+class AnalyticsResources(Part):
+    workspaces: list[AnalyticsWorkspace] | None = None
+    default_workspace_id: Reference | None = None
+
+
+class PolicyInsights(Part):
+    """Policy analytics of a firewall policy. Disabled ones count: one change enables them."""
+
+    log_analytics_resources: AnalyticsResources | None = None
+
+
 @arm("Microsoft.Network/firewallPolicies", NETWORK)
 class FirewallPolicy(Resource):
     base_policy: Reference | None = None
     dns_settings: DnsSettings | None = None
+    insights: PolicyInsights | None = None
+
+    @property
+    def sinks(self) -> tuple[tuple[str, str], ...]:
+        """The workspaces of its analytics: the kind of each, and its ARM id."""
+        resources = self.insights.log_analytics_resources if self.insights is not None else None
+        if resources is None:
+            return ()
+        named = (*(workspace.workspace_id for workspace in resources.workspaces or ()), resources.default_workspace_id)
+        return tuple(("workspace", reference.id) for reference in named if reference is not None)
 
 
 @arm("Microsoft.Network/firewallPolicies/ruleCollectionGroups", NETWORK)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE, INSIGHTS_PRIVATE_LINK, NETWORK
 from hermetic.audit.estate.resource import Part, Reference, Resource, arm
 
+DEFENDER = "Microsoft.Security/privateLinks"
+"""Type of the target of private endpoints of Defender for Cloud; its sensors use the group `containers`."""
+
 
 class ConnectionState(Part):
     """Approved, Pending, Rejected or Disconnected; open."""

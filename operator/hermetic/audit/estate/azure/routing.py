@@ -60,7 +60,11 @@ class VirtualNetworkGateway(Resource):
     @property
     def subnet_ids(self) -> tuple[str, ...]:
         """The gateway subnets that it has an address in."""
-        return tuple(one.subnet.id for one in self.ip_configurations or () if one.subnet is not None)
+        return tuple(
+            configuration.subnet.id
+            for configuration in self.ip_configurations or ()
+            if configuration.subnet is not None
+        )
 
 
 @arm("Microsoft.Network/connections", NETWORK)
@@ -76,7 +80,7 @@ class VirtualNetworkGatewayConnection(Resource):
     def gateway_ids(self) -> tuple[str, ...]:
         """The gateways at its ends, in lower case."""
         ends = (self.virtual_network_gateway1, self.virtual_network_gateway2)
-        return tuple(one.id.lower() for one in ends if one is not None)
+        return tuple(gateway.id.lower() for gateway in ends if gateway is not None)
 
 
 @arm("Microsoft.Network/virtualNetworkGateways/connections", NETWORK)
@@ -102,6 +106,8 @@ class LearnedRoutes(Resource):
 @arm("Microsoft.Network/virtualHubs", NETWORK)
 class VirtualHub(Resource):
     """A hub of Virtual WAN; its connections and routes are resources and answers of their own."""
+
+    address_prefix: str | None = None
 
 
 class RoutingConfiguration(Part):

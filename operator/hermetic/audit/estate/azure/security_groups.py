@@ -71,5 +71,5 @@ class AddressPrefixSet(Resource):
     address_prefixes: list[str] | None = None
 
 
-def _both(one: str | None, many: list[str] | None) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*((one,) if one else ()), *(many or ()))))
+def _both(single: str | None, many: list[str] | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*((single,) if single else ()), *(many or ()))))

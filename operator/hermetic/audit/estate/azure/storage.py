@@ -98,11 +98,28 @@ class Exportable(Resource):
     disk_state: str | None = None
 
 
+class AttachedMachine(Part):
+    """shareInfo of a shared disk: one VM that it is attached to."""
+
+    vm_uri: str | None = None
+
+
 @arm("Microsoft.Compute/disks", DISKS)
 class Disk(Exportable):
     os_type: str | None = None
     managed_by: str | None = None
     """The VM that it is attached to."""
+    managed_by_extended: list[str] | None = None
+    """Of a shared disk, all VMs that it is attached to."""
+    share_info: list[AttachedMachine] | None = None
+    max_shares: int | None = None
+    """How many VMs may attach it at once; absent means one."""
+
+    @property
+    def machine_ids(self) -> tuple[str, ...]:
+        """All VMs that it is attached to, without duplicates."""
+        named = (self.managed_by, *(self.managed_by_extended or ()), *(share.vm_uri for share in self.share_info or ()))
+        return tuple({machine.lower(): machine for machine in named if machine}.values())
 
 
 class CreationData(Part):

@@ -80,6 +80,11 @@ class Peering(Resource):
         """Whether packets can pass. An unknown state counts as connected."""
         return (self.peering_state or "").lower() not in UNCONNECTED
 
+    @property
+    def remote_prefixes(self) -> tuple[str, ...]:
+        """The address prefixes of the remote network; empty where the answer has none."""
+        return tuple(self.remote_address_space.address_prefixes) if self.remote_address_space is not None else ()
+
 
 @arm("Microsoft.Network/virtualNetworks", NETWORK)
 class VirtualNetwork(Resource):
@@ -138,14 +143,18 @@ class NicFields(Resource):
         """An interface always has an address: an answer without the list is incomplete, and read as damaged."""
         nic = super().read(body)
         if "ip_configurations" not in nic.model_fields_set and nic.id:
-            words = f"{nic.id}: ipConfigurations: not in the answer"
-            nic.lose("ip_configurations", FactDamaged(words, resource=nic.id, evidence=nic.evidence))
+            message = f"{nic.id}: ipConfigurations: not in the answer"
+            nic.lose("ip_configurations", FactDamaged(message, resource=nic.id, evidence=nic.evidence))
         return nic
 
     @property
     def subnet_ids(self) -> tuple[str, ...]:
         """Subnets that it has an address in."""
-        return tuple(dict.fromkeys(one.subnet.id for one in self.ip_configurations if one.subnet is not None))
+        return tuple(
+            dict.fromkeys(
+                configuration.subnet.id for configuration in self.ip_configurations if configuration.subnet is not None
+            )
+        )
 
 
 @arm("Microsoft.Network/networkInterfaces", NETWORK)
@@ -180,9 +189,11 @@ class ModelNic(Part):
     @property
     def lacks_addresses(self) -> bool:
         """Whether what was read of it, without damage, has no address or one without a subnet."""
-        if self.is_damaged or any(one.is_damaged for one in self.ip_configurations):
+        if self.is_damaged or any(configuration.is_damaged for configuration in self.ip_configurations):
             return False
-        return not self.ip_configurations or any(one.subnet is None for one in self.ip_configurations)
+        return not self.ip_configurations or any(
+            configuration.subnet is None for configuration in self.ip_configurations
+        )
 
 
 class ModelNetwork(Part):
@@ -269,15 +280,17 @@ class ScaleSet(Resource):
     @classmethod
     def read(cls, body: Body) -> Self:
         """Interfaces of a model always have addresses, and these a subnet: what lacks them is read as damaged."""
-        found = super().read(body)
+        scale_set = super().read(body)
         try:
-            nics = found.nics
+            nics = scale_set.nics
         except FactDamaged:
-            return found
-        for nic in (one for one in nics if one.lacks_addresses):
-            words = f"{found.id}: interface {nic.name} of the model: its addresses or their subnets: not in the answer"
-            nic.lose("ip_configurations", FactDamaged(words, resource=found.id, evidence=found.evidence))
-        return found
+            return scale_set
+        for nic in (nic for nic in nics if nic.lacks_addresses):
+            message = (
+                f"{scale_set.id}: interface {nic.name} of the model: its addresses or their subnets: not in the answer"
+            )
+            nic.lose("ip_configurations", FactDamaged(message, resource=scale_set.id, evidence=scale_set.evidence))
+        return scale_set
 
     @property
     def pool(self) -> str:
@@ -298,7 +311,12 @@ class ScaleSet(Resource):
     def subnet_ids(self) -> tuple[str, ...]:
         """Subnets that its model has an address in."""
         return tuple(
-            dict.fromkeys(one.subnet.id for nic in self.nics for one in nic.ip_configurations if one.subnet is not None)
+            dict.fromkeys(
+                configuration.subnet.id
+                for nic in self.nics
+                for configuration in nic.ip_configurations
+                if configuration.subnet is not None
+            )
         )
 
 
@@ -340,7 +358,7 @@ class InhabitedSubnet(Part):
         """Ids of ip_configurations and private endpoints; empty for a delegated subnet, whose service manages them."""
         if self.delegations:
             return ()
-        return tuple(one.id for one in (*(self.ip_configurations or ()), *(self.private_endpoints or ())))
+        return tuple(reference.id for reference in (*(self.ip_configurations or ()), *(self.private_endpoints or ())))
 
 
 @arm("Microsoft.Network/virtualNetworks", NETWORK)

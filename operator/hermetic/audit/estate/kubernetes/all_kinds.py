@@ -4,20 +4,24 @@ from __future__ import annotations
 
 # Importing them fills DECLARED.
 from hermetic.audit.estate.kubernetes import (  # noqa: F401
+    addons,
+    ai_gateways,
     alternative_paths,
     calls,
+    devices,
     engine_settings,
     mesh,
     nodes,
     pods,
     policies,
     routes,
+    scalers,
     services,
     templates,
     volumes,
 )
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
-from hermetic.audit.estate.kubernetes.nodes import AksNodeClass, Namespace
+from hermetic.audit.estate.kubernetes.nodes import AksNodeClass
 from hermetic.audit.estate.kubernetes.objects import DECLARED, EVERYWHERE, KubernetesObject
 from hermetic.audit.estate.questions import Question
 
@@ -27,8 +31,8 @@ NODE_LOCAL_DNS = "kube-system/node-local-dns"
 KINDS: tuple[type[KubernetesObject], ...] = tuple(DECLARED)
 BY_TYPE = {kind.TYPE.lower(): kind for kind in KINDS}
 
-# Queried only together with Azure, by checks that compare the two.
-BESIDE_AZURE = frozenset({Namespace, AksNodeClass})
+# Queried only together with Azure, by a check that compares the two.
+BESIDE_AZURE = frozenset({AksNodeClass})
 
 # The questions of checks that need the cluster alone. The ConfigMaps of the resolvers have lists of their own: a caller
 # who may not list all ConfigMaps may still read those.

@@ -77,17 +77,17 @@ class CustomResourceDefinition(Trimmed, KubernetesObject):
     spec: CustomResourceDefinitionSpec = CustomResourceDefinitionSpec()
 
     @classmethod
-    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
+    def trimmed(cls, fields: dict[str, Any]) -> dict[str, Any]:
         """Keep the name and the field managers of the metadata only."""
-        metadata = kept.get("metadata")
+        metadata = fields.get("metadata")
         if not isinstance(metadata, Mapping):
-            return kept
-        return {**kept, "metadata": {key: metadata[key] for key in ("name", "managedFields") if key in metadata}}
+            return fields
+        return {**fields, "metadata": {key: metadata[key] for key in ("name", "managedFields") if key in metadata}}
 
     @classmethod
-    def is_relevant(cls, kept: Mapping[str, Any]) -> bool:
+    def is_relevant(cls, fields: Mapping[str, Any]) -> bool:
         """False without a conversion webhook, as for most of them."""
-        value: Any = kept
+        value: Any = fields
         for field in ("spec", "conversion", "webhook"):
             value = value.get(field)
             if not isinstance(value, Mapping):
@@ -125,10 +125,10 @@ class ConfigMap(Trimmed, KubernetesObject):
     """Of Cilium's own ConfigMap, see `engine_settings`."""
 
     @classmethod
-    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
+    def trimmed(cls, fields: dict[str, Any]) -> dict[str, Any]:
         """Keep files that CoreDNS imports, and the summaries made of the other keys."""
-        data, binary = kept.get("data"), kept.get("binaryData")
-        named = {"metadata": kept["metadata"]} if "metadata" in kept else {}
+        data, binary = fields.get("data"), fields.get("binaryData")
+        named = {"metadata": fields["metadata"]} if "metadata" in fields else {}
         metadata = named.get("metadata")
         is_resolvers = isinstance(metadata, Mapping) and metadata.get("namespace") == "kube-system"
         if not isinstance(data, Mapping | None):
@@ -136,19 +136,19 @@ class ConfigMap(Trimmed, KubernetesObject):
         data = data or {}
         files = {key: value for key, value in data.items() if is_resolvers and _is_imported(str(key))}
         names = {key: NOT_KEPT for key in binary or () if is_resolvers and _is_imported(str(key))}
-        made = {
+        summary = {
             "data": files,
             "binaryData": names,
             "variables": kept_variables({key: value for key, value in data.items() if key not in files}),
             "mesh": mesh_summary(_name(metadata), data),
             "engineSettings": kept_settings(data) if _is_of_cilium(metadata) else {},
         }
-        return {**named, **{key: value for key, value in made.items() if value}}
+        return {**named, **{key: value for key, value in summary.items() if value}}
 
     @classmethod
-    def is_relevant(cls, kept: Mapping[str, Any]) -> bool:
+    def is_relevant(cls, fields: Mapping[str, Any]) -> bool:
         """False where nothing was kept, as for most of them."""
-        return any(kept.get(key) for key in ("data", "binaryData", "variables", "mesh", "engineSettings"))
+        return any(fields.get(key) for key in ("data", "binaryData", "variables", "mesh", "engineSettings"))
 
 
 def _name(metadata: Any) -> str:

@@ -39,8 +39,8 @@ _NAMES = PROXIES | HUB_KEYS | ENDPOINTS | VALUES_READ
 
 def kept_variables(data: Mapping[Any, Any]) -> dict[str, str]:
     """The keys whose value could matter as a variable, and what is kept of each value."""
-    found = ((str(key), _kept(str(key), value)) for key, value in data.items())
-    some = dict(islice(((key, value) for key, value in found if value), MOST_VARIABLES + 1))
+    pairs = ((str(key), _kept(str(key), value)) for key, value in data.items())
+    some = dict(islice(((key, value) for key, value in pairs if value), MOST_VARIABLES + 1))
     if len(some) <= MOST_VARIABLES:
         return some
     return {**dict(islice(some.items(), MOST_VARIABLES)), MORE: NOT_KEPT}

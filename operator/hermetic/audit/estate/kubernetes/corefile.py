@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-_FORWARDERS = frozenset({"forward", "proxy", "grpc"})
+_FORWARDERS = ("forward", "proxy", "grpc")
 # One word, bare or quoted, a comment, or the end of a line. A quoted word may contain anything, line ends too; a
 # comment directly after a word ends with that word.
 _NEXT = re.compile(r'(?P<end>\n)|#[^\n]*|"(?P<quoted>(?:\\.|[^"\\])*)"?|(?P<bare>[^\s#]+)(?:#\S*)?', re.DOTALL)
@@ -26,31 +26,53 @@ root route53 secondary shed sign template timeouts tls trace transfer tsig view 
 PLUGINS = frozenset(_PLUGINS.split())
 
 
-def forwarders(text: str) -> Iterator[str]:
-    """Every destination of every forward line, without scheme and port; "" where a line has no readable one."""
-    for words in _arguments_of(text, _FORWARDERS):
-        yield from _destinations(words[1:]) or ("",)
+@dataclass(frozen=True, slots=True)
+class Forwarder:
+    """A destination of a forward line, without scheme and port; `host` is "" where it is not readable.
+
+    `is_plain_dns`: queries go to port 53 by UDP or TCP, and by no other protocol.
+    """
+
+    host: str
+    is_plain_dns: bool = False
+
+
+def forwarders(text: str) -> Iterator[Forwarder]:
+    """Every destination of every forward line; one without a host where a line has no readable one."""
+    for directive in _FORWARDERS:
+        for arguments in _arguments_of(text, frozenset({directive})):
+            destinations = takewhile(lambda word: word not in {"{", "}"}, arguments[1:])
+            yield from [_forwarder(word, directive) for word in destinations] or (Forwarder(""),)
+
+
+def _forwarder(word: str, directive: str) -> Forwarder:
+    """Sources: coredns.io/plugins/forward (`dns://` and port 53 are the default), coredns.io/plugins/grpc."""
+    if "{" in word:
+        return Forwarder("")
+    host, bare = bare_host(word), word.removeprefix("dns://")
+    is_plain = directive != "grpc" and bare in {host, f"{host}:53", f"[{host}]", f"[{host}]:53"}
+    return Forwarder(host, is_plain)
 
 
 def imports(text: str) -> Iterator[str]:
     """Every file, pattern or snippet that is imported; "" where it is not readable."""
-    for words in _arguments_of(text, frozenset({"import"})):
-        yield "" if not words or "{" in words[0] else words[0]
+    for arguments in _arguments_of(text, frozenset({"import"})):
+        yield "" if not arguments or "{" in arguments[0] else arguments[0]
 
 
 def snippets(text: str) -> frozenset[str]:
     """Names of the snippets defined in this text, for import."""
     return frozenset(
-        words[0][1:-1] for words in lines(text) if words and words[0].startswith("(") and words[0].endswith(")")
+        tokens[0][1:-1] for tokens in lines(text) if tokens and tokens[0].startswith("(") and tokens[0].endswith(")")
     )
 
 
 def _arguments_of(text: str, directives: frozenset[str]) -> Iterator[list[str]]:
     """The words after each of these directives on its line, at any position: a block may begin on the same line."""
-    for words in lines(text):
-        for at, word in enumerate(words):
+    for tokens in lines(text):
+        for at, word in enumerate(tokens):
             if without_environment(word).lstrip("{") in directives:
-                yield words[at + 1 :]
+                yield tokens[at + 1 :]
                 break
 
 
@@ -67,21 +89,16 @@ def replace_braced(pattern: re.Pattern[str], by: str, word: str) -> str:
 
 def lines(text: str) -> Iterator[list[str]]:
     """The words of each line, as CoreDNS parses them: without a byte order mark at the start."""
-    words: list[str] = []
-    for found in _NEXT.finditer(text.removeprefix("\ufeff").replace("\r", "")):
-        if found["end"]:
-            yield words
-            words = []
-        elif found["quoted"] is not None:
-            words.append(_ESCAPED.sub("", found["quoted"]))
-        elif found["bare"]:
-            words.append(found["bare"])
-    yield words
-
-
-def _destinations(words: list[str]) -> list[str]:
-    named = takewhile(lambda word: word not in {"{", "}"}, words)
-    return ["" if "{" in word else bare_host(word) for word in named]
+    tokens: list[str] = []
+    for match in _NEXT.finditer(text.removeprefix("\ufeff").replace("\r", "")):
+        if match["end"]:
+            yield tokens
+            tokens = []
+        elif match["quoted"] is not None:
+            tokens.append(_ESCAPED.sub("", match["quoted"]))
+        elif match["bare"]:
+            tokens.append(match["bare"])
+    yield tokens
 
 
 def bare_host(word: str) -> str:
@@ -111,27 +128,27 @@ class Directive:
 
     def options(self, name: str) -> Iterator[list[str]]:
         """The words after this name in its block, line by line."""
-        yield from (one.arguments for one in self.block if one.words and one.name == name)
+        yield from (directive.arguments for directive in self.block if directive.words and directive.name == name)
 
     def values(self, name: str) -> list[str]:
         """The words after this name in all lines of its block."""
-        return [word for words in self.options(name) for word in words]
+        return [word for arguments in self.options(name) for word in arguments]
 
 
 def directives(text: str) -> Iterator[Directive]:
     """Every directive. A block whose name is no plug-in is a server block or a snippet, and contains directives."""
-    for one in _parsed(text):
-        if one.name in PLUGINS or not one.block:
-            yield one
+    for directive in _parsed(text):
+        if directive.name in PLUGINS or not directive.block:
+            yield directive
         else:
-            yield from one.block
+            yield from directive.block
 
 
 def _parsed(text: str) -> list[Directive]:
     root = Directive([])
     open_blocks, statement = [root], Directive([])
-    for words in lines(text):
-        for word in words:
+    for tokens in lines(text):
+        for word in tokens:
             if word == "{" and statement.words:
                 open_blocks[-1].block.append(statement)
                 open_blocks.append(statement)

@@ -27,9 +27,9 @@ LONGEST = 253
 
 def kept_settings(data: Mapping[Any, Any], *, with_names: bool = False) -> dict[str, Any]:
     """The settings that decide what is enforced. `with_names`: of all others that they are set, without the value."""
-    kept = {str(key): _kept(value) for key, value in data.items() if str(key) in SETTINGS_READ}
-    others = {str(key): NOT_KEPT for key in data if with_names and str(key) not in SETTINGS_READ}
-    return {**others, **kept}
+    values = {str(key): _kept(value) for key, value in data.items() if str(key) in SETTINGS_READ}
+    other_settings = {str(key): NOT_KEPT for key in data if with_names and str(key) not in SETTINGS_READ}
+    return {**other_settings, **values}
 
 
 def _kept(value: Any) -> Any:
@@ -43,10 +43,10 @@ class CiliumNodeConfigSpec(Trimmed):
     defaults: FreeMap[str] | None = None
 
     @classmethod
-    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
+    def trimmed(cls, fields: dict[str, Any]) -> dict[str, Any]:
         """Keep the names of all settings, and the values of those that a check reads."""
-        defaults = kept.get("defaults")
-        return {"defaults": kept_settings(defaults, with_names=True)} if isinstance(defaults, Mapping) else kept
+        defaults = fields.get("defaults")
+        return {"defaults": kept_settings(defaults, with_names=True)} if isinstance(defaults, Mapping) else fields
 
 
 @api_object("cilium.io/v2/ciliumnodeconfigs", "CiliumNodeConfig", also_served_as=("v2alpha1",))

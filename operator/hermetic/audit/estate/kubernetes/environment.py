@@ -71,16 +71,16 @@ class EnvVar(Trimmed):
     value_from: FreeMap[Any] | None = None
 
     @classmethod
-    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
+    def trimmed(cls, fields: dict[str, Any]) -> dict[str, Any]:
         """Drop values that no check reads: they may contain credentials."""
-        named = {"name": kept["name"]} if "name" in kept else {}
-        if kept.get("valueFrom"):
-            return {**named, "valueFrom": {str(one): _pointer(some) for one, some in _items(kept["valueFrom"])}}
-        name, value = str(kept.get("name")), kept.get("value")
+        named = {"name": fields["name"]} if "name" in fields else {}
+        if fields.get("valueFrom"):
+            return {**named, "valueFrom": {str(kind): _pointer(some) for kind, some in _items(fields["valueFrom"])}}
+        name, value = str(fields.get("name")), fields.get("value")
         if value and is_proxy(name) and name.upper() not in PROXIES and not _ADDRESS.search(str(value)):
             return named  # a switch, such as USE_PROXY=true
-        if not value or kept.get("name") in VALUES_READ:
-            return {**named, **({"value": value} if "value" in kept else {})}
+        if not value or fields.get("name") in VALUES_READ:
+            return {**named, **({"value": value} if "value" in fields else {})}
         return {**named, "value": _hosts(name, str(value)) or NOT_KEPT}
 
     @property
@@ -91,14 +91,14 @@ class EnvVar(Trimmed):
     @property
     def secret(self) -> str:
         """Name of the Secret that it is taken from."""
-        found = self._source("secretKeyRef")
-        return found[0] if found else ""
+        reference = self._source("secretKeyRef")
+        return reference[0] if reference else ""
 
     def _source(self, kind: str) -> tuple[str, str] | None:
-        found = (self.value_from or {}).get(kind)
-        if not isinstance(found, Mapping):
+        reference = (self.value_from or {}).get(kind)
+        if not isinstance(reference, Mapping):
             return None
-        return str(found.get("name") or ""), str(found.get("key") or "")
+        return str(reference.get("name") or ""), str(reference.get("key") or "")
 
     @property
     def is_set(self) -> bool:
@@ -114,16 +114,20 @@ class EnvSource(Part):
     secret_ref: FreeMap[Any] | None = None
 
 
-def addresses(text: str, known: Collection[str] = ()) -> Iterator[str]:
+def addresses(text: str, pod_variables: Collection[str] = ()) -> Iterator[str]:
     """Every external address in a text, and every one made of variables that are not known to be of the pod itself."""
     yield from addresses_outside(text)
-    yield from addresses_of_variables(text, known)
+    yield from addresses_of_variables(text, pod_variables)
 
 
 def of_the_pod(env: Iterable[Any]) -> frozenset[str]:
     """Names of variables that the kubelet fills with an address of the pod or its node, or with a single label."""
-    some = (one for one in env if isinstance(one, Mapping) and isinstance(one.get("valueFrom"), Mapping))
-    return frozenset(str(one.get("name")) for one in some if one["valueFrom"].get("fieldRef") in _OF_THE_POD)
+    some = (
+        variable for variable in env if isinstance(variable, Mapping) and isinstance(variable.get("valueFrom"), Mapping)
+    )
+    return frozenset(
+        str(variable.get("name")) for variable in some if variable["valueFrom"].get("fieldRef") in _OF_THE_POD
+    )
 
 
 def without_known(variable: Mapping[str, Any], own: Collection[str]) -> Mapping[str, Any]:
@@ -158,7 +162,7 @@ def is_endpoint(name: str) -> bool:
 
 
 def _items(source: Any) -> Iterable[tuple[Any, Any]]:
-    return source.items() if isinstance(source, Mapping) else ((one, None) for one in source)
+    return source.items() if isinstance(source, Mapping) else ((key, None) for key in source)
 
 
 def _pointer(reference: Any) -> dict[str, Any]:
@@ -169,7 +173,7 @@ def _pointer(reference: Any) -> dict[str, Any]:
 
 
 def _hosts(name: str, value: str) -> str:
-    found = list(addresses(value))
-    if not found and is_endpoint(name) and "://" not in value and (host := host_outside(value)):
-        found = [f"//{host}"]
-    return " ".join(dict.fromkeys(found))
+    urls = list(addresses(value))
+    if not urls and is_endpoint(name) and "://" not in value and (host := host_outside(value)):
+        urls = [f"//{host}"]
+    return " ".join(dict.fromkeys(urls))

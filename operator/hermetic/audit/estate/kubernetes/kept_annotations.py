@@ -83,22 +83,22 @@ def _kept(key: str, value: Any) -> Any:
 
 
 def _host(url: str) -> str:
-    scheme, mark, rest = url.strip().partition("://")
-    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
-    if not mark or "$" in scheme or not rest:
+    scheme, mark, remainder = url.strip().partition("://")
+    authority = re.split(r"[/?#]", remainder, maxsplit=1)[0]
+    if not mark or "$" in scheme or not remainder:
         return ANY
     if _OF_THE_REQUEST.fullmatch(authority):
         return REQUESTED
-    found = _HOST.match(rest.rpartition("@")[2] if "@" in authority else rest)
-    return found[1] if found is not None else ANY
+    match = _HOST.match(remainder.rpartition("@")[2] if "@" in authority else remainder)
+    return match[1] if match is not None else ANY
 
 
 def _unread(snippet: str) -> str:
     """ "" where every directive is one that sends nothing anywhere."""
-    return "" if all(_is_harmless(*words) for words in _statements(snippet)) else OTHERS
+    return "" if all(_is_harmless(*tokens) for tokens in _statements(snippet)) else OTHERS
 
 
-def _is_harmless(name: str, first: str = "", *_rest: str) -> bool:
+def _is_harmless(name: str, first: str = "", *_arguments: str) -> bool:
     if name == "access_log":
         return first == "off"
     if name == "set":
@@ -107,12 +107,12 @@ def _is_harmless(name: str, first: str = "", *_rest: str) -> bool:
 
 
 def _statements(snippet: str) -> Iterator[list[str]]:
-    words: list[str] = []
-    for found in _WORD.finditer(snippet):
-        if found["word"]:
-            words.append(found["word"])
-        elif found["end"] and words:
-            yield words
-            words = []
-    if words:
-        yield words
+    tokens: list[str] = []
+    for match in _WORD.finditer(snippet):
+        if match["word"]:
+            tokens.append(match["word"])
+        elif match["end"] and tokens:
+            yield tokens
+            tokens = []
+    if tokens:
+        yield tokens

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+from hermetic.api.image_references import registry_of
 from hermetic.audit.estate.arm_fields import FreeMap
 from hermetic.audit.estate.kubernetes.corefile import bare_host
-from hermetic.audit.estate.kubernetes.images import registry_of
 from hermetic.audit.estate.kubernetes.mesh_config import hosts_outside_of
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed, WithUnreadFields, api_object
 from hermetic.audit.estate.resource import Part
@@ -37,7 +37,7 @@ class ServiceEntry(KubernetesObject):
     @property
     def leads_to(self) -> tuple[str, ...]:
         """The destinations of its traffic: its endpoints, or else its hosts and addresses."""
-        endpoints = tuple(one.address for one in self.spec.endpoints or () if one.address)
+        endpoints = tuple(endpoint.address for endpoint in self.spec.endpoints or () if endpoint.address)
         return endpoints or (*(self.spec.hosts or ()), *(self.spec.addresses or ()))
 
 
@@ -120,9 +120,9 @@ class VirtualService(KubernetesObject):
         """Every host that traffic or a copy of it goes to."""
         for rules in (self.spec.http, self.spec.tls, self.spec.tcp):
             for rule in rules or ():
-                yield from (one.destination.host for one in rule.route or ())
-                yield from (one.host for one in (rule.mirror,) if one is not None)
-                yield from (one.destination.host for one in rule.mirrors or () if one.destination is not None)
+                yield from (route.destination.host for route in rule.route or ())
+                yield from (mirror.host for mirror in (rule.mirror,) if mirror is not None)
+                yield from (mirror.destination.host for mirror in rule.mirrors or () if mirror.destination is not None)
 
 
 class Tunnel(Part):
@@ -157,10 +157,10 @@ class DestinationRule(KubernetesObject):
     @property
     def tunnels_to(self) -> Iterator[str]:
         """Every destination of a tunnel. Source: istio.io/docs/reference/config/networking/destination-rule."""
-        for policy in (self.spec.traffic_policy, *(one.traffic_policy for one in self.spec.subsets or ())):
+        for policy in (self.spec.traffic_policy, *(subset.traffic_policy for subset in self.spec.subsets or ())):
             if policy is not None:
                 every = (policy, *(policy.port_level_settings or ()))
-                yield from (one.tunnel.target_host for one in every if one.tunnel is not None)
+                yield from (settings.tunnel.target_host for settings in every if settings.tunnel is not None)
 
 
 class ProxyConfigSpec(Trimmed):
@@ -169,13 +169,13 @@ class ProxyConfigSpec(Trimmed):
     environment_variables: FreeMap[str] | None = None
 
     @classmethod
-    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
+    def trimmed(cls, fields: dict[str, Any]) -> dict[str, Any]:
         """Reduce each value to the hosts outside that it names."""
-        variables = kept.get("environmentVariables")
+        variables = fields.get("environmentVariables")
         if not isinstance(variables, Mapping):
-            return kept
+            return fields
         named = {name: " ".join(hosts_outside_of({name: value})) for name, value in variables.items()}
-        return {**kept, "environmentVariables": {name: hosts for name, hosts in named.items() if hosts}}
+        return {**fields, "environmentVariables": {name: hosts for name, hosts in named.items() if hosts}}
 
 
 @api_object("networking.istio.io/v1beta1/proxyconfigs", "ProxyConfig")
@@ -225,9 +225,9 @@ class WasmPlugin(KubernetesObject):
     @property
     def host(self) -> str:
         """The host that the code is fetched from; "" for a local file, and without a source."""
-        scheme, mark, rest = self.spec.url.partition("://")
+        scheme, mark, remainder = self.spec.url.partition("://")
         if scheme.lower() == "file" or not self.spec.url:
             return ""
         return bare_host(
-            self.spec.url if scheme.lower() in {"http", "https"} else registry_of(rest if mark else scheme)
+            self.spec.url if scheme.lower() in {"http", "https"} else registry_of(remainder if mark else scheme)
         )

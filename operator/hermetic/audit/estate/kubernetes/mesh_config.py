@@ -61,7 +61,7 @@ def mesh_summary(name: str, data: Mapping[Any, Any]) -> dict[str, Any]:
         return {}
     try:
         read = {key: _read(text) for key, text in texts.items()}
-        addresses = [one for value in read.values() for one in _Walk().addresses(value)]
+        addresses = [address for value in read.values() for address in _Walk().addresses(value)]
     except (ValueError, TypeError, RecursionError, yaml.YAMLError):
         return {"mode": "", "addresses": [], "unread": f"its {' and '.join(texts)} cannot be read as YAML"}
     mesh = read.get(MESH) or {}
@@ -83,10 +83,10 @@ def _read(text: Any) -> Mapping[str, Any]:
 def addresses_of_a_proxy(text: Any) -> str:
     """The hosts that a ProxyConfig names and that are not known to be inside; NOT_READ where it cannot be read."""
     try:
-        found = dict.fromkeys(host for host in _Walk().addresses(_read(text)) if not is_inside(host))
+        hosts = dict.fromkeys(host for host in _Walk().addresses(_read(text)) if not is_inside(host))
     except (ValueError, TypeError, RecursionError, yaml.YAMLError):
         return NOT_READ
-    return " ".join(found) if len(found) <= MOST_ADDRESSES else NOT_READ
+    return " ".join(hosts) if len(hosts) <= MOST_ADDRESSES else NOT_READ
 
 
 class _Walk:
@@ -101,15 +101,15 @@ class _Walk:
         if self._parts > MOST_PARTS:
             raise ValueError("too many parts")
         if isinstance(value, Mapping):
-            for name, one in value.items():
+            for name, item in value.items():
                 if str(name) in _SERVICES_OUTSIDE:
                     yield _SERVICES_OUTSIDE[str(name)]
-                if _plain(str(name)) == _VARIABLES and isinstance(one, Mapping):
-                    yield from hosts_outside_of(one)
-                yield from self.addresses(one, str(name))
+                if _plain(str(name)) == _VARIABLES and isinstance(item, Mapping):
+                    yield from hosts_outside_of(item)
+                yield from self.addresses(item, str(name))
         elif isinstance(value, list):
-            for one in value:
-                yield from self.addresses(one, key)
+            for item in value:
+                yield from self.addresses(item, key)
         elif isinstance(value, str) and value and _plain(key).endswith(_OF_AN_ADDRESS) and OF_THE_NODE not in value:
             yield _host(value)
 
@@ -134,8 +134,8 @@ def hosts_outside_of(variables: Mapping[Any, Any]) -> Iterator[str]:
 def _host(value: str) -> str:
     bare = value.partition("://")[2] or value
     if "://" not in value and "/" in bare:  # "namespace/host", or an address with a path
-        first, _, rest = bare.partition("/")
-        bare = rest if "." not in first and ":" not in first else first
+        first, _, remainder = bare.partition("/")
+        bare = remainder if "." not in first and ":" not in first else first
     bare = bare.partition("/")[0].rpartition("@")[2]
     if bare.startswith("["):
         return bare[1:].partition("]")[0]

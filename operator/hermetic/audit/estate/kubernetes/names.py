@@ -117,19 +117,22 @@ _PRIVATE_ZONES = (".home.arpa", ".local", ".localhost", ".internal", ".test", ".
 
 
 @lru_cache(maxsize=65536)
-def is_public(text: str) -> bool:
-    """Whether an address, or the text in its place, is not known to be private: a host name may have any address."""
-    return ip_ranges.is_public(text) if ip_ranges.is_address(text) else bool(text)
+def leads_outside(text: str) -> bool:
+    """Whether an address, or the text in its place, is not known to be inside: a host name may have any address."""
+    return ip_ranges.leads_outside(text) if ip_ranges.is_address(text) else bool(text)
 
 
 def is_inside(host: str) -> bool:
-    """Whether a host name or address can only be of the cluster, of a private zone, or of a private network."""
+    """Whether a host name or address can only be of the cluster, of a private zone, or of a private network.
+
+    The addresses that the host of a machine answers are not: see `ip_ranges.HOST_ADDRESSES`.
+    """
     name = host.strip().strip("[]").rstrip(".").lower()
     if ip_ranges.is_address(name):
-        return not ip_ranges.is_public(name)
+        return ip_ranges.is_inside(name)
     # Resolvers read numbers as an address, and do not ask DNS for them: 134744072 is 8.8.8.8.
     number = ip_ranges.parse_numbers(name)
-    if not name or (number is not None and ip_ranges.is_public(str(number))):
+    if not name or (number is not None and ip_ranges.leads_outside(str(number))):
         return False
     # A single-label name is completed by the cluster's search list; the internet has no such names. Other characters
     # are a pattern, or become dots when a client converts the name (%E3%80%82, RFC 3490).
@@ -144,11 +147,11 @@ def outside(text: str) -> Iterator[str]:
     A variable or an argument may contain a credential, in the URL itself too: only the scheme and the host are kept.
     """
     for scheme, authority in _urls(text):
-        found = _HOST.match(authority)
-        if scheme in _LOCAL or found is None:
+        match = _HOST.match(authority)
+        if scheme in _LOCAL or match is None:
             continue
-        if scheme in _NO_HOSTS or is_outside(found["host"]):
-            yield f"{scheme}://{found['host']}"
+        if scheme in _NO_HOSTS or is_outside(match["host"]):
+            yield f"{scheme}://{match['host']}"
 
 
 def addresses_outside(text: str) -> Iterator[str]:
@@ -156,18 +159,19 @@ def addresses_outside(text: str) -> Iterator[str]:
     yield from outside(text)
     for word in _BETWEEN.split(text) if ":" in text else ():
         host, _, port = word.partition("/")[0].rpartition("@")[2].rpartition(":")
-        is_host = len(host) < _MOST and (is_address(host.strip("[]")) or _NAME.fullmatch(host) is not None)
-        if is_host and port.isdigit() and is_outside(host):
+        if not port.isdigit() or len(host) >= _MOST:  # first: most words of a script have no port
+            continue
+        if (is_address(host.strip("[]")) or _NAME.fullmatch(host) is not None) and is_outside(host):
             yield f"{host}:{port}"
 
 
-def addresses_of_variables(text: str, known: Collection[str] = ()) -> Iterator[str]:
+def addresses_of_variables(text: str, pod_variables: Collection[str] = ()) -> Iterator[str]:
     """ "https://$(HOST)" for every URL whose host is made of variables and may be external.
 
-    `known` are variables whose value is one label or a private address.
+    `pod_variables` are variables whose value is one label or a private address.
     """
     for scheme, authority in _urls(text):
-        host = _VARIABLE.sub(lambda one: "x" if one[1] in known else one[0], authority)
+        host = _VARIABLE.sub(lambda match: "x" if match[1] in pod_variables else match[0], authority)
         is_composed = scheme not in _LOCAL and _VARIABLE.search(authority)
         if is_composed and (_VARIABLE.search(host) or host_outside(host)):
             yield f"{scheme}://{authority}"
@@ -188,8 +192,10 @@ def _urls(text: str) -> Iterator[tuple[str, str]]:
 
 def host_outside(text: str) -> str:
     """The host of "host", "host:port" or "host/path" without a scheme, where it is external; else ""."""
-    found = _HOST.match(text.strip())
-    return found["host"] if found is not None and is_outside(found["host"]) else ""
+    if is_address(text.strip()):  # an IPv6 address without brackets has colons of its own
+        return text.strip() if is_outside(text.strip()) else ""
+    match = _HOST.match(text.strip())
+    return match["host"] if match is not None and is_outside(match["host"]) else ""
 
 
 def is_outside(host: str) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from hermetic.audit.estate.arm_fields import FreeMap
-from hermetic.audit.estate.kubernetes.objects import KubernetesObject, api_object
+from hermetic.audit.estate.kubernetes.node_choice import LINUX, OS_LABEL
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed, api_object
 from hermetic.audit.estate.kubernetes.pods import is_gpu
 from hermetic.audit.estate.resource import Part
 
@@ -29,9 +31,38 @@ class NodeSpec(Part):
     provider_id: str | None = None
 
 
-class NodeStatus(Part):
+class NodeCondition(Part):
+    """`status` is True, False or Unknown. Times are not kept: the kubelet renews them every few minutes."""
+
+    type: str = ""
+    status: str = ""
+
+
+class NodeInfo(Part):
+    """The ids of the operating system and of its start: they change where a machine is reimaged under its name."""
+
+    machine_id: str | None = None
+    boot_id: str | None = None
+
+
+class NodeStatus(Trimmed):
+    """Of the conditions only Ready is kept: the others change often and no check reads them."""
+
     addresses: list[NodeAddress] | None = None
+    node_info: NodeInfo | None = None
     capacity: FreeMap[Any] | None = None
+    conditions: list[NodeCondition] | None = None
+
+    @classmethod
+    def trimmed(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        """Drop every condition but Ready."""
+        conditions = fields.get("conditions")
+        if not isinstance(conditions, list):
+            return fields
+        ready = [
+            condition for condition in conditions if isinstance(condition, Mapping) and condition.get("type") == "Ready"
+        ]
+        return {**fields, "conditions": ready}
 
 
 @api_object("v1/nodes", "Node", namespaced=False)
@@ -45,6 +76,11 @@ class Node(KubernetesObject):
         return self.labels.get("type") == VIRTUAL_KUBELET
 
     @property
+    def is_linux(self) -> bool:
+        """Whether its label, which its kubelet sets, names Linux; False without the label."""
+        return self.labels.get(OS_LABEL) == LINUX
+
+    @property
     def machine(self) -> str:
         """ARM id of its machine; "" where the node names none of Azure."""
         named = self.spec.provider_id or ""
@@ -54,12 +90,14 @@ class Node(KubernetesObject):
     def external(self) -> tuple[str, ...]:
         """External addresses and names."""
         kinds = {"ExternalIP", "ExternalDNS"}
-        return tuple(one.address for one in self.status.addresses or () if one.type in kinds and one.address)
+        return tuple(
+            address.address for address in self.status.addresses or () if address.type in kinds and address.address
+        )
 
     @property
     def addresses(self) -> tuple[str, ...]:
         """All addresses and names."""
-        return tuple(one.address for one in self.status.addresses or () if one.address)
+        return tuple(address.address for address in self.status.addresses or () if address.address)
 
     @property
     def has_gpu(self) -> bool:
@@ -69,9 +107,23 @@ class Node(KubernetesObject):
         )
 
 
+class NamespaceStatus(Part):
+    """`phase` is Active or Terminating; the API server refuses Active once the namespace has a deletionTimestamp."""
+
+    phase: str | None = None
+
+
 @api_object("v1/namespaces", "Namespace", namespaced=False)
 class Namespace(KubernetesObject):
-    pass
+    status: NamespaceStatus = NamespaceStatus()
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether it is being deleted, so that the API server creates nothing in it any more.
+
+        Nothing ends that state but the end of the namespace (kubernetes.io: Admission Controllers, NamespaceLifecycle).
+        """
+        return self.status.phase == "Terminating"
 
 
 class NodeClassSpec(Part):
@@ -87,6 +139,18 @@ class AksNodeClass(KubernetesObject):
     spec: NodeClassSpec = NodeClassSpec()
 
 
+class StaticGatewaySpec(Part):
+    """The addresses of a static egress gateway (github.com/Azure/kube-egress-gateway); absent fields decide nothing."""
+
+    provision_public_ips: bool | None = None
+    public_ip_prefix_id: str | None = None
+
+
 @api_object("egressgateway.kubernetes.azure.com/v1alpha1/staticgatewayconfigurations", "StaticGatewayConfiguration")
 class StaticGatewayConfiguration(KubernetesObject):
-    pass
+    spec: StaticGatewaySpec = StaticGatewaySpec()
+
+    @property
+    def has_private_addresses_only(self) -> bool:
+        """Whether it says that no public address is provisioned, and names no prefix of public addresses."""
+        return self.spec.provision_public_ips is False and not self.spec.public_ip_prefix_id

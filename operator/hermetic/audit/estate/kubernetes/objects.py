@@ -20,7 +20,7 @@ class Trimmed(Part):
     """A part that keeps less than its declared fields: user input may be secret, and status changes constantly."""
 
     @classmethod
-    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
+    def trimmed(cls, fields: dict[str, Any]) -> dict[str, Any]:
         """Reduce an object that already has declared fields only."""
         raise NotImplementedError
 
@@ -37,10 +37,10 @@ class WithUnreadFields(Part):
     unread_fields: list[str] | None = None
 
     @classmethod
-    def marked(cls, kept: dict[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:
+    def marked(cls, fields: dict[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:
         """What is kept of an object, with the names of its unread fields."""
-        unread = sorted(str(key) for key in value.keys() - kept.keys() - cls.HARMLESS if value[key] is not None)
-        return {**kept, "unreadFields": unread} if unread else kept
+        unread = sorted(str(key) for key in value.keys() - fields.keys() - cls.HARMLESS if value[key] is not None)
+        return {**fields, "unreadFields": unread} if unread else fields
 
 
 def unread_fields(part: Part) -> Iterator[str]:
@@ -48,9 +48,9 @@ def unread_fields(part: Part) -> Iterator[str]:
     if isinstance(part, WithUnreadFields):
         yield from part.unread_fields or ()
     for value in vars(part).values():
-        for one in value if isinstance(value, list) else (value,):
-            if isinstance(one, Part):
-                yield from unread_fields(one)
+        for item in value if isinstance(value, list) else (value,):
+            if isinstance(item, Part):
+                yield from unread_fields(item)
 
 
 class OwnerReference(Part):
@@ -81,16 +81,16 @@ class Metadata(Trimmed):
     managed_fields: list[ManagedFields] | None = None
 
     @classmethod
-    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
+    def trimmed(cls, fields: dict[str, Any]) -> dict[str, Any]:
         """Drop annotations that no check reads, and field managers that no finding may name."""
-        if "managedFields" in kept:
-            last = record(kept["managedFields"])
-            rest = {key: value for key, value in kept.items() if key != "managedFields"}
-            kept = {**rest, "managedFields": last} if last else rest
-        annotations = kept.get("annotations")
+        if "managedFields" in fields:
+            last = record(fields["managedFields"])
+            other_fields = {key: value for key, value in fields.items() if key != "managedFields"}
+            fields = {**other_fields, "managedFields": last} if last else other_fields
+        annotations = fields.get("annotations")
         if not isinstance(annotations, Mapping):
-            return kept
-        return {**kept, "annotations": kept_annotations(annotations)}
+            return fields
+        return {**fields, "annotations": kept_annotations(annotations)}
 
     @property
     def controller(self) -> OwnerReference | None:
@@ -117,11 +117,12 @@ class KubernetesObject(Resource):
     @classmethod
     def read(cls, body: Body) -> Self:
         """Parse the fact of an answer; its id is its reference."""
-        value = {key: field for key, field in body.value.items() if key not in {"id", "name"}}
-        return super().read(Body({**value, "id": reference(cls, body.value)}, body.evidence))
+        manifest = body.value  # once: it may be parsed at each access
+        value = {key: field for key, field in manifest.items() if key not in {"id", "name"}}
+        return super().read(Body({**value, "id": reference(cls, manifest)}, body.evidence))
 
     @classmethod
-    def is_relevant(cls, kept: Mapping[str, Any]) -> bool:  # noqa: ARG003
+    def is_relevant(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003
         """Whether what is kept of an object can matter to a check; otherwise the object is dropped."""
         return True
 
@@ -140,11 +141,11 @@ class KubernetesObject(Resource):
         """The annotations that were kept, as written."""
         return self.metadata.annotations or {}
 
-    def writer(self, *places: Place) -> str:
+    def writer(self, *field_paths: Place) -> str:
         """The last writer of the first of these places, else of the object, in one bounded line; "" where unknown."""
         try:
             entries = self.metadata.managed_fields or ()
-            return last_writer([_as_written(one) for one in entries], *places)
+            return last_writer([_as_written(entry) for entry in entries], *field_paths)
         except FactDamaged:
             return ""
 
@@ -168,9 +169,9 @@ def api_object(
     return declare
 
 
-def _as_written(one: ManagedFields) -> dict[str, Any]:
-    named = one.model_dump(exclude_none=True, exclude={"fields_v1"})
-    return named if one.fields_v1 is None else {**named, "fieldsV1": one.fields_v1}
+def _as_written(entry: ManagedFields) -> dict[str, Any]:
+    named = entry.model_dump(exclude_none=True, exclude={"fields_v1"})
+    return named if entry.fields_v1 is None else {**named, "fieldsV1": entry.fields_v1}
 
 
 def reference(kind: type[KubernetesObject], manifest: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from hermetic.audit.estate.kubernetes.environment import (
     of_the_pod,
     without_known,
 )
+from hermetic.audit.estate.kubernetes.node_choice import Affinity, is_windows_only
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed, api_object
 from hermetic.audit.estate.kubernetes.volumes import Volume, VolumeMount, without_plain_volumes
 from hermetic.audit.estate.resource import Part
@@ -55,10 +56,10 @@ class ContainerResources(Trimmed):
     claims: list[FreeMap[Any]] | None = None
 
     @classmethod
-    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
+    def trimmed(cls, fields: dict[str, Any]) -> dict[str, Any]:
         """Keep GPUs only."""
-        found = {key: _gpus(some) if isinstance(some, Mapping) else some for key, some in kept.items()}
-        return {key: some for key, some in found.items() if some}
+        gpus = {key: _gpus(some) if isinstance(some, Mapping) else some for key, some in fields.items()}
+        return {key: some for key, some in gpus.items() if some}
 
 
 class HostAction(Part):
@@ -76,7 +77,7 @@ class Handler(Part):
     @property
     def host(self) -> str:
         """The host that the kubelet calls for it; "" for the pod."""
-        hosts = (one.host for one in (self.http_get, self.tcp_socket) if one is not None and one.host)
+        hosts = (handler.host for handler in (self.http_get, self.tcp_socket) if handler is not None and handler.host)
         return next(hosts, "")
 
 
@@ -108,28 +109,32 @@ class Container(Trimmed):
     liveness_probe: Handler | None = None
     readiness_probe: Handler | None = None
     startup_probe: Handler | None = None
+    restart_policy: str | None = None
 
     @classmethod
-    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
+    def trimmed(cls, fields: dict[str, Any]) -> dict[str, Any]:
         """Drop variables, arguments and quantities that no check reads: they are most of a pod."""
-        env = kept.get("env")
+        env = fields.get("env")
         own = of_the_pod(env) if isinstance(env, list) else frozenset()
         if isinstance(env, list):
-            some = (without_known(one, own) if isinstance(one, Mapping) else one for one in env)
-            kept = {**kept, "env": [one for one in some if not isinstance(one, Mapping) or is_kept(one)]}
-        for words in ("command", "args"):
-            if isinstance(kept.get(words), list):
-                hosts = [host for word in kept[words] for host in addresses(str(word), own)]
-                kept = {**kept, words: list(dict.fromkeys(hosts))}
+            some = (without_known(variable, own) if isinstance(variable, Mapping) else variable for variable in env)
+            fields = {
+                **fields,
+                "env": [variable for variable in some if not isinstance(variable, Mapping) or is_kept(variable)],
+            }
+        for field in ("command", "args"):
+            if isinstance(fields.get(field), list):
+                hosts = [host for word in fields[field] for host in addresses(str(word), own)]
+                fields = {**fields, field: list(dict.fromkeys(hosts))}
         empty = ("command", "args", "ports", *_HANDLERS)
-        return {key: value for key, value in kept.items() if key not in empty or _says_something(value)}
+        return {key: value for key, value in fields.items() if key not in empty or _says_something(value)}
 
     @property
     def called_by_the_kubelet(self) -> Iterator[str]:
         """Hosts that its probes and hooks name."""
         hooks = self.lifecycle or Lifecycle()
         handlers = (self.liveness_probe, self.readiness_probe, self.startup_probe, hooks.post_start, hooks.pre_stop)
-        yield from (one.host for one in handlers if one is not None and one.host)
+        yield from (handler.host for handler in handlers if handler is not None and handler.host)
 
     @property
     def wants_gpu(self) -> bool:
@@ -157,6 +162,8 @@ class PodSpec(Part):
     host_network: bool | None = None
     host_pid: bool | None = None
     host_ipc: bool | None = None
+    node_selector: FreeMap[Any] | None = None
+    affinity: Affinity | None = None
     dns_config: DnsConfig | None = None
     host_aliases: list[HostAlias] | None = None
     security_context: SecurityContext | None = None
@@ -164,6 +171,11 @@ class PodSpec(Part):
     init_containers: list[Container] | None = None
     ephemeral_containers: list[Container] | None = None
     volumes: list[Volume] | None = None
+
+    @property
+    def is_windows_only(self) -> bool:
+        """Whether its pods can run on nodes of Windows and no other."""
+        return is_windows_only(self.node_selector, self.affinity)
 
 
 class PodCondition(Part):
@@ -187,16 +199,21 @@ class Pod(Trimmed, KubernetesObject):
     status: PodStatus = PodStatus()
 
     @classmethod
-    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
+    def trimmed(cls, fields: dict[str, Any]) -> dict[str, Any]:
         """Keep conditions of policy engines only, and only volumes and mounts that a check reads.
 
-        Conditions change constantly, and most volumes do not matter to a check.
+        Conditions change constantly, and most volumes do not matter to a check. The nodes that it may run on are read
+        of templates: a pod shows its node.
         """
-        spec, status, metadata = kept.get("spec"), kept.get("status"), kept.get("metadata")
+        spec, status, metadata = fields.get("spec"), fields.get("status"), fields.get("metadata")
         is_agent = isinstance(metadata, Mapping) and metadata.get("namespace") in POLICY_ENGINES.values()
         if isinstance(status, Mapping) and not is_agent:
-            kept = {**kept, "status": {key: value for key, value in status.items() if key != "conditions"}}
-        return {**kept, "spec": without_plain_volumes(spec)} if isinstance(spec, Mapping) else kept
+            fields = {**fields, "status": {key: value for key, value in status.items() if key != "conditions"}}
+        return (
+            {**fields, "spec": without_node_choice(without_plain_volumes(spec))}
+            if isinstance(spec, Mapping)
+            else fields
+        )
 
     @property
     def has_ended(self) -> bool:
@@ -206,7 +223,9 @@ class Pod(Trimmed, KubernetesObject):
     @property
     def is_ready(self) -> bool:
         """Whether its condition Ready is True."""
-        return any(one.type == "Ready" and one.status == "True" for one in self.status.conditions or ())
+        return any(
+            condition.type == "Ready" and condition.status == "True" for condition in self.status.conditions or ()
+        )
 
     @property
     def on_host_network(self) -> bool:
@@ -220,13 +239,20 @@ class Pod(Trimmed, KubernetesObject):
             yield from some or ()
 
     @property
+    def servers(self) -> Iterator[Container]:
+        """Its containers that run side by side: all but the init containers that end before the others start."""
+        yield from (container for container in self.spec.init_containers or () if container.restart_policy == "Always")
+        yield from self.spec.containers or ()
+        yield from self.spec.ephemeral_containers or ()
+
+    @property
     def wants_gpu(self) -> bool:
         """Whether one of its containers requests a GPU."""
-        return any(one.wants_gpu for one in self.containers)
+        return any(container.wants_gpu for container in self.containers)
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        return tuple(one.ip for one in self.status.pod_ips or () if one.ip)
+        return tuple(pod_ip.ip for pod_ip in self.status.pod_ips or () if pod_ip.ip)
 
     @property
     def workload(self) -> str:
@@ -252,9 +278,14 @@ class Pod(Trimmed, KubernetesObject):
         return self.workload.rpartition("/")[2]
 
 
+def without_node_choice(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec without the fields that choose its node."""
+    return {key: value for key, value in spec.items() if key not in {"nodeSelector", "affinity"}}
+
+
 def is_gpu(resource: str) -> bool:
     """Whether a resource name is that of a GPU or a slice of one."""
-    return resource.startswith(("nvidia.com/gpu", "nvidia.com/mig-", "amd.com/gpu"))
+    return resource.startswith(("nvidia.com/gpu", "nvidia.com/mig-", "amd.com/"))
 
 
 _HANDLERS = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
@@ -263,9 +294,9 @@ _HANDLERS = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 def _says_something(value: Any) -> bool:
     """Whether it has any value: most probes call the pod itself, and most ports are the pod's own."""
     if isinstance(value, Mapping):
-        return any(_says_something(one) for one in value.values())
+        return any(_says_something(item) for item in value.values())
     if isinstance(value, list):
-        return any(_says_something(one) for one in value)
+        return any(_says_something(item) for item in value)
     return value is not None and value != ""
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from hermetic.audit.estate.arm_fields import FreeMap
+from hermetic.audit.estate.kubernetes import dns_ports
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject, WithUnreadFields, api_object
 from hermetic.audit.estate.resource import Part
 
@@ -64,8 +65,13 @@ class Peer(WithUnreadFields):
 class EgressRule(WithUnreadFields):
     """Destinations; without any, all of them."""
 
-    HARMLESS: ClassVar = frozenset({"ports"})
     to: list[Peer] | None = None
+    ports: list[dns_ports.RulePort] | None = None
+
+    @property
+    def is_dns_only(self) -> bool:
+        """Whether it allows the ports of DNS and no other."""
+        return dns_ports.kubernetes_ports(self.ports)
 
 
 class NetworkPolicySpec(WithUnreadFields):
@@ -112,8 +118,13 @@ class CiliumEgressRule(WithUnreadFields):
     to_services: list[FreeMap[Any]] | None = None
     to_nodes: list[FreeMap[Any]] | None = None
     to_groups: list[FreeMap[Any]] | None = None
-    to_ports: list[FreeMap[Any]] | None = None
+    to_ports: list[dns_ports.CiliumPorts] | None = None
     icmps: list[FreeMap[Any]] | None = None
+
+    @property
+    def is_dns_only(self) -> bool:
+        """Whether it allows the ports of DNS and no other."""
+        return dns_ports.cilium_ports(self.to_ports)
 
     @property
     def destinations(self) -> tuple[list[Any] | None, ...]:
@@ -134,7 +145,7 @@ class CiliumEgressRule(WithUnreadFields):
         if any(self.destinations):
             return True
         since = (self.to_endpoints, self.to_cidr, self.to_cidr_set, self.to_entities, self.to_nodes)
-        return None if any(one is not None for one in since) else False
+        return None if any(destination_list is not None for destination_list in since) else False
 
     @property
     def is_unsupported(self) -> bool:
@@ -228,7 +239,7 @@ class CiliumPolicy(KubernetesObject):
         do not set it leave the rules.
         """
         conditions = (self.status.conditions if self.status is not None else None) or ()
-        is_invalid = any(one.type == "Valid" and one.status == "False" for one in conditions)
+        is_invalid = any(condition.type == "Valid" and condition.status == "False" for condition in conditions)
         return is_invalid or any(rule.is_unsupported for rule in self.rules)
 
     @property
@@ -251,7 +262,8 @@ class CiliumClusterwideNetworkPolicy(CiliumPolicy):
 class CalicoDestination(WithUnreadFields):
     """Destination of a Calico rule; without any field, everywhere. `domains` are external names."""
 
-    HARMLESS: ClassVar = frozenset({"ports", "notPorts"})
+    HARMLESS: ClassVar = frozenset({"notPorts"})
+    ports: list[int | str] | None = None
     nets: list[str] | None = None
     not_nets: list[str] | None = None
     domains: list[str] | None = None
@@ -265,11 +277,15 @@ class CalicoDestination(WithUnreadFields):
 class CalicoRule(WithUnreadFields):
     """`action` is Allow, Deny, Pass or Log; open. The other fields only restrict it (api/policy_common.go)."""
 
-    HARMLESS: ClassVar = frozenset(
-        {"ipVersion", "protocol", "notProtocol", "icmp", "notICMP", "source", "http", "metadata"}
-    )
+    HARMLESS: ClassVar = frozenset({"ipVersion", "notProtocol", "icmp", "notICMP", "source", "http", "metadata"})
     action: str = ""
+    protocol: str | int | None = None
     destination: CalicoDestination | None = None
+
+    @property
+    def is_dns_only(self) -> bool:
+        """Whether it allows the ports of DNS and no other."""
+        return self.destination is not None and dns_ports.calico_ports(self.destination.ports, self.protocol)
 
 
 CALICO_DEFAULT_TIER = "default"
@@ -359,9 +375,16 @@ class AdminPeer(WithUnreadFields):
 class AdminRule(WithUnreadFields):
     """`action` is Allow, Accept, Deny or Pass; open. Pass leaves it to the policies that follow."""
 
-    HARMLESS: ClassVar = frozenset({"name", "ports", "protocols"})
+    HARMLESS: ClassVar = frozenset({"name"})
     action: str = ""
     to: list[AdminPeer] | None = None
+    ports: list[dns_ports.AdminPort] | None = None
+    protocols: list[dns_ports.AdminProtocol] | None = None
+
+    @property
+    def is_dns_only(self) -> bool:
+        """Whether it allows the ports of DNS and no other."""
+        return dns_ports.admin_ports(self.ports, self.protocols)
 
 
 class AdminSpec(WithUnreadFields):

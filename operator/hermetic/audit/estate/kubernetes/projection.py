@@ -17,8 +17,8 @@ from hermetic.audit.estate.kubernetes.objects import KubernetesObject, Trimmed, 
 
 def projected(kind: type[KubernetesObject], manifest: Mapping[str, Any]) -> dict[str, Any]:
     """The manifest reduced to what its model reads. A value of a wrong type is kept: its check must report it."""
-    kept: dict[str, Any] = _projected(kind, manifest)
-    return kept
+    reduced: dict[str, Any] = _projected(kind, manifest)
+    return reduced
 
 
 def _projected(model: type[BaseModel], value: Any) -> Any:
@@ -28,10 +28,10 @@ def _projected(model: type[BaseModel], value: Any) -> Any:
         return value
     fields = fields_of(model)
     spelt = ((key, fields.get(spelling(str(key)))) for key in value)
-    kept = {key: _held(field, value[key]) for key, field in spelt if field is not None}
+    reduced = {key: _held(field, value[key]) for key, field in spelt if field is not None}
     if issubclass(model, WithUnreadFields):
-        return model.marked(kept, value)
-    return model.trimmed(kept) if issubclass(model, Trimmed) else kept
+        return model.marked(reduced, value)
+    return model.trimmed(reduced) if issubclass(model, Trimmed) else reduced
 
 
 def _held(field: Field, value: Any) -> Any:

@@ -44,9 +44,9 @@ class RouteFilter(WithUnreadFields):
     def leads_to(self) -> Iterator[ObjectReference]:
         """Every object that it sends requests to."""
         for name in SENDING_FILTERS:
-            one: ReferringFilter | None = getattr(self, _field(name))
-            if one is not None and one.backend_ref is not None:
-                yield one.backend_ref
+            sending_filter: ReferringFilter | None = getattr(self, _field(name))
+            if sending_filter is not None and sending_filter.backend_ref is not None:
+                yield sending_filter.backend_ref
 
 
 class BackendReference(ObjectReference):
@@ -64,8 +64,8 @@ class RouteRule(WithUnreadFields):
     def all_filters(self) -> Iterator[RouteFilter]:
         """Its own filters, and those of its backends."""
         yield from self.filters or ()
-        for one in self.backend_refs or ():
-            yield from one.filters or ()
+        for backend in self.backend_refs or ():
+            yield from backend.filters or ()
 
 
 class RouteSpec(Part):
@@ -80,14 +80,18 @@ class GatewayApiRoute(KubernetesObject):
         """Every object that requests or copies of them are sent to."""
         for rule in self.spec.rules or ():
             yield from rule.backend_refs or ()
-            for one in rule.all_filters:
-                yield from one.leads_to
+            for route_filter in rule.all_filters:
+                yield from route_filter.leads_to
 
     @property
     def extensions(self) -> Iterator[ObjectReference]:
         """Filters of the gateway's own kind."""
         for rule in self.spec.rules or ():
-            yield from (one.extension_ref for one in rule.all_filters if one.extension_ref is not None)
+            yield from (
+                route_filter.extension_ref
+                for route_filter in rule.all_filters
+                if route_filter.extension_ref is not None
+            )
 
 
 @api_object("gateway.networking.k8s.io/v1/httproutes", "HTTPRoute", also_served_as=("v1beta1",))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hermetic.api.public_services import given, ingress_classes, is_internal
 from hermetic.audit.estate.arm_fields import FreeMap
+from hermetic.audit.estate.kubernetes.dns_ports import is_dns
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject, api_object
 from hermetic.audit.estate.resource import Part
 
@@ -25,7 +26,9 @@ class LoadBalancerStatus(Part):
     @property
     def given(self) -> tuple[str, ...]:
         """Every address or host name."""
-        return tuple(one for one in given((each.ip, each.hostname) for each in self.ingress or ()) if one)
+        return tuple(
+            address for address in given((entry.ip, entry.hostname) for entry in self.ingress or ()) if address
+        )
 
 
 class ServicePort(Part):
@@ -81,12 +84,25 @@ class SliceEndpoint(Part):
     addresses: list[str] | None = None
 
 
+class SlicePort(Part):
+    """A port of every endpoint; `port` absent: all ports. `protocol` absent: TCP."""
+
+    port: int | None = None
+    protocol: str | None = None
+
+
 @api_object("discovery.k8s.io/v1/endpointslices", "EndpointSlice")
 class EndpointSlice(KubernetesObject):
     """`address_type` is IPv4, IPv6 or FQDN; open."""
 
     address_type: str | None = None
     endpoints: list[SliceEndpoint] | None = None
+    ports: list[SlicePort] | None = None
+
+    @property
+    def is_dns_only(self) -> bool:
+        """Whether it names ports, and each is port 53 by UDP or TCP."""
+        return bool(self.ports) and all(is_dns(port.port, port.protocol) for port in self.ports or ())
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -151,13 +167,13 @@ class Ingress(KubernetesObject):
         if self.spec.default_backend is not None:
             yield self.spec.default_backend
         for rule in self.spec.rules or ():
-            yield from (one.backend for one in (rule.http.paths or () if rule.http is not None else ()))
+            yield from (path.backend for path in (rule.http.paths or () if rule.http is not None else ()))
 
     @property
     def names_its_hosts(self) -> bool:
         """Whether each rule is for one host, so that the host of a request is one of these."""
         hosts = [rule.host or "" for rule in self.spec.rules or ()]
-        return bool(hosts) and self.spec.default_backend is None and all(one and "*" not in one for one in hosts)
+        return bool(hosts) and self.spec.default_backend is None and all(host and "*" not in host for host in hosts)
 
 
 class IngressClassSpec(Part):
@@ -197,8 +213,8 @@ class Gateway(KubernetesObject):
     @property
     def given(self) -> tuple[str, ...]:
         """Every address or host name that is assigned to it, or that it requests."""
-        asked, given = self.spec.addresses or (), self.status.addresses or ()
-        return tuple(dict.fromkeys(one.value for one in (*given, *asked) if one.value))
+        requested, assigned = self.spec.addresses or (), self.status.addresses or ()
+        return tuple(dict.fromkeys(address.value for address in (*assigned, *requested) if address.value))
 
 
 class GatewayClassSpec(Part):

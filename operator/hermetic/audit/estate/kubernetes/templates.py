@@ -22,10 +22,10 @@ class PodTemplate(Trimmed):
     spec: PodSpec | None = None
 
     @classmethod
-    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
+    def trimmed(cls, fields: dict[str, Any]) -> dict[str, Any]:
         """Reduce it as a pod's spec is."""
-        spec = kept.get("spec")
-        return {**kept, "spec": without_plain_volumes(spec)} if isinstance(spec, Mapping) else kept
+        spec = fields.get("spec")
+        return {**fields, "spec": without_plain_volumes(spec)} if isinstance(spec, Mapping) else fields
 
 
 class ControllerSpec(Part):
@@ -39,11 +39,15 @@ class ControllerSpec(Part):
 
 
 class ControllerStatus(Part):
-    """Number of pods of the latest template, in the field of each kind. Never kept: it changes constantly."""
+    """Number of pods of the latest template, in the field of each kind. Not kept, because it changes constantly.
+
+    Of a DaemonSet that keeps its template, `desired_number_scheduled` is kept: the number of nodes that it selects.
+    """
 
     replicas: int | None = None
     updated_replicas: int | None = None
     updated_number_scheduled: int | None = None
+    desired_number_scheduled: int | None = None
     active: int | None = None
     conditions: list[PodCondition] | None = None
 
@@ -57,13 +61,13 @@ class Controller(Trimmed, KubernetesObject):
     status: ControllerStatus = ControllerStatus()
 
     @classmethod
-    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
+    def trimmed(cls, fields: dict[str, Any]) -> dict[str, Any]:
         """Drop the status, and the template where it has pods."""
-        spec, status = kept.get("spec"), kept.get("status")
-        rest = {key: value for key, value in kept.items() if key != "status"}
+        spec, status = fields.get("spec"), fields.get("status")
+        other_fields = {key: value for key, value in fields.items() if key != "status"}
         if not isinstance(spec, Mapping) or cls.rests(spec, status if isinstance(status, Mapping) else {}):
-            return rest
-        return {**rest, "spec": {}, "metadata": cls._signature(kept.get("metadata"))}
+            return other_fields
+        return {**other_fields, "spec": {}, "metadata": cls._signature(fields.get("metadata"))}
 
     @staticmethod
     def _signature(metadata: Any) -> Any:
@@ -71,7 +75,9 @@ class Controller(Trimmed, KubernetesObject):
         if not isinstance(metadata, Mapping):
             return metadata
         owners = metadata.get("ownerReferences")
-        owned = isinstance(owners, list) and any(isinstance(one, Mapping) and one.get("controller") for one in owners)
+        owned = isinstance(owners, list) and any(
+            isinstance(owner, Mapping) and owner.get("controller") for owner in owners
+        )
         read = {"name", "namespace"} if owned else {"name", "namespace", "managedFields"}
         return {key: value for key, value in metadata.items() if key in read}
 
@@ -81,9 +87,9 @@ class Controller(Trimmed, KubernetesObject):
         return spec.get("replicas") == 0 or not status.get(cls.COUNTED)
 
     @classmethod
-    def is_relevant(cls, kept: Mapping[str, Any]) -> bool:
+    def is_relevant(cls, fields: Mapping[str, Any]) -> bool:
         """False where neither a template nor field managers were kept."""
-        spec, metadata = kept.get("spec"), kept.get("metadata")
+        spec, metadata = fields.get("spec"), fields.get("metadata")
         signed = isinstance(metadata, Mapping) and bool(metadata.get("managedFields"))
         return not isinstance(spec, Mapping) or bool(spec) or signed
 
@@ -110,12 +116,12 @@ class ReplicaSet(Controller):
     COUNTED: ClassVar[str] = "replicas"
 
     @classmethod
-    def trimmed(cls, kept: dict[str, Any]) -> dict[str, Any]:
+    def trimmed(cls, fields: dict[str, Any]) -> dict[str, Any]:
         """Drop the template, where a Deployment made it."""
-        metadata = kept.get("metadata")
+        metadata = fields.get("metadata")
         owners = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
-        is_deployments = isinstance(owners, list) and any(_is_a_deployment(one) for one in owners)
-        return super().trimmed({**kept, "spec": {}, "status": {"replicas": 1}} if is_deployments else kept)
+        is_deployments = isinstance(owners, list) and any(_is_a_deployment(owner) for owner in owners)
+        return super().trimmed({**fields, "spec": {}, "status": {"replicas": 1}} if is_deployments else fields)
 
 
 @api_object("v1/replicationcontrollers", "ReplicationController")
@@ -130,9 +136,30 @@ class DaemonSet(Controller):
     COUNTED: ClassVar[str] = "updatedNumberScheduled"
 
     @classmethod
-    def is_relevant(cls, kept: Mapping[str, Any]) -> bool:  # noqa: ARG003
+    def trimmed(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        """Keep the number of nodes that it selects beside its template."""
+        trimmed, status = super().trimmed(fields), fields.get("status")
+        if not trimmed.get("spec") or not isinstance(status, Mapping) or "desiredNumberScheduled" not in status:
+            return trimmed
+        return {**trimmed, "status": {"desiredNumberScheduled": status["desiredNumberScheduled"]}}
+
+    @classmethod
+    def is_relevant(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003
         """True: its name matters."""
         return True
+
+    @property
+    def waits_for_windows(self) -> bool:
+        """Whether it selects nodes of Windows and no other, and its controller counts none: it has no pod.
+
+        False where a field cannot be read.
+        """
+        try:
+            spec, desired = (self.template or PodTemplate()).spec, self.status.desired_number_scheduled
+            is_for_windows = spec is not None and spec.is_windows_only
+        except FactDamaged:
+            return False
+        return is_for_windows and desired == 0
 
 
 @api_object("batch/v1/jobs", "Job")
@@ -144,8 +171,14 @@ class Job(Controller):
         One without a status is new, and its controller is about to create its pods: False.
         """
         conditions = status.get("conditions")
-        some = [one for one in conditions if isinstance(one, Mapping)] if isinstance(conditions, list) else []
-        if any(one.get("type") in {"Complete", "Failed"} and one.get("status") == "True" for one in some):
+        some = (
+            [condition for condition in conditions if isinstance(condition, Mapping)]
+            if isinstance(conditions, list)
+            else []
+        )
+        if any(
+            condition.get("type") in {"Complete", "Failed"} and condition.get("status") == "True" for condition in some
+        ):
             return False
         waits = bool(status) or bool(spec.get("managedBy"))
         return bool(spec.get("suspend")) or (waits and not status.get("active"))
@@ -186,19 +219,22 @@ CONTROLLERS: tuple[type[Resting], ...] = (
 )
 
 
-def as_pod(one: Resting) -> Pod | None:
+def as_pod(controller: Resting) -> Pod | None:
     """The pod that a template would create, named by its controller; None where the template was not kept."""
     owner = OwnerReference.model_construct(
-        api_version=one.TYPE.rpartition("/")[0], kind=one.KIND, name=one.metadata.name, controller=True
+        api_version=controller.TYPE.rpartition("/")[0],
+        kind=controller.KIND,
+        name=controller.metadata.name,
+        controller=True,
     )
     try:
-        template = one.template
+        template = controller.template
         if template is None:
             return None
         spec, metadata = template.spec or PodSpec(), template.metadata
-        return _pod(one, owner, labels=metadata.labels, annotations=metadata.annotations, spec=spec)
+        return _pod(controller, owner, labels=metadata.labels, annotations=metadata.annotations, spec=spec)
     except FactDamaged as damage:
-        pod = _pod(one, owner, labels=None, annotations=None, spec=PodSpec())
+        pod = _pod(controller, owner, labels=None, annotations=None, spec=PodSpec())
         for field in ("spec", "metadata"):
             pod.lose(field, damage)
         return pod
@@ -210,14 +246,14 @@ def _is_a_deployment(owner: Any) -> bool:
     return owner.get("kind") == "Deployment" and str(owner.get("apiVersion", "")).startswith("apps/")
 
 
-def _pod(one: Resting, owner: OwnerReference, *, spec: PodSpec, **kept: Any) -> Pod:
+def _pod(controller: Resting, owner: OwnerReference, *, spec: PodSpec, **metadata_fields: Any) -> Pod:
     metadata = Metadata.model_construct(
-        name=one.metadata.name,
-        namespace=one.namespace,
+        name=controller.metadata.name,
+        namespace=controller.namespace,
         owner_references=[owner],
-        managed_fields=one.metadata.managed_fields,
-        **kept,
+        managed_fields=controller.metadata.managed_fields,
+        **metadata_fields,
     )
-    return Pod.model_construct(id=one.id, name="", metadata=metadata, spec=spec, status=PodStatus()).seen_by(
-        one.evidence
+    return Pod.model_construct(id=controller.id, name="", metadata=metadata, spec=spec, status=PodStatus()).seen_by(
+        controller.evidence
     )

@@ -93,20 +93,22 @@ def without_plain_volumes(spec: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(volumes, list):
         volumes = []
     if not _has_gpu(spec):
-        volumes = [_without(one, ("secret", "projected")) for one in volumes]
-    relevant = [one for one in volumes if not isinstance(one, Mapping) or one.keys() - {"name"}]
-    names = {one.get("name") for one in relevant if isinstance(one, Mapping)}
-    kept = {key: value for key, value in spec.items() if key != "volumes"} | ({"volumes": relevant} if relevant else {})
+        volumes = [_without(volume, ("secret", "projected")) for volume in volumes]
+    relevant = [volume for volume in volumes if not isinstance(volume, Mapping) or volume.keys() - {"name"}]
+    names = {volume.get("name") for volume in relevant if isinstance(volume, Mapping)}
+    reduced = {key: value for key, value in spec.items() if key != "volumes"} | (
+        {"volumes": relevant} if relevant else {}
+    )
     for sort in ("containers", "initContainers", "ephemeralContainers"):
         if isinstance(spec.get(sort), list):
-            kept[sort] = [_without_mounts(one, names) for one in spec[sort]]
-    return kept
+            reduced[sort] = [_without_mounts(container, names) for container in spec[sort]]
+    return reduced
 
 
 def _has_gpu(spec: Mapping[str, Any]) -> bool:
     sorts = (spec.get(sort) for sort in ("containers", "initContainers", "ephemeralContainers"))
-    some = (one for sort in sorts if isinstance(sort, list) for one in sort)
-    return any(isinstance(one, Mapping) and one.get("resources") for one in some)
+    some = (container for sort in sorts if isinstance(sort, list) for container in sort)
+    return any(isinstance(container, Mapping) and container.get("resources") for container in some)
 
 
 def _without(volume: Any, sources: tuple[str, ...]) -> Any:
@@ -119,9 +121,9 @@ def _without_mounts(container: Any, names: set[Any]) -> Any:
     mounts = container.get("volumeMounts") if isinstance(container, Mapping) else None
     if not isinstance(mounts, list):
         return container
-    relevant = [one for one in mounts if not isinstance(one, Mapping) or one.get("name") in names]
-    rest = {key: value for key, value in container.items() if key != "volumeMounts"}
-    return {**rest, "volumeMounts": relevant} if relevant else rest
+    relevant = [mount for mount in mounts if not isinstance(mount, Mapping) or mount.get("name") in names]
+    other_fields = {key: value for key, value in container.items() if key != "volumeMounts"}
+    return {**other_fields, "volumeMounts": relevant} if relevant else other_fields
 
 
 @api_object("storage.k8s.io/v1/storageclasses", "StorageClass", namespaced=False)

@@ -51,11 +51,11 @@ _NO_ERROR, _SERVER_FAILURE, _NO_SUCH_NAME, _REFUSED = 0, 2, 3, 5
 def dns_reply(server: str, domain: str, raw: object) -> DnsReply:
     """Parse the answer of a resolver about a random name below a domain. Never raises."""
     text = raw.partition("/")[0] if isinstance(raw, str) else ""
-    found = _RESPONSE.fullmatch(text)
-    if found is None:
+    match = _RESPONSE.fullmatch(text)
+    if match is None:
         return DnsReply(server, _without_response(server, raw), raw=str(raw)[:80])
-    contents = tuple(found["contents"].split(",")) if found["contents"] else ()
-    return DnsReply(server, _reading(int(found["code"]), contents, found["zone"], domain), contents, text)
+    contents = tuple(match["contents"].split(",")) if match["contents"] else ()
+    return DnsReply(server, _reading(int(match["code"]), contents, match["zone"], domain), contents, text)
 
 
 def _without_response(server: str, raw: object) -> DnsReading:
@@ -88,5 +88,5 @@ def _is_public_zone_of(domain: str, zone: str) -> bool:
     The root and top-level domains are excluded: a private root may deny for them. Resolvers that omit the record are
     detected by the other question, for a name that certainly exists.
     """
-    signed, asked = zone.lower().strip("."), domain.lower().strip(".")
-    return "." in signed and f".{asked}".endswith(f".{signed}")
+    signed, queried = zone.lower().strip("."), domain.lower().strip(".")
+    return "." in signed and f".{queried}".endswith(f".{signed}")

@@ -17,9 +17,14 @@ class Reading(StrEnum):
 
     OPEN = "open"
     TLS_ANSWERED = "TLS answered"
+    TLS_ALERT = "answered with a TLS alert"
     HTTP_ANSWERED = "HTTP answered"
     ANSWERED = "answered"
+    DNS_ERROR = "answered with DNS that need not come from outside"
     PASSED_ON = "passed on by a proxy"
+    WANTS_CREDENTIALS = "a proxy that wants credentials"
+    PROXY_REFUSED = "refused by a proxy"
+    PROXY_UNCLEAR = "an answer of a proxy that decides nothing"
     FAR_END_REFUSED = "refused by the far end"
     RESET = "reset"
     NO_ROUTE = "no route"
@@ -38,7 +43,7 @@ class Reading(StrEnum):
     @property
     def came_through(self) -> bool:
         """A reply came from outside: the packet left, and one came back."""
-        return self in {Reading.OPEN, Reading.TLS_ANSWERED, Reading.HTTP_ANSWERED, Reading.ANSWERED, Reading.PASSED_ON}
+        return self in _CAME_THROUGH
 
     @property
     def was_refused(self) -> bool:
@@ -48,14 +53,19 @@ class Reading(StrEnum):
     @property
     def was_held(self) -> bool:
         """Consistent with isolation."""
-        return not (self.came_through or self.was_refused or self is Reading.UNREADABLE)
+        return not (self.came_through or self.was_refused or self in {Reading.UNREADABLE, Reading.DNS_ERROR})
 
 
+_CAME_THROUGH = frozenset(
+    {Reading.OPEN, Reading.TLS_ANSWERED, Reading.TLS_ALERT, Reading.HTTP_ANSWERED, Reading.ANSWERED, Reading.PASSED_ON}
+    | {Reading.WANTS_CREDENTIALS, Reading.PROXY_REFUSED, Reading.PROXY_UNCLEAR}
+)
 _ANSWER = re.compile(
-    r"(?P<word>[osatg]|p(?P<status>\d{1,3})|h\d{1,3}|x\w{1,64}"
+    r"(?P<word>[osladtg]|p(?P<status>\d{1,3})|h\d{1,3}|x\w{1,64}"
     r"|e(?P<errno>\d{1,4})(:(?P<type>\d{1,3})\.(?P<code>\d{1,3})@(?P<offender>[0-9a-f.:]+|=))?)(/(?P<ms>\d{1,7}))?"
 )
-_WORDS = {"o": Reading.OPEN, "s": Reading.TLS_ANSWERED, "a": Reading.ANSWERED, "t": Reading.DROPPED}
+_WORDS = {"o": Reading.OPEN, "s": Reading.TLS_ANSWERED, "l": Reading.TLS_ALERT, "a": Reading.ANSWERED}
+_WORDS |= {"d": Reading.DNS_ERROR, "t": Reading.DROPPED}
 # asm-generic/errno.h: EPERM, EACCES, EINVAL, EAFNOSUPPORT, ENETUNREACH, ECONNRESET, ETIMEDOUT, ECONNREFUSED,
 # EHOSTUNREACH
 _BY_ERRNO = {
@@ -87,8 +97,8 @@ NEIGHBOUR_WAIT_MS = 900
 class ProbeTarget:
     """One address that was tried.
 
-    `what` is its role (public, storage, proxy, wireserver, ...), `kind` the protocol (tcp, tls, http, proxy, udp). For
-    tls a service is known to listen there.
+    `what` is its role (public, storage, proxy, wireserver, ...), `kind` the protocol (tcp, tls, http, proxy,
+    proxy=NAME, forward, socks, udp). For tls a service is known to listen there.
     """
 
     what: str
@@ -113,32 +123,39 @@ class Reply:
 
 def reply(target: ProbeTarget, raw: object) -> Reply:
     """Parse one answer; text of another form is UNREADABLE. Never raises."""
-    found = _ANSWER.fullmatch(raw) if isinstance(raw, str) else None
-    if found is None:
+    match = _ANSWER.fullmatch(raw) if isinstance(raw, str) else None
+    if match is None:
         return Reply(target, Reading.UNREADABLE, raw=str(raw)[:80])
-    offender = found["offender"] or ""
-    return Reply(target, _reading(found, target), "" if offender == "=" else offender, found[0])
+    offender = match["offender"] or ""
+    return Reply(target, _reading(match, target), "" if offender == "=" else offender, match[0])
 
 
-def _reading(found: re.Match[str], target: ProbeTarget) -> Reading:
-    word = found["word"]
-    if found["status"]:
-        return Reading.PASSED_ON if found["status"].startswith("2") else Reading.OPEN
+def _reading(match: re.Match[str], target: ProbeTarget) -> Reading:
+    word = match["word"]
+    if match["status"]:
+        return _by_proxy_status(int(match["status"]), target)
     if word.startswith("h"):
         return Reading.HTTP_ANSWERED
-    if found["errno"] is None:
+    if match["errno"] is None:
         return _WORDS.get(word, Reading.UNREADABLE)
-    errno, waited = int(found["errno"]), int(found["ms"] or 0)
+    errno, waited = int(match["errno"]), int(match["ms"] or 0)
     if errno == NO_ADDRESS and ":" in target.address:
         return Reading.NO_FAMILY
-    if found["offender"] is None:
+    if match["offender"] is None:
         unreachable = errno == 113 and waited >= NEIGHBOUR_WAIT_MS
         return Reading.DEAD_HOST if unreachable else _BY_ERRNO.get(errno, Reading.UNREADABLE)
-    return _by_icmp(found, target, waited)
+    return _by_icmp(match, target, waited)
 
 
-def _by_icmp(found: re.Match[str], target: ProbeTarget, waited: int) -> Reading:
-    kind, code, offender = int(found["type"]), int(found["code"]), found["offender"]
+def _by_proxy_status(status: int, target: ProbeTarget) -> Reading:
+    """RFC 9110: 403 refuses, 407 asks for credentials, 404 to a forwarded request was written at the far end."""
+    if 200 <= status < 300 or (target.kind == "forward" and status == 404):
+        return Reading.PASSED_ON
+    return {403: Reading.PROXY_REFUSED, 407: Reading.WANTS_CREDENTIALS}.get(status, Reading.PROXY_UNCLEAR)
+
+
+def _by_icmp(match: re.Match[str], target: ProbeTarget, waited: int) -> Reading:
+    kind, code, offender = int(match["type"]), int(match["code"]), match["offender"]
     if offender == target.address:
         return Reading.FAR_END_REFUSED
     if offender == "=":

@@ -40,8 +40,12 @@ class RunMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ProbeReport:
-    """All results of one pod. A field that is None was not readable there; an empty one was read, and is empty."""
+    """All results of one pod. A field that is None was not readable there; an empty one was read, and is empty.
 
+    `limit_seconds` is how long each step of an attempt waited.
+    """
+
+    limit_seconds: float = 0.0
     control_answered: bool = False
     replies: tuple[Reply, ...] = ()
     names: tuple[NameReply, ...] = ()
@@ -52,13 +56,13 @@ class ProbeReport:
     v6_addresses: tuple[str, ...] | None = None
     nameservers: tuple[str, ...] | None = None
 
-    def called(self, what: str) -> tuple[Reply, ...]:
+    def called(self, role: str) -> tuple[Reply, ...]:
         """Attempts at targets of this role: addresses, and public addresses of names.
 
         A name with a private address is that of a private endpoint: a connection to it is no egress path.
         """
-        by_name = (one.call for one in self.names if one.call is not None and is_public(one.call.target.address))
-        return tuple(one for one in (*self.replies, *by_name) if one.target.what == what)
+        by_name = (name.call for name in self.names if name.call is not None and is_public(name.call.target.address))
+        return tuple(attempt for attempt in (*self.replies, *by_name) if attempt.target.what == role)
 
 
 class ProbeRun(Resource):
@@ -123,6 +127,7 @@ def _report(run: ProbeRun) -> ProbeReport:
         if missing := set(questions["resolvers"]) - set(answer["servers"]):
             raise _Unreadable(f"{', '.join(sorted(missing))} should have been asked, and was not")
         return ProbeReport(
+            limit_seconds=float(questions["limit"]),
             control_answered=_control_answered(answer["controls"]),
             replies=tuple(
                 reply(target, raw)
@@ -134,7 +139,7 @@ def _report(run: ProbeRun) -> ProbeReport:
                 *_resolvers(answer["servers"], answer["known"], questions["knownName"]),
             ),
             cluster_name=_resolvers(own or (), answer["clusterName"], questions["clusterName"]),
-            metadata={what: _metadata(row) for what, row in answer["metadata"].items()},
+            metadata={document_name: _metadata(row) for document_name, row in answer["metadata"].items()},
             v6_defaults=_texts(answer, "v6"),
             v6_addresses=_texts(answer, "v6Addresses"),
             nameservers=own,
@@ -149,12 +154,12 @@ def _object(line: str) -> dict[str, Any]:
     if len(line) > LARGEST_ANSWER:
         raise _Unreadable(f"{len(line)} characters, more than any probe writes")
     try:
-        found = json.loads(_unpacked(line) if line.startswith("z") else line)
+        value = json.loads(_unpacked(line) if line.startswith("z") else line)
     except (ValueError, RecursionError, zlib.error):
         raise _Unreadable("no JSON: the text was cut, or something else wrote it") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise _Unreadable("no JSON object")
-    return found
+    return value
 
 
 def _unpacked(line: str) -> bytes:
@@ -162,23 +167,23 @@ def _unpacked(line: str) -> bytes:
     return zlib.decompressobj().decompress(base64.b64decode(line[1:], validate=True), LARGEST_ANSWER)
 
 
-def _pairs(asked: list[Any], answered: list[Any]) -> Iterator[tuple[Any, Any]]:
-    if not isinstance(asked, list) or not isinstance(answered, list):
+def _pairs(questions: list[Any], answered: list[Any]) -> Iterator[tuple[Any, Any]]:
+    if not isinstance(questions, list) or not isinstance(answered, list):
         raise TypeError
-    return zip(asked, answered, strict=True)
+    return zip(questions, answered, strict=True)
 
 
 def _target(row: list[Any]) -> ProbeTarget:
-    what, kind, address, port = row
-    return ProbeTarget(str(what), str(kind), str(address), int(port))
+    role, kind, address, port = row
+    return ProbeTarget(str(role), str(kind), str(address), int(port))
 
 
 def _name(row: list[Any], raw: Any) -> NameReply:
-    what, name, port = row
+    role, name, port = row
     resolution, _, called = str(raw).partition("|")
-    target = ProbeTarget(str(what), "tls", str(name), int(port))
+    target = ProbeTarget(str(role), "tls", str(name), int(port))
     resolved = dns_reply("the pod's resolver", str(name), resolution)
-    address = next((one for one in resolved.contents if is_address(one)), "")
+    address = next((address for address in resolved.contents if is_address(address)), "")
     call = reply(ProbeTarget(target.what, "tls", address, target.port), called) if called else None
     return NameReply(target, resolved, call)
 
@@ -186,7 +191,7 @@ def _name(row: list[Any], raw: Any) -> NameReply:
 def _control_answered(rounds: list[list[Any]]) -> bool:
     """Whether a target that must answer did so before all other attempts, and again after them."""
     before, after = rounds
-    return all(any(_answered(raw) for raw in one) for one in (before, after))
+    return all(any(_answered(raw) for raw in answers) for answers in (before, after))
 
 
 def _answered(raw: Any) -> bool:
@@ -203,13 +208,13 @@ def _metadata(row: list[Any]) -> RunMetadata:
 
 
 def _texts(answer: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
-    found = answer.get(name)
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+    texts = answer.get(name)
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         return None
-    return tuple(found)
+    return tuple(texts)
 
 
 def resolved_within_the_cluster(report: ProbeReport) -> bool:
     """Whether a resolver of the pod resolved the name of a Service: it was reachable, and could have recursed."""
     positive = {DnsReading.PRIVATE_ADDRESS, DnsReading.PUBLIC_ADDRESS}
-    return any(one.reading in positive for one in report.cluster_name)
+    return any(attempt.reading in positive for attempt in report.cluster_name)

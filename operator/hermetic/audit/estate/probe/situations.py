@@ -49,9 +49,9 @@ _TELLING = {
 
 def situation(replies: Iterable[Reply]) -> Situation:
     """The situation that all attempts at one address together show."""
-    known = tuple(replies)
-    tcp = {one.reading for one in known if one.target.kind != "udp"}
-    udp = {one.reading for one in known if one.target.kind == "udp"}
+    attempts = tuple(replies)
+    tcp = {reply.reading for reply in attempts if reply.target.kind != "udp"}
+    udp = {reply.reading for reply in attempts if reply.target.kind == "udp"}
     both = tcp | udp
     if not both or Reading.UNREADABLE in both:
         return Situation.UNCLEAR
@@ -61,7 +61,7 @@ def situation(replies: Iterable[Reply]) -> Situation:
         return Situation.LOCAL_DROP if Reading.DROPPED in tcp else Situation.LOCAL_REJECT
     if any(reading.was_refused for reading in both):
         return Situation.UNCLEAR
-    return next(found for reading, found in _TELLING.items() if reading in both)
+    return next(outcome for reading, outcome in _TELLING.items() if reading in both)
 
 
 def _open(tcp: set[Reading], udp: set[Reading]) -> Situation:

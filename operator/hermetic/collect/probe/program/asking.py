@@ -10,8 +10,18 @@ import zlib
 from pathlib import Path
 
 from hermetic.collect.probe.program import machine, metadata
-from hermetic.collect.probe.program.calling import ask, http, is_address, proxy, tcp, tls
-from hermetic.collect.probe.program.dns import A, named, query, random_label, resolve
+from hermetic.collect.probe.program.calling import (
+    ask,
+    connect_request,
+    forward_request,
+    http,
+    is_address,
+    proxy,
+    socks,
+    tcp,
+    tls,
+)
+from hermetic.collect.probe.program.dns import A, named, public_denial, query, random_label, resolve
 from hermetic.collect.probe.program.racing import race
 
 TYPE_CHECKING = False
@@ -25,32 +35,55 @@ QUESTIONS = "HERMETIC_PROBE"
 MESSAGE_FILE = Path("/dev/termination-log")
 MESSAGE_BYTES = 4096
 PACKED = "z"
+# An IKE header of major version 3, which a server should answer with the version that it supports (RFC 7296, 2.5).
+IKE = b"hermetic" + bytes(8) + b"\x00\x30\x22\x08" + bytes(4) + (28).to_bytes(4, "big")
+REQUESTS = {
+    123: b"\x23" + bytes(47),
+    # a reserved QUIC version: a server must answer with those that it supports (RFC 9000, 6.1)
+    443: b"\xc0\x1a\x2a\x3a\x4a\x08hermetic\x08hermetic".ljust(1200, b"\0"),
+    500: IKE,
+    # four zero bytes tell IKE from ESP (RFC 3948, 2.2)
+    4500: bytes(4) + IKE,
+    # a STUN binding request without attributes (RFC 8489, 5)
+    3478: b"\x00\x01\x00\x00\x21\x12\xa4\x42" + b"hermetic".ljust(12, b"\0"),
+    # type and size of a WireGuard handshake; a server answers its own peers alone (wireguard.com/protocol)
+    51820: b"\x01".ljust(148, b"\0"),
+}
 
 
 def call(target: Sequence[Any], limit: float, canary: str) -> Steps:
     """The attempt for a target, by its protocol."""
-    _, kind, address, port = target
+    what, kind, address, port = target
     if kind == "tls":
         return tls(address, port, limit)
     if kind == "http":
         return http(address, port, limit)
-    if kind == "proxy":
-        return proxy(address, port, limit, canary)
+    if what == "proxy":
+        return call_proxy(target, limit, canary)
     if kind == "udp":
-        return ask(address, port, datagram(port, canary), limit, lambda _: "a")
+        payload = datagram(port, canary)
+        return ask(address, port, payload, limit, lambda message: udp_answer(port, payload, message, canary))
     return tcp(address, port, limit)
+
+
+def call_proxy(target: Sequence[Any], limit: float, canary: str) -> Steps:
+    """The attempt at a proxy: SOCKS5, a forwarded request, or a tunnel to the kind's name or the canary."""
+    _, kind, address, port = target
+    if kind == "socks":
+        return socks(address, port, limit, canary)
+    if kind == "forward":
+        return proxy(address, port, limit, forward_request(canary))
+    return proxy(address, port, limit, connect_request(kind.partition("=")[2] or canary))
+
+
+def udp_answer(port: int, asked: bytes, message: bytes, canary: str) -> str:
+    """`a`, or `d` for a DNS message that a resolver inside the network can have written as well."""
+    return "d" if port == 53 and not public_denial(asked, message, canary) else "a"
 
 
 def datagram(port: int, canary: str) -> bytes:
     """The datagram that the usual listener on a UDP port answers: a fixed request without any data of ours."""
-    if port == 53:
-        return query(random_label(canary), A)
-    if port == 123:
-        return b"\x23" + bytes(47)
-    if port == 443:
-        # a reserved QUIC version: a server must answer with those that it supports (RFC 9000, 6.1)
-        return b"\xc0\x1a\x2a\x3a\x4a\x08hermetic\x08hermetic".ljust(1200, b"\0")
-    return b"hermetic probe"
+    return query(random_label(canary), A) if port == 53 else REQUESTS.get(port, b"hermetic probe")
 
 
 def controls(asked: dict[str, Any]) -> list[Steps]:

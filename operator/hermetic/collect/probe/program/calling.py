@@ -21,6 +21,8 @@ TELL_V4, TELL_V6 = (socket.IPPROTO_IP, 11), (socket.IPPROTO_IPV6, 25)
 ICMP_ORIGINS = (2, 3)
 # Azure/WALinuxAgent, protocol/wire.py and protocol/hostplugin.py: what the machine's agent asks the host first
 VERSIONS = {80: "/?comp=versions", 32526: "/versions"}
+# An answer of a proxy may take as long as its own attempts at the far end.
+PROXY_PATIENCE = 4
 OFFENDERS = {TELL_V4: (socket.AF_INET, slice(20, 24)), TELL_V6: (socket.AF_INET6, slice(24, 40))}
 
 
@@ -45,12 +47,12 @@ def tcp(address: str, port: int, limit: float, further: Callable[[socket.socket]
 
 
 def tls(address: str, port: int, limit: float, name: str = "") -> Steps:
-    """`s` for a server that speaks TLS: it answers a ClientHello with a handshake or an alert."""
+    """`s` for a server that answers a ClientHello with a handshake record, `l` for one that answers with an alert."""
 
     def further(sock: socket.socket) -> Steps:
         sock.send(client_hello(name))
         yield sock, READ, limit
-        return "s" if sock.recv(1) in (b"\x15", b"\x16") else "o"
+        return {b"\x16": "s", b"\x15": "l"}.get(sock.recv(1), "o")
 
     return tcp(address, port, limit, further)
 
@@ -78,14 +80,46 @@ def http(address: str, port: int, limit: float) -> Steps:
     return tcp(address, port, limit, further)
 
 
-def proxy(address: str, port: int, limit: float, beyond: str) -> Steps:
-    """`p` and the status with which a proxy answers a CONNECT request for a domain."""
+def proxy(address: str, port: int, limit: float, request: str) -> Steps:
+    """`p` and the status with which a proxy answers a request. It may answer late: after it has asked the far end."""
 
     def further(sock: socket.socket) -> Steps:
-        sock.send(f"CONNECT {beyond}:443 HTTP/1.1\r\nHost: {beyond}:443\r\n\r\n".encode())
+        sock.send(request.encode())
+        yield sock, READ, limit * PROXY_PATIENCE
+        words = sock.recv(64).split(b" ")
+        return f"p{int(words[1])}" if words[0].startswith(b"HTTP/") and words[1:] and words[1].isdigit() else "o"
+
+    return tcp(address, port, limit, further)
+
+
+def connect_request(name: str) -> str:
+    """The request for a tunnel to port 443 of a name (RFC 9110, 9.3.6)."""
+    return f"CONNECT {name}:443 HTTP/1.1\r\nHost: {name}:443\r\n\r\n"
+
+
+def forward_request(name: str) -> str:
+    """The request that a proxy forwards without a tunnel (RFC 9112, 3.2.2)."""
+    return f"GET http://{name}/ HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n"
+
+
+def socks(address: str, port: int, limit: float, name: str) -> Steps:
+    """A SOCKS5 request for port 443 of a name (RFC 1928), as the HTTP status that means the same.
+
+    p200 for a connection, p407 where the proxy wants credentials, p403 for any refusal.
+    """
+
+    def further(sock: socket.socket) -> Steps:
+        sock.send(b"\x05\x01\x00")
         yield sock, READ, limit
-        status = sock.recv(64).split(b" ")[1:2]
-        return f"p{int(status[0])}" if status and status[0].isdigit() else "o"
+        method = sock.recv(2)
+        if method == b"\x05\xff":
+            return "p407"
+        if method != b"\x05\x00":
+            return "o"
+        sock.send(b"\x05\x01\x00\x03" + bytes([len(name)]) + name.encode() + (443).to_bytes(2, "big"))
+        yield sock, READ, limit * PROXY_PATIENCE
+        reply = sock.recv(2)
+        return "o" if reply[:1] != b"\x05" or len(reply) < 2 else "p403" if reply[1] else "p200"
 
     return tcp(address, port, limit, further)
 

@@ -62,6 +62,17 @@ def answer(asked: bytes, message: bytes) -> str:
     return f"r{message[3] & 15}:{','.join(contents)};{''.join(zones)}"
 
 
+def public_denial(asked: bytes, message: bytes, domain: str) -> bool:
+    """Whether the denial of a random name is authoritative: by a public zone above the name, with two labels or more.
+
+    REFUSED, SERVFAIL, and an address for a name that does not exist, come from resolvers inside a network too.
+    """
+    parsed = answer(asked, message)
+    contents, _, zone = parsed.partition(":")[2].partition(";")
+    zone = zone.lower().strip(".")
+    return parsed[:3] in ("r0:", "r3:") and not contents and "." in zone and f".{domain}".lower().endswith(f".{zone}")
+
+
 def records(message: bytes) -> Iterator[tuple[int, str, str]]:
     """(type, owner, content) of every record of the answer and authority sections that matters here."""
     questions, answers, authorities = struct.unpack_from("!HHH", message, 4)

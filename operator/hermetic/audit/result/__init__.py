@@ -1,0 +1,1 @@
+"""The result of an audit: what is derived from findings, and the report."""

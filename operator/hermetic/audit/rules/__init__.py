@@ -1,0 +1,1 @@
+"""What routes, security groups and firewalls let through."""

@@ -1,0 +1,1 @@
+"""`hermetic init`: the files of a first installation, from a few answers."""

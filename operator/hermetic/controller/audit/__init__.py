@@ -1,0 +1,1 @@
+"""The audit in the cluster: cache, probe, attestations, evaluation in a process of its own, published results."""

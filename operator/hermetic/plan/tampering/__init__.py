@@ -1,0 +1,1 @@
+"""What other writers changed: fields, images and labels of children and pods that Hermetic did not render."""

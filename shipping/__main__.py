@@ -12,7 +12,9 @@ COMMANDS = {
     "cli": "shipping.command_line",
     "image": "shipping.image_command",
     "lock": "shipping.debian",
+    "release": "shipping.release",
     "site": "shipping.site",
+    "verify-release": "shipping.verify_release",
     "wheels": "shipping.wheels",
 }
 

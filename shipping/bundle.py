@@ -1,79 +1,125 @@
 """`python -m shipping bundle FILE [--sign KEY]`: everything that an isolated cluster needs of Hermetic, as one tar.
 
-The tar is an OCI layout of the operator's image, with the packaged chart, the CRDs, the manifests, the documents, the
-command line as one file and the SBOMs of the image beside it. hermetic/cli/bundle/layout.py describes its form,
-`hermetic bundle verify` checks it. Two builds of one commit give the same bytes. One JSON object on stdout: the bundle,
-its size, the image by digest and the SHA-256 of the command line.
+The tar is an OCI layout of the operator's image. Beside it are the packaged chart, the CRDs, the manifests, the
+documents, the command line as one file, the inventory of the image, and its signatures and provenance for registries.
+hermetic/cli/bundle/layout.py describes its form, `hermetic bundle verify` checks it. Two builds of one commit give the
+same bytes. One JSON object on stdout: the bundle, its size, image and chart by digest and the SHA-256 of the command
+line for each Python.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import hashlib
 import json
-import os
-import subprocess
 import tempfile
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from hermetic import __version__
-from hermetic.cli.attest.files import load_signing_key
-from hermetic.cli.bundle.layout import CHECKSUMS, DESCRIPTION, SCHEMA, SIGNATURE, checksums, sign_checksums
-from hermetic.signing.keys import SigningKey
-from shipping.chart import CHART, REPOSITORY
+from hermetic.cli.bundle.description import Description
+from hermetic.cli.bundle.layout import CHECKSUMS, DESCRIPTION, PLAIN_SIGNATURE, SIGNATURE, checksums, sign_checksums
+from hermetic.cli.bundle.pushes import CHART as CHART_REPOSITORY
+from hermetic.signing.signatures import sign
+from shipping.artifacts import artifact_files
+from shipping.chart import CHART, chart_of
 from shipping.command_line import command_line
-from shipping.debian import fetched
+from shipping.helm_chart import chart_artifact
+from shipping.inventory import Inventory, inventory_of
 from shipping.layout import layout_files, write_tar
-from shipping.licences import Licence
 from shipping.operator_image import operator_image
-from shipping.sbom import Component, Contents, cyclonedx, debian_components, spdx, wheel_components
-from shipping.wheels import locked_wheels
+from shipping.provenance import provenance
+from shipping.revision import REPOSITORY, Revision, build_facts, builder, git, revision_of
+from shipping.signer import Signer, load_signer
 from testbed.console import say
-from testbed.errors import BuildError
-from testbed.images.layers import FILE, Entry, layer
-from testbed.images.oci import Image, as_json
+from testbed.images.layers import FILE, Entry, gzipped, layer
+from testbed.images.oci import Image, ImageIndex, as_json
 
-NAME, LICENCE = "hermetic", "Apache-2.0"
-COMMAND_LINE = f"cli/{NAME}.pyz"
+NAME = "hermetic"
+COMMAND_LINES = {"3.11": f"cli/{NAME}.pyz", "3.12": f"cli/{NAME}-cp312.pyz", "3.13": f"cli/{NAME}-cp313.pyz"}
+"""The command line by the version of the Python that runs it."""
 WHOLE = ("README.md", "CHANGELOG.md", "LICENSE", "SECURITY.md", "crds", "docs", "manifests")
-EPOCH = "SOURCE_DATE_EPOCH"
+LOCKS = ("requirements.lock", "shipping/debian.lock")
 
 
-def bundle_files(image: Image, key: SigningKey | None = None, *, exactly: bool = True) -> dict[str, bytes]:
-    """Every file of the bundle by its name, the checksums first; signed where there is a key."""
-    contents = _contents(image, exactly=exactly)
+def lock_hashes() -> dict[str, str]:
+    """SHA-256 of each list of locked packages, in hexadecimal."""
+    return {name: hashlib.sha256((REPOSITORY / name).read_bytes()).hexdigest() for name in LOCKS}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What is built once of a commit: the image, the command line by Python, and the inventory of both."""
+
+    image: Image | ImageIndex
+    revision: Revision
+    command_lines: Mapping[str, bytes]
+    inventory: Inventory
+
+
+def collect_parts(image: Image | ImageIndex, revision: Revision, *, exactly: bool = True) -> Parts:
+    """The parts for an image of this commit; `exactly` as in shipping/debian.py."""
+    command_lines = {python: _command_line(revision, python) for python in COMMAND_LINES}
+    return Parts(image, revision, command_lines, inventory_of(image, command_lines, revision, exactly=exactly))
+
+
+def bundle_files(parts: Parts, signer: Signer | None = None) -> dict[str, bytes]:
+    """Every file of the bundle by its name, the checksums first; signed where there is a signer."""
+    image, commit, inventory = parts.image, parts.revision, parts.inventory
+    chart = chart_artifact(packaged_chart(commit))
+    locks = lock_hashes()
+    description = Description(
+        __version__,
+        image.by_digest,
+        f"{CHART_REPOSITORY}@{chart.digest}",
+        builder=builder(),
+        locks=locks,
+        **build_facts(commit),
+    )
+    subjects = {name.partition("@")[0]: name.rpartition(":")[2] for name in (description.image, description.chart)}
+    subjects |= {
+        f"{platform.repository}/linux/{platform.architecture}": platform.digest.rpartition(":")[2]
+        for platform in image.images
+    }
+    statement = provenance(subjects, "bundle", commit, inventory.components, locks)
     files = {
-        DESCRIPTION: as_json({"schema": SCHEMA, "version": __version__, "image": image.by_digest}),
-        f"chart/{NAME}-{__version__}.tgz": packaged_chart(),
-        COMMAND_LINE: _command_line(),
+        DESCRIPTION: as_json(description.as_json()),
+        f"chart/{NAME}-{__version__}.tgz": chart.package,
+        **{name: parts.command_lines[python] for python, name in COMMAND_LINES.items()},
         **{name: (REPOSITORY / name).read_bytes() for name in _tracked(*WHOLE)},
-        f"sbom/{NAME}-{__version__}.spdx.json": spdx(contents),
-        f"sbom/{NAME}-{__version__}.cdx.json": cyclonedx(contents),
+        **inventory.files,
+        **artifact_files(image, chart, inventory.files, statement, commit, signer),
         **layout_files(image),
     }
-    sums = checksums({name: hashlib.sha256(content).hexdigest() for name, content in files.items()})
-    signature = {SIGNATURE: sign_checksums(sums, __version__, key).as_bytes()} if key is not None else {}
-    return {CHECKSUMS: sums, **signature, **files}
+    sums = checksums({name: _sha256(content) for name, content in files.items()})
+    return {CHECKSUMS: sums, **_signatures(sums, description, signer), **files}
 
 
-def packaged_chart() -> bytes:
-    """The chart as `helm package` makes it, but for the times in it, which differ each time helm is called."""
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _signatures(sums: bytes, description: Description, signer: Signer | None) -> dict[str, bytes]:
+    if signer is None:
+        return {}
+    envelope = sign_checksums(sums, description.version, signer.key, description.revision)
+    return {SIGNATURE: envelope.as_bytes(), PLAIN_SIGNATURE: sign(signer.key, sums)}
+
+
+def packaged_chart(revision: Revision | None = None) -> bytes:
+    """The chart as `helm package` makes it, without the times in it, and with the commit among its annotations."""
     prefix = CHART.relative_to(REPOSITORY).as_posix()
-    entries = [
-        Entry(f"{NAME}/{name.removeprefix(prefix + '/')}", FILE, (REPOSITORY / name).read_bytes())
-        for name in _tracked(prefix)
-    ]
-    return gzip.compress(layer(entries).tar, mtime=0)
+    contents = {name.removeprefix(f"{prefix}/"): (REPOSITORY / name).read_bytes() for name in _tracked(prefix)}
+    contents["Chart.yaml"] = chart_of(revision or revision_of()).encode()
+    return gzipped(layer(Entry(f"{NAME}/{name}", FILE, content) for name, content in contents.items()).tar)
 
 
-def _command_line() -> bytes:
-    """The command line as one file, for the Python of the image."""
+def _command_line(revision: Revision, python: str) -> bytes:
+    """The command line as one file, for this Python."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"{NAME}.pyz"
-        command_line(file)
+        command_line(file, python, revision=revision)
         return file.read_bytes()
 
 
@@ -84,41 +130,32 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("file", type=Path, metavar="FILE")
     parser.add_argument("--sign", type=Path, metavar="KEY", help="private key in PEM, as docs/attestation.md makes it")
+    parser.add_argument(
+        "--certificate", type=Path, metavar="FILE", help="its chain of certificates in PEM, for Notation"
+    )
     chosen = parser.parse_args(arguments)
-    key = load_signing_key(chosen.sign) if chosen.sign is not None else None
-    image = operator_image(NAME)
-    files = bundle_files(image, key)
+    signer = load_signer(chosen.sign, chosen.certificate) if chosen.sign is not None else None
+    revision = revision_of()
+    image = operator_image(NAME, revision=revision)
+    files = bundle_files(collect_parts(image, revision), signer)
     write_tar(chosen.file, files)
     size = chosen.file.stat().st_size
     say(f"wrote {chosen.file}, {size / 1e6:.0f} MB")
-    cli = hashlib.sha256(files[COMMAND_LINE]).hexdigest()
-    facts = {"bundle": str(chosen.file), "bytes": size, "image": image.by_digest, "cliSha256": cli}
+    first, *later = COMMAND_LINES.values()
+    chart = json.loads(files[DESCRIPTION])["chart"]
+    platforms = {f"linux/{platform.architecture}": platform.digest for platform in image.images}
+    facts = {
+        "bundle": str(chosen.file),
+        "bytes": size,
+        "image": image.by_digest,
+        "platforms": platforms,
+        "chart": chart,
+    }
+    facts |= {"cliSha256": _sha256(files[first]), "otherCliSha256": {name: _sha256(files[name]) for name in later}}
     print(json.dumps(facts, indent=1))
     return 0
 
 
-def _contents(image: Image, *, exactly: bool) -> Contents:
-    components = (
-        Component(NAME, __version__, f"pkg:pypi/{NAME}@{__version__}", licence=Licence(LICENCE)),
-        *debian_components(fetched(exactly=exactly)),
-        *wheel_components(locked_wheels()),
-    )
-    return Contents(NAME, __version__, image.digest, _changed(), components)
-
-
-def _changed() -> datetime:
-    """When the sources were last changed: SOURCE_DATE_EPOCH, else the time of the commit."""
-    seconds = os.environ.get(EPOCH) or _git("log", "-1", "--format=%ct")
-    return datetime.fromtimestamp(int(seconds), UTC)
-
-
 def _tracked(*places: str) -> Iterator[str]:
     """The files of the commit in these places, in order: what else is in a working tree does not ship."""
-    yield from sorted(name for name in _git("ls-files", "-z", "--", *places).split("\0") if name)
-
-
-def _git(*arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise BuildError(f"a bundle is built from a checkout by git: {done.stderr.strip()}")
-    return done.stdout.strip()
+    yield from sorted(name for name in git("ls-files", "-z", "--", *places).split("\0") if name)

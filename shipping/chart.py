@@ -24,10 +24,10 @@ from hermetic.api.schema import structural_schema
 from hermetic.cli.allowed import NAME as ALLOWED
 from hermetic.cli.installation import ACCOUNT, EVENTS, EVENTS_OF_THE_CLUSTER, LABELS, MODELS, NAMESPACE, PROBES, written
 from shipping.chart_allowed import LISTS, config_map_template
-from shipping.values import chart_values, table, values_schema
+from shipping.revision import DESCRIPTION, HOME, LICENCE, REPOSITORY, SOURCE, VENDOR, Revision
+from shipping.values import RUNBOOKS, chart_values, table, values_schema
 
 Manifest = dict[str, Any]
-REPOSITORY = Path(__file__).resolve().parent.parent
 CHART = REPOSITORY / "charts" / "hermetic"
 NOTE = "Written by `python -m shipping chart`. Do not edit.\n"
 PROBE_NAMESPACE = f'{{{{ .Values.config.probeNamespace | default "{PROBES}" }}}}'
@@ -35,6 +35,13 @@ EXPRESSIONS = {NAMESPACE: "{{ .Release.Namespace }}", PROBES: PROBE_NAMESPACE}
 NAMES = re.compile(rf"(?<![\w.-])({'|'.join(EXPRESSIONS)})(?![\w-])")
 IMAGE = "{{ .Values.image.registry }}/{{ .Values.image.repository }}@{{ .Values.image.digest }}"
 CONFIG_NAME = "hermetic-config-{{ .Values.config | toJson | sha256sum | trunc 10 }}"
+# Annotations of a pushed chart that Helm writes from other fields of Chart.yaml.
+KEPT_BY_HELM = {f"org.opencontainers.image.{name}" for name in ("description", "source", "title", "version")}
+# In the file itself: a page that shows the chart in a closed network fetches nothing.
+ICON = (
+    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Cpath d='M16 2 29 9v14l-13 "
+    "7L3 23V9z' fill='%23124'/%3E%3Cpath d='M10 9v14M22 9v14M10 16h12' stroke='%23fff' stroke-width='3'/%3E%3C/svg%3E"
+).replace(" ", "%20")
 # Keys that are there only where a value is given; the text takes the place of the line.
 OPTIONAL = {
     "imagePullSecrets": "{{- with .Values.image.pullSecrets }}\n      imagePullSecrets:\n"
@@ -55,6 +62,22 @@ OF_THE_POD = """\
       annotations:
         {{- toYaml . | nindent 8 }}
       {{- end }}
+"""
+# The API server writes this EndpointSlice itself (kubernetes, pkg/controlplane/reconcilers); `lookup` is empty offline.
+API_SERVERS = """\
+{{- $ranges := .Values.networkPolicy.apiServers }}
+{{- $port := .Values.networkPolicy.port }}
+{{- if and (not $ranges) .Values.networkPolicy.lookup }}
+{{- $slice := lookup "discovery.k8s.io/v1" "EndpointSlice" "default" "kubernetes" }}
+{{- range $slice.endpoints }}
+{{- range .addresses }}
+{{- $ranges = append $ranges (printf "%s/%s" . (ternary "128" "32" (contains ":" .))) }}
+{{- end }}
+{{- end }}
+{{- range $slice.ports }}
+{{- $port = int .port }}
+{{- end }}
+{{- end }}
 """
 CONFIG_MAP = f"""\
 {{{{- $config := deepCopy .Values.config }}}}
@@ -84,10 +107,36 @@ No registry is allowed yet, so no model can run: name yours in `config.registrie
 
 The operator may write in every namespace. `config.watchNamespaces` keeps it to those that it must write in.
 {{- end }}
+{{- $known := .Values.networkPolicy.apiServers }}
+{{- if and (not $known) .Values.networkPolicy.lookup }}
+{{- $known = lookup "discovery.k8s.io/v1" "EndpointSlice" "default" "kubernetes" }}
+{{- end }}
+{{- if not $known }}
+
+No NetworkPolicy limits the operator's pod: the addresses of the API server are not known. Name them in
+`networkPolicy.apiServers`, and upgrade.
+{{- end }}
 {{- if not .Values.allowed.install }}
 
 `allowed.install` is false: a stolen token of the operator may use every registry and share. `hermetic rbac --config`
 prints the ConfigMap that limits it.
+{{- end }}
+{{- /* The installer may read the EgressAudit: the chart grants the same right. `lookup` is empty offline. */}}
+{{- if .Capabilities.APIVersions.Has "hermetic.dev/v1alpha1/EgressAudit" }}
+{{- $audit := lookup "hermetic.dev/v1alpha1" "EgressAudit" "" "cluster" }}
+{{- $azure := dig "status" "evidence" "azure" (dict) $audit }}
+{{- if $azure.expiresAt }}
+{{- $observed := toDate "2006-01-02T15:04:05Z07:00" $azure.observedAt | unixEpoch | int64 }}
+{{- $expires := toDate "2006-01-02T15:04:05Z07:00" $azure.expiresAt | unixEpoch | int64 }}
+{{- $age := sub (now | unixEpoch | int64) $observed }}
+
+The isolation evidence expires at {{ $azure.expiresAt }}.
+{{- if ge (mul 4 $age) (mul 3 (sub $expires $observed)) }} Renew it, or no new pod of a model starts after that:
+
+  hermetic audit --azure {{ $audit.spec.cluster }} --sign KEY --attestation attestation.yaml
+  kubectl apply --server-side --filename attestation.yaml
+{{- end }}
+{{- end }}
 {{- end }}
 """
 
@@ -102,20 +151,20 @@ def files() -> dict[str, str]:
 def _labelled(template: str) -> str:
     """With the labels of the installation on every object; a template of a pod is no object."""
 
-    def more(found: re.Match[str]) -> str:
-        head, labels, rest = found[1].partition("  labels:\n")
-        own = re.match(r"(    .*\n)*", rest)
+    def more(match: re.Match[str]) -> str:
+        head, labels, remainder = match[1].partition("  labels:\n")
+        own = re.match(r"(    .*\n)*", remainder)
         assert own is not None
         if not labels:
             return f"metadata:\n  {COMMON_LABELS.replace('LABELS', '  labels:' + chr(10))}{head}"
-        return f"metadata:\n{head}{labels}{own[0]}    {COMMON_LABELS.replace('LABELS', '')}{rest[own.end() :]}"
+        return f"metadata:\n{head}{labels}{own[0]}    {COMMON_LABELS.replace('LABELS', '')}{remainder[own.end() :]}"
 
     return re.sub(r"^metadata:\n((?:  .*\n)+)", more, template, flags=re.MULTILINE)
 
 
 def _files() -> dict[str, str]:
     return {
-        "Chart.yaml": _chart(),
+        "Chart.yaml": chart_of(None),
         "README.md": table(),
         "values.yaml": chart_values(),
         "values.schema.json": json.dumps(values_schema(_configuration_schema()), indent=1) + "\n",
@@ -130,15 +179,28 @@ def _files() -> dict[str, str]:
     }
 
 
-def _chart() -> str:
+def chart_of(revision: Revision | None) -> str:
+    """Chart.yaml: the file in charts/, or for a commit that of a package, which names the commit in annotations."""
+    of_commit = {} if revision is None else revision.annotations()
     chart = {
         "apiVersion": "v2",
         "name": "hermetic",
-        "description": "GPU inference in clusters that must never reach the internet",
+        "description": DESCRIPTION,
         "type": "application",
         "version": __version__,
         "appVersion": __version__,
-        "kubeVersion": ">=1.30.0-0",
+        "kubeVersion": ">=1.32.0-0",
+        "keywords": ["air gap", "aks", "gpu", "inference", "vllm"],
+        "home": HOME,
+        "sources": [SOURCE],
+        "icon": ICON,
+        "maintainers": [{"name": VENDOR, "url": HOME}],
+        "annotations": {
+            "artifacthub.io/category": "ai-machine-learning",
+            "artifacthub.io/license": LICENCE,
+            "artifacthub.io/operator": "true",
+            **{name: value for name, value in of_commit.items() if name not in KEPT_BY_HELM},
+        },
     }
     return f"# {NOTE}{dump(chart)}"
 
@@ -207,8 +269,12 @@ def _crds() -> str:
 
 
 def _policy(manifest: Manifest) -> str:
-    """Where the chart writes 'hermetic-allowed', nothing may pass when it is lost, as with `hermetic rbac --config`."""
-    if manifest["spec"].get("paramRef", {}).get("name") != ALLOWED:
+    """Where the chart writes 'hermetic-allowed', nothing may pass when it is lost, as with `hermetic rbac --config`.
+
+    Policies that only warn are left as they are.
+    """
+    spec = manifest["spec"]
+    if spec.get("paramRef", {}).get("name") != ALLOWED or "Deny" not in spec["validationActions"]:
         return _document(manifest)
     missing = '{{ ternary "Deny" "Allow" .Values.allowed.install }}'
     return _document(manifest).replace("parameterNotFoundAction: Allow", f"parameterNotFoundAction: {missing}")
@@ -221,15 +287,14 @@ def _allowed() -> str:
 
 
 def _network_policy() -> str:
+    """With the ranges that are given, else with the addresses that the API server has published of itself."""
     (manifest,) = written("network-policy")
     policy = deepcopy(manifest)
     (rule,) = policy["spec"]["egress"]
     rule["to"], rule["ports"][0]["port"] = "RANGES", "PORT"
-    ranges = (
-        "\n    {{- range .Values.networkPolicy.apiServers }}\n    - ipBlock:\n        cidr: {{ . }}\n    {{- end }}"
-    )
-    text = _filled(_document(policy), {" RANGES": ranges, "PORT": "{{ .Values.networkPolicy.port }}"})
-    return f"# {NOTE}{{{{- if .Values.networkPolicy.apiServers }}}}\n{text}{{{{- end }}}}\n"
+    ranges = "\n    {{- range $ranges }}\n    - ipBlock:\n        cidr: {{ . }}\n    {{- end }}"
+    text = _filled(_document(policy), {" RANGES": ranges, "PORT": "{{ $port }}"})
+    return f"# {NOTE}{API_SERVERS}{{{{- if $ranges }}}}\n{text}{{{{- end }}}}\n"
 
 
 def _metrics() -> str:
@@ -238,7 +303,7 @@ def _metrics() -> str:
     monitor = {**monitor, "apiVersion": "API"}
     wanted = (
         (".Values.metrics.podMonitor", _filled(_document(monitor), {"API": "{{ .Values.metrics.podMonitor }}"})),
-        (".Values.metrics.rules", _document(rules)),
+        (".Values.metrics.rules", _document(rules).replace(f"{RUNBOOKS}#", "{{ .Values.metrics.runbookUrl }}#")),
         (".Values.metrics.dashboard", _document(dashboard())),
     )
     return f"# {NOTE}" + "".join(f"{{{{- if {value} }}}}\n---\n{text}{{{{- end }}}}\n" for value, text in wanted)
@@ -266,6 +331,7 @@ def _deployment(manifest: Manifest) -> str:
     pod = deployment["spec"]["template"]["spec"]
     del pod["nodeSelector"]  # the default of a value
     (container,) = pod["containers"]
+    pod["securityContext"] |= {"runAsUser": "USER-ID", "runAsGroup": "GROUP-ID"}
     container["image"] = "IMAGE"
     container["ports"][0]["containerPort"] = "PORT"
     pod["volumes"][0]["configMap"]["name"] = "CONFIG"
@@ -274,6 +340,8 @@ def _deployment(manifest: Manifest) -> str:
         "IMAGE": IMAGE,
         "PORT": "{{ .Values.config.httpPort | default 8080 }}",
         "CONFIG": CONFIG_NAME,
+        "USER-ID": "{{ int .Values.runAsUser }}",
+        "GROUP-ID": "{{ int .Values.runAsGroup }}",
         "RESOURCES": "{{- toYaml .Values.resources | nindent 10 }}",
     }
     text = _filled(dump(deployment), expressions)

@@ -38,9 +38,14 @@ LISTS = f"""\
 {{{{- end }}}}
 {{{{- end }}}}
 {{{{- end }}}}
+{{{{- $metadata := .Values.config.modelMetadata | default dict }}}}
+{{{{- $labels := $metadata.propagatedLabels | default list }}}}
+{{{{- $labels = concat $labels (keys ($metadata.labels | default dict)) | sortAlpha }}}}
+{{{{- $annotations := $metadata.propagatedAnnotations | default list }}}}
+{{{{- $annotations = concat $annotations (keys ($metadata.annotations | default dict)) | sortAlpha }}}}
 {{{{- $namespaces := .Values.config.watchNamespaces | default (list "{EVERY}") }}}}
 """
-NAMES = ("namespaces", "registries", "shares")
+NAMES = ("namespaces", "registries", "shares", "labels", "annotations")
 NAMESPACE = "{{ .Release.Namespace }}"
 
 

@@ -13,6 +13,8 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from shipping.platforms import AMD64
+from shipping.revision import Revision
 from shipping.wheels import PYTHON, dependencies, hermetic_files
 from testbed.console import say
 from testbed.images.layers import Entry
@@ -23,14 +25,14 @@ SHEBANG = b"#!/usr/bin/env python3\n"
 OLDEST_MOMENT = (1980, 1, 1, 0, 0, 0)
 
 
-def command_line(file: Path, python: str = PYTHON) -> None:
-    """Writes the file for this Python."""
-    write(file, [*dependencies(PACKAGES, python), *hermetic_files(PACKAGES)], python)
+def command_line(file: Path, python: str = PYTHON, revision: Revision | None = None) -> None:
+    """Writes the file for this Python, of this commit."""
+    write(file, [*dependencies(PACKAGES, AMD64, python), *hermetic_files(PACKAGES, revision=revision)], python)
 
 
 def write(file: Path, entries: Sequence[Entry], python: str) -> None:
     """Writes these files as a program; the same bytes for the same files, whatever their order."""
-    ordered = sorted(entries, key=lambda one: one.path)
+    ordered = sorted(entries, key=lambda entry: entry.path)
     start = FIRST_RUN.read_text(encoding="utf-8").replace("@DIGEST@", _digest(ordered)).replace("@PYTHON@", python)
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("wb") as opened:
@@ -45,7 +47,7 @@ def write(file: Path, entries: Sequence[Entry], python: str) -> None:
 
 
 def _digest(entries: Sequence[Entry]) -> str:
-    listed = "".join(f"{hashlib.sha256(one.content or b'').hexdigest()}  {one.path}\n" for one in entries)
+    listed = "".join(f"{hashlib.sha256(entry.content or b'').hexdigest()}  {entry.path}\n" for entry in entries)
     return hashlib.sha256(listed.encode()).hexdigest()[:32]
 
 

@@ -24,7 +24,8 @@ def start() -> None:
     """Unpack where needed, and run the command."""
     version, machine = f"{sys.version_info[0]}.{sys.version_info[1]}", f"{platform.system()} {platform.machine()}"
     if (version, machine) != (PYTHON, "Linux x86_64"):
-        build = f", or build one for this Python: make cli CLI_PYTHON={version}"
+        build = f", or take the one for this Python: cli/hermetic-cp{version.replace('.', '')}.pyz in the bundle, "
+        build += f"or of 'make cli CLI_PYTHON={version}'"
         fits = sys.version_info >= OLDEST and machine == "Linux x86_64"
         end(
             BAD_INPUT,

@@ -1,7 +1,9 @@
 """`python -m shipping image FILE`: builds the operator's image as a tar that is an OCI layout.
 
 No container engine, no base image and no root are needed: apt-get fetches Debian packages, pip fetches wheels, both by
-the hashes of a lock. One JSON object on stdout: the image by digest, its size in bytes, and the size of each part.
+the hashes of a lock. The image is an index of one image for each platform. One JSON object on stdout: the index by
+digest, the size of the file, and for each platform its digest, the size of the layers that a node pulls, and the size
+of each part when it is unpacked.
 """
 
 from __future__ import annotations
@@ -9,10 +11,12 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 from shipping.layout import layout_files, write_tar
 from shipping.operator_image import PARTS, operator_image
 from testbed.console import say
+from testbed.images.oci import Image
 
 
 def main(arguments: list[str]) -> int:
@@ -24,7 +28,14 @@ def main(arguments: list[str]) -> int:
     chosen = parser.parse_args(arguments)
     image = operator_image(chosen.repository)
     write_tar(chosen.file, layout_files(image))
-    parts = {name: len(layer.tar) for name, layer in zip(PARTS, image.layers, strict=True)}
-    say(f"wrote {chosen.file}, {chosen.file.stat().st_size / 1e6:.0f} MB")
-    print(json.dumps({"image": image.by_digest, "bytes": chosen.file.stat().st_size, "parts": parts}, indent=1))
+    size = chosen.file.stat().st_size
+    say(f"wrote {chosen.file}, {size / 1e6:.0f} MB")
+    platforms = {f"linux/{platform.architecture}": _facts(platform) for platform in image.images}
+    print(json.dumps({"image": image.by_digest, "bytes": size, "platforms": platforms}, indent=1))
     return 0
+
+
+def _facts(image: Image) -> dict[str, Any]:
+    parts = {name: len(layer.tar) for name, layer in zip(PARTS, image.layers, strict=True)}
+    pulled = sum(len(layer.blob) for layer in image.layers)
+    return {"digest": image.digest, "pulledBytes": pulled, "parts": parts}

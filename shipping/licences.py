@@ -56,18 +56,41 @@ def of_debian(packages: Iterable[Path]) -> dict[str, Licence]:
     }
 
 
+def copyright_texts(packages: Iterable[Path]) -> dict[str, str]:
+    """The copyright file of each package by its name, as it is in the image."""
+    documents = {field_of(package, "Package"): _documents(package) for package in packages}
+    files = {folder: text for texts, _ in documents.values() for folder, text in texts.items()}
+    return {name: files.get(links.get(name, name), "") for name, (_, links) in documents.items()}
+
+
 def of_wheel(wheel: Path) -> Licence:
     """What the metadata of a wheel declares; else a reference with the text of its licence files."""
     with zipfile.ZipFile(wheel) as archive:
         (metadata,) = (name for name in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", name))
-        fields = email.message_from_bytes(archive.read(metadata))
+        fields = email.message_from_string(archive.read(metadata).decode())
         classified = [line.rpartition(" :: ")[2] for line in fields.get_all("Classifier", []) if "License ::" in line]
         declared = [fields.get("License-Expression", ""), fields.get("License", "")]
         declared += [CLASSIFIERS[classified[0]]] if len(classified) == 1 and classified[0] in CLASSIFIERS else []
-        if expression := next((valid for one in declared if (valid := _valid(one))), ""):
+        if expression := next((valid for one in declared if (valid := valid_expression(one))), ""):
             return Licence(expression)
-        texts = [archive.read(name).decode(errors="replace") for name in sorted(_licence_files(archive, metadata))]
-    return _reference(wheel.name.split("-")[0], "\n".join(texts))
+    return _reference(wheel.name.split("-")[0], "\n".join(licence_texts(wheel)))
+
+
+def licence_texts(wheel: Path) -> tuple[str, ...]:
+    """The licence and notice files in the metadata of a wheel, in order of their names."""
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (name for name in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", name))
+        return tuple(archive.read(name).decode(errors="replace") for name in sorted(_licence_files(archive, metadata)))
+
+
+def author_of(wheel: Path) -> str:
+    """Who supplies a wheel, as SPDX writes it: author or maintainer of its metadata, else the index."""
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (name for name in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", name))
+        fields = email.message_from_string(archive.read(metadata).decode())
+    named = [str(fields.get(name) or "") for name in ("Author", "Maintainer", "Author-email", "Maintainer-email")]
+    people = [" ".join(re.sub(r"\s*<[^>]*>", "", text).strip().strip('"').split("@")[0].split()) for text in named]
+    return next((f"Organization: {text}" for text in people if text), "Organization: Python Package Index")
 
 
 def _licence_files(archive: zipfile.ZipFile, metadata: str) -> Iterator[str]:
@@ -98,9 +121,13 @@ def _of_copyright(text: str, name: str) -> Licence:
     paragraphs = [_fields(one) for one in re.split(r"\n\s*\n", text)]
     if "format" not in paragraphs[0]:
         return _reference(name, text)
-    texts = {key: rest for one in paragraphs for key, _, rest in [one.get("license", "").partition("\n")] if rest}
+    texts = {
+        key: rest for paragraph in paragraphs for key, _, rest in [paragraph.get("license", "").partition("\n")] if rest
+    }
     parts, references = [], {}
-    for synopsis in sorted({one["license"].partition("\n")[0] for one in paragraphs[1:] if "files" in one}):
+    for synopsis in sorted(
+        {paragraph["license"].partition("\n")[0] for paragraph in paragraphs[1:] if "files" in paragraph}
+    ):
         alternatives = [_spdx(part, name) for part in re.split(r" or ", synopsis)]
         parts.append(" OR ".join(alternatives))
         for part, identifier in zip(re.split(r" or ", synopsis), alternatives, strict=True):
@@ -123,10 +150,10 @@ def _spdx(name: str, package: str) -> str:
     if gnu := GNU.fullmatch(name):
         number = gnu["number"] if "." in gnu["number"] else gnu["number"] + ".0"
         return f"{gnu['name'].upper()}-{number}-{'or-later' if gnu['later'] else 'only'}"
-    return NAMES.get(name.lower()) or _valid(name) or _named(f"{package}-{name}")
+    return NAMES.get(name.lower()) or valid_expression(name) or _named(f"{package}-{name}")
 
 
-def _valid(expression: str) -> str:
+def valid_expression(expression: str) -> str:
     """The expression as SPDX writes it, or nothing where it is none."""
     try:
         return str(canonicalize_license_expression(expression))

@@ -1,84 +1,83 @@
-"""What the operator's image is made of, as SPDX 2.3 and as CycloneDX 1.6, both in JSON.
+"""What the operator's image or the command line is made of, as SPDX 2.3 and as CycloneDX 1.6, both in JSON.
 
-The components are the files that the image was built from: Debian packages and wheels of the locks, each with its
-SHA-256, package URL and declared licence (shipping/licences.py), and Hermetic itself. The texts of licences without a
-name of SPDX are in the document in SPDX alone; that in CycloneDX refers to them by the same names.
+The components are the files that it was built from: Debian packages and wheels of the locks, each with its
+SHA-256, package URL and declared licence (shipping/licences.py), the libraries in wheels
+(shipping/wheel_parts.py), and Hermetic itself. In an image the release of Debian is a component too, because scanners
+that read an SBOM take it from there. The texts of licences without a name of SPDX are in the document in SPDX alone;
+that in CycloneDX refers to them by the same names.
 """
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from shipping.debian import RELEASE
-from shipping.licences import REFERENCE, UNKNOWN, Licence, of_debian, of_wheel
-from testbed.debian_archive import field_of, sha256_of
+from shipping.components import DEBIAN, Component
+from shipping.debian import RELEASE, RELEASE_NUMBER
+from shipping.licences import REFERENCE, UNKNOWN
+from shipping.revision import HOME, SUPPLIER, Revision
+from shipping.wheel_parts import Part
 
-NAMESPACE = "https://hermetic.dev/sbom"
+NAMESPACE = f"{HOME}/sbom"
 
 
 @dataclass(frozen=True)
-class Component:
-    """One package in the image. `sha256` is that of the package file; Hermetic's own code has none."""
+class Kind:
+    """What a document describes: `purpose` in SPDX, `type` in CycloneDX, and the type of its package URL."""
 
-    name: str
-    version: str
-    url: str
-    sha256: str = ""
-    licence: Licence = field(default_factory=Licence)
+    purpose: str
+    type: str
+    url_type: str
+    has_system: bool
+
+
+IMAGE = Kind("CONTAINER", "container", "oci", has_system=True)
+COMMAND_LINE = Kind("APPLICATION", "application", "generic", has_system=False)
 
 
 @dataclass(frozen=True)
 class Contents:
-    """The image, what is in it, and when the sources were last changed."""
+    """An image for one platform or a command line, what is in it, and the commit that it was built from."""
 
+    kind: Kind
     name: str
     version: str
     digest: str
-    created: datetime
+    revision: Revision
     components: tuple[Component, ...]
 
     @property
     def url(self) -> str:
-        """The package URL of the image."""
-        return f"pkg:oci/{self.name}@{quote(self.digest, safe='')}"
-
-    @property
-    def moment(self) -> str:
-        """`created` as both formats write it."""
-        return self.created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        """The package URL: of an image by its digest, of another file by version and checksum."""
+        if self.kind is IMAGE:
+            return image_url(self.name, self.digest)
+        return f"pkg:{self.kind.url_type}/{self.name}@{quote(self.version, safe='')}?checksum={self.digest}"
 
 
-def debian_components(packages: Iterable[Path]) -> Iterator[Component]:
-    """One component for each package file of Debian."""
-    packages = list(packages)
-    licences = of_debian(packages)
-    for package in packages:
-        name, version, architecture = (field_of(package, one) for one in ("Package", "Version", "Architecture"))
-        url = f"pkg:deb/debian/{_quoted(name)}@{_quoted(version)}?arch={architecture}&distro={RELEASE}"
-        yield Component(name, version, url, sha256_of(package), licences[name])
-
-
-def wheel_components(wheels: Iterable[Path]) -> Iterator[Component]:
-    """One component for each wheel."""
-    for wheel in sorted(wheels):
-        name, version = wheel.name.split("-")[:2]
-        name = name.replace("_", "-").lower()
-        yield Component(name, version, f"pkg:pypi/{name}@{_quoted(version)}", sha256_of(wheel), of_wheel(wheel))
+def image_url(name: str, digest: str) -> str:
+    """The package URL of an image, or of an index of images."""
+    return f"pkg:oci/{name}@{quote(digest, safe='')}"
 
 
 def spdx(contents: Contents) -> bytes:
     """The document in SPDX 2.3."""
-    image = Component(contents.name, contents.version, contents.url)
-    packages = [_spdx_package("Image", image)]
-    packages += [_spdx_package(f"Package-{number}", one) for number, one in enumerate(contents.components)]
-    contained = [_relationship("Image", "CONTAINS", one["SPDXID"]) for one in packages[1:]]
+    described = Component(contents.name, contents.version, contents.url, supplier=SUPPLIER)
+    packages = [_spdx_package("Described", described, contents.kind.purpose)]
+    contained = []
+    if contents.kind.has_system:
+        system = Component("debian", RELEASE_NUMBER, "", supplier=DEBIAN)
+        packages.append(_spdx_package("System", system, "OPERATING-SYSTEM"))
+        contained.append(_relationship("Described", "CONTAINS", "SPDXRef-System"))
+    for number, component in enumerate(contents.components):
+        packages.append(_spdx_package(f"Package-{number}", component, "LIBRARY"))
+        contained.append(_relationship("Described", "CONTAINS", f"SPDXRef-Package-{number}"))
+        for position, part in enumerate(component.parts):
+            packages.append(_spdx_part(f"Part-{number}-{position}", part))
+            contained.append(_relationship(f"Package-{number}", "CONTAINS", f"SPDXRef-Part-{number}-{position}"))
     return _json(
         {
             "spdxVersion": "SPDX-2.3",
@@ -86,25 +85,27 @@ def spdx(contents: Contents) -> bytes:
             "SPDXID": "SPDXRef-DOCUMENT",
             "name": f"{contents.name}-{contents.version}",
             "documentNamespace": f"{NAMESPACE}/{contents.digest.replace(':', '-')}",
-            "creationInfo": {"created": contents.moment, "creators": [f"Tool: hermetic-{contents.version}"]},
+            "creationInfo": {"created": contents.revision.moment, "creators": [f"Tool: hermetic-{contents.version}"]},
             "packages": packages,
             "hasExtractedLicensingInfos": _texts(contents.components),
-            "relationships": [_relationship("DOCUMENT", "DESCRIBES", "SPDXRef-Image"), *contained],
+            "relationships": [_relationship("DOCUMENT", "DESCRIBES", "SPDXRef-Described"), *contained],
         }
     )
 
 
 def cyclonedx(contents: Contents) -> bytes:
     """The document in CycloneDX 1.6."""
-    image = {
-        "type": "container",
+    described = {
+        "type": contents.kind.type,
         "bom-ref": contents.url,
         "name": contents.name,
         "version": contents.version,
         "purl": contents.url,
         "hashes": [{"alg": "SHA-256", "content": contents.digest.removeprefix("sha256:")}],
     }
-    components = [_cyclonedx_component(one) for one in contents.components]
+    system = {"type": "operating-system", "bom-ref": "os", "name": "debian", "version": RELEASE_NUMBER}
+    systems = [{**system, "description": f"Debian {RELEASE}"}] if contents.kind.has_system else []
+    components = [_cyclonedx_component(component) for component in contents.components]
     return _json(
         {
             "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
@@ -112,31 +113,55 @@ def cyclonedx(contents: Contents) -> bytes:
             "specVersion": "1.6",
             "serialNumber": uuid.uuid5(uuid.NAMESPACE_URL, f"{NAMESPACE}/{contents.digest}").urn,
             "version": 1,
-            "metadata": {"timestamp": contents.moment, "component": image},
-            "components": components,
-            "dependencies": [{"ref": contents.url, "dependsOn": [one["bom-ref"] for one in components]}],
+            "metadata": {"timestamp": contents.revision.moment, "component": described},
+            "components": [*systems, *components],
+            "dependencies": [{"ref": contents.url, "dependsOn": [part["bom-ref"] for part in components]}],
         }
     )
 
 
-def _spdx_package(identifier: str, component: Component) -> dict[str, Any]:
+def _spdx_package(identifier: str, component: Component, purpose: str) -> dict[str, Any]:
     package = {
         "SPDXID": f"SPDXRef-{identifier}",
         "name": component.name,
         "versionInfo": component.version,
-        "supplier": "Organization: Debian" if component.url.startswith("pkg:deb/") else "NOASSERTION",
-        "downloadLocation": "NOASSERTION",
+        "supplier": component.supplier or UNKNOWN,
+        "downloadLocation": component.download or UNKNOWN,
         "filesAnalyzed": False,
-        "licenseConcluded": "NOASSERTION",
+        "licenseConcluded": UNKNOWN,
         "licenseDeclared": component.licence.expression,
-        "copyrightText": "NOASSERTION",
-        "externalRefs": [
-            {"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": component.url}
-        ],
+        "copyrightText": UNKNOWN,
+        "primaryPackagePurpose": purpose,
     }
-    if component.sha256:
-        package["checksums"] = [{"algorithm": "SHA256", "checksumValue": component.sha256}]
-    return package
+    if component.source:
+        package["sourceInfo"] = f"built from the source package {component.source}"
+    return {**package, **_spdx_identity(component.url, component.sha256)}
+
+
+def _spdx_part(identifier: str, part: Part) -> dict[str, Any]:
+    return {
+        "SPDXID": f"SPDXRef-{identifier}",
+        "name": part.name,
+        "versionInfo": part.version,
+        "supplier": UNKNOWN,
+        "downloadLocation": UNKNOWN,
+        "filesAnalyzed": False,
+        "licenseConcluded": UNKNOWN,
+        "licenseDeclared": part.licence,
+        "copyrightText": UNKNOWN,
+        "primaryPackagePurpose": "LIBRARY",
+        **_spdx_identity(part.url, part.sha256),
+    }
+
+
+def _spdx_identity(url: str, sha256: str) -> dict[str, Any]:
+    identity: dict[str, Any] = {}
+    if url:
+        reference = {"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": url}
+        identity["externalRefs"] = [reference]
+    if sha256:
+        identity["checksums"] = [{"algorithm": "SHA256", "checksumValue": sha256}]
+    return identity
 
 
 def _texts(components: Iterable[Component]) -> list[dict[str, str]]:
@@ -153,23 +178,32 @@ def _relationship(one: str, kind: str, other: str) -> dict[str, str]:
 
 
 def _cyclonedx_component(component: Component) -> dict[str, Any]:
-    described: dict[str, Any] = {
-        "type": "library",
-        "bom-ref": component.url,
-        "name": component.name,
-        "version": component.version,
-        "purl": component.url,
-    }
-    if component.sha256:
-        described["hashes"] = [{"alg": "SHA-256", "content": component.sha256}]
+    described = _cyclonedx_library(component, component.url)
+    if component.supplier:
+        described["supplier"] = {"name": component.supplier.removeprefix("Organization: ")}
     if component.licence.expression != UNKNOWN:
         described["licenses"] = [{"expression": component.licence.expression}]
+    if component.parts:
+        described["components"] = [_cyclonedx_part(component, part) for part in component.parts]
     return described
 
 
-def _quoted(text: str) -> str:
-    """As package URLs write it: a colon stays as it is."""
-    return quote(text, safe=":~._-")
+def _cyclonedx_part(component: Component, part: Part) -> dict[str, Any]:
+    described = _cyclonedx_library(part, f"{component.url}#{part.url}")
+    return described if part.licence == UNKNOWN else {**described, "licenses": [{"expression": part.licence}]}
+
+
+def _cyclonedx_library(library: Component | Part, reference: str) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "type": "library",
+        "bom-ref": reference,
+        "name": library.name,
+        "version": library.version,
+        "purl": library.url,
+    }
+    if library.sha256:
+        described["hashes"] = [{"alg": "SHA-256", "content": library.sha256}]
+    return described
 
 
 def _json(value: dict[str, Any]) -> bytes:

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from hermetic.api.kubernetes_yaml import dump
+from shipping.revision import HOME
 
 Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
+RUNBOOKS = f"{HOME}/observability.html"
+"""The page of the documentation site that explains each alert under a heading of its name."""
 # Names and values as Kubernetes takes them; the three by which objects find each other stay as they are.
 OF_THE_CHART = [f"app.kubernetes.io/{name}" for name in ("name", "component", "part-of")]
 NAMES: Schema = {"pattern": r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"}
@@ -26,6 +29,7 @@ TOLERATION: Schema = {
     },
 }
 LONGEST_DEFAULT = 40
+NUMERIC_ID: Schema = {"type": "integer", "minimum": 1, "maximum": 2147483647}
 QUANTITIES: Schema = {"type": "object", "additionalProperties": {"type": ["string", "integer"]}}
 
 
@@ -83,7 +87,7 @@ VALUES = (
     Value(
         "nodeSelector",
         {"type": "object", "propertyNames": NAMES, "additionalProperties": LABEL},
-        {"kubernetes.io/arch": "amd64"},
+        {"kubernetes.io/os": "linux"},
         "Labels of the nodes that the operator may run on, for example kubernetes.azure.com/mode: system as well.",
     ),
     Value("tolerations", {"type": "array", "items": TOLERATION}, [], "Taints that the operator's pod tolerates."),
@@ -91,20 +95,35 @@ VALUES = (
     Value(
         "resources",
         {"type": "object", "additionalProperties": False, "properties": {"requests": QUANTITIES, "limits": QUANTITIES}},
-        {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
-        "Requests and limits of the operator's container.",
+        {
+            "requests": {"cpu": "100m", "memory": "128Mi", "ephemeral-storage": "128Mi"},
+            "limits": {"memory": "512Mi", "ephemeral-storage": "1Gi"},
+        },
+        "Requests and limits of the operator's container. No CPU limit: throttled, it would lose its Lease.",
     ),
+    Value(
+        "runAsUser", NUMERIC_ID, 10001, "User id of the operator's pod. It writes to /tmp alone, which any user may."
+    ),
+    Value("runAsGroup", NUMERIC_ID, 10001, "Group id of the operator's pod."),
     Value(
         "networkPolicy.apiServers",
         {"type": "array", "items": {**TEXT, "pattern": "^[0-9a-f.:]+/[0-9]{1,3}$"}},
         [],
-        "Ranges of the API server's addresses. With one, a NetworkPolicy lets the operator reach them alone.",
+        "Ranges of the API server's addresses. A NetworkPolicy lets the operator reach them alone. Empty: those that "
+        "the cluster reports at each installation and upgrade, if `lookup` is true.",
+    ),
+    Value(
+        "networkPolicy.lookup",
+        {"type": "boolean"},
+        True,
+        "Read the API server's addresses and port from the EndpointSlice default/kubernetes if `apiServers` is empty. "
+        "`helm template`, and tools that use it, read nothing: then no NetworkPolicy is written.",
     ),
     Value(
         "networkPolicy.port",
         {"type": "integer", "minimum": 1, "maximum": 65535},
         443,
-        "Port of the API server at those addresses.",
+        "Port of the API server at the addresses of `apiServers`.",
     ),
     Value(
         "metrics.podMonitor",
@@ -115,10 +134,16 @@ VALUES = (
     ),
     Value("metrics.rules", {"type": "boolean"}, False, "Alert rules as a PrometheusRule of the Prometheus Operator."),
     Value(
+        "metrics.runbookUrl",
+        {**TEXT, "pattern": "^https?://[^ ]+$"},
+        RUNBOOKS,
+        "The page that `runbook_url` of each alert leads to: observability.html of your copy of the documentation.",
+    ),
+    Value(
         "metrics.dashboard",
         {"type": "boolean"},
         False,
-        "The Grafana dashboard in a ConfigMap labelled for its sidecar.",
+        "The Grafana dashboards in a ConfigMap labelled for its sidecar.",
     ),
 )
 

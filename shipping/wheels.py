@@ -4,46 +4,51 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Set
 from pathlib import Path
 
+from hermetic.cli.build import BUILD_FILE
+from shipping.platforms import AMD64, PLATFORMS, Platform
+from shipping.revision import REPOSITORY, Revision, build_facts, revision_of
 from testbed.console import say
 from testbed.errors import BuildError
 from testbed.images.layers import FILE, Entry, Layer, files_under, layer, program
+from testbed.images.oci import as_json
 from testbed.programs import cache_folder, only_builder, run_logged
 
-REPOSITORY = Path(__file__).resolve().parent.parent
 LOCK = REPOSITORY / "requirements.lock"
 CACHED = "locked-wheels"
 # Where Debian's Python looks for what is not a package of Debian.
 PLACE = "usr/local/lib/python3.11/dist-packages"
 PYTHON = "3.11"
 """That of the image."""
-# The C library of Debian bookworm is 2.36; pip takes a list where others take a bound.
-PLATFORMS = [f"manylinux_2_{minor}_x86_64" for minor in range(36, 4, -1)] + ["manylinux2014_x86_64", "any"]
 # What an installation by pip leaves beside the packages, paths of this machine in it.
 LEFT_BY_PIP = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
 SCRIPT = "#!/usr/bin/python3\nimport sys\n\nfrom hermetic.cli import main\n\nsys.exit(main())\n"
 
 
-def dependencies_layer(source: Path = REPOSITORY) -> Layer:
-    """Every wheel of the lock of a checkout, as installed."""
-    return layer(dependencies(PLACE, lock=source / LOCK.name))
+def dependencies_layer(platform: Platform, source: Path = REPOSITORY) -> Layer:
+    """Every wheel of the lock of a checkout, as installed on a platform."""
+    return layer(dependencies(PLACE, platform, lock=source / LOCK.name))
 
 
-def hermetic_layer(source: Path = REPOSITORY) -> Layer:
-    """Hermetic's own wheel of a checkout, and the command `hermetic`."""
-    return layer([*hermetic_files(PLACE, source), program("usr/local/bin/hermetic", SCRIPT)])
+def hermetic_layer(source: Path, revision: Revision) -> Layer:
+    """Hermetic's own wheel of a checkout, its commit, and the command `hermetic`."""
+    return layer([*hermetic_files(PLACE, source, revision), program("usr/local/bin/hermetic", SCRIPT)])
 
 
-def dependencies(place: str, python: str = PYTHON, lock: Path = LOCK) -> list[Entry]:
-    """The files of every wheel of the lock, for this Python, below `place`."""
+def dependencies(place: str, platform: Platform, python: str = PYTHON, lock: Path = LOCK) -> list[Entry]:
+    """The files of every wheel of the lock, for this platform and Python, below `place`."""
     return files_under(
-        _kept(python, lock) / "packages", place, lambda path: path.parts[0] != "bin" and path.name not in LEFT_BY_PIP
+        _kept(platform, python, lock) / "packages",
+        place,
+        lambda path: path.parts[0] != "bin" and path.name not in LEFT_BY_PIP,
     )
 
 
@@ -57,15 +62,15 @@ def hermetic_wheel(folder: Path, source: Path = REPOSITORY) -> Path:
     return wheel
 
 
-def locked_wheels() -> list[Path]:
-    """The files of the wheels that the lock names and the image holds."""
-    return sorted(_kept().glob("wheels/*.whl"))
+def locked_wheels(platform: Platform, python: str = PYTHON) -> list[Path]:
+    """The files of the wheels that the lock names, for this platform and Python."""
+    return sorted(_kept(platform, python).glob("wheels/*.whl"))
 
 
 def copy_wheels(folder: Path) -> None:
-    """Every wheel of the lock with the lock itself, and Hermetic's own."""
+    """Every wheel of the lock for each platform with the lock itself, and Hermetic's own."""
     folder.mkdir(parents=True, exist_ok=True)
-    for file in (*locked_wheels(), LOCK):
+    for file in (*(wheel for platform in PLATFORMS for wheel in locked_wheels(platform)), LOCK):
         shutil.copy(file, folder)
     hermetic_wheel(folder)
 
@@ -78,39 +83,53 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def hermetic_files(place: str, source: Path = REPOSITORY) -> list[Entry]:
-    """The files of Hermetic's own wheel, below `place`."""
+def hermetic_files(place: str, source: Path = REPOSITORY, revision: Revision | None = None) -> list[Entry]:
+    """The files of Hermetic's own wheel and the commit that they are of, below `place`."""
+    build = as_json(build_facts(revision or revision_of(source)))
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(hermetic_wheel(Path(folder), source)) as archive:
         names = [name for name in archive.namelist() if Path(name).name not in LEFT_BY_PIP and name[-1] != "/"]
-        return [Entry(f"{place}/{name}", FILE, archive.read(name)) for name in names]
+        files = [Entry(f"{place}/{name}", FILE, archive.read(name)) for name in names]
+    return [*files, Entry(f"{place}/hermetic/{BUILD_FILE}", FILE, build)]
 
 
-def _kept(python: str = PYTHON, lock: Path = LOCK) -> Path:
+def _kept(platform: Platform, python: str = PYTHON, lock: Path = LOCK) -> Path:
     """A folder with the wheels of the lock (`wheels`), and with what they hold (`packages`); made once per lock."""
-    tags = _python_tags(python)
-    key = hashlib.sha256("\0".join([*tags, *PLATFORMS]).encode() + lock.read_bytes()).hexdigest()[:16]
+    tags = _wheel_tags(platform, python)
+    key = hashlib.sha256("\0".join(tags).encode() + lock.read_bytes()).hexdigest()[:16]
     folder = cache_folder() / f"{CACHED}-{key}"
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
+        is_first = (platform, python) == (AMD64, PYTHON)
+        pure = [] if is_first else sorted(_kept(AMD64, PYTHON, lock).glob("wheels/*-none-any.whl"))
         with only_builder(CACHED):
             if not folder.is_dir():
-                _fetch_into(folder, tags, lock)
+                _fetch_into(folder, tags, lock, pure)
     return folder
 
 
-def _python_tags(python: str) -> list[str]:
+def _wheel_tags(platform: Platform, python: str) -> list[str]:
+    """Options of pip that select wheels of this platform and Python, whatever those of this machine are."""
     abi = f"cp{python.replace('.', '')}"
-    return ["--python-version", python, "--implementation", "cp", "--abi", abi, "--abi", "abi3", "--abi", "none"]
+    tags = ["--python-version", python, "--implementation", "cp", "--abi", abi, "--abi", "abi3", "--abi", "none"]
+    return [*tags, *(part for tag in platform.wheel_tags for part in ("--platform", tag))]
 
 
-def _fetch_into(folder: Path, tags: list[str], lock: Path) -> None:
-    """Works beside the final place and renames: an interrupted installation is never taken for a whole one."""
+def _fetch_into(folder: Path, tags: list[str], lock: Path, pure: list[Path]) -> None:
+    """Works beside the final place and renames: an interrupted installation is never taken for a whole one.
+
+    `pure`: wheels that are there already and run everywhere, so that only compiled ones are fetched again.
+    """
     partial = Path(tempfile.mkdtemp(prefix=f".{CACHED}-partial-", dir=folder.parent))
     wheels, packages = str(partial / "wheels"), str(partial / "packages")
     say(f"{CACHED}: fetching (30 MB; they are kept for next time)")
     offline = ["--no-index", "--find-links", wheels]
     try:
-        run_logged(CACHED, "fetching", [*_pip("download", tags, lock), "--dest", wheels], partial / "fetch.log")
+        (partial / "wheels").mkdir()
+        for wheel in pure:
+            shutil.copy(wheel, wheels)
+        compiled = partial / "fetch.lock"
+        compiled.write_text(_without(lock.read_text(), {package_name(wheel) for wheel in pure}))
+        run_logged(CACHED, "fetching", [*_pip("download", tags, compiled), "--dest", wheels], partial / "fetch.log")
         install = [*_pip("install", tags, lock), *offline, "--no-compile", "--target", packages]
         run_logged(CACHED, "installing", install, partial / "install.log")
         partial.chmod(0o755)
@@ -119,10 +138,20 @@ def _fetch_into(folder: Path, tags: list[str], lock: Path) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
+def package_name(wheel: Path) -> str:
+    """The normalized name of the package in a wheel."""
+    return wheel.name.split("-")[0].replace("_", "-").lower()
+
+
+def _without(lock: str, names: Set[str]) -> str:
+    """A lock without these packages. An entry begins in the first column, and its hashes are indented."""
+    entries = re.split(r"^(?=[A-Za-z0-9])", lock, flags=re.MULTILINE)
+    return "".join(entry for entry in entries if entry.partition("==")[0].replace("_", "-").lower() not in names)
+
+
 def _pip(doing: str, tags: list[str], lock: Path) -> list[str]:
     """pip for the lock: wheels alone, of the image's Python and not of this one."""
     return [
         sys.executable, "-m", "pip", doing, "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary",
         ":all:", "--require-hashes", "--requirement", str(lock), *tags,
-        *(part for platform in PLATFORMS for part in ("--platform", platform)),
     ]  # fmt: skip

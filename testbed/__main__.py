@@ -8,6 +8,7 @@ from testbed.commands import run
 
 COMMANDS = {
     "programs": "testbed.programs",
+    "run": "testbed.run",
     "controlplane": "testbed.controlplane",
     "cloud-provider": "testbed.cloud_provider",
     "probe-simulator": "testbed.probe_simulator",

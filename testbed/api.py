@@ -173,9 +173,9 @@ def _close_all(connections: list[http.client.HTTPSConnection]) -> None:
 
 def _lines(answer: http.client.HTTPResponse) -> Iterator[bytes]:
     """Whole lines as they come. Iterating over the answer would take a broken stream for one that ended."""
-    rest = b""
+    partial_line = b""
     while chunk := _read(answer):
-        *lines, rest = (rest + chunk).split(b"\n")
+        *lines, partial_line = (partial_line + chunk).split(b"\n")
         yield from lines
 
 

@@ -26,7 +26,7 @@ from testbed.certificates import Authority, Credential, service_account_keys, wr
 from testbed.console import say
 from testbed.errors import ApiError, ComponentError
 from testbed.processes import Component, free_port, wait_until
-from testbed.programs import CONTROL_PLANE_FAMILIES, programs
+from testbed.programs import CONTROL_PLANE_FAMILIES, OLDEST_KUBERNETES, programs
 
 SERVICE_NETWORK = "10.96.0.0/16"
 API_SERVICE_ADDRESS = "10.96.0.1"
@@ -44,6 +44,7 @@ class Settings:
     audit_users: None keeps no audit log, () records the requests of all users, else only those of the named users.
     calls_kubelets: the API server gets a credential for kubelets, so logs and exec work on real nodes.
     start_seconds: how long the API server may take to be ready; a machine that others use as well is slower.
+    oldest_kubernetes: API server, controller-manager and scheduler are of the oldest release that is supported.
     """
 
     bind_address: str = "127.0.0.1"
@@ -54,6 +55,7 @@ class Settings:
     fake_nodes: bool = True
     audit_users: tuple[str, ...] | None = None
     start_seconds: float = 60.0
+    oldest_kubernetes: bool = False
     extra_apiserver_args: tuple[str, ...] = ()
     extra_controller_manager_args: tuple[str, ...] = ()
 
@@ -83,7 +85,8 @@ class ControlPlane:
         Call it from a thread that runs as long as the cluster should: the programs end with it.
         Raises CannotRunError, BuildError or ComponentError; nothing is left running then.
         """
-        self._programs = programs(*CONTROL_PLANE_FAMILIES)
+        older = (OLDEST_KUBERNETES,) if self.settings.oldest_kubernetes else ()
+        self._programs = programs(*CONTROL_PLANE_FAMILIES, *older)
         try:
             self._prepare()
             self._start_etcd()

@@ -22,23 +22,37 @@ def kept_file(folder: Path, sha256: str) -> Path:
     return folder / f"{sha256}.deb"
 
 
-def downloaded(wanted: Mapping[str, str], folder: Path) -> dict[str, Path]:
+def downloaded(wanted: Mapping[str, str], folder: Path, architecture: str = "") -> dict[str, Path]:
     """The files of packages, by name; asks with the lists of this machine, then with fresh ones.
 
-    `wanted` has what apt-get shall be asked for, such as `zlib1g:amd64=1.2.13`. What the archive does not have is left
-    out.
+    `wanted` has what apt-get shall be asked for, such as `zlib1g=1.2.13`. What the archive does not have is left out.
+    `architecture`: of Debian, by default this machine's. This machine's configuration of dpkg is not changed.
     """
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
         raise CannotRunError("apt-get and dpkg-deb are needed to fetch packages of Debian")
-    found = _asked([], list(wanted.values()), folder) if wanted else {}
-    if missing := [what for name, what in wanted.items() if name not in found]:
-        (folder / "lists" / "partial").mkdir(parents=True, exist_ok=True)
-        fresh = ["-o", f"Dir::State::Lists={folder / 'lists'}", "-o", f"Dir::Cache={folder}"]
+    fresh = _own_lists(folder / f"apt-{architecture or 'native'}", architecture)
+    packages = _asked(fresh if architecture else [], list(wanted.values()), folder) if wanted else {}
+    if missing := _missing(wanted, packages):
         _run(["apt-get", *fresh, *UNCONFINED, "update", "--quiet"], folder)
+        packages |= _asked(fresh, missing, folder)
         # One by one: apt-get fetches nothing at all when one of its arguments is unknown.
-        for what in missing:
-            found |= _asked(fresh, [what], folder)
-    return found
+        for request in _missing(wanted, packages):
+            packages |= _asked(fresh, [request], folder)
+    return packages
+
+
+def _missing(wanted: Mapping[str, str], packages: Mapping[str, Path]) -> list[str]:
+    return [request for name, request in wanted.items() if name not in packages]
+
+
+def _own_lists(state: Path, architecture: str) -> list[str]:
+    """Options by which apt-get keeps its lists of this architecture in the folder `state`."""
+    (state / "lists" / "partial").mkdir(parents=True, exist_ok=True)
+    settings = [f"Dir::State::Lists={state / 'lists'}", f"Dir::Cache={state}", "Acquire::Languages=none"]
+    settings += ["Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false"]
+    if architecture:
+        settings += [f"APT::Architecture={architecture}", f"APT::Architectures={architecture}"]
+    return [option for setting in settings for option in ("-o", setting)]
 
 
 def unpacked(packages: Sequence[str]) -> Path:
@@ -57,20 +71,20 @@ def unpacked(packages: Sequence[str]) -> Path:
 
 def _unpack(packages: Sequence[str], folder: Path) -> None:
     """Works beside the final place and renames: an interrupted fetch is never taken for a whole one."""
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as place:
-        files = downloaded({name: name for name in packages}, Path(place))
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
+        files = downloaded({name: name for name in packages}, Path(temporary))
         if missing := [name for name in packages if name not in files]:
             raise BuildError(f"apt-get finds no package {', '.join(missing)}: its sources must be those of Debian")
-        root = Path(place) / "root"
+        root = Path(temporary) / "root"
         for file in files.values():
             subprocess.run(["dpkg-deb", "--extract", file, root], check=True)
         root.rename(folder)
 
 
 def _asked(options: list[str], wanted: list[str], folder: Path) -> dict[str, Path]:
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        _run(["apt-get", *options, *UNCONFINED, "download", "--quiet", *wanted], Path(place))
-        files = {field_of(file, "Package"): file for file in Path(place).glob("*.deb")}
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        _run(["apt-get", *options, *UNCONFINED, "download", "--quiet", *wanted], Path(temporary))
+        files = {field_of(file, "Package"): file for file in Path(temporary).glob("*.deb")}
         return {name: file.rename(kept_file(folder, sha256_of(file))) for name, file in files.items()}
 
 

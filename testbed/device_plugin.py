@@ -53,7 +53,7 @@ class Devices:
 
     def allocate(self, request: bytes, _context: grpc.ServicerContext) -> bytes:
         """One answer per container: its devices, in the variable that the container runtime hook would read."""
-        return b"".join(field(1, self._container(asked.texts(1))) for asked in Message(request).messages(1))
+        return b"".join(field(1, self._container(message.texts(1))) for message in Message(request).messages(1))
 
     def _container(self, ids: list[str]) -> bytes:
         print(f"{self.resource}: {', '.join(ids)} given to a container", flush=True)
@@ -78,16 +78,16 @@ def main(arguments: list[str]) -> int:
 def keep_registered(devices: Devices) -> None:
     """Registers again whenever the kubelet's socket is a new one: a restarted kubelet has forgotten its plug-ins."""
     server: grpc.Server | None = None
-    known: int | None = None
+    registered: int | None = None
     while True:
         with contextlib.suppress(FileNotFoundError, grpc.RpcError):
             kubelet = (FOLDER / "kubelet.sock").stat().st_ino
-            if kubelet != known or not (FOLDER / devices.socket_name).exists():
+            if kubelet != registered or not (FOLDER / devices.socket_name).exists():
                 if server is not None:
                     server.stop(grace=None)
                 server = serve(devices)
                 register(devices)
-                known = kubelet
+                registered = kubelet
         time.sleep(POLL_SECONDS)
 
 

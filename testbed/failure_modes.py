@@ -6,9 +6,10 @@ A pod's failure mode is the first of
     its namespace    team-a-failure-crash-loop
 so that an image or a namespace that a user chose is enough, and the product needs no test switch.
 
-Modes of pods: image-pull-back-off, mount-failed, never-ready, slow-start (Ready after three seconds), and every key of
-CRASHES. A crashing container is restarted five times, one second apart, and then rests in CrashLoopBackOff. Its
-termination message is that of the mode, or the pod's annotation `hermetic.test/termination-message`.
+Modes of pods: image-pull-back-off, mount-failed, never-ready, slow-start (Ready after three seconds), slow-pull and
+slow-verify (started and Ready after twelve seconds of a pull, or of an init container), and every key of CRASHES. A
+crashing container is restarted five times, one second apart, and then rests in CrashLoopBackOff. Its termination
+message is that of the mode, or the pod's annotation `hermetic.test/termination-message`.
 
 The kubelet of a node with the annotation `hermetic.test/failure-mode: lost` no longer answers; without it, it is back.
 """
@@ -35,8 +36,8 @@ POD_MODE = (
     " | map(values) | first"
 )
 MODE_OF = {"Pod": POD_MODE, "Node": NODE_MODE}
-# `probe_simulator` answers for these pods: where it does not run, they wait for ever.
-PROBES = '.metadata.labels["app.kubernetes.io/component"] | select(. == "egress-probe")'
+# `probe_simulator` or a test ends these pods with a termination message: without one they wait for ever.
+ANSWERING = '.metadata.labels["app.kubernetes.io/component"] | select(. == "egress-probe" or . == "benchmark")'
 
 WRAPPER = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"
 
@@ -92,7 +93,7 @@ def unless_a_failure_mode(stage: dict[str, Any]) -> dict[str, Any]:
     if spec["next"].get("delete"):
         return stage
     kind = spec["resourceRef"]["kind"]
-    foreign = [MODE_OF[kind], *([PROBES] if kind == "Pod" else [])]
+    foreign = [MODE_OF[kind], *([ANSWERING] if kind == "Pod" else [])]
     others = [{"key": key, "operator": "DoesNotExist"} for key in foreign]
     expressions = [*spec["selector"]["matchExpressions"], *others]
     return stage | {"spec": spec | {"selector": spec["selector"] | {"matchExpressions": expressions}}}

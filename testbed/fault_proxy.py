@@ -280,9 +280,9 @@ class _Watch:
 
     async def _pump(self, answer: aiohttp.ClientResponse, response: web.StreamResponse) -> None:
         # whole events only: a 410 event may have to follow at any time
-        rest = b""
+        partial_event = b""
         async for chunk in answer.content.iter_any():
-            events, newline, rest = (rest + chunk).rpartition(b"\n")
+            events, newline, partial_event = (partial_event + chunk).rpartition(b"\n")
             if newline:
                 await response.write(events + newline)
 

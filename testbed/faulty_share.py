@@ -148,11 +148,11 @@ class FaultyShare:
         return self._ids[path]
 
     def _attributes(self, file: Path, path: str) -> bytes:
-        found = file.lstat()
-        seconds = (found.st_atime_ns // 10**9, found.st_mtime_ns // 10**9, found.st_ctime_ns // 10**9)
-        rest = (found.st_atime_ns % 10**9, found.st_mtime_ns % 10**9, found.st_ctime_ns % 10**9)
+        status = file.lstat()
+        seconds = (status.st_atime_ns // 10**9, status.st_mtime_ns // 10**9, status.st_ctime_ns // 10**9)
+        rest = (status.st_atime_ns % 10**9, status.st_mtime_ns % 10**9, status.st_ctime_ns % 10**9)
         return _ATTRIBUTES.pack(
-            self._id(path), found.st_size, found.st_blocks, *seconds, *rest, found.st_mode, found.st_nlink, 0, 0, 0,
+            self._id(path), status.st_size, status.st_blocks, *seconds, *rest, status.st_mode, status.st_nlink, 0, 0, 0,
             4096, 0,
         )  # fmt: skip
 
@@ -164,10 +164,12 @@ def _read(file: Path, offset: int, size: int) -> bytes:
 
 def _entries(folder: Path, offset: int, size: int) -> bytes:
     content = b""
-    for place, path in enumerate(sorted(folder.iterdir())):
+    for position, path in enumerate(sorted(folder.iterdir())):
         name = os.fsencode(path.name)
-        entry = struct.pack("<2Q2I", place + 2, place + 1, len(name), stat.S_IFMT(path.lstat().st_mode) >> 12) + name
+        entry = (
+            struct.pack("<2Q2I", position + 2, position + 1, len(name), stat.S_IFMT(path.lstat().st_mode) >> 12) + name
+        )
         entry += bytes(-len(entry) % 8)
-        if place >= offset and len(content) + len(entry) <= size:
+        if position >= offset and len(content) + len(entry) <= size:
             content += entry
     return content

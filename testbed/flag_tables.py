@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed.vllm_tables.package_index import (
+from testbed.package_index import (
     Index,
     IndexUnavailable,
     Project,
@@ -19,7 +19,7 @@ from testbed.vllm_tables.package_index import (
     configured_index,
     source_distributions,
 )
-from testbed.vllm_tables.sources import NotUnderstood
+from testbed.python_sources import NotUnderstood
 
 ENGINES = Path(__file__).parents[1] / "operator" / "hermetic" / "engines"
 
@@ -50,8 +50,8 @@ class FlagTables:
         try:
             index = configured_index()
             offered = self.offered(index)
-            for wanted in given.versions or self.committed():
-                release = choose(offered, wanted)
+            for version in given.versions or self.committed():
+                release = choose(offered, version)
                 differing += self._settle(release, self.derive(index, release), given.output, check=given.check)
         except (IndexUnavailable, NotUnderstood) as error:
             print(f"error: {error}", file=sys.stderr)

@@ -122,7 +122,10 @@ def components(kubectl: Kubectl, registry: str) -> str:
                     {"target": {"kind": "Deployment"}, "patch": json.dumps(_ON_LINUX)},
                     *map(_arguments, CONTROLLERS),
                 ],
-                "images": [{"name": f"fluxcd/{one}", "newName": f"{registry}/{one}"} for one in CONTROLLERS],
+                "images": [
+                    {"name": f"fluxcd/{controller}", "newName": f"{registry}/{controller}"}
+                    for controller in CONTROLLERS
+                ],
             },
         }
         (folder / "roles").mkdir()
@@ -169,7 +172,7 @@ def _put_base(base: Path, folder: Path) -> None:
     shutil.copytree(base, folder, copy_function=shutil.copyfile)
     config, file = module(base.name) / "config", folder / "kustomization.yaml"
     made_of = {"crds": _from(folder, config / "crd"), "deployment": _from(folder, config / "manager")}
-    file.write_text(re.sub(r"https://\S+\.(crds|deployment)\.yaml", lambda found: made_of[found[1]], file.read_text()))
+    file.write_text(re.sub(r"https://\S+\.(crds|deployment)\.yaml", lambda match: made_of[match[1]], file.read_text()))
 
 
 def _arguments(controller: str) -> dict[str, object]:
@@ -177,8 +180,8 @@ def _arguments(controller: str) -> dict[str, object]:
     flags = {0: "--events-addr=", 1: "--watch-all-namespaces=true", 2: "--log-level=info"}
     if controller == "source-controller":
         flags[6] = "--storage-adv-addr=source-controller.$(RUNTIME_NAMESPACE).svc.cluster.local."
-    place = "/spec/template/spec/containers/0/args"
-    patch = [{"op": "replace", "path": f"{place}/{number}", "value": flag} for number, flag in flags.items()]
+    pointer = "/spec/template/spec/containers/0/args"
+    patch = [{"op": "replace", "path": f"{pointer}/{number}", "value": flag} for number, flag in flags.items()]
     return {"target": {"kind": "Deployment", "name": controller}, "patch": json.dumps(patch)}
 
 

@@ -22,6 +22,7 @@ from hermetic.cli.installation import Installation, rights
 from testbed.api import Api
 from testbed.certificates import write_private
 from testbed.errors import ApiError, ComponentError
+from testbed.json_lines import json_lines
 from testbed.kubectl import Kubectl
 from testbed.policies_in_force import wait_for_policies
 from testbed.processes import Component, free_port, wait_until
@@ -84,20 +85,28 @@ def operator_kubeconfig(api: Api, admin: Path, path: Path, server: str | None = 
 
 @dataclass
 class OperatorProcess:
-    """One `hermetic run`, with its configuration, log and health port in a folder."""
+    """One `hermetic run`, with its configuration, log and health port in a folder.
+
+    module: what Python runs in the place of `hermetic`, with its first arguments; `testbed.moved_clock` for one.
+    environment: more variables of the process.
+    """
 
     folder: Path
     kubeconfig: Path
     configuration: dict[str, Any] = field(default_factory=lambda: dict(CONFIGURATION))
     name: str = "hermetic"
+    module: tuple[str, ...] = ("hermetic",)
+    environment: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.port = free_port()
         self.config_file = self.folder / f"{self.name}.yaml"
-        self.config_file.write_text(yaml.safe_dump({**self.configuration, "httpPort": self.port}))
+        # Tests count every reconcile, also those that change nothing.
+        settings = {"log": {"level": "debug"}, **self.configuration, "httpPort": self.port}
+        self.config_file.write_text(yaml.safe_dump(settings))
         self.component = Component(
             self.name,
-            [sys.executable, "-m", "hermetic", "run", "--config", self.config_file],
+            [sys.executable, "-m", *self.module, "run", "--config", self.config_file],
             self.folder / f"{self.name}.log",
             # The identity survives a restart, as that of a restarted container does.
             {
@@ -106,6 +115,7 @@ class OperatorProcess:
                 "POD_UID": str(self.folder),
                 "PYTHONUNBUFFERED": "1",
                 "USER": os.environ.get("USER", "hermetic"),
+                **self.environment,
             },
         )
 
@@ -119,8 +129,16 @@ class OperatorProcess:
         return self._get("/readyz")[0] == 200
 
     def metrics(self) -> str:
-        """The exposition text."""
-        return self._get("/metrics")[1]
+        """The exposition text; "" of a process that ended. One that does not answer in time is asked again."""
+        answers: list[str] = []
+
+        def is_answered() -> bool:
+            status, text = self._get("/metrics")
+            answers.append(text)
+            return status == 200 or self.component.exit_code is not None
+
+        wait_until("metrics", is_answered, [])
+        return answers[-1]
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int | None:
         """End it; returns the exit code."""
@@ -129,8 +147,7 @@ class OperatorProcess:
 
     def log_lines(self) -> list[dict[str, Any]]:
         """Every structured line so far."""
-        lines = self.component.log.read_text(errors="replace").splitlines()
-        return [json.loads(line) for line in lines if line.startswith("{")]
+        return json_lines(self.component.log)
 
     def _get(self, path: str) -> tuple[int, str]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
@@ -138,13 +155,15 @@ class OperatorProcess:
             connection.request("GET", path)
             answer = connection.getresponse()
             return answer.status, answer.read().decode()
-        except OSError:
+        except (OSError, http.client.HTTPException):
             return 0, ""
         finally:
             connection.close()
 
 
-def wait_for(what: str, poll: Callable[[], Any], operator: OperatorProcess | None = None, timeout: float = 60.0) -> Any:
+def wait_for(
+    subject: str, poll: Callable[[], Any], operator: OperatorProcess | None = None, timeout: float = 60.0
+) -> Any:
     """Poll until `look` returns something true, and return that. A dead operator ends the wait with its log."""
     found: list[Any] = []
 
@@ -159,7 +178,7 @@ def wait_for(what: str, poll: Callable[[], Any], operator: OperatorProcess | Non
             found.append(value)
         return bool(value)
 
-    wait_until(what, seen, [operator.component] if operator else [], timeout)
+    wait_until(subject, seen, [operator.component] if operator else [], timeout)
     return found[-1]
 
 

@@ -9,6 +9,7 @@ that the pod was given. Nothing was sent anywhere, so it is no evidence about an
 Annotations of a node, for tests:
     hermetic.test/egress: open     the first public address answers over TLS
     hermetic.test/egress: silent   the pods run and never end
+    hermetic.test/egress: lossy    the packets of the first controls are lost: silence of the targets shows nothing
 """
 
 from __future__ import annotations
@@ -53,13 +54,13 @@ class ProbeSimulator:
             time.sleep(PAUSE_SECONDS)
 
     def answer_all(self) -> None:
-        """Answer every pod that waits."""
+        """Answer every pod that waits; one whose node was removed stays as it is, and keeps no other waiting."""
         waiting = self._api.get("/api/v1/pods", labelSelector=SELECTOR, fieldSelector="status.phase=Pending")["items"]
+        nodes = {node["metadata"]["name"]: node for node in self._api.get("/api/v1/nodes")["items"]} if waiting else {}
         for pod in waiting:
-            name = pod["spec"].get("nodeName")
-            if not name or pod["metadata"].get("deletionTimestamp"):
+            node = nodes.get(pod["spec"].get("nodeName", ""))
+            if node is None or pod["metadata"].get("deletionTimestamp"):
                 continue
-            node = self._api.get(f"/api/v1/nodes/{name}")
             annotations = node["metadata"].get("annotations", {})
             if annotations.get("kwok.x-k8s.io/node") == "fake" and annotations.get(EGRESS) != "silent":
                 self._end(pod, answer(pod, node))
@@ -81,18 +82,21 @@ class ProbeSimulator:
 
 def answer(pod: Json, node: Json) -> Json:
     """What the program would say on this machine, if it were sealed but for what its annotation says."""
-    (given,) = (entry["value"] for entry in pod["spec"]["containers"][0]["env"] if entry["name"] == QUESTIONS)
-    asked = json.loads(given)
+    (document,) = (entry["value"] for entry in pod["spec"]["containers"][0]["env"] if entry["name"] == QUESTIONS)
+    asked = json.loads(document)
     of_the_machine = bool(pod["spec"].get("hostNetwork"))
     own = [AZURE_DNS] if of_the_machine else [CLUSTER_DNS]
-    servers = [*own, *(one for one in asked["resolvers"] if one not in own)]
+    servers = [*own, *(resolver for resolver in asked["resolvers"] if resolver not in own)]
     targets = ["e101/0" if ":" in address else "t" for _, _, address, _ in asked["targets"]]
-    if node["metadata"].get("annotations", {}).get(EGRESS) == "open":
+    egress = node["metadata"].get("annotations", {}).get(EGRESS)
+    if egress == "open":
         targets[0] = "s/5"
+    controls = max(1, len(asked["controls"]))
+    first_controls = ["t" if egress == "lossy" else "s/2"] * controls
     return {
         "v": 1,
         "run": asked["run"],
-        "controls": [["s/2"] * max(1, len(asked["controls"]))] * 2,
+        "controls": [first_controls, ["s/2"] * controls],
         "targets": targets,
         "names": ["r2:;/4"] * len(asked["names"]),
         "dns": ["r2:;/3"] * len(servers),
@@ -110,8 +114,8 @@ def answer(pod: Json, node: Json) -> Json:
 
 def _metadata(node: Json) -> Json:
     """Of a machine without any public address, in the subscription that its provider id names."""
-    found = re.match(r"azure:///subscriptions/([^/]+)/resourceGroups/([^/]+)/", node["spec"].get("providerID", ""))
-    subscription, group = found.groups() if found else ("", "")
+    match = re.match(r"azure:///subscriptions/([^/]+)/resourceGroups/([^/]+)/", node["spec"].get("providerID", ""))
+    subscription, group = match.groups() if match else ("", "")
     named = {"subscriptionId": subscription, "resourceGroupName": group, "vmScaleSetName": "", "vmId": ""}
     return {"loadbalancer": [200, {"public": [], "outboundRules": 0}], "network": [200, []], "compute": [200, named]}
 

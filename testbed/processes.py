@@ -14,6 +14,8 @@ from pathlib import Path
 from testbed.errors import ComponentError
 
 POLL_SECONDS = 0.05
+PATIENCE_VARIABLE = "HERMETIC_TEST_PATIENCE"
+"""A factor for every time that is waited, on a machine that is so many times slower because others use it as well."""
 # below the kernel's range for outgoing connections (32768 and up), so no connection takes a port between choice and use
 FIRST_PORT, PORTS, STRETCH = 20000, 10000, 50
 
@@ -78,6 +80,8 @@ class Component:
 def wait_until(what: str, ready: Callable[[], bool], components: Iterable[Component], timeout: float = 60.0) -> None:
     """Polls until `ready()`; raises ComponentError with log tails when a component died or the time is over."""
     watched = list(components)
+    patience = float(os.environ.get(PATIENCE_VARIABLE) or 1)
+    timeout *= patience
     deadline = time.monotonic() + timeout
     while not ready():
         for component in watched:
@@ -88,7 +92,7 @@ def wait_until(what: str, ready: Callable[[], bool], components: Iterable[Compon
         if time.monotonic() > deadline:
             tails = "\n".join(f"--- {component.name}\n{component.tail()}" for component in watched)
             raise ComponentError(f"no {what} after {timeout:.0f} s\n{tails}")
-        time.sleep(POLL_SECONDS)
+        time.sleep(POLL_SECONDS * patience)
 
 
 def _candidates() -> Iterator[int]:

@@ -1,7 +1,8 @@
 """Builds the Go programs of the test bed, once per version of their sources.
 
-The go.mod and go.sum of `modules/programs` pin every dependency of all of them: in one module graph a package has one
-version, and is compiled once for every program that uses it (half of what a cold build takes, where each had its own).
+The go.mod and go.sum of `modules/programs` pin every dependency of almost all of them: in one module graph a package
+has one version, and is compiled once for every program that uses it (half of what a cold build takes, where each had
+its own). `modules/oldest` pins the oldest supported release of Kubernetes, which needs a graph of its own.
 A family is what is built together. Its programs land in `${XDG_CACHE_HOME:-~/.cache}/hermetic/<family>-<key>/`, where
 the key is a hash of the pins, our own sources and the build flags: a changed pin builds anew, an unchanged one is never
 built twice. Old keys may be deleted at will.
@@ -31,24 +32,43 @@ from testbed.processes import bound_to_us
 
 MODULES = Path(__file__).resolve().parent / "modules"
 PROGRAMS = MODULES / "programs"
+OLDEST = MODULES / "oldest"
+KUBE_SCORE = MODULES / "kube-score"
 MINIMUM_GO = (1, 26)
 GO_ENVIRONMENT = {"GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0"}
 PROGRESS_SECONDS = 15.0
 
 KUBERNETES_VERSION = "v1.36.4"
+OLDEST_KUBERNETES_VERSION = "v1.32.13"
+OLDEST_KUBERNETES = "oldest-kubernetes"
 CONTAINERD_VERSION = "v2.2.9"
 HELM_VERSION = "v4.2.4"
 REGISTRY_VERSION = "v3.1.2"
 
 
+KWOK_MODULE = "sigs.k8s.io/kwok"
+# kwok built as a module has no stages of its own; these come from its module folder
+STOCK_STAGES = (
+    "node/fast/node-initialize.yaml",
+    "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
+    "pod/fast/pod-ready.yaml",
+    "pod/fast/pod-complete.yaml",
+    "pod/fast/pod-delete.yaml",
+)
+
+
 @dataclass(frozen=True)
 class Family:
-    """Programs that are built together: `packages` by the name of the program; `stamps` is what -X sets."""
+    """Programs that are built together: `packages` by the name of the program; `stamps` is what -X sets.
+
+    `module`: the folder of the go.mod that pins them.
+    """
 
     name: str
     packages: Mapping[str, str]
     tags: str = ""
     stamps: tuple[str, ...] = ()
+    module: Path = PROGRAMS
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -61,21 +81,23 @@ class Family:
     def key(self) -> str:
         """Changes when a pin, our own source or a flag does."""
         digest = hashlib.sha256("\0".join((*self.flags, *self.packages, *self.packages.values())).encode())
-        ours = (source for package in self.packages.values() for source in (PROGRAMS / package).glob("*.go"))
-        for source in (PROGRAMS / "go.mod", PROGRAMS / "go.sum", *sorted(ours)):
+        ours = (source for package in self.packages.values() for source in (self.module / package).glob("*.go"))
+        for source in (self.module / "go.mod", self.module / "go.sum", *sorted(ours)):
             digest.update(source.name.encode() + b"\0" + source.read_bytes())
         return digest.hexdigest()[:16]
 
 
-# Without these /version says v0.0.0, and every version range and skew check above it breaks.
-KUBERNETES_STAMPS = (
-    f"k8s.io/component-base/version.gitVersion={KUBERNETES_VERSION}",
-    "k8s.io/component-base/version.gitMajor=1",
-    "k8s.io/component-base/version.gitMinor=36",
-    "k8s.io/component-base/version.gitTreeState=clean",
-    "k8s.io/component-base/version.buildDate=2026-01-01T00:00:00Z",
-    f"k8s.io/client-go/pkg/version.gitVersion={KUBERNETES_VERSION}",
-)
+def _kubernetes_stamps(version: str) -> tuple[str, ...]:
+    """Without these /version says v0.0.0, and every version range and skew check above it breaks."""
+    major, minor, _ = version.removeprefix("v").split(".")
+    return (
+        f"k8s.io/component-base/version.gitVersion={version}",
+        f"k8s.io/component-base/version.gitMajor={major}",
+        f"k8s.io/component-base/version.gitMinor={minor}",
+        "k8s.io/component-base/version.gitTreeState=clean",
+        "k8s.io/component-base/version.buildDate=2026-01-01T00:00:00Z",
+        f"k8s.io/client-go/pkg/version.gitVersion={version}",
+    )
 
 
 def _named(parent: str, *programs: str) -> dict[str, str]:
@@ -97,7 +119,7 @@ FAMILIES = {
                 "kubelet",
                 "kube-proxy",
             ),
-            stamps=KUBERNETES_STAMPS,
+            stamps=_kubernetes_stamps(KUBERNETES_VERSION),
         ),
         Family("etcd", {"etcd": "go.etcd.io/etcd/server/v3"}),
         Family("kwok", _named("sigs.k8s.io/kwok/cmd", "kwok")),
@@ -120,21 +142,41 @@ FAMILIES = {
             _named(".", "registry"),
             stamps=(f"github.com/distribution/distribution/v3/version.version={REGISTRY_VERSION}",),
         ),
+        Family("signatures", _named(".", "signatures")),
+        Family(
+            OLDEST_KUBERNETES,
+            _named("k8s.io/kubernetes/cmd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
+            stamps=_kubernetes_stamps(OLDEST_KUBERNETES_VERSION),
+            module=OLDEST,
+        ),
+        Family("celcheck", _named(".", "celcheck"), module=OLDEST),
+        Family("kube-score", {"kube-score": "github.com/zegl/kube-score/cmd/kube-score"}, module=KUBE_SCORE),
     )
 }
 
+# Built only by name: five minutes of CPU that few tests need, which are left out where it is not built.
+SIGNATURES = "signatures"
+NEWEST_FAMILIES = tuple(name for name, family in FAMILIES.items() if family.module == PROGRAMS and name != SIGNATURES)
 CONTROL_PLANE_FAMILIES = ("kubernetes", "etcd", "kwok")
 NODE_FAMILIES = (*CONTROL_PLANE_FAMILIES, "containerd", "coredns")
 
 
 def programs(*families: str) -> dict[str, Path]:
-    """Builds what is not yet built and returns the path of every program of the families, by program name."""
+    """Builds what is not yet built and returns the path of every program of the families, by program name.
+
+    Two releases of Kubernetes have programs of the same names: those of the family that is named last.
+    """
     return {
         program: folder / program
         for family in map(FAMILIES.__getitem__, families or FAMILIES)
         for folder in (_built(family),)
         for program in family.packages
     }
+
+
+def is_built(family: str) -> bool:
+    """Whether the programs of a family are there already."""
+    return _folder_of(FAMILIES[family]).is_dir()
 
 
 def go_environment() -> dict[str, str]:
@@ -156,8 +198,8 @@ def require_go() -> None:
     answer = subprocess.run(
         ["go", "env", "GOVERSION"], env=go_environment(), capture_output=True, text=True, check=True
     )
-    found = re.match(r"go(\d+)\.(\d+)", answer.stdout)
-    if found is None or (int(found[1]), int(found[2])) < MINIMUM_GO:
+    match = re.match(r"go(\d+)\.(\d+)", answer.stdout)
+    if match is None or (int(match[1]), int(match[2])) < MINIMUM_GO:
         raise CannotRunError(f"Go {answer.stdout.strip()} is too old: the test bed needs Go >= {needed}")
 
 
@@ -172,9 +214,32 @@ def module_folder(module: str, pinned_in: str = PROGRAMS.name) -> Path:
     return Path(json.loads(answer.stdout)["Dir"])
 
 
+def stock_stages() -> Path:
+    """The stages of kwok's module, kept beside the built programs: Go is needed only until they are."""
+    sources = "\0".join(STOCK_STAGES).encode() + (PROGRAMS / "go.sum").read_bytes()
+    pinned = hashlib.sha256(sources).hexdigest()[:16]
+    folder = cache_folder() / f"kwok-stages-{pinned}"
+    if not folder.is_dir():
+        cache_folder().mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=".kwok-stages-", dir=cache_folder()))
+        for name in STOCK_STAGES:
+            (partial / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(module_folder(KWOK_MODULE) / "kustomize" / "stage" / name, partial / name)
+        partial.chmod(0o755)  # as the folders of the programs: a cache may be shared
+        try:
+            partial.rename(folder)
+        except OSError:  # another process was first
+            shutil.rmtree(partial)
+    return folder
+
+
+def _folder_of(family: Family) -> Path:
+    return cache_folder() / f"{family.name}-{family.key}"
+
+
 def _built(family: Family) -> Path:
     """The folder of a family's programs. Safe against other builders, in this and in other processes."""
-    folder = cache_folder() / f"{family.name}-{family.key}"
+    folder = _folder_of(family)
     if folder.is_dir():
         return folder
     require_go()
@@ -212,7 +277,7 @@ def _build_into(folder: Path, family: Family) -> None:
         names = list(family.packages)
         output = f"{partial}/{names[0] if len(names) == 1 else ''}"
         packages = family.packages.values()
-        _run_go(family, ["go", "build", "-C", str(PROGRAMS), *family.flags, "-o", output, *packages], partial)
+        _run_go(family, ["go", "build", "-C", str(family.module), *family.flags, "-o", output, *packages], partial)
         missing = [program for program in names if not (partial / program).is_file()]
         if missing:
             raise BuildError(f"{family.name}: go build made no {', '.join(missing)}")
@@ -256,17 +321,20 @@ def _run_go(family: Family, command: list[str], folder: Path) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """`python -m testbed programs [FAMILY ...]`: builds, then prints one `name path` line per program."""
+    """`python -m testbed programs [FAMILY ...]`: builds, then prints one `name path` line per program.
+
+    The oldest Kubernetes and `signatures` are built only by name: five minutes of CPU each that few runs need.
+    """
     parser = argparse.ArgumentParser(prog="python -m testbed programs", description=programs.__doc__)
-    parser.add_argument("families", nargs="*", metavar="FAMILY", help=f"of {', '.join(FAMILIES)} (default: all)")
-    chosen = parser.parse_args(arguments).families
+    parser.add_argument(
+        "families", nargs="*", metavar="FAMILY", help=f"of {', '.join(FAMILIES)}; default: {', '.join(NEWEST_FAMILIES)}"
+    )
+    chosen = parser.parse_args(arguments).families or NEWEST_FAMILIES
     unknown = sorted(set(chosen) - set(FAMILIES))
     if unknown:
         parser.error(f"no such family: {', '.join(unknown)} (there are {', '.join(FAMILIES)})")
     for program, path in programs(*chosen).items():
         print(program, path)
-    if not chosen or "kwok" in chosen:
-        from testbed.kwok import stock_stages  # it imports this module
-
+    if "kwok" in chosen:
         stock_stages()  # kwok needs them to start; kept here, so that starting it needs no Go
     return 0

@@ -1,4 +1,4 @@
-"""A registry of OCI artifacts on this machine: CNCF Distribution on a port of the loopback, with plain HTTP.
+"""A registry of OCI artifacts on this machine: CNCF Distribution on a port of the loopback, by default with plain HTTP.
 
     with Registry(folder) as registry:
         digest = registry.push_manifests("hermetic/models", "latest", {"model.yaml": text})
@@ -8,14 +8,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import http.client
 import json
+import socket
 import urllib.parse
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
+from testbed.certificates import Credential
 from testbed.errors import ApiError
 from testbed.images.layers import layer_of_files
 from testbed.images.oci import MANIFEST, as_json, digest_of
@@ -27,13 +30,37 @@ FLUX_CONFIG = "application/vnd.cncf.flux.config.v1+json"
 FLUX_CONTENT = "application/vnd.cncf.flux.content.v1.tar+gzip"
 
 
-class Registry:
-    """One registry and its folder."""
+USER, PASSWORD = "pusher", "let me push"
+# bcrypt, the only form that the registry reads: https://distribution.github.io/distribution/about/configuration/#htpasswd
+_HASHED = "$2b$05$abcdefghijklmnopqrstuuESDSlp7NPsmVNQ38pX/.6V1rhLJTWmC"
 
-    def __init__(self, folder: Path) -> None:
+
+def htpasswd(folder: Path) -> dict[str, object]:
+    """The `auth` of a registry that USER may use with PASSWORD."""
+    file = folder / "htpasswd"
+    file.write_text(f"{USER}:{_HASHED}\n")
+    return {"htpasswd": {"realm": "registry", "path": str(file)}}
+
+
+class Registry:
+    """One registry and its folder.
+
+    `tls` is its certificate. `auth` is the section of that name of its configuration, such as `htpasswd(folder)`.
+    """
+
+    def __init__(
+        self, folder: Path, *, tls: Credential | None = None, auth: Mapping[str, object] | None = None
+    ) -> None:
         self.host = f"127.0.0.1:{free_port()}"
+        self._is_open = tls is None and auth is None
         settings = folder / "registry.json"
-        settings.write_text(json.dumps(self._settings(folder / "registry")))
+        document = self._settings(folder / "registry")
+        if tls is not None:
+            certificate, key = tls.write(folder, "registry")
+            document["http"] = {"addr": self.host, "tls": {"certificate": str(certificate), "key": str(key)}}
+        if auth is not None:
+            document["auth"] = dict(auth)
+        settings.write_text(json.dumps(document))
         program = programs("registry")["registry"]
         self.component = Component(
             "registry", [program, "serve", settings], folder / "registry.log", {"OTEL_TRACES_EXPORTER": "none"}
@@ -64,9 +91,9 @@ class Registry:
     def _push_blob(self, repository: str, media_type: str, content: bytes) -> dict[str, object]:
         digest = digest_of(content)
         upload = self._call("POST", f"/v2/{repository}/blobs/uploads/").getheader("Location", "")
-        place = urllib.parse.urlsplit(upload)
-        query = urllib.parse.urlencode([*urllib.parse.parse_qsl(place.query), ("digest", digest)])
-        self._call("PUT", f"{place.path}?{query}", content)
+        location = urllib.parse.urlsplit(upload)
+        query = urllib.parse.urlencode([*urllib.parse.parse_qsl(location.query), ("digest", digest)])
+        self._call("PUT", f"{location.path}?{query}", content)
         return {"mediaType": media_type, "digest": digest, "size": len(content)}
 
     def _call(
@@ -84,6 +111,11 @@ class Registry:
         return answer
 
     def _answers(self) -> bool:
+        if not self._is_open:
+            host, _, port = self.host.partition(":")
+            with contextlib.suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
+                return True
+            return False
         try:
             return self._call("GET", "/v2/").status == 200
         except OSError:

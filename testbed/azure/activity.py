@@ -51,18 +51,18 @@ def event(identifier: str, operation: str, at: str, number: int) -> Body:
 
 def matching(events: Iterable[Body], subscription: str, filter_: str) -> list[Body]:
     """Those of a subscription that a filter lets through, newest first; a filter of another form is refused."""
-    found = _FILTER.fullmatch(filter_.strip())
-    if found is None:
+    match = _FILTER.fullmatch(filter_.strip())
+    if match is None:
         raise refusals.bad_request("BadRequest", f"The filter '{filter_}' is not supported.")
-    start, end = _moment(found[1]), _moment(found[2])
+    start, end = _moment(match[1]), _moment(match[2])
     if end - start > KEPT:
         raise refusals.bad_request("BadRequest", "The start time cannot be more than 90 days in the past.")
     kept = [
-        one
-        for one in events
-        if one["subscriptionId"].lower() == subscription.lower() and start <= _moment(one["eventTimestamp"]) <= end
+        event
+        for event in events
+        if event["subscriptionId"].lower() == subscription.lower() and start <= _moment(event["eventTimestamp"]) <= end
     ]
-    key, value = (found[3] or "").lower(), (found[4] or "").lower()
+    key, value = (match[3] or "").lower(), (match[4] or "").lower()
     fields = {"resourcegroupname": "resourceGroupName", "resourceuri": "resourceId", "correlationid": "correlationId"}
     if key == "resourceprovider":
         kept = [one for one in kept if one["resourceProviderName"]["value"].lower() == value]

@@ -60,7 +60,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
 def _plant(estate: Estate, name: str) -> None:
     plant = PLANTS.get(name)
     if plant is None or not plant.fits(estate):
-        fitting = ", ".join(sorted(name for name, known in PLANTS.items() if known.fits(estate)))
+        fitting = ", ".join(sorted(name for name, plant in PLANTS.items() if plant.fits(estate)))
         raise BedError(f"this estate takes no plant {name!r}; it takes: {fitting}")
     for expected in plant.into(estate):
         say(f"azure: planted {name}: {expected.check} on {expected.resource}")

@@ -75,8 +75,8 @@ def next_hop(estate: Estate, subnet_id: str, destination: str) -> Route:
 def _in_effect(route: Route, routes: list[Route]) -> Route:
     if route.hop in UNBEATABLE:
         return route
-    others = [other for other in routes if other.prefix == route.prefix and other.hop not in UNBEATABLE]
-    beaten = any(RANK[other.source] < RANK[route.source] for other in others)
+    other_routes = [other for other in routes if other.prefix == route.prefix and other.hop not in UNBEATABLE]
+    beaten = any(RANK[other.source] < RANK[route.source] for other in other_routes)
     return replace(route, state="Invalid") if beaten else route
 
 

@@ -29,6 +29,8 @@ COLLECTIONS: dict[tuple[str, str], str] = {
     ("microsoft.storage/storageaccounts", "privateendpointconnections"): "privateEndpointConnections",
     ("microsoft.fileshares/fileshares", "privateendpointconnections"): "privateEndpointConnections",
     ("microsoft.compute/diskaccesses", "privateendpointconnections"): "privateEndpointConnections",
+    ("microsoft.keyvault/vaults", "privateendpointconnections"): "privateEndpointConnections",
+    ("microsoft.keyvault/managedhsms", "privateendpointconnections"): "privateEndpointConnections",
     ("microsoft.insights/privatelinkscopes", "privateendpointconnections"): "privateEndpointConnections",
     ("microsoft.network/privatelinkservices", "privateendpointconnections"): "privateEndpointConnections",
 }

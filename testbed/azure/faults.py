@@ -157,26 +157,26 @@ def spoil(body: Body, action: Action, self_link: str) -> Body:
 def _edited(node: Body, steps: list[str], value: Any) -> Body:
     if not steps:
         return copy.deepcopy(value)
-    step, rest = steps[0], steps[1:]
+    step, remaining_steps = steps[0], steps[1:]
     if isinstance(node, list):
         chosen = range(len(node)) if step == "*" else [int(step)]
         for number in chosen:
             if number < len(node):
-                node[number] = _edited(node[number], rest, value)
-    elif isinstance(node, dict) and (step in node or not rest):
-        node[step] = _edited(node.get(step), rest, value)
+                node[number] = _edited(node[number], remaining_steps, value)
+    elif isinstance(node, dict) and (step in node or not remaining_steps):
+        node[step] = _edited(node.get(step), remaining_steps, value)
     return node
 
 
 def _removed(node: Body, steps: list[str]) -> Body:
-    step, rest = steps[0], steps[1:]
+    step, remaining_steps = steps[0], steps[1:]
     if isinstance(node, list):
         for number, item in enumerate(node):
             if step in {"*", str(number)}:
-                _removed(item, rest)
+                _removed(item, remaining_steps)
     elif isinstance(node, dict) and step in node:
-        if rest:
-            _removed(node[step], rest)
+        if remaining_steps:
+            _removed(node[step], remaining_steps)
         else:
             del node[step]
     return node

@@ -16,7 +16,7 @@ import random
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 
-from hermetic.audit.findings import Severity
+from hermetic.audit.model.findings import Severity
 from testbed.azure.baseline import LAYOUTS, estate_of
 from testbed.azure.estate import Estate
 from testbed.azure.plants import PLANTS, Expected, Plant
@@ -68,7 +68,7 @@ class Topology:
     def false_alarms(self, fails: set[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
         """Fails that nothing planted explains."""
         explained = self.also | {wanted.check for wanted in self.expected}
-        return sorted(found for found in fails if found[0] not in explained)
+        return sorted(fail for fail in fails if fail[0] not in explained)
 
 
 def topology(seed: int, most: int = MOST_PLANTS) -> Topology:
@@ -121,7 +121,7 @@ def _drawn(chance: random.Random, estate: Estate, count: int) -> list[Plant]:
 
 
 def _planted(seed: int, layout: str, estate: Estate, plants: list[Plant], chance: random.Random | None) -> Topology:
-    decoys = _disguise(chance, estate) if chance else []
+    decoys = _disguise(chance, estate, plants) if chance else []
     expected = [_as_expected(wanted, plant, len(plants) > 1) for plant in plants for wanted in plant.into(estate)]
     also = INFORMATIVE.union(*(plant.also for plant in plants), *(_unfiltered(plant, estate) for plant in plants))
     if chance:
@@ -136,15 +136,15 @@ def _most_severe(expected: list[Expected]) -> tuple[Expected, ...]:
     return tuple(one for one in expected if not any(_outranks(other, one) for other in expected))
 
 
-def _outranks(other: Expected, one: Expected) -> bool:
-    if other.severity is None or one.severity is None:
+def _outranks(other: Expected, expected: Expected) -> bool:
+    if other.severity is None or expected.severity is None:
         return False
-    same = other.check == one.check and not set(other.resources).isdisjoint(one.resources)
-    return same and Severity(other.severity).rank < Severity(one.severity).rank
+    same = other.check == expected.check and not set(other.resources).isdisjoint(expected.resources)
+    return same and Severity(other.severity).rank < Severity(expected.severity).rank
 
 
-def _as_expected(wanted: Expected, plant: Plant, has_company: bool) -> Expected:
-    return replace(wanted, severity=None) if plant.depends and has_company else wanted
+def _as_expected(expected: Expected, plant: Plant, has_company: bool) -> Expected:
+    return replace(expected, severity=None) if plant.depends and has_company else expected
 
 
 def _unfiltered(plant: Plant, estate: Estate) -> frozenset[str]:
@@ -153,9 +153,12 @@ def _unfiltered(plant: Plant, estate: Estate) -> frozenset[str]:
     return RULES_BEFORE_A_FIREWALL if estate.profile == FILTERED and moves_routes else frozenset()
 
 
-def _disguise(chance: random.Random, estate: Estate) -> list[str]:
+def _disguise(chance: random.Random, estate: Estate, plants: list[Plant]) -> list[str]:
     """Decoys go in before the plants: a plant may undo one, never the other way round."""
-    fitting = [name for name, decoy in sorted(DECOYS.items()) if decoy.fits(estate)]
+    planted = {plant.name for plant in plants}
+    fitting = [
+        name for name, decoy in sorted(DECOYS.items()) if decoy.fits(estate) and planted.isdisjoint(decoy.settles)
+    ]
     chosen = chance.sample(fitting, chance.randint(0, MOST_DECOYS))
     for name in chosen:
         DECOYS[name].change(estate)

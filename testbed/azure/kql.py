@@ -103,8 +103,8 @@ def _mv_expand(reader: Reader) -> Step:
     def expand(rows: Rows) -> Rows:
         expanded = []
         for row in rows:
-            held = read.value(row)
-            items: list[Any] = held if isinstance(held, list) and held else [None if held == [] else held]
+            value = read.value(row)
+            items: list[Any] = value if isinstance(value, list) and value else [None if value == [] else value]
             expanded += [{**row, name: item} for item in items[:most]]
         return expanded
 

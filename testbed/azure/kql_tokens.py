@@ -46,7 +46,7 @@ def tokens_of(query: str) -> list[Token]:
 def _unquoted(text: str) -> str:
     if text.startswith("@"):
         return text[2:-1]
-    return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found.group(1), found.group(1)), text[1:-1])
+    return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match.group(1), match.group(1)), text[1:-1])
 
 
 class Reader:

@@ -43,5 +43,5 @@ def _add_foreign(estate: Estate, number: int) -> None:
     group = f"/subscriptions/{WORKLOAD}/resourceGroups/rg-team-{number // PER_GROUP:03d}/providers"
     kind = ("Microsoft.Compute/disks", "Microsoft.Network/networkInterfaces", "Microsoft.Compute/virtualMachines")
     vnet = f"{group}/Microsoft.Network/virtualNetworks/vnet-team/subnets/default"
-    held = {"ipConfigurations": [{"name": "ipconfig1", "properties": {"subnet": {"id": vnet}}}]}
-    estate.add(f"{group}/{kind[number % 3]}/thing-{number}", held if number % 3 == 1 else {}, location=LOCATION)
+    properties = {"ipConfigurations": [{"name": "ipconfig1", "properties": {"subnet": {"id": vnet}}}]}
+    estate.add(f"{group}/{kind[number % 3]}/thing-{number}", properties if number % 3 == 1 else {}, location=LOCATION)

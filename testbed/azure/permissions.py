@@ -28,17 +28,17 @@ def deny_assignments(estate: Estate, scope: str) -> list[Body]:
     locks = [one for one in _at(estate, scope) if one.by_lock]
     return [
         {
-            "id": f"{one.scope}/providers/Microsoft.Authorization/denyAssignments/{number}",
+            "id": f"{lock.scope}/providers/Microsoft.Authorization/denyAssignments/{number}",
             "name": str(number),
             "type": "Microsoft.Authorization/denyAssignments",
             "properties": {
                 "denyAssignmentName": "Deny assignment for AKS node resource group",
-                "permissions": [{"actions": [one.action], "notActions": [], "dataActions": [], "notDataActions": []}],
-                "scope": one.scope,
+                "permissions": [{"actions": [lock.action], "notActions": [], "dataActions": [], "notDataActions": []}],
+                "scope": lock.scope,
                 "isSystemProtected": True,
             },
         }
-        for number, one in enumerate(locks)
+        for number, lock in enumerate(locks)
     ]
 
 

@@ -58,11 +58,11 @@ class Reader:
         providers.must_be_registered(self.estate, path, taken)
         return self.shown(self._resource(path.rstrip("/"), taken), version, query)
 
-    def _of_the_caller(self, taken: ArmPath, query: Query) -> Body:
+    def _of_the_caller(self, arm_path: ArmPath, query: Query) -> Body:
         """What the caller may do at a scope; a caller that may read anything there may read that."""
         versions.check_endpoint(query.get("api-version", ""), permissions.VERSIONS)
-        self.demand(taken.scope, f"{taken.type}/read")
-        return {"value": _OF_THE_CALLER[taken.type.lower()](self.estate, taken.scope)}
+        self.demand(arm_path.scope, f"{arm_path.type}/read")
+        return {"value": _OF_THE_CALLER[arm_path.type.lower()](self.estate, arm_path.scope)}
 
     def demand(self, scope: str, action: str) -> None:
         """Raises unless the subscription exists, the caller may do it, and the group exists: in Azure's order."""
@@ -94,47 +94,47 @@ class Reader:
 
     # ------------------------------------------------------------------ one resource
 
-    def _resource(self, path: str, taken: ArmPath) -> Body:
+    def _resource(self, path: str, arm_path: ArmPath) -> Body:
         own = self.estate.resources.get(path.lower())
         if own is not None:
             return own
         parent = self.estate.resources.get(parent_of(path).lower())
-        child = embedded.find(parent, taken.types[-1], taken.names[-1]) if parent else None
+        child = embedded.find(parent, arm_path.types[-1], arm_path.names[-1]) if parent else None
         if parent is None or child is None:
             raise refusals.not_found(path)
-        return embedded.as_alone(parent, taken.types[-1], child)
+        return embedded.as_alone(parent, arm_path.types[-1], child)
 
     # ------------------------------------------------------------------ lists
 
-    def _list(self, path: str, taken: ArmPath, query: Query) -> Body:
+    def _list(self, path: str, arm_path: ArmPath, query: Query) -> Body:
         scope, version = path.rpartition("/")[0], query.get("api-version", "")
-        versions.check(taken.type, version)
-        if len(taken.types) == 1:
-            scope = taken.scope
+        versions.check(arm_path.type, version)
+        if len(arm_path.types) == 1:
+            scope = arm_path.scope
             at_subscription = not group_of(scope)
-            if at_subscription and taken.type.lower() in GROUP_LISTS_ONLY:
-                raise refusals.no_such_type(taken.namespace, taken.types[0], version)
-        providers.must_be_offered(self.estate, taken.type, version)
-        self.demand(scope, f"{taken.type}/read")
-        providers.must_be_registered(self.estate, path, taken)
-        every = self._assigned(scope, query) if taken.type.lower() == ASSIGNMENTS else self._rows(scope, taken)
+            if at_subscription and arm_path.type.lower() in GROUP_LISTS_ONLY:
+                raise refusals.no_such_type(arm_path.namespace, arm_path.types[0], version)
+        providers.must_be_offered(self.estate, arm_path.type, version)
+        self.demand(scope, f"{arm_path.type}/read")
+        providers.must_be_registered(self.estate, path, arm_path)
+        every = self._assigned(scope, query) if arm_path.type.lower() == ASSIGNMENTS else self._rows(scope, arm_path)
         rows = [row for row in every if self.estate.may(row["id"], f"{row['type']}/read")]
         page = [_as_listed(self.shown(row, version, query)) for row in self._slice(rows, query)]
         return self._page(path, query, page, len(rows))
 
-    def _rows(self, scope: str, taken: ArmPath) -> list[Body]:
+    def _rows(self, scope: str, arm_path: ArmPath) -> list[Body]:
         if not _is_container(scope):
             holder = self.estate.resources.get(scope.lower())
             if holder is None:
                 raise refusals.not_found(scope)
-            if embedded.key_of(holder["type"], taken.types[-1]):
+            if embedded.key_of(holder["type"], arm_path.types[-1]):
                 return [
-                    embedded.as_alone(holder, taken.types[-1], child)
-                    for child in embedded.members(holder, taken.types[-1])
+                    embedded.as_alone(holder, arm_path.types[-1], child)
+                    for child in embedded.members(holder, arm_path.types[-1])
                 ]
-        if taken.type.lower() == GATEWAY_CONNECTIONS:
+        if arm_path.type.lower() == GATEWAY_CONNECTIONS:
             return self._connections_of(scope)
-        return self.estate.index.listed(scope, taken.type)
+        return self.estate.index.listed(scope, arm_path.type)
 
     def _connections_of(self, gateway: str) -> list[Body]:
         """A gateway lists the connections that name it, wherever they lie."""

@@ -41,7 +41,34 @@ BY_NAMESPACE = {
     "microsoft.kubernetes": ("2021-10-01", "2024-01-01", "2024-07-15-preview", "2025-12-01-preview"),
     "microsoft.insights": ("2021-07-01-preview", "2021-09-01", "2023-06-01-preview"),
     "microsoft.keyvault": ("2022-07-01", "2023-07-01", "2024-11-01"),
-    "microsoft.operationalinsights": ("2022-10-01", "2023-09-01", "2025-02-01"),
+    "microsoft.operationalinsights": ("2020-08-01", "2022-10-01", "2023-09-01", "2025-02-01"),
+    # specification/eventgrid/resource-manager/Microsoft.EventGrid/stable
+    "microsoft.eventgrid": ("2022-06-15", "2025-02-15"),
+    "microsoft.security": ("2025-09-01-preview", "2026-01-01"),
+    "microsoft.monitor": ("2023-04-03", "2025-05-03-preview"),
+    # learn.microsoft.com/azure/templates, change log of each type
+    "microsoft.alertsmanagement": ("2021-08-08", "2023-03-01"),
+    "microsoft.dataprotection": ("2023-11-01", "2024-04-01"),
+    "microsoft.recoveryservices": ("2023-04-01", "2024-04-01"),
+    "microsoft.eventhub": ("2021-11-01", "2024-01-01"),
+    "microsoft.servicebus": ("2021-11-01", "2024-01-01"),
+    "microsoft.relay": ("2017-04-01", "2021-11-01"),
+    "microsoft.web": ("2022-09-01", "2023-12-01"),
+    "microsoft.search": ("2022-09-01", "2023-11-01", "2025-05-01"),
+    "microsoft.cognitiveservices": ("2023-05-01", "2024-10-01", "2025-06-01"),
+    "microsoft.sql": ("2021-11-01", "2023-08-01"),
+    "microsoft.dbforpostgresql": ("2022-12-01", "2024-08-01"),
+    "microsoft.dbformysql": ("2021-05-01", "2023-06-30"),
+    "microsoft.documentdb": ("2023-04-15", "2023-11-15"),
+    "microsoft.cache": ("2023-08-01", "2024-03-01"),
+}
+# specification/monitor and specification/alertsmanagement, stable
+ALERTS = {
+    "microsoft.insights/scheduledqueryrules": ("2021-08-01", "2022-06-15"),
+    "microsoft.insights/metricalerts": ("2018-03-01",),
+    "microsoft.insights/actiongroups": ("2022-06-01", "2023-01-01"),
+    "microsoft.alertsmanagement/prometheusrulegroups": ("2023-03-01",),
+    "microsoft.alertsmanagement/actionrules": ("2021-08-08",),
 }
 # specification/monitor/resource-manager/Microsoft.Insights/stable
 COLLECTION = ("2021-04-01", "2022-06-01", "2023-03-11", "2024-03-11")
@@ -49,6 +76,7 @@ DISKS = ("2022-07-02", "2023-10-02", "2024-03-02", "2025-01-02")
 PRIVATE_DNS = ("2018-09-01", "2020-06-01", "2024-06-01")
 RESOLVERS = ("2022-07-01", "2023-07-01-preview", "2025-05-01", "2025-07-01")
 BY_TYPE = {
+    **ALERTS,
     # the only version in which the network provider serves these under the compute provider's path (c)
     "microsoft.compute/virtualmachinescalesets/networkinterfaces": ("2018-10-01",),
     "microsoft.compute/virtualmachinescalesets/publicipaddresses": ("2018-10-01",),
@@ -184,8 +212,8 @@ def check(kind: str, version: str) -> None:
         raise refusals.no_version()
     known = supported(kind)
     if not known:
-        namespace, _, rest = kind.partition("/")
-        raise refusals.no_such_type(namespace, rest, version)
+        namespace, _, remainder = kind.partition("/")
+        raise refusals.no_such_type(namespace, remainder, version)
     if version not in known:
         raise refusals.unknown_version(version, kind, known)
 
@@ -215,12 +243,12 @@ def _hides(version: str, first: str) -> bool:
 
 
 def _drop(value: Any, steps: list[str]) -> None:
-    step, rest = steps[0], steps[1:]
+    step, remaining_steps = steps[0], steps[1:]
     if step == "*":
         for item in value if isinstance(value, list) else ():
-            _drop(item, rest)
+            _drop(item, remaining_steps)
     elif isinstance(value, dict):
-        if rest:
-            _drop(value.get(step), rest)
+        if remaining_steps:
+            _drop(value.get(step), remaining_steps)
         else:
             value.pop(step, None)

@@ -41,7 +41,7 @@ def parsed(commands: Sequence[Sequence[str]]) -> list[Answer]:
     python = azure_cli()
     with tempfile.TemporaryDirectory(prefix="hermetic-az-") as folder:
         ran = subprocess.run(
-            bound_to_us([str(python), "-I", str(PARSER)]), input=json.dumps([list(words) for words in commands]),
+            bound_to_us([str(python), "-I", str(PARSER)]), input=json.dumps([list(command) for command in commands]),
             env=_environment(Path(folder)), capture_output=True, text=True, timeout=PARSING_SECONDS, check=False,
         )  # fmt: skip
     if ran.returncode != 0:

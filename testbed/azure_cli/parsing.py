@@ -37,14 +37,14 @@ def main() -> None:
     json.dump(parsed, answers)
 
 
-def _answer(cli: Any, words: list[str]) -> dict[str, Any]:
+def _answer(cli: Any, texts: list[str]) -> dict[str, Any]:
     cli.invocation = cli.invocation_cls(
         cli_ctx=cli, parser_cls=cli.parser_cls, commands_loader_cls=cli.commands_loader_cls, help_cls=cli.help_cls
     )
     captured = io.StringIO()
     try:
         with contextlib.redirect_stderr(captured):
-            cli.invocation.execute(words)
+            cli.invocation.execute(texts)
     except Parsed as parsed:
         return {"problem": "", "preview": parsed.is_preview}
     except SystemExit:

@@ -147,13 +147,13 @@ class Driver:
 
     def _set_permissions(self, source: Path, request: Request) -> None:
         """The real drivers chmod after mounting unless `mountPermissions` is "0"; read-only mounts refuse it."""
-        wanted = int(request.attributes.get("mountPermissions", DEFAULT_PERMISSIONS.get(self.name, "0")), 8)
-        if wanted == 0 or source.stat().st_mode & 0o7777 == wanted:
+        mode = int(request.attributes.get("mountPermissions", DEFAULT_PERMISSIONS.get(self.name, "0")), 8)
+        if mode == 0 or source.stat().st_mode & 0o7777 == mode:
             return
         if is_read_only(request.target):
             release(request.target)
             raise MountError(f"chmod {request.target}: read-only file system")
-        request.target.chmod(wanted)
+        request.target.chmod(mode)
 
 
 def _as_reported(export: Export, request: Request, output: str) -> str:

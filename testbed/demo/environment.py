@@ -63,6 +63,14 @@ def demo_environment(folder: Path) -> Iterator[DemoEnvironment]:
             yield _with_simulated_nodes(folder, stack)
 
 
+POOL_LABELS = {
+    "agentpool": "gpu",
+    "kubernetes.azure.com/agentpool": "gpu",
+    "kubernetes.azure.com/network-subnet": "snet-gpu",
+}
+"""The pool and subnet of the GPU nodes in `testbed.azure.baseline.sealed_estate`, which the jump box audits."""
+
+
 class _NoRealNode(Exception):
     pass
 
@@ -78,7 +86,7 @@ def _with_a_real_node(folder: Path, stack: ExitStack) -> DemoEnvironment:
         show("starting etcd, kube-apiserver, scheduler, containerd, kubelet, kube-proxy, CoreDNS")
         show("making images meanwhile: operator, vLLM, SGLang and NIM stand-ins, baked model, model volume")
         making = beside.submit(Estate.prepare, folder)
-        node = stack.enter_context(running_node("--shares", str(shares), "--gpus", "8"))
+        node = stack.enter_context(running_node("--shares", str(shares), "--gpus", "8", *_pool_options()))
         estate = making.result()
     show("importing the images")
     node.import_images(estate.archive)
@@ -96,7 +104,7 @@ def _with_simulated_nodes(folder: Path, stack: ExitStack) -> DemoEnvironment:
     show("starting etcd, kube-apiserver, controller-manager, scheduler, kwok")
     plane = stack.enter_context(ControlPlane())
     kubectl, api = Kubectl(plane.kubectl, plane.kubeconfig), Api(plane.kubeconfig)
-    add_nodes(api, Pool("gpu", "Standard_NC96ads_A100_v4"), 2)
+    add_nodes(api, Pool("gpu", "Standard_NC96ads_A100_v4", labels=POOL_LABELS), 2)
     for stand_in in (
         cloud_provider.component(plane.kubeconfig, folder / "cloud-provider.log"),
         probe_simulator.component(plane.kubeconfig, folder / "probe-simulator.log"),
@@ -111,6 +119,12 @@ def _with_simulated_nodes(folder: Path, stack: ExitStack) -> DemoEnvironment:
     stack.callback(operator.stop)
     jump_box = _jump_box(folder, plane.kubeconfig, stack)
     return DemoEnvironment(kubectl, api, Estate.prepare(folder), None, jump_box, STAND_INS_SIMULATED)
+
+
+def _pool_options() -> Iterator[str]:
+    """The options that put the real node into the pool of the audited estate."""
+    for name, value in POOL_LABELS.items():
+        yield from ("--label", f"{name}={value}")
 
 
 def _jump_box(folder: Path, kubeconfig: Path, stack: ExitStack) -> JumpBox:
@@ -136,5 +150,5 @@ STAND_INS_SIMULATED = [
 
 def statuses(demo: DemoEnvironment) -> list[dict[str, Any]]:
     """Every ModelDeployment with its conditions. A program for each poll would take a third of a core."""
-    found: list[dict[str, Any]] = demo.api.get("/apis/hermetic.dev/v1alpha1/modeldeployments")["items"]
-    return found
+    models: list[dict[str, Any]] = demo.api.get("/apis/hermetic.dev/v1alpha1/modeldeployments")["items"]
+    return models

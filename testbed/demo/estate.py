@@ -44,12 +44,12 @@ class Estate:
 
     def with_digests(self, manifest: dict[str, Any]) -> dict[str, Any]:
         """The manifest with every image that exists here named by its digest."""
-        found: dict[str, Any] = json.loads(PINNED.sub(self._digest_here, json.dumps(manifest)))
-        return found
+        pinned: dict[str, Any] = json.loads(PINNED.sub(self._digest_here, json.dumps(manifest)))
+        return pinned
 
-    def _digest_here(self, found: re.Match[str]) -> str:
-        image = self.images.get(found["repository"])
-        return image.by_digest if image is not None else found[0]
+    def _digest_here(self, match: re.Match[str]) -> str:
+        image = self.images.get(match["repository"])
+        return image.by_digest if image is not None else match[0]
 
 
 def stage_weights(shares: Path) -> None:

@@ -51,8 +51,8 @@ class JumpBox:
 
     def egress_audit(self, probe_image: str) -> dict[str, Any]:
         """The EgressAudit of the samples, for this estate, this key and the image that is there."""
-        found: dict[str, Any] = yaml.safe_load((SAMPLES / "egress-audit.yaml").read_text())
-        found["spec"] |= {
+        audit: dict[str, Any] = yaml.safe_load((SAMPLES / "egress-audit.yaml").read_text())
+        audit["spec"] |= {
             "cluster": self.estate.cluster,
             "trustedKeys": [{"name": KEY_NAME, "publicKey": self._public}],
             "probe": {
@@ -65,7 +65,7 @@ class JumpBox:
                 for check, reason in NOT_HERE.items()
             ],
         }
-        return found
+        return audit
 
     def plant(self, name: str) -> None:
         """Open a path in the estate."""

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 _began = time.monotonic()
+PHASE_SECONDS = 180
+"""How long a phase may take on a machine that others use as well; an idle one needs a few seconds."""
 COLUMNS = (22, 6, 24, 44)
 
 
@@ -30,7 +32,7 @@ def row(*cells: str) -> None:
 
 
 def watch_phases(
-    statuses: Callable[[], list[dict[str, Any]]], done: Callable[[dict[str, str]], bool], seconds: float
+    statuses: Callable[[], list[dict[str, Any]]], done: Callable[[dict[str, str]], bool], seconds: float = PHASE_SECONDS
 ) -> bool:
     """Print a row whenever a Ready reason changes, until `done(reasons by name)`; False when time is up."""
     seen: dict[str, str] = {}

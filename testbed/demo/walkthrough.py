@@ -77,7 +77,7 @@ def _hold_back(demo: DemoEnvironment) -> None:
     for name in (*SERVED, "refused"):
         demo.kubectl.apply(demo.estate.sample(name))
     held = {"IsolationEvidenceMissing", "RegistryNotAllowed"}
-    _expect(watch_phases(lambda: statuses(demo), lambda seen: len(seen) == 6 and set(seen.values()) <= held, 60))
+    _expect(watch_phases(lambda: statuses(demo), lambda phases: len(phases) == 6 and set(phases.values()) <= held))
     pods = demo.kubectl.json("get", "pods", "-n", "inference")["items"]
     show(f"pods in namespace inference: {len(pods)}; 'hermetic status {LLAMA}' prints:")
     print(_hermetic(demo, "status", LLAMA, "-n", "inference"))
@@ -146,7 +146,7 @@ def _lose_isolation(demo: DemoEnvironment) -> None:
     chapter("A NAT gateway is attached. The next audit finds it: what runs keeps serving, nothing new starts")
     demo.jump_box.plant(NAT_GATEWAY)
     _import_evidence(demo, FAILED)
-    _expect(watch_phases(lambda: statuses(demo), lambda seen: _all_but_refused(seen) == {"IsolationBroken"}, 60))
+    _expect(watch_phases(lambda: statuses(demo), lambda phases: _all_but_refused(phases) == {"IsolationBroken"}))
     pods = demo.kubectl.json("get", "pods", "-n", "inference")["items"]
     show(f"pods in namespace inference, still running: {len(pods)}")
 
@@ -155,7 +155,7 @@ def _regain_isolation(demo: DemoEnvironment) -> None:
     chapter("The NAT gateway is taken off again. The next audit passes, and the gate opens")
     demo.jump_box.take_back()
     _import_evidence(demo, PASSED)
-    _expect(watch_phases(lambda: statuses(demo), lambda seen: _all_but_refused(seen) == {"Serving"}, 60))
+    _expect(watch_phases(lambda: statuses(demo), lambda phases: _all_but_refused(phases) == {"Serving"}))
 
 
 def _delete(demo: DemoEnvironment) -> None:

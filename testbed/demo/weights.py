@@ -65,11 +65,11 @@ def _ours(demo: DemoEnvironment) -> list[dict[str, Any]]:
 
 def _condition(demo: DemoEnvironment) -> dict[str, str]:
     conditions = _ours(demo)[0]["status"]["conditions"]
-    return next(one for one in conditions if one["type"] == "WeightsVerified")
+    return next(condition for condition in conditions if condition["type"] == "WeightsVerified")
 
 
 def _until(demo: DemoEnvironment, reason: str) -> None:
-    if not watch_phases(lambda: _ours(demo), lambda seen: seen.get(NAME) == reason, 180):
+    if not watch_phases(lambda: _ours(demo), lambda phases: phases.get(NAME) == reason):
         raise BedError("the demo did not go as it should; what was last seen is above")
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from testbed.engine import image_files
 
 READY = re.compile(r"Starting hermetic engine stand-in on port (\d+)")
-START_SECONDS = 30
+START_SECONDS = 90
 
 
 def unpack(root: Path) -> Path:

@@ -6,6 +6,7 @@ Owners, times and order are fixed, so that a digest changes only when a file doe
 import hashlib
 import io
 import tarfile
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,15 +15,34 @@ from pathlib import Path
 FILE, PROGRAM, FOLDER, SCRATCH_FOLDER = 0o644, 0o755, 0o755, 0o1777
 
 
+TAR = "application/vnd.oci.image.layer.v1.tar"
+GZIP_WINDOW = 31
+"""zlib's `wbits` for the format of gzip; its header then has no name and no time."""
+
+
 @dataclass(frozen=True)
 class Layer:
-    """One uncompressed layer."""
+    """One layer: its tar, and the blob that an image names, which is the tar or the tar compressed by gzip."""
 
     tar: bytes
+    is_compressed: bool = False
 
     @cached_property
     def digest(self) -> str:
+        """That of the tar, `diff_id` of the OCI image specification."""
         return "sha256:" + hashlib.sha256(self.tar).hexdigest()
+
+    @cached_property
+    def blob(self) -> bytes:
+        return gzipped(self.tar) if self.is_compressed else self.tar
+
+    @cached_property
+    def blob_digest(self) -> str:
+        return "sha256:" + hashlib.sha256(self.blob).hexdigest()
+
+    @property
+    def media_type(self) -> str:
+        return f"{TAR}+gzip" if self.is_compressed else TAR
 
 
 @dataclass(frozen=True)
@@ -89,6 +109,17 @@ def layer(entries: Iterable[Entry]) -> Layer:
             entry = wanted[path]
             archive.addfile(entry.header(), io.BytesIO(entry.content) if entry.content else None)
     return Layer(out.getvalue())
+
+
+def compressed(uncompressed: Layer) -> Layer:
+    """The same layer with a blob that is compressed."""
+    return Layer(uncompressed.tar, is_compressed=True)
+
+
+def gzipped(content: bytes) -> bytes:
+    """The content in the format of gzip: the same bytes for the same content and version of zlib, from every Python."""
+    packer = zlib.compressobj(level=6, wbits=GZIP_WINDOW)
+    return packer.compress(content) + packer.flush()
 
 
 def layer_of_files(contents: Mapping[str, str]) -> Layer:

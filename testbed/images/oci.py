@@ -5,6 +5,8 @@ in index.json, so one manifest can be entered under several names: by tag, and b
 a pod that pins its images finds it without a pull.
 """
 
+from __future__ import annotations
+
 import hashlib
 import io
 import json
@@ -19,8 +21,9 @@ from typing import Any
 from testbed.images.layers import Layer
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+INDEX = "application/vnd.oci.image.index.v1+json"
 CONFIG = "application/vnd.oci.image.config.v1+json"
-LAYER = "application/vnd.oci.image.layer.v1.tar"
+CREATED = "org.opencontainers.image.created"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -41,6 +44,8 @@ class Image:
     user: str = ""
     working_folder: str = "/"
     architecture: str = field(default_factory=lambda: ARCHITECTURES[platform.machine()])
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """Of the manifest, and the labels of the configuration; `created` of the configuration is taken from them."""
 
     @property
     def by_tag(self) -> str:
@@ -57,24 +62,48 @@ class Image:
 
     @cached_property
     def config(self) -> bytes:
+        created = self.annotations.get(CREATED)
         return as_json(
             {
-                "architecture": self.architecture,
-                "os": "linux",
+                **({"created": created} if created else {}),
+                **self.platform,
                 "rootfs": {"type": "layers", "diff_ids": [layer.digest for layer in self.layers]},
                 "config": self._run_config(),
             }
         )
 
+    @property
+    def platform(self) -> dict[str, str]:
+        """As an index names it."""
+        return {"architecture": self.architecture, "os": "linux"}
+
+    @property
+    def images(self) -> tuple[Image, ...]:
+        """The image of each platform, as of an ImageIndex."""
+        return (self,)
+
+    def descriptor(self) -> dict[str, Any]:
+        """As an index names it."""
+        return {
+            "mediaType": MANIFEST,
+            "digest": self.digest,
+            "size": len(self.manifest),
+            "platform": self.platform,
+        }
+
     @cached_property
     def manifest(self) -> bytes:
-        layers = [{"mediaType": LAYER, "digest": layer.digest, "size": len(layer.tar)} for layer in self.layers]
+        layers = [
+            {"mediaType": layer.media_type, "digest": layer.blob_digest, "size": len(layer.blob)}
+            for layer in self.layers
+        ]
         return as_json(
             {
                 "schemaVersion": 2,
                 "mediaType": MANIFEST,
                 "config": {"mediaType": CONFIG, "digest": digest_of(self.config), "size": len(self.config)},
                 "layers": layers,
+                **({"annotations": dict(self.annotations)} if self.annotations else {}),
             }
         )
 
@@ -86,8 +115,49 @@ class Image:
             "Entrypoint": list(self.entrypoint),
             "User": self.user,
             "WorkingDir": self.working_folder,
+            "Labels": dict(self.annotations),
         }
         return {name: value for name, value in settings.items() if value}
+
+
+@dataclass(frozen=True)
+class ImageIndex:
+    """Images of several platforms under one digest. https://github.com/opencontainers/image-spec, image-index.md"""
+
+    images: tuple[Image, ...]
+
+    @property
+    def repository(self) -> str:
+        return self.images[0].repository
+
+    @property
+    def tag(self) -> str:
+        return self.images[0].tag
+
+    @property
+    def by_digest(self) -> str:
+        return f"{self.repository}@{self.digest}"
+
+    @property
+    def digest(self) -> str:
+        """`sha256:...` of the index: what a pod names after the `@`, whatever its node's platform is."""
+        return digest_of(self.manifest)
+
+    @cached_property
+    def manifest(self) -> bytes:
+        annotations = self.images[0].annotations
+        return as_json(
+            {
+                "schemaVersion": 2,
+                "mediaType": INDEX,
+                "manifests": [image.descriptor() for image in self.images],
+                **({"annotations": dict(annotations)} if annotations else {}),
+            }
+        )
+
+    def descriptor(self) -> dict[str, Any]:
+        """As the index of a layout names it."""
+        return {"mediaType": INDEX, "digest": self.digest, "size": len(self.manifest)}
 
 
 def write_archive(path: Path, images: Iterable[Image]) -> None:
@@ -115,7 +185,7 @@ def _index(images: Iterable[Image]) -> Iterator[dict[str, Any]]:
 def _blobs(images: Iterable[Image]) -> dict[str, bytes]:
     blobs: dict[str, bytes] = {}
     for image in images:
-        blobs |= {layer.digest: layer.tar for layer in image.layers}
+        blobs |= {layer.blob_digest: layer.blob for layer in image.layers}
         blobs |= {digest_of(content): content for content in (image.config, image.manifest)}
     return blobs
 

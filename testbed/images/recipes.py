@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from shipping.operator_image import operator_image as shipped_image
+from shipping.operator_image import platform_image
+from shipping.platforms import native_platform
 from testbed.engine import (
     SGLANG_ENTRYPOINT,
     VLLM_ENTRYPOINT,
@@ -31,8 +32,10 @@ def pause_image() -> Image:
 
 @cache
 def operator_image() -> Image:
-    """The image that ships. A security update of Debian must not stop the test bed: it takes the present packages."""
-    return shipped_image(f"{REGISTRY}/hermetic", TAG, exactly=False)
+    """The image that ships, for this machine. A security update of Debian must not stop the test bed: it takes the
+    present packages.
+    """
+    return platform_image(f"{REGISTRY}/hermetic", native_platform(), TAG, exactly=False)
 
 
 def model_image(name: str) -> Image:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from testbed.kubernetes_plants import (
+    callers,
     calls,
     controllers_without_pods,
     kinds,
@@ -14,6 +15,6 @@ from testbed.kubernetes_plants import (
 )
 from testbed.kubernetes_plants.plant import PLANTS, Expected, KubernetesPlant
 
-MODULES = (calls, kinds, model_servers, policies, controllers_without_pods, services, storage, workloads)
+MODULES = (callers, calls, kinds, model_servers, policies, controllers_without_pods, services, storage, workloads)
 
 __all__ = ["MODULES", "PLANTS", "Expected", "KubernetesPlant"]

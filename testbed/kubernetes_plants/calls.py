@@ -13,7 +13,12 @@ COREDNS = "AKS: Customize CoreDNS; CoreDNS: plug-ins"
 def coredns(manifests: Manifests, key: str, text: str) -> str:
     """One more file among those that AKS's Corefile imports."""
     known = next(
-        (one for one in manifests if one["kind"] == "ConfigMap" and one["metadata"]["name"] == "coredns-custom"), {}
+        (
+            manifest
+            for manifest in manifests
+            if manifest["kind"] == "ConfigMap" and manifest["metadata"]["name"] == "coredns-custom"
+        ),
+        {},
     )
     data = {**(known.get("data") or {}), key: text}
     return put(manifests, manifest("v1", "ConfigMap", "coredns-custom", "kube-system", data=data))

@@ -93,6 +93,26 @@ def second_interface(manifests: Manifests) -> str:
     return put(manifests, manifest("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition", "out", namespace, spec=spec))
 
 
+DRANET = "AKS: Managed DRANET"
+
+
+@plant(OTHER, "high", DRANET)
+def network_device_of_a_pod(manifests: Manifests) -> str:
+    """A claim gives a pod a network interface of its machine."""
+    selectors = [{"cel": {"expression": 'device.driver == "dra.net"'}}]
+    put(manifests, manifest("resource.k8s.io/v1", "DeviceClass", "nic", spec={"selectors": selectors}))
+    request = {"name": "nic", "exactly": {"deviceClassName": "nic"}}
+    namespace, spec = closed_namespace(manifests), {"devices": {"requests": [request]}}
+    return put(manifests, manifest("resource.k8s.io/v1", "ResourceClaim", "nic", namespace, spec=spec))
+
+
+@plant(OTHER, "high", "Kubernetes: Dynamic Resource Allocation", verdict="Unknown")
+def device_of_a_driver_that_is_not_known(manifests: Manifests) -> str:
+    """A class lets pods claim devices of a driver of which nothing is known."""
+    selectors = [{"cel": {"expression": 'device.driver == "fabric.example.com"'}}]
+    return put(manifests, manifest("resource.k8s.io/v1", "DeviceClass", "fabric", spec={"selectors": selectors}))
+
+
 def of_the_mesh(manifests: Manifests, kind: str, spec: Manifest) -> str:
     """planted/out of a kind of Istio."""
     return put(manifests, manifest("networking.istio.io/v1", kind, "out", closed_namespace(manifests), spec=spec))

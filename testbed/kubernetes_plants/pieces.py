@@ -37,7 +37,7 @@ def manifest(api_version: str, kind: str, name: str, namespace: str = "", **fiel
 
 def closed_namespace(manifests: Manifests) -> str:
     """A namespace whose pods no policy lets out; made where it is not there."""
-    if not any(one["kind"] == "Namespace" and one["metadata"]["name"] == NAMESPACE for one in manifests):
+    if not any(manifest["kind"] == "Namespace" and manifest["metadata"]["name"] == NAMESPACE for manifest in manifests):
         closed = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
         manifests.append(manifest("v1", "Namespace", NAMESPACE))
         manifests.append(manifest("networking.k8s.io/v1", "NetworkPolicy", "default-deny", NAMESPACE, spec=closed))
@@ -46,9 +46,9 @@ def closed_namespace(manifests: Manifests) -> str:
 
 def image(manifests: Manifests) -> str:
     """An image that the cluster's own workloads run: from a registry that its policy approves."""
-    for one in manifests:
-        if one["kind"] == "Pod" and one["metadata"].get("namespace") != "kube-system":
-            for container in one["spec"].get("containers", ()):
+    for manifest in manifests:
+        if manifest["kind"] == "Pod" and manifest["metadata"].get("namespace") != "kube-system":
+            for container in manifest["spec"].get("containers", ()):
                 if container.get("image") and not container["image"].startswith(_OF_THE_PLATFORM):
                     return str(container["image"])
     return DEFAULT_IMAGE
@@ -56,7 +56,7 @@ def image(manifests: Manifests) -> str:
 
 def node(manifests: Manifests) -> Manifest:
     """The first machine of the cluster."""
-    return next(one for one in manifests if one["kind"] == "Node")
+    return next(manifest for manifest in manifests if manifest["kind"] == "Node")
 
 
 def container(manifests: Manifests, **fields: Any) -> Manifest:

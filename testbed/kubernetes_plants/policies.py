@@ -31,7 +31,9 @@ def namespace_without_a_policy(manifests: Manifests) -> str:
     """Pods run in a namespace that no policy closes."""
     put_pod(manifests)
     manifests[:] = [
-        one for one in manifests if one["kind"] != "NetworkPolicy" or one["metadata"].get("namespace") != "planted"
+        manifest
+        for manifest in manifests
+        if manifest["kind"] != "NetworkPolicy" or manifest["metadata"].get("namespace") != "planted"
     ]
     return "v1/Namespace planted"
 
@@ -129,7 +131,7 @@ def calico_rule_that_goes_past_the_policies_of_kubernetes(manifests: Manifests) 
 
 def of_engine(manifests: Manifests, name: str, namespace: str) -> None:
     """The DaemonSet of a policy engine, where the cluster has none of this name."""
-    there = {(one["kind"], one["metadata"]["name"]) for one in manifests}
+    there = {(manifest["kind"], manifest["metadata"]["name"]) for manifest in manifests}
     if ("DaemonSet", name) not in there:
         put(manifests, manifest("apps/v1", "DaemonSet", name, namespace))
 

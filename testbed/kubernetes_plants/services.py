@@ -41,6 +41,21 @@ def balancer_with_prefix(manifests: Manifests) -> str:
     return service(manifests, dict(BALANCED), annotations=named)
 
 
+@plant("k8s-public-lb", "high", "cloud-provider-azure: Private Link Service integration")
+def balancer_that_every_subscription_may_connect_to(manifests: Manifests) -> str:
+    """An internal load balancer has a private link service that every subscription sees and that approves all."""
+    link = {f"{PREFIX}azure-pls-{name}": "*" for name in ("visibility", "auto-approval")}
+    annotations = {INTERNAL: "true", f"{PREFIX}azure-pls-create": "true", **link}
+    return service(manifests, dict(BALANCED), annotations=annotations)
+
+
+@plant("k8s-public-lb", "medium", CLOUD)
+def balancer_that_lets_in_every_address(manifests: Manifests) -> str:
+    """The security group lets every address in to an internal load balancer."""
+    annotations = {INTERNAL: "true", f"{PREFIX}azure-allowed-ip-ranges": "0.0.0.0/0"}
+    return service(manifests, dict(BALANCED), annotations=annotations)
+
+
 @plant("k8s-lb-status-ip", "critical", CLOUD)
 def balancer_that_was_given_a_public_address(manifests: Manifests) -> str:
     """The private annotation came after the public address was made."""
@@ -218,5 +233,5 @@ def ingress_that_copies_outside(manifests: Manifests) -> str:
 @plant("k8s-gateway-routes", "high", "Istio: Kubernetes Gateway API", verdict="Unknown")
 def route_to_a_backend_of_a_project(manifests: Manifests) -> str:
     """A gateway sends requests to a backend of a kind that is not read."""
-    backend = {"group": "gateway.envoyproxy.io", "kind": "Backend", "name": "out"}
+    backend = {"group": "gateway.kgateway.dev", "kind": "Backend", "name": "out"}
     return route(manifests, "TLSRoute", "v1alpha2", {"backendRefs": [backend]})

@@ -95,3 +95,38 @@ def share_of_the_pods_own_outside(manifests: Manifests) -> str:
     """A pod mounts a public NFS server by itself."""
     share = {"name": "share", "nfs": {"server": "203.0.113.7", "path": "/", "readOnly": True}}
     return put_pod(manifests, spec={"volumes": [share]})
+
+
+@plant(STORAGE, "high", "Kubernetes: CSI ephemeral volumes")
+def inline_volume_of_a_server_outside(manifests: Manifests) -> str:
+    """A pod has a volume of a driver that it gives a server outside."""
+    csi = {"driver": "files.csi.internal", "readOnly": True, "volumeAttributes": {"server": OUTSIDE}}
+    return put_pod(manifests, spec={"volumes": [{"name": "share", "csi": csi}]})
+
+
+@plant(STORAGE, "high", "Kubernetes: CSI ephemeral volumes")
+def inline_volume_with_a_server_among_its_mount_options(manifests: Manifests) -> str:
+    """A pod has a volume whose mount options name a server outside by a number."""
+    csi = {"driver": "files.csi.internal", "readOnly": True, "volumeAttributes": {"mountOptions": "ro,addr=3405803783"}}
+    return put_pod(manifests, spec={"volumes": [{"name": "share", "csi": csi}]})
+
+
+@plant(STORAGE, "high", "Kubernetes: Volumes, iscsi")
+def disk_of_the_pods_own_outside(manifests: Manifests) -> str:
+    """A pod mounts a disk at a public address by itself."""
+    disk = {"name": "disk", "iscsi": {"targetPortal": "203.0.113.7:3260", "iqn": "iqn.2001-04.com.example:x", "lun": 0}}
+    return put_pod(manifests, spec={"volumes": [disk]})
+
+
+@plant(STORAGE, "high", "Kubernetes: Volumes, nfs", also=("weights-share-writable",))
+def share_at_an_octal_address(manifests: Manifests) -> str:
+    """A pod mounts a server by numbers that programs read as octal: 8.8.8.8, or no address at all."""
+    share = {"name": "share", "nfs": {"server": "10.010.010.010", "path": "/", "readOnly": True}}
+    return put_pod(manifests, spec={"volumes": [share]})
+
+
+@plant(STORAGE, "high", "Kubernetes: CSI ephemeral volumes")
+def inline_volume_with_an_endpoint_outside(manifests: Manifests) -> str:
+    """A pod has a volume of a driver whose attribute for the endpoint is not a common one."""
+    csi = {"driver": "files.csi.internal", "readOnly": True, "volumeAttributes": {"nfsServer": OUTSIDE}}
+    return put_pod(manifests, spec={"volumes": [{"name": "share", "csi": csi}]})

@@ -90,7 +90,7 @@ def _wanted(chosen: argparse.Namespace) -> NodeOptions:
     return NodeOptions(
         folder=folder,
         shares=shares,
-        images=tuple(tar for given in chosen.images for tar in _tars(given.resolve())),
+        images=tuple(tar for image in chosen.images for tar in _tars(image.resolve())),
         size_name=chosen.size,
         gpus=SIZES[chosen.size].gpus if chosen.gpus is None else chosen.gpus,
         labels={**labels_of(SIZES[chosen.size]), **dict(label.split("=", 1) for label in chosen.label)},
@@ -98,5 +98,5 @@ def _wanted(chosen: argparse.Namespace) -> NodeOptions:
     )
 
 
-def _tars(given: Path) -> list[Path]:
-    return sorted(given.glob("*.tar")) if given.is_dir() else [given]
+def _tars(path: Path) -> list[Path]:
+    return sorted(path.glob("*.tar")) if path.is_dir() else [path]

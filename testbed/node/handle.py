@@ -13,6 +13,7 @@ from typing import Any
 
 from testbed.csi.shares import fault_file
 from testbed.errors import BedError
+from testbed.json_lines import json_lines
 from testbed.kubectl import Kubectl
 from testbed.node import command
 from testbed.node.real_node import REPOSITORY
@@ -68,7 +69,7 @@ class RunningNode:
     def csi_calls(self) -> list[dict[str, Any]]:
         """Every call that the CSI plug-ins got so far, oldest first."""
         log = Path(self.printed["csiCalls"])
-        return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+        return json_lines(log) if log.exists() else []
 
     @contextmanager
     def broken_share(self, share: str, **fault: Any) -> Iterator[None]:

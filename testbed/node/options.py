@@ -31,15 +31,15 @@ class NodeOptions:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        given = json.loads(text)
-        users = given["audit_users"]
+        document = json.loads(text)
+        users = document["audit_users"]
         return cls(
-            folder=Path(given["folder"]),
-            shares=Path(given["shares"]),
-            images=tuple(map(Path, given["images"])),
-            gpus=given["gpus"],
-            size_name=given["size_name"],
-            labels=given["labels"],
+            folder=Path(document["folder"]),
+            shares=Path(document["shares"]),
+            images=tuple(map(Path, document["images"])),
+            gpus=document["gpus"],
+            size_name=document["size_name"],
+            labels=document["labels"],
             audit_users=None if users is None else tuple(users),
         )
 

@@ -32,11 +32,11 @@ def reasons(folder: Path | None = None) -> list[str]:
     """Empty when the machine can run a node whose data lies under `folder` (default: the temporary folder)."""
     if os.geteuid() != 0:
         return ["a real node needs root"]
-    found = [f"capability {name} is missing" for name, bit in CAPABILITIES.items() if not _has_capability(bit)]
-    found += missing_controllers()
+    problems = [f"capability {name} is missing" for name, bit in CAPABILITIES.items() if not _has_capability(bit)]
+    problems += missing_controllers()
     if packages := missing_packages():
-        found.append(what_to_install(packages))
-    return found or _trial(folder)
+        problems.append(what_to_install(packages))
+    return problems or _trial(folder)
 
 
 def _has_capability(bit: int) -> bool:

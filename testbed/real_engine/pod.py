@@ -100,21 +100,21 @@ def pod(deployment: Mapping[str, Any], where: Machine, mounts: Mounts, *, more: 
 def _started(template: Mapping[str, Any], where: Machine, mounts: Mounts, command: Sequence[str]) -> Iterator[Pod]:
     user = template["securityContext"]
     with tempfile.TemporaryDirectory(prefix="hermetic-pod-") as folder:
-        root, log, words = Path(folder) / "root", Path(folder) / "log", Path(folder) / "termination-log"
+        root, log, termination_log = Path(folder) / "root", Path(folder) / "log", Path(folder) / "termination-log"
         root.mkdir()
-        words.touch()
-        words.chmod(0o666)
+        termination_log.touch()
+        termination_log.chmod(0o666)
         sandbox = [
             "ip", "netns", "exec", where.network.name, "unshare", "--mount", "--pid", "--ipc", "--uts", "--fork",
             "--kill-child", "sh", str(SANDBOX), str(root), str(where.environment), sys.base_prefix,
-            str(mounts.weights), str(words), str(mounts.tls or ""), str(mounts.home or ""), *command,
+            str(mounts.weights), str(termination_log), str(mounts.tls or ""), str(mounts.home or ""), *command,
         ]  # fmt: skip
         ids = {"USER_ID": str(user["runAsUser"]), "GROUP_ID": str(user["runAsGroup"])}
         with log.open("wb") as output:
             process = subprocess.Popen(
                 bound_to_us(sandbox), stdin=subprocess.DEVNULL, stdout=output, stderr=output, env={**os.environ, **ids}
             )
-        started = Pod(process, log, words)
+        started = Pod(process, log, termination_log)
         try:
             yield started
         finally:

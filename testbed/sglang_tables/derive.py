@@ -12,9 +12,9 @@ import zipfile
 from pathlib import Path
 
 from testbed.flag_tables import ENGINES, FlagTables, written
+from testbed.package_index import Index, Project, SourceDistribution, fetch
+from testbed.python_sources import NotUnderstood, Sources
 from testbed.sglang_tables.reading import ARG_UTILS, KNOWN_RULES, RULES, Reading
-from testbed.vllm_tables.package_index import Index, Project, SourceDistribution, fetch
-from testbed.vllm_tables.sources import NotUnderstood, Sources
 
 # Wheels only: from 0.5.20 on there is no source distribution. Their Python files are the same on every platform.
 SGLANG = Project("sglang", re.compile(r"sglang-(\d+)\.(\d+)\.(\d+)-cp311-cp311-manylinux_\d+_\d+_x86_64\.whl"))

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from testbed.vllm_tables.sources import Definition, NotUnderstood, Sources
+from testbed.python_sources import Definition, NotUnderstood, Sources
 
 SERVER_ARGS = "sglang.srt.server_args"
 ARG_UTILS = "sglang.srt.arg_groups.arg_utils"
@@ -157,7 +157,7 @@ class Reading:
         if aliases:
             flag["aliases"] = sorted(aliases)
         if "action" in argument.given and ast.unparse(argument.given["action"]) == "argparse.BooleanOptionalAction":
-            flag["negations"] = sorted(f"--no-{one.removeprefix('--')}" for one in argument.names if one[:2] == "--")
+            flag["negations"] = sorted(f"--no-{name.removeprefix('--')}" for name in argument.names if name[:2] == "--")
         if flag["value"] != "none":
             stated = argument.given.get("choices")
             if stated is not None and name not in UNKNOWN_CHOICES:
@@ -223,7 +223,7 @@ class Reading:
             case ast.Constant(value=value):
                 return value
             case ast.List(elts=elts) | ast.Tuple(elts=elts) | ast.Set(elts=elts):
-                found = [self.value(module, one) for one in elts]
+                found = [self.value(module, elt) for elt in elts]
             case ast.BinOp(left=left, op=ast.Add(), right=right):
                 found = self._sum(self.value(module, left), self.value(module, right))
             case ast.Call(func=ast.Name(id="set" | "frozenset" | "list" | "tuple"), args=[inner]):
@@ -265,8 +265,8 @@ class Reading:
             if attribute in stated:
                 value = stated[attribute]
                 if isinstance(value, ast.Tuple):  # names of the class's own
-                    members = [stated[one.id] if isinstance(one, ast.Name) else one for one in value.elts]
-                    return [self.value(meaning.module, one) for one in members]
+                    members = [stated[elt.id] if isinstance(elt, ast.Name) else elt for elt in value.elts]
+                    return [self.value(meaning.module, member) for member in members]
                 return self.value(meaning.module, value)
         raise NotUnderstood(module, node, "an attribute never seen")
 

@@ -141,7 +141,7 @@ def image_cleaner(plane: Plane) -> list[Manifest]:
     return [
         *controller("eraser-controller-manager", KUBE, keeper, plane.system[:1]),
         *definitions(ERASER),
-        *(a_pod(f"eraser-aks-{one.name[4:]}-x7k2p", KUBE, worker, one, job) for one in plane.machines),
+        *(a_pod(f"eraser-aks-{machine.name[4:]}-x7k2p", KUBE, worker, machine, job) for machine in plane.machines),
     ]
 
 
@@ -180,6 +180,9 @@ def secrets_store(plane: Plane) -> list[Manifest]:
     return [
         *agent("aks-secrets-store-csi-driver", KUBE, driver, plane.machines),
         *agent("aks-secrets-store-provider-azure", KUBE, provider, plane.machines),
+        # github.com/kubernetes/ingress-nginx/issues/13351 lists those for Windows, without a pod.
+        *agent("aks-secrets-store-csi-driver-windows", KUBE, driver, ()),
+        *agent("aks-secrets-store-provider-azure-windows", KUBE, provider, ()),
         *definitions(SECRETS_STORE),
     ]
 
@@ -187,18 +190,18 @@ def secrets_store(plane: Plane) -> list[Manifest]:
 def autoscalers(plane: Plane) -> list[Manifest]:
     """KEDA, vertical pod autoscaler, node auto provisioning: learn.microsoft.com/azure/aks/intro-aks-automatic."""
     keda = f"{OSS}/kedacore"
-    found: list[Manifest] = []
+    manifests: list[Manifest] = []
     for name, image in (
         ("keda-operator", "keda:v2.17.2"),
         ("keda-operator-metrics-apiserver", "keda-metrics-apiserver:v2.17.2"),
         ("keda-admission-webhooks", "keda-admission-webhooks:v2.17.2"),
     ):
-        found += controller(name, KUBE, Part(f"{keda}/{image}", "keda-operator", {"app": name}), plane.system[:1])
+        manifests += controller(name, KUBE, Part(f"{keda}/{image}", "keda-operator", {"app": name}), plane.system[:1])
     for name in ("vpa-recommender", "vpa-updater", "vpa-admission-controller"):
         part = Part(f"{OSS}/kubernetes/autoscaler/{name}:1.2.1", name, {"app": name})
-        found += controller(name, KUBE, part, plane.system[:1])
+        manifests += controller(name, KUBE, part, plane.system[:1])
     return [
-        *found,
+        *manifests,
         *definitions(SCALERS),
         an_object("karpenter.azure.com/v1beta1", "AKSNodeClass", "default", spec={"imageFamily": "Ubuntu2204"}),
         an_object("karpenter.sh/v1", "NodePool", "default", spec={}),

@@ -48,11 +48,11 @@ class Plane:
 
     @property
     def system(self) -> tuple[Machine, ...]:
-        return tuple(one for one in self.machines if one.mode == "System")
+        return tuple(machine for machine in self.machines if machine.mode == "System")
 
     @property
     def gpus(self) -> tuple[Machine, ...]:
-        return tuple(one for one in self.machines if one.gpus)
+        return tuple(machine for machine in self.machines if machine.gpus)
 
 
 def machines_of(estate: Estate) -> tuple[Machine, ...]:
@@ -60,12 +60,12 @@ def machines_of(estate: Estate) -> tuple[Machine, ...]:
     pools = {pool["name"]: pool for pool in estate.properties(estate.cluster)["agentPoolProfiles"]}
     found = []
     for body in estate.of_type("Microsoft.Compute/virtualMachineScaleSets/virtualMachines/networkInterfaces"):
-        scale_set, _, rest = body["id"].partition("/virtualMachines/")
+        scale_set, _, remainder = body["id"].partition("/virtualMachines/")
         pool = pools[estate[scale_set]["tags"]["aks-managed-poolName"]]
         address = body["properties"]["ipConfigurations"][0]["properties"]["privateIPAddress"]
-        name = f"{name_of(scale_set)}{int(rest.partition('/')[0]):06d}"
+        name = f"{name_of(scale_set)}{int(remainder.partition('/')[0]):06d}"
         gpus = 1 if "_NC" in pool["vmSize"] else 0
-        instance = f"{scale_set}/virtualMachines/{rest.partition('/')[0]}"
+        instance = f"{scale_set}/virtualMachines/{remainder.partition('/')[0]}"
         found.append(Machine(name, address, pool["name"], pool["mode"], instance, gpus))
     return (*found, *_provisioned(estate))
 
@@ -83,7 +83,7 @@ def _provisioned(estate: Estate) -> Iterator[Machine]:
 def aks(plane: Plane) -> list[Manifest]:
     """Everything that is there before anything is installed."""
     return [
-        *(_node(one) for one in plane.machines),
+        *(_node(machine) for machine in plane.machines),
         *(namespace(name) for name in ("default", "kube-system", "kube-public", "kube-node-lease")),
         *_api_server(plane),
         *_agents(plane),
@@ -141,14 +141,16 @@ def _api_server(plane: Plane) -> list[Manifest]:
 
 def _agents(plane: Plane) -> list[Manifest]:
     """One pod on each machine; what the plugin needs, and what every machine has."""
-    found: list[Manifest] = []
+    manifests: list[Manifest] = []
     for name, part in {**_PLUGINS[plane.plugin], **_EVERYWHERE}.items():
-        found += agent(name, "kube-system", part, plane.machines)
+        manifests += agent(name, "kube-system", part, plane.machines)
+    for name, part in _OF_WINDOWS.items():
+        manifests += agent(name, "kube-system", part, ())
     if plane.plugin == "calico":
-        found += _calico(plane)
+        manifests += _calico(plane)
     if plane.plugin == "cilium":
-        found.append(an_object("v1", "ConfigMap", "cilium-config", "kube-system", data=_CILIUM_CONFIG))
-    return found
+        manifests.append(an_object("v1", "ConfigMap", "cilium-config", "kube-system", data=_CILIUM_CONFIG))
+    return manifests
 
 
 # Azure/azure-container-networking, test/integration/manifests/cilium/v1.17/cilium-config/cilium-config.yaml, in parts.
@@ -183,6 +185,21 @@ _EVERYWHERE = {
     "csi-azurefile-node": _on_host(
         "kubernetes-csi/azurefile-csi:v1.34.1", "csi-azurefile-node-sa", "csi-azurefile-node", **_CSI
     ),
+}
+# For Windows: on every cluster, without a pod where it has no Windows node. Names: github.com/Azure/AKS/issues/4952 and
+# lists of fresh clusters in issues. Rights of azure-cns-win: Azure/azure-container-networking,
+# cns/daemonset-windows.yaml; those of windows-kube-proxy-initializer are not public, and taken to be the same. The last
+# one stands for those of later releases, whose names are not known.
+_OF_WINDOWS = {
+    name: _on_host(f"{image}:v1", name, name, privileged=True, node_os="windows")
+    for name, image in {
+        "azure-cns-win": "azure/azure-cns",
+        "cloud-node-manager-windows": "kubernetes/azure-cloud-node-manager",
+        "csi-azuredisk-node-win": "kubernetes-csi/azuredisk-csi",
+        "csi-azurefile-node-win": "kubernetes-csi/azurefile-csi",
+        "windows-kube-proxy-initializer": "kubernetes/windows-kube-proxy-initializer",
+        "windows-agent-of-a-later-release": "kubernetes/windows-agent",
+    }.items()
 }
 _IP_MASQ = _on_host(
     "azure/ip-masq-agent-v2:v0.1.15", "default", "azure-ip-masq-agent", capabilities=("NET_ADMIN", "NET_RAW")
@@ -279,7 +296,7 @@ def _controllers(plane: Plane) -> list[Manifest]:
     dns = Part(f"{OSS}/kubernetes/coredns:v1.12.1", "coredns", {"k8s-app": "kube-dns"})
     scaler = Part(f"{OSS}/kubernetes/autoscaler/cpvpa:v0.8.9", "coredns-autoscaler", {"k8s-app": "coredns-autoscaler"})
     metrics = Part(f"{OSS}/kubernetes/metrics-server:v0.8.0", "metrics-server", {"k8s-app": "metrics-server"})
-    found = [
+    manifests = [
         *controller("coredns", "kube-system", dns, plane.system),
         *controller("coredns-autoscaler", "kube-system", scaler, plane.system[:1]),
         *controller("metrics-server", "kube-system", metrics, plane.system),
@@ -293,7 +310,7 @@ def _controllers(plane: Plane) -> list[Manifest]:
             "konnectivity-agent",
             {"app": "konnectivity-agent"},
         )
-        found += controller("konnectivity-agent", "kube-system", tunnel, plane.system)
+        manifests += controller("konnectivity-agent", "kube-system", tunnel, plane.system)
     if plane.plugin == "cilium":
         operator = Part(
             f"{MICROSOFT}/containernetworking/cilium/operator-generic:v1.17.7",
@@ -301,8 +318,8 @@ def _controllers(plane: Plane) -> list[Manifest]:
             {"io.cilium/app": "operator"},
             host_network=True,
         )
-        found += controller("cilium-operator", "kube-system", operator, plane.system)
-    return found
+        manifests += controller("cilium-operator", "kube-system", operator, plane.system)
+    return manifests
 
 
 def _aggregated(name: str, called: str, space: str = "kube-system") -> Manifest:

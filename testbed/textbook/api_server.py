@@ -36,7 +36,7 @@ class ApiServerStandIn:
     """Serves these manifests from a thread of its own, until it is closed. `kubeconfig` is written into the folder."""
 
     def __init__(self, manifests: Iterable[Manifest], folder: Path) -> None:
-        self._objects = [_stored(number, one) for number, one in enumerate(manifests, 1)]
+        self._objects = [_stored(number, manifest) for number, manifest in enumerate(manifests, 1)]
         self.requests: list[str] = []
         self._token = secrets.token_urlsafe(24)
         authority = Authority("textbook")
@@ -95,8 +95,8 @@ class ApiServerStandIn:
 
     def _found(self, version: str, rest: list[str], selector: str) -> tuple[int, Manifest]:
         namespace, path = (rest[1], rest[2:]) if rest[0] == "namespaces" and len(rest) > 2 else ("", rest)
-        known = {one["name"] for one in self._resources(version)}
-        if path[0] not in known and version not in BUILT_IN:
+        resource_names = {resource["name"] for resource in self._resources(version)}
+        if path[0] not in resource_names and version not in BUILT_IN:
             return 404, _status(404, "NotFound")
         wanted = selector.removeprefix("metadata.name=") or "/".join(path[1:])
         items = [
@@ -129,9 +129,9 @@ class ApiServerStandIn:
         return [{"name": plural(kind), "kind": kind} for kind in sorted(kinds)]
 
 
-def _stored(number: int, one: Manifest) -> Manifest:
-    metadata = {"uid": f"00000000-0000-4000-8000-{number:012d}", "resourceVersion": str(number), **one["metadata"]}
-    return {**one, "metadata": metadata}
+def _stored(number: int, manifest: Manifest) -> Manifest:
+    metadata = {"uid": f"00000000-0000-4000-8000-{number:012d}", "resourceVersion": str(number), **manifest["metadata"]}
+    return {**manifest, "metadata": metadata}
 
 
 def _groups(versions: Iterable[str]) -> list[Manifest]:

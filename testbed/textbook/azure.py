@@ -21,6 +21,7 @@ from testbed.azure.baseline.cluster import (
     extensions_of_aks,
     instance_view,
 )
+from testbed.azure.baseline.firewall import POLICY as FIREWALL_POLICY
 from testbed.azure.baseline.layout import (
     CONTROL_PLANE,
     DATA_GROUP,
@@ -75,7 +76,22 @@ def in_own_network(**how: Any) -> Estate:
     estate = built(Layout("textbook", one_subnet=True, **how))
     if estate.site.api_subnet:
         _api_subnet_as_documented(estate)
+    if estate.profile == "filtered":
+        _hosts_as_documented(estate)
     return settled(estate)
+
+
+def _hosts_as_documented(estate: Estate) -> None:
+    """learn.microsoft.com/azure/aks/outbound-rules-control-egress: images, packages and updates of the nodes."""
+    rules = estate.properties(f"{FIREWALL_POLICY}/ruleCollectionGroups/inference")["ruleCollections"][0]["rules"]
+    rules[0]["targetFqdns"] = [
+        "mcr.microsoft.com",
+        "*.data.mcr.microsoft.com",
+        "packages.microsoft.com",
+        "packages.aks.azure.com",
+        "security.ubuntu.com",
+        "us.download.nvidia.com",
+    ]
 
 
 def in_managed_network(outbound: str, *, api_in_network: bool, locked: bool = True) -> Estate:
@@ -257,10 +273,11 @@ def with_monitoring(estate: Estate) -> None:
     metrics = {"monitoringAccounts": [{"accountResourceId": account, "name": "MonitoringAccount1"}]}
     _collect(estate, "ContainerInsightsExtension", "MSCI-westeurope-aks-inference", logs)
     _collect(estate, "ContainerInsightsMetricsExtension", "MSProm-westeurope-aks-inference", metrics)
-    held = {
-        "dataCollectionEndpointId": f"{DATA_GROUP}/providers/Microsoft.Insights/dataCollectionEndpoints/dce-inference"
-    }
+    collector = f"{DATA_GROUP}/providers/Microsoft.Insights/dataCollectionEndpoints/dce-inference"
+    held = {"dataCollectionEndpointId": collector}
     estate.add(f"{estate.cluster}/providers/{ASSOCIATIONS}/configurationAccessEndpoint", held)
+    for member in (workspace(estate), collector):
+        estate.add(f"{scope}/scopedResources/{name_of(member)}", {"linkedResourceId": member})
 
 
 def _collect(estate: Estate, association: str, rule: str, destinations: dict[str, Any]) -> None:
@@ -283,11 +300,20 @@ def with_defender(estate: Estate) -> None:
     """learn.microsoft.com/azure/defender-for-cloud/defender-for-containers-enable: the sensor."""
     profile = {"logAnalyticsWorkspaceResourceId": workspace(estate), "securityMonitoring": {"enabled": True}}
     cluster(estate)["securityProfile"]["defender"] = profile
+    link = estate.add(f"{DATA_GROUP}/providers/Microsoft.Security/privateLinks/defender", {}, location=LOCATION)
+    endpoint = f"{estate.site.vnet.partition('/providers/')[0]}/{NETWORK}/privateEndpoints/pe-defender"
+    add_endpoint(estate, endpoint, link, "containers", "10.40.8.10")
 
 
 def with_image_cleaner(estate: Estate) -> None:
     """learn.microsoft.com/azure/aks/image-cleaner."""
     cluster(estate)["securityProfile"]["imageCleaner"] = {"enabled": True, "intervalHours": 168}
+
+
+def with_service_mesh(estate: Estate) -> None:
+    """learn.microsoft.com/azure/aks/istio-deploy-addon and istio-cni: no gateway of the add-on is enabled."""
+    mesh = {"revisions": ["asm-1-27"], "components": {"proxyRedirectionMechanism": "CNIChaining"}}
+    cluster(estate)["serviceMeshProfile"] = {"mode": "Istio", "istio": mesh}
 
 
 def with_azure_policy(estate: Estate) -> None:
@@ -314,7 +340,8 @@ def with_own_drivers(estate: Estate) -> None:
 def automatic(estate: Estate) -> None:
     """learn.microsoft.com/azure/aks/intro-aks-automatic: what the SKU presets, in a network of one's own.
 
-    Application routing, which it also brings, was turned off: its gateway exposes a public address.
+    From Kubernetes 1.36 on application routing comes with the Gateway API in place of an NGINX controller (AKS release
+    notes, May 2026). It publishes nothing before a Gateway is made.
     """
     estate[estate.cluster]["sku"] = {"name": "Automatic", "tier": "Standard"}
     properties = cluster(estate)
@@ -323,7 +350,14 @@ def automatic(estate: Estate) -> None:
     properties["oidcIssuerProfile"] = {"enabled": True, "issuerURL": f"https://{LOCATION}.oic.prod-aks.azure.com/t/i/"}
     properties["securityProfile"]["workloadIdentity"] = {"enabled": True}
     properties["workloadAutoScalerProfile"] = {"keda": {"enabled": True}, "verticalPodAutoscaler": {"enabled": True}}
-    properties["ingressProfile"] = {"webAppRouting": {"enabled": False}}
+    properties["ingressProfile"] = {
+        "gatewayAPI": {"installation": "Standard"},
+        "webAppRouting": {
+            "enabled": True,
+            "nginx": {"defaultIngressControllerType": "None"},
+            "gatewayAPIImplementations": {"appRoutingIstio": {"mode": "Enabled"}},
+        },
+    }
     properties["addonProfiles"]["azureKeyvaultSecretsProvider"] = {"enabled": False, "config": None}
     with_azure_policy(estate)
     with_image_cleaner(estate)

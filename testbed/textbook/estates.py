@@ -12,7 +12,7 @@ from testbed.azure.baseline.layout import HUB_GROUP, NETWORK, NETWORK_GROUP, NOD
 from testbed.azure.baseline.network import RESOLVER
 from testbed.azure.estate import Estate
 from testbed.azure.references import refer_back
-from testbed.textbook import addons, azure, own
+from testbed.textbook import addons, azure, mesh, own
 from testbed.textbook.aks import Plane, aks, machines_of
 from testbed.textbook.objects import Manifest
 
@@ -54,7 +54,7 @@ class TextbookEstate:
     @property
     def manifests(self) -> list[Manifest]:
         plane = Plane(machines_of(self.azure), **self.plane)
-        return [one for run in (aks, *self.runs) for one in run(plane)]
+        return [manifest for run in (aks, *self.runs) for manifest in run(plane)]
 
     @property
     def policy_file(self) -> Body:
@@ -64,7 +64,7 @@ class TextbookEstate:
     @property
     def exceptions_file(self) -> Body:
         """What the team writes for --exceptions."""
-        return {"exceptions": [dict(one) for one in self.exceptions]}
+        return {"exceptions": [dict(exception) for exception in self.exceptions]}
 
 
 def accepted(check: str, resource: str, reason: str) -> Body:
@@ -130,11 +130,12 @@ ESTATES = (
     ),
     TextbookEstate(
         "own-registry-vnet-integration",
-        f"{LEARN}/aks/network-isolated (bring your own ACR, API Server VNet Integration), /nvidia-gpu-operator; "
+        f"{LEARN}/aks/network-isolated (bring your own ACR, API Server VNet Integration), /nvidia-gpu-operator, "
+        f"/istio-deploy-addon, /istio-cni; "
         f"{DOCUMENTS}",
         partial(azure.in_own_network, pod_subnet=False, sentinel=False),
-        changes=(azure.with_own_drivers,),
-        runs=(own.gpu_operator, MODELS),
+        changes=(azure.with_own_drivers, azure.with_service_mesh),
+        runs=(own.gpu_operator, mesh.service_mesh, MODELS),
         plane=NO_TUNNEL,
         exceptions=(OPERATOR,),
         left_out={
@@ -261,4 +262,4 @@ ESTATES = (
         exceptions=(OPERATOR, GATEWAY),
     ),
 )
-TEXTBOOK: Mapping[str, TextbookEstate] = {one.name: one for one in ESTATES}
+TEXTBOOK: Mapping[str, TextbookEstate] = {estate.name: estate for estate in ESTATES}

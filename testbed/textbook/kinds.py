@@ -63,6 +63,16 @@ SCALERS: Kinds = {
     "karpenter.azure.com/v1beta1": ("AKSNodeClass",),
 }
 NETWORK_SECURITY: Kinds = {"retina.sh/v1alpha1": ("Capture", "MetricsConfiguration", "TracesConfiguration")}
+# istio/istio manifests/charts/base/files/crd-all.gen.yaml
+MESH: Kinds = {
+    "networking.istio.io/v1": ("DestinationRule", "Gateway", "ServiceEntry", "Sidecar", "VirtualService",
+                               "WorkloadEntry", "WorkloadGroup"),
+    "networking.istio.io/v1alpha3": ("EnvoyFilter",),
+    "networking.istio.io/v1beta1": ("ProxyConfig",),
+    "security.istio.io/v1": ("AuthorizationPolicy", "PeerAuthentication", "RequestAuthentication"),
+    "telemetry.istio.io/v1": ("Telemetry",),
+    "extensions.istio.io/v1alpha1": ("WasmPlugin",),
+}  # fmt: skip
 GPU_OPERATOR: Kinds = {
     "nvidia.com/v1": ("ClusterPolicy",),
     "nvidia.com/v1alpha1": ("NVIDIADriver",),

@@ -44,6 +44,8 @@ class Part:
     """Images of init containers, with the rights of the others."""
     beside: Sequence[str] = ()
     """Images of further containers."""
+    node_os: str = ""
+    """Operating system that it selects nodes by; "": any."""
 
 
 def an_object(version: str, kind: str, name: str, namespace: str = "", **fields: Any) -> Manifest:
@@ -77,10 +79,10 @@ def namespace(name: str, **labels: str) -> Manifest:
 
 def agent(name: str, space: str, part: Part, machines: Sequence[Machine]) -> list[Manifest]:
     """A DaemonSet, and its pod on each of these machines."""
-    owners = owner("apps/v1", "DaemonSet", name, space)
+    owners, count = owner("apps/v1", "DaemonSet", name, space), len(machines)
     return [
-        _workload("DaemonSet", name, space, part, {"numberReady": len(machines)}),
-        *(a_pod(f"{name}-{_suffix(name, one.name)}", space, part, one, owners) for one in machines),
+        _workload("DaemonSet", name, space, part, {"numberReady": count, "desiredNumberScheduled": count}),
+        *(a_pod(f"{name}-{_suffix(name, machine.name)}", space, part, machine, owners) for machine in machines),
     ]
 
 
@@ -91,7 +93,10 @@ def controller(name: str, space: str, part: Part, machines: Sequence[Machine]) -
     hashed = replace(part, labels={**part.labels, "pod-template-hash": digest})
     return [
         _workload("Deployment", name, space, part, {"readyReplicas": len(machines)}),
-        *(a_pod(f"{name}-{digest}-{_suffix(name, one.name)}", space, hashed, one, owners) for one in machines),
+        *(
+            a_pod(f"{name}-{digest}-{_suffix(name, machine.name)}", space, hashed, machine, owners)
+            for machine in machines
+        ),
     ]
 
 
@@ -141,6 +146,7 @@ def _pod_spec(part: Part) -> Manifest:
     if volumes:
         spec["volumes"] = volumes
     spec |= {"hostNetwork": True} if part.host_network else {}
+    spec |= {"nodeSelector": {"kubernetes.io/os": part.node_os}} if part.node_os else {}
     return spec | ({"hostPID": True} if part.host_pid else {})
 
 

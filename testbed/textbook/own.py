@@ -46,7 +46,7 @@ def device_plugin(plane: Plane) -> list[Manifest]:
     return [namespace(space), default_deny(space), *agent("nvidia-device-plugin-daemonset", space, part, plane.gpus)]
 
 
-_DRIVER, _VALIDATIONS, _VALIDATOR = "/run/nvidia", "/run/nvidia/validations", image("nvidia/gpu-operator-validator")
+_DRIVER, _VALIDATIONS, _VALIDATOR = "/run/nvidia", "/run/nvidia/validations", image("nvidia/gpu-operator")
 # rights and folders of the operator's own assets: github.com/NVIDIA/gpu-operator at a22dbf6, assets/state-*
 _GPU_AGENTS = {
     "nvidia-driver-daemonset": Part(
@@ -80,7 +80,7 @@ _GPU_AGENTS = {
         first=(_VALIDATOR,),
     ),
     "gpu-feature-discovery": Part(
-        image("nvidia/gpu-feature-discovery"),
+        image("nvidia/k8s-device-plugin"),
         "nvidia-gpu-feature-discovery",
         privileged=True,
         folders=("/etc/kubernetes/node-feature-discovery/features.d", _VALIDATIONS, "/sys"),
@@ -107,9 +107,14 @@ _GPU_AGENTS = {
 def gpu_operator(plane: Plane) -> list[Manifest]:
     """NVIDIA's GPU Operator (learn.microsoft.com/azure/aks/nvidia-gpu-operator), images from the team's registry."""
     space = "gpu-operator"
-    found = [namespace(space, **{"pod-security.kubernetes.io/enforce": "privileged"}), default_deny(space)]
+    manifests = [namespace(space, **{"pod-security.kubernetes.io/enforce": "privileged"}), default_deny(space)]
     for name, part in _GPU_AGENTS.items():
-        found += agent(name, space, replace(part, labels={"app": name}), plane.gpus)
+        manifests += agent(name, space, replace(part, labels={"app": name}), plane.gpus)
+    # Of a driver compiled for a kernel (controllers/object_controls.go), and without a pod until a node asks for MPS.
+    driver, plug_in = _GPU_AGENTS["nvidia-driver-daemonset"], _GPU_AGENTS["nvidia-device-plugin-daemonset"]
+    mps, kernel = "nvidia-device-plugin-mps-control-daemon", "nvidia-driver-daemonset-6.8.0-1021-azure-ubuntu22.04"
+    manifests += agent(kernel, space, replace(driver, labels={"app": kernel}), ())
+    manifests += agent(mps, space, replace(plug_in, host_pid=True, labels={"app": mps}), ())
     worker = Part(
         image("nfd/node-feature-discovery"),
         "node-feature-discovery",
@@ -119,16 +124,16 @@ def gpu_operator(plane: Plane) -> list[Manifest]:
     keeper = Part(image("nvidia/gpu-operator"), "gpu-operator", {"app": "gpu-operator"}, folders=("/etc/os-release",))
     discovery = Part(image("nfd/node-feature-discovery"), "node-feature-discovery", {"role": "master"})
     return [
-        *found,
+        *manifests,
         *definitions(GPU_OPERATOR),
         *agent("gpu-operator-node-feature-discovery-worker", space, worker, plane.machines),
         *controller("gpu-operator", space, keeper, plane.system[:1]),
         *controller("gpu-operator-node-feature-discovery-master", space, discovery, plane.system[:1]),
-        _egress_to_api_server(space, plane),
+        egress_to_api_server(space, plane),
     ]
 
 
-def _egress_to_api_server(space: str, plane: Plane) -> Manifest:
+def egress_to_api_server(space: str, plane: Plane) -> Manifest:
     """The API server's one address and the cluster's own names; nothing else."""
     rules = [
         {"to": [{"ipBlock": {"cidr": f"{plane.api_server}/32"}}], "ports": [{"protocol": "TCP", "port": 443}]},
@@ -153,20 +158,20 @@ def flux(plane: Plane) -> list[Manifest]:
     Sources are OCI artifacts in the team's registry, behind its private endpoint.
     """
     space = "flux-system"
-    found = [namespace(space, **{"app.kubernetes.io/part-of": "flux"}), default_deny(space)]
+    manifests = [namespace(space, **{"app.kubernetes.io/part-of": "flux"}), default_deny(space)]
     for name in ("source-controller", "kustomize-controller", "helm-controller", "notification-controller"):
         part = Part(image(f"fluxcd/{name}"), name, {"app": name})
-        found += controller(name, space, part, plane.system[:1])
+        manifests += controller(name, space, part, plane.system[:1])
     rules = [
         {"to": [{"ipBlock": {"cidr": PRIVATE_ENDPOINTS}}], "ports": [{"protocol": "TCP", "port": 443}]},
         {"to": [{"podSelector": {}}]},
     ]
     spec = {"podSelector": {}, "policyTypes": ["Egress"], "egress": rules}
     return [
-        *found,
+        *manifests,
         *definitions(FLUX),
         service("source-controller", space, {"app": "source-controller"}, 80),
-        _egress_to_api_server(space, plane),
+        egress_to_api_server(space, plane),
         an_object("networking.k8s.io/v1", "NetworkPolicy", "to-registry", space, spec=spec),
     ]
 

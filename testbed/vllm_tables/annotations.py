@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from testbed.vllm_tables.sources import Definition, NotUnderstood, Outside, Sources, strings_in
+from testbed.python_sources import Definition, NotUnderstood, Outside, Sources, strings_in
 
 ARG_UTILS = "vllm.engine.arg_utils"
 RULES = (

@@ -9,10 +9,10 @@ from __future__ import annotations
 import sys
 
 from testbed.flag_tables import ENGINES, FlagTables, written
+from testbed.package_index import VLLM, Index, SourceDistribution, fetch
+from testbed.python_sources import NotUnderstood, Sources
 from testbed.vllm_tables.annotations import KNOWN_RULES, rules_wording
 from testbed.vllm_tables.flags import environment_of, flags_of, shorthands_of
-from testbed.vllm_tables.package_index import VLLM, Index, SourceDistribution, fetch
-from testbed.vllm_tables.sources import NotUnderstood, Sources
 
 
 def derive(index: Index, release: SourceDistribution) -> bytes:

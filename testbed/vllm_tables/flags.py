@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import ast
 
+from testbed.python_sources import Definition, NotUnderstood, Sources, strings_in
 from testbed.vllm_tables.annotations import FOLDED, UNREAD
 from testbed.vllm_tables.parser_reading import SERVE, Argument, ParserReading
-from testbed.vllm_tables.sources import Definition, NotUnderstood, Sources, strings_in
 
 ARGPARSE = "vllm.utils.argparse_utils"
 PARSER_CLASS = "FlexibleArgumentParser"
 WITHOUT_VALUE = {"store_true", "store_false", "BooleanOptionalAction"}
 ARITY = {None: "one", "?": "optional", "+": "many"}
+# Flags whose values vLLM compares with a registry only when the server starts (`validate_api_server_args`): the module
+# that fills the registry, and its names there. Plug-ins could add names; their flags are reserved.
+REGISTRIES = {
+    "--tool-call-parser": ("vllm.tool_parsers", "_TOOL_PARSERS_TO_REGISTER"),
+    "--reasoning-parser": ("vllm.reasoning", "_REASONING_PARSERS_TO_REGISTER"),
+}
+# Flags whose values are the numbers of an enumeration, which argparse does not list.
+ENUMERATIONS = {"--optimization-level": ("vllm.config.vllm", "OptimizationLevel")}
 
 Flag = dict[str, object]
 
@@ -23,7 +31,7 @@ def flags_of(sources: Sources) -> dict[str, Flag]:
     for argument in ParserReading(sources).read():
         if argument.names[0].startswith("-"):
             name, flag = _flag(argument, inverses)
-            flags[name] = flag
+            flags[name] = flag | _registered(sources, name)
     _hold_to_one_meaning(flags)
     return flags
 
@@ -47,6 +55,27 @@ def _flag(argument: Argument, inverses: dict[str, str]) -> tuple[str, Flag]:
     elif isinstance(kind, str) and kind != "text":
         flag["type"] = kind
     return name, flag
+
+
+def _registered(sources: Sources, name: str) -> Flag:
+    """The choices of a flag whose values are names of a registry or numbers of an enumeration; {} for any other."""
+    if name in ENUMERATIONS:
+        return {"choices": _numbers(sources, *ENUMERATIONS[name])}
+    if name not in REGISTRIES:
+        return {}
+    module, registry = REGISTRIES[name]
+    meaning = sources.meaning(module, registry)
+    if not (isinstance(meaning, Definition) and isinstance(meaning.node, ast.Dict)):
+        raise NotUnderstood(module, ast.Name(registry), "a registry that is no literal")
+    return {"choices": sorted(_name(key, meaning.node, module) for key in meaning.node.keys)}
+
+
+def _numbers(sources: Sources, module: str, enumeration: str) -> list[str]:
+    meaning = sources.meaning(module, enumeration)
+    if not (isinstance(meaning, Definition) and isinstance(meaning.node, ast.ClassDef)):
+        raise NotUnderstood(module, ast.Name(enumeration), "no such class")
+    values = [member.value for member in meaning.node.body if isinstance(member, ast.Assign)]
+    return [str(ast.literal_eval(value)) for value in values]
 
 
 def _arity(argument: Argument) -> str:
@@ -130,11 +159,11 @@ def environment_of(sources: Sources) -> list[str]:
     for statement in sources.tree("vllm.envs").body:
         match statement:
             case ast.AnnAssign(target=ast.Name(id="environment_variables"), value=ast.Dict(keys=keys)):
-                return sorted(_name(key, statement) for key in keys)
+                return sorted(_name(key, statement, "vllm.envs") for key in keys)
     raise NotUnderstood("vllm.envs", ast.Name("environment_variables"), "no registry of environment variables")
 
 
-def _name(key: ast.expr | None, registry: ast.stmt) -> str:
+def _name(key: ast.expr | None, registry: ast.AST, module: str) -> str:
     if isinstance(key, ast.Constant) and isinstance(key.value, str):
         return key.value
-    raise NotUnderstood("vllm.envs", key or registry, "a name that is computed")
+    raise NotUnderstood(module, key or registry, "a name that is computed")

@@ -12,8 +12,8 @@ import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from testbed.python_sources import Definition, NotUnderstood, Sources
 from testbed.vllm_tables.annotations import FOLDED, FOLDING, UNREAD, Keywords, keywords_of, literal_values
-from testbed.vllm_tables.sources import Definition, NotUnderstood, Sources
 
 SERVE = "vllm.entrypoints.cli.serve"
 PLATFORM_HOOK = "pre_register_and_update"
@@ -274,18 +274,18 @@ class FunctionReading:
         return UNREAD
 
     def _function(self, call: ast.Call, name: str) -> object:
-        given = [self.value(argument) for argument in call.args]
-        if PARSER in given:
+        arguments = [self.value(argument) for argument in call.args]
+        if PARSER in arguments:
             meaning = self.reading.sources.meaning(self.module, name)
             if isinstance(meaning, Definition) and isinstance(meaning.node, ast.FunctionDef):
-                return self.reading.call(meaning, given)
+                return self.reading.call(meaning, arguments)
         return self._untouched(call)
 
     def _inherited(self, call: ast.Call, method: str) -> object:
-        given = [self.value(argument) for argument in call.args]
+        arguments = [self.value(argument) for argument in call.args]
         assert self.owner is not None
         for base in list(self.reading.ancestry(self.owner))[1:]:
-            return self.reading.call_method(base, method, given)
+            return self.reading.call_method(base, method, arguments)
         raise self._lost(call, "super() of a class without bases")
 
     def _platform_hook(self, call: ast.Call, method: str) -> object:
@@ -302,10 +302,10 @@ class FunctionReading:
     def _method(self, call: ast.Call, of: object, method: str) -> object:
         if of is PARSER:
             return self._parser_method(call, method)
-        given = [self.value(argument) for argument in call.args]
-        match of, method, given:
-            case ClassReference(), _, _ if _tracked(given):
-                return self.reading.call_method(of, method, given)
+        arguments = [self.value(argument) for argument in call.args]
+        match of, method, arguments:
+            case ClassReference(), _, _ if _tracked(arguments):
+                return self.reading.call_method(of, method, arguments)
             case dict(), "pop", [str() as key, default]:
                 return of.pop(key, default)
             case list(), "remove", [value] if value is not UNREAD:
@@ -345,8 +345,8 @@ class FunctionReading:
 
     def _untouched(self, call: ast.Call) -> object:
         """A call that is given neither the parser nor keyword dictionaries cannot change a flag."""
-        given = [*call.args, *(keyword.value for keyword in call.keywords)]
-        if _tracked([self.value(argument) for argument in given]):
+        arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+        if _tracked([self.value(argument) for argument in arguments]):
             raise self._lost(call, "a call that could add or change arguments")
         return UNREAD
 

@@ -54,4 +54,4 @@ def private_since(*subnets: str) -> list[dict[str, str]]:
     """What a policy file states of subnets: private since before any machine of a layout was created."""
     named = {subnet.lower(): subnet for subnet in subnets}
     owner = "platform-team@contoso.example"
-    return [{"subnet": one, "since": PRIVATE_SINCE, "statedBy": owner} for one in named.values()]
+    return [{"subnet": subnet, "since": PRIVATE_SINCE, "statedBy": owner} for subnet in named.values()]

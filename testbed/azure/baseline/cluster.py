@@ -220,7 +220,9 @@ def instance_view(extensions: list[Body]) -> Body:
     learn.microsoft.com/rest/api/compute/virtualmachinescalesets/list-all-vm-instance-views-in-a-set
     """
     done = [{"code": "ProvisioningState/succeeded", "level": "Info", "displayStatus": "Ready"}]
-    reporting = [(one["name"], "{publisher}.{type}".format(**one["properties"])) for one in extensions]
+    reporting = [
+        (extension["name"], "{publisher}.{type}".format(**extension["properties"])) for extension in extensions
+    ]
     handlers = [{"type": kind, "typeHandlerVersion": "1.0", "status": done[0]} for _, kind in reporting]
     return {
         "statuses": [{"code": "PowerState/running", "level": "Info", "displayStatus": "VM running"}],
@@ -237,13 +239,13 @@ def _add_instance(estate: Estate, scale_set: str, number: int, subnet: str, addr
     machine = f"{scale_set}/virtualMachines/{number}"
     name = f"{name_of(scale_set)}_{number}"
     nic = f"{machine}/networkInterfaces/{name_of(scale_set)}"
-    held = {
+    properties = {
         "instanceId": str(number),
         "osProfile": {"computerName": name},
         "timeCreated": CREATED,
         "instanceView": view,
     }
-    estate.add(machine, held, location=LOCATION)
+    estate.add(machine, properties, location=LOCATION)
     configuration = {
         "primary": True,
         "privateIPAddress": address,
@@ -276,7 +278,7 @@ def _first_free(estate: Estate, subnet: str) -> ipaddress.IPv4Address | ipaddres
         if nic["type"].lower() == INSTANCE_NICS
         for configuration in nic["properties"]["ipConfigurations"]
     ]
-    taken = sum(one["subnet"]["id"].lower() == subnet.lower() for one in configurations)
+    taken = sum(configuration["subnet"]["id"].lower() == subnet.lower() for configuration in configurations)
     return ipaddress.ip_network(estate.properties(subnet)["addressPrefix"])[10 + taken]
 
 

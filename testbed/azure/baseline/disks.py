@@ -22,6 +22,12 @@ def add_disks(estate: Estate) -> None:
 
 def add_disk(estate: Estate, disk: str, access: dict[str, Any], **rest: Any) -> str:
     """A data disk that is attached to a GPU node; `rest` replaces fields of it."""
-    held = {"diskSizeGB": 512, "diskState": "Attached", "creationData": {"createOption": "Empty"}, **access, **rest}
+    properties = {
+        "diskSizeGB": 512,
+        "diskState": "Attached",
+        "creationData": {"createOption": "Empty"},
+        **access,
+        **rest,
+    }
     node = f"{estate.site.gpu_scale_set}/virtualMachines/aks-gpu-31862004-vmss_0"
-    return estate.add(disk, held, location=LOCATION, sku={"name": "Premium_LRS"}, managedBy=node)
+    return estate.add(disk, properties, location=LOCATION, sku={"name": "Premium_LRS"}, managedBy=node)

@@ -9,6 +9,7 @@ from testbed.azure.baseline.network import FIREWALL_ADDRESS, SPACE
 from testbed.azure.estate import Estate
 
 POLICY = f"{HUB_GROUP}/{NETWORK}/firewallPolicies/afwp-hub"
+MIRROR = "mirror.contoso.example"
 ADDRESS = f"{HUB_GROUP}/{NETWORK}/publicIPAddresses/pip-afw-hub"
 
 
@@ -35,6 +36,7 @@ def add_firewall(estate: Estate) -> None:
     estate.add(POLICY, properties, location=LOCATION)
     estate.add(f"{POLICY}/{_GROUP}", {"priority": 300, "ruleCollections": [_collection(_mirror())]})
     estate.policy["firewall"] = site.firewall
+    estate.policy["allowedHosts"] = [{"host": MIRROR, "reason": "our own mirror of packages; it takes no uploads"}]
     estate.profile = "filtered"
 
 
@@ -57,6 +59,6 @@ def _mirror() -> dict[str, Any]:
         "name": "package-mirror",
         "sourceAddresses": [SPACE],
         "protocols": [{"protocolType": "Https", "port": 443}],
-        "targetFqdns": ["mirror.contoso.example"],
+        "targetFqdns": [MIRROR],
         "terminateTLS": False,
     }

@@ -85,8 +85,8 @@ def add_registry(estate: Estate, registry: str) -> None:
     rule = {"sourceRepository": "mcr.microsoft.com/*", "targetRepository": "aks-managed-repository/*"}
     estate.add(f"{registry}/cacheRules/aks-managed-mcr", rule)
     for name, actions in SYSTEM_SCOPE_MAPS.items():
-        held = {"type": "SystemDefined", "actions": [f"repositories/*/{one}" for one in actions]}
-        estate.add(f"{registry}/scopeMaps/{name}", held)
+        properties = {"type": "SystemDefined", "actions": [f"repositories/*/{action}" for action in actions]}
+        estate.add(f"{registry}/scopeMaps/{name}", properties)
     estate.add(f"{registry}/replications/{LOCATION}", {"regionEndpointEnabled": True}, location=LOCATION)
     assign(estate, registry, KUBELET, ACR_PULL)
 

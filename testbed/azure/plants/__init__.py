@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from testbed.azure.plants import (
+    alerts,
     balancers,
     cluster,
+    declared_firewall,
+    decoys_of_deliveries,
     decoys_of_stores,
+    deliveries,
     disks,
     endpoints,
     machines,
@@ -30,6 +34,7 @@ TABLES = (
     balancers,
     routes,
     networks,
+    declared_firewall,
     machines,
     services,
     rules,
@@ -42,4 +47,7 @@ TABLES = (
     names,
     cluster,
     sinks,
+    deliveries,
+    alerts,
+    decoys_of_deliveries,
 )

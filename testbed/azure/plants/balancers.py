@@ -94,8 +94,8 @@ def balancer_that_lists_node_addresses(estate: Estate) -> Named:
     pool = estate.properties(estate.site.balancer)["backendAddressPools"][0]["properties"]
     nic = estate.properties(instance_nics(estate)[0])
     address = nic["ipConfigurations"][0]["properties"]["privateIPAddress"]
-    held = {"ipAddress": address, "virtualNetwork": {"id": estate.site.vnet}}
-    pool["loadBalancerBackendAddresses"] = [{"name": "node", "properties": held}]
+    properties = {"ipAddress": address, "virtualNetwork": {"id": estate.site.vnet}}
+    pool["loadBalancerBackendAddresses"] = [{"name": "node", "properties": properties}]
     return estate.site.balancer, estate.site.gpu_subnet, estate.cluster
 
 

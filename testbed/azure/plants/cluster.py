@@ -54,10 +54,6 @@ EDITS: tuple[tuple[str, str, str, str, Any, str, tuple[str, ...]], ...] = (
      "Defender's sensor reports out.", ()),
     ("public_ingress", "aks-ingress-addon", "high", "ingressProfile.webAppRouting", {"enabled": True},
      "The ingress add-on makes a public load balancer by default.", ()),
-    ("gateway_api_ingress", "aks-ingress-addon", "high", "ingressProfile",
-     {"gatewayAPI": {"installation": "Standard"},
-      "webAppRouting": {"enabled": False, "gatewayAPIImplementations": {"appRoutingIstio": {"mode": "Enabled"}}}},
-     "Application routing runs gateways of the Gateway API, which are public by default.", ()),
     ("container_insights_by_profile", "aks-monitoring", "medium", "azureMonitorProfile",
      {"metrics": {"enabled": False}, "containerInsights": {"enabled": True, "containerNetworkLogs": "Enabled"}},
      "Container Insights is on in the profile of Azure Monitor, not as an add-on.", ()),
@@ -101,7 +97,7 @@ for _name, _check, _severity, _path, _value, _title, _also in EDITS:
         _check,
         _severity,
         also=_also,
-        spot=f"cluster:{_path.rpartition('.')[0] or _path}",
+        spot=f"cluster:{_path.partition('.')[0]}",
         fits=_sends_by_no_scope if _check == "aks-monitoring" else _anywhere,
     )(_edit(_name, _path, _value, _title))
 

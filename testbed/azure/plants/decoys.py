@@ -29,19 +29,22 @@ ELSEWHERE = f"/subscriptions/{WORKLOAD}/resourceGroups/rg-staging/providers"
 
 @dataclass(frozen=True)
 class Decoy:
-    """change: what looks suspicious. fits: whether an estate has what it changes."""
+    """change: what looks suspicious. fits: whether an estate has what it changes. settles: plants that it undoes."""
 
     name: str
     change: Callable[[Estate], None]
     fits: Callable[[Estate], bool]
+    settles: frozenset[str]
 
 
 DECOYS: dict[str, Decoy] = {}
 
 
-def decoy(fits: Callable[[Estate], bool] = lambda _: True) -> Callable[[Callable[[Estate], None]], Decoy]:
+def decoy(
+    fits: Callable[[Estate], bool] = lambda _: True, settles: tuple[str, ...] = ()
+) -> Callable[[Callable[[Estate], None]], Decoy]:
     def taken(change: Callable[[Estate], None]) -> Decoy:
-        made = Decoy(getattr(change, "__name__", ""), change, fits)
+        made = Decoy(getattr(change, "__name__", ""), change, fits, frozenset(settles))
         DECOYS[made.name] = made
         return made
 
@@ -115,8 +118,10 @@ def interface_of_a_private_link_service(estate: Estate) -> None:
     nic = in_node_group("networkInterfaces", "pls-serving.nic")
     service = in_node_group("privateLinkServices", "pls-serving")
     configuration = {"privateIPAddress": "10.40.44.4", "subnet": {"id": home}}
-    held = {"privateLinkService": {"id": service}, "enableIPForwarding": False}
-    estate.add(nic, {**held, "ipConfigurations": [{"name": "link", "properties": configuration}]}, location=LOCATION)
+    properties = {"privateLinkService": {"id": service}, "enableIPForwarding": False}
+    estate.add(
+        nic, {**properties, "ipConfigurations": [{"name": "link", "properties": configuration}]}, location=LOCATION
+    )
     refer_back(estate)
 
 
@@ -137,8 +142,8 @@ def volumes_in_the_network(estate: Estate) -> None:
 def peering_with_a_network_that_is_gone(estate: Estate) -> None:
     """What is left of a peering when the other side was deleted, subscription and all."""
     remote = f"/subscriptions/{GONE}/resourceGroups/rg-old/{NETWORK}/virtualNetworks/vnet-old"
-    held = {**peering(remote, "10.78.0.0/16"), "peeringState": "Disconnected", "allowForwardedTraffic": True}
-    estate.add(f"{estate.site.vnet}/virtualNetworkPeerings/to-old", held)
+    properties = {**peering(remote, "10.78.0.0/16"), "peeringState": "Disconnected", "allowForwardedTraffic": True}
+    estate.add(f"{estate.site.vnet}/virtualNetworkPeerings/to-old", properties)
 
 
 @decoy()
@@ -182,7 +187,7 @@ def internal_rule_that_does_not_mention_translation(estate: Estate) -> None:
 @decoy()
 def route_within_the_network(estate: Estate) -> None:
     """A route to private space stays inside."""
-    held = estate.properties(estate.site.route_table)
-    held["routes"].append(
+    properties = estate.properties(estate.site.route_table)
+    properties["routes"].append(
         {"name": "services", "properties": {"addressPrefix": "10.40.12.0/24", "nextHopType": "VnetLocal"}}
     )

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from testbed.azure.baseline.disks import AS_SHIPPED
-from testbed.azure.baseline.layout import DATA_GROUP, LOCATION
-from testbed.azure.baseline.services import add_endpoint
+from testbed.azure.baseline.layout import LOCATION
 from testbed.azure.estate import Estate
 from testbed.azure.plants.decoys import ELSEWHERE, decoy
-from testbed.azure.plants.pieces import FOREIGN, network
+from testbed.azure.plants.pieces import FOREIGN
 from testbed.azure.plants.private_link import connect
 from testbed.azure.plants.stores import website_off
 
@@ -20,18 +19,11 @@ def stranger_that_was_rejected(estate: Estate) -> None:
 
 
 @decoy()
-def private_endpoint_to_a_key_vault(estate: Estate) -> None:
-    """A vault of ours, where traffic ends."""
-    vault = estate.add(f"{DATA_GROUP}/providers/Microsoft.KeyVault/vaults/kv-inference", {}, location=LOCATION)
-    add_endpoint(estate, network(estate, "privateEndpoints", "pe-vault"), vault, "vault", "10.40.8.30")
-
-
-@decoy()
 def token_that_is_disabled(estate: Estate) -> None:
     """A token of the registry that may push, and cannot sign in."""
     registry = estate.site.registry
-    held = {"scopeMapId": f"{registry}/scopeMaps/_repositories_push", "status": "disabled"}
-    estate.add(f"{registry}/tokens/former", {**held, "credentials": {"passwords": [{"name": "password1"}]}})
+    properties = {"scopeMapId": f"{registry}/scopeMaps/_repositories_push", "status": "disabled"}
+    estate.add(f"{registry}/tokens/former", {**properties, "credentials": {"passwords": [{"name": "password1"}]}})
 
 
 @decoy()

@@ -59,8 +59,14 @@ def disk_read_by_a_strangers_endpoint(estate: Estate) -> Named:
 def snapshot_that_can_be_exported(estate: Estate) -> Named:
     """A snapshot of a volume's disk keeps what Azure ships, although the disk is closed."""
     made_of = {"createOption": "Copy", "sourceResourceId": VOLUME}
-    held = {"diskSizeGB": 512, "diskState": "Unattached", "creationData": made_of, "incremental": True, **AS_SHIPPED}
-    return estate.add(f"{NODE_GROUP}/{COMPUTE}/snapshots/snapshot-cache", held, location=LOCATION)
+    properties = {
+        "diskSizeGB": 512,
+        "diskState": "Unattached",
+        "creationData": made_of,
+        "incremental": True,
+        **AS_SHIPPED,
+    }
+    return estate.add(f"{NODE_GROUP}/{COMPUTE}/snapshots/snapshot-cache", properties, location=LOCATION)
 
 
 @plant("disk-export", "low", spot="system-disk")

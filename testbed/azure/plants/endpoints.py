@@ -75,9 +75,9 @@ def private_endpoint_by_alias(estate: Estate) -> Named:
     endpoint = network(estate, "privateEndpoints", "pe-alias")
     alias = "relay.3f0c1b52-71d8-4e0a-9c64-8a5d27f9be13.swedencentral.azure.privatelinkservice"
     add_endpoint(estate, endpoint, alias, "", "10.40.8.21")
-    held = estate.properties(endpoint)
-    held["manualPrivateLinkServiceConnections"] = held["privateLinkServiceConnections"]
-    held["privateLinkServiceConnections"] = []
+    properties = estate.properties(endpoint)
+    properties["manualPrivateLinkServiceConnections"] = properties["privateLinkServiceConnections"]
+    properties["privateLinkServiceConnections"] = []
     return endpoint
 
 

@@ -90,8 +90,8 @@ def machine_of_a_peer_whose_network_has_a_nat_gateway(estate: Estate) -> Named:
     """A StandardV2 NAT gateway serves the whole hub; no subnet there shows it."""
     gateway, address = f"{HUB_NETWORK}/natGateways/nat-hub", f"{HUB_NETWORK}/publicIPAddresses/pip-nat-hub"
     addresses = [{"id": public_address(estate, address)}]
-    held = {"sourceVirtualNetwork": {"id": estate.site.hub}, "publicIpAddresses": addresses}
-    estate.add(gateway, held, location=LOCATION, sku={"name": "StandardV2"})
+    properties = {"sourceVirtualNetwork": {"id": estate.site.hub}, "publicIpAddresses": addresses}
+    estate.add(gateway, properties, location=LOCATION, sku={"name": "StandardV2"})
     return _machine_of_the_hub(estate, "translated", "10.10.1.11")
 
 
@@ -144,8 +144,10 @@ def _scale_set(estate: Estate, home: str, pool: str = "", *, hidden: bool = Fals
     address: Body = {"name": "ipconfig1", "properties": {"primary": True, "subnet": {"id": home}, **pools}}
     model = {"name": "nic", "properties": {"primary": True, "ipConfigurations": [address]}}
     profile = {"networkProfile": {"networkInterfaceConfigurations": [model]}}
-    held = {"orchestrationMode": "Uniform", "virtualMachineProfile": profile}
-    estate.add(identifier, held, location=LOCATION, sku={"name": "Standard_D4s_v5", "tier": "Standard", "capacity": 1})
+    properties = {"orchestrationMode": "Uniform", "virtualMachineProfile": profile}
+    estate.add(
+        identifier, properties, location=LOCATION, sku={"name": "Standard_D4s_v5", "tier": "Standard", "capacity": 1}
+    )
     instance = f"{identifier}/virtualMachines/0"
     nic = f"{instance}/networkInterfaces/nic"
     configuration = {**address, "id": f"{nic}/ipConfigurations/ipconfig1"}

@@ -109,6 +109,6 @@ def forwarding_to_a_resolver_outside(estate: Estate) -> Named:
 def private_zone_that_falls_through(estate: Estate) -> Named:
     """Names that the private zone does not know are asked for in public."""
     links = estate.of_type("Microsoft.Network/privateDnsZones/virtualNetworkLinks")
-    link: str = next(one["id"] for one in links if "/privatelink.azurecr.io/" in one["id"])
+    link: str = next(link["id"] for link in links if "/privatelink.azurecr.io/" in link["id"])
     estate.properties(link)["resolutionPolicy"] = "NxDomainRedirect"
     return link

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from testbed.azure.baseline.firewall import POLICY
 from testbed.azure.baseline.layout import LOCATION, MICROSOFT, NETWORK
 from testbed.azure.baseline.network import SPACE, peering
 from testbed.azure.estate import Estate
+from testbed.azure.plants.declared_firewall import allow_in_declared_firewall
 from testbed.azure.plants.pieces import (
     PIPS,
     apply_in_graph,
@@ -38,8 +37,8 @@ def peering_that_no_policy_allows(estate: Estate) -> Named:
     """The network is connected to one of another subscription that is on no list."""
     remote = f"/subscriptions/{ANALYTICS}/resourceGroups/rg-analytics/{NETWORK}/virtualNetworks/vnet-analytics"
     space = "10.77.0.0/16"
-    held = {"addressSpace": {"addressPrefixes": [space]}, "subnets": [], "virtualNetworkPeerings": []}
-    estate.add(remote, held, location=LOCATION)
+    properties = {"addressSpace": {"addressPrefixes": [space]}, "subnets": [], "virtualNetworkPeerings": []}
+    estate.add(remote, properties, location=LOCATION)
     estate.add(f"{remote}/virtualNetworkPeerings/to-inference", peering(estate.site.vnet, SPACE))
     return estate.add(f"{estate.site.vnet}/virtualNetworkPeerings/to-analytics", peering(remote, space))
 
@@ -197,20 +196,14 @@ def declared_firewall_that_allows_everything(estate: Estate) -> Named:
         "destinationPorts": ["443"],
         "ipProtocols": ["TCP"],
     }
-    return _allow(estate, rule)
+    return allow_in_declared_firewall(estate, rule)
 
 
 @plant("firewall-in-path", "critical", profiles=(FILTERED,), spot="firewall-rules")
 def declared_firewall_that_allows_every_host(estate: Estate) -> Named:
     """The declared firewall has an application rule for every name."""
     rule = {"ruleType": "ApplicationRule", "name": "any", "sourceAddresses": ["*"], "targetFqdns": ["*"]}
-    return _allow(estate, rule)
-
-
-def _allow(estate: Estate, rule: Mapping[str, object]) -> str:
-    rules = estate.properties(f"{POLICY}/ruleCollectionGroups/inference")["ruleCollections"]
-    rules[0]["rules"].append(rule)
-    return estate.site.firewall
+    return allow_in_declared_firewall(estate, rule)
 
 
 @plant("subnet-sharing", "medium")
@@ -242,8 +235,8 @@ def cluster_with_two_families(estate: Estate) -> Named:
 @plant("subnet-ipv6-prefix", "high", also=("effective-routes", "nexthop-spotcheck", "nsg-internet-deny", "nsg-v6"))
 def subnet_with_an_ipv6_prefix(estate: Estate) -> Named:
     """The GPU subnet has an IPv6 prefix beside its IPv4 one."""
-    held = estate.properties(estate.site.gpu_subnet)
-    held["addressPrefixes"] = [held.pop("addressPrefix"), "fd00:db8:40::/64"]
+    properties = estate.properties(estate.site.gpu_subnet)
+    properties["addressPrefixes"] = [properties.pop("addressPrefix"), "fd00:db8:40::/64"]
     estate.properties(estate.site.vnet)["addressSpace"]["addressPrefixes"].append("fd00:db8:40::/56")
     return estate.site.gpu_subnet
 

@@ -105,8 +105,8 @@ def machine(estate: Estate, name: str, home: str, address: str) -> str:
 
 
 def first_configuration(estate: Estate, nic: str) -> Body:
-    held: Body = estate.properties(nic)["ipConfigurations"][0]["properties"]
-    return held
+    properties: Body = estate.properties(nic)["ipConfigurations"][0]["properties"]
+    return properties
 
 
 def instance_nics(estate: Estate) -> list[str]:
@@ -168,10 +168,10 @@ def set_route(estate: Estate, name: str, prefix: str, hop: str, address: str = "
     Where AKS's own network has no table, the GPU subnet gets one.
     """
     table = estate.site.route_table or _new_table(estate)
-    held = estate.properties(table)
+    properties = estate.properties(table)
     route = {"addressPrefix": prefix, "nextHopType": hop, **({"nextHopIpAddress": address} if address else {})}
-    kept = [other for other in held["routes"] if other["properties"]["addressPrefix"] != prefix]
-    held["routes"] = [*kept, {"name": name, "properties": route}]
+    remaining_routes = [other for other in properties["routes"] if other["properties"]["addressPrefix"] != prefix]
+    properties["routes"] = [*remaining_routes, {"name": name, "properties": route}]
     return table
 
 
@@ -204,8 +204,8 @@ def node_subnets(estate: Estate) -> list[str]:
     kind = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/networkInterfaces"
     home = estate.site.gpu_scale_set.partition("/providers/")[0].lower()
     nics = [nic["properties"] for nic in estate.of_type(kind) if str(nic["id"]).lower().startswith(f"{home}/")]
-    configurations = [one["properties"] for nic in nics for one in nic["ipConfigurations"]]
-    return sorted({str(estate[one["subnet"]["id"]]["id"]) for one in configurations})
+    configurations = [ip_configuration["properties"] for nic in nics for ip_configuration in nic["ipConfigurations"]]
+    return sorted({str(estate[configuration["subnet"]["id"]]["id"]) for configuration in configurations})
 
 
 def drop_aks_rules(estate: Estate) -> None:
@@ -214,7 +214,7 @@ def drop_aks_rules(estate: Estate) -> None:
 
 
 def change_rules(estate: Estate, rules: str, *, without: str = "", plus: Body | None = None) -> str:
-    held = estate.properties(rules)
-    kept = [rule for rule in held["securityRules"] if rule["name"] != without]
-    held["securityRules"] = [*kept, plus] if plus else kept
+    properties = estate.properties(rules)
+    remaining_security_rules = [rule for rule in properties["securityRules"] if rule["name"] != without]
+    properties["securityRules"] = [*remaining_security_rules, plus] if plus else remaining_security_rules
     return rules

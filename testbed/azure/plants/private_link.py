@@ -46,12 +46,12 @@ def connect(estate: Estate, target: str, status: str = "Approved", consumer: str
     return target
 
 
-def _stranger(part: str, what: str) -> Change:
+def _stranger(part: str, subject: str) -> Change:
     def change(estate: Estate) -> Named:
         return connect(estate, getattr(estate.site, part))
 
     change.__name__ = f"stranger_at_the_{part}"
-    change.__doc__ = f"An approved private endpoint of another tenant reads the {what}; public access is off."
+    change.__doc__ = f"An approved private endpoint of another tenant reads the {subject}; public access is off."
     return change
 
 
@@ -63,7 +63,7 @@ def _has_a_private_link(estate: Estate) -> bool:
     return not estate.properties(estate.cluster)["apiServerAccessProfile"].get("enableVnetIntegration")
 
 
-@plant("pe-stranger", "critical", spot="cluster:connections", fits=_has_a_private_link)
+@plant("pe-stranger", "critical", spot="cluster:connections cluster:apiServerAccessProfile", fits=_has_a_private_link)
 def stranger_at_the_api_server(estate: Estate) -> Named:
     """An approved private endpoint of another tenant leads to the API server."""
     return connect(estate, estate.cluster)
@@ -84,14 +84,14 @@ def stranger_at_the_monitor_scope(estate: Estate) -> Named:
     return connect(estate, scope)
 
 
-def _relay(name: str, kind: str, part: str, what: str) -> Change:
+def _relay(name: str, kind: str, part: str, subject: str) -> Change:
     def change(estate: Estate) -> Named:
         home = NETWORK_GROUP if kind.startswith("Microsoft.Network/") else DATA_GROUP
         target = estate.add(f"{home}/providers/{kind}/{name}", _body(kind), location=LOCATION)
         return add_endpoint(estate, network(estate, "privateEndpoints", f"pe-{name}"), target, part, "10.40.8.24")
 
     change.__name__ = f"private_endpoint_to_{name.replace('-', '_')}"
-    change.__doc__ = f"A private endpoint leads to {what} of ours, which relays what it is given."
+    change.__doc__ = f"A private endpoint leads to {subject} of ours, which relays what it is given."
     return change
 
 

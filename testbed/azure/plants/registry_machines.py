@@ -25,14 +25,14 @@ def registry_with_an_export_pipeline(estate: Estate) -> Named:
 @plant("acr-tasks", "medium", spot="task")
 def registry_with_a_task(estate: Estate) -> Named:
     """A task runs a container in a machine of the registry's own at every commit of a repository outside."""
-    held = {"status": "Enabled", "platform": {"os": "Linux", "architecture": "amd64"}, "isSystemTask": False}
-    estate.add(f"{estate.site.registry}/tasks/build", held, location=LOCATION)
+    properties = {"status": "Enabled", "platform": {"os": "Linux", "architecture": "amd64"}, "isSystemTask": False}
+    estate.add(f"{estate.site.registry}/tasks/build", properties, location=LOCATION)
     return estate.site.registry
 
 
 @plant("acr-tasks", "medium", spot="task")
 def registry_with_an_agent_pool(estate: Estate) -> Named:
     """The registry has machines for tasks, in a network of Microsoft's."""
-    held = {"count": 1, "tier": "S2", "os": "Linux", "provisioningState": "Succeeded"}
-    estate.add(f"{estate.site.registry}/agentPools/builders", held, location=LOCATION)
+    properties = {"count": 1, "tier": "S2", "os": "Linux", "provisioningState": "Succeeded"}
+    estate.add(f"{estate.site.registry}/agentPools/builders", properties, location=LOCATION)
     return estate.site.registry

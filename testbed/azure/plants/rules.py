@@ -47,7 +47,7 @@ def group_without_a_deny(estate: Estate) -> list[Named]:
     return list(node_subnets(estate))
 
 
-@plant("nsg-internet-deny", "high", also=SEEN_BY, profiles=(SEALED,), spot="node-rules")
+@plant("nsg-internet-deny", "high", also=SEEN_BY, profiles=(SEALED,), spot="node-rules v4-route")
 def allow_to_the_virtual_network_before_the_deny(estate: Estate) -> list[Named]:
     """An allow to VirtualNetwork comes before the deny; with a user route to 0.0.0.0/0 the tag holds every address."""
     drop_aks_rules(estate)
@@ -103,7 +103,9 @@ def effective_rules_that_no_group_shows(estate: Estate) -> Named:
     shown = effective_rules(estate, estate[estate.site.sentinel])
     for entry in shown["value"]:
         entry["effectiveSecurityRules"] = [
-            held for held in entry["effectiveSecurityRules"] if held["name"] != "securityRules/DenyInternet"
+            effective_security_rule
+            for effective_security_rule in entry["effectiveSecurityRules"]
+            if effective_security_rule["name"] != "securityRules/DenyInternet"
         ]
     estate.answer(estate.site.sentinel, "effectiveNetworkSecurityGroups", shown)
     return estate.site.gpu_subnet

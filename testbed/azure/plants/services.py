@@ -27,21 +27,21 @@ def gateway(estate: Estate, *backends: Body) -> str:
     """An application gateway with a private address alone, in front of these backends."""
     home = subnet(estate, HOME, PREFIX, delegations=delegations("Microsoft.Network/applicationGateways"))
     private = {"privateIPAddress": "10.40.46.10", "privateIPAllocationMethod": "Static", "subnet": {"id": home}}
-    held = {
+    properties = {
         "sku": {"name": "Standard_v2", "tier": "Standard_v2"},
         "gatewayIPConfigurations": [{"name": "gateway", "properties": {"subnet": {"id": home}}}],
         "frontendIPConfigurations": [{"name": "private", "properties": private}],
         "backendAddressPools": [{"name": "backends", "properties": {"backendAddresses": list(backends)}}],
     }
-    return estate.add(network(estate, "applicationGateways", "agw-internal"), held, location=LOCATION)
+    return estate.add(network(estate, "applicationGateways", "agw-internal"), properties, location=LOCATION)
 
 
-def _in_a_delegated_subnet(name: str, service: str, what: str) -> Change:
+def _in_a_delegated_subnet(name: str, service: str, subject: str) -> Change:
     def change(estate: Estate) -> Named:
         return delegated(estate, service, name=HOME, prefix=PREFIX)
 
     change.__name__ = f"{name}_beside_the_nodes"
-    change.__doc__ = f"{what} in a subnet of the network; that the subnet is private does not hold for the service."
+    change.__doc__ = f"{subject} in a subnet of the network; that the subnet is private does not hold for the service."
     return change
 
 

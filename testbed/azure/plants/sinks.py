@@ -13,7 +13,8 @@ FOREIGN_PROVIDERS = f"/subscriptions/{FOREIGN}/resourceGroups/rg-soc/providers"
 WORKSPACE = f"{FOREIGN_PROVIDERS}/Microsoft.OperationalInsights/workspaces/logs"
 
 
-def _setting(estate: Estate, resource: str, **sink: str) -> str:
+def diagnostic_setting(estate: Estate, resource: str, **sink: str) -> str:
+    """A diagnostic setting of a resource."""
     setting = f"{resource}/providers/Microsoft.Insights/diagnosticSettings/to-soc"
     logs = [{"category": "kube-audit", "enabled": True}]
     return estate.add(setting, {**sink, "logs": logs, "metrics": []})
@@ -22,7 +23,7 @@ def _setting(estate: Estate, resource: str, **sink: str) -> str:
 @plant("diag-foreign-sink", "high")
 def cluster_logs_to_a_workspace_of_others(estate: Estate) -> Named:
     """The cluster's logs are sent to a workspace of another subscription."""
-    return _setting(estate, estate.cluster, workspaceId=WORKSPACE)
+    return diagnostic_setting(estate, estate.cluster, workspaceId=WORKSPACE)
 
 
 @plant("diag-foreign-sink", "high")
@@ -51,8 +52,14 @@ def collected_metrics_to_an_account_of_others(estate: Estate) -> Named:
 def collected_logs_to_fabric(estate: Estate) -> Named:
     """Logs are sent to a database of Microsoft Fabric, which is in no subscription."""
     uri = "https://abc.z1.kusto.fabric.microsoft.com"
-    held = {"ingestionUri": uri, "databaseName": "logs", "artifactId": FOREIGN, "tenantId": FOREIGN, "name": "fabric"}
-    return _collected(estate, estate.cluster, microsoftFabric=[held])
+    properties = {
+        "ingestionUri": uri,
+        "databaseName": "logs",
+        "artifactId": FOREIGN,
+        "tenantId": FOREIGN,
+        "name": "fabric",
+    }
+    return _collected(estate, estate.cluster, microsoftFabric=[properties])
 
 
 def _collected(estate: Estate, target: str, **destinations: list[dict[str, str]]) -> str:
@@ -68,14 +75,14 @@ def _collected(estate: Estate, target: str, **destinations: list[dict[str, str]]
 def registry_logs_to_an_event_hub_of_others(estate: Estate) -> Named:
     """The registry's logs are sent to an event hub of another subscription."""
     rule = f"{FOREIGN_PROVIDERS}/Microsoft.EventHub/namespaces/hub/authorizationrules/RootManageSharedAccessKey"
-    return _setting(estate, estate.site.registry, eventHubAuthorizationRuleId=rule)
+    return diagnostic_setting(estate, estate.site.registry, eventHubAuthorizationRuleId=rule)
 
 
 @plant("diag-foreign-sink", "high")
 def network_logs_to_a_partner(estate: Estate) -> Named:
     """The network's measurements are sent to a partner's solution in our own subscription."""
     partner = f"{estate.site.vnet.partition('/providers/')[0]}/providers/Microsoft.Datadog/monitors/dd"
-    return _setting(estate, estate.site.vnet, marketplacePartnerId=partner)
+    return diagnostic_setting(estate, estate.site.vnet, marketplacePartnerId=partner)
 
 
 def _has_flow_logs(estate: Estate) -> bool:
@@ -93,7 +100,7 @@ def flow_log_to_an_account_of_others(estate: Estate) -> Named:
 @plant("diag-foreign-sink", "high", needs=("node_rules",))
 def security_group_logs_to_a_workspace_of_others(estate: Estate) -> Named:
     """The events of the nodes' security group are sent to a workspace of another subscription."""
-    return _setting(estate, estate.site.node_rules, workspaceId=WORKSPACE)
+    return diagnostic_setting(estate, estate.site.node_rules, workspaceId=WORKSPACE)
 
 
 @plant("diag-foreign-sink", "high")
@@ -103,7 +110,7 @@ def load_balancer_logs_to_an_account_of_others(estate: Estate) -> Named:
     balancers = sorted(
         one["id"] for one in estate.of_type("Microsoft.Network/loadBalancers") if one["id"].lower().startswith(group)
     )
-    return _setting(
+    return diagnostic_setting(
         estate, balancers[0], storageAccountId=f"{FOREIGN_PROVIDERS}/Microsoft.Storage/storageAccounts/stsoc"
     )
 
@@ -116,8 +123,8 @@ def extension_on_a_machine_that_stands_alone(estate: Estate) -> Named:
     """
     nic = f"{estate.site.node_group}/providers/Microsoft.Network/networkInterfaces/aks-alone-0"
     machine = add_machine(estate, "aks-alone-0", nic, estate.site.gpu_subnet, "10.40.1.210")
-    held = {"publisher": "Contoso.Tools", "type": "AgentLinux", "typeHandlerVersion": "1.0", "settings": {}}
-    estate.add(f"{machine}/extensions/extra", held)
+    properties = {"publisher": "Contoso.Tools", "type": "AgentLinux", "typeHandlerVersion": "1.0", "settings": {}}
+    estate.add(f"{machine}/extensions/extra", properties)
     return machine
 
 
@@ -229,5 +236,5 @@ def capture_that_was_left_on(estate: Estate) -> Named:
 
 
 def _capture(estate: Estate, **kept: str) -> str:
-    held = {"target": estate.site.gpu_scale_set, "targetType": "AzureVMSS", "storageLocation": kept}
-    return estate.add(f"{estate.site.watcher}/packetCaptures/nodes", held)
+    properties = {"target": estate.site.gpu_scale_set, "targetType": "AzureVMSS", "storageLocation": kept}
+    return estate.add(f"{estate.site.watcher}/packetCaptures/nodes", properties)

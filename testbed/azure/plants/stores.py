@@ -94,8 +94,8 @@ for _name, _check, _severity, _part, _path, _value, _title in EDITS:
 @plant("acr-public", "high", spot="registry:publicNetworkAccess")
 def registry_that_allows_by_default(estate: Estate) -> Named:
     """The registry is public, and its rules allow by default."""
-    held = estate.properties(estate.site.registry)
-    held |= {"publicNetworkAccess": "Enabled", "networkRuleSet": {"defaultAction": "Allow", "ipRules": []}}
+    properties = estate.properties(estate.site.registry)
+    properties |= {"publicNetworkAccess": "Enabled", "networkRuleSet": {"defaultAction": "Allow", "ipRules": []}}
     return estate.site.registry
 
 
@@ -201,8 +201,8 @@ def registry_with_a_token_that_reads(estate: Estate) -> Named:
 def _token(estate: Estate, scope_map: str) -> str:
     registry = estate.site.registry
     secrets = {"passwords": [{"name": "password1", "creationTime": "2026-03-02T08:00:00Z"}], "certificates": []}
-    held = {"scopeMapId": f"{registry}/scopeMaps/{scope_map}", "status": "enabled", "credentials": secrets}
-    estate.add(f"{registry}/tokens/partner", held)
+    properties = {"scopeMapId": f"{registry}/scopeMaps/{scope_map}", "status": "enabled", "credentials": secrets}
+    estate.add(f"{registry}/tokens/partner", properties)
     return registry
 
 
@@ -229,10 +229,13 @@ def storage_replicated_to_ours(estate: Estate) -> Named:
 
 
 def website_off(estate: Estate, account: str) -> None:
-    """An account for blobs has this service without its being made; it serves no website."""
+    """A general-purpose account has its four services without their being made; it serves no website."""
     service = f"{account}/blobServices/default"
     if service not in estate:
         estate.add(service, {"cors": {"corsRules": []}, "staticWebsite": {"enabled": False}})
+    for other in ("fileServices", "queueServices", "tableServices"):
+        if f"{account}/{other}/default" not in estate:
+            estate.add(f"{account}/{other}/default", {})
 
 
 def _replicated(estate: Estate, destination: str) -> str:
@@ -241,8 +244,8 @@ def _replicated(estate: Estate, destination: str) -> str:
     estate[account].update(kind="StorageV2", sku={"name": "Standard_ZRS", "tier": "Standard"})
     website_off(estate, account)
     rules = [{"ruleId": "0d1e7a52", "sourceContainer": "weights", "destinationContainer": "weights"}]
-    held = {"sourceAccount": account, "destinationAccount": destination, "rules": rules}
-    estate.add(f"{account}/objectReplicationPolicies/6f0c2b9a", held)
+    properties = {"sourceAccount": account, "destinationAccount": destination, "rules": rules}
+    estate.add(f"{account}/objectReplicationPolicies/6f0c2b9a", properties)
     return account
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 from . import NAME
 from .engine import Refused
+from .settings import Settings
+from .tool_calls import tool_calls_of
 
 COMPLETION_DEFAULT_TOKENS = 16
 _numbers = itertools.count(1)
@@ -30,6 +32,8 @@ class Asked:
     usage_in_stream: bool
     identity: str
     created: int
+    tool_calls: tuple[dict[str, Any], ...] = ()
+    reasoning: str | None = None
 
     @property
     def usage(self) -> dict[str, int]:
@@ -41,19 +45,23 @@ class Asked:
         }
 
 
-def read_request(body: bytes, *, chat: bool, served: tuple[str, ...], limit: int) -> Asked:
+def read_request(body: bytes, settings: Settings, *, chat: bool, limit: int) -> Asked:
     """The request in `body`. Raises Refused with vLLM's status: 400 what is malformed, 404 a model not served here."""
     try:
-        given = json.loads(body)
+        document = json.loads(body)
     except ValueError as error:
         raise Refused(400, "BadRequestError", f"JSON decode error: {error}") from error
-    if not isinstance(given, dict):
+    if not isinstance(document, dict):
         raise Refused(400, "BadRequestError", "Input should be a valid dictionary")
-    model = given.get("model") or served[0]
+    served, flags = settings.served_names, settings.parsed
+    model = document.get("model") or served[0]
     if model not in served:
         raise Refused(404, "NotFoundError", f"The model `{model}` does not exist.")
-    prompt = _prompt(given, chat=chat)
-    words, reason = _reply(given, model, prompt, chat=chat, limit=limit)
+    prompt = _prompt(document, chat=chat)
+    words, reason = _reply(document, model, prompt, chat=chat, limit=limit)
+    calls = tool_calls_of(document, flags) if chat else ()
+    if calls:
+        words, reason = (), "tool_calls"
     kind = "chatcmpl" if chat else "cmpl"
     return Asked(
         chat=chat,
@@ -61,10 +69,12 @@ def read_request(body: bytes, *, chat: bool, served: tuple[str, ...], limit: int
         prompt_tokens=max(1, len(prompt.split())),
         words=words,
         finish_reason=reason,
-        stream=bool(given.get("stream")),
-        usage_in_stream=bool((given.get("stream_options") or {}).get("include_usage")),
+        stream=bool(document.get("stream")),
+        usage_in_stream=bool((document.get("stream_options") or {}).get("include_usage")),
         identity=f"{kind}-{next(_numbers):08d}",
         created=int(time.time()),
+        tool_calls=calls,
+        reasoning=f"The {NAME} does not reason." if chat and flags.get("reasoning-parser") else None,
     )
 
 
@@ -107,7 +117,11 @@ def _reply(given: dict[str, Any], model: str, prompt: str, *, chat: bool, limit:
 def whole_answer(asked: Asked) -> dict[str, Any]:
     """The body of an answer that is not streamed."""
     text = "".join(asked.words)
-    choice = {"message": {"role": "assistant", "content": text}} if asked.chat else {"text": text}
+    choice: dict[str, Any] = {"text": text}
+    if asked.chat:
+        calls = {"tool_calls": list(asked.tool_calls)} if asked.tool_calls else {}
+        content = None if asked.tool_calls else text
+        choice = {"message": {"role": "assistant", "content": content, **calls, "reasoning": asked.reasoning}}
     return {
         "id": asked.identity,
         "object": "chat.completion" if asked.chat else "text_completion",
@@ -123,10 +137,17 @@ def first_event(asked: Asked) -> Iterator[bytes]:
     """A chat stream opens with the role alone."""
     if asked.chat:
         yield _event(asked, {"delta": {"role": "assistant", "content": ""}}, None)
+    if asked.reasoning is not None:
+        yield _event(asked, {"delta": {"reasoning": asked.reasoning}}, None)
 
 
 def word_event(asked: Asked, word: str) -> bytes:
     return _event(asked, {"delta": {"content": word}} if asked.chat else {"text": word}, None)
+
+
+def tool_call_events(asked: Asked) -> Iterator[bytes]:
+    for index, call in enumerate(asked.tool_calls):
+        yield _event(asked, {"delta": {"tool_calls": [{"index": index, **call}]}}, None)
 
 
 def last_events(asked: Asked) -> Iterator[bytes]:

@@ -24,24 +24,24 @@ def parse(argv: Sequence[str], table: Table) -> Parsed:
 
     The result holds every flag that was given, by its long name without dashes, and `model`.
     """
-    words = _nested_as_json(_normalised(_model_in_front(list(argv)), table))
-    given = vars(_parser(table).parse_args(words))
+    arguments = _nested_as_json(_normalised(_model_in_front(list(argv)), table))
+    given = vars(_parser(table).parse_args(arguments))
     given.pop("command", None)
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _model_in_front(words: list[str]) -> list[str]:
-    for place, word in enumerate(words):
-        if word == "--model" and place + 1 < len(words):
-            return [words[0], words[place + 1], *words[1:place], *words[place + 2 :]]
+def _model_in_front(texts: list[str]) -> list[str]:
+    for position, word in enumerate(texts):
+        if word == "--model" and position + 1 < len(texts):
+            return [texts[0], texts[position + 1], *texts[1:position], *texts[position + 2 :]]
         if word.startswith("--model="):
-            return [words[0], word.removeprefix("--model="), *words[1:place], *words[place + 1 :]]
-    return words
+            return [texts[0], word.removeprefix("--model="), *texts[1:position], *texts[position + 1 :]]
+    return texts
 
 
-def _normalised(words: list[str], table: Table) -> list[str]:
+def _normalised(texts: list[str], table: Table) -> list[str]:
     normal: list[str] = []
-    for place, word in enumerate(words):
+    for position, word in enumerate(texts):
         shorthand = next((prefix for prefix in table.shorthands if word.startswith(prefix)), None)
         if word.startswith("--"):
             option, equals, value = word.partition("=")
@@ -49,18 +49,18 @@ def _normalised(words: list[str], table: Table) -> list[str]:
             normal.append(f"{name.replace('_', '-')}{dot}{keys}{equals}{value}")
         elif shorthand and word != shorthand:
             normal += [table.shorthands[shorthand], word.removeprefix(shorthand).removeprefix("=")]
-        elif shorthand and words[place + 1 : place + 2] and words[place + 1] in {"0", "1", "2", "3"}:
+        elif shorthand and texts[position + 1 : position + 2] and texts[position + 1] in {"0", "1", "2", "3"}:
             normal.append(table.shorthands[shorthand])
         else:
             normal.append(word)
     return normal
 
 
-def _nested_as_json(words: list[str]) -> list[str]:
+def _nested_as_json(texts: list[str]) -> list[str]:
     """`--a.b 1 --a.c=x` as `--a {"b": 1, "c": "x"}`, put after everything else."""
     plain: list[str] = []
     nested: dict[str, dict[str, Any]] = {}
-    waiting = iter(words)
+    waiting = iter(texts)
     for word in waiting:
         option, equals, value = word.partition("=")
         if not (word.startswith("-") and "." in option) or re.fullmatch(r"-[\d.]+", word):

@@ -31,8 +31,8 @@ def read_behaviour(folder: Path) -> Behaviour:
     file = folder / FILE
     if not file.is_file():
         return Behaviour()
-    given = json.loads(file.read_text())
+    document = json.loads(file.read_text())
     known = {entry.name for entry in fields(Behaviour)}
-    if unknown := sorted(set(given) - known):
+    if unknown := sorted(set(document) - known):
         raise ValueError(f"{file}: unknown {', '.join(unknown)}; there are {', '.join(sorted(known))}")
-    return Behaviour(**given)
+    return Behaviour(**document)

@@ -31,10 +31,10 @@ def check_environment(table: Table, *, strict: bool) -> None:
         )
     for name in sorted(os.environ):
         if name.startswith("VLLM_") and name not in table.environment and name != OWN_VARIABLE:
-            words = f"Unknown vLLM environment variable detected: {name}"
+            message = f"Unknown vLLM environment variable detected: {name}"
             if strict:
-                raise StartFailure(plain(f"ValueError: {words}"))
-            log(words, "WARNING")
+                raise StartFailure(plain(f"ValueError: {message}"))
+            log(message, "WARNING")
 
 
 def check_writable() -> None:

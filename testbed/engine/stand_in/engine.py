@@ -29,6 +29,11 @@ class Refused(Exception):
         self.status = status
         self.kind = kind
 
+    @property
+    def body(self) -> dict[str, object]:
+        """The JSON of the answer."""
+        return {"error": {"message": str(self), "type": self.kind, "param": None, "code": self.status}}
+
 
 class Aborted(Exception):
     """The engine went away in the middle of a request."""
@@ -90,9 +95,9 @@ class Engine:
                 "Please try again later or on a different instance.",
             )
 
-    def paced(self, words: list[str], idle: float = 0.0) -> Iterator[str | None]:
+    def paced(self, texts: list[str], idle: float = 0.0) -> Iterator[str | None]:
         """Every word after its time; None for each `idle` seconds (0: never) without one. Raises Aborted."""
-        for word in words:
+        for word in texts:
             due = time.monotonic() + self._seconds_per_token
             while (left := due - time.monotonic()) > 0:
                 if self._gone.wait(min(left, idle) if idle else left):

@@ -163,8 +163,8 @@ def service_link(port: str) -> Failure:
     )
 
 
-def plain(words: str) -> Failure:
-    return Failure(words)
+def plain(text: str) -> Failure:
+    return Failure(text)
 
 
 # What a test can order by name, where the model folder or the machine alone would not bring it about.

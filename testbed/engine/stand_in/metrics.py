@@ -48,8 +48,8 @@ class Histogram:
     def observe(self, value: float) -> None:
         self.count += 1
         self.total += value
-        for place, bound in enumerate(BUCKETS):
-            self.counts[place] += value <= bound
+        for position, bound in enumerate(BUCKETS):
+            self.counts[position] += value <= bound
 
 
 class Metrics:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 from . import NAME
-from .answers import Asked, first_event, last_events, read_request, whole_answer, word_event
+from .answers import Asked, first_event, last_events, read_request, tool_call_events, whole_answer, word_event
 from .engine import Aborted, Engine, Phase, Refused
 from .settings import Settings
 from .web import Exchange, Route, Routes
@@ -64,7 +64,7 @@ class OpenAi:
 
     def models(self, exchange: Exchange) -> None:
         if self._engine.phase is Phase.LOADING:
-            exchange.send_json(503, _error(Refused(503, "ServiceUnavailableError", "The engine is not ready yet.")))
+            exchange.send_json(503, Refused(503, "ServiceUnavailableError", "The engine is not ready yet.").body)
             return
         cards = [
             {
@@ -108,18 +108,17 @@ class OpenAi:
     def complete(self, exchange: Exchange, *, chat: bool) -> None:
         """One completion, whole or streamed. A stream that the engine leaves is cut off, without [DONE]."""
         try:
-            names = self._settings.served_names
-            asked = read_request(exchange.body, chat=chat, served=names, limit=self._limit)
+            asked = read_request(exchange.body, self._settings, chat=chat, limit=self._limit)
             with self._engine.request():
                 self._deliver(exchange, asked)
         except Refused as refused:
-            exchange.send_json(refused.status, _error(refused))
+            exchange.send_json(refused.status, refused.body)
         except Aborted:
             self._engine.metrics.add("request_success", label="abort")
             exchange.close_connection = True
             if not exchange.status:
-                words = "The server had an error while processing your request."
-                exchange.send_json(500, _error(Refused(500, "InternalServerError", words)))
+                message = "The server had an error while processing your request."
+                exchange.send_json(500, Refused(500, "InternalServerError", message).body)
 
     def _deliver(self, exchange: Exchange, asked: Asked) -> None:
         if asked.stream:
@@ -133,6 +132,7 @@ class OpenAi:
         yield from first_event(asked)
         for word in self._words(asked, idle=self._settings.keep_alive_comment_seconds):
             yield b": keep-alive\n\n" if word is None else word_event(asked, word)
+        yield from tool_call_events(asked)
         yield from last_events(asked)
 
     def _words(self, asked: Asked, idle: float = 0.0) -> Iterator[str | None]:
@@ -155,9 +155,5 @@ class OpenAi:
         for name in ("e2e_request_latency_seconds", "request_inference_time_seconds", "request_decode_time_seconds"):
             metrics.observe(name, seconds)
         metrics.observe("request_prefill_time_seconds", 0.0)
-        metrics.observe("request_time_per_output_token_seconds", seconds / len(asked.words))
+        metrics.observe("request_time_per_output_token_seconds", seconds / max(1, len(asked.words)))
         metrics.add("request_success", label=asked.finish_reason)
-
-
-def _error(refused: Refused) -> dict[str, object]:
-    return {"error": {"message": str(refused), "type": refused.kind, "param": None, "code": refused.status}}

@@ -56,16 +56,16 @@ def sglang_settings(argv: Sequence[str], table: Table) -> Settings:
 
 def _parsed(argv: Sequence[str], table: Table) -> Parsed:
     """`sglang serve` takes the kind of server off the line; plain argparse reads the rest."""
-    words = list(argv)
-    if words[:1] != ["serve"]:
+    arguments = list(argv)
+    if arguments[:1] != ["serve"]:
         raise SystemExit(2)
-    words = words[1:]
-    if "--model-type" in words:
-        place = words.index("--model-type")
-        words = [*words[:place], *words[place + 2 :]]
+    arguments = arguments[1:]
+    if "--model-type" in arguments:
+        place = arguments.index("--model-type")
+        arguments = [*arguments[:place], *arguments[place + 2 :]]
     parser = argparse.ArgumentParser(prog="sglang serve", description="hermetic engine stand-in for the SGLang CLI")
     add_flags(parser, {name: shape for name, shape in table.flags.items() if name != "--help"})
-    given = {name: value for name, value in vars(parser.parse_args(words)).items() if value is not None}
+    given = {name: value for name, value in vars(parser.parse_args(arguments)).items() if value is not None}
     if "model-path" not in given:
         parser.error("the following arguments are required: --model-path/--model")
     return given

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from .arguments import Parsed, parse
 from .engine import Engine, Phase
 from .openai_routes import OpenAi
+from .pooling_api import Pooling
 from .settings import EngineSettings, Settings, Tls
 from .tables import Table
 from .web import Exchange, Routes
@@ -69,8 +70,13 @@ def vllm_routes(settings: Settings, engine: Engine, openai: OpenAi) -> Routes:
     def invocations(exchange: Exchange) -> None:
         openai.complete(exchange, chat=b'"messages"' in exchange.body)
 
+    served = openai.routes()
+    if settings.parsed.get("runner") == "pooling":
+        completions = {("POST", "/v1/chat/completions"), ("POST", "/v1/completions")}
+        models_and_reports = {route: answer for route, answer in served.items() if route not in completions}
+        served = {**models_and_reports, **Pooling(settings).routes()}
     return {
-        **openai.routes(),
+        **served,
         ("GET", "/health"): health,
         ("GET", "/ping"): health,
         ("POST", "/ping"): health,

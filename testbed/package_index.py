@@ -126,12 +126,12 @@ def _as_release(project: Project, url: str, sha256: str) -> SourceDistribution |
     return SourceDistribution((major, minor, patch), url, sha256)
 
 
-def choose(offered: list[SourceDistribution], wanted: str) -> SourceDistribution:
+def choose(offered: list[SourceDistribution], expected: str) -> SourceDistribution:
     """`wanted` is a version (0.33.0), or a minor version (0.33) and then its newest patch release."""
-    matching = [release for release in offered if wanted in {release.name, release.minor}]
+    matching = [release for release in offered if expected in {release.name, release.minor}]
     if not matching:
         newest = ", ".join(release.name for release in offered[-5:])
-        raise IndexUnavailable(f"the package index has no distribution of {wanted} to read; its newest are {newest}")
+        raise IndexUnavailable(f"the package index has no distribution of {expected} to read; its newest are {newest}")
     return matching[-1]
 
 

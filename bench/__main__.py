@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bench import audit, burst, evaluation, restart, results, rolling_update, weights, writes
+from bench import audit, burst, closed_gate, evaluation, restart, results, rolling_update, steady, weights, writes
 from bench.machine import load_average
 from bench.report import write_page
 from testbed.errors import CannotRunError
@@ -18,8 +18,11 @@ FIGURES: dict[str, Callable[[], dict[str, Any]]] = {
     "evaluation": evaluation.measure,
     "writes": writes.measure,
     "burst": burst.measure,
+    "steady": steady.measure,
     "restart": restart.measure,
+    "restart-large": restart.measure_large,
     "rolling-update": rolling_update.measure,
+    "closed-gate": closed_gate.measure,
     "weights": weights.measure,
 }
 

@@ -23,19 +23,22 @@ from bench import launched
 from bench.estate import LARGE, PLAIN, SMALL, Size, estate_of
 from bench.per_resource import read_everything
 from hermetic.audit.estate.snapshot import from_json
-from hermetic.audit.policy import Policy
-from hermetic.audit.run import evaluate
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.result.run import evaluate
 from testbed.azure.ids import subscription_of
 from testbed.azure.operations import is_poll
 from testbed.azure.quota import Quota
 from testbed.azure.requests import ArmRequest
 from testbed.azure.server import ArmStandIn
+from testbed.azure.several_clusters import several_clusters
 
 LATENCY = 0.03
 MIB = 1024.0
 NOWHERE = "http://127.0.0.1:1"
 """Where nothing listens."""
 UNREACHABLE = 4
+SEVERAL = 20
+"""Clusters of one subscription that one run audits."""
 SNAPSHOT = "snapshot.json"
 REPORT = "report.json"
 
@@ -53,6 +56,7 @@ def measure(large: Size = LARGE, small: Size = SMALL) -> Figures:
             "evaluation": _evaluated(folder / SNAPSHOT, policy),
             "small": _audited(small, folder),
             "plain": {**_audited(PLAIN, folder), "start_cpu_seconds": _start(folder)},
+            "several": _several(SEVERAL, folder),
             "peer": _read_by_the_peer(small),
         }
 
@@ -122,6 +126,21 @@ def _audited(size: Size, folder: Path) -> Figures:
         "findings": len(report["findings"]),
         **cost,
     }
+
+
+def _several(count: int, folder: Path) -> Figures:
+    """One run about so many sealed clusters of one subscription: requests and memory beside those of one cluster."""
+    estate, clusters = several_clusters(count)
+    listed, policy = folder / "clusters.txt", folder / "policy.json"
+    listed.write_text("\n".join(clusters))
+    policy.write_text(json.dumps(estate.policy))
+    program = [sys.executable, "-m", "hermetic", "audit", "--policy", str(policy)]
+    with ArmStandIn(estate, quota=Quota(), latency=LATENCY) as arm:
+        command = [*program, "--arm-endpoint", arm.url, "--clusters", str(listed), "--reports", str(folder / "reports")]
+        code, cost = _cost_of(command, folder, arm.token)
+        if code != 0:
+            raise RuntimeError(f"the audit of {count} sealed clusters ended with {code}")
+        return {"clusters": count, "requests": len(arm.requests), **cost}
 
 
 def quota_bound(requests: Iterable[ArmRequest], quota: Quota | None = None) -> float:

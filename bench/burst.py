@@ -9,7 +9,7 @@ from typing import Any
 from bench import floor
 from bench.client import Settling, apply_all
 from bench.cluster import USER, Cluster
-from bench.contestants import CONTESTANTS, Contestant, Running, start, wait_until_idle
+from bench.contestants import CONTESTANTS, Contestant, Running, running_in, wait_until_idle
 from bench.traffic import PARENT, Request, count
 from bench.workload import CHILDREN, model, owner_of
 
@@ -35,13 +35,8 @@ def measure() -> Figures:
 
 
 def _round(contestant: Contestant, cluster: Cluster, namespace: str) -> Figures:
-    cluster.make_namespace(namespace)
-    running = start(contestant, cluster, namespace)
-    try:
+    with running_in(contestant, cluster, namespace) as running:
         return _burst(running, cluster, namespace)
-    finally:
-        running.stop()
-        cluster.empty(namespace)
 
 
 def _burst(running: Running, cluster: Cluster, namespace: str) -> Figures:
@@ -51,17 +46,17 @@ def _burst(running: Running, cluster: Cluster, namespace: str) -> Figures:
         settled = settling.wait_for(MODELS, TIMEOUT)
     wait_until_idle(running, cluster, TIMEOUT)
     after = running.usage()
-    applied = _applied(cluster.trail.since(mark, USER))
+    applied = moments_applied(cluster.trail.since(mark, USER))
     requests = cluster.trail.since(mark, running.contestant.user)
-    written = _written(requests)
+    written = moments_written(requests, MODELS)
     waits = sorted(written[name] - applied[name] for name in applied)
     began = min(applied.values())
     return {
         "applied_seconds": round(max(applied.values()) - began, 2),
         "written_seconds": round(max(written.values()) - began, 2),
         "settled_seconds": round(settled - began, 2),
-        "p50_seconds": round(_percentile(waits, 50), 2),
-        "p99_seconds": round(_percentile(waits, 99), 2),
+        "p50_seconds": round(percentile(waits, 50), 2),
+        "p99_seconds": round(percentile(waits, 99), 2),
         "cpu_seconds": round(after.cpu_seconds - before.cpu_seconds, 2),
         "rss_before": round(before.rss, 1),
         "peak_rss": round(after.peak_rss, 1),
@@ -69,24 +64,24 @@ def _burst(running: Running, cluster: Cluster, namespace: str) -> Figures:
     }
 
 
-def _applied(requests: list[Request]) -> dict[str, float]:
+def moments_applied(requests: list[Request]) -> dict[str, float]:
     """When the API server had taken each model."""
     return {request.name: request.at for request in requests if request.resource == PARENT and request.verb == "patch"}
 
 
-def _written(requests: list[Request]) -> dict[str, float]:
+def moments_written(requests: list[Request], models: int) -> dict[str, float]:
     """When the last child of each model was first written; raises ValueError when one never was."""
     first: dict[str, dict[str, float]] = {}
     for request in requests:
         if request.is_write and request.status < 300 and request.resource in CHILDREN:
             first.setdefault(owner_of(request.name), {}).setdefault(request.resource, request.at)
     incomplete = [name for name, children in first.items() if children.keys() != CHILDREN]
-    if incomplete or len(first) != MODELS:
-        raise ValueError(f"{len(first)} of {MODELS} models have children, {len(incomplete)} of them not all")
+    if incomplete or len(first) != models:
+        raise ValueError(f"{len(first)} of {models} models have children, {len(incomplete)} of them not all")
     return {name: max(children.values()) for name, children in first.items()}
 
 
-def _percentile(ordered: list[float], percent: int) -> float:
+def percentile(ordered: list[float], percent: int) -> float:
     """Nearest rank."""
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 

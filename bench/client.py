@@ -21,23 +21,43 @@ CONNECTIONS = 4
 QUERY = "fieldManager=bench&force=true"
 
 
-def apply_all(kubeconfig: Path, namespace: str, manifests: Sequence[Manifest]) -> None:
-    """Server-side apply of all, in order, over a few connections at once. Raises ApiError when one is refused."""
-    shares = [manifests[start::CONNECTIONS] for start in range(CONNECTIONS)]
+def apply_all(
+    kubeconfig: Path, namespace: str, manifests: Sequence[Manifest], *, per_second: float | None = None
+) -> None:
+    """Server-side apply of all, in order, over a few connections at once. Raises ApiError when one is refused.
+
+    With `per_second` each waits for its time.
+    """
+    pacing = Pacing(per_second)
+    shares = [list(enumerate(manifests))[start::CONNECTIONS] for start in range(CONNECTIONS)]
     access = Access.of(kubeconfig)
     with ThreadPoolExecutor(CONNECTIONS) as pool:
         # list(): an error in a thread is raised here
-        list(pool.map(lambda share: _apply_some(access, namespace, share), shares))
+        list(pool.map(lambda share: _apply_some(access, namespace, share, pacing), shares))
 
 
-def _apply_some(access: Access, namespace: str, manifests: Sequence[Manifest]) -> None:
+class Pacing:
+    """Lets the n-th request begin n / `per_second` seconds after this was made; at once with None."""
+
+    def __init__(self, per_second: float | None) -> None:
+        self._per_second = per_second
+        self._began = time.monotonic()
+
+    def wait_for_turn(self, number: int) -> None:
+        """Wait until the request with this number may begin; the first one has the number 0."""
+        if self._per_second is not None:
+            time.sleep(max(0.0, self._began + number / self._per_second - time.monotonic()))
+
+
+def _apply_some(access: Access, namespace: str, manifests: Sequence[tuple[int, Manifest]], pacing: Pacing) -> None:
     address = urllib.parse.urlsplit(access.server)
     connection = http.client.HTTPSConnection(
         address.hostname or "", address.port or 443, context=access.tls, timeout=60
     )
     headers = {"Content-Type": APPLY, "Accept": "application/json", "User-Agent": "bench"}
     with contextlib.closing(connection):
-        for manifest in manifests:
+        for number, manifest in manifests:
+            pacing.wait_for_turn(number)
             path = f"{API}/namespaces/{namespace}/modeldeployments/{manifest['metadata']['name']}?{QUERY}"
             connection.request("PATCH", path, json.dumps(manifest), headers)
             answer = connection.getresponse()

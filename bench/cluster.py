@@ -103,10 +103,10 @@ class Cluster:
         return True
 
 
-def wait(what: str, holds: Callable[[], bool], timeout: float, every: float = 0.2) -> None:
+def wait(subject: str, holds: Callable[[], bool], timeout: float, every: float = 0.2) -> None:
     """Poll until it holds; TimeoutError names what never did."""
     deadline = time.monotonic() + timeout
     while not holds():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {timeout:.0f} s for {what}")
+            raise TimeoutError(f"waited {timeout:.0f} s for {subject}")
         time.sleep(every)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -18,6 +21,7 @@ from testbed.installation import ACCOUNT, REPOSITORY, OperatorProcess, operator_
 from testbed.processes import Component
 
 PEER_TOKEN = "/api/v1/namespaces/bench-peer/serviceaccounts/peer/token"
+OPERATOR_NAMESPACE = "hermetic-system"
 QUIET_SECONDS = 2.0
 BUSY_CORE_SHARE = 0.03
 
@@ -81,6 +85,18 @@ def start(contestant: Contestant, cluster: Cluster, namespace: str, timeout: flo
     return running
 
 
+@contextmanager
+def running_in(contestant: Contestant, cluster: Cluster, namespace: str) -> Iterator[Running]:
+    """It at rest in a namespace of its own; stopped, and the namespace emptied, at the end."""
+    cluster.make_namespace(namespace)
+    running = start(contestant, cluster, namespace)
+    try:
+        yield running
+    finally:
+        running.stop()
+        cluster.empty(namespace)
+
+
 def launch(contestant: Contestant, cluster: Cluster, namespace: str) -> Running:
     """Start it, and return at once."""
     process = contestant.prepare(cluster, namespace)
@@ -118,8 +134,22 @@ def _hermetic(cluster: Cluster, namespace: str) -> Process:
         "isolation": {"minimumEnforcement": "Report"},
         "integrity": {"minimumPolicy": "Off"},
     }
-    process = OperatorProcess(cluster.folder, kubeconfig, configuration)
+    account, environment = _as_in_a_pod(kubeconfig, cluster.folder / "hermetic-service-account")
+    process = OperatorProcess(
+        cluster.folder, kubeconfig, configuration, module=("bench.in_pod", str(account)), environment=environment
+    )
     return Process(process.component, process.ready)
+
+
+def _as_in_a_pod(kubeconfig: Path, folder: Path) -> tuple[Path, dict[str, str]]:
+    """Write the CA and the token of a kubeconfig as a pod finds them; returns the folder and a pod's variables."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    cluster, server = config["clusters"][0]["cluster"], urlsplit(config["clusters"][0]["cluster"]["server"])
+    folder.mkdir(exist_ok=True)
+    (folder / "ca.crt").write_bytes(base64.b64decode(cluster["certificate-authority-data"]))
+    (folder / "namespace").write_text(OPERATOR_NAMESPACE)
+    write_private(folder / "token", config["users"][0]["user"]["token"].encode())
+    return folder, {"KUBERNETES_SERVICE_HOST": server.hostname or "", "KUBERNETES_SERVICE_PORT": str(server.port)}
 
 
 def _peer(cluster: Cluster, namespace: str) -> Process:

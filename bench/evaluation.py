@@ -19,13 +19,13 @@ from typing import Any
 
 from bench.large_cluster import large_cluster
 from hermetic.api.configuration import Configuration
-from hermetic.audit.findings import Finding
-from hermetic.audit.policy import Policy
-from hermetic.controller.audit_faults import AuditFaults
+from hermetic.audit.model.findings import Finding
+from hermetic.audit.policy.policy import Policy
+from hermetic.controller.audit.cluster_cache import ClusterCache
+from hermetic.controller.audit.evaluation_case import Case
+from hermetic.controller.audit.evaluation_client import EvaluationClient
+from hermetic.controller.audit.faults import AuditFaults
 from hermetic.controller.clock import SystemClock
-from hermetic.controller.cluster_cache import ClusterCache
-from hermetic.controller.evaluation_client import EvaluationClient
-from hermetic.controller.evaluation_input import Case
 from hermetic.kinds import Kind
 from hermetic.kube.client import PAGE_SIZE
 from hermetic.kube.list_json import parsed_list

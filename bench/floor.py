@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from bench.client import Pacing
 from bench.cluster import Cluster, wait
 from bench.workload import model
 from hermetic.api.modeldeployment import ModelDeploymentSpec
@@ -35,22 +36,55 @@ def measure(cluster: Cluster, namespace: str, models: int, timeout: float) -> di
         wait("every Deployment", lambda: _available(cluster.api, collection) == models, timeout)
         return {"written_seconds": round(written, 2), "settled_seconds": round(time.monotonic() - began, 2)}
     finally:
-        cluster.api.delete(DEPLOYMENT.path(namespace))
-        cluster.api.delete(f"{SERVICE.path(namespace)}?labelSelector=app.kubernetes.io/managed-by=hermetic")
-        cluster.api.delete(PERSISTENT_VOLUME_CLAIM.path(namespace))
-        cluster.empty(namespace)
+        _remove_everything(cluster, namespace)
+
+
+def measure_steadily(cluster: Cluster, namespace: str, models: int, per_second: float) -> list[float]:
+    """Seconds from the turn of each model until its last child is written, one child after the other."""
+    cluster.make_namespace(namespace)
+    try:
+        children = [_in_order(_children_of(namespace, number)) for number in range(models)]
+        pacing = Pacing(per_second)
+
+        def create_in_turn(number: int) -> float:
+            pacing.wait_for_turn(number)
+            began = time.monotonic()
+            for child in children[number]:
+                _create(cluster.api, namespace, child)
+            return time.monotonic() - began
+
+        with ThreadPoolExecutor(CONNECTIONS) as pool:
+            return list(pool.map(create_in_turn, range(models)))
+    finally:
+        _remove_everything(cluster, namespace)
 
 
 def _children(namespace: str, models: int) -> list[dict[str, Any]]:
-    """All children, in the order of the product: network policies first, workloads last. They have no owner."""
-    manifests = []
-    for number in range(models):
-        wanted = model(number)
-        owner = Owner(namespace, wanted["metadata"]["name"], f"{ABSENT_OWNER[:-4]}{number:04d}")
-        for child in render(owner, ModelDeploymentSpec.model_validate(wanted["spec"])):
-            metadata = {key: value for key, value in child["metadata"].items() if key != "ownerReferences"}
-            manifests.append({**child, "metadata": metadata})
-    return sorted(manifests, key=lambda child: LAST.index(child["kind"]) + 1 if child["kind"] in LAST else 0)
+    """All children, in the order of the product: network policies first, workloads last."""
+    return _in_order([child for number in range(models) for child in _children_of(namespace, number)])
+
+
+def _in_order(children: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(children, key=lambda child: LAST.index(child["kind"]) + 1 if child["kind"] in LAST else 0)
+
+
+def _children_of(namespace: str, number: int) -> list[dict[str, Any]]:
+    """The children of one model; they have no owner."""
+    wanted = model(number)
+    owner = Owner(namespace, wanted["metadata"]["name"], f"{ABSENT_OWNER[:-4]}{number:04d}")
+    children = render(owner, ModelDeploymentSpec.model_validate(wanted["spec"]))
+    return [{**child, "metadata": _without_owner(child["metadata"])} for child in children]
+
+
+def _without_owner(metadata: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in metadata.items() if key != "ownerReferences"}
+
+
+def _remove_everything(cluster: Cluster, namespace: str) -> None:
+    cluster.api.delete(DEPLOYMENT.path(namespace))
+    cluster.api.delete(f"{SERVICE.path(namespace)}?labelSelector=app.kubernetes.io/managed-by=hermetic")
+    cluster.api.delete(PERSISTENT_VOLUME_CLAIM.path(namespace))
+    cluster.empty(namespace)
 
 
 def _create(api: Api, namespace: str, child: dict[str, Any]) -> None:

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from bench import results
 
 Row = tuple[str, ...]
 
 
-def origin(found: results.Result) -> str:
-    machine, packages = found["machine"], found["machine"]["packages"]
+def origin(result: results.Result) -> str:
+    machine, packages = result["machine"], result["machine"]["packages"]
     return (
         f"<sub>{machine['cores']} cores ({machine['processor']}), {machine['memoryGiB']} GiB, Linux"
         f" {machine['kernel']}; Kubernetes {machine['kubernetes']}, Python {machine['python']}, kopf"
-        f" {packages['kopf']}, kubernetes {packages['kubernetes']}; load average before: {found['loadBefore']}</sub>\n"
+        f" {packages['kopf']}, kubernetes {packages['kubernetes']}; load average before: {result['loadBefore']}</sub>\n"
     )
 
 
 def table(head: Row, rows: Sequence[Row]) -> str:
     lines = [head, tuple("---" for _ in head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def middle(taken: list[dict[str, Any]], key: str) -> str:
+    values = sorted(one[key] for one in taken)
+    return f"{values[len(values) // 2]:g}"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from bench.workload import owner_of
+from testbed.json_lines import json_lines
 
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 READS = frozenset({"get", "list"})
@@ -54,9 +54,7 @@ class Trail:
         """The requests, of one user when named, that were answered since the mark; running watches are not there."""
         if not self._log.exists():
             return []
-        with self._log.open("rb") as lines:
-            lines.seek(mark)
-            found = [_request(json.loads(line)) for line in lines if line.endswith(b"\n")]
+        found = [_request(event) for event in json_lines(self._log, mark)]
         return [request for request in found if not user or request.user == user]
 
 

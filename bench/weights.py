@@ -97,7 +97,7 @@ def _available() -> int:
 
 def _make(folder: Path) -> None:
     (folder / "small").mkdir()
-    (folder / "small" / "tokenizer.json").write_text("{}")
+    _write_model(folder / "small", 1, 8)
     (folder / "model").mkdir()
     _write_model(folder / "model", FILES, FILE_SIZE)
     _make_twice(folder)
@@ -243,7 +243,7 @@ def _staged_on_disk(folder: Path) -> Figures:
         return {"bytes": whole, **_rates({"cp_and_sync": (whole, copied), "hermetic": (whole, staged)}, copy)}
 
 
-def _rates(contestants: dict[str, tuple[int, Callable[[], object]]], made: Path | None = None) -> Figures:
+def _rates(contestants: dict[str, tuple[int, Callable[[], object]]], path: Path | None = None) -> Figures:
     """GB a second of each, and GB a second of one core that does nothing else. Of START, the seconds.
 
     What they make is removed ahead of each, outside of the time that is measured.
@@ -251,9 +251,9 @@ def _rates(contestants: dict[str, tuple[int, Callable[[], object]]], made: Path 
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
     for turn in range(ROUNDS + 1):
         for name, (_, run) in contestants.items():
-            if made is not None:
-                shutil.rmtree(made, ignore_errors=True)
-                if not made.is_relative_to(MEMORY):
+            if path is not None:
+                shutil.rmtree(path, ignore_errors=True)
+                if not path.is_relative_to(MEMORY):
                     os.sync()
             started, used = time.monotonic(), _processor_seconds()
             run()

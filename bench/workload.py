@@ -52,8 +52,8 @@ CHILDREN = frozenset(
 
 def owner_of(name: str) -> str:
     """The ModelDeployment that an object of this name belongs to; "" when it belongs to none of ours."""
-    found = _NUMBERED.search(name)
-    return found[0] if found else ""
+    match = _NUMBERED.search(name)
+    return match[0] if match else ""
 
 
 def is_settled(live: Manifest) -> bool:

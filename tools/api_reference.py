@@ -98,7 +98,9 @@ def _chapter(definition: Definition) -> Chapter:
         description=_described(schema),
         rules=tuple(_rules(schema)),
         tables=tuple(tables),
-        columns=tuple(PrintedColumn(each.name, each.description, bool(each.priority)) for each in definition.columns),
+        columns=tuple(
+            PrintedColumn(column.name, column.description, bool(column.priority)) for column in definition.columns
+        ),
     )
 
 
@@ -189,7 +191,7 @@ def _described(schema: Schema) -> str:
 def _prose(text: str) -> str:
     """Markdown that shows the text as it is; what is in backquotes needs no escape."""
     pieces = text.split("`")
-    return "`".join(piece if place % 2 else piece.translate(_MARKUP) for place, piece in enumerate(pieces))
+    return "`".join(piece if position % 2 else piece.translate(_MARKUP) for position, piece in enumerate(pieces))
 
 
 def files() -> dict[str, str]:

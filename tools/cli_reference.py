@@ -35,49 +35,51 @@ EXAMPLE: dict[str, Any] = {
 _REASONS_INTRODUCTION = """\
 # Codes, reasons and conditions
 
-`hermetic explain NAME` shows the same offline, for the checks of the audit ([checks.md](checks.md)) and for reserved
-flags and variables ([api.md](api.md#reserved-flags)) as well.
+`hermetic explain NAME` shows the same text offline. It also explains the checks of the audit
+([checks.md](checks.md)), and reserved flags and variables ([api.md](api.md#reserved-flags)).
 
 ## Conditions
 
-What `status.conditions` of a ModelDeployment can hold. Ready's message is that of the first thing that does not hold.
-Exactly one of Reconciling and Stalled is there while Ready is not True, and neither while it is.
+These types can appear in `status.conditions` of a ModelDeployment. The message of Ready names the first condition that
+is not met. While Ready is not True, the status has exactly one of Reconciling and Stalled. While Ready is True, it has
+neither.
 """
 
 _REASONS_TEXT = """
 ## Reasons
 
-One word for programs, in `reason` of a condition and of an Event. Where a person is needed, Stalled is True with that
-reason; everything else is tried again, or is no problem at all.
+A reason is one word for programs, in `reason` of a condition and of an Event. If a reason needs a person, Stalled is
+True with that reason. Hermetic tries again for all other reasons, or they need no action.
 """
 
 _REFUSALS_TEXT = """
 ## Attestations
 
-Why signed evidence does not count, in one word: of `hermetic attest verify`, and of the operator. Below them what
-`hermetic attest chain` finds about many. See [attestation.md](attestation.md).
+These words state why `hermetic attest verify` and the operator refuse signed evidence. The findings of
+`hermetic attest chain` about several attestations follow them. See [attestation.md](attestation.md).
 """
 
 _WEIGHTS_TEXT = """
 ## Weights
 
-What `hermetic stage` and `hermetic verify` find, in one word. With the verdict Unknown nothing is decided about the
-weights: `hermetic verify` ends with 3. See [weights.md](weights.md).
+These are the findings of `hermetic stage` and `hermetic verify`. With the verdict Unknown, the weights are neither
+accepted nor refused, and `hermetic verify` exits with 3. See [weights.md](weights.md).
 """
 
 _ERRORS_TEXT = """
 ## Error codes
 
-What the command line calls an error: one line `error: CODE: message`, then one line `fix: what to do`.
+The command line prints an error as one line `error: CODE: message` and one line `fix: what to do`.
 """
 
 _CONFIGURATION_INTRODUCTION = """\
 # The operator's configuration
 
-One YAML file, read once at start: `hermetic run --config FILE`. A file that cannot be used ends the operator with exit
-code 2, the path and the reason. `hermetic run --config FILE --print-config` prints the effective values, defaults
-included; `hermetic validate -f MANIFEST --config FILE` asks its allow lists without a cluster. Unknown keys are
-refused, and so is one that occurs twice. Without a file every key has its default, and nothing is allowed.
+The operator reads one YAML file once at start: `hermetic run --config FILE`. If the file is unusable, the operator
+exits with code 2 and prints the path and the reason. `hermetic run --config FILE --print-config` prints the effective
+values, defaults included. `hermetic validate -f MANIFEST --config FILE` checks a manifest against its allow lists
+without a cluster. The operator refuses unknown and duplicate keys. Without a file, every key has its default, and the
+allow lists are empty.
 
 """
 

@@ -34,4 +34,4 @@ def file_name(definition: Definition) -> str:
 
 def files() -> dict[str, str]:
     """The text of each file by its path in the repository."""
-    return {f"crds/{file_name(each)}": as_yaml(each) for each in DEFINITIONS}
+    return {f"crds/{file_name(definition)}": as_yaml(definition) for definition in DEFINITIONS}

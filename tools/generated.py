@@ -1,4 +1,4 @@
-"""`python -m tools [crds|api|reference] [--check]`: the files of this repository that are made from the code.
+"""`python -m tools [crds|api|policies|reference] [--check]`: the files of this repository that are made from the code.
 
 Without a name it writes all of them. Written files are named on stdout. With --check nothing is written, and a file
 that differs or is missing is an error (exit 1).
@@ -10,9 +10,14 @@ import argparse
 import sys
 from pathlib import Path
 
-from tools import api_reference, cli_reference, crds
+from tools import api_reference, cli_reference, crds, model_warnings
 
-GENERATORS = {"crds": crds.files, "api": api_reference.files, "reference": cli_reference.files}
+GENERATORS = {
+    "crds": crds.files,
+    "api": api_reference.files,
+    "policies": model_warnings.files,
+    "reference": cli_reference.files,
+}
 
 
 def main(arguments: list[str]) -> int:

@@ -68,8 +68,16 @@ UNEXPLAINED = Explanation("**Not explained: add it to tools/rights.toml.**", "**
 def granted() -> list[Right]:
     """Every right that the account has in either mode, in the order of the manifests."""
     manifests = rights(Installation(Configuration(watch_namespaces=[EXAMPLE.lower()]), limited=False))
-    bound = {one["roleRef"]["name"] for one in manifests if one["kind"].endswith("RoleBinding") or "roleRef" in one}
-    roles = [one for one in manifests if one["kind"] in {"Role", "ClusterRole"} and one["metadata"]["name"] in bound]
+    bound = {
+        manifest["roleRef"]["name"]
+        for manifest in manifests
+        if manifest["kind"].endswith("RoleBinding") or "roleRef" in manifest
+    }
+    roles = [
+        manifest
+        for manifest in manifests
+        if manifest["kind"] in {"Role", "ClusterRole"} and manifest["metadata"]["name"] in bound
+    ]
     return [right for role in roles for rule in role["rules"] for right in _rights(role, rule)]
 
 
@@ -94,7 +102,9 @@ def explained() -> dict[tuple[str, str, str], Explanation]:
 def narrowing(right: Right) -> list[str]:
     """The admission policies that the writes of this right meet."""
     policies = [one for one in written("policies") if one["kind"] == "ValidatingAdmissionPolicy"]
-    return [one["metadata"]["name"] for one in policies if _meets(one, right) and _is_about_the_operator(one)]
+    return [
+        policy["metadata"]["name"] for policy in policies if _meets(policy, right) and _is_about_the_operator(policy)
+    ]
 
 
 def _meets(policy: Manifest, right: Right) -> bool:
@@ -108,10 +118,14 @@ def _meets(policy: Manifest, right: Right) -> bool:
 
 def _is_about_the_operator(policy: Manifest) -> bool:
     """It asks for this account, or not at all who writes."""
-    asks = [one["expression"] for one in policy["spec"].get("matchConditions", ()) if "userInfo" in one["expression"]]
+    asks = [
+        match_condition["expression"]
+        for match_condition in policy["spec"].get("matchConditions", ())
+        if "userInfo" in match_condition["expression"]
+    ]
     if not asks:
         return "userInfo" not in json.dumps(policy["spec"])
-    return any(one.startswith("request.userInfo.username == 'system:serviceaccount:") for one in asks)
+    return any(ask.startswith("request.userInfo.username == 'system:serviceaccount:") for ask in asks)
 
 
 def rights_markdown() -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hermetic.api.reasons import Reason
+from hermetic.api.reasons import ACCELERATOR_FINDINGS, Reason
 from hermetic.cli.explanations import error_pages
 
 NOTHING = "Nothing to do."
@@ -29,7 +29,7 @@ SYMPTOMS = (
     Symptom(
         "A model has no pods, and isolation is not proven",
         "READY is False and `kubectl get pods` shows nothing of the model. IsolationVerified is not True: no pod\n"
-        "starts before there is fresh evidence that the node subnets have no egress path.",
+        "starts without fresh evidence that the node subnets have no egress path.",
         ("hermetic status llama-3-1-8b -n inference", "kubectl describe egressaudit cluster"),
         (
             Reason.ISOLATION_EVIDENCE_MISSING,
@@ -42,8 +42,8 @@ SYMPTOMS = (
     ),
     Symptom(
         "The EgressAudit is not Pass",
-        "Its conditions say which part is missing: the attestation from outside, the cluster's own objects, the\n"
-        "probe, or an exception that ended.",
+        "Its conditions show the missing part: the attestation from outside, the cluster's own objects, the\n"
+        "probe, or an exception that expired.",
         ("kubectl get egressaudit cluster", "kubectl describe egressaudit cluster"),
         (
             Reason.ATTESTATION_MISSING,
@@ -54,15 +54,19 @@ SYMPTOMS = (
             Reason.PROBE_NOT_CONFIGURED,
             Reason.PROBE_PENDING,
             Reason.PROBE_INCOMPLETE,
+            Reason.PROBE_PLACE_NOT_COVERED,
             Reason.PROBE_STALE,
             Reason.EXCEPTION_EXPIRING,
             Reason.EXCEPTION_EXPIRED,
+            Reason.POOL_NOT_ATTESTED,
+            Reason.POOL_CHANGED,
+            Reason.ATTESTATION_CONTRADICTED,
             Reason.AUDIT_FAULT,
         ),
     ),
     Symptom(
         "A model has no pods, because of its spec or of what the platform allows",
-        "READY is False, and Stalled is True: trying again changes nothing. The message names the field, or the\n"
+        "READY is False, and Stalled is True: a retry does not help. The message names the field, or the\n"
         "line of the operator's configuration.",
         ("hermetic status llama-3-1-8b -n inference", "hermetic validate -f llama.yaml --config config.yaml"),
         (
@@ -70,15 +74,21 @@ SYMPTOMS = (
             Reason.SHARE_NOT_ALLOWED,
             Reason.ADDRESS_NOT_ALLOWED,
             Reason.TOLERATION_NOT_ALLOWED,
+            Reason.SCHEDULING_NOT_ALLOWED,
             Reason.SPEC_INVALID,
             Reason.ENGINE_VERSION_UNSUPPORTED,
             Reason.ENGINE_FLAG_UNKNOWN,
             Reason.ENGINE_FLAG_RESERVED,
             Reason.ENGINE_SETTING_NOT_ALLOWED,
             Reason.MEMORY_TOO_SMALL,
+            Reason.CPU_LIMIT_TOO_LOW,
+            Reason.EPHEMERAL_STORAGE_LIMIT_TOO_LOW,
+            Reason.ANNOTATION_TOO_LONG,
             Reason.INSUFFICIENT_GPU_MEMORY,
             Reason.TENSOR_PARALLEL_IMPOSSIBLE,
             Reason.NIM_PROFILE_MISMATCH,
+            Reason.VM_SIZE_UNSUITABLE,
+            Reason.GPU_COUNT_MISMATCH,
             Reason.INTEGRITY_NOT_PINNED,
             Reason.INTEGRITY_KEY_REFUSED,
             Reason.VERIFIER_NOT_CONFIGURED,
@@ -104,7 +114,25 @@ SYMPTOMS = (
         ),
     ),
     Symptom(
-        "A pod is there, and does not start",
+        "A GPU is faulty, slow, or was not checked",
+        "AcceleratorsHealthy is False or Unknown, or the init container check-accelerators keeps failing. The\n"
+        "message names pod, node and GPU.",
+        (
+            "kubectl logs POD -n inference -c check-accelerators",
+            "kubectl get mdep llama-3-1-8b -n inference -o jsonpath='{.status.accelerators}'",
+        ),
+        (
+            *sorted(ACCELERATOR_FINDINGS),
+            Reason.ACCELERATORS_CHECKED_WITH_WARNINGS,
+            Reason.PREFLIGHT_PENDING,
+            Reason.PREFLIGHT_NOT_RUN,
+            Reason.PREFLIGHT_UNREADABLE,
+            Reason.BELOW_FLOOR,
+            Reason.NODE_REPORTS_FAULT,
+        ),
+    ),
+    Symptom(
+        "A pod exists and does not start",
         "The pod is Pending, ContainerCreating or ImagePullBackOff.",
         (
             "kubectl get pods -n inference -l hermetic.dev/modeldeployment=llama-3-1-8b",
@@ -122,7 +150,7 @@ SYMPTOMS = (
         ),
     ),
     Symptom(
-        "The engine ends, or never serves",
+        "The engine exits, or never serves",
         "The pod restarts, or runs without becoming ready. The message quotes the last lines of the engine's log.",
         ("kubectl logs -n inference deployment/llama-3-1-8b --previous", "hermetic status llama-3-1-8b -n inference"),
         (
@@ -132,6 +160,12 @@ SYMPTOMS = (
             Reason.GPU_MEMORY_TOO_SMALL,
             Reason.GPU_BUSY,
             Reason.DRIVER_TOO_OLD,
+            Reason.GPU_UNSUPPORTED,
+            Reason.GPU_NOT_VISIBLE,
+            Reason.GPU_COMMUNICATION_FAILED,
+            Reason.ADAPTER_MISSING,
+            Reason.DISK_FULL,
+            Reason.IMAGE_NOT_WRITABLE,
             Reason.MODEL_PATH_MISSING,
             Reason.MODEL_INCOMPLETE,
             Reason.MODEL_UNREADABLE,
@@ -146,8 +180,8 @@ SYMPTOMS = (
         ),
     ),
     Symptom(
-        "Clients get no answer",
-        "Pods are ready, and the endpoint has no address, or was taken away.",
+        "Clients get no response",
+        "Pods are ready, but the endpoint has no address, or was removed.",
         (
             "kubectl get services -n inference -l hermetic.dev/modeldeployment=llama-3-1-8b",
             "kubectl describe services -n inference -l hermetic.dev/modeldeployment=llama-3-1-8b",
@@ -172,18 +206,31 @@ SYMPTOMS = (
             Reason.CACHES_IGNORED,
         ),
     ),
+    Symptom(
+        "A model does not follow its load",
+        "AutoscalerActive is not True. The model serves with its present pods, and READY does not show the problem.\n"
+        "The message quotes the HorizontalPodAutoscaler.",
+        ("hermetic status llama-3-1-8b -n inference", "kubectl describe mdep llama-3-1-8b -n inference"),
+        (
+            Reason.QUEUE_METRIC_UNAVAILABLE,
+            Reason.GROWTH_HELD,
+            Reason.AUTOSCALER_PENDING,
+            Reason.AUTOSCALER_PAUSED,
+            Reason.AUTOSCALER_NOT_SCALING,
+        ),
+    ),
 )
 
 _INTRODUCTION = """\
 # Troubleshooting
 
-From what is seen to the reason, and from the reason to the fix. `hermetic status` shows the reason of a model with its
-message, which names the object or the field; `hermetic explain REASON` prints the line of this page, offline. In the
-examples the model is `llama-3-1-8b` in the namespace `inference`.
+This page leads from a symptom to the reason, and from the reason to the fix. `hermetic status` shows the reason of a
+model with its message, which names the object or the field. `hermetic explain REASON` prints the line of this page
+offline. In the examples, the model is `llama-3-1-8b` in the namespace `inference`.
 
-Before anything is installed, `hermetic check` says what the cluster lacks; afterwards `hermetic check --installed`
-compares what is there with the release ([install.md](install.md#after-installing)). A Kustomization of Flux that is
-not ready names the object: [flux.md](flux.md#a-failing-model). What the operator writes to its log is in
+Before the installation, `hermetic check` shows what the cluster lacks. After it, `hermetic check --installed` compares
+the cluster with the release ([install.md](install.md#after-installing)). A Kustomization of Flux that is
+not ready names the object: [flux.md](flux.md#a-failing-model). The log of the operator is described in
 [observability.md](observability.md#log-lines).
 """
 
@@ -203,13 +250,13 @@ def _contents() -> Iterator[str]:
     yield from ("| what is seen | reasons |", "| --- | --- |")
     for symptom in SYMPTOMS:
         anchor = "".join(one for one in symptom.title.lower().replace(" ", "-") if one.isalnum() or one == "-")
-        yield f"| [{symptom.title}](#{anchor}) | {', '.join(f'`{one.value}`' for one in symptom.reasons)} |"
+        yield f"| [{symptom.title}](#{anchor}) | {', '.join(f'`{reason.value}`' for reason in symptom.reasons)} |"
     yield "| [A command ends with an error](#a-command-ends-with-an-error) | `HRM-...` |"
 
 
 def _section(symptom: Symptom) -> str:
     commands = "\n".join(symptom.commands)
-    rows = "\n".join(f"| `{one.value}` | {one.meaning} | {one.remedy} |" for one in symptom.reasons)
+    rows = "\n".join(f"| `{reason.value}` | {reason.meaning} | {reason.remedy} |" for reason in symptom.reasons)
     head = "| reason | what it means | what to do |\n| --- | --- | --- |"
     return f"## {symptom.title}\n\n{symptom.text}\n\n```\n{commands}\n```\n\n{head}\n{rows}\n"
 

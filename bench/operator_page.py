@@ -1,0 +1,120 @@
+"""The sections of docs/figures.md about the operator: a burst, a steady rate, and restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from bench import burst, restart, results, steady
+from bench.tables import Row, middle, origin, table
+from bench.workload import CHILDREN
+
+CPU_MS_PER_MODEL = 24
+"""Goal for the processor time of a create, from the apply until its status is settled."""
+
+
+def burst_section() -> Iterator[str]:
+    """Two hundred models at once."""
+    found = results.load("burst")
+    if found is None:
+        return
+    ours, peers = (found["figures"][name]["median"] for name in ("hermetic", "kopf"))
+    yield f"## {burst.MODELS} models at once\n"
+    rounds = len(found["figures"]["hermetic"]["rounds"])
+    yield f"Median of {rounds} rounds, which the two take in turns. Ratio: how much better Hermetic is.\n"
+    least = found["figures"]["floor"]["median"]
+    rows = [
+        _compared("seconds until all children are written", "written_seconds", ours, peers, ">= 1.5x"),
+        _against_the_loop("the same, times the plain loop", "written_seconds", ours, peers, least),
+        _compared("seconds until all models serve", "settled_seconds", ours, peers, ">= 1.5x"),
+        _compared("apply to children written, p50 (s)", "p50_seconds", ours, peers),
+        _compared("apply to children written, p99 (s)", "p99_seconds", ours, peers),
+        _compared("seconds until the user's applies are taken", "applied_seconds", ours, peers),
+        _compared("processor seconds of the operator", "cpu_seconds", ours, peers),
+        _per_model("processor time for a model (ms)", "cpu_seconds", ours, peers, f"<= {CPU_MS_PER_MODEL}"),
+        _compared("writes", "writes", ours, peers, f"<= {burst.MODELS * (len(CHILDREN) + 3)}"),
+        _compared("Events", "events", ours, peers),
+        _compared("resident memory before (MiB)", "rss_before", ours, peers),
+        _compared("resident memory, peak (MiB)", "peak_rss", ours, peers),
+    ]
+    yield table(("", "goal", "Hermetic", "kopf", "ratio"), rows)
+    yield (
+        f"The same children, created by a plain loop without any operator: written after {least['written_seconds']:g} "
+        f"s, all available after {least['settled_seconds']:g} s. What the API server, its controllers and the nodes "
+        "need for them is in every figure above, and no operator can be faster.\n"
+    )
+    yield origin(found)
+
+
+def _compared(label: str, key: str, ours: dict[str, Any], peers: dict[str, Any], goal: str = "") -> Row:
+    ratio = f"{peers[key] / ours[key]:.1f}x" if ours[key] and peers[key] else ""
+    return (label, goal, f"{ours[key]:g}", f"{peers[key]:g}", ratio)
+
+
+def _against_the_loop(label: str, key: str, ours: dict[str, Any], peers: dict[str, Any], loop: dict[str, Any]) -> Row:
+    return (label, "<= 1.5", f"{ours[key] / loop[key]:.1f}", f"{peers[key] / loop[key]:.1f}", "")
+
+
+def _per_model(label: str, key: str, ours: dict[str, Any], peers: dict[str, Any], goal: str) -> Row:
+    return (label, goal, *(f"{1000 * figures[key] / burst.MODELS:.0f}" for figures in (ours, peers)), "")
+
+
+def steady_section() -> Iterator[str]:
+    """Models that arrive at a steady rate."""
+    result = results.load("steady")
+    if result is None:
+        return
+    ours, peers, loop = (result["figures"][name]["median"] for name in ("hermetic", "kopf", "floor"))
+    yield f"## {steady.PER_SECOND} models a second\n"
+    yield (
+        f"{steady.MODELS} models; median of {steady.ROUNDS} rounds, which the two and the plain loop take in turns. "
+        "The loop creates the children of a model one after the other, at the moment at which a user would apply it.\n"
+    )
+    rows = [
+        (f"apply to children written, {rank} (ms)", goal, *(f"{figures[key]:g}" for figures in (ours, peers, loop)))
+        for rank, key, goal in (("p50", "p50_ms", ""), ("p99", "p99_ms", "<= 250"), ("longest", "longest_ms", ""))
+    ]
+    costs = (
+        ("processor time for a model (ms)", "cpu_ms_per_model", f"<= {CPU_MS_PER_MODEL}"),
+        ("resident memory with one model (MiB)", "rss_one_model", "<= 70"),
+    )
+    rows += [(label, goal, f"{ours[key]:g}", f"{peers[key]:g}", "") for label, key, goal in costs]
+    yield table(("", "goal", "Hermetic", "kopf", "plain loop"), rows)
+    yield origin(result)
+
+
+def restart_section() -> Iterator[str]:
+    """A restart with a thousand models."""
+    yield from _restarts("restart", restart.MODELS, idle_goal="<= 6", memory_goal="<= 110")
+
+
+def large_restart_section() -> Iterator[str]:
+    """A restart with ten thousand models."""
+    yield from _restarts("restart-large", restart.LARGE_MODELS, ready_goal="<= 30")
+
+
+def _restarts(
+    name: str, models: int, *, ready_goal: str = "", idle_goal: str = "", memory_goal: str = ""
+) -> Iterator[str]:
+    found = results.load(name)
+    if found is None:
+        return
+    taken = found["figures"]["restarts"]
+    filled = found["figures"]["fill"]
+    yield f"## Restart with {models:,} models\n"
+    yield f"Median of {len(taken)} restarts of Hermetic; the peer's restart is in the table above, with fewer models.\n"
+    rows = [
+        ("seconds until /readyz says yes", ready_goal, middle(taken, "seconds_to_ready")),
+        ("seconds until idle", idle_goal, middle(taken, "seconds_to_idle")),
+        ("processor seconds", "", middle(taken, "cpu_seconds")),
+        ("writes", "0", middle(taken, "writes")),
+        ("reads", "", middle(taken, "reads")),
+        ("resident memory at rest (MiB)", memory_goal, middle(taken, "rss")),
+        ("resident memory, peak (MiB)", "", middle(taken, "peak_rss")),
+    ]
+    yield table(("", "goal", "Hermetic"), rows)
+    yield (
+        f"Making the {models:,} took {filled['settled_seconds']:g} s until all served, {filled['cpu_seconds']:g}"
+        f" processor seconds of the operator and {filled['peak_rss']:g} MiB at its peak (one run).\n"
+    )
+    yield origin(found)

@@ -30,6 +30,12 @@ SUBSCRIPTION = "/subscriptions/00000000-0000-0000-0000-000000000001"
 CLUSTER = f"{SUBSCRIPTION}/resourceGroups/rg-gpu/providers/Microsoft.ContainerService/managedClusters/aks-gpu"
 OTHER_CLUSTER = CLUSTER.replace("aks-gpu", "aks-other")
 SUBNET = f"{SUBSCRIPTION}/resourceGroups/rg-gpu/providers/Microsoft.Network/virtualNetworks/vnet/subnets/nodes"
+POOLS = ("gpu", "real", "system")
+COVERAGE = {
+    "pools": [{"name": name, "subnets": [SUBNET], "scaleSets": [], "nodeImage": ""} for name in POOLS],
+    "subnets": [{"id": SUBNET, "prefixes": ["10.1.0.0/24"]}],
+}
+"""The pools of the test bed: those of `testbed.fleet`, and that of the real node."""
 CA = "sha256:" + "ca" * 32
 UID = "3f1c2d4e-0000-4000-8000-00000000beef"
 SNAPSHOT = "sha256:" + "5a" * 32
@@ -42,12 +48,14 @@ PrivateKey = Ed25519PrivateKey | EllipticCurvePrivateKey
 def pem_of(key: Any, passphrase: bytes | None = None) -> str:
     """The private key in PEM, encrypted when there is a passphrase."""
     encryption = BestAvailableEncryption(passphrase) if passphrase else NoEncryption()
-    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption).decode()
+    pem: bytes = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption)
+    return pem.decode()
 
 
 def public_pem_of(key: Any) -> str:
     """The public half of a private key in PEM."""
-    return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    pem: bytes = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    return pem.decode()
 
 
 def an_ed25519_key(seed: int = 1, name: str = "platform-2026") -> SigningKey:
@@ -84,7 +92,7 @@ def an_excepted_finding(expiry: str, accepted: str = "Fail") -> dict[str, Any]:
 
 def a_report(*findings: dict[str, Any], observed: datetime = OBSERVED, **changes: Any) -> dict[str, Any]:
     """The audit JSON with these findings, or with one Pass; counts are right, the verdict is to be said."""
-    found = list(findings) or [a_finding()]
+    chosen_findings = list(findings) or [a_finding()]
     verdicts = ("Pass", "Fail", "Unknown", "Excepted", "NotApplicable")
     report = {
         "schema": "hermetic.dev/audit/v1",
@@ -95,8 +103,9 @@ def a_report(*findings: dict[str, Any], observed: datetime = OBSERVED, **changes
         "finishedAt": timestamp(observed + timedelta(minutes=2)),
         "verdict": "Pass",
         "notAsked": {"kube": ["k8s-public-lb"]},
-        "summary": {verdict: sum(each["verdict"] == verdict for each in found) for verdict in verdicts},
-        "findings": found,
+        "summary": {verdict: sum(finding["verdict"] == verdict for finding in chosen_findings) for verdict in verdicts},
+        "findings": chosen_findings,
+        "coverage": COVERAGE,
     }
     return {**report, **changes}
 
@@ -138,7 +147,7 @@ def choose(
 ) -> ChosenAttestation:
     """The newest EgressAttestation that counts, of objects as the API server returns them."""
     return choose_among(
-        {str(each["metadata"]["name"]): authenticated(each, trusted) for each in objects}, expected, now
+        {str(stored["metadata"]["name"]): authenticated(stored, trusted) for stored in objects}, expected, now
     )
 
 
@@ -146,8 +155,8 @@ def a_chain(length: int, key: SigningKey, every: timedelta = timedelta(hours=12)
     """Attestations that follow each other; the last one is of OBSERVED."""
     envelopes: list[Envelope] = []
     last: Attestation | None = None
-    for place in range(length):
-        observed = OBSERVED - every * (length - 1 - place)
+    for position in range(length):
+        observed = OBSERVED - every * (length - 1 - position)
         envelope = signed(key, a_report(observed=observed), now=observed + timedelta(minutes=5), previous=last)
         last = authenticate(envelope, trust(key))
         envelopes.append(envelope)

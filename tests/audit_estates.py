@@ -18,13 +18,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from hermetic.audit.checks.registry import CHECKS
-from hermetic.audit.derived_findings import derived
 from hermetic.audit.estate.arm_ids import is_below, parent_of, same_id, type_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Source, UnreadReason
-from hermetic.audit.evaluation import Check, findings_of
-from hermetic.audit.findings import Evidence, Finding
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.evaluation import Check, findings_of
+from hermetic.audit.model.findings import Evidence, Finding
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.result.derived_findings import derived
 
 SUBSCRIPTION = "/subscriptions/00000000-0000-0000-0000-000000000001"
 GROUP = f"{SUBSCRIPTION}/resourceGroups/ai"
@@ -111,11 +111,13 @@ class FakeAzure:
         if problem is not None and not (question.verb == "list" and problem.reason is UnreadReason.TRUNCATED):
             return Answer((), (evidence,), problem)
         if question.verb == "list":
-            return Answer(tuple(_body(one, evidence) for one in self._listed(question)), (evidence,), problem)
-        found = self._one(question)
-        if found is None:
+            return Answer(
+                tuple(_body(listed_body, evidence) for listed_body in self._listed(question)), (evidence,), problem
+            )
+        answer = self._one(question)
+        if answer is None:
             return Answer((), (evidence,), Problem(UnreadReason.NOT_FOUND, f"{question.target}: not there"))
-        body = _body(found, evidence)
+        body = _body(answer, evidence)
         return Answer((body,), body.evidence)
 
     def settled(self, judge: Callable[[Estate], object]) -> Estate:
@@ -131,26 +133,28 @@ class FakeAzure:
 
     def findings(self, check: str, policy: Policy | None = None) -> dict[str, Finding]:
         """The findings of one check by resource id in lower case."""
-        rule, asked = check_of(check), policy or Policy()
-        found: list[Finding] = []
+        rule, chosen_policy = check_of(check), policy or Policy()
+        produced: list[Finding] = []
 
         def judge(estate: Estate) -> None:
-            found[:] = findings_of(rule, estate, asked)
-            parts = {part for one in found if one.derived_from is not None for part in one.derived_from.checks}
+            produced[:] = findings_of(rule, estate, chosen_policy)
+            parts = {
+                part for finding in produced if finding.derived_from is not None for part in finding.derived_from.checks
+            }
             for part in sorted(parts):
-                found.extend(findings_of(check_of(part), estate, asked))
+                produced.extend(findings_of(check_of(part), estate, chosen_policy))
 
         self.settled(judge)
-        return {one.resource.lower(): one for one in derived(found) if one.check == check}
+        return {finding.resource.lower(): finding for finding in derived(produced) if finding.check == check}
 
     def _one(self, question: Question) -> dict[str, Any] | None:
         if question.verb == "post":
             return self.actions.get((question.target.lower(), question.action.lower()))
-        found = self.bodies.get(question.target.lower().rstrip("/"))
-        if found is None or type_of(found["id"]).lower() != "microsoft.network/virtualnetworks":
-            return found
-        inner = {"subnets": self._children(found["id"], "subnets"), **found["properties"]}
-        return {**found, "properties": inner}
+        body = self.bodies.get(question.target.lower().rstrip("/"))
+        if body is None or type_of(body["id"]).lower() != "microsoft.network/virtualnetworks":
+            return body
+        inner = {"subnets": self._children(body["id"], "subnets"), **body["properties"]}
+        return {**body, "properties": inner}
 
     def _children(self, parent: str, kind: str) -> list[dict[str, Any]]:
         return [
@@ -182,7 +186,7 @@ class FakeAzure:
 
 def check_of(check: str) -> Check:
     """The check of this id."""
-    return next(one for one in CHECKS if one.page.id == check)
+    return next(candidate for candidate in CHECKS if candidate.page.id == check)
 
 
 def _body(value: dict[str, Any], evidence: Evidence) -> Body:
@@ -239,8 +243,8 @@ def instance_view(*more: str, code: str = "ProvisioningState/succeeded") -> dict
 
 def route(name: str, prefix: str, hop: str, address: str = "") -> dict[str, Any]:
     """A route of a route table."""
-    rest = {"nextHopIpAddress": address} if address else {}
-    return {"name": name, "properties": {"addressPrefix": prefix, "nextHopType": hop, **rest}}
+    next_hop = {"nextHopIpAddress": address} if address else {}
+    return {"name": name, "properties": {"addressPrefix": prefix, "nextHopType": hop, **next_hop}}
 
 
 def rule(name: str, priority: int, access: str, to: str = "*", **rest: Any) -> dict[str, Any]:

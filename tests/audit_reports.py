@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from hermetic.audit.findings import AcceptedException, CheckPage, Evidence, Finding, Report, Severity, Verdict
+from hermetic.audit.checks.registry import PAGES
+from hermetic.audit.model.findings import AcceptedException, CheckPage, Evidence, Finding, Severity, Verdict
+from hermetic.audit.result.report import Report
 from tests.drawn_paths import hops
 from tests.scenarios import CLUSTER
 
@@ -59,6 +61,7 @@ def pages() -> Mapping[str, CheckPage]:
             remedy=f"hermetic explain {check}",
             source="Azure: Outbound connectivity",
             family=family,
+            action=PAGES[check].action,
         )
         for check, (family, severity, title) in _TITLES.items()
     }

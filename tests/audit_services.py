@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 from hermetic.audit.estate.questions import Answer, Body, Question
-from hermetic.audit.findings import Evidence, Finding
-from hermetic.audit.policy import Policy
+from hermetic.audit.model.findings import Evidence, Finding
+from hermetic.audit.policy.policy import Policy
 from tests.audit_estates import (
     API_SERVER,
     CLUSTER,
@@ -65,10 +65,12 @@ class FakeServices(FakeAzure):
     def answer(self, question: Question) -> Answer:
         evidence = (Evidence(f"{question.verb} {question.kind}", 200, "0" * 64),)
         if question.source == "kube":
-            return Answer(tuple(Body(one, evidence) for one in self.objects.get(question.kind, ())), evidence)
+            return Answer(
+                tuple(Body(body_value, evidence) for body_value in self.objects.get(question.kind, ())), evidence
+            )
         listed = self.lists.get((question.target.lower(), question.kind.lower()))
         if question.verb == "list" and listed is not None:
-            return Answer(tuple(Body(one, evidence) for one in listed), evidence)
+            return Answer(tuple(Body(listed_body, evidence) for listed_body in listed), evidence)
         page = self.pages.get((question.target.lower(), question.action.lower()), {}).get(question.body)
         return super().answer(question) if page is None else Answer((Body(page, evidence),), evidence)
 
@@ -284,8 +286,8 @@ def add_machine(
     group = nic.partition("/providers/")[0]
     machine = f"{group}/providers/Microsoft.Compute/virtualMachines/tools"
     addresses = [ip_configuration(address, home, **rest)]
-    held = {"virtualMachine": {"id": machine}, "ipConfigurations": addresses}
-    azure.put(nic, {"defaultOutboundConnectivityEnabled": False, **held})
+    interface_fields = {"virtualMachine": {"id": machine}, "ipConfigurations": addresses}
+    azure.put(nic, {"defaultOutboundConnectivityEnabled": False, **interface_fields})
     return nic
 
 

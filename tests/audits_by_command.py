@@ -70,21 +70,21 @@ def audit_process(arm: ArmStandIn, *arguments: str | Path, environ: Mapping[str,
 
 def report_in(text: str) -> dict[str, Any]:
     """The JSON report."""
-    found: dict[str, Any] = json.loads(text)
-    assert found["schema"] == "hermetic.dev/audit/v1"
-    return found
+    report: dict[str, Any] = json.loads(text)
+    assert report["schema"] == "hermetic.dev/audit/v1"
+    return report
 
 
 def findings_of(ran: Ran, check: str) -> dict[str, dict[str, Any]]:
     """The findings of a check in an audit with `-o json`, by resource in lower case."""
-    found = report_in(ran.out)["findings"]
-    return {one["resource"].lower(): one for one in found if one["check"] == check}
+    findings = report_in(ran.out)["findings"]
+    return {finding["resource"].lower(): finding for finding in findings if finding["check"] == check}
 
 
 def failed(ran: Ran) -> set[tuple[str, str]]:
     """(check, resource in lower case) of every critical or high Fail."""
     return {
-        (one["check"], one["resource"].lower())
-        for one in report_in(ran.out)["findings"]
-        if one["verdict"] == "Fail" and one["severity"] in {"critical", "high"}
+        (finding["check"], finding["resource"].lower())
+        for finding in report_in(ran.out)["findings"]
+        if finding["verdict"] == "Fail" and finding["severity"] in {"critical", "high"}
     }

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from hermetic.audit.estate.questions import Answer, Question
-from hermetic.audit.findings import Finding, Verdict, overall
-from hermetic.audit.policy import Policy
-from hermetic.audit.run import Evaluation
+from hermetic.audit.model.findings import Finding, Verdict, overall
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.result.run import Evaluation
 from hermetic.collect.azure.answering import AzureAnswerer, How
 from hermetic.collect.azure.client import ArmClient, Caller
 from hermetic.collect.azure.clouds import cloud_of
@@ -51,14 +51,14 @@ class Seen:
 
     def of(self, check: str) -> dict[str, Finding]:
         """The findings of a check by resource in lower case."""
-        return {one.resource.lower(): one for one in self.findings if one.check == check}
+        return {finding.resource.lower(): finding for finding in self.findings if finding.check == check}
 
     def verdicts(self, check: str) -> set[Verdict]:
-        return {one.verdict for one in self.of(check).values()}
+        return {finding.verdict for finding in self.of(check).values()}
 
     def claims(self) -> set[tuple[str, str, str]]:
         """Check, resource and verdict of each finding."""
-        return {(one.check, one.resource.lower(), one.verdict.value) for one in self.findings}
+        return {(finding.check, finding.resource.lower(), finding.verdict.value) for finding in self.findings}
 
 
 async def audited(

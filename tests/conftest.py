@@ -33,10 +33,11 @@ from testbed.controlplane import ControlPlane, Settings
 from testbed.errors import BedError, CannotRunError
 from testbed.fault_proxy import SEED_VARIABLE
 from testbed.kubectl import Kubectl
-from testbed.programs import CONTROL_PLANE_FAMILIES, NODE_FAMILIES, programs
+from testbed.programs import CONTROL_PLANE_FAMILIES, NODE_FAMILIES, OLDEST_KUBERNETES, programs
 from tests import figures, namespaces, sampling
 
 PROGRAMS_FOR = {
+    "celcheck": ("celcheck",),
     "cluster": CONTROL_PLANE_FAMILIES,
     "cluster_of_its_own": (*CONTROL_PLANE_FAMILIES, "helm"),
     "controlplane": CONTROL_PLANE_FAMILIES,
@@ -45,6 +46,7 @@ PROGRAMS_FOR = {
     "node": NODE_FAMILIES,
 }
 LOG_LINES = 40
+OLDEST = "--oldest-kubernetes"
 
 _logs = pytest.StashKey[dict[str, Path]]()
 _log_sizes = pytest.StashKey[dict[str, int]]()
@@ -58,6 +60,7 @@ def required() -> bool:
 def pytest_addoption(parser: pytest.Parser) -> None:
     help_text = "repeat what chance did in an earlier run: fault tests and the figures of samples print the seed"
     parser.addoption("--replay", metavar="SEED", help=help_text)
+    parser.addoption(OLDEST, action="store_true", help="run the control plane of the oldest supported Kubernetes")
     sampling.add_option(parser)
 
 
@@ -102,8 +105,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Builds programs before the first test: a cold build takes longer than any test may."""
     gc.collect()
     gc.freeze()  # modules and thousands of tests live until the end: each full collection would walk them again
+    if "hypothesis" in sys.modules:
+        from tests.example_constants import fix_constants  # loads Hypothesis, which few tests need
+
+        fix_constants()
     used = {name for item in session.items for name in _fixtures_of(item)}
     families = {family for name in used & PROGRAMS_FOR.keys() for family in PROGRAMS_FOR[name]}
+    if session.config.getoption(OLDEST) and "kubernetes" in families:
+        families.add(OLDEST_KUBERNETES)
     if not families or session.config.option.collectonly:
         return
     capture = session.config.pluginmanager.getplugin("capturemanager")
@@ -163,7 +172,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture
 def sample(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> sampling.Sample:
     """`sample.of("tamperings", range(100_000), 5_000)`: all of them in CI."""
-    return sampling.Sample(sampling.seed_of(request.config), request.node.nodeid, record_property)
+    return sampling.Sample(sampling.seed_of(request.config), request.node.nodeid, record_property, sampling.is_ci())
 
 
 @pytest.fixture(scope="session")
@@ -173,12 +182,12 @@ def component_logs(pytestconfig: pytest.Config) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="session")
-def controlplane(component_logs: dict[str, Path]) -> Iterator[ControlPlane]:
+def controlplane(component_logs: dict[str, Path], pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
     """The embedded control plane, with the requests of all users in its audit log."""
     if os.environ.get("HERMETIC_TEST_KUBECONFIG"):
         pytest.skip("needs the embedded control plane, and HERMETIC_TEST_KUBECONFIG names another cluster")
     try:
-        plane = ControlPlane(Settings(audit_users=()))
+        plane = ControlPlane(Settings(audit_users=(), oldest_kubernetes=pytestconfig.getoption(OLDEST)))
         plane.start()
     except CannotRunError as reason:
         pytest.skip(str(reason))

@@ -94,8 +94,12 @@ def offered_to_front_door(estate: Estate) -> None:
     service = f"{NODE_GROUP}/{NETWORK}/privateLinkServices/pls-serving"
     consumer = {"privateEndpoint": {"id": f"{IN_MICROSOFT}/Microsoft.Network/privateEndpoints/eafd"}}
     approved = {"name": "eafd", "properties": {**consumer, "privateLinkServiceConnectionState": {"status": "Approved"}}}
-    held = {"visibility": {"subscriptions": []}, "autoApproval": {"subscriptions": []}, "ipConfigurations": []}
-    estate.add(service, {**held, "privateEndpointConnections": [approved]}, location=LOCATION)
+    service_fields = {
+        "visibility": {"subscriptions": []},
+        "autoApproval": {"subscriptions": []},
+        "ipConfigurations": [],
+    }
+    estate.add(service, {**service_fields, "privateEndpointConnections": [approved]}, location=LOCATION)
 
 
 def service(kind: str, *, in_use: bool = True) -> Change:
@@ -118,15 +122,17 @@ def inhabited(resource: str, key: str = "ipConfigurations") -> Change:
 
     def change(estate: Estate) -> None:
         home = subnet(estate, SERVICE, SERVICE_PREFIX)
-        held = {"name": "ip", "properties": {"privateIPAddress": "10.40.46.4", "subnet": {"id": home}}}
-        estate.add(f"{IN_MICROSOFT}/{resource}", {key: [held]}, location=LOCATION)
+        ip_configuration = {"name": "ip", "properties": {"privateIPAddress": "10.40.46.4", "subnet": {"id": home}}}
+        estate.add(f"{IN_MICROSOFT}/{resource}", {key: [ip_configuration]}, location=LOCATION)
 
     return change
 
 
 def node_subnet_delegated_to_containers(estate: Estate) -> None:
-    held = estate.properties(estate.site.gpu_subnet)
-    held["delegations"] = [{"name": "d", "properties": {"serviceName": "Microsoft.ContainerInstance/containerGroups"}}]
+    properties = estate.properties(estate.site.gpu_subnet)
+    properties["delegations"] = [
+        {"name": "d", "properties": {"serviceName": "Microsoft.ContainerInstance/containerGroups"}}
+    ]
 
 
 def api_server_of_another_cluster(estate: Estate) -> None:
@@ -176,7 +182,7 @@ def global_balancer(estate: Estate, frontend: str) -> None:
     address = public_address(estate, network(estate, "publicIPAddresses", "pip-global"), "20.91.201.99")
     public = f"{identifier}/frontendIPConfigurations/public"
     member = {"name": "region", "properties": {"loadBalancerFrontendIPConfiguration": {"id": frontend}}}
-    held = {
+    properties = {
         "frontendIPConfigurations": [
             {"id": public, "name": "public", "properties": {"publicIPAddress": {"id": address}}}
         ],
@@ -184,7 +190,7 @@ def global_balancer(estate: Estate, frontend: str) -> None:
         "loadBalancingRules": [],
         "outboundRules": [],
     }
-    estate.add(identifier, held, location=LOCATION, sku={"name": "Standard", "tier": "Global"})
+    estate.add(identifier, properties, location=LOCATION, sku={"name": "Standard", "tier": "Global"})
 
 
 def global_balancer_before_a_public_one(estate: Estate) -> None:
@@ -202,8 +208,8 @@ def inbound_translation_alone(estate: Estate) -> None:
     identifier = network(estate, "loadBalancers", "nat-in")
     address = public_address(estate, network(estate, "publicIPAddresses", "pip-nat-in"), "20.91.201.98")
     public = {"name": "public", "properties": {"publicIPAddress": {"id": address}}}
-    held = {"frontendIPConfigurations": [public], "backendAddressPools": [], "outboundRules": []}
-    estate.add(identifier, held, location=LOCATION, sku=STANDARD)
+    properties = {"frontendIPConfigurations": [public], "backendAddressPools": [], "outboundRules": []}
+    estate.add(identifier, properties, location=LOCATION, sku=STANDARD)
     configuration = first_configuration(estate, instance_nics(estate)[0])
     configuration["loadBalancerInboundNatRules"] = [{"id": f"{identifier}/inboundNatRules/ssh"}]
 
@@ -215,8 +221,11 @@ def balancer_before(member: dict[str, Any]) -> Change:
         home = subnet(estate, "snet-relay", "10.40.47.0/24")
         identifier = network(estate, "loadBalancers", "lb-relay")
         add_balancer(estate, identifier, home, "10.40.47.4", holds_nodes=False)
-        held = {"name": "backend", "properties": {key: one for key, one in member.items() if key != "pool"}}
-        pool = {"backendIPConfigurations": [], "loadBalancerBackendAddresses": [held]}
+        backend = {
+            "name": "backend",
+            "properties": {key: field_value for key, field_value in member.items() if key != "pool"},
+        }
+        pool = {"backendIPConfigurations": [], "loadBalancerBackendAddresses": [backend]}
         if "pool" in member:
             pool["virtualNetwork"] = {"id": member["pool"]}
         estate.properties(identifier)["backendAddressPools"] = [{"name": "beyond", "properties": pool}]
@@ -241,8 +250,11 @@ def hub_connection(*, internet: bool, home: str = "vnet") -> Change:
         peered_with_a_hub(estate, home)
         hub = network(estate, "virtualHubs", "hub-of-wan")
         estate.add(hub, {"addressPrefix": "10.88.0.0/24"}, location=LOCATION)
-        held = {"remoteVirtualNetwork": {"id": getattr(estate.site, home)}, "enableInternetSecurity": internet}
-        estate.add(f"{hub}/hubVirtualNetworkConnections/inference", held)
+        hub_connection = {
+            "remoteVirtualNetwork": {"id": getattr(estate.site, home)},
+            "enableInternetSecurity": internet,
+        }
+        estate.add(f"{hub}/hubVirtualNetworkConnections/inference", hub_connection)
 
     return change
 
@@ -254,8 +266,8 @@ def hub_that_is_not_readable(estate: Estate) -> None:
 def peered_with_a_hub(estate: Estate, home: str) -> None:
     """What a connected network shows of a hub: a peering with a network in a subscription of Microsoft's."""
     remote = f"{IN_MICROSOFT}/Microsoft.Network/virtualNetworks/HV_hub_7c1e"
-    held = {**peering(remote, "10.88.0.0/24"), "useRemoteGateways": True}
-    estate.add(f"{getattr(estate.site, home)}/virtualNetworkPeerings/RemoteVnetToHubPeering_1", held)
+    properties = {**peering(remote, "10.88.0.0/24"), "useRemoteGateways": True}
+    estate.add(f"{getattr(estate.site, home)}/virtualNetworkPeerings/RemoteVnetToHubPeering_1", properties)
 
 
 def tunnel(*learned: str, propagates: bool = False, connected: bool = True, **rest: Any) -> Change:
@@ -276,8 +288,8 @@ def gateway_of_the_hub(*, used: bool) -> Change:
     def change(estate: Estate) -> None:
         home = estate.add(f"{estate.site.hub}/subnets/GatewaySubnet", {"addressPrefix": "10.10.2.0/27"})
         identifier = f"{HUB_GROUP}/{NETWORK}/virtualNetworkGateways/vgw-hub"
-        held = {"ipConfigurations": [{"name": "default", "properties": {"subnet": {"id": home}}}]}
-        estate.add(identifier, {"gatewayType": "Vpn", **held}, location=LOCATION)
+        gateway_fields = {"ipConfigurations": [{"name": "default", "properties": {"subnet": {"id": home}}}]}
+        estate.add(identifier, {"gatewayType": "Vpn", **gateway_fields}, location=LOCATION)
         estate.answer(identifier, "getLearnedRoutes", {"value": [{"network": "0.0.0.0/0", "origin": "EBgp"}]})
         estate.properties(estate.site.peering)["useRemoteGateways"] = used
 
@@ -311,7 +323,7 @@ def admin_rule(
 
     def change(estate: Estate) -> None:
         base = network(estate, "networkManagers", "avnm/securityAdminConfigurations/base")
-        held = {
+        properties = {
             "access": access,
             "direction": direction,
             "priority": 10,
@@ -319,9 +331,9 @@ def admin_rule(
             "sources": [{"addressPrefixType": "IPPrefix", "addressPrefix": "*"}],
             "destinations": [{"addressPrefixType": kind, "addressPrefix": prefix}],
         }
-        one = {"id": f"{base}/ruleCollections/c/rules/r", "kind": "Custom", "properties": held}
+        collection_rule = {"id": f"{base}/ruleCollections/c/rules/r", "kind": "Custom", "properties": properties}
         action = "listNetworkManagerEffectiveSecurityAdminRules"
-        estate.answer(getattr(estate.site, home), action, {"value": [one]})
+        estate.answer(getattr(estate.site, home), action, {"value": [collection_rule]})
 
     return change
 

@@ -24,10 +24,10 @@ def application_group(estate: Estate, *prefixes: str) -> str:
 
 def by_group(identifier: str, end: str, access: str = "Allow") -> dict[str, Any]:
     """A rule that names a group at one end (source, destination), before every other."""
-    found = rule("ByGroup", 90, access, "Internet")
-    del found["properties"][f"{end}AddressPrefix"]
-    found["properties"][f"{end}ApplicationSecurityGroups"] = [{"id": identifier}]
-    return found
+    group_rule = rule("ByGroup", 90, access, "Internet")
+    del group_rule["properties"][f"{end}AddressPrefix"]
+    group_rule["properties"][f"{end}ApplicationSecurityGroups"] = [{"id": identifier}]
+    return group_rule
 
 
 def grouped(end: str, *prefixes: str, access: str = "Allow", without: str = "") -> Change:

@@ -85,8 +85,8 @@ def scale_set_of_others(estate: Estate) -> None:
     configuration = {"name": "ip", "properties": {"subnet": {"id": home}}}
     model = {"networkInterfaceConfigurations": [{"name": "n", "properties": {"ipConfigurations": [configuration]}}]}
     identifier = f"{NETWORK_GROUP}/{COMPUTE}/virtualMachineScaleSets/vmss-others"
-    held = {"orchestrationMode": "Uniform", "virtualMachineProfile": {"networkProfile": model}}
-    estate.add(identifier, held, location=LOCATION, sku={"name": "Standard_D2s_v5", "capacity": 3})
+    scale_set_fields = {"orchestrationMode": "Uniform", "virtualMachineProfile": {"networkProfile": model}}
+    estate.add(identifier, scale_set_fields, location=LOCATION, sku={"name": "Standard_D2s_v5", "capacity": 3})
 
 
 def second_interface(*, in_the_node_group: bool = False, of_others: bool = False) -> Change:
@@ -107,7 +107,7 @@ def second_interface(*, in_the_node_group: bool = False, of_others: bool = False
         machine = add_machine(estate, "vm-second", nic, home, "10.40.60.4")
         if not of_others:
             estate.remove(machine)
-            held = estate.properties(nic)
-            held["virtualMachine"] = {"id": f"{NODE_GROUP}/{COMPUTE}/virtualMachines/aks-alone-0"}
+            interface_fields = estate.properties(nic)
+            interface_fields["virtualMachine"] = {"id": f"{NODE_GROUP}/{COMPUTE}/virtualMachines/aks-alone-0"}
 
     return change

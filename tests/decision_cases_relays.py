@@ -18,11 +18,14 @@ BY_INTERFACE = {"networkInterfaceIPConfiguration": {"id": f"{NIC}/ipConfiguratio
 
 
 def frontend(estate: Estate, balancer: str, *, public: bool) -> dict[str, Any]:
-    held: dict[str, Any] = {"subnet": {"id": f"{estate.site.hub}/subnets/snet-shared"}, "privateIPAddress": "10.10.1.9"}
+    configuration: dict[str, Any] = {
+        "subnet": {"id": f"{estate.site.hub}/subnets/snet-shared"},
+        "privateIPAddress": "10.10.1.9",
+    }
     if public:
         address = f"{HUB_GROUP}/{NETWORK}/publicIPAddresses/pip-of-{balancer.rpartition('/')[2]}"
-        held = {"publicIPAddress": {"id": public_address(estate, address, "20.91.201.55")}}
-    return {"id": f"{balancer}/frontendIPConfigurations/f", "name": "f", "properties": held}
+        configuration = {"publicIPAddress": {"id": public_address(estate, address, "20.91.201.55")}}
+    return {"id": f"{balancer}/frontendIPConfigurations/f", "name": "f", "properties": configuration}
 
 
 def balancer(estate: Estate, identifier: str, pool: dict[str, Any], *, public: bool = True, **lists: Any) -> None:
@@ -30,7 +33,7 @@ def balancer(estate: Estate, identifier: str, pool: dict[str, Any], *, public: b
     pools = [{"id": f"{identifier}/backendAddressPools/p", "name": "p", "properties": pool}]
     source = {"id": f"{identifier}/frontendIPConfigurations/f"}
     out = {"frontendIPConfigurations": [source], "backendAddressPool": {"id": pools[0]["id"]}, "protocol": "All"}
-    held = {
+    properties = {
         "frontendIPConfigurations": [frontend(estate, identifier, public=public)],
         "backendAddressPools": pools,
         "loadBalancingRules": [],
@@ -38,7 +41,7 @@ def balancer(estate: Estate, identifier: str, pool: dict[str, Any], *, public: b
         "outboundRules": [] if lists else [{"name": "out", "properties": out}],
         "probes": [],
     }
-    estate.add(identifier, {**held, **lists}, location=LOCATION, sku=STANDARD)
+    estate.add(identifier, {**properties, **lists}, location=LOCATION, sku=STANDARD)
 
 
 def by_address(
@@ -48,11 +51,11 @@ def by_address(
 
     def change(estate: Estate) -> None:
         network = getattr(estate.site, home, home)
-        places = {
+        member_fields = {
             "member": {"virtualNetwork": {"id": network}},
             "subnet": {"subnet": {"id": f"{network}/subnets/snet-shared"}},
         }
-        member = {"name": "a", "properties": {"ipAddress": address, **places.get(named_by, {})}}
+        member = {"name": "a", "properties": {"ipAddress": address, **member_fields.get(named_by, {})}}
         pool = {"syncMode": "Manual", "loadBalancerBackendAddresses": [member]}
         if named_by == "pool":
             pool["virtualNetwork"] = {"id": network}
@@ -66,14 +69,14 @@ def by_rule(*, translates: bool) -> Change:
 
     def change(estate: Estate) -> None:
         by_address()(estate)
-        held = estate.properties(BESIDE)
-        held["outboundRules"] = []
+        properties = estate.properties(BESIDE)
+        properties["outboundRules"] = []
         rule = {
             "frontendIPConfiguration": {"id": f"{BESIDE}/frontendIPConfigurations/f"},
             "backendAddressPool": {"id": f"{BESIDE}/backendAddressPools/p"},
             "disableOutboundSnat": not translates,
         }
-        held["loadBalancingRules"] = [{"name": "web", "properties": rule}]
+        properties["loadBalancingRules"] = [{"name": "web", "properties": rule}]
 
     return change
 
@@ -108,8 +111,8 @@ def scale_set_in_the_hub(estate: Estate) -> None:
     interface = {"name": "n", "properties": {"ipConfigurations": [{"name": "ip", "properties": home}]}}
     model = {"networkProfile": {"networkInterfaceConfigurations": [interface]}}
     identifier = f"{HUB_GROUP}/{COMPUTE}/virtualMachineScaleSets/vmss-others"
-    held = {"orchestrationMode": "Uniform", "virtualMachineProfile": model}
-    estate.add(identifier, held, location=LOCATION, sku={"name": "Standard_D2s_v5", "capacity": 0})
+    properties = {"orchestrationMode": "Uniform", "virtualMachineProfile": model}
+    estate.add(identifier, properties, location=LOCATION, sku={"name": "Standard_D2s_v5", "capacity": 0})
 
 
 def public(estate: Estate) -> None:
@@ -174,16 +177,16 @@ def application_gateway(*addresses: str, home: str = "hub", by_interface: bool =
         network = getattr(estate.site, home, home)
         if network == home:
             estate.add(network, {"addressSpace": {"addressPrefixes": ["10.77.0.0/16"]}, "subnets": []})
-        place = estate.add(f"{network}/subnets/snet-agw", {"addressPrefix": GATEWAY_PREFIX})
-        frontend = {"subnet": {"id": place}, "privateIPAddress": "10.10.2.10"}
+        subnet = estate.add(f"{network}/subnets/snet-agw", {"addressPrefix": GATEWAY_PREFIX})
+        frontend = {"subnet": {"id": subnet}, "privateIPAddress": "10.10.2.10"}
         pool = f"{GATEWAY}/backendAddressPools/b"
-        backends = {"backendAddresses": [{"ipAddress": one} for one in addresses]}
-        held = {
-            "gatewayIPConfigurations": [{"name": "g", "properties": {"subnet": {"id": place}}}],
+        backends = {"backendAddresses": [{"ipAddress": address} for address in addresses]}
+        properties = {
+            "gatewayIPConfigurations": [{"name": "g", "properties": {"subnet": {"id": subnet}}}],
             "frontendIPConfigurations": [{"name": "f", "properties": frontend}],
             "backendAddressPools": [{"id": pool, "name": "b", "properties": backends}],
         }
-        estate.add(GATEWAY, held, location=LOCATION)
+        estate.add(GATEWAY, properties, location=LOCATION)
         if by_interface:
             first_configuration(estate, NIC)["applicationGatewayBackendAddressPools"] = [{"id": pool}]
 
@@ -205,8 +208,8 @@ def denied_containers(*around: Change) -> Change:
     def change(estate: Estate) -> None:
         delegated(estate, "Microsoft.ContainerInstance/containerGroups", name="snet-containers", prefix="10.40.45.0/24")
         change_rules(estate, estate.site.node_rules, plus=rule("DenyContainers", 90, "Deny", "10.40.45.0/24"))
-        for one in around:
-            one(estate)
+        for change in around:
+            change(estate)
 
     return change
 

@@ -20,13 +20,13 @@ def relay(*around: Change, sealed: bool = True, **home: Any) -> Change:
     """A machine in the hub without a public address; `home` changes its subnet, `sealed`: its group denies out."""
 
     def change(estate: Estate) -> None:
-        place = f"{estate.site.hub}/subnets/snet-shared"
-        add_machine(estate, "vm-relay", f"{HUB_GROUP}/{NETWORK}/networkInterfaces/nic-relay", place, "10.10.1.20")
-        estate.properties(place).update(home)
+        subnet = f"{estate.site.hub}/subnets/snet-shared"
+        add_machine(estate, "vm-relay", f"{HUB_GROUP}/{NETWORK}/networkInterfaces/nic-relay", subnet, "10.10.1.20")
+        estate.properties(subnet).update(home)
         if sealed:
             change_rules(estate, HUB_RULES, plus=rule("DenyOut", 4000, "Deny", "Internet"))
-        for one in around:
-            one(estate)
+        for change in around:
+            change(estate)
 
     return change
 
@@ -48,7 +48,7 @@ def hub_gateway(*learned: str, origin: str = "EBgp") -> Change:
 
     def change(estate: Estate) -> None:
         gateway_of_the_hub(used=False)(estate)
-        routes = [{"network": one, "origin": origin} for one in learned]
+        routes = [{"network": prefix, "origin": origin} for prefix in learned]
         identifier = f"{HUB_GROUP}/{NETWORK}/virtualNetworkGateways/vgw-hub"
         estate.answer(identifier, "getLearnedRoutes", {"value": routes})
 
@@ -74,7 +74,7 @@ def route_server_of_the_hub(estate: Estate) -> None:
 
 def endpoints(*services: str) -> dict[str, Any]:
     """The service endpoints of a subnet."""
-    return {"serviceEndpoints": [{"service": one, "locations": [LOCATION]} for one in services]}
+    return {"serviceEndpoints": [{"service": service, "locations": [LOCATION]} for service in services]}
 
 
 def allowing_storage(estate: Estate) -> None:
@@ -88,9 +88,9 @@ def denying_storage(estate: Estate) -> None:
 def bare_metal(estate: Estate) -> None:
     """The same interface, of a machine that is no virtual machine."""
     relay()(estate)
-    held = estate.properties(f"{HUB_GROUP}/{NETWORK}/networkInterfaces/nic-relay")
-    held["virtualMachine"] = None
-    held["hostedWorkloads"] = [f"{HUB_GROUP}/providers/Microsoft.BareMetal/bareMetalConnections/metal"]
+    properties = estate.properties(f"{HUB_GROUP}/{NETWORK}/networkInterfaces/nic-relay")
+    properties["virtualMachine"] = None
+    properties["hostedWorkloads"] = [f"{HUB_GROUP}/providers/Microsoft.BareMetal/bareMetalConnections/metal"]
 
 
 def private_route(prefix: str, hop: str = "VirtualAppliance", address: str = "10.10.1.20") -> Change:
@@ -105,8 +105,8 @@ def forwarding(server: str | None, *, allowed: bool = False) -> Change:
         estate.add(ruleset, {"dnsResolverOutboundEndpoints": []}, location=LOCATION)
         estate.add(f"{ruleset}/virtualNetworkLinks/inference", {"virtualNetwork": {"id": estate.site.vnet}})
         servers = [{"ipAddress": server, "port": 53}] if server is not None else []
-        held = {"domainName": "corp.example.", "targetDnsServers": servers, "forwardingRuleState": "Enabled"}
-        estate.add(f"{ruleset}/forwardingRules/corp", held)
+        forwarding_rule = {"domainName": "corp.example.", "targetDnsServers": servers, "forwardingRuleState": "Enabled"}
+        estate.add(f"{ruleset}/forwardingRules/corp", forwarding_rule)
         if allowed:
             estate.policy["allowedDnsServers"] = [server]
 
@@ -131,6 +131,18 @@ def firewall_rule(kind: str = "NetworkRule", **held: Any) -> Change:
 
 def to_addresses(*words: str) -> Change:
     return firewall_rule(destinationAddresses=list(words), ipProtocols=["TCP"], destinationPorts=["443"])
+
+
+def to_accepted_addresses(*words: str) -> Change:
+    """Addresses that the policy file states the owner of."""
+
+    def change(estate: Estate) -> None:
+        to_addresses(*words)(estate)
+        estate.policy["allowedPublicDestinations"] = [
+            {"prefix": prefix, "reason": "a partner, by contract"} for prefix in words
+        ]
+
+    return change
 
 
 def to_hosts(*hosts: str) -> Change:
@@ -179,9 +191,12 @@ def dns_proxy_of_a_base_policy(estate: Estate) -> None:
 
 
 def dns_proxy_without_a_policy(estate: Estate) -> None:
-    held = estate.properties(estate.site.firewall)
-    held["firewallPolicy"] = None
-    held["additionalProperties"] = {"Network.DNS.EnableProxy": "true", "Network.DNS.Servers": "9.9.9.9,149.112.112.112"}
+    properties = estate.properties(estate.site.firewall)
+    properties["firewallPolicy"] = None
+    properties["additionalProperties"] = {
+        "Network.DNS.EnableProxy": "true",
+        "Network.DNS.Servers": "9.9.9.9,149.112.112.112",
+    }
 
 
 def container_insights(workspace: str) -> Change:
@@ -222,8 +237,8 @@ def model_without(field: str) -> Change:
     def change(estate: Estate) -> None:
         profile = estate.properties(estate.site.gpu_scale_set)["virtualMachineProfile"]["networkProfile"]
         interface = profile["networkInterfaceConfigurations"][0]["properties"]
-        held = interface if field in interface else interface["ipConfigurations"][0]["properties"]
-        del held[field]
+        interface_fields = interface if field in interface else interface["ipConfigurations"][0]["properties"]
+        del interface_fields[field]
 
     return change
 
@@ -231,5 +246,5 @@ def model_without(field: str) -> Change:
 def assignment_without_principal(estate: Estate) -> None:
     """A role that may write, of a holder that the answer leaves out."""
     contributor = "/providers/Microsoft.Authorization/roleDefinitions/b24988ac-6180-42a0-ab88-20f7382dd24c"
-    for one in estate.of_type("Microsoft.Authorization/roleAssignments"):
-        one["properties"] |= {"principalId": None, "roleDefinitionId": contributor}
+    for role_assignment in estate.of_type("Microsoft.Authorization/roleAssignments"):
+        role_assignment["properties"] |= {"principalId": None, "roleDefinitionId": contributor}

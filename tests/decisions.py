@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from hermetic.audit.findings import Finding, Verdict
+from hermetic.audit.model.findings import Finding, Verdict
 from testbed.azure.baseline import estate_of
 from testbed.azure.references import refer_back
 from tests.decision_cases import Case
@@ -20,9 +20,13 @@ def decided(tried: Case) -> tuple[str, set[tuple[str, str]]]:
     """The decision about an estate, and what decides: verdict and check."""
     estate = estate_of(tried.layout)
     tried.change(estate)
-    found = [one for one in base(tried.layout).findings(refer_back(estate)) if decides(one)]
-    deciding = {(one.verdict.value, one.check) for one in found}
-    return next((one for one in ("Fail", "Unknown") if one in {verdict for verdict, _ in deciding}), "Pass"), deciding
+    deciding_findings = [
+        candidate for candidate in base(tried.layout).findings(refer_back(estate)) if decides(candidate)
+    ]
+    deciding = {(finding.verdict.value, finding.check) for finding in deciding_findings}
+    return next(
+        (verdict for verdict in ("Fail", "Unknown") if verdict in {verdict for verdict, _ in deciding}), "Pass"
+    ), deciding
 
 
 def must_be_decided_as_documented(tried: Case) -> None:
@@ -34,8 +38,8 @@ def must_be_decided_as_documented(tried: Case) -> None:
 
 def must_be_distinct_and_sourced(estates: tuple[Case, ...]) -> None:
     """No case is listed twice, and each names the document that its decision rests on."""
-    assert len({one.name for one in estates}) == len(estates)
-    assert all(one.source for one in estates)
+    assert len({estate.name for estate in estates}) == len(estates)
+    assert all(estate.source for estate in estates)
 
 
 def decides(finding: Finding) -> bool:

@@ -18,8 +18,18 @@ NOT_HERE = {
     r"az ": "Azure answers; the real az CLI parses it: tests/commands/test_az.py::"
     "test_every_az_command_is_understood_by_the_real_az",
     r"skopeo login ": "the token is that of a registry of Azure",
+    r"zarf ": "Zarf is not built here; its package is checked against its schema: tests/unit/test_zarf_sample.py::"
+    "test_the_sample_is_admitted_by_the_schema_of_zarf",
     r"kubectl logs ": "simulated nodes keep no logs; the real kubectl parses it: tests/commands/test_kubectl.py::"
     "test_every_kubectl_command_is_understood_by_the_real_kubectl",
+    r"kubectl (cordon aks-gpu|delete pod llama-7c9d5)": "no node here has a faulty GPU; the real kubectl parses it: "
+    "tests/commands/test_kubectl.py::test_every_kubectl_command_is_understood_by_the_real_kubectl",
+    r"ln -s .*kubectl-hermetic": "the file of a user's home; a test does it elsewhere: tests/commands/test_kubectl.py::"
+    "test_kubectl_runs_hermetic_as_its_plug_in",
+    r"kubectl hermetic ": "a plug-in of the user's PATH: tests/commands/test_kubectl.py::"
+    "test_kubectl_runs_hermetic_as_its_plug_in",
+    r"systemctl ": "no systemd runs here; it verifies the units: tests/unit/test_renewal_samples.py::"
+    "test_systemd_verifies_the_units",
     r"make test\b": "it runs this test",
     r"flux install ": "the flux command embeds manifests that its Go module lacks; the tests make what it prints of "
     "its own kustomizations, equal object by object: testbed/flux.py",
@@ -60,11 +70,29 @@ ELSEWHERE = {
     "test_it_is_verified_by_the_command_of_the_page",
     ("docs/cli.md", r"hermetic bundle verify "): "tests/shipping/test_bundle.py::"
     "test_it_is_verified_by_the_command_of_the_page",
+    ("docs/bundle.md", r"hermetic bundle load "): "tests/shipping/test_bundle.py::"
+    "test_the_command_of_the_page_loads_image_and_chart",
+    ("docs/cli.md", r"hermetic bundle load "): "tests/shipping/test_bundle.py::"
+    "test_the_command_of_the_page_loads_image_and_chart",
+    ("docs/bundle.md", r"hermetic images "): "tests/unit/test_cli_images_lists.py::"
+    "test_a_list_of_commands_copies_by_digest_to_the_tag_of_the_target",
     ("docs/bundle.md", r"skopeo copy "): "tests/shipping/test_bundle.py::test_skopeo_pushes_the_image_under_its_digest",
     ("docs/bundle.md", r"(tar .* chart crds|helm push) "): "tests/shipping/test_bundle.py::"
     "test_helm_pushes_the_chart_that_was_unpacked",
     ("docs/bundle.md", r"mkdir layout|oras cp "): "tests/shipping/test_bundle.py::"
     "test_oras_copies_the_unpacked_layout_under_its_digest",
+    ("docs/supply-chain.md", r"(cosign|notation) "): "tests/shipping/test_artifacts.py::"
+    "test_cosign_accepts_image_and_chart_with_the_key",
+    ("docs/supply-chain.md", r"git tag|make release"): "tests/shipping/test_supply_chain.py::"
+    "test_the_release_holds_what_the_page_lists_and_its_checksums_cover_it",
+    ("docs/supply-chain.md", r"make verify-release"): "tests/shipping/test_supply_chain.py::"
+    "test_the_bundle_is_built_again_from_its_revision_with_the_same_bytes",
+    ("docs/supply-chain.md", r"syft "): "tests/shipping/test_supply_chain.py::"
+    "test_syft_lists_the_packages_of_the_inventory",
+    ("docs/supply-chain.md", r"mkdir|oras|for tag"): "tests/shipping/test_supply_chain.py::"
+    "test_the_commands_of_the_page_push_what_cosign_and_notation_accept",
+    ("docs/supply-chain.md", r""): "tests/shipping/test_supply_chain.py::"
+    "test_openssl_and_sha256sum_verify_the_files_by_the_commands_of_the_page",
     ("docs/bundle.md", r"ctr "): "tests/shipping/test_bundle.py::"
     "test_ctr_imports_the_image_under_the_name_by_which_pods_ask_for_it",
     ("docs/weights.md", r"hermetic stage model image|skopeo copy "): "tests/commands/test_oci_images.py::"
@@ -77,6 +105,12 @@ ELSEWHERE = {
         "docs/weights.md",
         r"hermetic (stage nim-cache|plan --model share/llama-nim) ",
     ): "tests/unit/test_weights_docs.py::test_the_commands_of_a_nim_cache_run_and_print_its_profiles",
+    ("docs/cli.md", r"hermetic bench "): "tests/controlplane/test_bench.py::"
+    "test_a_tenant_benchmarks_a_model_with_the_rights_of_edit",
+    ("docs/benchmark.md", r"hermetic bench "): "tests/controlplane/test_bench.py::"
+    "test_a_tenant_benchmarks_a_model_with_the_rights_of_edit",
+    ("docs/cli.md", r"hermetic convert "): "tests/unit/test_recipes_page.py::test_the_examples_of_the_command_run",
+    ("docs/recipes.md", r""): "tests/unit/test_recipes_page.py::test_the_page_converts_a_command_and_shows_its_notes",
     ("docs/weights.md", r"hermetic stage .*--caches "): "tests/unit/test_weights_docs.py::"
     "test_the_command_of_compile_caches_runs_and_prints_what_the_page_shows",
     ("docs/first-audit.md", r""): "tests/unit/test_cli_first_audit.py::"
@@ -92,6 +126,11 @@ ELSEWHERE = {
     "test_everything_goes_by_the_commands_of_the_page_but_namespaces_and_crds",
     ("docs/flux.md", r"tar |oras push "): "tests/controlplane/test_flux.py::"
     "test_the_commands_of_the_page_push_an_artifact_that_flux_applies",
+    ("docs/development.md", r""): "tests/unit/test_development_page.py::test_command_of_the_page_succeeds",
+    ("docs/renewal.md", r"install "): "tests/unit/test_renewal_samples.py::"
+    "test_the_commands_of_the_page_install_each_file_where_the_others_look_for_it",
+    ("docs/argocd.md", r"kubectl apply "): "tests/commands/test_argocd.py::"
+    "test_the_command_of_the_page_adds_the_health_check_of_both_kinds_and_no_other_key",
     ("docs/flux.md", r"kubectl "): "tests/controlplane/test_flux.py::test_the_commands_of_the_page_apply_the_recipe",
 }
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hermetic.audit.hops import Hop, Path
-from hermetic.audit.topology import PlaceKind
+from hermetic.audit.model.hops import Hop, Path
+from hermetic.audit.model.topology import PlaceKind
 
 KINDS = {
     "subnet": PlaceKind.SUBNET,
@@ -26,6 +26,6 @@ KINDS = {
 def hops(text: str) -> Path:
     """The path of these labels; the first words of a label are its kind."""
     return tuple(
-        Hop(next((kind for words, kind in KINDS.items() if label.startswith(words)), PlaceKind.OTHER), label)
+        Hop(next((kind for prefix, kind in KINDS.items() if label.startswith(prefix)), PlaceKind.OTHER), label)
         for label in text.split(" -> ")
     )

@@ -6,12 +6,13 @@ from collections import Counter
 
 import pytest
 
+from testbed.programs import OLDEST_KUBERNETES_VERSION
 from tests import sampling
 
 
 def show(terminalreporter: pytest.TerminalReporter) -> None:
     sums: Counter[str] = Counter()
-    words: list[str] = []
+    figure_lines: list[str] = []
     samples: list[sampling.Drawn] = []
     for name, value in _recorded(terminalreporter):
         if name == sampling.PROPERTY:
@@ -19,20 +20,30 @@ def show(terminalreporter: pytest.TerminalReporter) -> None:
         elif isinstance(value, int):
             sums[name] += value
         else:
-            words.append(f"{name}: {value}")
+            figure_lines.append(f"{name}: {value}")
     sampled = sampling.lines(samples, sampling.seed_of(terminalreporter.config))
-    found = [*(f"{name}: {value}" for name, value in sums.items()), *words, *sampled]
-    if found:
+    lines = [*(f"{name}: {value}" for name, value in sums.items()), *_on_the_oldest_release(terminalreporter)]
+    lines += [*figure_lines, *sampled]
+    if lines:
         terminalreporter.section("figures")
-    for line in found:
+    for line in lines:
         terminalreporter.write_line(line)
+
+
+def _on_the_oldest_release(terminalreporter: pytest.TerminalReporter) -> list[str]:
+    """How many tests of the cluster passed, in a run on the oldest supported Kubernetes."""
+    if not terminalreporter.config.getoption("--oldest-kubernetes"):
+        return []
+    passed = [report.nodeid for report in terminalreporter.stats.get("passed", ()) if report.when == "call"]
+    number = sum(nodeid.startswith("tests/controlplane/") for nodeid in passed)
+    return [f"tests of the cluster passed on Kubernetes {OLDEST_KUBERNETES_VERSION}: {number}"]
 
 
 def _recorded(terminalreporter: pytest.TerminalReporter) -> list[tuple[str, object]]:
     return [
-        each
+        user_property
         for reports in terminalreporter.stats.values()
         for report in reports
         if getattr(report, "when", "") == "call"
-        for each in report.user_properties
+        for user_property in report.user_properties
     ]

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from hermetic.audit.policy import Policy
+from hermetic.audit.policy.allowed_destinations import AllowedHost, AllowedPublicDestination
+from hermetic.audit.policy.policy import Policy
 from tests.audit_estates import NETWORK, VNET
 from tests.audit_services import FakeServices, served_cluster
 
 FIREWALL = f"{NETWORK}/azureFirewalls/wall"
-FILTERED = Policy(profile="filtered", firewall=FIREWALL)
+UNACCEPTED = Policy(
+    profile="filtered", firewall=FIREWALL, allowed_hosts=(AllowedHost(host="mirror.example", reason="our own mirror"),)
+)
+ACCEPTED = ("20.0.0.0/8", "40.0.0.0/8", "60.0.0.0/8", "2600::/32", "2600:1::/32", "2600:2::/32")
+"""Public prefixes whose owner the policy file states: what remains is how wide a rule is."""
+FILTERED = UNACCEPTED.model_copy(
+    update={
+        "allowed_public_destinations": tuple(
+            AllowedPublicDestination(prefix=prefix, reason="ours") for prefix in ACCEPTED
+        )
+    }
+)
 POLICY_ID, BASE, IP_GROUP = (
-    f"{NETWORK}/{one}" for one in ("firewallPolicies/p", "firewallPolicies/base", "ipGroups/g")
+    f"{NETWORK}/{resource}" for resource in ("firewallPolicies/p", "firewallPolicies/base", "ipGroups/g")
 )
 
 
@@ -27,7 +39,7 @@ def collection_of(*rules: dict[str, Any], **fields: Any) -> dict[str, Any]:
         "ruleCollectionType": "FirewallPolicyFilterRuleCollection",
         "name": "c",
         "action": {"type": "Allow"},
-        "rules": [{"ruleType": "NetworkRule", "name": "r", **one} for one in rules],
+        "rules": [{"ruleType": "NetworkRule", "name": "r", **rule_fields} for rule_fields in rules],
         **fields,
     }
 

@@ -28,4 +28,4 @@ def documented(page: str, heading: str) -> str:
 def _blocks(page: Path, heading: str, *languages: str) -> list[str]:
     section = page.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
-    return [text for found, text in blocks if found in languages]
+    return [text for language, text in blocks if language in languages]

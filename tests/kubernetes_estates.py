@@ -22,9 +22,9 @@ from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
 from hermetic.audit.estate.kubernetes.templates import DaemonSet
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason, fixed_json
-from hermetic.audit.evaluation import findings_of
-from hermetic.audit.findings import Evidence, Finding, Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.evaluation import findings_of
+from hermetic.audit.model.findings import Evidence, Finding, Verdict
+from hermetic.audit.policy.policy import Policy
 
 CLUSTER = (
     "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg"
@@ -36,7 +36,8 @@ NODE = "aks-gpu-0"
 Manifest = dict[str, Any]
 MANY = 10_000
 """Characters of JSON from which on only the latest lists are kept."""
-IN_METADATA = ("labels", "annotations", "ownerReferences", "managedFields")
+DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
+IN_METADATA = ("labels", "annotations", "ownerReferences", "managedFields", "finalizers", *DELETION)
 
 COREFILE = """.:53 {
     errors

@@ -34,10 +34,12 @@ def log_calls() -> Iterator[LogCall]:
                 (event,) = node.args
                 assert isinstance(event, ast.Constant), f"{file}: an event has a fixed name"
                 assert isinstance(event.value, str)
-                named = frozenset(one.arg for one in node.keywords if one.arg is not None) - {"exc_info"}
-                traced = node.func.attr == "exception" or any(one.arg == "exc_info" for one in node.keywords)
+                named = frozenset(keyword.arg for keyword in node.keywords if keyword.arg is not None) - {"exc_info"}
+                traced = node.func.attr == "exception" or any(keyword.arg == "exc_info" for keyword in node.keywords)
                 keys = named | ({"exception"} if traced else set())
-                yield LogCall(event.value, LEVELS[node.func.attr], keys, any(one.arg is None for one in node.keywords))
+                yield LogCall(
+                    event.value, LEVELS[node.func.attr], keys, any(keyword.arg is None for keyword in node.keywords)
+                )
 
 
 def _is_log(function: ast.Attribute) -> bool:

@@ -27,7 +27,7 @@ class LayoutOnDisk:
         assert len(self.config["rootfs"]["diff_ids"]) == len(self.manifest["layers"])
         for layer in self.manifest["layers"]:
             assert self.blobs[layer["digest"]].stat().st_size == layer["size"]
-        used = {self.digest, self.manifest["config"]["digest"], *(one["digest"] for one in self.manifest["layers"])}
+        used = {self.digest, self.manifest["config"]["digest"], *(layer["digest"] for layer in self.manifest["layers"])}
         assert used == self.blobs.keys()
 
     def _document(self, descriptor: dict[str, Any]) -> dict[str, Any]:
@@ -37,17 +37,17 @@ class LayoutOnDisk:
 
     def members(self) -> list[list[str]]:
         """The names of the files and links of each layer; folders are left out."""
-        found = []
+        names_by_layer = []
         for layer in self.manifest["layers"]:
             with tarfile.open(self.blobs[layer["digest"]]) as archive:
-                found.append([member.name for member in archive if not member.isdir()])
-        return found
+                names_by_layer.append([member.name for member in archive if not member.isdir()])
+        return names_by_layer
 
     def unpack(self, into: Path) -> Path:
         """One layer over the other."""
         for layer in self.manifest["layers"]:
             with tarfile.open(self.blobs[layer["digest"]]) as archive:
-                assert all((one.uid, one.gid, one.mtime) == (0, 0, 0) for one in archive.getmembers())
+                assert all((member.uid, member.gid, member.mtime) == (0, 0, 0) for member in archive.getmembers())
                 archive.extractall(into, filter="tar")
         return into
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hermetic.audit.findings import Finding
+from hermetic.audit.model.findings import Finding
 from tests.audit_estates import (
     CLUSTER,
     GROUP,
@@ -56,19 +56,19 @@ def balancer(
 
 
 def balancing(arm_id: str, **properties: Any) -> dict[str, Any]:
-    held = {
+    web_fields = {
         "frontendIPConfiguration": {"id": f"{arm_id}/frontendIPConfigurations/f"},
         "backendAddressPool": {"id": f"{arm_id}/backendAddressPools/n"},
     }
-    return {"name": "web", "properties": {**held, **properties}}
+    return {"name": "web", "properties": {**web_fields, **properties}}
 
 
 def outbound_rule(arm_id: str) -> dict[str, Any]:
-    held = {
+    rule_fields = {
         "frontendIPConfigurations": [{"id": f"{arm_id}/frontendIPConfigurations/f"}],
         "backendAddressPool": {"id": f"{arm_id}/backendAddressPools/n"},
     }
-    return {"name": "out", "properties": held}
+    return {"name": "out", "properties": rule_fields}
 
 
 def machine(arm_id: str, subnet: str, *, ip: dict[str, Any] | None = None, **properties: Any) -> Change:
@@ -76,8 +76,14 @@ def machine(arm_id: str, subnet: str, *, ip: dict[str, Any] | None = None, **pro
 
     def change(azure: FakeAzure) -> None:
         configuration = ip_configuration("10.0.9.4", subnet, **(ip or {}))
-        held = {"virtualMachine": {"id": f"{GROUP}/providers/Microsoft.Compute/virtualMachines/vm"}, **properties}
-        azure.put(arm_id, {"ipConfigurations": [configuration], "defaultOutboundConnectivityEnabled": False, **held})
+        interface_fields = {
+            "virtualMachine": {"id": f"{GROUP}/providers/Microsoft.Compute/virtualMachines/vm"},
+            **properties,
+        }
+        azure.put(
+            arm_id,
+            {"ipConfigurations": [configuration], "defaultOutboundConnectivityEnabled": False, **interface_fields},
+        )
 
     return change
 
@@ -98,8 +104,8 @@ def node_in_pool(pool: str) -> Change:
 
 def together(*changes: Change) -> Change:
     def change(azure: FakeAzure) -> None:
-        for one in changes:
-            one(azure)
+        for change in changes:
+            change(azure)
 
     return change
 

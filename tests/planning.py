@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from hermetic.objects.names import TEMPLATE_LABEL
-from hermetic.plan.planning import Plan, plan
+from hermetic.plan.planning import plan
 from hermetic.plan.snapshot import ClusterSnapshot
+from hermetic.plan.writes import Plan
 from tests.scenarios import Manifest, a_share_model, changed
 from tests.snapshots import (
     NOW,

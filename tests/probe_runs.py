@@ -10,9 +10,9 @@ from typing import Any
 from hermetic.audit.checks import probe
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Problem
-from hermetic.audit.evaluation import findings_of
-from hermetic.audit.findings import Evidence, Finding
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.evaluation import findings_of
+from hermetic.audit.model.findings import Evidence, Finding
+from hermetic.audit.policy.policy import Policy
 from hermetic.collect.probe.readings import question
 from hermetic.collect.probe.targets import Targets
 
@@ -30,7 +30,7 @@ UNEXPECTED_ADDRESS = "198.51.100.30"
 
 def sealed(targets: Targets = TARGETS, *, host_network: bool) -> dict[str, Any]:
     """What a pod says of a sealed network. Storage resolves to a public address: only so can it be called at all."""
-    asked = json.loads(targets.questions("r1/job", host_network=host_network))
+    questions = json.loads(targets.questions("r1/job", host_network=host_network))
     own = ["10.0.0.4"] if host_network else ["10.96.0.10"]
     documents = {
         "loadbalancer": [200, {"public": [], "more": 0, "outboundRules": 0}],
@@ -42,16 +42,16 @@ def sealed(targets: Targets = TARGETS, *, host_network: bool) -> dict[str, Any]:
     }
     return {
         "v": 1,
-        "run": asked["run"],
+        "run": questions["run"],
         "controls": [["s/2"], ["s/3"]],
-        "targets": [_held(row) for row in asked["targets"]],
-        "names": ["r2:;/4" for _ in asked["names"]],
-        "dns": ["r2:;/3" for _ in [*own, *asked["resolvers"]]],
-        "known": ["r2:;/3" for _ in [*own, *asked["resolvers"]]],
+        "targets": [_held(row) for row in questions["targets"]],
+        "names": ["r2:;/4" for _ in questions["names"]],
+        "dns": ["r2:;/3" for _ in [*own, *questions["resolvers"]]],
+        "known": ["r2:;/3" for _ in [*own, *questions["resolvers"]]],
         "clusterName": ["r0:10.96.0.1;/1" if not host_network else "r3:;/1"],
-        "imds": ["o/1"] * 3 if asked["imds"] else [],
-        "servers": [*own, *asked["resolvers"]],
-        "metadata": documents if asked["imds"] else {},
+        "imds": ["o/1"] * 3 if questions["imds"] else [],
+        "servers": [*own, *questions["resolvers"]],
+        "metadata": documents if questions["imds"] else {},
         "v4": ["10.0.0.1 eth0"],
         "v6": [],
         "v6Addresses": [],
@@ -97,14 +97,16 @@ def changed(*, host_network: bool = False, targets: Targets = TARGETS, **fields:
     return {**sealed(targets, host_network=host_network), **fields}
 
 
-def called(answers: Mapping[tuple[str, str, int], str], *, host_network: bool = False) -> dict[str, Any]:
+def called(
+    answers: Mapping[tuple[str, str, int], str], *, host_network: bool = False, targets: Targets = TARGETS
+) -> dict[str, Any]:
     """A sealed answer, with other answers of the targets (kind, address, port)."""
-    probe_answers = sealed(host_network=host_network)
-    asked = json.loads(TARGETS.questions("r1/job", host_network=host_network))
+    probe_answers = sealed(targets, host_network=host_network)
+    questions = json.loads(targets.questions("r1/job", host_network=host_network))
     left = dict(answers)
     probe_answers["targets"] = [
         left.pop((row[1], row[2], row[3]), answer)
-        for row, answer in zip(asked["targets"], probe_answers["targets"], strict=True)
+        for row, answer in zip(questions["targets"], probe_answers["targets"], strict=True)
     ]
     assert not left, f"not asked: {sorted(left)}"
     return probe_answers
@@ -117,12 +119,12 @@ def estate(bodies: Sequence[Body], problem: Problem | None = None) -> Estate:
 
 def findings(check: str, bodies: Sequence[Body], policy: Policy | None = None, **wanted: Any) -> list[Finding]:
     """The findings of one check of the probe's family."""
-    (found,) = (one for one in probe.CHECKS if one.page.id == check)
-    return list(findings_of(found, estate(bodies, **wanted), policy or Policy()))
+    (rule,) = (candidate for candidate in probe.CHECKS if candidate.page.id == check)
+    return list(findings_of(rule, estate(bodies, **wanted), policy or Policy()))
 
 
 def finding(check: str, bodies: Sequence[Body], policy: Policy | None = None) -> Finding:
     """The one finding of a check where every run stands for one place."""
-    (found,) = findings(check, bodies, policy)
-    assert found.resource == PLACE
-    return found
+    (check_finding,) = findings(check, bodies, policy)
+    assert check_finding.resource == PLACE
+    return check_finding

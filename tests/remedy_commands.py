@@ -44,6 +44,7 @@ SAMPLES = {
     "CLUSTER_SUBSCRIPTION": "00000000-0000-4000-8000-000000000000",
     "KIND": "ingress",
     "NSG_GROUP": "rg",
+    "PLACE": "0",
 }
 
 _FENCE = re.compile(r"^```[a-z]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -73,7 +74,7 @@ def placeholders_in(command: str) -> tuple[str, ...]:
 
 
 def with_samples(word: str) -> str:
-    return PLACEHOLDER.sub(lambda found: sample_of(found[0]) if found[0] in placeholders_in(word) else found[0], word)
+    return PLACEHOLDER.sub(lambda match: sample_of(match[0]) if match[0] in placeholders_in(word) else match[0], word)
 
 
 def sample_of(placeholder: str) -> str:
@@ -83,7 +84,7 @@ def sample_of(placeholder: str) -> str:
     kind = next((kind for kind, stem in STEMS.items() if placeholder == f"{stem}_ID"), "")
     if kind:
         namespace, *types = kind.split("/")
-        return f"{GROUP}/providers/{namespace}/{'/'.join(f'{one}/x' for one in types)}"
+        return f"{GROUP}/providers/{namespace}/{'/'.join(f'{type_segment}/x' for type_segment in types)}"
     ending = placeholder.rpartition("_")[2]
     if ending in {"ID", "IDS"}:
         like = next((f"{stem}_ID" for stem in ("SUBNET", "NIC", "ROUTE_TABLE", "VM") if stem in placeholder), "")
@@ -93,11 +94,11 @@ def sample_of(placeholder: str) -> str:
 
 def commands_of(program: str) -> list[Typed]:
     """Every command of a program, each text once; of one that is both named and told whole, the whole one."""
-    found: dict[str, Typed] = {}
+    typed_commands: dict[str, Typed] = {}
     for typed in (*_of_pages(), *_of_code(), *_of_documents()):
-        if typed.command.startswith(f"{program} ") and (typed.command not in found or not typed.is_named_only):
-            found[typed.command] = typed
-    return list(found.values())
+        if typed.command.startswith(f"{program} ") and (typed.command not in typed_commands or not typed.is_named_only):
+            typed_commands[typed.command] = typed
+    return list(typed_commands.values())
 
 
 def page_steps() -> Iterator[tuple[str, str]]:
@@ -148,9 +149,9 @@ def _of_documents() -> Iterator[Typed]:
     for name in DOCUMENTS:
         path = ROOT / name
         files = [path] if path.is_file() else sorted((*path.rglob("*.md"), *path.rglob("*.yaml")))
-        for one in files:
-            if one.name != "checks.md":  # made of the pages
-                yield from _of_document(one.read_text(encoding="utf-8"), str(one.relative_to(ROOT)))
+        for page in files:
+            if page.name != "checks.md":  # made of the pages
+                yield from _of_document(page.read_text(encoding="utf-8"), str(page.relative_to(ROOT)))
 
 
 def _of_document(text: str, origin: str) -> Iterator[Typed]:

@@ -106,6 +106,11 @@ def on_a_slice() -> Manifest:
     )
 
 
+def with_checked_gpus() -> Manifest:
+    """Eight GPUs of one node, which must be healthy before the engine starts."""
+    return a_share_model("checked", accelerator={"count": 8, "preflight": {"policy": "Require"}})
+
+
 def on_amd() -> Manifest:
     """Eight MI300X of one node."""
     return a_share_model("rocm", accelerator={"resource": "amd.com/gpu", "count": 8}, resources={"memory": "1500Gi"})
@@ -173,12 +178,46 @@ def from_a_claim_for_a_group() -> Manifest:
     return changed(a_nim_model("nim-of-a-group"), engine={"nim": nim}, weights=weights)
 
 
+def scheduled() -> Manifest:
+    """A CPU limit, a priority class and a node pool, as policies of a platform want; and a well-known port.
+
+    Not in RENDERINGS: it needs lists of the configuration and a PriorityClass in the cluster.
+    """
+    scheduling = {"priorityClassName": "models", "nodeSelector": {"kubernetes.azure.com/agentpool": "gpu"}}
+    endpoint = {"port": 8443, "servicePort": 443, "tls": {"secretName": "served-tls"}, "internalLoadBalancer": {}}
+    return a_share_model("scheduled", resources={"cpuLimit": "16"}, scheduling=scheduling, endpoint=endpoint)
+
+
 def with_compile_caches() -> Manifest:
     """Compile caches of two GPU models in the image of the weights, of which one is the deployment's."""
     key = {"engine": "vllm", "version": "0.32.0", "tensorParallelSize": 2}
     model = an_image_volume_model("warm", accelerator={"count": 2, "instanceTypes": ["Standard_NC80adis_H100_v5"]})
     caches = [{**key, "gpu": "A100-80GB"}, {**key, "gpu": "H100-NVL"}]
     return changed(model, weights={**model["spec"]["weights"], "caches": caches})
+
+
+def autoscaled() -> Manifest:
+    """SGLang, whose metrics need a flag, between two and four pods by its queue."""
+    autoscaling = {"minReplicas": 2, "maxReplicas": 4, "queuedRequests": 8}
+    return an_sglang_model("autoscaled", autoscaling=autoscaling)
+
+
+def with_adapters() -> Manifest:
+    """An adapter beside the model, mounted and verified on its own, and one that is part of the model."""
+    return a_share_model(
+        "adapted",
+        adapters=[
+            {"name": "support-de", "folder": "adapters/support-de", "rank": 16},
+            {"name": "sql", "folder": "llama-3-1-8b/fp8/adapters/sql", "rank": 64},
+        ],
+    )
+
+
+def with_offloaded_cache() -> Manifest:
+    """Prompts that left the GPUs stay in the memory of the node, which the pod asks for in addition."""
+    return a_share_model(
+        "offloaded", accelerator={"count": 2}, resources={"memory": "96Gi"}, kvCacheOffload={"memory": "64Gi"}
+    )
 
 
 def _nim(**fields: object) -> Manifest:
@@ -201,5 +240,9 @@ RENDERINGS: dict[str, Manifest] = {
     "nfs": from_another_nfs_server(),
     "claim": from_a_claim(),
     "compile-caches": with_compile_caches(),
+    "autoscaled": autoscaled(),
+    "adapters": with_adapters(),
+    "checked-gpus": with_checked_gpus(),
+    "offloaded-cache": with_offloaded_cache(),
     "nim-of-a-group": from_a_claim_for_a_group(),
 }

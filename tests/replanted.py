@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from hermetic.audit.checks.registry import CHECKS
-from hermetic.audit.derived_findings import derived
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Seen
 from hermetic.audit.estate.questions import Answer, Question, fixed_json
 from hermetic.audit.estate.resource import Resource
-from hermetic.audit.evaluation import Check, findings_of
-from hermetic.audit.findings import Finding, by_check
+from hermetic.audit.evaluation.evaluation import Check, findings_of
+from hermetic.audit.model.findings import Finding, by_check
+from hermetic.audit.result.derived_findings import derived
 from testbed.azure.estate import Estate as StandIn
 from tests.azure_collecting import policy_of
 from tests.stand_in_answers import MOST_ROUNDS, answered, answers_of, judged
@@ -89,19 +89,25 @@ class Base:
 
     def _run(self, check: Check, noting: Noting) -> Ran:
         noting.asked_for = set()
-        found = tuple(findings_of(check, noting, self._policy))  # type: ignore[arg-type]
-        return Ran(check, found, frozenset(noting.asked_for))
+        check_findings = tuple(findings_of(check, noting, self._policy))  # type: ignore[arg-type]
+        return Ran(check, check_findings, frozenset(noting.asked_for))
 
     def findings(self, stood_in: StandIn) -> tuple[Finding, ...]:
         """The findings of an estate like it."""
         if policy_of(stood_in) != self._policy or stood_in.cluster != self._estate.cluster:
             return self.findings_anew(stood_in)
-        changed = {one: answer for one, old in self._answers.items() if (answer := answered(stood_in, one)) != old}
-        keys = {one.key for one in changed}
-        again = [one.check for one in self._ran if not one.questions.isdisjoint(keys)]
+        changed = {
+            question: answer
+            for question, old in self._answers.items()
+            if (answer := answered(stood_in, question)) != old
+        }
+        keys = {changed_question.key for changed_question in changed}
+        again = [former_run.check for former_run in self._ran if not former_run.questions.isdisjoint(keys)]
         fresh = self._settled(stood_in, changed, again)
-        found = (each for one in self._ran for each in fresh.get(one.check.page.id, one.findings))
-        return tuple(by_check(derived(found)))
+        findings = (
+            finding for former_run in self._ran for finding in fresh.get(former_run.check.page.id, former_run.findings)
+        )
+        return tuple(by_check(derived(findings)))
 
     def findings_anew(self, stood_in: StandIn) -> tuple[Finding, ...]:
         """The same, with every check run again."""
@@ -112,8 +118,10 @@ class Base:
     ) -> dict[str, tuple[Finding, ...]]:
         estate = self._estate.with_answers(changed)
         for _ in range(MOST_ROUNDS):
-            found = {one.page.id: tuple(findings_of(one, estate, self._policy)) for one in again}
+            findings_by_page = {check.page.id: tuple(findings_of(check, estate, self._policy)) for check in again}
             if not estate.wanted:
-                return found
-            estate = estate.with_answers({one: answered(stood_in, one) for one in estate.wanted.values()})
+                return findings_by_page
+            estate = estate.with_answers(
+                {wanted_question: answered(stood_in, wanted_question) for wanted_question in estate.wanted.values()}
+            )
         raise AssertionError(f"still wanted after {MOST_ROUNDS} rounds: {sorted(estate.wanted)[:3]}")

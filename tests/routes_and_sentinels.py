@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hermetic.audit.findings import Finding
-from hermetic.audit.policy import Policy
+from hermetic.audit.model.findings import Finding
+from hermetic.audit.policy.policy import Policy
 from tests.audit_estates import (
     GROUP,
     NETWORK,
@@ -36,8 +36,8 @@ def with_a_method(azure: FakeAzure) -> FakeAzure:
 
 
 def with_a_firewall(azure: FakeAzure) -> FakeAzure:
-    held = {"subnet": {"id": f"{VNET}/subnets/AzureFirewallSubnet"}, "privateIPAddress": FIREWALL_ADDRESS}
-    return azure.put(FIREWALL, {"ipConfigurations": [{"name": "i", "properties": held}]})
+    frontend = {"subnet": {"id": f"{VNET}/subnets/AzureFirewallSubnet"}, "privateIPAddress": FIREWALL_ADDRESS}
+    return azure.put(FIREWALL, {"ipConfigurations": [{"name": "i", "properties": frontend}]})
 
 
 def verdict_and_severity(found: dict[str, Finding], resource: str) -> tuple[str, str]:
@@ -46,19 +46,19 @@ def verdict_and_severity(found: dict[str, Finding], resource: str) -> tuple[str,
 
 
 def sentinel(azure: FakeAzure, subnet: str = NODES) -> FakeAzure:
-    held = {"virtualMachine": {"id": MACHINE}, "ipConfigurations": [ip_configuration("10.0.1.200", subnet)]}
-    azure.put(SENTINEL, held, location="West Europe")
+    interface_fields = {"virtualMachine": {"id": MACHINE}, "ipConfigurations": [ip_configuration("10.0.1.200", subnet)]}
+    azure.put(SENTINEL, interface_fields, location="West Europe")
     return azure.put(WATCHER, {}, location="westeurope")
 
 
 def line(prefix: str, hop: str, source: str = "Default", state: str = "Active", address: str = "") -> dict[str, Any]:
-    held = [address] if address else []
+    addresses = [address] if address else []
     return {
         "source": source,
         "state": state,
         "addressPrefix": [prefix],
         "nextHopType": hop,
-        "nextHopIpAddress": held,
+        "nextHopIpAddress": addresses,
     }
 
 

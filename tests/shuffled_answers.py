@@ -25,7 +25,7 @@ def _shuffled(value: Any, chance: random.Random, in_order: frozenset[str]) -> An
         chance.shuffle(keys)
         return {key: value[key] if key in in_order else _shuffled(value[key], chance, in_order) for key in keys}
     if isinstance(value, list):
-        items = [_shuffled(one, chance, in_order) for one in value]
+        items = [_shuffled(item, chance, in_order) for item in value]
         chance.shuffle(items)
         return items
     return value

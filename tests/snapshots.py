@@ -10,11 +10,13 @@ from typing import Any
 
 from hermetic.api.configuration import Configuration
 from hermetic.api.modeldeployment import ModelDeployment, ModelDeploymentSpec
+from hermetic.objects.accelerator_checks import AcceleratorChecks
 from hermetic.objects.children import PlatformSettings, render
 from hermetic.objects.names import Owner
 from hermetic.objects.weights_verifier import Verifier
-from hermetic.plan.planning import Plan
+from hermetic.plan.preflight import accelerator_checks
 from hermetic.plan.snapshot import ChildKey, ClusterSnapshot, IsolationEvidence, NodeFacts
+from hermetic.plan.writes import Plan
 from testbed.installation import CONFIGURATION
 from tests.renderings import OWNER_UID, SHARES
 from tests.scenarios import Manifest
@@ -35,8 +37,15 @@ def owner_of(manifest: Manifest, namespace: str = "inference") -> Owner:
 
 
 def rendered(manifest: Manifest) -> dict[str, Manifest]:
-    """What a manifest is made of, by kind."""
-    return {child["kind"]: child for child in render(owner_of(manifest), spec_of(manifest))}
+    """What a manifest is made of, by kind; with the checks of GPUs where it names them."""
+    spec = spec_of(manifest)
+    platform = PlatformSettings(accelerator_checks=_checks_of(spec))
+    return {child["kind"]: child for child in render(owner_of(manifest), spec, platform)}
+
+
+def _checks_of(spec: ModelDeploymentSpec) -> AcceleratorChecks | None:
+    """Those that the spec names; a default adds none to what runs already."""
+    return accelerator_checks(spec, POLICY) if spec.accelerator.preflight is not None else None
 
 
 def evidence(verdict: Any = "Pass", *, age: timedelta = timedelta(hours=1), **fields: Any) -> IsolationEvidence:
@@ -70,10 +79,10 @@ def carried_out(snapshot: ClusterSnapshot, plan: Plan) -> ClusterSnapshot:
 def living(manifest: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> Manifest:
     """The live object after an apply: what was said, with what the API server adds to it."""
     live: Manifest = copy.deepcopy(dict(manifest))
-    known = (before or {}).get("metadata", {})
-    live["metadata"]["uid"] = known.get("uid", f"uid-of-{live['kind']}-{live['metadata']['name']}")
-    live["metadata"]["resourceVersion"] = str(int(known.get("resourceVersion", "100")) + 1)
-    live["metadata"]["generation"] = known.get("generation", 0) + 1
+    metadata = (before or {}).get("metadata", {})
+    live["metadata"]["uid"] = metadata.get("uid", f"uid-of-{live['kind']}-{live['metadata']['name']}")
+    live["metadata"]["resourceVersion"] = str(int(metadata.get("resourceVersion", "100")) + 1)
+    live["metadata"]["generation"] = metadata.get("generation", 0) + 1
     if before is not None and "status" in before:
         live["status"] = copy.deepcopy(before["status"])
     return live
@@ -83,10 +92,8 @@ def children_of(manifest: Manifest, verifier: Verifier | None = None) -> dict[Ch
     """Every child, alive and as it should be."""
     spec = spec_of(manifest)
     verified = verifier if spec.weights.is_mounted else None
-    return {
-        (c["kind"], c["metadata"]["name"]): living(c)
-        for c in render(owner_of(manifest), spec, PlatformSettings(verified))
-    }
+    platform = PlatformSettings(verified, accelerator_checks=_checks_of(spec))
+    return {(c["kind"], c["metadata"]["name"]): living(c) for c in render(owner_of(manifest), spec, platform)}
 
 
 def serving(snapshot: ClusterSnapshot, pods: int, /, **status: Any) -> ClusterSnapshot:
@@ -108,8 +115,12 @@ def reporting_of(snapshot: ClusterSnapshot, kind: str, status: Mapping[str, Any]
 
 
 def an_a100_node(name: str = "gpu-0", *, gpus: int = 1, pool: str = "gpu", **fields: Any) -> NodeFacts:
-    known = {"instance_type": "Standard_NC24ads_A100_v4", "runtime_version": "containerd://2.2.4"}
-    return NodeFacts(name=name, pool=pool, **{**known, "gpus": {"nvidia.com/gpu": gpus}, **fields})
+    node_fields = {
+        "instance_type": "Standard_NC24ads_A100_v4",
+        "runtime_version": "containerd://2.2.4",
+        "kubelet_version": "v1.36.4",
+    }
+    return NodeFacts(name=name, pool=pool, **{**node_fields, "gpus": {"nvidia.com/gpu": gpus}, **fields})
 
 
 def conditions(status: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -17,8 +17,8 @@ from urllib.parse import parse_qs
 from hermetic.audit.estate.azure.graph import TABLES, ScaleSetNicInGraph
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason
-from hermetic.audit.findings import Evidence, Finding
-from hermetic.audit.run import Evaluation
+from hermetic.audit.model.findings import Evidence, Finding
+from hermetic.audit.result.run import Evaluation
 from hermetic.collect.azure.arm_reader import GROUP_LISTS_ONLY
 from hermetic.collect.azure.paths import ask_for, is_subscription
 from testbed.azure.actions import act
@@ -50,9 +50,9 @@ def _audited(stood_in: StandIn, first: Iterable[Question]) -> tuple[dict[Questio
     judging, answers = Evaluation(policy_of(stood_in)), {question: answered(stood_in, question) for question in first}
     estate = Estate(stood_in.cluster, ("azure",), answers)
     for _ in range(MOST_ROUNDS):
-        found = judging.findings(estate)
+        findings = judging.findings(estate)
         if not estate.wanted:
-            return answers, found
+            return answers, findings
         more = {question: answered(stood_in, question) for question in estate.wanted.values()}
         answers |= more
         estate = estate.with_answers(more)
@@ -92,13 +92,13 @@ def answered(stood_in: StandIn, question: Question) -> Answer:
 
 def _group_by_group(stood_in: StandIn, question: Question) -> Answer:
     groups = [at for key, at in sorted(stood_in.index.groups.items()) if key.startswith(question.target.lower() + "/")]
-    found = [
+    answers = [
         answered(stood_in, Question("azure", "list", question.kind, group, question.api_version)) for group in groups
     ]
     return Answer(
-        tuple(body for answer in found for body in answer.bodies),
-        tuple(one for answer in found for one in answer.evidence),
-        next((answer.problem for answer in found if answer.problem is not None), None),
+        tuple(body for answer in answers for body in answer.bodies),
+        tuple(evidence for answer in answers for evidence in answer.evidence),
+        next((answer.problem for answer in answers if answer.problem is not None), None),
     )
 
 

@@ -50,18 +50,18 @@ def changed_bytes(content: bytes, random: Random) -> bytes:
     """One to four edits: a bit turned, a byte replaced, added, removed or doubled."""
     edited = bytearray(content)
     for _ in range(random.randint(1, 4)):
-        place = random.randrange(max(len(edited), 1))
+        offset = random.randrange(max(len(edited), 1))
         match random.randrange(5):
             case 0:
-                edited[place] ^= 1 << random.randrange(8)
+                edited[offset] ^= 1 << random.randrange(8)
             case 1:
-                edited[place] = random.randrange(256)
+                edited[offset] = random.randrange(256)
             case 2:
-                edited.insert(place, random.randrange(256))
+                edited.insert(offset, random.randrange(256))
             case 3:
-                del edited[place]
+                del edited[offset]
             case _:
-                edited[place:place] = edited[place : place + random.randint(1, 32)]
+                edited[offset:offset] = edited[offset : offset + random.randint(1, 32)]
     return bytes(edited)
 
 
@@ -103,17 +103,17 @@ def swapped_parts(at: Target) -> bytes:
 
 def spliced_files(at: Target) -> bytes:
     """The beginning of one file and the end of another, cut anywhere."""
-    one, other = (at.random.choice(at.envelopes).as_bytes() for _ in range(2))
-    return one[: at.random.randrange(len(one))] + other[at.random.randrange(len(other)) :]
+    envelope, other = (at.random.choice(at.envelopes).as_bytes() for _ in range(2))
+    return envelope[: at.random.randrange(len(envelope))] + other[at.random.randrange(len(other)) :]
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    found = [path] if path else []
+    field_paths = [path] if path else []
     if isinstance(value, dict):
-        found += [place for key in value for place in places(value[key], (*path, key))]
+        field_paths += [field_path for key in value for field_path in places(value[key], (*path, key))]
     elif isinstance(value, list):
-        found += [place for number, item in enumerate(value) for place in places(item, (*path, number))]
-    return found
+        field_paths += [field_path for number, item in enumerate(value) for field_path in places(item, (*path, number))]
+    return field_paths
 
 
 def edited_fields(at: Target) -> bytes:
@@ -236,7 +236,7 @@ def duplicate_keys(at: Target) -> bytes:
     """A second value for a key of the payload, before or after the first."""
     payload = at.envelope.payload
     name = at.random.choice((b"verdict", b"predicate", b"report", b"expiresAt", b"clusterArmId"))
-    start = at.random.choice([place for place in range(len(payload)) if payload[place : place + 1] == b"{"]) + 1
+    start = at.random.choice([offset for offset in range(len(payload)) if payload[offset : offset + 1] == b"{"]) + 1
     again = b'"' + name + b'":"Pass",' * at.random.randint(1, 2)
     return with_payload(at.envelope, payload[:start] + again + payload[start:])
 

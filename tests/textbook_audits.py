@@ -14,10 +14,11 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.all_kinds import BY_TYPE
 from hermetic.audit.estate.kubernetes.projection import projected
 from hermetic.audit.estate.questions import Answer, Body, Question, fixed_json
-from hermetic.audit.exceptions import Exceptions
-from hermetic.audit.findings import Evidence, Finding, Report
-from hermetic.audit.policy import Policy
-from hermetic.audit.run import Evaluation, audit
+from hermetic.audit.model.findings import Evidence, Finding
+from hermetic.audit.policy.exceptions import Exceptions
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.result.report import Report
+from hermetic.audit.result.run import Evaluation, audit
 from hermetic.collect.azure.answering import AzureAnswerer
 from hermetic.collect.azure.client import ArmClient, Caller
 from hermetic.collect.azure.clouds import cloud_of
@@ -41,15 +42,17 @@ class ApiServer:
     manifests: Sequence[Mapping[str, Any]]
 
     async def answers(self, questions: Sequence[Question]) -> Mapping[Question, Answer]:
-        known = {question.key: answer for question, answer in answers(self.manifests).items()}
-        return {question: known.get(question.key) or self._beside_azure(question) for question in questions}
+        own_answers = {question.key: answer for question, answer in answers(self.manifests).items()}
+        return {question: own_answers.get(question.key) or self._beside_azure(question) for question in questions}
 
     def _beside_azure(self, question: Question) -> Answer:
         """What checks of the cluster alone do not ask for."""
         kind = BY_TYPE[question.kind.lower()]
         version, name = kind.TYPE.rpartition("/")[0], kind.KIND
-        shown = [one for one in self.manifests if (one["apiVersion"], one["kind"]) == (version, name)]
-        bodies = [projected(kind, one) for one in shown]
+        shown = [
+            manifest for manifest in self.manifests if (manifest["apiVersion"], manifest["kind"]) == (version, name)
+        ]
+        bodies = [projected(kind, manifest) for manifest in shown]
         evidence = (Evidence(f"GET /{kind.TYPE}", 200, sha256(fixed_json(bodies).encode()).hexdigest()),)
         return Answer(tuple(Body(body, evidence) for body in bodies), evidence)
 
@@ -68,8 +71,8 @@ def audited(
     policy_content = estate.policy_file if policy is None else policy
     rules = Policy.model_validate({**policy_content, "profile": stood_in.profile, "auditedAt": START})
     accepted = Exceptions.model_validate(estate.exceptions_file if exceptions is None else exceptions)
-    whole, found = asyncio.run(_judged(stood_in, ApiServer(shown), rules))
-    return audit(whole, found, rules, accepted, started_at=START, finished_at=START, version="0.0.0")
+    observed_estate, findings = asyncio.run(_judged(stood_in, ApiServer(shown), rules))
+    return audit(observed_estate, findings, rules, accepted, started_at=START, finished_at=START, version="0.0.0")
 
 
 async def _judged(stood_in: AzureEstate, api_server: ApiServer, policy: Policy) -> tuple[Estate, tuple[Finding, ...]]:
@@ -85,5 +88,10 @@ async def _judged(stood_in: AzureEstate, api_server: ApiServer, policy: Policy) 
         azure = AzureAnswerer(client, stood_in.cluster, "graph")
         both = {"azure": azure, "kube": api_server}
         judging = Evaluation(policy)
-        _, judged = await collected(stood_in.cluster, both, lambda seen: (seen, judging.findings(seen)), progress)
+        _, judged = await collected(
+            stood_in.cluster,
+            both,
+            lambda collected_estate: (collected_estate, judging.findings(collected_estate)),
+            progress,
+        )
     return judged

@@ -19,5 +19,5 @@ def traced_memory() -> Iterator[Callable[[], tuple[int, int]]]:
 
 
 def _since(before: int) -> tuple[int, int]:
-    kept, highest = tracemalloc.get_traced_memory()
-    return kept - before, highest - before
+    bytes_now, highest = tracemalloc.get_traced_memory()
+    return bytes_now - before, highest - before

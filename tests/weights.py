@@ -23,8 +23,8 @@ def a_shard(path: Path, tensors: int = 4, size: int = 64 * KIB, seed: int = 0) -
     """One safetensors file of tensors of `size` bytes each; returns their names and sizes."""
     content = random.Random(seed)
     names = {f"model.layers.{seed}.{number}.weight": size for number in range(tensors)}
-    held = {name: ctypes.create_string_buffer(content.randbytes(size), size) for name in names}
-    tensor_of = {name: _tensor(held[name], size) for name in names}
+    buffers = {name: ctypes.create_string_buffer(content.randbytes(size), size) for name in names}
+    tensor_of = {name: _tensor(buffers[name], size) for name in names}
     serialize_file(tensor_of, str(path), {"format": "pt"})
     return names
 
@@ -38,8 +38,8 @@ def a_model(folder: Path, shards: int = 3, size: int = 64 * KIB) -> Path:
     folder.mkdir(parents=True)
     names = [f"model-{number + 1:05d}-of-{shards:05d}.safetensors" for number in range(shards)]
     tensors = {name: a_shard(folder / name, size=size, seed=number) for number, name in enumerate(names)}
-    weight_map = {tensor: name for name, held in tensors.items() for tensor in held}
-    total = sum(sum(held.values()) for held in tensors.values())
+    weight_map = {tensor: name for name, tensor_sizes in tensors.items() for tensor in tensor_sizes}
+    total = sum(sum(tensor_sizes.values()) for tensor_sizes in tensors.values())
     index = {"metadata": {"total_size": total}, "weight_map": weight_map}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index, indent=2))
     (folder / "config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLM"], "model_type": "llama"}))
@@ -100,13 +100,13 @@ def _usage(signs: bool) -> x509.KeyUsage:
 
 def contents(folder: Path) -> dict[str, bytes]:
     """Every file below a folder and its content; of a link, where it leads."""
-    found = {}
+    content_of = {}
     for path in sorted(folder.rglob("*")):
         if path.is_symlink():
-            found[str(path.relative_to(folder))] = str(path.readlink()).encode()
+            content_of[str(path.relative_to(folder))] = str(path.readlink()).encode()
         elif path.is_file():
-            found[str(path.relative_to(folder))] = path.read_bytes()
-    return found
+            content_of[str(path.relative_to(folder))] = path.read_bytes()
+    return content_of
 
 
 Damage = Callable[[Path], object]

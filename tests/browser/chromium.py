@@ -85,8 +85,8 @@ class Tab:
         session = {"sessionId": self._session} if self._session else {}
         os.write(self._to, json.dumps(message | session).encode() + b"\0")
         answer: dict[str, Any] = {}
-        asked = self._last
-        self._until(lambda: answer.get("id") == asked, answer)
+        message_number = self._last
+        self._until(lambda: answer.get("id") == message_number, answer)
         assert "error" not in answer, (method, answer)
         return answer["result"]
 

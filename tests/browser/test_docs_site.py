@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hermetic import __version__
 from shipping.site import DOCS, build
 from tests.browser.chromium import Tab
 from tests.sampled_groups import LONG
@@ -27,7 +28,10 @@ def docs_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_page_of_docs_is_one_of_the_site(docs_site: Path) -> None:
     pages = {file.stem for file in docs_site.glob("*.html")}
 
-    assert pages == {file.stem for file in DOCS.glob("*.md")} | {"index", "404"}
+    assert pages == {file.stem for file in DOCS.glob("*.md")} | {"index", "changelog", "404"}
+    assert f"Hermetic {__version__}" in (docs_site / "index.html").read_text()
+    sections = re.findall(r'md-nav__link" for="__nav_\d+"', (docs_site / "index.html").read_text())
+    assert len(sections) >= 5
 
 
 def test_no_page_names_a_script_or_style_of_another_host(docs_site: Path) -> None:
@@ -60,6 +64,22 @@ def test_it_fits_a_phone_and_fetches_nothing_from_elsewhere(
     assert phone.evaluate("document.documentElement.scrollWidth") <= PHONE
     assert phone.evaluate("document.body.dataset.mdColorScheme") == {"light": "default", "dark": "slate"}[scheme]
     assert phone.evaluate("document.querySelector('h1').textContent.trim().length") > 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_page_shows_the_pictures_of_its_theme(tab: Tab, docs_site: Path, scheme: str) -> None:
+    tab.media(prefers_color_scheme=scheme)
+    address = (docs_site / "index.html").as_uri()
+    tab.open(address)
+    tab.evaluate("localStorage.clear()")  # the scheme of an earlier visit is kept
+    tab.open(address)
+    files = tab.evaluate(
+        "[...document.querySelectorAll('article img')].filter(image => image.checkVisibility() && image.naturalWidth)"
+        ".map(image => image.src.split('/').pop())"
+    )
+    tab.media()
+    assert len(files) >= 2
+    assert [file for file in files if not re.fullmatch(rf"[a-z]+-{scheme}\.(svg|png)#only-{scheme}", file)] == []
 
 
 CUT = """

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from hermetic.audit.findings import Report
 from hermetic.audit.report.json_form import document
 from hermetic.audit.report.page import as_html
+from hermetic.audit.result.report import Report
 from tests.audit_reports import (
     SCRIPT,
     a_failing_report,
@@ -138,6 +138,11 @@ def test_open_paths_are_red_and_the_thicker_the_graver(show):
     assert {colour for colour, _, _ in drawn} == {red}
     assert all(length > 20 for _, _, length in drawn)
     assert {width for _, width, _ in drawn} == {4, 2.5, 1.5}
+    strengths = tab.evaluate(
+        "[4, 2.5, 1.5].map(width => [...document.querySelectorAll('svg .link.open')].map(getComputedStyle)"
+        ".filter(style => parseFloat(style.strokeWidth) === width).map(style => parseFloat(style.strokeOpacity))[0])"
+    )
+    assert strengths == [1, 0.8, 0.5]
     red_parts = [int(part) for part in red.removeprefix("rgb(").removesuffix(")").split(",")]
     assert red_parts[0] > 2 * max(red_parts[1:])
 
@@ -212,7 +217,7 @@ def test_a_name_that_is_a_script_is_read_not_run(show):
 def test_the_embedded_json_is_the_report_and_hashes_to_what_the_page_says(show, report):
     tab = show(report)
     embedded = tab.evaluate("document.getElementById('hermetic-report').textContent")
-    assert json.loads(embedded) == document(report)
+    assert json.loads(embedded) == document(report, pages())
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -12,6 +12,7 @@ from testbed.azure.reference_estate import reference_estate
 from testbed.azure.server import ArmStandIn
 from tests.audits_by_command import audit
 from tests.browser.chromium import Tab
+from tests.browser.pictures import take
 
 MOST_PAGES = 20
 SCREEN = (1280, 800)
@@ -92,3 +93,11 @@ def test_on_paper_no_verdict_touches_the_check_beside_it(shown):
     )
     shown.media()
     assert touching == []
+
+
+def test_pictures_of_the_report_are_taken_in_both_themes(shown, page, tmp_path):
+    take(shown, page, tmp_path)
+    light, dark = ((tmp_path / f"report-{theme}.png").read_bytes() for theme in ("light", "dark"))
+    assert light.startswith(b"\x89PNG")
+    assert dark.startswith(b"\x89PNG")
+    assert light != dark

@@ -20,7 +20,8 @@ class Added:
     """A command that an extension brings: the options that it needs and those that it knows beside them.
 
     `page` is the page of learn.microsoft.com/cli/azure that describes it. `source` is the file of
-    github.com/Azure/azure-cli-extensions that declares these options, at the commit at which it was compared.
+    github.com/Azure/azure-cli-extensions that declares these options, at the commit at which it was compared; or
+    the article of github.com/MicrosoftDocs/azure-aks-docs that shows the command whole.
     """
 
     extension: str
@@ -84,6 +85,15 @@ COMMANDS = {
         "src/azure-firewall/azext_firewall/_params.py@01052dbbb6d3",
         SCOPE | {"--policy-name", "--rule-collection-group-name", "--collection-name"},
     ),
+    # the rules of a group, with their sources
+    "network firewall policy rule-collection-group show": Added(
+        "azure-firewall",
+        "network/firewall/policy/rule-collection-group",
+        "src/azure-firewall/azext_firewall/_params.py@01052dbbb6d3",
+        SCOPE | {"--policy-name"},
+    ),
+    # the article asks for aks-preview 19.0.0b5 or later and the feature IstioCNIPreview
+    "aks mesh enable-istio-cni": Added("aks-preview", "aks/mesh", "articles/aks/istio-cni.md", SCOPE),
     # takes the agents out of the cluster as well, which deleting the resource does not
     "connectedk8s delete": Added(
         "connectedk8s",
@@ -98,5 +108,6 @@ COMMANDS = {
 OPTIONS = {
     ("--outbound-type", "block"): ("--outbound-type", "none"),
     ("--enable-imds-restriction",): (),
+    ("--ssh-access", "disabled"): (),
 }
 OPTIONS_FROM = "aks-preview"

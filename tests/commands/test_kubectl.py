@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from hermetic import __version__
 from testbed.programs import programs
 from tests.remedy_commands import ROOT, Typed, commands_of
 
@@ -52,10 +54,14 @@ def problem(kubectl: Path, tmp_path: Path) -> Callable[[Typed], str]:
     """What kubectl has against a command; "" where it would go on to the API server."""
     config = tmp_path / "config"
     config.write_text(CONFIG)
+    plug_in = tmp_path / "kubectl-hermetic"
+    plug_in.write_text("#!/bin/sh\n")  # found by its name on the PATH
+    plug_in.chmod(0o755)
+    environment = {"KUBECONFIG": str(config), "HOME": str(tmp_path), "EDITOR": "true", "PATH": str(tmp_path)}
 
     def ask(typed: Typed) -> str:
         ran = subprocess.run(
-            [kubectl, *typed.words], env={"KUBECONFIG": str(config), "HOME": str(tmp_path), "EDITOR": "true"},
+            [kubectl, *typed.words], env=environment,
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False, cwd=ROOT,
         )  # fmt: skip
         if ran.returncode == 0 or UNDERSTOOD.search(ran.stderr):
@@ -81,3 +87,13 @@ def test_every_kubectl_command_is_understood_by_the_real_kubectl(
 @pytest.mark.parametrize("why", WRONG)
 def test_the_real_kubectl_refuses_what_is_wrong(problem: Callable[[Typed], str], why: str) -> None:
     assert problem(Typed(WRONG[why], ""))
+
+
+def test_kubectl_runs_hermetic_as_its_plug_in(kubectl: Path, tmp_path: Path) -> None:
+    (tmp_path / "kubectl-hermetic").symlink_to(Path(sys.executable).parent / "hermetic")
+    environment = {"HOME": str(tmp_path), "PATH": str(tmp_path)}
+    ran = subprocess.run(
+        [kubectl, "hermetic", "version"], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert __version__ in ran.stdout

@@ -56,8 +56,8 @@ def test_skopeo_pushes_it_under_its_digest_as_the_page_says(
 ) -> None:
     monkeypatch.chdir(folder)
     (line,) = (line for line in commands("As an image", PAGE) if line.startswith("skopeo copy "))
-    *words, target = shlex.split(line.replace(REGISTRY, registry.host))[2:]
-    skopeo("copy", "--dest-tls-verify=false", *words, target)
+    *arguments, target = shlex.split(line.replace(REGISTRY, registry.host))[2:]
+    skopeo("copy", "--dest-tls-verify=false", *arguments, target)
     inspected = skopeo("inspect", "--tls-verify=false", "--format", "{{.Digest}}", target)
     assert inspected.strip() == image_digests(folder)["image"]
     back = f"oci:{folder}/back:latest"
@@ -85,7 +85,7 @@ def test_containerd_unpacks_it_and_the_weights_verify(folder: Path) -> None:
     assert ran.code == 0, ran.err
     digest = re.search(r"image: (sha256:[0-9a-f]{64})", ran.out)
     assert digest is not None
-    with tempfile.TemporaryDirectory(prefix="hermetic-") as place, Containerd(Path(place)) as containerd:
+    with tempfile.TemporaryDirectory(prefix="hermetic-") as directory, Containerd(Path(directory)) as containerd:
         # the snapshotter that copies: its last snapshot is a folder with the whole tree
         containerd.ctr(
             "images",
@@ -100,7 +100,7 @@ def test_containerd_unpacks_it_and_the_weights_verify(folder: Path) -> None:
         )
         name = f"{REGISTRY}/llama@{digest[1]}"
         assert name in containerd.ctr("images", "list", "--quiet").split()
-        snapshots = Path(place, "root", "io.containerd.snapshotter.v1.native", "snapshots")
+        snapshots = Path(directory, "root", "io.containerd.snapshotter.v1.native", "snapshots")
         (unpacked,) = (path.parent for path in snapshots.glob("*/models/llama/.hermetic"))
         verified = hermetic_process("verify", unpacked, "--public-key", folder / "platform.pub")
         modes = {oct(path.stat().st_mode & 0o777) for path in unpacked.rglob("*") if path.is_file()}

@@ -44,8 +44,8 @@ def public_pem(key: SigningKey) -> str:
 def an_audit(**spec: Any) -> Manifest:
     """One that trusts KEY and probes every hour."""
     keys = [{"name": KEY.public.name, "publicKey": public_pem(KEY)}]
-    wanted = {"cluster": CLUSTER, "trustedKeys": keys, "probe": {"image": IMAGE, "targets": TARGETS}}
-    return an_egress_audit(**{**wanted, **spec})
+    spec_fields = {"cluster": CLUSTER, "trustedKeys": keys, "probe": {"image": IMAGE, "targets": TARGETS}}
+    return an_egress_audit(**{**spec_fields, **spec})
 
 
 def an_attestation(
@@ -97,12 +97,12 @@ def run_pod_of(cluster: ClusterInMemory, where: Coordinates, answer: Answers) ->
 
 def what_is_said(pod: Manifest) -> dict[str, Any]:
     """By a sealed machine, to the questions that the pod was given."""
-    asked = json.loads(pod["spec"]["containers"][0]["env"][0]["value"])
+    questions = json.loads(pod["spec"]["containers"][0]["env"][0]["value"])
     answers = sealed(Targets(storage_addresses=(STORAGE,)), host_network=bool(pod["spec"].get("hostNetwork")))
     documents = {**answers["metadata"]}
     if documents:
         documents["compute"] = [200, {**documents["compute"][1], "subscriptionId": SUBSCRIPTION}]
-    return {**answers, "run": asked["run"], "metadata": documents}
+    return {**answers, "run": questions["run"], "metadata": documents}
 
 
 def open_way(_pod: Manifest, document: dict[str, Any]) -> dict[str, Any]:
@@ -112,14 +112,16 @@ def open_way(_pod: Manifest, document: dict[str, Any]) -> dict[str, Any]:
 
 def status(cluster: ClusterInMemory) -> dict[str, Any]:
     """Of the EgressAudit; {} before there is one."""
-    found: dict[str, Any] = cluster.objects[AUDIT].get("status") or {}
-    return found
+    audit_status: dict[str, Any] = cluster.objects[AUDIT].get("status") or {}
+    return audit_status
 
 
 def condition(cluster: ClusterInMemory, kind: str = "Ready") -> tuple[str, str]:
     """(status, reason)."""
-    found = next((one for one in status(cluster).get("conditions", ()) if one["type"] == kind), {})
-    return found.get("status", ""), found.get("reason", "")
+    candidate = next(
+        (candidate for candidate in status(cluster).get("conditions", ()) if candidate["type"] == kind), {}
+    )
+    return candidate.get("status", ""), candidate.get("reason", "")
 
 
 def rounds(cluster: ClusterInMemory) -> list[str]:
@@ -140,13 +142,13 @@ def writes(cluster: ClusterInMemory) -> int:
 
 def announced(cluster: ClusterInMemory) -> list[tuple[str, str]]:
     """(type, reason) of every Event about the EgressAudit."""
-    return [(one["type"], one["reason"]) for one in cluster.events if one["regarding"]["kind"] == "EgressAudit"]
+    return [(event["type"], event["reason"]) for event in cluster.events if event["regarding"]["kind"] == "EgressAudit"]
 
 
 def passing(scenario: Callable[[ClusterInMemory], Awaitable[None]], *, lasts: timedelta = timedelta(days=1)) -> None:
     """Run the scenario on a cluster whose audit says Pass."""
 
-    async def whole() -> None:
+    async def scenario_run() -> None:
         cluster = a_cluster()
         cluster.put(an_attestation(lasts=lasts))
         cluster.put(an_audit())
@@ -155,4 +157,4 @@ def passing(scenario: Callable[[ClusterInMemory], Awaitable[None]], *, lasts: ti
             assert (status(cluster)["verdict"], condition(cluster)) == ("Pass", ("True", "IsolationProven"))
             await scenario(cluster)
 
-    virtually(whole)
+    virtually(scenario_run)

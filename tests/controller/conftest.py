@@ -30,10 +30,10 @@ def _has_a_cluster(function: Any, seen: set[str]) -> bool:
     function = inspect.unwrap(function)
     seen.add(function.__qualname__)
     names = [function.__globals__.get(name) for name in _names_in(function.__code__)]
-    if any(isinstance(one, type) and issubclass(one, ClusterInMemory) for one in names):
+    if any(isinstance(name_found, type) and issubclass(name_found, ClusterInMemory) for name_found in names):
         return True
-    ours = [one for one in names if inspect.isfunction(one) and one.__module__.startswith("tests.")]
-    return any(_has_a_cluster(one, seen) for one in ours if one.__qualname__ not in seen)
+    ours = [function for function in names if inspect.isfunction(function) and function.__module__.startswith("tests.")]
+    return any(_has_a_cluster(function, seen) for function in ours if function.__qualname__ not in seen)
 
 
 def _names_in(code: CodeType) -> Iterator[str]:

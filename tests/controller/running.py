@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from typing import Any
 
 from hermetic.api.configuration import Configuration
-from hermetic.audit.findings import Finding
-from hermetic.audit.policy import Policy
-from hermetic.controller.audit_faults import AuditFaults
-from hermetic.controller.auditor import Auditor, ClusterIdentity
-from hermetic.controller.cluster_cache import ClusterCache
-from hermetic.controller.evaluation_input import Case
-from hermetic.controller.lazy_auditor import LazyAuditor
-from hermetic.controller.manager import EVALUATE, EVALUATE_SECONDS, Manager
-from hermetic.controller.probe_scheduler import Prober
+from hermetic.audit.model.findings import Finding
+from hermetic.audit.policy.policy import Policy
+from hermetic.controller.audit.auditor import Auditor, ClusterIdentity
+from hermetic.controller.audit.cluster_cache import ClusterCache
+from hermetic.controller.audit.evaluation_case import Case
+from hermetic.controller.audit.faults import AuditFaults
+from hermetic.controller.audit.lazy_auditor import EVALUATE, EVALUATE_SECONDS, LazyAuditor
+from hermetic.controller.audit.probe_scheduler import Prober
+from hermetic.controller.audit.report_publisher import Publisher
+from hermetic.controller.manager import Manager
+from hermetic.controller.pod_gate import PodGate
 from hermetic.controller.reconciler import Reconciler
-from hermetic.controller.report_publisher import Publisher
 from hermetic.controller.telemetry import Telemetry
 from hermetic.controller.volume_gc import VolumeCollector
 from hermetic.controller.workqueue import WorkQueue
 from hermetic.kinds import Kind
+from hermetic.kube.lease import LeaderLease
 from hermetic.kube.owners import Key
 from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.reflector import Feed
@@ -32,6 +34,7 @@ from hermetic.kube.store_watches import StoreWatches
 from hermetic.kube.watch_specs import PRIMARY_WATCHES
 from tests.attestations import CA, UID
 from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
+from tests.fakes.lease_in_memory import LeaseInMemory
 from tests.fakes.virtual_loop import VirtualClock
 from tests.scenarios import a_baked_model, reporting
 
@@ -50,11 +53,18 @@ MOMENT = 1.0  # of virtual time: longer than any write takes
 
 @contextlib.asynccontextmanager
 async def running(
-    cluster: ClusterInMemory, *, workers: int = 8, reflectors: bool = False, namespaces: tuple[str, ...] = ()
+    cluster: ClusterInMemory,
+    *,
+    workers: int = 8,
+    reflectors: bool = False,
+    namespaces: tuple[str, ...] = (),
+    renew: Callable[[PodGate], None] = lambda _pod_gate: None,
+    lease: LeaseInMemory | None = None,
 ) -> AsyncIterator[Manager]:
     """The operator at work on the cluster, primed; what was there before it started is listed, not watched.
 
-    With `reflectors` it watches by its own, as in a process; otherwise the cluster reports every change to it.
+    With `reflectors` it watches by its own, as in a process; otherwise the cluster reports every change to it. `renew`
+    is called for each renewal of the Lease that the pod gate asks for; with `lease` a real LeaderLease keeps that one.
     """
     configuration, clock = Configuration.model_validate({**POLICY, "watchNamespaces": list(namespaces)}), VirtualClock()
     store, telemetry = Store(configuration), Telemetry()
@@ -62,6 +72,14 @@ async def running(
     recorder = EventRecorder(cluster, instance="tests", clock=clock, on_loss=telemetry.count_lost_event)
     judge_soon = partial(queue.add_after, EVALUATE, EVALUATE_SECONDS, routine=True)
     faults = AuditFaults(clock, count=telemetry.count_audit_fault, on_fault=judge_soon)
+
+    pod_gate = PodGate(configuration, store, clock)
+    pod_gate.renew = lambda: renew(pod_gate)
+    keeper = await _leading(lease, pod_gate, clock) if lease is not None else None
+
+    def on_verdict(concerned: frozenset[Key]) -> None:
+        pod_gate.refresh()
+        queue.add_all(concerned)
 
     def feed(kind: Kind) -> Feed | None:
         return following.feed(kind)
@@ -78,7 +96,8 @@ async def running(
         recorder=recorder,
         clock=clock,
         identity=_identity,
-        on_verdict=queue.add_all,
+        on_verdict=on_verdict,
+        close_gate=pod_gate.close,
         policy=Policy(allowed_registries=("contoso.azurecr.io",), hermetic_namespaces=("hermetic-system", PROBES)),
     )
 
@@ -97,20 +116,36 @@ async def running(
         clock=clock,
         namespaces=namespaces,
         resync_seconds=RESYNC_SECONDS,
+        pod_gate=pod_gate,
     )
     following = StoreWatches(
         cluster, store, see=operator.see, relist=operator.relist, listed=operator.listed, namespaces=namespaces
     )
     await operator.prime()
+    renew(pod_gate)
     cluster.see = partial(_as_kopf, operator) if reflectors else operator.see
-    each = [operator.work(workers), lazy_auditor.run(), recorder.run(), *([following.run()] if reflectors else [])]
-    work = [asyncio.ensure_future(one) for one in each]
+    coroutines = [
+        operator.work(workers),
+        lazy_auditor.run(),
+        recorder.run(),
+        *([following.run()] if reflectors else []),
+    ]
+    work = [
+        asyncio.ensure_future(coroutine) for coroutine in coroutines + ([keeper.keep()] if keeper is not None else [])
+    ]
     try:
         yield operator
     finally:
         for task in work:
             task.cancel()
         await asyncio.gather(*work, return_exceptions=True)
+
+
+async def _leading(lease: LeaseInMemory, pod_gate: PodGate, clock: VirtualClock) -> LeaderLease:
+    leader = LeaderLease(lease, namespace="ops", identity="operator", clock=clock, annotations=pod_gate.annotations)
+    pod_gate.renew, pod_gate.renewed = leader.renew_soon, leader.renewed
+    await leader.acquire()
+    return leader
 
 
 def _as_kopf(operator: Manager, manifest: Manifest, *, gone: bool) -> None:
@@ -169,7 +204,7 @@ def ready(cluster: ClusterInMemory, name: str = "llama") -> Manifest:
 def condition(cluster: ClusterInMemory, kind: str, name: str = "llama") -> Manifest:
     """The condition of this type, {} before there is one."""
     conditions = cluster.objects[where("ModelDeployment", name)].get("status", {}).get("conditions", ())
-    return next((one for one in conditions if one["type"] == kind), {})
+    return next((candidate for candidate in conditions if candidate["type"] == kind), {})
 
 
 def reason(cluster: ClusterInMemory, name: str = "llama") -> str:

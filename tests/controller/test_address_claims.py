@@ -59,12 +59,12 @@ def service(namespace: str, *, created: int, asks: str = ADDRESS, has: str = "")
 
 
 def holders(store: Store, *namespaces: str) -> dict[str, str]:
-    found = {}
+    holder_of = {}
     for namespace in namespaces:
         snapshot = store.snapshot((namespace, "m"))
         assert snapshot is not None
-        found[namespace] = snapshot.address_holder
-    return found
+        holder_of[namespace] = snapshot.address_holder
+    return holder_of
 
 
 def a_store(*manifests: Manifest, **policy: Any) -> Store:
@@ -117,7 +117,9 @@ def test_a_deployment_that_can_never_have_it_blocks_no_other(alice):
 
 
 def test_of_those_who_wait_the_first_created_is_next():
-    waiting = [asking(name, created=place, stalled="EndpointConflict") for place, name in enumerate(("b", "c", "d"))]
+    waiting = [
+        asking(name, created=position, stalled="EndpointConflict") for position, name in enumerate(("b", "c", "d"))
+    ]
     assert holders(a_store(*waiting), "b", "c", "d") == {"b": "", "c": "b/m", "d": "b/m"}
 
 
@@ -164,12 +166,12 @@ def test_in_any_order_of_news_exactly_one_has_it_and_who_holds_it_keeps_it(seed)
         elif step == "take" and name == holding:
             store.drop(service(name, created=1))
             holding = ""
-        found = holders(store, *live)
-        assert len([one for one in found.values() if one]) <= max(0, len(live) - 1), (
+        holder_of = holders(store, *live)
+        assert len([holder for holder in holder_of.values() if holder]) <= max(0, len(live) - 1), (
             "at least one must be free to have it"
         )
         if holding:
-            assert found == {one: "" if one == holding else f"{holding}/m" for one in live}
+            assert holder_of == {namespace: "" if namespace == holding else f"{holding}/m" for namespace in live}
 
 
 # ---------------------------------------------------------------------- the operator itself

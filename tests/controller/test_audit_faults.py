@@ -38,14 +38,14 @@ async def broken_later(*_: object, **__: object) -> Any:
 
 
 PLACES: dict[str, tuple[str, Callable[..., Any], str]] = {
-    "check": ("hermetic.controller.evaluation_input.evaluate", broken, "Unknown"),
-    "standing": ("hermetic.controller.auditor.standing_of", broken, "Unknown"),
-    "status": ("hermetic.controller.auditor.status_of", broken, "Unknown"),
-    "spec": ("hermetic.controller.auditor.trusted", broken, "Unknown"),
-    "signature": ("hermetic.controller.attestation_cache.authenticated", broken, "Unknown"),
-    "probe": ("hermetic.controller.probe_scheduler.Prober.advance", broken_later, "Pass"),
-    "cause": ("hermetic.controller.cluster_cache.ClusterCache.cause", broken_later, "Unknown"),
-    "report": ("hermetic.controller.report_publisher.cluster_report", broken, "Pass"),
+    "check": ("hermetic.controller.audit.evaluation_case.evaluate", broken, "Unknown"),
+    "standing": ("hermetic.controller.audit.auditor.standing_of", broken, "Unknown"),
+    "status": ("hermetic.controller.audit.auditor.status_of", broken, "Unknown"),
+    "spec": ("hermetic.controller.audit.auditor.trusted", broken, "Unknown"),
+    "signature": ("hermetic.controller.audit.attestation_cache.authenticated", broken, "Unknown"),
+    "probe": ("hermetic.controller.audit.probe_scheduler.Prober.advance", broken_later, "Pass"),
+    "cause": ("hermetic.controller.audit.cluster_cache.ClusterCache.cause", broken_later, "Unknown"),
+    "report": ("hermetic.controller.audit.report_publisher.cluster_report", broken, "Pass"),
 }
 
 
@@ -53,7 +53,7 @@ def faulty(place: str, scenario: Callable[[ClusterInMemory, Manager], Awaitable[
     """Run the scenario where the audit said Pass, and then had this defect for a minute."""
     target, defect, _ = PLACES[place]
 
-    async def whole() -> None:
+    async def scenario_run() -> None:
         cluster = a_cluster()
         cluster.put(an_attestation())
         cluster.put(an_audit())
@@ -73,7 +73,7 @@ def faulty(place: str, scenario: Callable[[ClusterInMemory, Manager], Awaitable[
             await rest(LATER)
             assert condition(cluster, "AuditFaulty") == ("", ""), "it is over"
 
-    virtually(whole)
+    virtually(scenario_run)
 
 
 def _shop() -> Manifest:
@@ -106,27 +106,27 @@ def test_a_defect_is_a_condition_a_metric_and_one_event_and_serving_goes_on(plac
 
 
 def test_a_defect_at_every_other_look_makes_no_storm(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hermetic.controller import evaluation_input
+    from hermetic.controller.audit import evaluation_case
 
-    evaluate, calls = evaluation_input.evaluate, 0
+    evaluate, calls = evaluation_case.evaluate, 0
 
     def now_and_then(*given: Any) -> Any:
         nonlocal calls
         calls += 1
         return broken() if calls % 2 else evaluate(*given)
 
-    async def whole() -> None:
+    async def scenario() -> None:
         cluster = a_cluster()
         cluster.put(an_attestation())
         cluster.put(an_audit())
-        monkeypatch.setattr(evaluation_input, "evaluate", now_and_then)
+        monkeypatch.setattr(evaluation_case, "evaluate", now_and_then)
         async with running(cluster):
             for number in range(600):
                 cluster.put({**TOUCHED, "metadata": {"name": "touched", "labels": {"n": str(number)}}})
                 await rest(1)
             assert writes(cluster) < 60
 
-    virtually(whole)
+    virtually(scenario)
 
 
 def test_one_kind_whose_list_breaks_the_collector_is_told_and_the_others_are_judged(
@@ -139,7 +139,7 @@ def test_one_kind_whose_list_breaks_the_collector_is_told_and_the_others_are_jud
             raise RuntimeError("a defect")
         take(self, request, listed)
 
-    async def whole() -> None:
+    async def scenario() -> None:
         cluster = a_cluster()
         cluster.put(an_attestation())
         cluster.put(an_audit())
@@ -152,7 +152,7 @@ def test_one_kind_whose_list_breaks_the_collector_is_told_and_the_others_are_jud
             assert status(cluster)["verdict"] == "Unknown"
             assert _counted(operator) >= 1
 
-    virtually(whole)
+    virtually(scenario)
 
 
 def test_a_collector_that_ends_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +167,7 @@ def test_a_collector_that_ends_is_begun_again(monkeypatch: pytest.MonkeyPatch) -
             raise RuntimeError("a defect")
         await run(self)
 
-    async def whole() -> None:
+    async def scenario() -> None:
         cluster = a_cluster()
         cluster.put(an_attestation())
         cluster.put(an_audit())
@@ -179,18 +179,18 @@ def test_a_collector_that_ends_is_begun_again(monkeypatch: pytest.MonkeyPatch) -
             assert status(cluster)["verdict"] == "Pass"
             assert ends == 3
 
-    virtually(whole)
+    virtually(scenario)
 
 
 def test_one_attestation_that_breaks_its_reader_keeps_no_other_from_counting() -> None:
-    from hermetic.controller import attestation_cache
+    from hermetic.controller.audit import attestation_cache
 
     authenticated = attestation_cache.authenticated
 
     def breaks_at_one(manifest: Any, trusted: Any) -> Any:
         return broken() if manifest["metadata"]["name"] == "poison" else authenticated(manifest, trusted)
 
-    async def whole() -> None:
+    async def scenario() -> None:
         cluster = a_cluster()
         poison = an_attestation(key=an_ed25519_key(99))
         poison["metadata"]["name"] = "poison"
@@ -205,4 +205,4 @@ def test_one_attestation_that_breaks_its_reader_keeps_no_other_from_counting() -
                 assert condition(cluster, "AuditFaulty") == ("True", "AuditFault")
                 assert cluster.objects[AUDIT]["status"]["newestAccepted"]
 
-    virtually(whole)
+    virtually(scenario)

@@ -72,7 +72,9 @@ def test_a_foreign_public_load_balancer_is_seen_within_seconds_and_so_is_its_end
         cluster.remove("Service", "inference", "shop")
         await rest(3)
         assert condition(cluster) == ("True", "IsolationProven")
-        assert [one for one in announced(cluster) if one[1] == "IsolationBroken"] == [("Warning", "IsolationBroken")]
+        assert [announcement for announcement in announced(cluster) if announcement[1] == "IsolationBroken"] == [
+            ("Warning", "IsolationBroken")
+        ]
 
     passing(scenario)
 
@@ -99,9 +101,11 @@ def test_deployments_hear_of_every_verdict_although_the_watch_brings_it_late() -
 
 def test_a_finding_of_the_attestation_closes_until_a_newer_one_has_none() -> None:
     async def scenario(cluster: ClusterInMemory) -> None:
-        found = a_finding("Fail", message="NAT gateway attached", paths=["node subnet -> nat gateway -> internet"])
+        attested_finding = a_finding(
+            "Fail", message="NAT gateway attached", paths=["node subnet -> nat gateway -> internet"]
+        )
         later = START + timedelta(seconds=5)
-        cluster.put(an_attestation(found, observed=later, says={"verdict": "Fail"}))
+        cluster.put(an_attestation(attested_finding, observed=later, says={"verdict": "Fail"}))
         await rest()
         assert condition(cluster) == ("False", "IsolationBroken")
         assert status(cluster)["message"].startswith("node subnet -> nat gateway -> internet: NAT gateway attached")
@@ -115,8 +119,8 @@ def test_a_finding_of_the_attestation_closes_until_a_newer_one_has_none() -> Non
 def test_what_a_jump_box_said_of_the_cluster_s_own_objects_is_history() -> None:
     async def scenario(cluster: ClusterInMemory) -> None:
         gone = a_finding("Fail", "k8s-public-lb", resource="v1/Service inference/gone", message="public")
-        asked = {"verdict": "Fail", "sources": ["azure", "kube"], "notAsked": {}}
-        cluster.put(an_attestation(gone, a_finding(), observed=START + timedelta(seconds=5), says=asked))
+        report_fields = {"verdict": "Fail", "sources": ["azure", "kube"], "notAsked": {}}
+        cluster.put(an_attestation(gone, a_finding(), observed=START + timedelta(seconds=5), says=report_fields))
         await rest()
         assert condition(cluster, "AttestationAccepted")[0] == "True"
         assert status(cluster)["verdict"] == "Pass"
@@ -139,7 +143,7 @@ def test_a_kind_that_may_not_be_listed_is_exactly_unknown_and_named() -> None:
             await rest(90)
             assert condition(cluster) == ("False", "IsolationUnknown")
             assert "list endpointslices.discovery.k8s.io" in status(cluster)["message"]
-            unknown = {one["check"] for one in status(cluster)["findings"] if one["verdict"] == "Unknown"}
+            unknown = {finding["check"] for finding in status(cluster)["findings"] if finding["verdict"] == "Unknown"}
             assert unknown == {"k8s-endpoints-external", "k8s-gateway-routes"}
             assert status(cluster)["counts"]["unknown"] == 2
 
@@ -215,6 +219,34 @@ def test_a_key_that_is_no_longer_trusted_takes_its_attestations_with_it() -> Non
         cluster.put(an_attestation(key=other, observed=START + timedelta(seconds=8)))
         await rest()
         assert status(cluster)["evidence"]["azure"]["signedBy"] == "platform-2027"
+
+    passing(scenario)
+
+
+def test_a_refused_statement_is_announced_once_for_its_reason_also_while_another_counts() -> None:
+    async def scenario(cluster: ClusterInMemory) -> None:
+        def refusals() -> list[str]:
+            return [event["note"] for event in cluster.events if event["reason"] == "AttestationRefused"]
+
+        unscoped = an_attestation(observed=START + timedelta(minutes=1), about=provenance(uid=None))
+        name = unscoped["metadata"]["name"]
+        cluster.put(unscoped)
+        await rest(120)
+        assert status(cluster)["verdict"] == "Pass"
+        assert name in next(
+            audit_condition["message"]
+            for audit_condition in status(cluster)["conditions"]
+            if audit_condition["type"] == "AttestationAccepted"
+        )
+        (note,) = refusals()
+        assert note.startswith(f"{name} is refused: ScopeIncomplete:")
+        await rest(3600)
+        assert len(refusals()) == 1, "not again while it is unchanged"
+
+        cluster.edit(AUDIT, lambda live: live["spec"].update(policyDigests=["sha256:" + "0a" * 32]))
+        await rest()
+        assert status(cluster)["verdict"] == "Unknown"
+        assert any("OtherPolicy" in note for note in refusals()), "another statement, another reason"
 
     passing(scenario)
 

@@ -108,7 +108,7 @@ def test_a_defect_in_a_check_ends_in_unknown_and_not_in_the_last_pass(monkeypatc
         def broken(*_: object) -> None:
             raise KeyError("a defect")
 
-        monkeypatch.setattr("hermetic.controller.evaluation_input.evaluate", broken)
+        monkeypatch.setattr("hermetic.controller.audit.evaluation_case.evaluate", broken)
         cluster.put(PUBLIC)
         await rest(5)
         assert (status(cluster)["verdict"], condition(cluster)) == ("Unknown", ("False", "IsolationUnknown"))
@@ -178,6 +178,7 @@ def test_metrics_follow_the_verdict() -> None:
             await rest(10)
             assert verdicts(operator) == {"Pass": 1.0, "Fail": 0.0, "Unknown": 0.0}
             assert b"hermetic_isolation_evidence_expiry_timestamp_seconds 1.7953" in operator.telemetry.render()
+            assert b"hermetic_isolation_evidence_observed_timestamp_seconds 1.7952" in operator.telemetry.render()
             cluster.put(PUBLIC)
             await rest(3)
             assert verdicts(operator) == {"Pass": 0.0, "Fail": 1.0, "Unknown": 0.0}

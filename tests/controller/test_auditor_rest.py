@@ -27,16 +27,20 @@ HOUR, DAY = 3600.0, 86400.0
 
 def test_expiry_is_announced_twice_and_happens_once() -> None:
     async def scenario(cluster: ClusterInMemory) -> None:
-        seen = [(0.76, "EvidenceAging", "Pass"), (0.91, "EvidenceExpiring", "Pass")]
-        for share, reason, verdict in [*seen, (1.001, "IsolationEvidenceStale", "Unknown")]:
+        transitions = [(0.76, "EvidenceAging", "Pass"), (0.91, "EvidenceExpiring", "Pass")]
+        for share, reason, verdict in [*transitions, (1.001, "IsolationEvidenceStale", "Unknown")]:
             await rest(share * DAY - asyncio.get_running_loop().time())
             assert condition(cluster, "EvidenceFresh")[1] == reason
             assert status(cluster)["verdict"] == verdict
         assert condition(cluster) == ("False", "IsolationEvidenceStale")
         assert status(cluster)["message"] == "the evidence expired at 2026-11-22T12:00:00Z"
-        found = [one for one in announced(cluster) if one[1].startswith(("Evidence", "IsolationEvidence"))]
+        warning_events = [
+            announcement
+            for announcement in announced(cluster)
+            if announcement[1].startswith(("Evidence", "IsolationEvidence"))
+        ]
         expected = ["EvidenceAging", "EvidenceExpiring", "IsolationEvidenceStale"]
-        assert found == [("Warning", reason) for reason in expected]
+        assert warning_events == [("Warning", reason) for reason in expected]
 
     passing(scenario)
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from hermetic.controller.drift_backoff import DriftBackoff
-from hermetic.plan.planning import Change
+from hermetic.plan.writes import Change
 from tests.controller.running import a_model, ready, reason, rest, running, where, written
 from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.fakes.virtual_loop import virtually
@@ -143,7 +143,7 @@ def test_a_change_of_the_spec_is_applied_even_in_a_truce() -> None:
             await rest(10)
             assert reason(cluster) == "DriftContested"
             writer.cancel()
-            cluster.edit(where("ModelDeployment"), lambda found: found["spec"].update(replicas=2))
+            cluster.edit(where("ModelDeployment"), lambda manifest: manifest["spec"].update(replicas=2))
             await rest()
             assert cluster.objects[where("Deployment")]["spec"]["replicas"] == 2
             assert reason(cluster) == "Starting"
@@ -159,7 +159,7 @@ def test_the_other_children_are_corrected_while_one_is_contested() -> None:
             await rest()
             another_writer(cluster, where("Deployment"), three_replicas)
             await rest(10)
-            cluster.edit(where("NetworkPolicy"), lambda found: found["spec"].update(egress=[{}]))
+            cluster.edit(where("NetworkPolicy"), lambda manifest: manifest["spec"].update(egress=[{}]))
             await rest()
             assert cluster.objects[where("NetworkPolicy")]["spec"]["egress"] == []
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from hermetic.errors import Forbidden, ServerError
+from hermetic.plan.pod_gate import ENFORCED
 from tests.controller.auditing import (
     AUDIT,
     PUBLIC,
@@ -22,7 +23,7 @@ from tests.controller.auditing import (
 from tests.controller.running import NAMESPACE, rest, running, where
 from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
 from tests.fakes.virtual_loop import virtually
-from tests.scenarios import a_baked_model
+from tests.scenarios import a_baked_model, reporting
 
 HOUR = 3600.0
 Change = Callable[[ClusterInMemory], None]
@@ -42,7 +43,7 @@ def is_there(cluster: ClusterInMemory, kind: str = "Deployment") -> bool:
 def reason_of(cluster: ClusterInMemory) -> str:
     """Of the model's condition Ready."""
     conditions = cluster.objects[where("ModelDeployment")]["status"]["conditions"]
-    return str(next(one["reason"] for one in conditions if one["type"] == "Ready"))
+    return str(next(model_condition["reason"] for model_condition in conditions if model_condition["type"] == "Ready"))
 
 
 def away(
@@ -172,15 +173,15 @@ def test_a_pass_written_by_another_process_opens_nothing() -> None:
 
 def test_targets_that_were_never_called_are_no_pass() -> None:
     async def scenario(cluster: ClusterInMemory) -> None:
-        began, seen = len(rounds(cluster)), set()
+        began, rounds_seen = len(rounds(cluster)), set()
         targets = {"storageAddresses": ["198.51.100.30"], "forbidden": [{"address": "10.200.0.4", "port": 443}]}
         cluster.edit(AUDIT, lambda live: live["spec"]["probe"].update(targets=targets))
         for _ in range(100):
             await rest(0.1)
             current = status(cluster)
-            seen.add((current["observedGeneration"], len(rounds(cluster)) > began, current["verdict"]))
+            rounds_seen.add((current["observedGeneration"], len(rounds(cluster)) > began, current["verdict"]))
         generation = cluster.objects[AUDIT]["metadata"]["generation"]
-        assert (generation, False, "Pass") not in seen
+        assert (generation, False, "Pass") not in rounds_seen
         assert len(rounds(cluster)) == began + 1
 
     passing(scenario)
@@ -202,3 +203,20 @@ def test_an_exception_that_cannot_be_read_is_an_invalid_spec(change: dict[str, s
         assert f"`spec.exceptions.0.{next(iter(change))}`" in status(cluster)["message"]
 
     passing(scenario)
+
+
+def test_models_that_are_created_together_are_named_to_the_api_server_in_one_renewal_within_a_second() -> None:
+    async def scenario() -> None:
+        cluster, renewals = ClusterInMemory(), list[str]()
+        names = ("llama", "phi", "qwen")
+        async with running(cluster, renew=lambda gate: renewals.append(gate.annotations()[ENFORCED])):
+            for name in names:
+                cluster.put(a_gated_model(name))
+            await rest(1.0)
+            assert renewals == ["", ",".join(f"{NAMESPACE}/{name}" for name in names)]
+            cluster.edit(where("ModelDeployment"), lambda live: live["spec"].update(drainSeconds=9))
+            cluster.put(reporting(a_gated_model("loose")))
+            await rest(5.0)
+            assert len(renewals) == 2
+
+    virtually(scenario)

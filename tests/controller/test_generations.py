@@ -150,7 +150,13 @@ def test_a_status_whose_answer_was_lost_is_not_written_over_before_it_is_seen() 
         async def lost(verb: str, at: Coordinates) -> None:
             if (verb, at) == ("patch status", MODEL):
                 conditions = cluster.objects[MODEL]["status"]["conditions"]
-                sent.append({one["type"]: one["lastTransitionTime"] for one in conditions if one["status"] == "True"})
+                sent.append(
+                    {
+                        condition["type"]: condition["lastTransitionTime"]
+                        for condition in conditions
+                        if condition["status"] == "True"
+                    }
+                )
                 raise Unreachable("the answer was lost")
 
         cluster = ClusterInMemory(done=lost)
@@ -162,6 +168,8 @@ def test_a_status_whose_answer_was_lost_is_not_written_over_before_it_is_seen() 
             assert len(sent) == 1, "and refused: the version that it rests on is not there any more"
             await rest(60)
             assert sent[0]
-            assert [{kind: one[kind] for kind in sent[0]} for one in sent] == [sent[0]] * len(sent)
+            assert [{kind: transition_times[kind] for kind in sent[0]} for transition_times in sent] == [sent[0]] * len(
+                sent
+            )
 
     virtually(scenario)

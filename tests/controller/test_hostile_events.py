@@ -35,12 +35,12 @@ def an_event(number: int) -> dict[str, Any]:
 
 def test_ten_thousand_events_of_a_megabyte_take_a_bounded_number_of_bytes() -> None:
     store = Store(Configuration())
-    with traced_memory() as taken:
+    with traced_memory() as memory_use:
         for number in range(EVENTS):
             store.put(an_event(number))
-        kept, highest = taken()
+        bytes_kept, highest = memory_use()
     assert EVENTS > REMEMBERED_WARNINGS
-    assert kept < ROOM, f"{kept / 2**20:.1f} MiB are kept"
+    assert bytes_kept < ROOM, f"{bytes_kept / 2**20:.1f} MiB are kept"
     assert highest < ROOM + 8 * 2**20, f"{highest / 2**20:.1f} MiB at the highest"
 
 
@@ -48,7 +48,7 @@ def test_an_event_about_something_of_an_endless_name_is_not_kept() -> None:
     store = Store(Configuration())
     event = an_event(1)
     event["involvedObject"] |= {"name": "p" * 2**20}
-    with traced_memory() as taken:
+    with traced_memory() as memory_use:
         assert store.put(event) == frozenset()
-        kept, _ = taken()
-    assert kept < 2**16
+        bytes_kept, _ = memory_use()
+    assert bytes_kept < 2**16

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hermetic.api.configuration import Configuration
+from hermetic.api.model_metadata import ModelMetadata
 from hermetic.kinds import BY_KIND
 from hermetic.kube import unowned_objects
 from hermetic.kube.size_limits import cut
@@ -16,7 +17,7 @@ from hermetic.kube.store import Store
 from hermetic.kube.unowned_objects import MOST_BYTES
 from hermetic.objects.children import render
 from hermetic.objects.names import Owner
-from hermetic.plan.planning import is_ours
+from hermetic.plan.child_states import is_ours
 from tests.controller.running import a_model, rest, running, where
 from tests.fakes.cluster_in_memory import ClusterInMemory
 from tests.fakes.virtual_loop import virtually
@@ -26,7 +27,7 @@ from tests.snapshots import spec_of
 from tests.traced_memory import traced_memory
 
 Manifest = dict[str, Any]
-OBJECTS = 14  # two of each kind; what is kept of one is kept of each
+OBJECTS = 16  # two of each kind; what is kept of one is kept of each
 MEBIBYTE = 2**20
 ROOM_OF_ONE = 24 * 2**10
 KINDS = {
@@ -37,6 +38,7 @@ KINDS = {
     "Deployment": "apps/v1",
     "NetworkPolicy": "networking.k8s.io/v1",
     "PodDisruptionBudget": "policy/v1",
+    "HorizontalPodAutoscaler": "autoscaling/v2",
 }
 OURS = {"app.kubernetes.io/managed-by": "hermetic"}
 NAMED = {**OURS, "hermetic.dev/modeldeployment": "llama"}
@@ -99,10 +101,10 @@ def a_hostile_object(kind: str, shape: str, number: int) -> Manifest:
 
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape != "an owner that is not there"])
 def test_little_is_kept_of_what_only_calls_itself_a_child(shape: str) -> None:
-    kept = kept_of(shape, OBJECTS)
+    bytes_kept = kept_of(shape, OBJECTS)
     # Labels of pods are kept, for a Service may select by any of them.
     room = ROOM_OF_ONE * (2 if shape == "labels" else 1)
-    assert kept < OBJECTS * room, f"{kept / OBJECTS / 1024:.1f} KiB of each"
+    assert bytes_kept < OBJECTS * room, f"{bytes_kept / OBJECTS / 1024:.1f} KiB of each"
 
 
 def test_all_children_of_unknown_owners_together_are_bounded() -> None:
@@ -113,10 +115,10 @@ def test_all_children_of_unknown_owners_together_are_bounded() -> None:
 def kept_of(shape: str, count: int) -> int:
     store = Store(Configuration())
     kinds = list(KINDS)
-    with traced_memory() as taken:
+    with traced_memory() as memory_use:
         for number in range(count):
             store.put(a_hostile_object(kinds[number % len(kinds)], shape, number))
-        return taken()[0]
+        return memory_use()[0]
 
 
 def test_children_of_an_owner_that_comes_later_are_kept_whole() -> None:
@@ -137,8 +139,8 @@ def test_children_of_an_owner_that_comes_later_are_kept_whole() -> None:
 def test_nothing_of_what_is_rendered_is_cut(shape: str) -> None:
     owner = Owner("team-a", RENDERINGS[shape]["metadata"]["name"], OWNER_UID)
     for child in render(owner, spec_of(RENDERINGS[shape])):
-        kept = cut(BY_KIND[child["kind"]], child, owner.key)
-        assert json.dumps(kept, sort_keys=True) == json.dumps(child, sort_keys=True)
+        cut_object = cut(BY_KIND[child["kind"]], child, owner.key, ModelMetadata())
+        assert json.dumps(cut_object, sort_keys=True) == json.dumps(child, sort_keys=True)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "Pod"])
@@ -170,10 +172,10 @@ def test_a_large_child_for_which_there_was_no_room_is_read_before_anything_is_de
             cluster.put(a_model(engine={"vllm": vllm}))
             await rest()
         monkeypatch.setattr(unowned_objects, "MOST_BYTES", 0)
-        before, words = cluster.objects[where("Deployment")], len(cluster.writes)
+        before, write_count = cluster.objects[where("Deployment")], len(cluster.writes)
         async with running(cluster):
             await rest()
-            assert len(cluster.writes) == words, cluster.writes[words:]
+            assert len(cluster.writes) == write_count, cluster.writes[write_count:]
         assert cluster.objects[where("Deployment")] == before
         assert len(json.dumps(before)) > unowned_objects.LARGE
 

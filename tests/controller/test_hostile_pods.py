@@ -93,11 +93,11 @@ SHAPES: dict[str, Callable[[int], Manifest]] = {
 def test_ten_thousand_pods_take_a_bounded_number_of_bytes(shape: str) -> None:
     store = Store(Configuration())
     store.put({**a_model(), "metadata": {**a_model()["metadata"], "uid": "uid-m", "resourceVersion": "2"}})
-    with traced_memory() as taken:
+    with traced_memory() as memory_use:
         for number in range(PODS):
             store.put(SHAPES[shape](number))
-        kept, _ = taken()
-    assert kept < OF_ALL, f"{kept / MEBIBYTE:.1f} MiB are kept"
+        bytes_held, _ = memory_use()
+    assert bytes_held < OF_ALL, f"{bytes_held / MEBIBYTE:.1f} MiB are kept"
     snapshot = store.snapshot((NAMESPACE, "llama"))
     assert snapshot is not None
     assert len(json.dumps(snapshot.pods)) < OF_ONE
@@ -116,11 +116,11 @@ def test_what_there_is_no_room_for_is_said_and_forgotten_once_it_is_gone(shape: 
             await rest()
             shown = condition(cluster, "ImagesPinned")
             assert (shown["status"], shown["reason"]) == ("False", "NotAsRendered")
-            words = len(cluster.writes)
+            write_count = len(cluster.writes)
             for number in range(PODS // 10, PODS // 5):
                 cluster.put(small(SHAPES[shape](number)))
             await rest()
-            assert len(cluster.writes) == words, "more of the same is no news"
+            assert len(cluster.writes) == write_count, "more of the same is no news"
             for number in range(PODS // 5):
                 cluster.remove("Pod", NAMESPACE, f"p{number}")
             await rest(3 * RESYNC_SECONDS)
@@ -181,10 +181,10 @@ def test_rendered_pods_of_every_namespace_share_the_room_fairly(seed: int, monke
     monkeypatch.setattr(pod_bounds, "OWN", MEBIBYTE)
     monkeypatch.setattr(pod_bounds, "FOREIGN_BYTES", 0)
     store, chosen = Store(Configuration()), random.Random(seed)
-    asked = [("small", number) for number in range(20)] + [("evil", number) for number in range(1_500)]
-    chosen.shuffle(asked)
-    versions = {pod: str(at + 10) for at, pod in enumerate(asked)}
-    for namespace, number in asked:
+    model_keys = [("small", number) for number in range(20)] + [("evil", number) for number in range(1_500)]
+    chosen.shuffle(model_keys)
+    versions = {pod: str(at + 10) for at, pod in enumerate(model_keys)}
+    for namespace, number in model_keys:
         store.put(an_own_pod(namespace, number, versions[namespace, number]))
     for namespace, name in (("small", "m0"), *(("evil", f"m{at}") for at in range(10))):
         store.put(
@@ -197,10 +197,12 @@ def test_rendered_pods_of_every_namespace_share_the_room_fairly(seed: int, monke
     assert snapshot is not None
     assert not snapshot.pods_truncated
     assert len(snapshot.pods) == 20
-    rest = [store.snapshot(("evil", f"m{at}")) for at in range(10)]
-    assert any(one is not None and one.pods_truncated for one in rest)
-    kept = (pod for one in (snapshot, *rest) if one is not None for pod in one.pods)
-    assert sum(len(json.dumps(pod)) for pod in kept) <= MEBIBYTE
+    snapshots = [store.snapshot(("evil", f"m{at}")) for at in range(10)]
+    assert any(model_snapshot is not None and model_snapshot.pods_truncated for model_snapshot in snapshots)
+    pods_in_memory = (
+        pod for model_snapshot in (snapshot, *snapshots) if model_snapshot is not None for pod in model_snapshot.pods
+    )
+    assert sum(len(json.dumps(pod)) for pod in pods_in_memory) <= MEBIBYTE
 
 
 def an_own_pod(namespace: str, number: int, version: str) -> Manifest:
@@ -228,20 +230,20 @@ def test_many_crowded_models_of_one_namespace_crowd_none_of_another() -> None:
 
 def test_a_pod_that_no_longer_fits_is_forgotten_with_what_was_kept_of_it() -> None:
     store = Store(Configuration())
-    with traced_memory() as taken:
+    with traced_memory() as memory_use:
         for turn in range(2):
             of_each = [SHAPES["the label of another model each"](number) for number in range(200)]
             for pod in of_each:
                 pod["metadata"]["resourceVersion"] = str(2 * turn + 10)
                 store.put(pod)
-            most, _ = taken()
+            most, _ = memory_use()
             for pod in of_each:
                 pod["metadata"]["resourceVersion"] = str(2 * turn + 11)
                 store.drop(pod)
             del of_each, pod
-        kept, _ = taken()
+        bytes_held, _ = memory_use()
     # what stays are the versions at which they were deleted
-    assert kept < most / 4, f"{kept} bytes are kept of {most}"
+    assert bytes_held < most / 4, f"{bytes_held} bytes are kept of {most}"
 
 
 def test_evicted_pods_by_the_thousand_crowd_nothing() -> None:

@@ -33,7 +33,7 @@ def test_nothing_is_created_of_a_model_that_does_not_fit_and_more_gpus_start_it(
             assert written(cluster) == before, "a refusal at rest writes nothing"
 
             four = {"count": 4, "instanceTypes": ["Standard_NC96ads_A100_v4"]}
-            cluster.edit(where("ModelDeployment"), lambda found: found["spec"].update(accelerator=four))
+            cluster.edit(where("ModelDeployment"), lambda manifest: manifest["spec"].update(accelerator=four))
             await rest(5)
             assert reason(cluster) == "Starting"
             assert where("Deployment") in cluster.objects
@@ -50,7 +50,7 @@ def test_facts_that_do_not_fit_change_nothing_of_what_runs() -> None:
             assert reason(cluster) == "Starting"
             template = cluster.objects[where("Deployment")]["spec"]["template"]
             too_large = as_json(L70)
-            cluster.edit(where("ModelDeployment"), lambda found: found["spec"]["weights"].update(facts=too_large))
+            cluster.edit(where("ModelDeployment"), lambda manifest: manifest["spec"]["weights"].update(facts=too_large))
             await rest(5)
             assert reason(cluster) == "InsufficientGpuMemory"
             assert cluster.objects[where("Deployment")]["spec"]["template"] == template

@@ -59,7 +59,7 @@ def test_what_a_watch_never_told_is_repaired_by_the_next_full_look() -> None:
             cluster.put(a_model())
             await rest()
             cluster.remove(*where("Service"), seen=False)
-            cluster.edit(where("NetworkPolicy"), lambda found: found["spec"].update(egress=[{}]), seen=False)
+            cluster.edit(where("NetworkPolicy"), lambda manifest: manifest["spec"].update(egress=[{}]), seen=False)
             cluster.put(a_model("unseen"), seen=False)
             await rest(RESYNC_SECONDS + 5)
             assert where("Service") in cluster.objects
@@ -82,7 +82,7 @@ def test_events_twice_late_and_out_of_order_change_nothing() -> None:
             cluster.see = recording
             cluster.put(a_model())
             await rest()
-            cluster.edit(where("ModelDeployment"), lambda found: found["spec"].update(replicas=2))
+            cluster.edit(where("ModelDeployment"), lambda manifest: manifest["spec"].update(replicas=2))
             await rest()
             writes = len(cluster.writes)
             for manifest in [*reversed(recorded), *recorded]:
@@ -96,31 +96,31 @@ def test_events_twice_late_and_out_of_order_change_nothing() -> None:
 
 def throttling(cluster: ClusterInMemory, *names: str, retry_after: float) -> dict[str, list[float]]:
     """The first write of each of these deployments is answered with 429. Returns when each was written, by name."""
-    asked: dict[str, list[float]] = {}
+    request_times: dict[str, list[float]] = {}
 
     async def fault(verb: str, place: Coordinates) -> None:
         if verb == "list":
             return
-        asked.setdefault(place[2], []).append(asyncio.get_running_loop().time())
-        if place[2] in names and len(asked[place[2]]) == 1:
+        request_times.setdefault(place[2], []).append(asyncio.get_running_loop().time())
+        if place[2] in names and len(request_times[place[2]]) == 1:
             raise Throttled("too many requests", retry_after=retry_after)
 
     cluster.fault = fault
-    return asked
+    return request_times
 
 
 def test_one_answer_of_429_parks_one_deployment_to_the_second() -> None:
     async def scenario() -> None:
         cluster = ClusterInMemory()
         async with running(cluster, workers=1):
-            asked = throttling(cluster, "model-0", retry_after=100)
+            request_times = throttling(cluster, "model-0", retry_after=100)
             for number in range(3):
                 cluster.put(a_model(f"model-{number}"))
             await rest(10)
             assert [reason(cluster, f"model-{number}") for number in (1, 2)] == ["Starting"] * 2
             await rest(200)
-            again = [at for at in asked["model-0"] if at > asked["model-0"][0] + 0.1]
-            assert again[0] == pytest.approx(asked["model-0"][0] + 100, abs=0.01)
+            again = [at for at in request_times["model-0"] if at > request_times["model-0"][0] + 0.1]
+            assert again[0] == pytest.approx(request_times["model-0"][0] + 100, abs=0.01)
             assert reason(cluster, "model-0") == "Starting"
 
     virtually(scenario)
@@ -130,12 +130,12 @@ def test_answers_of_429_to_two_deployments_hold_up_all_of_them_for_half_a_minute
     async def scenario() -> None:
         cluster = ClusterInMemory()
         async with running(cluster, workers=1):
-            asked = throttling(cluster, "model-0", "model-1", retry_after=600)
+            request_times = throttling(cluster, "model-0", "model-1", retry_after=600)
             for number in range(3):
                 cluster.put(a_model(f"model-{number}"))
             await rest(60)
-            second = max(asked["model-0"][0], asked["model-1"][0])
-            later = [at for times in asked.values() for at in times if at > second + 0.1]
+            second = max(request_times["model-0"][0], request_times["model-1"][0])
+            later = [at for times in request_times.values() for at in times if at > second + 0.1]
             assert min(later) == pytest.approx(second + 30, abs=0.1)
             assert reason(cluster, "model-2") == "Starting"
 
@@ -271,7 +271,7 @@ def test_what_is_refused_beside_a_fault_is_logged() -> None:
 
     with capture_logs() as logs:
         virtually(scenario)
-    assert any(one["event"] == "refused" and "NetworkPolicy" in one["because"] for one in logs)
+    assert any(log["event"] == "refused" and "NetworkPolicy" in log["because"] for log in logs)
 
 
 @pytest.mark.parametrize("kind", ["Node", "Event"])
@@ -402,11 +402,11 @@ def test_a_bug_in_the_resync_of_one_kind_stops_nothing_and_is_tried_again(kind: 
 
     with capture_logs() as logs:
         virtually(scenario)
-    told = [one for one in logs if one["event"] == "reconcile failed"]
-    assert {(one["ns"], one["name"]) for one in told} == {("", f"list {kind.lower()}s")}
-    assert all(isinstance(one["exc_info"], KeyError) for one in told)
+    failures = [log for log in logs if log["event"] == "reconcile failed"]
+    assert {(log["ns"], log["name"]) for log in failures} == {("", f"list {kind.lower()}s")}
+    assert all(isinstance(log["exc_info"], KeyError) for log in failures)
     assert any(
-        one["event"] == "reconcile" and one["because"] == "KeyError('a bug')" for one in logs if "because" in one
+        log["event"] == "reconcile" and log["because"] == "KeyError('a bug')" for log in logs if "because" in log
     )
 
 
@@ -431,7 +431,7 @@ def test_a_kind_whose_list_meets_a_bug_may_lead_to_the_pods(kind: str, status: s
 
 def endpoint_private(cluster: ClusterInMemory) -> str:
     conditions = cluster.of_kind("ModelDeployment")[0]["status"]["conditions"]
-    return next(str(one["status"]) for one in conditions if one["type"] == "EndpointPrivate")
+    return next(str(condition["status"]) for condition in conditions if condition["type"] == "EndpointPrivate")
 
 
 def test_a_bug_beside_the_lists_of_a_resync_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

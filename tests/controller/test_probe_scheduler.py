@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
 
+from hermetic.collect.probe.running import PATIENCE_SECONDS, POLL_SECONDS
+from hermetic.controller.audit.probe_scheduler import AT_LEAST_BETWEEN_SECONDS
 from hermetic.errors import Unreachable
 from tests.controller.auditing import (
     AUDIT,
@@ -102,8 +105,8 @@ def test_the_answers_stay_for_longer_than_they_count() -> None:
             cluster.put(an_audit(probe={"image": IMAGE, "intervalSeconds": interval, "targets": TARGETS}))
             async with running(cluster):
                 await rest(10)
-                kept = {job["spec"]["ttlSecondsAfterFinished"] for job in cluster.of_kind("Job")}
-                assert min(kept) >= 2 * interval + 600
+                lifetimes = {job["spec"]["ttlSecondsAfterFinished"] for job in cluster.of_kind("Job")}
+                assert min(lifetimes) >= 2 * interval + 600
 
     virtually(scenario)
 
@@ -120,12 +123,56 @@ def test_a_round_without_answers_is_incomplete_and_tried_again_before_the_hour()
             await rest(30)
             assert condition(cluster) == ("False", "ProbeIncomplete")
             assert "aks-gpu-0" in status(cluster)["message"]
+            assert len(rounds(cluster)) == 2, "the first retry starts at once"
             answering(cluster)
-            await rest(330)
-            assert len(rounds(cluster)) == 2
+            await rest(400)
+            assert len(rounds(cluster)) == 3
             assert status(cluster)["verdict"] == "Pass"
 
     virtually(scenario)
+
+
+@pytest.mark.parametrize(
+    ("change", "most_seconds"),
+    [
+        (lambda cluster: cluster.put(a_node("aks-gpu-1")), AT_LEAST_BETWEEN_SECONDS + 2 * POLL_SECONDS),
+        (lambda _cluster: None, HOUR + 2 * POLL_SECONDS),
+    ],
+    ids=["with a new node", "with nothing that starts a round"],
+)
+def test_a_leak_closes_at_the_end_of_its_round_and_opens_after_a_good_one(
+    change, most_seconds, record_property
+) -> None:
+    async def scenario() -> None:
+        is_leaking = False
+        cluster = a_cluster(lambda pod, document: open_way(pod, document) if is_leaking else document)
+        cluster.put(an_attestation())
+        cluster.put(an_audit())
+        async with running(cluster):
+            await rest(10)
+            assert status(cluster)["verdict"] == "Pass"
+            count, is_leaking = len(rounds(cluster)), True
+            change(cluster)
+            seconds = await seconds_until(lambda: len(rounds(cluster)) > count, most_seconds)
+            closing = await seconds_until(lambda: status(cluster)["verdict"] == "Fail", 2 * POLL_SECONDS)
+            assert seconds + closing <= most_seconds
+            record_property(
+                "seconds from the start of a leak's round to Fail, pods that answer at once", f"{closing:g}"
+            )
+            is_leaking = False
+            await seconds_until(lambda: status(cluster)["verdict"] == "Pass", HOUR + 2 * POLL_SECONDS)
+
+    virtually(scenario)
+
+
+async def seconds_until(is_true: Callable[[], bool], most_seconds: float) -> float:
+    """Virtual seconds that pass until a state is there. Fails where it does not come in time."""
+    waited = 0.0
+    while not is_true():
+        assert waited < most_seconds, "the state did not come in time"
+        await rest(1)
+        waited += 1
+    return waited
 
 
 def test_one_round_at_a_time() -> None:
@@ -171,6 +218,26 @@ def test_a_restart_in_the_middle_of_a_round_goes_on_with_it() -> None:
     virtually(scenario)
 
 
+@pytest.mark.parametrize("first_verdict", ["Pass", "Fail"])
+def test_after_a_restart_a_doubtful_round_leaves_the_good_one_before_it(first_verdict: str) -> None:
+    async def scenario() -> None:
+        cluster = a_cluster((lambda _pod, answers: answers) if first_verdict == "Pass" else open_way)
+        cluster.put(an_attestation())
+        cluster.put(an_audit())
+        async with running(cluster):
+            await rest(60)
+            assert status(cluster)["verdict"] == first_verdict
+            silent(cluster)
+            cluster.put(a_node("aks-gpu-1"))
+            await rest(PATIENCE_SECONDS + 60)
+            assert len(rounds(cluster)) == 3, "the silent round has ended, and its repetition runs"
+        async with running(cluster):
+            await rest(PATIENCE_SECONDS + 10)
+            assert status(cluster)["verdict"] == ("Pass" if first_verdict == "Pass" else "Unknown")
+
+    virtually(scenario)
+
+
 @pytest.mark.parametrize("ahead", [timedelta(days=30), timedelta(hours=2, minutes=30)])
 def test_a_nodes_clock_does_not_make_a_round_newer_than_it_is(ahead: timedelta) -> None:
     async def scenario() -> None:
@@ -200,8 +267,8 @@ def set_ahead(cluster: ClusterInMemory, ahead: timedelta) -> None:
     async def kubelet(verb: str, where: Coordinates) -> None:
         await answered(verb, where)
         for pod in cluster.of_kind("Pod"):
-            for one in pod.get("status", {}).get("containerStatuses", ()):
-                ended = one["state"]["terminated"]
+            for container_status in pod.get("status", {}).get("containerStatuses", ()):
+                ended = container_status["state"]["terminated"]
                 if "ahead" not in ended:
                     ended["finishedAt"] = f"{datetime.fromisoformat(ended['finishedAt']) + ahead:%Y-%m-%dT%H:%M:%SZ}"
                     ended["ahead"] = True

@@ -158,7 +158,9 @@ def test_a_child_that_lost_our_labels_gets_them_back_and_is_left_in_peace() -> N
         async with running(cluster) as operator:
             cluster.put(a_model())
             await rest()
-            stripped = cluster.edit(where("Deployment"), lambda found: found["metadata"]["labels"].clear(), seen=False)
+            stripped = cluster.edit(
+                where("Deployment"), lambda manifest: manifest["metadata"]["labels"].clear(), seen=False
+            )
             operator.see(stripped, gone=True)  # it left the selection of our watch
             await rest(60)
             assert cluster.objects[where("Deployment")]["metadata"]["labels"]["app.kubernetes.io/managed-by"]
@@ -248,7 +250,9 @@ def test_annotations_that_open_a_public_side_are_taken_out_by_one_write() -> Non
             cluster.put(a_model())
             await rest()
             public = "service.beta.kubernetes.io/azure-pip-name"
-            cluster.edit(where("Service"), lambda found: found["metadata"]["annotations"].update({public: "pip-1"}))
+            cluster.edit(
+                where("Service"), lambda manifest: manifest["metadata"]["annotations"].update({public: "pip-1"})
+            )
             await rest()
             assert public not in cluster.objects[where("Service")]["metadata"]["annotations"]
             assert written(cluster).count("Service") == 2, "once to make it, once without them"
@@ -268,10 +272,10 @@ def test_what_is_surplus_is_deleted_once_however_late_the_watch_tells() -> None:
                     operator.see(manifest, gone=gone)
 
             cluster.see = late
-            cluster.edit(where("ModelDeployment"), lambda found: found["spec"].update(replicas=1))
+            cluster.edit(where("ModelDeployment"), lambda manifest: manifest["spec"].update(replicas=1))
             await rest()
             for number in range(5):
-                cluster.edit(where("Deployment"), lambda found, n=number: found.update(status={"replicas": n}))
+                cluster.edit(where("Deployment"), lambda manifest, n=number: manifest.update(status={"replicas": n}))
                 await rest()
             assert written(cluster).count("-PodDisruptionBudget") == 1
 

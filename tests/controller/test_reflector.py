@@ -117,7 +117,7 @@ def test_a_defect_is_told_and_ends_nothing() -> None:
     target = Filled([KeyError("spec"), "7"])  # type: ignore[list-item]
     api = Api([[at(8)], []])
     reflected(api, target, on_fault=recorded.append)
-    assert [type(one) for one in recorded] == [KeyError]
+    assert [type(error) for error in recorded] == [KeyError]
     assert target.taken == ["MODIFIED 8"]
 
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.parametrize("late", [0.0], ids=["seeded"], indirect=Tru
 @pytest.mark.parametrize("first", range(1, SEEDS + 1, AT_ONCE))
 def test_schedules_end_as_if_nothing_had_gone_wrong(first: int, sample: Sample) -> None:
     seeds = sample.of("schedules of faults", range(first, first + AT_ONCE), SAMPLE)
-    wrong = {seed: found for seed in seeds if (found := schedule(seed).wrong)}
+    wrong = {seed: errors for seed in seeds if (errors := schedule(seed).wrong)}
     assert not wrong, "python -m tests.schedules replay SEED"
 
 

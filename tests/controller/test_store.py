@@ -163,8 +163,8 @@ def test_a_deployment_that_waits_for_an_address_is_queued_when_it_becomes_free(s
 
 def test_a_relist_forgets_what_vanished_unseen_and_tells_its_owner(store: Store) -> None:
     cluster = ClusterInMemory()
-    kept, lost = a_child(version=1, name="kept", uid="a"), a_child(version=2, name="lost", uid="b")
-    for child in (kept, lost):
+    remaining_child, lost = a_child(version=1, name="kept", uid="a"), a_child(version=2, name="lost", uid="b")
+    for child in (remaining_child, lost):
         store.put(cluster.put(child))
     cluster.remove("Deployment", "team-a", "lost", seen=False)
 
@@ -303,9 +303,9 @@ def test_what_is_kept_of_a_flood_of_large_warnings_is_bounded() -> None:
     warnings, numbers = PodWarnings(), range(REMEMBERED_WARNINGS + 1000)
     for number in numbers:
         warnings.put(warning(number, "x" * 100_000, name=f"p-{number}", uid=f"u-{number}"))
-    held = warnings.of(warned_pod(number) for number in numbers)
-    assert len(held) == REMEMBERED_WARNINGS
-    assert sum(len(one.message) + len(one.reason) for one in held.values()) < 6_000_000
+    warnings_held = warnings.of(warned_pod(number) for number in numbers)
+    assert len(warnings_held) == REMEMBERED_WARNINGS
+    assert sum(len(pod_warning.message) + len(pod_warning.reason) for pod_warning in warnings_held.values()) < 6_000_000
 
 
 def test_a_warning_is_one_line_without_what_a_terminal_obeys(store: Store) -> None:
@@ -329,7 +329,7 @@ def test_a_change_of_a_node_reads_no_deployment_that_waits(store: Store, monkeyp
     def read(_: object) -> None:
         raise AssertionError("a ModelDeployment was read")
 
-    monkeypatch.setattr("hermetic.kube.store_entry.json.loads", read)
+    monkeypatch.setattr("hermetic.kube.store_entry.parse", read)
     node = {"kind": "Node", "metadata": {"name": "n", "uid": "n", "resourceVersion": "200"}, "status": {}}
     waiting = store.put(node)
     assert waiting == {LLAMA, *(("team-a", f"m{number}") for number in range(50))}
@@ -470,3 +470,76 @@ async def test_a_list_of_one_part_of_the_pods_forgets_none_of_the_other(store: S
     cluster.remove("Pod", "team-a", "two")
     await relist(cluster, store, UNLABELLED, listed=lambda _: None)
     assert len(pods(store)) == 1
+
+
+# ---------------------------------------------------------------------- changes that no decision reads
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [{"finalizers": ["x"]}, {"annotations": {"note": "seen"}}, {"managedFields": []}, {"labels": {**LABELS, "t": "a"}}],
+)
+def test_a_child_of_which_nothing_that_is_kept_changed_concerns_no_model(store: Store, extra: dict[str, Any]) -> None:
+    child = {**a_child("NetworkPolicy", version=5, ownerReferences=[OURS]), "spec": {}}
+    assert store.put(child) == {LLAMA}
+    later = {**child, "metadata": {**child["metadata"], "resourceVersion": "6", **extra}}
+    assert store.put(later) == frozenset()
+    changed = {**later, "metadata": {**later["metadata"], "resourceVersion": "7"}, "spec": {"egress": [{}]}}
+    assert store.put(changed) == {LLAMA}
+
+
+def test_a_successor_of_a_child_with_the_same_content_concerns_its_model(store: Store) -> None:
+    child = {**a_child("NetworkPolicy", version=5, ownerReferences=[OURS]), "spec": {}}
+    store.put(child)
+    successor = {**child, "metadata": {**child["metadata"], "uid": "uid-2", "resourceVersion": "9"}}
+    assert store.put(successor) == {LLAMA}
+
+
+def test_a_label_on_a_model_is_reason_enough_to_reconcile_it(store: Store) -> None:
+    assert store.put(the_model(version=2)) == {LLAMA}
+
+
+# ---------------------------------------------------------------------- the status that is being written
+
+
+def reporting(status: dict[str, Any], *, version: int, replicas: int = 1) -> Manifest:
+    model = the_model(version=version)
+    return {**model, "spec": {**model["spec"], "replicas": replicas}, "status": status}
+
+
+STATUS: dict[str, Any] = {"conditions": [{"type": "Ready", "status": "False", "reason": "Progressing"}]}
+
+
+def test_the_status_that_is_being_written_is_no_news_although_its_event_comes_first(store: Store) -> None:
+    store.put(reporting({}, version=2))
+    with store.expected_statuses.expecting(LLAMA, STATUS):
+        assert store.put(reporting(STATUS, version=3)) == frozenset()
+    assert store.manifest(LLAMA) == reporting(STATUS, version=3)
+
+
+def test_another_status_than_the_one_that_is_being_written_is_news(store: Store) -> None:
+    store.put(reporting({}, version=2))
+    with store.expected_statuses.expecting(LLAMA, STATUS):
+        assert store.put(reporting({"conditions": []}, version=3)) == {LLAMA}
+
+
+def test_a_spec_that_changes_while_its_status_is_written_is_news(store: Store) -> None:
+    store.put(reporting({}, version=2))
+    with store.expected_statuses.expecting(LLAMA, STATUS):
+        assert store.put(reporting(STATUS, version=3, replicas=2)) == {LLAMA}
+
+
+def test_after_the_write_the_same_status_is_news_again(store: Store) -> None:
+    store.put(reporting({}, version=2))
+    with store.expected_statuses.expecting(LLAMA, STATUS):
+        pass
+    assert store.put(reporting(STATUS, version=3)) == {LLAMA}
+
+
+def test_the_status_that_is_being_written_still_concerns_those_that_ask_for_the_same_address(store: Store) -> None:
+    mine = the_model(address="10.0.0.7", version=2)
+    store.put(mine)
+    store.put(the_model("b", address="10.0.0.7", version=3))
+    with store.expected_statuses.expecting(LLAMA, STATUS):
+        answer = {**mine, "metadata": {**mine["metadata"], "resourceVersion": "4"}, "status": STATUS}
+        assert store.put(answer) == {("team-a", "b")}

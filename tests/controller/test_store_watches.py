@@ -107,41 +107,41 @@ def followed(script: Script, *, seconds: float = 60, namespaces: tuple[str, ...]
 
 
 def test_it_takes_up_where_everything_was_listed_and_tells_what_came_and_went() -> None:
-    found = followed([[an_event(8, "ADDED"), an_event(9), an_event(10, "BOOKMARK"), an_event(11, "DELETED")]])
-    assert found.seen == [("at-8", False), ("at-9", False), ("at-11", True)]
-    assert found.server.asked == [(0, "7")]
-    assert not found.relisted
+    store_run = followed([[an_event(8, "ADDED"), an_event(9), an_event(10, "BOOKMARK"), an_event(11, "DELETED")]])
+    assert store_run.seen == [("at-8", False), ("at-9", False), ("at-11", True)]
+    assert store_run.server.asked == [(0, "7")]
+    assert not store_run.relisted
 
 
 def test_every_namespace_is_followed_and_machines_once() -> None:
-    found = followed([], namespaces=("team-a", "team-b"))
-    assert {scope for scope in found.server.scopes if scope[0] == DEPLOYMENT.plural} == {
+    store_run = followed([], namespaces=("team-a", "team-b"))
+    assert {scope for scope in store_run.server.scopes if scope[0] == DEPLOYMENT.plural} == {
         (DEPLOYMENT.plural, "team-a"),
         (DEPLOYMENT.plural, "team-b"),
     }
-    assert [scope for scope in found.server.scopes if scope[0] == NODE.plural] == [(NODE.plural, None)]
+    assert [scope for scope in store_run.server.scopes if scope[0] == NODE.plural] == [(NODE.plural, None)]
 
 
 @pytest.mark.parametrize("last", ["MODIFIED", "BOOKMARK"])
 def test_a_broken_watch_goes_on_after_the_last_thing_it_told(last: str) -> None:
-    found = followed([[an_event(8), an_event(9, last), Unreachable("cut off")], [an_event(10)]])
-    assert [since for _, since in found.server.asked] == ["7", "9"]
-    assert not found.relisted
-    assert found.seen[-1] == ("at-10", False)
+    store_run = followed([[an_event(8), an_event(9, last), Unreachable("cut off")], [an_event(10)]])
+    assert [since for _, since in store_run.server.asked] == ["7", "9"]
+    assert not store_run.relisted
+    assert store_run.seen[-1] == ("at-10", False)
 
 
 def test_a_place_that_the_server_forgot_is_found_again_by_a_full_look() -> None:
     forgotten = ServerError("too old resource version", status=410, reason="Expired")
-    found = followed([[an_event(8), forgotten], [an_event(101)]])
-    assert found.relisted == [DEPLOYMENT.plural]
-    assert [since for _, since in found.server.asked] == ["7", "100"]
-    assert found.seen[-1] == ("at-101", False)
+    store_run = followed([[an_event(8), forgotten], [an_event(101)]])
+    assert store_run.relisted == [DEPLOYMENT.plural]
+    assert [since for _, since in store_run.server.asked] == ["7", "100"]
+    assert store_run.seen[-1] == ("at-101", False)
 
 
 def test_a_look_that_fails_is_taken_again() -> None:
-    found = followed([[ServerError("gone", status=410)], [an_event(101)]], outages=1)
-    assert found.relisted == [DEPLOYMENT.plural]
-    assert found.seen == [("at-101", False)]
+    store_run = followed([[ServerError("gone", status=410)], [an_event(101)]], outages=1)
+    assert store_run.relisted == [DEPLOYMENT.plural]
+    assert store_run.seen == [("at-101", False)]
 
 
 def pauses(found: Follower) -> Iterator[float]:
@@ -150,25 +150,25 @@ def pauses(found: Follower) -> Iterator[float]:
 
 
 def test_a_watch_that_ends_as_soon_as_it_opens_is_opened_once_a_second() -> None:
-    found = followed([[] for _ in range(1000)], seconds=30)
-    assert len(found.server.asked) == pytest.approx(30, abs=1)
+    store_run = followed([[] for _ in range(1000)], seconds=30)
+    assert len(store_run.server.asked) == pytest.approx(30, abs=1)
 
 
 def test_a_server_that_stays_away_is_asked_less_and_less_but_always_again() -> None:
-    found = followed([[Unreachable("away")] for _ in range(1000)], seconds=3600)
-    assert max(pauses(found)) <= 10
-    assert 3600 / 10 <= len(found.server.asked) <= 3600 / 5 + 5
+    store_run = followed([[Unreachable("away")] for _ in range(1000)], seconds=3600)
+    assert max(pauses(store_run)) <= 10
+    assert 3600 / 10 <= len(store_run.server.asked) <= 3600 / 5 + 5
 
 
 def test_the_server_may_ask_for_patience() -> None:
-    found = followed([[Throttled("later", retry_after=42)], []])
-    assert list(pauses(found)) == [42]
+    store_run = followed([[Throttled("later", retry_after=42)], []])
+    assert list(pauses(store_run)) == [42]
 
 
 @pytest.mark.parametrize("bad", [an_event(666), an_event(666, "ADDED")])
 def test_a_malformed_object_hides_no_other(bad: Event) -> None:
-    found = followed([[bad, an_event(667)]])
-    assert found.seen == [("at-667", False)]
+    store_run = followed([[bad, an_event(667)]])
+    assert store_run.seen == [("at-667", False)]
 
 
 def test_a_burst_leaves_room_for_the_writes() -> None:
@@ -187,5 +187,5 @@ def test_a_burst_leaves_room_for_the_writes() -> None:
 
 
 def test_it_ends_only_when_it_is_told_to() -> None:
-    found = followed([[HermeticError("what is this")], [an_event(8)]])
-    assert found.seen == [("at-8", False)]
+    store_run = followed([[HermeticError("what is this")], [an_event(8)]])
+    assert store_run.seen == [("at-8", False)]

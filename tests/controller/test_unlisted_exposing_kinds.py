@@ -35,8 +35,8 @@ def forbidden(kind: Kind) -> Any:
 
 def endpoint(cluster: ClusterInMemory) -> tuple[str, str, str]:
     model = cluster.of_kind("ModelDeployment")[0]
-    (found,) = (one for one in model["status"]["conditions"] if one["type"] == "EndpointPrivate")
-    return found["status"], found["reason"], found["message"]
+    (condition,) = (candidate for candidate in model["status"]["conditions"] if candidate["type"] == "EndpointPrivate")
+    return condition["status"], condition["reason"], condition["message"]
 
 
 def a_model() -> dict[str, Any]:
@@ -70,11 +70,16 @@ def test_a_kind_that_may_not_be_listed_leaves_the_endpoint_unknown_until_it_may(
 @pytest.mark.parametrize("kind", [SERVICE, *EXPOSING_KINDS], ids=lambda kind: f"{kind.kind} {kind.version}")
 def test_a_malformed_object_ends_no_list_and_may_lead_to_the_pods(kind: Kind) -> None:
     """A definition with another schema may admit any; the operator would neither start nor get past its next list."""
-    odd: dict[str, Any] = {"apiVersion": kind.api_version, "kind": kind.kind, "spec": "odd", "endpoints": "odd"}
+    malformed_object: dict[str, Any] = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "spec": "odd",
+        "endpoints": "odd",
+    }
 
     async def scenario() -> None:
         cluster = ClusterInMemory()
-        cluster.put({**odd, "metadata": {"name": "odd", "namespace": "team-b"}})
+        cluster.put({**malformed_object, "metadata": {"name": "odd", "namespace": "team-b"}})
         cluster.put(a_model())
         async with running(cluster):
             await rest()
@@ -94,7 +99,7 @@ def test_a_malformed_object_ends_no_list_and_may_lead_to_the_pods(kind: Kind) ->
 @pytest.mark.parametrize("before", ["nothing", "well-formed"])
 @pytest.mark.parametrize("kind", [SERVICE, *EXPOSING_KINDS], ids=lambda kind: f"{kind.kind} {kind.version}")
 def test_a_malformed_object_of_a_watch_may_lead_to_the_pods_at_once(kind: Kind, before: str, fed: bool) -> None:
-    one: dict[str, Any] = {
+    exposing_object: dict[str, Any] = {
         "apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "odd", "namespace": "team-b"},
     }  # fmt: skip
 
@@ -106,11 +111,11 @@ def test_a_malformed_object_of_a_watch_may_lead_to_the_pods_at_once(kind: Kind, 
         async with running(cluster, reflectors=True):
             await rest(130)
             if before == "well-formed":
-                cluster.put({**one, "spec": {}, "endpoints": []})
+                cluster.put({**exposing_object, "spec": {}, "endpoints": []})
                 await rest(5)
             assert endpoint(cluster)[:2] == ("True", "ClusterInternal")
 
-            cluster.put({**one, "spec": "odd", "endpoints": "odd"})
+            cluster.put({**exposing_object, "spec": "odd", "endpoints": "odd"})
             await rest(5)
             status, reason, message = endpoint(cluster)
             assert (status, reason) == ("Unknown", "PermissionLost")
@@ -126,7 +131,10 @@ def test_a_malformed_object_of_a_watch_may_lead_to_the_pods_at_once(kind: Kind, 
 
 
 def test_a_list_that_began_before_a_malformed_object_came_does_not_hide_it() -> None:
-    store, watched = Store(Configuration()), next(one for one in STORE_WATCHES if one.kind is GATEWAY)
+    store, watched = (
+        Store(Configuration()),
+        next(store_watch for store_watch in STORE_WATCHES if store_watch.kind is GATEWAY),
+    )
 
     def list_at(version: int, *, meanwhile: int | None = None) -> None:
         listed = StoreList(store, watched, None, lambda _keys: None)
@@ -147,13 +155,13 @@ def test_a_list_that_began_before_a_malformed_object_came_does_not_hide_it() -> 
 
 @pytest.mark.parametrize("kind", [GATEWAY, ROUTES[0]], ids=lambda kind: kind.kind)
 def test_a_kind_with_a_malformed_object_that_is_no_longer_served_leads_nowhere(kind: Kind) -> None:
-    odd = {"apiVersion": kind.api_version, "kind": kind.kind, "spec": "odd"}
+    malformed_object = {"apiVersion": kind.api_version, "kind": kind.kind, "spec": "odd"}
 
     async def scenario() -> None:
         cluster = ClusterInMemory()
         cluster.put(a_model())
         async with running(cluster, reflectors=True):
-            cluster.put({**odd, "metadata": {"name": "odd", "namespace": "team-b"}})
+            cluster.put({**malformed_object, "metadata": {"name": "odd", "namespace": "team-b"}})
             await rest(5)
             assert endpoint(cluster)[0] == "Unknown"
             cluster.fault = refusing(kind, NotFound("not found", status=404, reason="NotFound"))

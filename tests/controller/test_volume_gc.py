@@ -171,7 +171,9 @@ def test_a_volume_whose_claim_vanished_from_a_list_goes_as_if_an_event_had_said_
             await rest(5)
             assert len(cluster.of_kind("PersistentVolume")) == 1, "the claim is still there"
             cluster.remove("PersistentVolumeClaim", NAMESPACE, claim["metadata"]["name"], seen=False)
-            await operator.relist(next(one for one in STORE_WATCHES if one.kind is PERSISTENT_VOLUME_CLAIM))
+            await operator.relist(
+                next(store_watch for store_watch in STORE_WATCHES if store_watch.kind is PERSISTENT_VOLUME_CLAIM)
+            )
             await rest(5)
             assert cluster.of_kind("PersistentVolume") == []
 

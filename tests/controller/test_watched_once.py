@@ -37,11 +37,12 @@ OF_BOTH = frozenset({
     "/apis/discovery.k8s.io/v1/endpointslices",
     INGRESSES, "/apis/networking.k8s.io/v1/networkpolicies",
     f"{GATEWAY_API}/v1/gateways", f"{GATEWAY_API}/v1/httproutes", f"{GATEWAY_API}/v1/grpcroutes",
-    *(f"{GATEWAY_API}/{version}/{one}routes" for version in ("v1alpha2", "v1") for one in ("tls", "tcp", "udp")),
+    *(f"{GATEWAY_API}/{version}/{layer}routes" for version in ("v1alpha2", "v1") for layer in ("tls", "tcp", "udp")),
 })  # fmt: skip
 OF_THE_OPERATOR = frozenset({
     "/api/v1/serviceaccounts", "/api/v1/persistentvolumeclaims", "/api/v1/events",
-    "/apis/policy/v1/poddisruptionbudgets", "/apis/hermetic.dev/v1alpha1/egressattestations",
+    "/apis/policy/v1/poddisruptionbudgets", "/apis/autoscaling/v2/horizontalpodautoscalers",
+    "/apis/hermetic.dev/v1alpha1/egressattestations",
 })  # fmt: skip
 
 
@@ -136,14 +137,18 @@ def test_what_the_audit_may_not_read_the_operator_watches_by_itself() -> None:
 @pytest.mark.parametrize("at", ["before the audit", "after it"])
 def test_a_malformed_object_may_lead_to_the_pods_and_is_watched_once(at: str) -> None:
     """A definition with another schema may admit any; what the audit makes of it is its own affair."""
-    odd = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "spec": {"rules": "odd"}}
+    malformed_ingress = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "spec": {"rules": "odd"}}
 
     def malformed(cluster: ClusterInMemory) -> None:
-        cluster.put({**odd, "metadata": {"name": "odd", "namespace": "team-b"}})
+        cluster.put({**malformed_ingress, "metadata": {"name": "odd", "namespace": "team-b"}})
 
     def of_the_endpoint(cluster: ClusterInMemory) -> tuple[str, str]:
         conditions = cluster.of_kind("ModelDeployment")[0]["status"]["conditions"]
-        return next((one["status"], one["reason"]) for one in conditions if one["type"] == "EndpointPrivate")
+        return next(
+            (model_condition["status"], model_condition["reason"])
+            for model_condition in conditions
+            if model_condition["type"] == "EndpointPrivate"
+        )
 
     async def scenario() -> None:
         cluster = a_cluster()
@@ -238,8 +243,8 @@ class Followed:
     def counts(self) -> Counter[str]:
         return Counter(
             {
-                f"{one.kind.plural}.{one.kind.version} {one.kind.part}": self.store.count(one.kind)
-                for one in STORE_WATCHES
+                f"{watch.kind.plural}.{watch.kind.version} {watch.kind.part}": self.store.count(watch.kind)
+                for watch in STORE_WATCHES
             }
         )
 
@@ -263,17 +268,17 @@ def act(cluster: FaultyCluster) -> None:
     if at in cluster.objects and chance.random() < 0.25:
         cluster.remove(*at)
         return
-    made = _labelled(kind, at[2], labels)
+    workload = _labelled(kind, at[2], labels)
     if kind == "Deployment":
-        made["spec"] = {"replicas": chance.randint(0, 3), "template": {"metadata": {}, "spec": {}}}
+        workload["spec"] = {"replicas": chance.randint(0, 3), "template": {"metadata": {}, "spec": {}}}
     if kind == "Pod":
         before = cluster.objects.get(at)
         account = (
             before["spec"]["serviceAccountName"] if before else chance.choice(["default", *(key[1] for key in KEYS)])
         )
-        made["spec"] = {"serviceAccountName": account, "containers": [{"name": "engine", "image": "x"}]}
-        made["status"] = {"phase": chance.choice(["Pending", "Running", "Succeeded", "Failed"])}
-    cluster.put(made)
+        workload["spec"] = {"serviceAccountName": account, "containers": [{"name": "engine", "image": "x"}]}
+        workload["status"] = {"phase": chance.choice(["Pending", "Running", "Succeeded", "Failed"])}
+    cluster.put(workload)
 
 
 # the clusters are those of the schedules: how late a watch is follows from the seed
@@ -289,9 +294,9 @@ def test_a_store_that_is_fed_is_the_store_that_watches_for_itself(seed: int) -> 
         for key in KEYS:
             cluster.put(a_model(key[1]))
         by_feed, by_itself = Followed(cluster, fed=True), Followed(cluster, fed=False)
-        for one in (by_feed, by_itself):
-            await one.prime()
-        tasks = [asyncio.ensure_future(one.run()) for one in (by_feed, by_itself)]
+        for reader in (by_feed, by_itself):
+            await reader.prime()
+        tasks = [asyncio.ensure_future(reader.run()) for reader in (by_feed, by_itself)]
         try:
             for _ in range(8):
                 for _ in range(15):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from hermetic.controller.workqueue import LONGEST_DELAY, WorkQueue
+from tests.fakes.clocks import HandClock
 from tests.fakes.virtual_loop import virtually
 from tests.traced_memory import traced_memory
 
@@ -57,14 +58,14 @@ def test_wishes_that_were_overtaken_are_not_kept_until_they_would_be_due() -> No
     async def scenario() -> None:
         queue = a_queue()
         queue.add_after("other", 3600)
-        with traced_memory() as taken:
+        with traced_memory() as memory_use:
             for _ in range(1000):
                 queue.add_after("a", 86_400)
                 queue.add_after("a", 0.5)
                 assert await queue.get() == "a"
                 queue.done("a")
-            kept, _ = taken()
-        assert kept < 32 * 1024, "less than 1,000 entries take"
+            bytes_kept, _ = memory_use()
+        assert bytes_kept < 32 * 1024, "less than 1,000 entries take"
         assert await queue.get() == "other"
         assert now() == pytest.approx(3600)
 
@@ -188,24 +189,24 @@ def test_a_stop_waits_for_what_is_in_hand_and_begins_nothing_new() -> None:
 
 def test_many_workers_empty_it_without_losing_a_key() -> None:
     async def scenario() -> None:
-        queue, seen, everything = a_queue(), list[str](), asyncio.Event()
+        queue, handled_keys, everything = a_queue(), list[str](), asyncio.Event()
 
         async def worker() -> None:
             while True:
                 key = await queue.get()
                 await asyncio.sleep(0.01)
-                seen.append(key)
+                handled_keys.append(key)
                 queue.done(key)
-                if len(seen) == 500:
+                if len(handled_keys) == 500:
                     everything.set()
 
         workers = [asyncio.ensure_future(worker()) for _ in range(8)]
         for number in range(500):
             queue.add(str(number), routine=number % 2 == 0)
         await everything.wait()
-        for one in workers:
-            one.cancel()
-        assert sorted(seen, key=int) == [str(number) for number in range(500)]
+        for running_worker in workers:
+            running_worker.cancel()
+        assert sorted(handled_keys, key=int) == [str(number) for number in range(500)]
         assert now() == pytest.approx(500 * 0.01 / 8, abs=0.2)
 
     virtually(scenario)
@@ -228,3 +229,59 @@ def test_a_parked_key_comes_at_the_end_of_its_time_although_it_is_added_again() 
         assert await nothing_comes(queue, 1000)
 
     virtually(scenario)
+
+
+async def test_work_that_begins_ends_the_gathering_of_what_it_sees() -> None:
+    clock = HandClock()
+    queue: WorkQueue[str] = WorkQueue(clock.monotonic)
+    queue.gather("a", 0.5)
+    queue.add("a")
+    assert await queue.get() == "a"
+    queue.done("a")
+    clock.seconds = 1.0
+    queue.add("b")
+    assert await queue.get() == "b", "the change of 'a' was seen already"
+    assert len(queue) == 0
+
+
+async def test_a_change_during_the_work_is_gathered_anew() -> None:
+    clock = HandClock()
+    queue: WorkQueue[str] = WorkQueue(clock.monotonic)
+    queue.add("a")
+    assert await queue.get() == "a"
+    queue.gather("a", 0.5)
+    queue.done("a")
+    clock.seconds = 1.0
+    assert await queue.get() == "a"
+
+
+async def test_work_that_begins_does_not_end_an_earlier_deadline_that_is_no_gathering() -> None:
+    clock = HandClock()
+    queue: WorkQueue[str] = WorkQueue(clock.monotonic)
+    queue.add_after("a", 0.3)
+    queue.gather("a", 0.5)
+    queue.add("a")
+    assert await queue.get() == "a"
+    queue.done("a")
+    clock.seconds = 1.0
+    assert await queue.get() == "a"
+
+
+async def test_an_earlier_deadline_takes_the_place_of_a_gathering() -> None:
+    clock = HandClock()
+    queue: WorkQueue[str] = WorkQueue(clock.monotonic)
+    queue.gather("a", 0.5)
+    queue.add_after("a", 0.3)
+    queue.add("a")
+    assert await queue.get() == "a"
+    queue.done("a")
+    clock.seconds = 1.0
+    assert await queue.get() == "a"
+
+
+async def test_a_gathering_by_itself_queues_the_key() -> None:
+    clock = HandClock()
+    queue: WorkQueue[str] = WorkQueue(clock.monotonic)
+    queue.gather("a", 0.5)
+    clock.seconds = 0.5
+    assert await queue.get() == "a"

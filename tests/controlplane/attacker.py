@@ -25,6 +25,7 @@ from tests.controlplane.deployments import module_namespace
 from tests.controlplane.test_operator_account_policies import engine, pod
 from tests.renderings import RENDERINGS
 from tests.scenarios import DIGEST, Manifest, a_share_model
+from tests.snapshots import rendered as rendered_children
 from tests.snapshots import spec_of
 
 EVIL = f"evil.example/x@sha256:{DIGEST}"
@@ -94,14 +95,20 @@ def _with_a_model(admin: Api, cluster: Path, folder: Path, home: str, victim: st
     for child in render(owner, the_spec()):
         _put(admin, BY_KIND[child["kind"]].path(home), child)
         if "ownerReferences" in child["metadata"]:
-            theirs = {key: value for key, value in child["metadata"].items() if key in {"labels", "annotations"}}
-            _put(admin, BY_KIND[child["kind"]].path(home), {**child, "metadata": {**theirs, "name": "theirs"}})
+            _put_as_theirs(admin, home, child)
+    # A model with a fixed number of pods has no autoscaler.
+    _put_as_theirs(admin, home, rendered_children(RENDERINGS["autoscaled"])["HorizontalPodAutoscaler"])
     admin.create(OPERATORS, {**named("hermetic-operator"), "spec": {**A_WORKLOAD, "replicas": 0}})
     attack = create(KINDS["Deployment"], rendered("Deployment", lambda one: one["metadata"].pop("labels")))
     wait_for("the policies in force", lambda: refusal(found, attack))
     event = create("/apis/events.k8s.io/v1/namespaces/{home}/events", an_event("Pod", "v1"))
     wait_for("the policy of Events in force", lambda: refusal(found, event))
     return found
+
+
+def _put_as_theirs(admin: Api, home: str, child: Manifest) -> None:
+    kept = {key: value for key, value in child["metadata"].items() if key in {"labels", "annotations"}}
+    _put(admin, BY_KIND[child["kind"]].path(home), {**child, "metadata": {**kept, "name": "theirs"}})
 
 
 def _put(admin: Api, path: str, manifest: Manifest) -> None:

@@ -45,15 +45,15 @@ def fleet(api: Api) -> Iterator[Callable[..., list[str]]]:
 
     The pool's name gets a random end, so that a test never meets nodes that an earlier one is still losing.
     """
-    made: list[str] = []
+    namespaces: list[str] = []
 
     def add(pool: Pool, count: int = 1) -> list[str]:
         names = add_nodes(api, replace(pool, name=f"{pool.name}{secrets.token_hex(2)}"), count)
-        made.extend(names)
+        namespaces.extend(names)
         return names
 
     yield add
-    remove_nodes(api, made)
+    remove_nodes(api, namespaces)
 
 
 @pytest.fixture(scope="session")

@@ -58,13 +58,18 @@ class Deployments:
 
         "Serving" stands for a deployment that serves, whether its proof of isolation is enforced or not.
         """
-        wanted = {reason, "ServingNotEnforced"} if reason == "Serving" else {reason}
+        reasons = {reason, "ServingNotEnforced"} if reason == "Serving" else {reason}
 
         def condition_of_the_generation() -> dict[str, Any] | None:
-            found, generation = self.condition(name, kind), self.get(name)["metadata"]["generation"]
-            return found if found.get("reason") in wanted and found.get("observedGeneration") == generation else None
+            condition, generation = self.condition(name, kind), self.get(name)["metadata"]["generation"]
+            return (
+                condition
+                if condition.get("reason") in reasons and condition.get("observedGeneration") == generation
+                else None
+            )
 
-        return self.wait(f"{kind} of {name} says {reason}", condition_of_the_generation, timeout)
+        condition: dict[str, Any] = self.wait(f"{kind} of {name} says {reason}", condition_of_the_generation, timeout)
+        return condition
 
     def wait(self, what: str, poll: Callable[[], Any], timeout: float = 60.0) -> Any:
         return wait_for(what, poll, self.operator, timeout)
@@ -84,16 +89,16 @@ class Deployments:
 
     def pods(self, name: str) -> list[Manifest]:
         selector = f"hermetic.dev/modeldeployment={name}"
-        found: list[Manifest] = self.api.get(f"/api/v1/namespaces/{self.namespace}/pods", labelSelector=selector)[
+        pods: list[Manifest] = self.api.get(f"/api/v1/namespaces/{self.namespace}/pods", labelSelector=selector)[
             "items"
         ]
-        return found
+        return pods
 
     def events(self, name: str) -> list[Manifest]:
         """The Events of the operator about this deployment."""
         path = f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events"
-        found = self.api.get(path)["items"]
-        return [event for event in found if event.get("regarding", {}).get("kind") == "ModelDeployment"
+        events = self.api.get(path)["items"]
+        return [event for event in events if event.get("regarding", {}).get("kind") == "ModelDeployment"
                 and event["regarding"]["name"] == name]  # fmt: skip
 
 
@@ -155,3 +160,19 @@ def gpu_nodes(api: Api) -> Iterator[None]:
 def served(deployments: Deployments, gpu_nodes: None) -> Deployments:  # noqa: ARG001
     """This test's namespace, in a cluster with GPUs to spare."""
     return deployments
+
+
+def admitted(home: Deployments) -> bool:
+    """Whether the API server would let a pod of the namespace's one model in now."""
+    (workload,) = home.api.get(f"/apis/apps/v1/namespaces/{home.namespace}/replicasets")["items"]
+    pod = {"metadata": {"name": "dry", "labels": workload["spec"]["template"]["metadata"]["labels"]}}
+    try:
+        home.api.create(
+            f"/api/v1/namespaces/{home.namespace}/pods?dryRun=All",
+            {**pod, "spec": workload["spec"]["template"]["spec"]},
+        )
+    except ApiError as error:
+        if "hermetic-pod-gate" not in str(error):
+            raise
+        return False
+    return True

@@ -31,15 +31,15 @@ SUFFIX = re.compile(r"(?<=-)[0-9a-f]{10}\b")  # of volume and claim: it follows 
 
 def end_state(api: Api, namespace: str) -> dict[str, Manifest]:
     """Every object that could be a child or an orphan, by kind and name, masked; children's own status left out."""
-    found: dict[str, Manifest] = {}
+    state: dict[str, Manifest] = {}
     for collection in COLLECTIONS:
         for item in api.get(collection.format(namespace))["items"]:
             if item["metadata"]["name"] != "default":
-                found[f"{collection.rsplit('/', 1)[-1]}/{item['metadata']['name']}"] = item
+                state[f"{collection.rsplit('/', 1)[-1]}/{item['metadata']['name']}"] = item
     for item in api.get(VOLUMES)["items"]:
         if item["spec"].get("claimRef", {}).get("namespace") == namespace:
-            found[f"persistentvolumes/{item['metadata']['name']}"] = item
-    text = json.dumps({name: _kept(name, item) for name, item in found.items()}, sort_keys=True)
+            state[f"persistentvolumes/{item['metadata']['name']}"] = item
+    text = json.dumps({name: _kept(name, item) for name, item in state.items()}, sort_keys=True)
     for drawn, mask in ((UUID, "UID"), (ADDRESS, "ADDRESS"), (SUFFIX, "SUFFIX")):
         text = drawn.sub(mask, text.replace(namespace, "NAMESPACE"))
     masked: dict[str, Manifest] = json.loads(text)

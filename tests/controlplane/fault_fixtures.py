@@ -24,7 +24,7 @@ WATCHED = frozenset(
     {
         "modeldeployments", "egressaudits", "egressattestations", "nodes", "pods", "events", "services", "ingresses",
         "endpointslices", "deployments", "serviceaccounts", "networkpolicies", "persistentvolumes",
-        "persistentvolumeclaims", "poddisruptionbudgets",
+        "persistentvolumeclaims", "poddisruptionbudgets", "horizontalpodautoscalers",
     }
 )  # fmt: skip
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/hermetic-system/leases/hermetic"
@@ -74,7 +74,7 @@ def start_behind(
     def start(*, wait: bool = True, **configuration: Any) -> ProxiedDeployments:
         operator = start_operator(server=proxy.server, wait=wait, **configuration)
         if wait:
-            wait_for("watches", lambda: {one.resource for one in proxy.open_watches} >= WATCHED, operator)
+            wait_for("watches", lambda: {open_watch.resource for open_watch in proxy.open_watches} >= WATCHED, operator)
         return ProxiedDeployments(api, kubectl, namespace, operator, proxy)
 
     return start

@@ -60,11 +60,11 @@ REQUESTED = "reconcile.fluxcd.io/requestedAt"
 def recipe(path: str, **filled_in: str) -> str:
     """A file of the recipe with values in place of its placeholders."""
     values = {**FILLED_IN, "AZURE_CLIENT_ID": "AZURE_CLIENT_ID", **filled_in}
-    return PLACEHOLDER.sub(lambda found: values[found[0]], (RECIPE / path).read_text(encoding="utf-8"))
+    return PLACEHOLDER.sub(lambda match: values[match[0]], (RECIPE / path).read_text(encoding="utf-8"))
 
 
 def documents(text: str) -> list[Manifest]:
-    return [one for one in yaml.safe_load_all(text) if one]
+    return [document for document in yaml.safe_load_all(text) if document]
 
 
 @dataclass
@@ -91,9 +91,9 @@ class FluxCluster:
     def request(self, name: str, kind: tuple[str, str] = KUSTOMIZATIONS) -> str:
         """Ask for a reconcile now, as `flux reconcile` does; returns what `lastHandledReconcileAt` will be."""
         self.asked += 1
-        asked = str(self.asked)
-        self.api.merge(OBJECTS.format(*kind, name), {"metadata": {"annotations": {REQUESTED: asked}}})
-        return asked
+        request_time = str(self.asked)
+        self.api.merge(OBJECTS.format(*kind, name), {"metadata": {"annotations": {REQUESTED: request_time}}})
+        return request_time
 
     # ------------------------------------------------------------------ what is seen
 
@@ -104,8 +104,8 @@ class FluxCluster:
         """The condition Ready of the present generation; empty before."""
         live = self.get(name, kind)
         conditions = live.get("status", {}).get("conditions") or ()
-        found = next((one for one in conditions if one["type"] == "Ready"), {})
-        return found if found.get("observedGeneration") == live["metadata"]["generation"] else {}
+        ready = next((condition for condition in conditions if condition["type"] == "Ready"), {})
+        return ready if ready.get("observedGeneration") == live["metadata"]["generation"] else {}
 
     def until_ready(self, name: str, digest: str, timeout: float = 60.0) -> None:
         """Wait until this revision is applied and everything in it is healthy."""
@@ -120,19 +120,19 @@ class FluxCluster:
         """Wait until Ready is False for this reason and in these words; returns the message."""
 
         def is_not() -> str | None:
-            found = self.ready(name)
-            fits = (found.get("status"), found.get("reason")) == ("False", reason) and saying in found["message"]
-            return str(found["message"]) if fits else None
+            ready = self.ready(name)
+            fits = (ready.get("status"), ready.get("reason")) == ("False", reason) and saying in ready["message"]
+            return str(ready["message"]) if fits else None
 
         message: str = self.wait(f"Kustomization {name} not ready: {reason} {saying}", is_not)
         return message
 
     def until_handled(self, name: str, kind: tuple[str, str] = KUSTOMIZATIONS) -> None:
         """Ask for a reconcile and wait until it ended well."""
-        asked = self.request(name, kind)
+        request_time = self.request(name, kind)
 
         def is_handled() -> bool:
-            handled = self.get(name, kind)["status"].get("lastHandledReconcileAt") == asked
+            handled = self.get(name, kind)["status"].get("lastHandledReconcileAt") == request_time
             return handled and self.ready(name, kind).get("status") == "True"
 
         self.wait(f"{name} reconciled once more", is_handled)
@@ -141,8 +141,8 @@ class FluxCluster:
         try:
             return wait_for(what, poll, self.sealed.operator, timeout)
         except ComponentError as late:
-            found = {name: self.ready(name) for name in ("hermetic", "hermetic-audit", "models")}
-            raise AssertionError(f"no {what}: {json.dumps(found, indent=1)}") from late
+            conditions = {name: self.ready(name) for name in ("hermetic", "hermetic-audit", "models")}
+            raise AssertionError(f"no {what}: {json.dumps(conditions, indent=1)}") from late
 
     @property
     def models(self) -> Deployments:
@@ -155,7 +155,7 @@ def near(manifests: Iterable[Manifest], registry: str) -> Iterator[Manifest]:
     for manifest in manifests:
         spec = manifest.get("spec", {})
         if manifest["kind"] == "OCIRepository":
-            del spec["provider"]
+            del spec["provider"], spec["secretRef"]
             spec |= {"url": spec["url"].replace("contoso.azurecr.io", registry), "insecure": True, "interval": "1s"}
         if manifest["kind"] == "Kustomization":
             spec["retryInterval"] = "2s"
@@ -165,7 +165,7 @@ def near(manifests: Iterable[Manifest], registry: str) -> Iterator[Manifest]:
 def operator_folder(registry: str, **filled_in: str) -> list[Manifest]:
     """The artifact's folder operator/."""
     names = yaml.safe_load((RECIPE / "operator/kustomization.yaml").read_text())["resources"]
-    manifests = [one for name in names for one in documents(recipe(f"operator/{name}", **filled_in))]
+    manifests = [document for name in names for document in documents(recipe(f"operator/{name}", **filled_in))]
     return list(near(manifests, registry))
 
 
@@ -212,8 +212,11 @@ def added_flags(plain: list[Manifest], ours: list[Manifest]) -> dict[str, list[s
 
 def arguments(manifests: list[Manifest]) -> dict[str, list[str]]:
     """Of every Deployment."""
-    deployments = {one["metadata"]["name"]: one for one in manifests if one["kind"] == "Deployment"}
-    return {name: one["spec"]["template"]["spec"]["containers"][0]["args"] for name, one in deployments.items()}
+    deployments = {manifest["metadata"]["name"]: manifest for manifest in manifests if manifest["kind"] == "Deployment"}
+    return {
+        name: deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+        for name, deployment in deployments.items()
+    }
 
 
 @contextlib.contextmanager
@@ -224,7 +227,7 @@ def started(folder: Path, logs: dict[str, Path]) -> Iterator[tuple[ControlPlane,
         kubectl = Kubectl(programs("kubernetes")["kubectl"], plane.kubeconfig)
         plain, ours = controllers(kubectl, folder)
         kubectl.apply(*ours)
-        crds = [f"crd/{one['metadata']['name']}" for one in ours if one["kind"] == "CustomResourceDefinition"]
+        crds = [f"crd/{crd['metadata']['name']}" for crd in ours if crd["kind"] == "CustomResourceDefinition"]
         kubectl("wait", "--for=condition=Established", "--timeout=30s", *crds)
         flux = ends.enter_context(Flux(plane.kubeconfig, folder, added_flags(plain, ours)))
         players = [
@@ -234,7 +237,9 @@ def started(folder: Path, logs: dict[str, Path]) -> Iterator[tuple[ControlPlane,
         for player in players:
             player.start()
             ends.callback(player.stop)
-        named = {f"flux-{one.name}": one.log for one in (registry.component, *flux.components, *players)}
+        named = {
+            f"flux-{component.name}": component.log for component in (registry.component, *flux.components, *players)
+        }
         logs.update(named)
         yield plane, registry, nodes
         for name in named:
@@ -247,7 +252,9 @@ def fluxed_cluster(folder: Path, logs: dict[str, Path]) -> Iterator[FluxCluster]
     with started(folder, logs) as (plane, registry, nodes), contextlib.ExitStack() as ends:
         api, kubectl = Api(plane.kubeconfig), Kubectl(programs("kubernetes")["kubectl"], plane.kubeconfig)
         release = operator_folder(registry.host, CHART_DIGEST=push_chart(registry, folder))
-        configuration = next(one for one in release if one["kind"] == "HelmRelease")["spec"]["values"]["config"]
+        configuration = next(manifest for manifest in release if manifest["kind"] == "HelmRelease")["spec"]["values"][
+            "config"
+        ]
         operator = OperatorProcess(folder, folder / "operator.kubeconfig", configuration, "flux-operator")
         installation = Installation(Configuration.model_validate(configuration))
         fluxed = FluxCluster(SealedCluster(plane, api, kubectl, operator, nodes, installation), registry)

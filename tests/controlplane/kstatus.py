@@ -48,10 +48,10 @@ def history(api: Api, collection: str, since: str) -> dict[str, list[dict[str, A
 
     Raises ApiError (410) when the record does not reach back that far: nothing is ever left out in silence.
     """
-    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    revisions_by_name: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for event in api.watch(collection, since, seconds=1):
-        found[event["object"]["metadata"]["name"]].append(event["object"])
-    return found
+        revisions_by_name[event["object"]["metadata"]["name"]].append(event["object"])
+    return revisions_by_name
 
 
 def revisions(api: Api, collection: str, since: str, name: str) -> list[dict[str, Any]]:

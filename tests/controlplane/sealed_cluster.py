@@ -30,6 +30,7 @@ from testbed.aks_defaults import create_aks_defaults
 from testbed.api import Api
 from testbed.controlplane import ControlPlane, Settings
 from testbed.errors import ApiError, CannotRunError, ComponentError
+from testbed.fault_proxy import FaultProxy
 from testbed.fleet import Pool, add_nodes
 from testbed.installation import CONFIGURATION, OperatorProcess, install, operator_kubeconfig, wait_for
 from testbed.kubectl import Kubectl
@@ -51,12 +52,17 @@ CLUSTER = (
     "/providers/Microsoft.ContainerService/managedClusters/aks-gpu"
 )
 GPU_NODES = 6
+EVALUATION = "evaluate the egressaudit"
+"""The key of the work queue under which the EgressAudit is evaluated, as log lines name it."""
 VERDICT = re.compile(r"^hermetic_isolation_verdict\{.*\} 1", re.MULTILINE)
 
 
 @dataclass
 class SealedCluster:
-    """One cluster, one operator; evidence is brought as people bring it."""
+    """One cluster, one operator; evidence is brought as people bring it.
+
+    proxies: the one between the operator and the API server, where the cluster was started with one.
+    """
 
     plane: ControlPlane
     api: Api
@@ -64,6 +70,7 @@ class SealedCluster:
     operator: OperatorProcess
     nodes: list[str]
     installation: Installation
+    proxies: tuple[FaultProxy, ...] = ()
 
     # ------------------------------------------------------------------ what people bring
 
@@ -71,18 +78,26 @@ class SealedCluster:
         """The EgressAudit, not yet applied."""
         keys = [{"name": KEY.public.name, "publicKey": public_pem_of(KEY.key)}]
         probe = {"image": IMAGE, "targets": {"storageAddresses": ["198.51.100.30"]}}
-        wanted = {"cluster": CLUSTER, "trustedKeys": keys, "probe": probe, **spec}
-        return an_egress_audit(**{key: value for key, value in wanted.items() if value is not None})
+        spec_fields = {"cluster": CLUSTER, "trustedKeys": keys, "probe": probe, **spec}
+        return an_egress_audit(**{key: value for key, value in spec_fields.items() if value is not None})
 
     def apply_audit(self, **spec: Any) -> None:
         """Apply the EgressAudit with these fields."""
         applied(self.api, AUDITS, self.audit(**spec))
 
     def attestation(
-        self, *findings: dict[str, Any], age: timedelta = timedelta(), lasts: timedelta = timedelta(days=1), **how: Any
+        self,
+        *findings: dict[str, Any],
+        age: timedelta = timedelta(),
+        lasts: timedelta = timedelta(days=1),
+        ahead: timedelta = timedelta(),
+        **how: Any,
     ) -> Manifest:
-        """An attestation of this cluster, signed now, not yet applied. Each is of a later second than the last."""
-        now = datetime.now(UTC)
+        """An attestation of this cluster, signed now, not yet applied. Each is of a later second than the last.
+
+        ahead: by how much the clock of the jump box is ahead.
+        """
+        now = datetime.now(UTC) + ahead
         cluster = how.pop("cluster", CLUSTER)
         about = provenance(cluster, how.pop("ca", self.ca_fingerprint), how.pop("uid", self.kube_system_uid))
         report = a_report(*findings, observed=now - age, cluster=cluster, **how.pop("says", {}))
@@ -90,11 +105,13 @@ class SealedCluster:
 
     def attest(self, *findings: dict[str, Any], **how: Any) -> str:
         """Apply a new attestation in the place of all others; returns its name."""
-        others = [one["metadata"]["name"] for one in self.api.get(ATTESTATIONS)["items"]]
-        while (manifest := self.attestation(*findings, **how))["metadata"]["name"][:23] in {o[:23] for o in others}:
+        older_names = [attestation["metadata"]["name"] for attestation in self.api.get(ATTESTATIONS)["items"]]
+        while (manifest := self.attestation(*findings, **how))["metadata"]["name"][:23] in {
+            o[:23] for o in older_names
+        }:
             time.sleep(0.1)  # of the same second: neither would be the newer one
         applied(self.api, ATTESTATIONS, manifest)
-        for name in others:
+        for name in older_names:
             self.api.delete(f"{ATTESTATIONS}/{name}")
         return str(manifest["metadata"]["name"])
 
@@ -106,14 +123,20 @@ class SealedCluster:
 
     def forget(self) -> None:
         """Take away all evidence."""
-        for one in self.api.get(ATTESTATIONS)["items"]:
-            self.api.delete(f"{ATTESTATIONS}/{one['metadata']['name']}")
+        for old_attestation in self.api.get(ATTESTATIONS)["items"]:
+            self.api.delete(f"{ATTESTATIONS}/{old_attestation['metadata']['name']}")
         with contextlib.suppress(ApiError):
             self.api.delete(AUDIT)
         # A round that the operator still holds would count for the next test's audit of the same targets.
         self.wait("verdict forgotten", lambda: not VERDICT.search(self.operator.metrics()))
         jobs = JOBS.format(self.installation.configuration.probe_namespace)
         self.api.delete(f"{jobs}?propagationPolicy=Background")
+
+    @property
+    def proxy(self) -> FaultProxy:
+        """Between the operator and the API server; it passes everything on until faults are injected."""
+        (proxy,) = self.proxies
+        return proxy
 
     # ------------------------------------------------------------------ what is seen
 
@@ -131,45 +154,54 @@ class SealedCluster:
     @property
     def status(self) -> dict[str, Any]:
         """Of the EgressAudit."""
-        found: dict[str, Any] = self.api.get(AUDIT).get("status") or {}
-        return found
+        audit_status: dict[str, Any] = self.api.get(AUDIT).get("status") or {}
+        return audit_status
 
     def condition(self, kind: str = "Ready") -> dict[str, Any]:
-        return next((one for one in self.status.get("conditions", ()) if one["type"] == kind), {})
+        return next((condition for condition in self.status.get("conditions", ()) if condition["type"] == kind), {})
 
     def until(self, verdict: str, reason: str = "", timeout: float = 60.0) -> dict[str, Any]:
         """Wait until the present generation has this verdict, and Ready this reason; returns the status."""
 
         def status_of_the_generation() -> dict[str, Any] | None:
             live = self.api.get(AUDIT)
-            found: dict[str, Any] = live.get("status") or {}
-            if found.get("observedGeneration") != live["metadata"]["generation"] or found.get("verdict") != verdict:
+            audit_status: dict[str, Any] = live.get("status") or {}
+            if (
+                audit_status.get("observedGeneration") != live["metadata"]["generation"]
+                or audit_status.get("verdict") != verdict
+            ):
                 return None
-            ready = next(one for one in found["conditions"] if one["type"] == "Ready")
-            return found if reason in ("", ready["reason"]) else None
+            ready = next(condition for condition in audit_status["conditions"] if condition["type"] == "Ready")
+            return audit_status if reason in ("", ready["reason"]) else None
 
         try:
-            return self.wait(f"verdict {verdict} {reason}", status_of_the_generation, timeout)
+            status: dict[str, Any] = self.wait(f"verdict {verdict} {reason}", status_of_the_generation, timeout)
         except ComponentError as late:
             raise AssertionError(f"{self.status.get('verdict')}: {self.status.get('message')}") from late
+        return status
 
     def wait(self, what: str, poll: Callable[[], Any], timeout: float = 60.0) -> Any:
         return wait_for(what, poll, self.operator, timeout)
 
     def at_rest(self) -> None:
-        """Wait until no round of the probe is on its way and what it brought is said."""
+        """Wait until the probe's last round has ended, and an evaluation after it had nothing left to write."""
 
         def settled() -> bool:
-            found = [line["event"] for line in self.operator.log_lines()]
-            of_the_probe = [event for event in found if event.startswith("probe ")]
-            return of_the_probe[-1:] == ["probe ended"] and found[-1] == "reconcile"
+            steps = [
+                line.get("result", line["event"])
+                for line in self.operator.log_lines()
+                if line["event"] in {"probe started", "probe ended"}
+                or (line["event"] == "reconcile" and line["name"] == EVALUATION)
+            ]
+            rounds = [step for step in steps if step in {"probe started", "probe ended"}]
+            return rounds[-1:] == ["probe ended"] and steps[-1] == "unchanged"
 
         self.wait("rest", settled, 90)
 
     def events(self, reason: str) -> list[Manifest]:
         """Events about the EgressAudit."""
-        found = self.api.get("/apis/events.k8s.io/v1/namespaces/default/events")["items"]
-        return [one for one in found if one["reason"] == reason and one["regarding"]["kind"] == "EgressAudit"]
+        events = self.api.get("/apis/events.k8s.io/v1/namespaces/default/events")["items"]
+        return [event for event in events if event["reason"] == reason and event["regarding"]["kind"] == "EgressAudit"]
 
     # ------------------------------------------------------------------ namespaces
 
@@ -188,11 +220,18 @@ DENY = {"metadata": {"name": "default-deny"}, "spec": {"podSelector": {}, "polic
 
 @contextlib.contextmanager
 def sealed_cluster(
-    folder: Path, logs: dict[str, Path], *, account: str = "", **configuration: Any
+    folder: Path,
+    logs: dict[str, Path],
+    *,
+    account: str = "",
+    module: tuple[str, ...] = ("hermetic",),
+    proxied: bool = False,
+    **configuration: Any,
 ) -> Iterator[SealedCluster]:
     """Everything started; the operator runs as its ServiceAccount, and there is no evidence yet.
 
-    With an `account` the rights are those of `hermetic rbac` for it and this configuration.
+    With an `account` the rights are those of `hermetic rbac` for it and this configuration. `module`: of the operator's
+    process, as `OperatorProcess` takes it. `proxied`: the operator reaches the API server through a fault proxy.
     """
     settings = {**CONFIGURATION, "shares": SHARES, **configuration}
     installation = Installation(Configuration.model_validate(settings), account or ACCOUNT)
@@ -209,14 +248,19 @@ def sealed_cluster(
             component.start()
             ends.callback(component.stop)
         tokens = f"/api/v1/namespaces/{installation.namespace}/serviceaccounts/{installation.account}/token"
-        kubeconfig = operator_kubeconfig(api, plane.kubeconfig, folder / "operator.kubeconfig", tokens=tokens)
-        operator = OperatorProcess(folder, kubeconfig, settings, "sealed-operator")
-        named = {f"sealed-{one.name}": one.log for one in (*plane.components, *components, operator.component)}
+        proxies = (ends.enter_context(FaultProxy(plane)),) if proxied else ()
+        server, file = next((proxy.server for proxy in proxies), None), folder / "operator.kubeconfig"
+        kubeconfig = operator_kubeconfig(api, plane.kubeconfig, file, server, tokens=tokens)
+        operator = OperatorProcess(folder, kubeconfig, settings, "sealed-operator", module)
+        named = {
+            f"sealed-{component.name}": component.log
+            for component in (*plane.components, *components, operator.component)
+        }
         logs.update(named)
         ends.callback(lambda: [logs.pop(name, None) for name in named])
         ends.callback(operator.stop)
         operator.start()
-        sealed = SealedCluster(plane, api, kubectl, operator, nodes, installation)
+        sealed = SealedCluster(plane, api, kubectl, operator, nodes, installation, proxies)
         sealed.wait("policy engine", lambda: _agents(api) >= len(nodes))
         yield sealed
 
@@ -224,7 +268,9 @@ def sealed_cluster(
 def _agents(api: Api) -> int:
     pods = api.get("/api/v1/namespaces/kube-system/pods", labelSelector="k8s-app=cilium")["items"]
     ready = {"type": "Ready", "status": "True"}.items()
-    return sum(any(ready <= one.items() for one in pod.get("status", {}).get("conditions", ())) for pod in pods)
+    return sum(
+        any(ready <= condition.items() for condition in pod.get("status", {}).get("conditions", ())) for pod in pods
+    )
 
 
 @pytest.fixture(scope="module")

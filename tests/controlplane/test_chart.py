@@ -88,44 +88,50 @@ def cluster_of_its_own(tmp_path_factory) -> Iterator[Cluster]:
 
 @pytest.mark.sampled(1, of="Helm and Kustomize")
 def test_a_release_is_installed_upgraded_rolled_back_and_taken_away(cluster_of_its_own, tmp_path):
-    one = cluster_of_its_own
-    one.run("kubectl apply")
-    one.run("helm install")
-    wait_for_policies(one.kubectl)
-    assert one.operator_pod()["containers"][0]["image"].endswith(OLDER)
-    one.kubectl("create", "namespace", "inference")
-    with running_operator(one, tmp_path / "first") as operator:
-        one.kubectl.within("inference").apply(a_model())
-        wait_for("the model's Deployment", lambda: one.api.get(MODEL), operator)
-        pods = wait_for("its pod", lambda: names_of_pods(one), operator)
-        before = one.api.get(MODEL)
-        one.until_ready()
+    own_cluster = cluster_of_its_own
+    own_cluster.run("kubectl apply")
+    publish_the_api_server(own_cluster)
+    own_cluster.run("helm install")
+    wait_for_policies(own_cluster.kubectl)
+    assert own_cluster.operator_pod()["containers"][0]["image"].endswith(OLDER)
+    assert (
+        addresses_that_the_operator_may_call(own_cluster) == addresses_of_the_api_server(own_cluster) != (set(), set())
+    )
+    own_cluster.kubectl("create", "namespace", "inference")
+    with running_operator(own_cluster, tmp_path / "first") as operator:
+        own_cluster.kubectl.within("inference").apply(a_model())
+        wait_for("the model's Deployment", lambda: own_cluster.api.get(MODEL), operator)
+        pods = wait_for("its pod", lambda: names_of_pods(own_cluster), operator)
+        before = own_cluster.api.get(MODEL)
+        own_cluster.until_ready()
 
-    one.run("helm upgrade", image={**yaml.safe_load(VALUES)["image"], "digest": NEWER}, config={**CONFIG, "workers": 4})
-    assert one.operator_pod()["containers"][0]["image"].endswith(NEWER)
-    with running_operator(one, tmp_path / "second"):
-        one.kubectl.within("inference")("wait", "mdep/phi", "--for=condition=ImagesPinned", "--timeout=30s")
-        after = one.api.get(MODEL)
+    own_cluster.run(
+        "helm upgrade", image={**yaml.safe_load(VALUES)["image"], "digest": NEWER}, config={**CONFIG, "workers": 4}
+    )
+    assert own_cluster.operator_pod()["containers"][0]["image"].endswith(NEWER)
+    with running_operator(own_cluster, tmp_path / "second"):
+        own_cluster.kubectl.within("inference")("wait", "mdep/phi", "--for=condition=ImagesPinned", "--timeout=30s")
+        after = own_cluster.api.get(MODEL)
         assert after["spec"]["template"] == before["spec"]["template"]
         assert after["metadata"]["generation"] == before["metadata"]["generation"]
-        assert names_of_pods(one) == pods
+        assert names_of_pods(own_cluster) == pods
 
-    one.run("helm rollback")
-    assert one.operator_pod()["containers"][0]["image"].endswith(OLDER)
+    own_cluster.run("helm rollback")
+    assert own_cluster.operator_pod()["containers"][0]["image"].endswith(OLDER)
 
-    one.run("helm uninstall")
-    assert one.api.get("/apis/hermetic.dev/v1alpha1/namespaces/inference/modeldeployments/phi")["spec"]
-    assert names_of_pods(one) == pods
-    left = one.kubectl("get", "clusterroles,validatingadmissionpolicies", "--output=name").split()
+    own_cluster.run("helm uninstall")
+    assert own_cluster.api.get("/apis/hermetic.dev/v1alpha1/namespaces/inference/modeldeployments/phi")["spec"]
+    assert names_of_pods(own_cluster) == pods
+    left = own_cluster.kubectl("get", "clusterroles,validatingadmissionpolicies", "--output=name").split()
     assert [name for name in left if "/hermetic-" in name] == []
 
-    one.run("helm install")
-    assert names_of_pods(one) == pods
+    own_cluster.run("helm install")
+    assert names_of_pods(own_cluster) == pods
 
 
 @pytest.mark.sampled(1, of="Helm and Kustomize")
 def test_the_commands_of_kustomize_reach_a_ready_model(cluster_of_its_own, tmp_path):
-    one, home = cluster_of_its_own, tmp_path / "overlay"
+    own_cluster, home = cluster_of_its_own, tmp_path / "overlay"
     for folder in ("manifests", "crds"):
         shutil.copytree(REPOSITORY / folder, home / folder)
     (home / "kustomization.yaml").write_text(manifest("With kustomize").replace("sha256:DIGEST", OLDER))
@@ -133,15 +139,55 @@ def test_the_commands_of_kustomize_reach_a_ready_model(cluster_of_its_own, tmp_p
     (tmp_path / "kubectl").symlink_to(programs("kubernetes")["kubectl"])
     (tmp_path / "hermetic").write_text(f'#!/bin/sh\nexec {sys.executable} -m hermetic "$@"\n')
     (tmp_path / "hermetic").chmod(0o755)
-    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "KUBECONFIG": str(one.plane.kubeconfig), "HOME": str(tmp_path)}
+    path = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "KUBECONFIG": str(own_cluster.plane.kubeconfig),
+        "HOME": str(tmp_path),
+    }
     shell = ["bash", "-eu", "-o", "pipefail", "-c", "\n".join(commands("With kustomize"))]
     subprocess.run(shell, cwd=home, env={**os.environ, **path}, check=True)
-    wait_for_policies(one.kubectl)
-    assert one.operator_pod()["containers"][0]["image"].endswith(OLDER)
-    one.kubectl("create", "namespace", "inference")
-    with running_operator(one, tmp_path / "operator"):
-        one.kubectl.within("inference").apply(a_model())
-        one.until_ready()
+    wait_for_policies(own_cluster.kubectl)
+    assert own_cluster.operator_pod()["containers"][0]["image"].endswith(OLDER)
+    own_cluster.kubectl("create", "namespace", "inference")
+    with running_operator(own_cluster, tmp_path / "operator"):
+        own_cluster.kubectl.within("inference").apply(a_model())
+        own_cluster.until_ready()
+
+
+def publish_the_api_server(one: Cluster) -> None:
+    """Write the EndpointSlice that an API server keeps of itself; that of the test bed keeps none.
+
+    Source: kubernetes.io, command line tools reference, kube-apiserver, --endpoint-reconciler-type.
+    """
+    published = {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {
+            "name": "kubernetes",
+            "namespace": "default",
+            "labels": {"kubernetes.io/service-name": "kubernetes"},
+        },
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["10.224.0.4"]}, {"addresses": ["10.224.0.5"]}],
+        "ports": [{"name": "https", "port": 443, "protocol": "TCP"}],
+    }
+    one.api.create("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", published)
+
+
+def addresses_of_the_api_server(one: Cluster) -> tuple[set[str], set[int]]:
+    """Ranges of its addresses, and its ports, as it publishes them itself."""
+    endpoint_slice = one.api.get("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes")
+    addresses = {address for endpoint in endpoint_slice["endpoints"] for address in endpoint["addresses"]}
+    return {f"{address}/{128 if ':' in address else 32}" for address in addresses}, {
+        p["port"] for p in endpoint_slice["ports"]
+    }
+
+
+def addresses_that_the_operator_may_call(one: Cluster) -> tuple[set[str], set[int]]:
+    """Ranges and ports of the only rule of the chart's NetworkPolicy."""
+    network_policy = one.api.get(f"/apis/networking.k8s.io/v1/namespaces/{SYSTEM}/networkpolicies/hermetic-operator")
+    (rule,) = network_policy["spec"]["egress"]
+    return {peer["ipBlock"]["cidr"] for peer in rule["to"]}, {port["port"] for port in rule["ports"]}
 
 
 def a_model() -> dict[str, Any]:

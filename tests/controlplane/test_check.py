@@ -20,10 +20,10 @@ def check(kubeconfig: Path, *arguments: str) -> Ran:
 
 
 def rows_by_check(ran: Ran) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
+    grouped_rows: dict[str, list[dict[str, Any]]] = {}
     for row in json.loads(ran.out)["rows"]:
-        found.setdefault(row["check"], []).append(row)
-    return found
+        grouped_rows.setdefault(row["check"], []).append(row)
+    return grouped_rows
 
 
 @pytest.fixture

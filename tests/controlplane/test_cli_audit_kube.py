@@ -79,7 +79,10 @@ def test_azure_and_the_cluster_in_one_audit_signed_for_both(
         ran = audit_of(arm, cluster, "--kube", "-o", "json", *signing)
     report = report_in(ran.out)
     assert (report["sources"], set(report["notAsked"])) == (["azure", "kube"], {"probe"})
-    assert (report["cluster"], "aks-nap" in {one["check"] for one in report["findings"]}) == (arm.estate.cluster, True)
+    assert (report["cluster"], "aks-nap" in {finding["check"] for finding in report["findings"]}) == (
+        arm.estate.cluster,
+        True,
+    )
     assert "not tied to an API server" not in ran.err
     shown = hermetic_process(
         "attest", "verify", tmp_path / "attestation.yaml", "--public-key", tmp_path / "platform.pub"
@@ -114,7 +117,7 @@ def test_who_may_read_nothing_is_3_and_told_what_is_missing(
     report = report_in(ran.out)
     assert ran.code == 3
     # What the API server serves is open to every account: kinds that are not there are shown absent by it.
-    passed = {one["check"] for one in report["findings"] if one["verdict"] == "Pass"}
+    passed = {finding["check"] for finding in report["findings"] if finding["verdict"] == "Pass"}
     assert passed <= {"k8s-unread-kinds", "k8s-other-ways", "k8s-mesh-egress"}
     assert "services" in findings_of(ran, "k8s-public-lb")[report["cluster"].lower()]["message"]
 
@@ -131,12 +134,12 @@ def test_the_role_in_the_manual_is_enough(cluster: Path, api: Api, namespace: st
     api.create(f"{RBAC}/clusterroles", role)
     api.create(f"{RBAC}/clusterrolebindings", binding)
     try:
-        found = report_in(audit(auditor, "--kube", "-o", "json").out)["findings"]
+        findings = report_in(audit(auditor, "--kube", "-o", "json").out)["findings"]
     finally:
         api.delete(f"{RBAC}/clusterrolebindings/{name}")
         api.delete(f"{RBAC}/clusterroles/{name}")
-    assert found
-    assert [one for one in found if one["reason"] == "Forbidden"] == []
+    assert findings
+    assert [finding for finding in findings if finding["reason"] == "Forbidden"] == []
 
 
 def test_an_api_server_that_is_not_there_is_4(cluster: Path, tmp_path: Path) -> None:
@@ -167,8 +170,8 @@ def test_a_probe_runs_as_the_egress_audit_declares_it(
     try:
         wait_until("Jobs of the probe", lambda: len(api.get(JOBS)["items"]) >= 2, ())
         containers = [job["spec"]["template"]["spec"]["containers"][0] for job in api.get(JOBS)["items"]]
-        assert {one["image"] for one in containers} == {IMAGE}
-        assert all("canary.contoso.example" in one["env"][0]["value"] for one in containers)
+        assert {container["image"] for container in containers} == {IMAGE}
+        assert all("canary.contoso.example" in container["env"][0]["value"] for container in containers)
     finally:
         program.send_signal(signal.SIGINT)
         out, output = program.communicate(timeout=60)

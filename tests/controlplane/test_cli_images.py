@@ -19,7 +19,7 @@ def test_the_images_of_a_cluster_are_listed_with_what_uses_them(
     kubectl: Kubectl, cluster: Path, namespace: str
 ) -> None:
     shipped = yaml.safe_load_all((REPOSITORY / "manifests" / "operator" / "deployment.yaml").read_text())
-    deployment = next(one for one in shipped if one["kind"] == "Deployment")
+    deployment = next(manifest for manifest in shipped if manifest["kind"] == "Deployment")
     deployment["metadata"]["namespace"] = namespace
     deployment["spec"]["replicas"] = 0
     model = a_baked_model()
@@ -28,14 +28,14 @@ def test_the_images_of_a_cluster_are_listed_with_what_uses_them(
     ran = hermetic_process("images", "--kubeconfig", cluster, "-o", "json")
 
     assert ran.code == 0, ran.err
-    found = {
-        (use["kind"], use["name"]): one["image"]
-        for one in json.loads(ran.out)["images"]
-        for use in one["usedBy"]
+    printed_uses = {
+        (use["kind"], use["name"]): image["image"]
+        for image in json.loads(ran.out)["images"]
+        for use in image["usedBy"]
         if use["namespace"] == namespace
     }
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    assert found == {
+    assert printed_uses == {
         ("ModelDeployment", "phi"): model["spec"]["engine"]["vllm"]["image"],
         ("Deployment", "hermetic-operator"): container["image"],
     }

@@ -23,9 +23,9 @@ def as_kubectl_reads(kubectl: Kubectl, text: str) -> object:
 @pytest.mark.usefixtures("installed")
 def test_kubectl_takes_values_for_what_hermetic_takes_them_for(kubectl: Kubectl) -> None:
     text = HEAD + "spec:\n  values:\n" + "".join(f"  - {typed}\n" for typed, _ in SCALARS)
-    found = as_kubectl_reads(kubectl, text)
+    values = as_kubectl_reads(kubectl, text)
     (document,) = read_documents(text)
-    assert dict(zip([typed for typed, _ in SCALARS], found, strict=True)) == dict(SCALARS)
+    assert dict(zip([typed for typed, _ in SCALARS], values, strict=True)) == dict(SCALARS)
     assert json.dumps(document.value["spec"]["values"]) == json.dumps([meant for _, meant in SCALARS])
 
 

@@ -25,11 +25,11 @@ DEPLOYMENTS = "/apis/hermetic.dev/v1alpha1/namespaces/{}/modeldeployments/{}"
 
 
 def ready_with(api: Api, namespace: str, name: str, reason: str, operator: OperatorProcess) -> None:
-    def seen() -> bool:
-        found = api.get(DEPLOYMENTS.format(namespace, name)).get("status", {})
-        return any(c["type"] == "Ready" and c["reason"] == reason for c in found.get("conditions", ()))
+    def has_reason() -> bool:
+        model_status = api.get(DEPLOYMENTS.format(namespace, name)).get("status", {})
+        return any(c["type"] == "Ready" and c["reason"] == reason for c in model_status.get("conditions", ()))
 
-    wait_for(f"{name} {reason}", seen, operator)
+    wait_for(f"{name} {reason}", has_reason, operator)
 
 
 def status(cluster: Path, *arguments: str) -> Ran:
@@ -38,9 +38,9 @@ def status(cluster: Path, *arguments: str) -> Ran:
 
 def deployments(ran: Ran) -> list[dict[str, Any]]:
     assert ran.code == 0, ran.err
-    found = json.loads(ran.out)
-    assert found["schema"] == "hermetic.dev/status/v1"
-    return found["deployments"]
+    document = json.loads(ran.out)
+    assert document["schema"] == "hermetic.dev/status/v1"
+    return document["deployments"]
 
 
 @pytest.mark.usefixtures("installed")
@@ -51,11 +51,11 @@ def test_what_blocks_is_told_with_the_commands_that_mend_it(
     ready_with(api, namespace, "llama", "IsolationEvidenceMissing", operator)
     ready_with(api, namespace, "phi", "Unschedulable", operator)
 
-    one = status(cluster, "llama", "-n", namespace)
-    assert (one.code, one.err) == (0, "")
-    lines = one.out.splitlines()
+    run = status(cluster, "llama", "-n", namespace)
+    assert (run.code, run.err) == (0, "")
+    lines = run.out.splitlines()
     assert lines[0] == "llama  vLLM 0.32.0  1 x nvidia.com/gpu  weights from contosomodels/models/llama-3-1-8b/fp8"
-    blamed = next(place for place, line in enumerate(lines) if line.startswith("  isolation verified  unknown"))
+    blamed = next(position for position, line in enumerate(lines) if line.startswith("  isolation verified  unknown"))
     assert lines[blamed].endswith("<- blocks new pods")
     assert "fix: apply an EgressAudit named 'cluster' that names this cluster" in lines[blamed + 1]
     assert lines[blamed + 2] == "    hermetic audit --azure CLUSTER_ARM_ID --sign KEY --attestation attestation.yaml"
@@ -65,7 +65,7 @@ def test_what_blocks_is_told_with_the_commands_that_mend_it(
     assert f"Unschedulable: {namespace}/phi" in both.out
     assert "needs 1 nvidia.com/gpu on one node" in both.out
 
-    by_name = {each["name"]: each for each in deployments(status(cluster, "-A", "-o", "json"))}
+    by_name = {deployment["name"]: deployment for deployment in deployments(status(cluster, "-A", "-o", "json"))}
     assert by_name["llama"]["blocks"] == "blocks new pods"
     assert by_name["llama"]["pods"] == []
     (pod,) = by_name["phi"]["pods"]
@@ -80,9 +80,9 @@ def test_the_look_that_is_missing_is_named_with_the_command_for_this_cluster(sea
     sealed.until("Unknown", "AttestationMissing")
     home.wait("told", lambda: home.condition("llama").get("message", "").startswith("no EgressAttestation"))
 
-    (found,) = deployments(status(kubeconfig, "llama", "-n", home.namespace, "-o", "json"))
-    assert found["reason"] == "IsolationEvidenceMissing"
-    assert found["commands"][0] == f"hermetic audit --azure {CLUSTER} --sign KEY --attestation attestation.yaml"
+    (deployment,) = deployments(status(kubeconfig, "llama", "-n", home.namespace, "-o", "json"))
+    assert deployment["reason"] == "IsolationEvidenceMissing"
+    assert deployment["commands"][0] == f"hermetic audit --azure {CLUSTER} --sign KEY --attestation attestation.yaml"
     table = status(kubeconfig, "-n", home.namespace).out
     assert "verdict on the cluster: Unknown" in table
     assert "attestation: AttestationMissing: no EgressAttestation is there" in table
@@ -101,8 +101,8 @@ def test_evidence_has_an_age_and_what_is_too_old_is_stale(sealed: SealedCluster)
 
     sealed.attest(age=timedelta(hours=26), lasts=timedelta(hours=72))
     home.until("phi", "IsolationEvidenceStale")
-    (found,) = deployments(status(kubeconfig, "phi", "-n", home.namespace, "-o", "json"))
-    assert found["commands"][0].startswith("hermetic audit --azure /subscriptions/")
+    (deployment,) = deployments(status(kubeconfig, "phi", "-n", home.namespace, "-o", "json"))
+    assert deployment["commands"][0].startswith("hermetic audit --azure /subscriptions/")
     shown = status(kubeconfig, "phi", "-n", home.namespace).out
     assert "isolation verified  STALE    the evidence expired at" in shown
     assert "<- blocks new pods; the one that runs keeps serving" in shown
@@ -112,9 +112,9 @@ def test_evidence_has_an_age_and_what_is_too_old_is_stale(sealed: SealedCluster)
 @pytest.mark.usefixtures("installed")
 def test_without_an_operator_nothing_is_taken_for_seen(kubectl: Kubectl, cluster: Path, namespace: str) -> None:
     kubectl.within(namespace).apply(reporting(a_share_model()))
-    (found,) = deployments(status(cluster, "-n", namespace, "-o", "json"))
-    assert (found["ready"], found["reason"]) == ("Unknown", "NotSeenYet")
-    assert found["commands"] == ["kubectl get pods --namespace hermetic-system"]
+    (deployment,) = deployments(status(cluster, "-n", namespace, "-o", "json"))
+    assert (deployment["ready"], deployment["reason"]) == ("Unknown", "NotSeenYet")
+    assert deployment["commands"] == ["kubectl get pods --namespace hermetic-system"]
 
 
 @pytest.mark.usefixtures("installed")
@@ -148,7 +148,7 @@ def test_the_namespace_of_the_context_is_the_default(
     config["contexts"].append({"name": "here", "context": {**config["contexts"][0]["context"], "namespace": namespace}})
     (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
     ran = status(tmp_path / "kubeconfig", "--context", "here", "-o", "json")
-    assert [each["namespace"] for each in deployments(ran)] == [namespace]
+    assert [deployment["namespace"] for deployment in deployments(ran)] == [namespace]
     assert status(tmp_path / "kubeconfig", "--context", "nowhere").code == 2
 
 
@@ -159,7 +159,7 @@ def test_who_may_see_the_deployments_only_sees_them_and_is_told_of_the_rest(
     kubectl.within(namespace).apply(a_share_model())
     reader = an_account(api, cluster, namespace, tmp_path / "reader", ["modeldeployments"])
     ran = status(reader, "-n", namespace, "-o", "json")
-    assert [each["name"] for each in deployments(ran)] == ["llama"]
+    assert [deployment["name"] for deployment in deployments(ran)] == ["llama"]
     assert [line.split(" cannot be seen: ")[0] for line in ran.err.splitlines()] == ["# pods", "# egressaudits"]
 
 

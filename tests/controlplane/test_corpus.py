@@ -7,6 +7,7 @@ fieldValidation=Strict, which is what kubectl asks for; updates are made for rea
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +26,10 @@ from tests.corpus.valid import VALID
 from tests.corpus.verdicts import COLLECTION, Answer, Judge, verdict_of_pydantic
 from tests.corpus.yaml_traps import TRAPS, Trap
 
+SHOWS_VALUES = 35
+"""The minor release of Kubernetes from which a refusal by a CEL rule names the value; before, it names the type."""
+TYPE_SHOWN = re.compile(r'Invalid value: "(string|integer|number|boolean|object|array)?"')
+
 
 @pytest.fixture(scope="module")
 def judge(cluster: Path) -> Iterator[Judge]:
@@ -37,7 +42,8 @@ def judge(cluster: Path) -> Iterator[Judge]:
 def test_valid_manifests_are_accepted_without_warnings(judge: Judge, manifest: Manifest) -> None:
     answer = judge.create(manifest)
     assert answer.accepted, answer.message
-    assert answer.warnings == ()
+    # The policies that warn of what the operator would refuse: tests/controlplane/test_model_warnings.py.
+    assert [warning for warning in answer.warnings if "hermetic-model-" not in warning] == []
 
 
 @pytest.mark.parametrize("manifest", [manifest for _, manifest in VALID], ids=[name for name, _ in VALID])
@@ -54,8 +60,8 @@ def test_what_the_server_keeps_means_what_was_typed(judge: Judge, manifest: Mani
 def _without_empty(value: object) -> object:
     """The API server keeps an empty list that was typed and adds none: both mean the same."""
     if isinstance(value, dict):
-        kept = {key: _without_empty(item) for key, item in value.items()}
-        return {key: item for key, item in kept.items() if item not in ([], {})}
+        reduced = {key: _without_empty(item) for key, item in value.items()}
+        return {key: item for key, item in reduced.items() if item not in ([], {})}
     return [_without_empty(item) for item in value] if isinstance(value, list) else value
 
 
@@ -65,7 +71,7 @@ def test_invalid_manifests_are_refused_by_field_value_and_what_is_accepted(judge
     assert answer.status in {400, 422}, answer.message
     messages = answer.messages_about(case.path)
     assert case.words_of_the_server in messages, answer.message
-    if case.value is not None:
+    if case.value is not None and not (judge.minor_version < SHOWS_VALUES and TYPE_SHOWN.search(messages)):
         assert case.value in messages
 
 

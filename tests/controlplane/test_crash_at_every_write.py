@@ -104,8 +104,8 @@ def settled(deployments: Deployments, *, volumes: int) -> None:
     deployments.until("llama", "ScaledToZero")
 
     def is_bound() -> bool:
-        found = end_state(deployments.api, deployments.namespace)
-        phases = [item["status"]["phase"] for name, item in found.items() if name.startswith("persistentvolume")]
+        state = end_state(deployments.api, deployments.namespace)
+        phases = [item["status"]["phase"] for name, item in state.items() if name.startswith("persistentvolume")]
         return phases == ["Bound"] * 2 * volumes
 
     deployments.wait("every claim bound", is_bound)
@@ -121,14 +121,14 @@ def ends_as(deployments: Deployments, undisturbed: str) -> None:
         return end_state(deployments.api, deployments.namespace), end_state(deployments.api, undisturbed)
 
     def is_alike() -> bool:
-        found, expected = both()
-        return found == expected
+        state, expected = both()
+        return state == expected
 
     try:
         deployments.wait("the undisturbed end state", is_alike)
     finally:
-        found, expected = both()
-        assert found == expected
+        state, expected = both()
+        assert state == expected
 
 
 moments = pytest.mark.parametrize("after", [False, True], ids=["before", "after"])

@@ -65,7 +65,9 @@ def test_a_new_crd_is_accepted_with_no_warning_and_within_the_cost_of_rules(judg
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_rules_leave_room_for_servers_that_weigh_them_differently(judge: Judge, path: Path) -> None:
     manifest = in_a_new_group(path)
-    repeat_rules(manifest["spec"]["versions"][0]["schema"]["openAPIV3Schema"], times=4)
+    # Before 1.34 the API server weighs `x-kubernetes-int-or-string` as if it had no maxLength.
+    times = 4 if judge.minor_version >= 34 else 2
+    repeat_rules(manifest["spec"]["versions"][0]["schema"]["openAPIV3Schema"], times=times)
     answer = judge.ask("POST", f"{CRD_COLLECTION}?dryRun=All", manifest)
     assert answer.accepted, answer.message
 
@@ -89,7 +91,7 @@ def repeat_rules(schema: dict[str, Any], times: int) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_crds_are_served_under_all_their_names(judge: Judge, path: Path) -> None:
     served = judge.ask("GET", f"{CRD_COLLECTION}/{path.stem}").body
-    conditions = {each["type"]: each["status"] for each in served["status"]["conditions"]}
+    conditions = {crd_condition["type"]: crd_condition["status"] for crd_condition in served["status"]["conditions"]}
     assert conditions == {"NamesAccepted": "True", "Established": "True"}
     assert served["status"]["acceptedNames"] == served["spec"]["names"]
 
@@ -133,7 +135,7 @@ def test_writing_status_moves_neither_spec_nor_generation(judge: Judge, deployme
 def test_conditions_of_two_writers_stand_side_by_side(judge: Judge, deployment: str) -> None:
     write_status(judge, deployment, {"observedGeneration": 1, "conditions": [condition("Ready", "True", "Serving")]})
     other = write_status(judge, deployment, {"conditions": [condition("Suspended", "True", "Asked")]}, manager="other")
-    assert [each["type"] for each in other.body["status"]["conditions"]] == ["Ready", "Suspended"]
+    assert [audit_condition["type"] for audit_condition in other.body["status"]["conditions"]] == ["Ready", "Suspended"]
 
 
 def test_a_condition_without_a_reason_is_refused(judge: Judge, deployment: str) -> None:
@@ -175,6 +177,7 @@ def test_kubectl_get_shows_engine_readiness_and_endpoint(judge: Judge, kubectl: 
             },
             "load": {"leastSeconds": 7, "boundBy": "the network of the node"},
         },
+        "serving": {"pods": "1/1", "url": "http://10.13.76.40:8000/v1"},
         "conditions": [
             condition("Ready", "True", "Serving", "1 of 1 pods serve."),
             condition("IsolationVerified", "Unknown", "NoEvidence"),
@@ -183,15 +186,14 @@ def test_kubectl_get_shows_engine_readiness_and_endpoint(judge: Judge, kubectl: 
     }
     assert write_status(judge, deployment, status).accepted
     head, row = kubectl.within(namespace)("get", "mdep").splitlines()
-    assert head.split() == ["NAME", "ENGINE", "MODEL", "READY", "REASON", "ENDPOINT", "GPUS", "REPLICAS", "AGE"]
-    assert row.split()[:8] == [
-        *("llama-3-1-8b", "vLLM", "meta/llama-3.1-8b-instruct", "True", "Serving"),
-        *("http://10.13.76.40:8000/v1", "1", "1"),
-    ]
+    assert head.split() == ["NAME", "ENGINE", "READY", "SERVING", "REASON", "ENDPOINT", "GPUS", "AGE"]
+    assert row.split()[:7] == ["llama-3-1-8b", "vLLM", "True", "1/1", "Serving", "http://10.13.76.40:8000/v1", "1"]
+    assert len(row) <= 100
     head, row = kubectl.within(namespace)("get", "mdep", "--output=wide").splitlines()
-    assert head.split()[9:] == ["ISOLATION", "WEIGHTS", "IMAGE", "MESSAGE"]
+    assert head.split()[8:] == ["MODEL", "PHASE", "REPLICAS", "ISOLATION", "WEIGHTS", "IMAGE", "MESSAGE"]
     image = vllm_on_azure_files()["spec"]["engine"]["vllm"]["image"]
-    assert row.split(maxsplit=12)[9:] == ["Unknown", "True", image, "1 of 1 pods serve."]
+    model = "meta/llama-3.1-8b-instruct"
+    assert row.split(maxsplit=13)[8:] == [model, "1", "Unknown", "True", image, "1 of 1 pods serve."]
 
 
 @pytest.mark.parametrize("category", ["all", "hermetic"])

@@ -23,13 +23,13 @@ AS_A_USER = ("unshare", "--user", "--map-user=1000", "--map-group=1000", "--")
 def cache(tmp_path: Path) -> Path:
     """A cache folder with the control plane's programs and nothing else."""
     try:
-        found = programs(*CONTROL_PLANE_FAMILIES)
+        program_paths = programs(*CONTROL_PLANE_FAMILIES)
     except CannotRunError as reason:
         pytest.skip(str(reason))
     (tmp_path / "hermetic").mkdir()
-    for folder in {path.parent for path in found.values()}:
+    for folder in {path.parent for path in program_paths.values()}:
         (tmp_path / "hermetic" / folder.name).symlink_to(folder)
-    for image in ("debian", *(one.name for one in cache_folder().glob("locked-wheels-*"))):
+    for image in ("debian", *(locked_image.name for locked_image in cache_folder().glob("locked-wheels-*"))):
         if (cache_folder() / image).is_dir():
             shutil.copytree(cache_folder() / image, tmp_path / "hermetic" / image, symlinks=True)
     return tmp_path
@@ -51,14 +51,14 @@ def test_it_ends_green_with_programs_that_were_built_before(cache: Path) -> None
         pytest.skip("this machine allows no user namespaces")
     if shutil.which("go", path="/usr/sbin:/usr/bin:/sbin:/bin"):
         pytest.skip("Go is on the path of every program of this machine")
-    kept = python(cache, "-m", "testbed", "programs", *CONTROL_PLANE_FAMILIES)
-    assert kept.returncode == 0, kept.stderr
+    listing = python(cache, "-m", "testbed", "programs", *CONTROL_PLANE_FAMILIES)
+    assert listing.returncode == 0, listing.stderr
 
     done = python(cache, "-m", "testbed", "demo", go=False, user=AS_A_USER)
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "no real node on this machine (a real node needs root)" in done.stdout
-    assert all(one in done.stdout for one in STAND_INS_SIMULATED)
+    assert all(stand_in in done.stdout for stand_in in STAND_INS_SIMULATED)
     assert "left out without a real node: the chat call" in done.stdout
     green = done.stdout.split("== The NAT gateway")[1]
     last_seen = dict(re.findall(r"^ {10}(\S+) +(?:True|False|Unknown) +(\S+)", green, re.MULTILINE))

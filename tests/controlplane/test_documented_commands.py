@@ -25,16 +25,19 @@ from testbed.errors import CannotRunError
 from testbed.images.model import stage_model
 from testbed.installation import CONFIGURATION, REPOSITORY
 from testbed.programs import programs
+from tests import weights_layouts
 from tests.audits_by_command import a_stand_in
 from tests.controlplane.sealed_cluster import SealedCluster, sealed_cluster
 from tests.documented import Block, blocks
 from tests.install_page import documented
 
 UNINSTALLS = "docs/operations.md#Uninstall-1"
-TO_RUN = sorted((block for block in blocks() if block.run_here), key=lambda one: one.name == UNINSTALLS)
+TO_RUN = sorted(
+    (block for block in blocks() if block.run_here), key=lambda command_block: command_block.name == UNINSTALLS
+)
 HERMETIC = """\
 #!/bin/sh
-case "$1 $2" in "audit --azure") set -- "$@" --arm-endpoint "$ARM";; esac
+case "$1 $2" in "audit --azure" | "audit --clusters") set -- "$@" --arm-endpoint "$ARM";; esac
 {python} -m hermetic "$@" && exit
 code=$?
 case "$1$code" in audit1|audit3|check1|check3|plan1|plan3) exit 0;; esac
@@ -65,12 +68,18 @@ class Place:
             r" --head sha256:\.\.\.": f" --head {(self.files / 'head').read_text().strip()}",
             r"(?<!/mnt)/models/llama-3-1-8b\b": str(self.files / "models" / "llama-3-1-8b"),
             r"/mnt/models/llama-3-1-8b/fp8|(?<= )/weights\b|\./phi-4": "./model",
-            r"/mnt/models/(llama-3-1-8b|phi-4)\b(?!/)": r"./staged-\1",
-            r"\./Llama-3\.1-8B-Instruct": "./model",
+            r"/mnt/models/(llama-3-1-8b|phi-4|deepseek-v3)\b(?!/)": r"./staged-\1",
+            r"\./(Llama-3\.1-8B-Instruct|DeepSeek-V3)": "./model",
             r"/dev/termination-log": "termination-log",
+            r"/mnt/models/llama/fp8": "./model",
+            r"/mnt/models/llama/adapters/support-de": "./adapter",
+            r"/adapters/sql=sha256:9b2e\.\.\.": f"./adapter={(self.files / 'adapter-digest').read_text()}",
             r"sha256:9b2e\.\.\.": (self.files / "digest").read_text(),
             r"(hermetic verify \./model .*) platform\.pub": r"\1 weights.pub",
+            r"^hermetic init ": "hermetic init --offline ",
             r"^make ": f"make -s -C {REPOSITORY} ",
+            # It ends by Ctrl-C alone.
+            r"^(hermetic status .* --watch)$": r"timeout --signal=INT 20 \1 || [ $? = 124 ]",
         }
         for pattern, value in values.items():
             script = re.sub(pattern, value, script, flags=re.MULTILINE)
@@ -109,8 +118,8 @@ def place(tmp_path_factory: pytest.TempPathFactory, component_logs: dict[str, Pa
         pytest.skip(str(reason))
     folder = tmp_path_factory.mktemp("documented")
     tools, files = folder / "tools", folder / "files"
-    for one in (tools, files):
-        one.mkdir()
+    for new_folder in (tools, files):
+        new_folder.mkdir()
     (tools / "kubectl").symlink_to(kubectl)
     for name, text in {"hermetic": HERMETIC.format(python=sys.executable), "az": AZ}.items():
         (tools / name).write_text(text)
@@ -118,12 +127,12 @@ def place(tmp_path_factory: pytest.TempPathFactory, component_logs: dict[str, Pa
     with a_stand_in() as arm, sealed_cluster(folder, component_logs, integrity=INTEGRITY) as sealed:
         sealed.kubectl.apply(sealed.audit(cluster=arm.estate.cluster))
         sealed.kubectl("create", "namespace", "inference")
-        found = Place(tools, files, arm, sealed)
-        prepare(found)
+        command_place = Place(tools, files, arm, sealed)
+        prepare(command_place)
         model = yaml.safe_load((files / "llama.yaml").read_text())
         sealed.kubectl.apply(model, {**model, "metadata": {**model["metadata"], "name": "llama"}})
-        found.back_up()
-        yield found
+        command_place.back_up()
+        yield command_place
 
 
 def prepare(place: Place) -> None:
@@ -131,19 +140,20 @@ def prepare(place: Place) -> None:
     files = place.files
     for name in ("manifests", "crds", "charts", "docs"):
         (files / name).symlink_to(REPOSITORY / name)
-    model = documented("README.md", "The first model").replace("sha256:3f1c…", DIGEST)
+    model = documented("README.md", "The first model")
     (files / "llama.yaml").write_text(model)
     stage_model(files / "models" / "llama-3-1-8b")
     (files / "models" / "llama.yaml").write_text(model)
     (files / "config.yaml").write_text(yaml.safe_dump({**CONFIGURATION, "integrity": INTEGRITY}))
     (files / "policy.yaml").write_text("{}\n")
+    (files / "clusters.txt").write_text(f"{place.arm.estate.cluster}\n")
     (files / "exceptions.yaml").write_text("exceptions: []\n")
     (files / "gitconfig").write_text("[user]\nname = a\nemail = a@contoso.example\n[init]\ndefaultBranch = main\n")
-    for name in ("head", "digest"):
+    for name in ("head", "digest", "adapter-digest"):
         (files / name).write_text("sha256:" + "0" * 64)
     stage_model(files / "model")
+    weights_layouts.lora(files / "adapter")
     (files / "share").mkdir()
-    (files / "hpa.yaml").write_text(documented("docs/serving.md", "Replicas and autoscaling"))
     kubeconfig = yaml.safe_load(place.sealed.plane.kubeconfig.read_text())
     kubeconfig["contexts"].append({**kubeconfig["contexts"][0], "name": "production"})
     (files / "kubeconfig").write_text(yaml.safe_dump(kubeconfig))
@@ -153,18 +163,21 @@ def prepare(place: Place) -> None:
     openssl genpkey -algorithm ed25519 -out old.key
     openssl pkey -in old.key -pubout -out old.pub
     hermetic audit --azure ID --sign platform.key --attestation attestation.yaml
-    hermetic audit --azure ID --save-snapshot estate.json
+    hermetic audit --azure ID --save-snapshot estate.json --out report.json
     mkdir attestations && cp attestation.yaml attestations/
     hermetic attest verify attestation.yaml --public-key platform.pub -o json > verified.json
     openssl ecparam -name prime256v1 -genkey -noout -out platform.pem
     openssl ec -in platform.pem -pubout -out weights.pub
     hermetic manifest model -o json > manifest.json
     hermetic sign model --key platform.pem
+    hermetic manifest adapter -o json > adapter.json
+    hermetic sign adapter --key platform.pem
     openssl req -x509 -key platform.pem -out tls.crt -subj /CN=llama && cp platform.pem tls.key
     """
     done = place.run(place.typed(script), files)
     assert done.returncode == 0, done.stdout + done.stderr
-    for name, source in {"head": "verified.json", "digest": "manifest.json"}.items():
+    sources = {"head": "verified.json", "digest": "manifest.json", "adapter-digest": "adapter.json"}
+    for name, source in sources.items():
         (files / name).write_text(json.loads((files / source).read_text())["digest"])
 
 
@@ -176,7 +189,7 @@ def folder(place: Place, tmp_path: Path) -> Path:
     script = """
     git init -q --bare ../remote.git
     git init -q . && git remote add origin ../remote.git
-    mkdir evidence reports && cp attestation.yaml evidence/
+    mkdir evidence reports && cp attestation.yaml evidence/ && cp report.json reports/
     git add evidence policy.yaml && git commit -qm first && git push -qu origin main
     """
     done = place.run(script, home)
@@ -185,7 +198,7 @@ def folder(place: Place, tmp_path: Path) -> Path:
 
 
 @pytest.mark.sampled(4)
-@pytest.mark.parametrize("block", TO_RUN, ids=lambda one: one.name)
+@pytest.mark.parametrize("block", TO_RUN, ids=lambda command_block: command_block.name)
 def test_the_commands_of_the_block_do_what_the_page_says(block: Block, place: Place, folder: Path) -> None:
     done = place.run(place.typed(block.run_here), folder)
 

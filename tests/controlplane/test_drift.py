@@ -274,7 +274,7 @@ def private(service: Manifest) -> Manifest | None:
 def test_no_shape_that_can_be_rendered_drifts_by_itself(served: Deployments, controlplane: ControlPlane) -> None:
     """What the API server fills in is no drift: nobody touches these, and nobody corrects them."""
     for manifest in RENDERINGS.values():
-        served.apply(reporting(changed(manifest, replicas=0)))
+        apply_without_pods(served, manifest)
     names = [manifest["metadata"]["name"] for manifest in RENDERINGS.values()]
     for name in names:
         served.until(name, "ScaledToZero")
@@ -289,3 +289,13 @@ def test_no_shape_that_can_be_rendered_drifts_by_itself(served: Deployments, con
 
     children = [one for one in log.writes() if one != STATUS]
     assert children == ["deployments"] * len(names)
+
+
+def apply_without_pods(deployments: Deployments, manifest: Manifest) -> None:
+    """Scaled to zero: in the manifest, or through `/scale` where an autoscaler owns the number of pods."""
+    if "autoscaling" not in manifest["spec"]:
+        deployments.apply(reporting(changed(manifest, replicas=0)))
+        return
+    deployments.apply(reporting(manifest))
+    scale = f"{deployments.collection}/{manifest['metadata']['name']}/scale"
+    deployments.api.merge(scale, {"spec": {"replicas": 0}})

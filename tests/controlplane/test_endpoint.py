@@ -104,16 +104,16 @@ def exposed(balanced: Deployments) -> Iterator[Deployments]:
 
 def test_public_address_takes_the_service_away_and_says_so_aloud(exposed: Deployments):
     exposed.wait("the Service is gone", lambda: service(exposed) is None)
-    seen = exposed.get("llama")
-    endpoint = condition_of(seen, "EndpointPrivate")
+    model = exposed.get("llama")
+    endpoint = condition_of(model, "EndpointPrivate")
     assert endpoint is not None
     assert (endpoint["status"], endpoint["reason"]) == ("False", "PublicAddress")
     assert "203.0.113." in endpoint["message"]
-    ready = condition_of(seen, "Ready")
+    ready = condition_of(model, "Ready")
     assert ready is not None
     assert ready["message"] == endpoint["message"]
-    assert kstatus(seen) == "Failed"
-    assert "endpoint" not in seen["status"]
+    assert kstatus(model) == "Failed"
+    assert "endpoint" not in model["status"]
 
     def warnings() -> list[dict[str, Any]]:
         return [event for event in exposed.events("llama") if event["reason"] == "PublicAddress"]
@@ -161,8 +161,8 @@ def test_address_that_turns_public_under_a_serving_model_is_taken_away_and_its_p
     balanced.wait("the Service is gone", lambda: service(balanced) is None)
     assert pod_uids(balanced) == before
     assert balanced.condition("llama", "Available")["status"] == "True"
-    seen = revisions(balanced.api, balanced.collection, since, "llama")
-    assert [line for one in seen for line in contradictions(one)] == []
+    revisions_seen = revisions(balanced.api, balanced.collection, since, "llama")
+    assert [line for revision in revisions_seen for line in contradictions(revision)] == []
 
 
 # ---------------------------------------------------------------------- by hand

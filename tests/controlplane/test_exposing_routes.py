@@ -99,7 +99,9 @@ def test_a_route_is_named_until_its_gateway_is_known_to_be_private(routed: Deplo
 
 def test_routes_that_may_not_be_listed_leave_the_endpoint_unknown(routed: Deployments) -> None:
     """Without the optional role, while the kinds are served."""
-    binding = next(one for one in routed.api.get(BINDINGS)["items"] if one["roleRef"]["name"] == OPTIONAL)
+    binding = next(
+        candidate for candidate in routed.api.get(BINDINGS)["items"] if candidate["roleRef"]["name"] == OPTIONAL
+    )
     routed.api.delete(f"{BINDINGS}/{binding['metadata']['name']}")
     try:
         routed.operator.stop()

@@ -85,8 +85,8 @@ def test_a_poisoned_object_does_not_hold_the_others_up(behind: ProxiedDeployment
     behind.apply(reporting(a_baked_model("poisoned")), *(reporting(a_baked_model(f"m{n}")) for n in range(MANY - 1)))
 
     def others_stand() -> bool:
-        found = behind.api.get(behind.collection)["items"]
-        return sum("status" in one and bool(one["status"].get("conditions")) for one in found) >= MANY - 1
+        models = behind.api.get(behind.collection)["items"]
+        return sum("status" in model and bool(model["status"].get("conditions")) for model in models) >= MANY - 1
 
     behind.wait("the others", others_stand, 120)
     assert behind.workload("poisoned") is None
@@ -173,7 +173,8 @@ def test_a_deployment_that_is_made_anew_under_its_name_adopts_nothing(behind: Pr
     def of_the_second() -> bool:
         second = behind.get("llama")["metadata"]["uid"]
         owners = [
-            one["uid"] for one in (behind.workload("llama") or {"metadata": {}})["metadata"].get("ownerReferences", [])
+            owner["uid"]
+            for owner in (behind.workload("llama") or {"metadata": {}})["metadata"].get("ownerReferences", [])
         ]
         return second != first and owners == [second]
 
@@ -210,7 +211,10 @@ def test_no_end_of_a_watch_ends_the_process(behind: ProxiedDeployments) -> None:
 
 def _serves_after(behind: ProxiedDeployments, fault: Fault, model: str, name: str) -> None:
     behind.wait(
-        "watches", lambda: {one.resource for one in behind.proxy.open_watches} >= {"modeldeployments", "egressaudits"}
+        "watches",
+        lambda: (
+            {open_watch.resource for open_watch in behind.proxy.open_watches} >= {"modeldeployments", "egressaudits"}
+        ),
     )
     behind.proxy.inject(fault)
     behind.proxy.cut_watches(PRIMARY, expired="GET" in fault.methods)

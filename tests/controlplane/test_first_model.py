@@ -43,6 +43,7 @@ HERMETIC = """\
 case "$1 $2" in "audit --azure") set -- "$@" --arm-endpoint "$ARM";; esac
 exec {python} -m hermetic "$@"
 """
+SUBNET_LABEL = "kubernetes.azure.com/network-subnet"
 AZ = '#!/bin/sh\necho "$CLUSTER_ID"\n'
 
 
@@ -76,7 +77,7 @@ class Desk:
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
     try:
-        found = programs("kubernetes", "helm")
+        program_paths = programs("kubernetes", "helm")
     except CannotRunError as reason:
         pytest.skip(str(reason))
     home, tools = tmp_path / "home", tmp_path / "tools"
@@ -85,15 +86,21 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     for name in ("charts", "manifests", "crds"):
         (home / name).symlink_to(REPOSITORY / name)
     for name in ("kubectl", "helm"):
-        (tools / name).symlink_to(found[name])
+        (tools / name).symlink_to(program_paths[name])
     for name, text in {"hermetic": HERMETIC.format(python=sys.executable), "az": AZ}.items():
         (tools / name).write_text(text)
         (tools / name).chmod(0o755)
     stage_model(home / "Llama-3.1-8B-Instruct")
     with a_stand_in() as arm, ControlPlane(Settings(audit_users=())) as plane, contextlib.ExitStack() as ends:
         api = Api(plane.kubeconfig)
-        add_nodes(api, Pool("system", "Standard_D16s_v5", taints=(), subscription=arm.estate.cluster.split("/")[2]))
-        add_nodes(api, Pool("gpu", subscription=arm.estate.cluster.split("/")[2]))
+        subscription = arm.estate.cluster.split("/")[2]
+        add_nodes(
+            api,
+            Pool(
+                "system", "Standard_D16s_v5", taints=(), labels={SUBNET_LABEL: "snet-system"}, subscription=subscription
+            ),
+        )
+        add_nodes(api, Pool("gpu", labels={SUBNET_LABEL: "snet-gpu"}, subscription=subscription))
         create_aks_defaults(api)
         for player in (
             cloud_provider.component(plane.kubeconfig, tmp_path / "cloud-provider.log"),
@@ -110,7 +117,7 @@ def operator_of_the_release(desk: Desk) -> Iterator[OperatorProcess]:
     api, folder = Api(desk.plane.kubeconfig), desk.home.parent
     deployment = api.get("/apis/apps/v1/namespaces/hermetic-system/deployments/hermetic-operator")
     volumes = deployment["spec"]["template"]["spec"]["volumes"]
-    (name,) = (one["configMap"]["name"] for one in volumes if "configMap" in one)
+    (name,) = (volume["configMap"]["name"] for volume in volumes if "configMap" in volume)
     (text,) = api.get(f"/api/v1/namespaces/hermetic-system/configmaps/{name}")["data"].values()
     kubeconfig = operator_kubeconfig(api, desk.plane.kubeconfig, folder / "operator.kubeconfig")
     operator = OperatorProcess(folder, kubeconfig, yaml.safe_load(text))

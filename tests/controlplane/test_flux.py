@@ -50,7 +50,7 @@ def of_another_registry(model: Manifest) -> Manifest:
 @pytest.fixture
 def proven(fluxed: FluxCluster) -> FluxCluster:
     """The proof is in the artifact and counts."""
-    if not any(one["kind"] == "EgressAttestation" for one in fluxed.artifact["audit"]):
+    if not any(manifest["kind"] == "EgressAttestation" for manifest in fluxed.artifact["audit"]):
         fluxed.push(audit=[*fluxed.artifact["audit"], fluxed.sealed.attestation()])
     fluxed.sealed.until("Pass")
     return fluxed
@@ -79,9 +79,9 @@ def is_there(api: Api, path: str) -> bool:
 def test_the_operator_came_by_helm_release_with_its_crds(fluxed: FluxCluster) -> None:
     assert fluxed.get("hermetic", RELEASES)["status"]["history"][0]["status"] == "deployed"
     (crd,) = (
-        one
-        for one in fluxed.sealed.kubectl.json("get", "crds")["items"]
-        if one["spec"]["names"]["kind"] == "EgressAudit"
+        definition
+        for definition in fluxed.sealed.kubectl.json("get", "crds")["items"]
+        if definition["spec"]["names"]["kind"] == "EgressAudit"
     )
     assert crd["metadata"]["annotations"]["meta.helm.sh/release-name"] == "hermetic"
     assert crd["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
@@ -111,8 +111,8 @@ def test_a_newer_attestation_takes_the_place_of_the_old_one_in_one_revision(serv
 
     serving.until_ready("models", digest)
     serving.sealed.until("Pass")
-    held = [one["metadata"]["name"] for one in serving.api.get(ATTESTATIONS)["items"]]
-    assert held == [new["metadata"]["name"]] != [old["metadata"]["name"]]
+    attestation_names = [attestation["metadata"]["name"] for attestation in serving.api.get(ATTESTATIONS)["items"]]
+    assert attestation_names == [new["metadata"]["name"]] != [old["metadata"]["name"]]
     assert uids(serving) == pods
 
 
@@ -205,15 +205,22 @@ def test_ten_reconciles_write_nothing_to_what_the_operator_has_in_hand(serving: 
     for _ in range(RECONCILES):
         serving.until_handled("models")
     assert revisions(serving) == before
-    owners = {one["manager"]: one for one in serving.models.get("llama")["metadata"]["managedFields"]}
+    owners = {
+        field_entry["manager"]: field_entry for field_entry in serving.models.get("llama")["metadata"]["managedFields"]
+    }
     assert set(owners) == {"kustomize-controller", "hermetic-status"}
     assert list(owners["hermetic-status"]["fieldsV1"]) == ["f:status"]
 
 
 def revisions(fluxed: FluxCluster) -> dict[str, str]:
     """resourceVersion of the model and of what was made for it."""
-    found = fluxed.sealed.kubectl.within("inference").json("get", "mdep,deployments,services,networkpolicies,pdb,pods")
-    return {f"{one['kind']}/{one['metadata']['name']}": one["metadata"]["resourceVersion"] for one in found["items"]}
+    listing = fluxed.sealed.kubectl.within("inference").json(
+        "get", "mdep,deployments,services,networkpolicies,pdb,pods"
+    )
+    return {
+        f"{manifest['kind']}/{manifest['metadata']['name']}": manifest["metadata"]["resourceVersion"]
+        for manifest in listing["items"]
+    }
 
 
 def test_what_kubectl_writes_into_a_model_is_taken_back(serving: FluxCluster) -> None:
@@ -227,13 +234,18 @@ def test_what_kubectl_writes_into_a_model_is_taken_back(serving: FluxCluster) ->
 
 def test_the_release_shows_no_drift_and_an_upgrade_replaces_no_pod_of_a_model(serving: FluxCluster) -> None:
     serving.until_handled("hermetic", RELEASES)
-    assert [one["version"] for one in serving.get("hermetic", RELEASES)["status"]["history"]] == [1], "drift"
+    assert [release_entry["version"] for release_entry in serving.get("hermetic", RELEASES)["status"]["history"]] == [
+        1
+    ], "drift"
     pods, model = uids(serving), serving.models.get("llama")["metadata"]["generation"]
 
     digest = serving.push(operator=json.loads(json.dumps(serving.artifact["operator"]).replace("1" * 64, "5" * 64)))
 
     serving.until_ready("models", digest)
-    assert [one["version"] for one in serving.get("hermetic", RELEASES)["status"]["history"]] == [2, 1]
+    assert [release_entry["version"] for release_entry in serving.get("hermetic", RELEASES)["status"]["history"]] == [
+        2,
+        1,
+    ]
     assert (uids(serving), serving.models.get("llama")["metadata"]["generation"]) == (pods, model)
 
 
@@ -257,7 +269,7 @@ def test_an_upgrade_that_fails_is_rolled_back_and_nothing_after_it_begins(servin
 def upgraded_to_an_operator_that_never_gets_ready(folder: list[Manifest]) -> list[Manifest]:
     """One attempt, and less patience than the recipe has."""
     folder = copy.deepcopy(folder)
-    spec = next(one["spec"] for one in folder if one["kind"] == "HelmRelease")
+    spec = next(manifest["spec"] for manifest in folder if manifest["kind"] == "HelmRelease")
     spec["timeout"] = "12s"
     spec["upgrade"]["remediation"]["retries"] = 0
     spec["values"]["image"]["repository"] = "hermetic/failure-never-ready"
@@ -269,9 +281,9 @@ def test_what_leaves_the_artifact_leaves_the_cluster_with_its_volume(serving: Fl
     shared["spec"]["weights"]["integrity"] = {"digest": f"sha256:{'5e' * 32}"}
     digest = serving.push(models=[a_model(), shared])
     serving.until_ready("models", digest)
-    made = children(serving, "shared")
+    child_names = children(serving, "shared")
     assert {"Deployment", "Service", "PersistentVolumeClaim", "PersistentVolume", "NetworkPolicy"} <= {
-        one.partition("/")[0] for one in made
+        child_name.partition("/")[0] for child_name in child_names
     }
 
     serving.until_ready("models", serving.push(models=[a_model()]))
@@ -284,9 +296,9 @@ def children(fluxed: FluxCluster, name: str) -> set[str]:
     """Everything that carries the label of a model, and the model itself."""
     kinds = "deployments,services,persistentvolumeclaims,persistentvolumes,networkpolicies,serviceaccounts,pdb,pods"
     labelled = f"--selector=hermetic.dev/modeldeployment={name}"
-    found = fluxed.sealed.kubectl.within("inference").json("get", kinds, labelled)["items"]
-    models = [one for one in fluxed.api.get(fluxed.models.collection)["items"] if one["metadata"]["name"] == name]
-    return {f"{one['kind']}/{one['metadata']['name']}" for one in (*found, *models)}
+    manifests = fluxed.sealed.kubectl.within("inference").json("get", kinds, labelled)["items"]
+    models = [model for model in fluxed.api.get(fluxed.models.collection)["items"] if model["metadata"]["name"] == name]
+    return {f"{manifest['kind']}/{manifest['metadata']['name']}" for manifest in (*manifests, *models)}
 
 
 def test_the_folder_of_models_can_hold_nothing_but_models(serving: FluxCluster) -> None:
@@ -305,7 +317,10 @@ def test_the_commands_of_the_page_push_an_artifact_that_flux_applies(serving: Fl
     done = subprocess.run(["bash", "-eu", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     serving.until_ready("models", re.search(r"sha256:[0-9a-f]{64}", done.stdout)[0])
-    assert {one["metadata"]["name"] for one in serving.api.get(serving.models.collection)["items"]} == {"llama", "phi"}
+    assert {model["metadata"]["name"] for model in serving.api.get(serving.models.collection)["items"]} == {
+        "llama",
+        "phi",
+    }
     serving.until_ready("models", serving.push(models=[a_model()]))
 
 
@@ -320,12 +335,12 @@ def test_the_commands_of_the_page_apply_the_recipe(serving: FluxCluster, tmp_pat
     )
     environment = {"KUBECONFIG": str(serving.sealed.plane.kubeconfig), "HOME": str(tmp_path)}
     for heading in ("Flux", "The artifact", "A failing model"):
-        for line in (one.removeprefix("$ ") for one in commands(heading, PAGE, "", "console")):
+        for line in (command_text.removeprefix("$ ") for command_text in commands(heading, PAGE, "", "console")):
             if line.startswith("kubectl "):
-                words = [str(serving.sealed.kubectl.program), *shlex.split(line)[1:]]
-                words += [] if words[1] == "get" else ["--dry-run=server"]
-                words += ["--force-conflicts"] if words[1] == "apply" else []
-                subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, check=True)
+                arguments = [str(serving.sealed.kubectl.program), *shlex.split(line)[1:]]
+                arguments += [] if arguments[1] == "get" else ["--dry-run=server"]
+                arguments += ["--force-conflicts"] if arguments[1] == "apply" else []
+                subprocess.run(arguments, cwd=tmp_path, env=environment, capture_output=True, check=True)
 
 
 def test_everything_goes_by_the_commands_of_the_page_but_namespaces_and_crds(serving: FluxCluster) -> None:
@@ -338,9 +353,9 @@ def test_everything_goes_by_the_commands_of_the_page_but_namespaces_and_crds(ser
     assert serving.api.get("/apis/hermetic.dev/v1alpha1/egressaudits")["items"] == []
     left = serving.sealed.kubectl("get", "clusterroles,validatingadmissionpolicies", "--output=name").split()
     assert [name for name in left if "/hermetic-" in name] == []
-    assert {"hermetic-system", "inference"} <= {one["metadata"]["name"] for one in namespaces(serving)}
+    assert {"hermetic-system", "inference"} <= {namespace["metadata"]["name"] for namespace in namespaces(serving)}
 
 
 def namespaces(fluxed: FluxCluster) -> list[Manifest]:
-    found: list[Manifest] = fluxed.api.get("/api/v1/namespaces")["items"]
-    return found
+    namespace_manifests: list[Manifest] = fluxed.api.get("/api/v1/namespaces")["items"]
+    return namespace_manifests

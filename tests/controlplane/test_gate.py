@@ -34,9 +34,9 @@ BLIND = a_finding("Unknown", "peering-any", message="a peering could not be read
 @pytest.fixture
 def home(sealed: SealedCluster) -> Iterator[Deployments]:
     """A namespace of the sealed cluster, in which there is no evidence yet."""
-    made = sealed.namespace()
-    yield made
-    sealed.api.delete(f"/api/v1/namespaces/{made.namespace}")
+    namespace = sealed.namespace()
+    yield namespace
+    sealed.api.delete(f"/api/v1/namespaces/{namespace.namespace}")
 
 
 @pytest.fixture
@@ -60,14 +60,14 @@ def a_model(name: str = "llama", **spec: Any) -> dict[str, Any]:
 def children(home: Deployments) -> list[str]:
     """Everything of ours in the namespace, and its volumes."""
     ours = {"labelSelector": "app.kubernetes.io/managed-by=hermetic"}
-    found = []
+    children_names = []
     for kind in CHILD_KINDS:
         if kind.namespaced:
             listed = home.api.get(kind.path(home.namespace), **ours)["items"]
-            found += [f"{kind.plural}/{child['metadata']['name']}" for child in listed]
+            children_names += [f"{kind.plural}/{child['metadata']['name']}" for child in listed]
     volumes = home.api.get("/api/v1/persistentvolumes", **ours)["items"]
     mine = {"hermetic.dev/namespace": home.namespace}.items()
-    return found + [v["metadata"]["name"] for v in volumes if mine <= v["metadata"]["labels"].items()]
+    return children_names + [v["metadata"]["name"] for v in volumes if mine <= v["metadata"]["labels"].items()]
 
 
 def uids(home: Deployments) -> set[str]:
@@ -167,8 +167,8 @@ def test_fail_ends_no_pod_and_starts_none_and_pass_catches_up(sealed: SealedClus
     assert serving.condition("llama", "Available")["status"] == "True"
 
     serving.change("llama", drainSeconds=9)
-    held = serving.until("llama", "IsolationBroken")
-    assert "the change of the pods waits for it" in held["message"]
+    condition = serving.until("llama", "IsolationBroken")
+    assert "the change of the pods waits for it" in condition["message"]
     assert (grace(serving), uids(serving)) == (55, before)
 
     serving.change("llama", drainSeconds=5, replicas=4)
@@ -187,8 +187,8 @@ def test_fail_ends_no_pod_and_starts_none_and_pass_catches_up(sealed: SealedClus
     serving.until("llama", "Serving")
     assert (grace(serving), replicas(serving)) == (59, 3)
     assert not uids(serving) & before
-    seen = revisions(serving.api, serving.collection, since, "llama")
-    assert [line for one in seen for line in contradictions(one)] == []
+    revisions_seen = revisions(serving.api, serving.collection, since, "llama")
+    assert [line for revision in revisions_seen for line in contradictions(revision)] == []
 
 
 def test_a_template_that_others_change_behind_a_closed_gate_is_corrected_at_once_and_starts_nothing(
@@ -216,8 +216,8 @@ def test_a_template_that_others_change_behind_a_closed_gate_is_corrected_at_once
 def template(home: Deployments) -> dict[str, Any]:
     live = home.workload("llama")
     assert live is not None
-    found: dict[str, Any] = live["spec"]["template"]
-    return found
+    pod_template: dict[str, Any] = live["spec"]["template"]
+    return pod_template
 
 
 def test_workload_that_is_deleted_behind_a_closed_gate_does_not_come_back_until_it_opens(
@@ -236,8 +236,8 @@ def test_workload_that_is_deleted_behind_a_closed_gate_does_not_come_back_until_
 
 def test_evidence_that_is_taken_away_closes_and_scales_nothing_up(sealed: SealedCluster, serving: Deployments):
     before = uids(serving)
-    for one in sealed.api.get(ATTESTATIONS)["items"]:
-        sealed.api.delete(f"{ATTESTATIONS}/{one['metadata']['name']}")
+    for attestation in sealed.api.get(ATTESTATIONS)["items"]:
+        sealed.api.delete(f"{ATTESTATIONS}/{attestation['metadata']['name']}")
     serving.until("llama", "IsolationEvidenceMissing")
     serving.change("llama", replicas=3)
     serving.until("llama", "IsolationEvidenceMissing")

@@ -11,8 +11,8 @@ PATH = "/apis/hermetic.dev/v1alpha1/namespaces/{}/modeldeployments/{}"
 
 
 def condition(api: Api, namespace: str, name: str, kind: str) -> dict[str, str]:
-    found = api.get(PATH.format(namespace, name)).get("status", {}).get("conditions", [])
-    return next((c for c in found if c["type"] == kind), {})
+    conditions = api.get(PATH.format(namespace, name)).get("status", {}).get("conditions", [])
+    return next((c for c in conditions if c["type"] == kind), {})
 
 
 def test_a_deployment_without_a_gpu_node_says_what_is_missing(
@@ -22,7 +22,7 @@ def test_a_deployment_without_a_gpu_node_says_what_is_missing(
 
     ready = wait_for(
         "Unschedulable",
-        lambda: (found := condition(api, namespace, "llama", "Ready")).get("reason") == "Unschedulable" and found,
+        lambda: (ready := condition(api, namespace, "llama", "Ready")).get("reason") == "Unschedulable" and ready,
         operator,
     )
     assert "needs 1 nvidia.com/gpu on one node" in ready["message"]

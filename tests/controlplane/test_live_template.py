@@ -34,23 +34,23 @@ Edit = Callable[[Manifest], object]
 @pytest.fixture(scope="module")
 def unfenced(installed: None, api: Api) -> Iterator[None]:  # noqa: ARG001
     """The cluster without the policies that keep tenants from our objects."""
-    kept = [api.get(f"{BINDINGS}/{name}") for name in ADMISSION_POLICIES]
+    bindings = [api.get(f"{BINDINGS}/{name}") for name in ADMISSION_POLICIES]
     for name in ADMISSION_POLICIES:
         api.delete(f"{BINDINGS}/{name}")
     yield
-    for binding in kept:
+    for binding in bindings:
         del binding["metadata"]["resourceVersion"], binding["metadata"]["uid"]
         api.create(BINDINGS, binding)
 
 
 def pod(live: Manifest) -> Manifest:
-    found: Manifest = live["spec"]["template"]["spec"]
-    return found
+    pod_spec: Manifest = live["spec"]["template"]["spec"]
+    return pod_spec
 
 
 def engine(live: Manifest) -> Manifest:
-    found: Manifest = pod(live)["containers"][0]
-    return found
+    container: Manifest = pod(live)["containers"][0]
+    return container
 
 
 def with_a_volume(live: Manifest) -> None:
@@ -190,7 +190,7 @@ KINDS = {
     "v1 serviceaccounts": ACCOUNTS,
     "networking.k8s.io/v1 networkpolicies": POLICIES,
 }
-EDITS = {f"{kind}: {what}": (kind, edit) for kind, edits in KINDS.items() for what, edit in edits.items()}
+EDITS = {f"{kind}: {title}": (kind, edit) for kind, edits in KINDS.items() for title, edit in edits.items()}
 
 
 def model(what: str) -> str:
@@ -213,8 +213,8 @@ def models(
         of_two = reporting(a_baked_model("phi", replicas=2, endpoint={}))
         deployments.apply(
             *(
-                changed({**(of_two if "budget" in what else resting), "metadata": {"name": model(what)}})
-                for what in EDITS
+                changed({**(of_two if "budget" in title else resting), "metadata": {"name": model(title)}})
+                for title in EDITS
             )
         )
         tenant = a_tenant(api, cluster, namespace, tmp_path_factory.mktemp("tenant") / "kubeconfig")
@@ -257,8 +257,8 @@ def test_what_a_tenant_adds_is_taken_out_again(models: tuple[Deployments, Api], 
 
 def content(live: Manifest) -> Manifest:
     """The object without what changes by itself."""
-    kept = {name: value for name, value in live.items() if name not in ("metadata", "status")}
-    return {**kept, "annotations": live["metadata"].get("annotations") if live["kind"] == "Service" else None}
+    live_fields = {name: value for name, value in live.items() if name not in ("metadata", "status")}
+    return {**live_fields, "annotations": live["metadata"].get("annotations") if live["kind"] == "Service" else None}
 
 
 def _found(api: Api, where: str) -> Manifest | None:
@@ -295,7 +295,7 @@ def test_a_rival_that_adds_is_outwaited_and_named_with_the_field(
 def _insisting(tenant: Api, where: str, over: threading.Event) -> None:
     while not over.is_set():
         live = tenant.get(where)
-        if not any(one["name"] == "more" for one in pod(live)["containers"]):
+        if not any(container["name"] == "more" for container in pod(live)["containers"]):
             PODS["sidecar"](live)
             with contextlib.suppress(ApiError):
                 tenant.replace(where, live)
@@ -325,7 +325,7 @@ def test_what_was_corrected_once_is_left_alone_and_a_change_of_the_spec_leaves_n
     deployments.change("once", engine={"vllm": {"extraEnv": []}})
     deployments.until("once", "ScaledToZero")
 
-    assert VARIABLE["name"] not in {one["name"] for one in engine(tenant.get(where))["env"]}
+    assert VARIABLE["name"] not in {variable["name"] for variable in engine(tenant.get(where))["env"]}
     assert Counter(log.writes())["deployments"] == 1
 
 
@@ -342,8 +342,10 @@ def serving(models: tuple[Deployments, Api], gpu_nodes: None) -> Deployments:  #
 
 
 def the_pod(deployments: Deployments) -> str:
-    (found,) = (one for one in deployments.pods("runs") if "deletionTimestamp" not in one["metadata"])
-    return str(found["metadata"]["name"])
+    (live_pod,) = (
+        candidate for candidate in deployments.pods("runs") if "deletionTimestamp" not in candidate["metadata"]
+    )
+    return str(live_pod["metadata"]["name"])
 
 
 def test_an_ephemeral_container_is_named_with_its_pod_and_image(serving: Deployments) -> None:
@@ -426,7 +428,7 @@ def test_a_pod_that_a_tenant_takes_out_of_sight_is_named(
 ) -> None:
     """The ReplicaSet lets go of most of them and replaces them; they run on without NetworkPolicy or Service."""
     _, tenant = models
-    edit, words = UNSEEN[what]
+    edit, message = UNSEEN[what]
     name = the_pod(serving)
     where = f"/api/v1/namespaces/{serving.namespace}/pods/{name}"
     edited(tenant, where, edit)
@@ -434,7 +436,7 @@ def test_a_pod_that_a_tenant_takes_out_of_sight_is_named(
     condition = serving.until("runs", "NotAsRendered")
 
     assert f"pod '{name}' " in condition["message"]
-    assert words in condition["message"]
+    assert message in condition["message"]
     tenant.delete(where)
     serving.until("runs", "Serving")
 
@@ -460,7 +462,9 @@ def test_what_cannot_be_taken_out_of_volume_and_claim_is_named(models: tuple[Dep
     deployments.apply(reporting(changed(a_share_model("kept"), replicas=0, endpoint={})))
     deployments.until("kept", "ScaledToZero")
     claims = f"/api/v1/namespaces/{deployments.namespace}/persistentvolumeclaims"
-    claim = next(one for one in tenant.get(claims)["items"] if one["metadata"]["name"].startswith("kept-"))
+    claim = next(
+        claim_of for claim_of in tenant.get(claims)["items"] if claim_of["metadata"]["name"].startswith("kept-")
+    )
     where = f"{claims}/{claim['metadata']['name']}"
     deployments.wait("the claim is bound", lambda: tenant.get(where)["status"]["phase"] == "Bound")
     volume = f"/api/v1/persistentvolumes/{claim['spec']['volumeName']}"
@@ -472,8 +476,8 @@ def test_what_cannot_be_taken_out_of_volume_and_claim_is_named(models: tuple[Dep
         (deployments.api, volume, "nodeAffinity", {"required": {"nodeSelectorTerms": terms}}),
     ):
         edited(account, path, in_spec(**{name: value}))
-        words = f"'{path.rpartition('/')[2]}' has spec.{name}, which Hermetic did not render, written by '"
-        deployments.wait("it is named", lambda words=words: words in deployments.condition("kept")["message"])
+        drift_message = f"'{path.rpartition('/')[2]}' has spec.{name}, which Hermetic did not render, written by '"
+        deployments.wait("it is named", lambda drift=drift_message: drift in deployments.condition("kept")["message"])
         assert deployments.condition("kept")["reason"] == "NotAsRendered"
     deployments.change("kept", drainSeconds=41)
     deployments.wait("a change goes on", lambda: pod(deployments.workload("kept") or {}) != pod(before or {}))

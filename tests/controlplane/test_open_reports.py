@@ -44,13 +44,13 @@ ABOUT_A_SERVICE = replace(a_failing_report().findings[0], resource="v1/Service i
 @pytest.mark.usefixtures("open_reports")
 def test_the_api_server_keeps_every_field(api, report):
     shown = cluster_report(report, pages(), name="audited")
-    kept = api.create(f"{CLUSTER_REPORTS}?fieldValidation=Strict", shown)
+    stored_report = api.create(f"{CLUSTER_REPORTS}?fieldValidation=Strict", shown)
     api.delete(f"{CLUSTER_REPORTS}/audited")
-    assert {key: kept[key] for key in ("source", "summary", "results")} == {
+    assert {key: stored_report[key] for key in ("source", "summary", "results")} == {
         key: shown[key] for key in ("source", "summary", "results")
     }
     assert list(shown["summary"]) == list(WORDS)
-    assert kept["metadata"]["annotations"] == shown["metadata"]["annotations"]
+    assert stored_report["metadata"]["annotations"] == shown["metadata"]["annotations"]
 
 
 @pytest.mark.usefixtures("open_reports")
@@ -66,8 +66,8 @@ def test_fields_of_other_writers_are_kept(api):
             {"source": "another", "policy": "p", "result": "pass", "resourceSelector": {"matchLabels": {"a": "b"}}}
         ],
     }
-    kept = api.create(f"{CLUSTER_REPORTS}?fieldValidation=Strict", foreign)
+    stored_report = api.create(f"{CLUSTER_REPORTS}?fieldValidation=Strict", foreign)
     api.delete(f"{CLUSTER_REPORTS}/of-another")
-    assert {name: kept[name] for name in ("scope", "source", "results")} == {
+    assert {name: stored_report[name] for name in ("scope", "source", "results")} == {
         name: foreign[name] for name in ("scope", "source", "results")
     }

@@ -12,6 +12,7 @@ import pytest
 from hermetic.api.configuration import Configuration
 from hermetic.cli.allowed import allowed
 from hermetic.kinds import THE_EGRESS_AUDIT
+from hermetic.objects.accelerator_checks import CHECKER
 from hermetic.objects.names import Owner
 from hermetic.objects.weights_verifier import Verifier
 from hermetic.plan.allowed_sources import image_is_allowed, share_is_allowed
@@ -25,6 +26,7 @@ from tests.controlplane.test_operator_account_policies import (
     IMAGE,
     a_probe,
     engine,
+    in_template,
     pod,
     probe_container,
     refusal,
@@ -67,8 +69,21 @@ def the_configuration(home: str) -> Configuration:
             ],
             "shares": shares,
             "integrity": {"verifiers": [VERIFIES]},
+            "modelMetadata": {
+                "labels": {"environment": "production"},
+                "propagatedLabels": ["cost-centre"],
+                "propagatedAnnotations": ["example.com/ticket"],
+            },
         }
     )
+
+
+def run_image(deployment: Manifest, image: str) -> None:
+    """Run this image as the engine; GPUs are checked in the same one."""
+    engine(deployment)["image"] = image
+    for container in pod(deployment).get("initContainers", ()):
+        if container["name"] == CHECKER:
+            container["image"] = image
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +93,7 @@ def limited(api: Api, home: str, cluster: Path, tmp_path_factory: pytest.TempPat
     api.create(ALLOWED, allowed(the_configuration(home)))
     api.create(AUDITS, an_egress_audit(probe={"image": IMAGE}))
     unlisted = rendered(home, a_share_model())["Deployment"]
-    engine(unlisted)["image"] = IMAGE
+    run_image(unlisted, IMAGE)
     wait_for("what is allowed known", lambda: refusal(account, unlisted, home))
     wait_for("the image of the probe known", lambda: not refusal(account, a_probe(), "hermetic-probe"))
     yield account
@@ -90,12 +105,35 @@ def limited(api: Api, home: str, cluster: Path, tmp_path_factory: pytest.TempPat
 def test_what_is_rendered_of_what_is_allowed_is_admitted(limited: Api, home: str, shape: str) -> None:
     for child in rendered(home, RENDERINGS[shape]).values():
         if child["kind"] == "Deployment":
-            for one in [engine(child), *pod(child).get("initContainers", ())]:
-                one["image"] = ALLOWED_IMAGE
+            for container in [engine(child), *pod(child).get("initContainers", ())]:
+                container["image"] = ALLOWED_IMAGE
             for volume in pod(child)["volumes"]:
                 if "image" in volume:
                     volume["image"]["reference"] = ALLOWED_IMAGE
         assert refusal(limited, child, home) == "", child["kind"]
+
+
+@pytest.mark.parametrize(
+    ("part", "key", "admitted"),
+    [
+        ("labels", "environment", True),
+        ("labels", "cost-centre", True),
+        ("labels", "cost-center", False),
+        ("labels", "example.com/ticket", False),
+        ("annotations", "example.com/ticket", True),
+        ("annotations", "cost-centre", False),
+        ("annotations", "example.com", False),
+    ],
+)
+def test_pods_have_the_labels_and_annotations_that_the_configuration_names(
+    limited: Api, home: str, part: str, key: str, admitted: bool
+) -> None:
+    deployment = rendered(home, a_share_model())["Deployment"]
+    run_image(deployment, ALLOWED_IMAGE)
+    in_template(part, key)(deployment)
+    message = refusal(limited, deployment, home)
+    assert (message == "") is admitted
+    assert admitted or "`modelMetadata` of its configuration names" in message
 
 
 @pytest.mark.parametrize(("image", "admitted"), [(VERIFIES, True), (f"{VERIFIES[:-1]}0", False)])
@@ -103,7 +141,7 @@ def test_the_image_that_verifies_weights_needs_no_registry_of_its_own(
     limited: Api, home: str, image: str, admitted: bool
 ) -> None:
     deployment = rendered(home, a_share_model(), Verifier(image, "Require"))["Deployment"]
-    engine(deployment)["image"] = ALLOWED_IMAGE
+    run_image(deployment, ALLOWED_IMAGE)
     assert (refusal(limited, deployment, home) == "") is admitted
 
 
@@ -120,7 +158,7 @@ def test_the_image_that_verifies_weights_needs_no_registry_of_its_own(
 )
 def test_no_image_of_another_registry_is_run(limited: Api, home: str, image: str) -> None:
     deployment = rendered(home, a_share_model())["Deployment"]
-    engine(deployment)["image"] = image
+    run_image(deployment, image)
     assert "registries that its configuration allows" in refusal(limited, deployment, home)
 
 
@@ -144,9 +182,9 @@ REFERENCES = [
 def test_an_image_is_run_where_the_operator_itself_would_run_it(limited: Api, home: str, image: str) -> None:
     """The policy and the question that the operator asks before it writes come to the same answer."""
     deployment = rendered(home, a_share_model())["Deployment"]
-    engine(deployment)["image"] = image
-    asked = a_snapshot(Owner(home, "m", "u"), policy=the_configuration(home))
-    assert (refusal(limited, deployment, home) == "") == image_is_allowed(asked, image)
+    run_image(deployment, image)
+    snapshot = a_snapshot(Owner(home, "m", "u"), policy=the_configuration(home))
+    assert (refusal(limited, deployment, home) == "") == image_is_allowed(snapshot, image)
 
 
 FOLDERS = (None, "team-a", "team-a/llama", "team-ab", "team", "team-b", "x", "shared", "shared/llama", "shared/llama-2",
@@ -173,19 +211,19 @@ def test_a_folder_is_mounted_where_the_operator_itself_would_mount_it(
 ) -> None:
     manifest = a_share_model(weights=weights)
     volume = rendered(home, manifest)["PersistentVolume"]
-    asked = a_snapshot(Owner(home, "m", "u"), policy=the_configuration(home))
-    assert (refusal(limited, volume, home) == "") == (share_is_allowed(spec_of(manifest), asked) is HOLDS)
+    snapshot = a_snapshot(Owner(home, "m", "u"), policy=the_configuration(home))
+    assert (refusal(limited, volume, home) == "") == (share_is_allowed(spec_of(manifest), snapshot) is HOLDS)
 
 
 def test_no_image_volume_of_another_registry_is_mounted(limited: Api, home: str) -> None:
     deployment = rendered(home, RENDERINGS["image-volume"])["Deployment"]
-    (volume,) = (one for one in pod(deployment)["volumes"] if "image" in one)
+    (volume,) = (volume_fields for volume_fields in pod(deployment)["volumes"] if "image" in volume_fields)
     volume["image"]["reference"] = IMAGE
     assert "registries that its configuration allows" in refusal(limited, deployment, home)
 
 
 def attributes(**changed: str) -> Spoil:
-    return lambda one: one["spec"]["csi"]["volumeAttributes"].update(changed)
+    return lambda manifest: manifest["spec"]["csi"]["volumeAttributes"].update(changed)
 
 
 def from_parted(**changed: str) -> Spoil:
@@ -225,17 +263,22 @@ def test_no_volume_is_made_for_a_namespace_that_is_not_watched(limited: Api, nam
 
 PROBES: dict[str, tuple[Spoil, str]] = {
     "another image": (
-        lambda one: probe_container(one).update(image=ALLOWED_IMAGE),
+        lambda manifest: probe_container(manifest).update(image=ALLOWED_IMAGE),
         "spec.probe.image",
     ),
     "another program": (
-        lambda one: probe_container(one)["command"].__setitem__(4, "import sys, types; import os; os.fork()"),
+        lambda manifest: probe_container(manifest)["command"].__setitem__(4, "import sys, types; import os; os.fork()"),
         "exact program",
     ),
-    "another module": (lambda one: probe_container(one)["command"].__setitem__(7, "import os"), "exact program"),
-    "no EgressAudit": (lambda one: one["metadata"]["labels"].pop("hermetic.dev/egress-audit"), "metadata.labels"),
+    "another module": (
+        lambda manifest: probe_container(manifest)["command"].__setitem__(7, "import os"), "exact program",
+    ),
+    "no EgressAudit": (
+        lambda manifest: manifest["metadata"]["labels"].pop("hermetic.dev/egress-audit"), "metadata.labels",
+    ),
     "another EgressAudit": (
-        lambda one: one["metadata"]["labels"].update({"hermetic.dev/egress-audit": "mine"}), "metadata.labels",
+        lambda manifest: manifest["metadata"]["labels"].update({"hermetic.dev/egress-audit": "mine"}),
+        "metadata.labels",
     ),
 }  # fmt: skip
 
@@ -254,7 +297,7 @@ def test_an_image_that_ran_before_may_stay_when_its_registry_is_taken_off_the_li
     """Or nothing but its image could be mended any more, its number of replicas for one."""
     deployment = rendered(home, RENDERINGS["baked-image"])["Deployment"]
     path = f"/apis/apps/v1/namespaces/{home}/deployments"
-    engine(deployment)["image"] = IMAGE
+    run_image(deployment, IMAGE)
     # An owner that is there: the garbage collector would take the Deployment in the middle of the test.
     deployment["metadata"]["ownerReferences"][0]["uid"] = api.create(
         f"/apis/hermetic.dev/v1alpha1/namespaces/{home}/modeldeployments", RENDERINGS["baked-image"]
@@ -262,7 +305,7 @@ def test_an_image_that_ran_before_may_stay_when_its_registry_is_taken_off_the_li
     api.create(path, deployment)
     live = f"{path}/{deployment['metadata']['name']}"
     limited.merge(live, {"spec": {"replicas": 0}})
-    engine(deployment)["image"] = f"{THEIRS}/x@sha256:{DIGEST}"
+    run_image(deployment, f"{THEIRS}/x@sha256:{DIGEST}")
     with pytest.raises(ApiError, match="registries that its configuration allows"):
         limited.apply(live, deployment, "hermetic")
     api.delete(live)

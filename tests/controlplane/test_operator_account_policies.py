@@ -10,6 +10,7 @@ import pytest
 
 from hermetic.collect.probe.job import ProbedNode, ProbePods, probe_job
 from hermetic.kinds import BY_KIND, THE_EGRESS_AUDIT
+from hermetic.objects.accelerator_checks import AcceleratorChecks
 from hermetic.objects.children import PlatformSettings, render
 from hermetic.objects.names import Owner
 from hermetic.objects.weights_verifier import Signers, Verifier
@@ -68,7 +69,8 @@ def refusal(account: Api, manifest: Manifest, namespace: str, kind: str = "") ->
 def rendered(namespace: str, manifest: Manifest, verifier: Verifier | None = None) -> dict[str, Manifest]:
     """The children of a deployment whose uid nobody has, by kind."""
     owner = Owner(namespace, manifest["metadata"]["name"], "7d3f9c52-0f5e-4c0f-9d0a-6f1f3f8f2b11")
-    children = render(owner, spec_of(manifest), PlatformSettings(verifier))
+    checks = AcceleratorChecks("Require")
+    children = render(owner, spec_of(manifest), PlatformSettings(verifier, accelerator_checks=checks))
     return {child["kind"]: copy.deepcopy(child) for child in children}
 
 
@@ -85,7 +87,8 @@ def test_every_child_that_is_rendered_is_admitted(stolen: Api, home: str, shape:
 def test_the_verification_of_weights_is_admitted(stolen: Api, home: str, shape: str) -> None:
     verifier = Verifier(IMAGE, "Warn", Signers(("-----BEGIN PUBLIC KEY-----",)))
     deployment = rendered(home, RENDERINGS[shape], verifier)["Deployment"]
-    assert pod(deployment)["initContainers"][0]["name"] == "verify-weights"
+    names = [container["name"] for container in pod(deployment)["initContainers"]]
+    assert names[:2] == ["check-accelerators", "verify-weights"]
     assert refusal(stolen, deployment, home) == ""
 
 
@@ -95,7 +98,7 @@ def test_a_network_policy_without_the_ranges_of_pods_is_admitted(stolen: Api, ho
     owner = Owner(home, manifest["metadata"]["name"], "7d3f9c52-0f5e-4c0f-9d0a-6f1f3f8f2b11")
     platform = PlatformSettings(pod_ranges=("10.244.0.0/16", "10.0.0.0/8", "192.168.7.0/24", "fd00:10::/64"))
     children = render(owner, spec_of(changed(manifest, endpoint={"internalLoadBalancer": {}})), platform)
-    policy = next(one for one in children if one["kind"] == "NetworkPolicy")
+    policy = next(child for child in children if child["kind"] == "NetworkPolicy")
     assert policy["spec"]["ingress"][0]["from"][0]["ipBlock"]["cidr"] == "172.16.0.0/12"
     assert refusal(stolen, policy, home) == ""
 
@@ -113,13 +116,13 @@ def a_probe(*, host_network: bool = True) -> Manifest:
 
 
 def pod(deployment: Manifest) -> Manifest:
-    found: Manifest = deployment["spec"]["template"]["spec"]
-    return found
+    pod_spec: Manifest = deployment["spec"]["template"]["spec"]
+    return pod_spec
 
 
 def engine(deployment: Manifest) -> Manifest:
-    found: Manifest = pod(deployment)["containers"][0]
-    return found
+    container: Manifest = pod(deployment)["containers"][0]
+    return container
 
 
 def volume(**source: object) -> Spoil:
@@ -130,23 +133,23 @@ def volume(**source: object) -> Spoil:
 
 
 def variable(**source: object) -> Spoil:
-    return lambda one: engine(one)["env"].append({"name": "P", "valueFrom": source})
+    return lambda manifest: engine(manifest)["env"].append({"name": "P", "valueFrom": source})
 
 
 def in_pod(**fields: object) -> Spoil:
-    return lambda one: pod(one).update(fields)
+    return lambda manifest: pod(manifest).update(fields)
 
 
 def in_engine(**fields: object) -> Spoil:
-    return lambda one: engine(one).update(fields)
+    return lambda manifest: engine(manifest).update(fields)
 
 
 def secured(**fields: object) -> Spoil:
-    return lambda one: engine(one)["securityContext"].update(fields)
+    return lambda manifest: engine(manifest)["securityContext"].update(fields)
 
 
 def named(name: str) -> Spoil:
-    return lambda one: one["metadata"].update(name=name)
+    return lambda manifest: manifest["metadata"].update(name=name)
 
 
 def before_it(**fields: object) -> Spoil:
@@ -155,8 +158,18 @@ def before_it(**fields: object) -> Spoil:
     return in_pod(initContainers=[{**verifying, **fields}])
 
 
+def checking(**fields: object) -> Spoil:
+    """The init container that checks the GPUs, with these fields of its own."""
+    return lambda manifest: pod(manifest)["initContainers"][0].update(fields)
+
+
+def in_check(place: int, word: str, field: str = "command") -> Spoil:
+    """The same with another word in its command, or in its arguments."""
+    return lambda manifest: pod(manifest)["initContainers"][0][field].__setitem__(place, word)
+
+
 def labelled(**labels: str) -> Spoil:
-    return lambda one: one["metadata"].update(labels=labels)
+    return lambda manifest: manifest["metadata"].update(labels=labels)
 
 
 def other_owner(deployment: Manifest) -> None:
@@ -184,22 +197,27 @@ PODS: dict[str, tuple[Spoil, str]] = {
     "a fixed node": (in_pod(nodeName="node-1"), "nodeName"),
     "a privileged account": (in_pod(serviceAccountName="clusterrole-aggregation-controller"), "serviceAccountName"),
     "a token": (in_pod(automountServiceAccountToken=True), "automountServiceAccountToken"),
-    "a token by default": (lambda one: pod(one).pop("automountServiceAccountToken"), "automountServiceAccountToken"),
+    "a token by default": (
+        lambda manifest: pod(manifest).pop("automountServiceAccountToken"), "automountServiceAccountToken",
+    ),
     "root": (in_pod(securityContext={"runAsUser": 0}), "securityContext"),
     "sysctls": (
-        lambda one: pod(one)["securityContext"].update(sysctls=[{"name": "net.core.somaxconn", "value": "1"}]),
+        lambda manifest: pod(manifest)["securityContext"].update(
+            sysctls=[{"name": "net.core.somaxconn", "value": "1"}]
+        ),
         "securityContext",
     ),
     "the group of root": (
-        lambda one: pod(one)["securityContext"].update(supplementalGroups=[2000, 0]), "securityContext",
+        lambda manifest: pod(manifest)["securityContext"].update(supplementalGroups=[2000, 0]), "securityContext",
     ),
     "a group for the files of every volume": (
-        lambda one: pod(one)["securityContext"].update(fsGroup=2000), "securityContext",
+        lambda manifest: pod(manifest)["securityContext"].update(fsGroup=2000), "securityContext",
     ),
     "no seccomp": (
-        lambda one: pod(one)["securityContext"].update(seccompProfile={"type": "Unconfined"}), "securityContext",
+        lambda manifest: pod(manifest)["securityContext"].update(seccompProfile={"type": "Unconfined"}),
+        "securityContext",
     ),
-    "a second container": (lambda one: pod(one)["containers"].append(A_CONTAINER), "containers"),
+    "a second container": (lambda manifest: pod(manifest)["containers"].append(A_CONTAINER), "containers"),
     "another container": (in_engine(name="more"), "containers"),
     "an init container": (in_pod(initContainers=[A_CONTAINER]), "containers"),
     "a sidecar": (
@@ -209,6 +227,15 @@ PODS: dict[str, tuple[Spoil, str]] = {
         in_pod(initContainers=[{**A_CONTAINER, "name": "copy-cache", "command": ["cp", "-Rsf", "/a", "/b"]}]),
         "containers",
     ),
+    "checks of GPUs by another program": (in_check(4, "import torch"), "containers"),
+    "checks of GPUs by another shell": (in_check(2, "id"), "containers"),
+    "checks of GPUs with a word more": (checking(command=["sh", "-c", "id", "check-accelerators"]), "containers"),
+    "checks of GPUs with another option": (in_check(4, "--termination-log", "args"), "containers"),
+    "checks of GPUs in another image": (checking(image=IMAGE), "containers"),
+    "checks of GPUs with variables": (checking(env=[{"name": "LD_PRELOAD", "value": "/tmp/x"}]), "containers"),
+    "checks of GPUs that read the weights": (
+        checking(volumeMounts=[{"name": "weights", "mountPath": "/weights"}]), "containers",
+    ),
     "a verification that runs another program": (before_it(command=["sh"]), "containers"),
     "a verification of another folder": (before_it(args=["verify", "/tmp", "--timeout", "1"]), "containers"),
     "another command of Hermetic": (before_it(args=["run", "/weights", "--config"]), "containers"),
@@ -217,7 +244,9 @@ PODS: dict[str, tuple[Spoil, str]] = {
         before_it(volumeMounts=[{"name": "tmp", "mountPath": "/tmp"}]), "containers",
     ),
     "a shell": (in_engine(command=["sh", "-c", "echo $P > /dev/termination-log"]), "containers"),
-    "another program before the engine": (lambda one: engine(one)["command"].__setitem__(5, "import os"), "containers"),
+    "another program before the engine": (
+        lambda manifest: engine(manifest)["command"].__setitem__(5, "import os"), "containers",
+    ),
     "an image by tag": (in_engine(image="evil.example/x:latest"), "containers.image"),
     "privileged": (secured(privileged=True, allowPrivilegeEscalation=True), "containers.securityContext"),
     "escalation": (secured(allowPrivilegeEscalation=True), "containers.securityContext"),
@@ -225,7 +254,7 @@ PODS: dict[str, tuple[Spoil, str]] = {
     "a capability": (secured(capabilities={"drop": ["ALL"], "add": ["NET_ADMIN"]}), "containers.securityContext"),
     "a container as root": (secured(runAsUser=0), "containers.securityContext"),
     "the whole of proc": (secured(procMount="Default"), "containers.securityContext"),
-    "no restrictions": (lambda one: engine(one).pop("securityContext"), "containers.securityContext"),
+    "no restrictions": (lambda manifest: engine(manifest).pop("securityContext"), "containers.securityContext"),
     "a Secret in a variable": (variable(secretKeyRef={"name": "db", "key": "p"}), "containers.env"),
     "a ConfigMap in a variable": (variable(configMapKeyRef={"name": "db", "key": "p"}), "containers.env"),
     "a Secret as variables": (in_engine(envFrom=[{"secretRef": {"name": "db"}}]), "envFrom"),
@@ -267,6 +296,43 @@ def test_the_operator_s_account_runs_no_other_pod(stolen: Api, home: str, attack
     assert "account" in message or "ModelDeployment" in message, "what to do is missing"
 
 
+def in_template(part: str, key: str) -> Spoil:
+    """A label or annotation of the pods that Hermetic does not render."""
+    return lambda manifest: manifest["spec"]["template"]["metadata"].setdefault(part, {}).update({key: "x"})
+
+
+@pytest.mark.parametrize("part", ["labels", "annotations"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "sidecar.istio.io/inject",
+        "linkerd.io/inject",
+        "admission.hooks.example.com/sidecar-inject",
+        "k8s.v1.cni.cncf.io/networks",
+        "app.kubernetes.io/part-of",
+        "prometheus.io/scrape",
+        "aadpodidbinding",
+        "app",
+        "Egress-Allowed",
+    ],
+)
+def test_the_operator_s_account_gives_pods_no_label_that_changes_what_they_do(
+    stolen: Api, home: str, part: str, key: str
+) -> None:
+    deployment = rendered(home, with_tls_and_api_key())["Deployment"]
+    in_template(part, key)(deployment)
+    assert "attaches networks, identities and sidecars" in refusal(stolen, deployment, home)
+
+
+@pytest.mark.parametrize("key", ["cost-centre", "example.com/owner"])
+def test_the_operator_s_account_gives_pods_labels_that_describe(stolen: Api, home: str, key: str) -> None:
+    """Which of them the configuration names is known only with the ConfigMap 'hermetic-allowed'."""
+    deployment = rendered(home, with_tls_and_api_key())["Deployment"]
+    in_template("labels", key)(deployment)
+    in_template("annotations", key)(deployment)
+    assert refusal(stolen, deployment, home) == ""
+
+
 @pytest.mark.parametrize("space", ["kube-system", "kube-public", "hermetic-system", "hermetic-probe"])
 def test_the_operator_s_account_writes_no_model_into_a_namespace_of_the_system(stolen: Api, space: str) -> None:
     for child in rendered(space, with_tls_and_api_key()).values():
@@ -276,8 +342,12 @@ def test_the_operator_s_account_writes_no_model_into_a_namespace_of_the_system(s
 # ---------------------------------------------------------------------- the other children
 
 
+def scaling(**target: str) -> Spoil:
+    return lambda autoscaler: autoscaler["spec"]["scaleTargetRef"].update(target)
+
+
 def in_spec(**fields: object) -> Spoil:
-    return lambda one: one["spec"].update(fields)
+    return lambda manifest: manifest["spec"].update(fields)
 
 
 EVERY = {"matchLabels": {}}
@@ -286,13 +356,14 @@ OTHERS: dict[str, tuple[str, Spoil, str]] = {
     "a Service of more than the model's pods": (
         "Service", in_spec(selector={"app.kubernetes.io/managed-by": "hermetic"}), "spec.selector",
     ),
-    "a Service without a selector": ("Service", lambda one: one["spec"].pop("selector"), "spec.selector"),
+    "a Service without a selector": ("Service", lambda manifest: manifest["spec"].pop("selector"), "spec.selector"),
     "an address of others": ("Service", in_spec(externalIPs=["10.96.0.10"]), "spec.externalIPs"),
-    "a public Service": ("Service", lambda one: one["metadata"].pop("annotations"), "spec.type"),
+    "a public Service": ("Service", lambda manifest: manifest["metadata"].pop("annotations"), "spec.type"),
     "a port of the nodes": ("Service", in_spec(type="NodePort", loadBalancerSourceRanges=[]), "spec.type"),
     "a Service of another name": ("Service", named("db"), "ModelDeployment"),
     "an alias of a host": (
-        "Service", lambda one: one.update(spec={"type": "ExternalName", "externalName": "evil.example"}), "spec.",
+        "Service", lambda manifest: manifest.update(spec={"type": "ExternalName", "externalName": "evil.example"}),
+        "spec.",
     ),
     "another load balancer": ("Service", in_spec(loadBalancerClass="tailscale"), "spec.loadBalancerClass"),
     "an unlabelled Service": ("Service", labelled(), "managed-by=hermetic"),
@@ -302,12 +373,36 @@ OTHERS: dict[str, tuple[str, Spoil, str]] = {
     "egress to everywhere": ("NetworkPolicy", in_spec(egress=[{}]), "spec.egress"),
     "no rule for egress": ("NetworkPolicy", in_spec(policyTypes=["Ingress"]), "spec.egress"),
     "ingress from everywhere": ("NetworkPolicy", in_spec(ingress=[{}]), "spec.ingress"),
+    "ingress from every address": (
+        "NetworkPolicy",
+        in_spec(ingress=[{"from": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}]),
+        "ipBlock",
+    ),
+    "ingress from half of all addresses": (
+        "NetworkPolicy",
+        in_spec(ingress=[{"from": [{"ipBlock": {"cidr": cidr}} for cidr in ("0.0.0.0/1", "128.0.0.0/1")]}]),
+        "ipBlock",
+    ),
     "a policy without an owner": ("NetworkPolicy", no_owner, "ownerReferences"),
     "a budget of other pods": ("PodDisruptionBudget", in_spec(selector=EVERY), "spec.selector"),
     "a budget without an owner": ("PodDisruptionBudget", no_owner, "ownerReferences"),
+    "an autoscaler of another kind": (
+        "HorizontalPodAutoscaler", scaling(kind="Deployment", apiVersion="apps/v1"), "spec.scaleTargetRef",
+    ),
+    "an autoscaler of another model": ("HorizontalPodAutoscaler", scaling(name="theirs"), "spec.scaleTargetRef"),
+    "an autoscaler by a metric of others": (
+        "HorizontalPodAutoscaler",
+        in_spec(metrics=[{
+            "type": "External",
+            "external": {"metric": {"name": "theirs"}, "target": {"type": "Value", "value": "1"}},
+        }]),
+        "spec.metrics",
+    ),
+    "an autoscaler without an owner": ("HorizontalPodAutoscaler", no_owner, "ownerReferences"),
     "a claim of any volume": ("PersistentVolumeClaim", in_spec(volumeName="pvc-db"), "volumeName"),
     "a new disk": (
-        "PersistentVolumeClaim", lambda one: [one["spec"].pop("volumeName"), one["spec"].pop("storageClassName")],
+        "PersistentVolumeClaim",
+        lambda manifest: [manifest["spec"].pop("volumeName"), manifest["spec"].pop("storageClassName")],
         "volumeName",
     ),
     "a claim to write": ("PersistentVolumeClaim", in_spec(accessModes=["ReadWriteMany"]), "to read"),
@@ -317,7 +412,8 @@ OTHERS: dict[str, tuple[str, Spoil, str]] = {
     ),
     "a claim without an owner": ("PersistentVolumeClaim", no_owner, "ownerReferences"),
     "an account with a token": (
-        "ServiceAccount", lambda one: one.update(automountServiceAccountToken=True), "automountServiceAccountToken",
+        "ServiceAccount", lambda manifest: manifest.update(automountServiceAccountToken=True),
+        "automountServiceAccountToken",
     ),
     "an account without an owner": ("ServiceAccount", no_owner, "ownerReferences"),
 }  # fmt: skip
@@ -326,7 +422,8 @@ OTHERS: dict[str, tuple[str, Spoil, str]] = {
 @pytest.mark.parametrize("attack", OTHERS)
 def test_the_operator_s_account_writes_no_other_child(stolen: Api, home: str, attack: str) -> None:
     kind, spoil, why = OTHERS[attack]
-    child = rendered(home, RENDERINGS["everything-said"])[kind]
+    shape = "autoscaled" if kind == "HorizontalPodAutoscaler" else "everything-said"
+    child = rendered(home, RENDERINGS[shape])[kind]
     spoil(child)
     assert why in refusal(stolen, child, home)
 
@@ -365,8 +462,8 @@ def test_the_operator_s_account_takes_over_and_deletes_nothing_of_others(
 
 
 def probe_container(job: Manifest) -> Manifest:
-    found: Manifest = pod(job)["containers"][0]
-    return found
+    container: Manifest = pod(job)["containers"][0]
+    return container
 
 
 def on_the_host(job: Manifest) -> None:
@@ -376,8 +473,8 @@ def on_the_host(job: Manifest) -> None:
 
 JOBS: dict[str, tuple[Spoil, str]] = {
     "root on the machine": (
-        lambda one: [
-            probe_container(one).update(securityContext={"privileged": True}), on_the_host(one),
+        lambda manifest: [
+            probe_container(manifest).update(securityContext={"privileged": True}), on_the_host(manifest),
         ],
         "volumes",
     ),
@@ -388,27 +485,31 @@ JOBS: dict[str, tuple[Spoil, str]] = {
     "a fixed node": (in_pod(nodeName="node-1"), "nodeName"),
     "as root": (in_pod(securityContext={"runAsUser": 0}), "65534"),
     "an init container": (in_pod(initContainers=[A_CONTAINER]), "initContainers"),
-    "a second container": (lambda one: pod(one)["containers"].append(A_CONTAINER), "containers"),
-    "another program": (lambda one: probe_container(one).update(command=["sh", "-c", "id"]), "command"),
-    "another loader": (lambda one: probe_container(one)["command"].insert(4, "import os"), "command"),
+    "a second container": (lambda manifest: pod(manifest)["containers"].append(A_CONTAINER), "containers"),
+    "another program": (lambda manifest: probe_container(manifest).update(command=["sh", "-c", "id"]), "command"),
+    "another loader": (lambda manifest: probe_container(manifest)["command"].insert(4, "import os"), "command"),
     # Two policies refuse it, and the API server tells of one.
-    "an image by tag": (lambda one: probe_container(one).update(image="evil.example/x"), "image"),
+    "an image by tag": (lambda manifest: probe_container(manifest).update(image="evil.example/x"), "image"),
     "a Secret in a variable": (
-        lambda one: probe_container(one).update(
+        lambda manifest: probe_container(manifest).update(
             env=[{"name": "HERMETIC_PROBE", "valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}]
         ),
         "command",
     ),
     "a Secret as variables": (
-        lambda one: probe_container(one).update(envFrom=[{"secretRef": {"name": "db"}}]), "containers",
+        lambda manifest: probe_container(manifest).update(envFrom=[{"secretRef": {"name": "db"}}]), "containers",
     ),
-    "privileged": (lambda one: probe_container(one)["securityContext"].update(privileged=True), "securityContext"),
+    "privileged": (
+        lambda manifest: probe_container(manifest)["securityContext"].update(privileged=True), "securityContext",
+    ),
     "a capability": (
-        lambda one: probe_container(one)["securityContext"].update(capabilities={"add": ["NET_RAW"], "drop": ["ALL"]}),
+        lambda manifest: probe_container(manifest)["securityContext"].update(
+            capabilities={"add": ["NET_RAW"], "drop": ["ALL"]}
+        ),
         "securityContext",
     ),
-    "no restrictions": (lambda one: probe_container(one).pop("securityContext"), "securityContext"),
-    "for ever": (lambda one: one["spec"].pop("activeDeadlineSeconds"), "300 seconds"),
+    "no restrictions": (lambda manifest: probe_container(manifest).pop("securityContext"), "securityContext"),
+    "for ever": (lambda manifest: manifest["spec"].pop("activeDeadlineSeconds"), "300 seconds"),
     "many": (in_spec(parallelism=50, completions=50), "one pod"),
     "without the label": (labelled(a="b"), "metadata.labels"),
 }  # fmt: skip

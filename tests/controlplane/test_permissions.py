@@ -16,7 +16,7 @@ from testbed.audit import Audited, requests
 from testbed.cloud_provider import PLANT_PUBLIC
 from testbed.installation import wait_for
 from testbed.openreports import definitions
-from tests.controlplane.sealed_cluster import SealedCluster, sealed, sealed_cluster, sealed_module
+from tests.controlplane.sealed_cluster import ATTESTATIONS, SealedCluster, sealed, sealed_cluster, sealed_module
 from tests.scenarios import a_share_model, reporting
 
 __all__ = ["sealed", "sealed_module"]
@@ -73,7 +73,7 @@ def test_no_grant_names_a_secret_a_wildcard_or_a_way_to_more_rights() -> None:
         assert "*" not in (verb, resource)
         assert verb not in {"escalate", "bind", "impersonate", "deletecollection"}
         assert not resource.startswith(("secrets", "serviceaccounts/token", "nodes/proxy", "pods/", "namespaces/"))
-        assert resource != "namespaces" or verb == "list", "to know the cluster by kube-system"
+        assert resource != "namespaces" or verb in {"list", "watch"}, "to know the cluster, and which are being deleted"
         assert verb in {"get", "list", "watch"} or resource.split("/")[0] not in KINDS_OF_RIGHTS
 
 
@@ -143,12 +143,17 @@ def _live_with_every_grant(sealed: SealedCluster, namespace: str = "") -> list[A
 
 
 def _live_a_whole_life(sealed: SealedCluster, namespace: str) -> None:
-    """Evidence brought; a model with two replicas, moved to another folder, scaled to one, given a public address."""
+    """Evidence brought; an autoscaled model with two pods, moved to another folder, scaled to one, made public."""
     home = sealed.namespace(namespace)
     operator, api, namespace = sealed.operator, sealed.api, home.namespace
+    for attestation in api.get(ATTESTATIONS)["items"]:
+        api.delete(f"{ATTESTATIONS}/{attestation['metadata']['name']}")
+    sealed.apply_audit()
+    sealed.until("Unknown")  # so that the verdict changes afterwards, with an Event
     sealed.open_gate()
     path = f"/apis/hermetic.dev/v1alpha1/namespaces/{namespace}/modeldeployments/llama"
     core, policy = f"/api/v1/namespaces/{namespace}", f"/apis/policy/v1/namespaces/{namespace}"
+    scalers = f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers"
 
     def ready() -> bool:
         live = api.get(path)
@@ -159,13 +164,14 @@ def _live_a_whole_life(sealed: SealedCluster, namespace: str) -> None:
     def claims() -> list[str]:
         return [item["metadata"]["name"] for item in api.get(f"{core}/persistentvolumeclaims")["items"]]
 
-    home.apply(reporting(a_share_model(replicas=2)))
+    home.apply(reporting(a_share_model(autoscaling={"minReplicas": 2, "maxReplicas": 2})))
     wait_for("Ready", ready, operator)
     (first,) = claims()
     share = {"account": "contosomodels", "share": "models", "folder": "llama-3-1-8b/bf16"}
-    api.merge(path, {"spec": {"weights": {"azureFiles": share}, "replicas": 1}})
+    api.merge(path, {"spec": {"weights": {"azureFiles": share}, "autoscaling": None, "replicas": 1}})
     wait_for("Ready with other weights", ready, operator)
     wait_for("the old claim gone", lambda: first not in claims(), operator)
+    wait_for("no autoscaler", lambda: not api.get(scalers)["items"], operator)
     wait_for("no budget", lambda: not api.get(f"{policy}/poddisruptionbudgets")["items"], operator)
     chosen = f"hermetic.dev/namespace={namespace}"
     volumes = "/api/v1/persistentvolumes"

@@ -5,7 +5,9 @@ Where kwok has no failure mode, the test writes in the kubelet's place: a pod's 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -129,12 +131,17 @@ def test_trouble_costs_a_handful_of_status_writes_and_none_once_it_was_told(fail
     looping = [name for name, case in CASES.items() if "crash-loop" in name]
     deployments.wait("the last restarts", lambda: all(restarts(deployments, name) == 5 for name in looping))
 
-    seen = history(deployments.api, deployments.collection, failing_pods.began)
+    revisions_by_name = history(deployments.api, deployments.collection, failing_pods.began)
 
-    assert seen.keys() == CASES.keys()
-    assert [line for revisions in seen.values() for one in revisions for line in contradictions(one)] == []
-    assert {name: len(revisions) - 1 for name, revisions in seen.items() if len(revisions) - 1 > 3} == {}
-    late = {name: [r for r in seen[name] if int(r["metadata"]["resourceVersion"]) > int(before)] for name in looping}
+    assert revisions_by_name.keys() == CASES.keys()
+    assert [
+        line for revisions in revisions_by_name.values() for revision in revisions for line in contradictions(revision)
+    ] == []
+    assert {name: len(revisions) - 1 for name, revisions in revisions_by_name.items() if len(revisions) - 1 > 3} == {}
+    late = {
+        name: [r for r in revisions_by_name[name] if int(r["metadata"]["resourceVersion"]) > int(before)]
+        for name in looping
+    }
     assert not any(late.values())
 
 
@@ -165,8 +172,15 @@ def the_kubelet_says(deployments: Deployments, pod: Manifest, **status: Any) -> 
 
 def engine(pod: Manifest, **status: Any) -> dict[str, Any]:
     image = pod["spec"]["containers"][0]["image"]
-    known = {"name": "engine", "image": image, "imageID": image, "ready": False, "started": False, "restartCount": 0}
-    return {**known, **status}
+    status_fields = {
+        "name": "engine",
+        "image": image,
+        "imageID": image,
+        "ready": False,
+        "started": False,
+        "restartCount": 0,
+    }
+    return {**status_fields, **status}
 
 
 def stamp(moment: datetime) -> str:
@@ -242,6 +256,57 @@ def test_missing_key_secret_is_named(served: Deployments):
     the_kubelet_says(served, pod, containerStatuses=[engine(pod, state=state)])
 
     assert "llama-key" in served.until("llama", "ReferenceNotFound")["message"]
+
+
+def the_checks_say(deployments: Deployments, pod: Manifest, state: Manifest) -> None:
+    image = pod["spec"]["initContainers"][0]["image"]
+    status = {"name": "check-accelerators", "image": image, "imageID": image, "ready": False, "restartCount": 4}
+    the_kubelet_says(deployments, pod, initContainerStatuses=[{**status, **state}])
+
+
+def ended_checks(code: int, **fields: Any) -> Manifest:
+    now = stamp(datetime.now(UTC))
+    document = {"verdict": "Pass", "seconds": 7.6, "driver": "580.159.04", "gpus": 1, "findings": [], "omitted": 0}
+    message = json.dumps({**document, "hostToDeviceGBs": 54.1, "deviceToHostGBs": 54.9, **fields})
+    return {"terminated": {"exitCode": code, "message": message, "startedAt": now, "finishedAt": now}}
+
+
+def test_fault_of_a_gpu_is_named_with_its_node_until_the_checks_pass(served: Deployments):
+    accelerator = {"preflight": {"policy": "Require"}}
+    served.apply(failing(reporting(a_baked_model("llama", endpoint={}, accelerator=accelerator)), "mount-failed"))
+    pod = first_pod(served, "llama", has_container_status)
+    node, name = pod["spec"]["nodeName"], pod["metadata"]["name"]
+    finding = {"level": "Fail", "reason": "RowRemapPending", "gpu": "GPU-8a9f", "message": "a row remap is pending"}
+    failed = ended_checks(1, verdict="Fail", findings=[finding])
+
+    back_off = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting failed container"}}
+    the_checks_say(served, pod, {"state": back_off, "lastState": failed})
+
+    message = served.until("llama", "RowRemapPending")["message"]
+    assert all(part in message for part in ("GPU GPU-8a9f", f"kubectl cordon {node}", f"kubectl delete pod {name}"))
+    assert served.condition("llama", "AcceleratorsHealthy")["status"] == "False"
+    assert kstatus(served.get("llama")) == "Failed"
+
+    the_checks_say(served, pod, {"state": ended_checks(0)})
+    served.until("llama", "AcceleratorsChecked", "AcceleratorsHealthy")
+    (shown,) = served.get("llama")["status"]["accelerators"]
+    assert (shown["pod"], shown["node"], shown["hostGBs"], shown["verdict"]) == (name, node, 54, "Pass")
+
+    with node_condition(served.api, node, "XIDErrors"):
+        assert f"'{node}'" in served.until("llama", "NodeReportsFault", "AcceleratorsHealthy")["message"]
+    served.until("llama", "AcceleratorsChecked", "AcceleratorsHealthy")
+
+
+@contextmanager
+def node_condition(api: Api, name: str, kind: str) -> Iterator[None]:
+    """The node with a condition of its node problem detector, which is True."""
+    path = f"/api/v1/nodes/{name}/status"
+    conditions = [condition for condition in api.get(path)["status"]["conditions"] if condition["type"] != kind]
+    api.merge(path, {"status": {"conditions": [*conditions, {"type": kind, "status": "True", "reason": kind}]}})
+    try:
+        yield
+    finally:
+        api.merge(path, {"status": {"conditions": conditions}})
 
 
 # ---------------------------------------------------------------------- what passes by itself

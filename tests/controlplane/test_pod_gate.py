@@ -13,7 +13,7 @@ import yaml
 from testbed.errors import ApiError, CannotRunError
 from testbed.installation import wait_for
 from testbed.programs import programs
-from tests.controlplane.deployments import Deployments
+from tests.controlplane.deployments import Deployments, admitted
 from tests.controlplane.sealed_cluster import SealedCluster, a_finding, sealed, sealed_cluster
 from tests.scenarios import Manifest, a_baked_model, reporting
 
@@ -51,8 +51,8 @@ def serving(sealed: SealedCluster) -> Iterator[Deployments]:
 
 
 def annotations(sealed: SealedCluster) -> dict[str, str]:
-    found: dict[str, str] = sealed.api.get(LEASE)["metadata"].get("annotations") or {}
-    return found
+    lease_annotations: dict[str, str] = sealed.api.get(LEASE)["metadata"].get("annotations") or {}
+    return lease_annotations
 
 
 def live_pods(home: Deployments) -> list[Manifest]:
@@ -73,8 +73,10 @@ def successor(home: Deployments, before: Manifest) -> Manifest | None:
 
 def refusal(home: Deployments) -> str:
     sets = home.api.get(f"/apis/apps/v1/namespaces/{home.namespace}/replicasets")["items"]
-    conditions = [one for found in sets for one in found.get("status", {}).get("conditions") or ()]
-    return next((one["message"] for one in conditions if one["type"] == "ReplicaFailure"), "")
+    conditions = [
+        condition for replica_set in sets for condition in replica_set.get("status", {}).get("conditions") or ()
+    ]
+    return next((condition["message"] for condition in conditions if condition["type"] == "ReplicaFailure"), "")
 
 
 def test_a_replacement_waits_for_the_proof_and_starts_with_it(sealed: SealedCluster, serving: Deployments) -> None:
@@ -105,22 +107,6 @@ def test_evidence_that_ends_while_no_operator_runs_lets_no_pod_in(sealed: Sealed
     finally:
         sealed.operator.start()
     serving.until("llama", "Serving", timeout=120)
-
-
-def admitted(home: Deployments) -> bool:
-    """Whether the API server would let a pod of the model in now."""
-    (workload,) = home.api.get(f"/apis/apps/v1/namespaces/{home.namespace}/replicasets")["items"]
-    pod = {"metadata": {"name": "dry", "labels": workload["spec"]["template"]["metadata"]["labels"]}}
-    try:
-        home.api.create(
-            f"/api/v1/namespaces/{home.namespace}/pods?dryRun=All",
-            {**pod, "spec": workload["spec"]["template"]["spec"]},
-        )
-    except ApiError as error:
-        if "hermetic-pod-gate" not in str(error):
-            raise
-        return False
-    return True
 
 
 def test_a_creation_time_written_by_a_client_counts_for_nothing(sealed: SealedCluster, serving: Deployments) -> None:

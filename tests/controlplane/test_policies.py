@@ -151,8 +151,13 @@ def with_the_handle_of_another(volume: Manifest) -> None:
 
 def of_nfs(**given: str) -> Callable[[Manifest], None]:
     def spoil(volume: Manifest) -> None:
-        whole = {"server": "nas.contoso.internal", "share": "/export/models", "mountPermissions": "0", **given}
-        volume["spec"]["csi"] |= {"driver": "nfs.csi.k8s.io", "volumeAttributes": whole}
+        volume_attributes = {
+            "server": "nas.contoso.internal",
+            "share": "/export/models",
+            "mountPermissions": "0",
+            **given,
+        }
+        volume["spec"]["csi"] |= {"driver": "nfs.csi.k8s.io", "volumeAttributes": volume_attributes}
 
     return spoil
 
@@ -359,9 +364,9 @@ def test_the_api_server_finds_no_wrong_type_and_no_unknown_field_in_a_policy(ins
     policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 
     def checked() -> list[Manifest] | None:
-        found = api.get(policies, labelSelector="app.kubernetes.io/part-of=hermetic")["items"]
-        done = [one for one in found if "typeChecking" in one.get("status", {})]
-        return found if len(done) == len(found) else None
+        policies_listed = api.get(policies, labelSelector="app.kubernetes.io/part-of=hermetic")["items"]
+        done = [policy for policy in policies_listed if "typeChecking" in policy.get("status", {})]
+        return policies_listed if len(done) == len(policies_listed) else None
 
     for policy in wait_for("the policies checked", checked):
         warnings = policy["status"]["typeChecking"].get("expressionWarnings", [])

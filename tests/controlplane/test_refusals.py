@@ -223,5 +223,5 @@ def test_namespace_that_goes_away_is_not_fought_for(served: Deployments, api: Ap
 
 
 def _claims(served: Deployments) -> list[Manifest]:
-    found: list[Manifest] = served.api.get(f"/api/v1/namespaces/{served.namespace}/persistentvolumeclaims")["items"]
-    return found
+    claims: list[Manifest] = served.api.get(f"/api/v1/namespaces/{served.namespace}/persistentvolumeclaims")["items"]
+    return claims

@@ -22,9 +22,9 @@ SAMPLE = 2  # side by side from the first that is drawn, outside CI: the last is
 def test_schedules_end_as_if_nothing_had_gone_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sample: Sample
 ) -> None:
-    first, *others = sample.of("schedules on a real API server", range(1, SEEDS + 1), SAMPLE)
+    first, *other_seeds = sample.of("schedules on a real API server", range(1, SEEDS + 1), SAMPLE)
     with ControlPlane() as plane, real_cluster.opened(plane, tmp_path) as bed:
-        assert real.batch(bed, first, 1 + len(others)) == {}
+        assert real.batch(bed, first, 1 + len(other_seeds)) == {}
 
         # And they can fail: without an operator, nothing that is wanted is there.
         for operator in bed.operators:
@@ -33,4 +33,4 @@ def test_schedules_end_as_if_nothing_had_gone_wrong(
         monkeypatch.setattr(real, "CALM_SECONDS", 0.0)
         monkeypatch.setattr(real, "OUTAGES", {"watches broken": real.OUTAGES["watches broken"]})
         wrong = real.batch(bed, SEEDS + 1, 1)
-        assert any(one.startswith("missing: ") for one in wrong[SEEDS + 1])
+        assert any(error.startswith("missing: ") for error in wrong[SEEDS + 1])

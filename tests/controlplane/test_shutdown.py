@@ -25,7 +25,7 @@ def test_at_rest_it_ends_at_once_and_lets_go_of_the_lease(operator: OperatorProc
     code, seconds = terminated(operator)
 
     assert (code, lease_holder(api)) == (0, "")
-    assert seconds < 2, "nothing was in hand"
+    assert seconds < 5, "nothing was in hand"
 
 
 def test_a_write_in_flight_is_finished_and_nothing_new_is_begun(

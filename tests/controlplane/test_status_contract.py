@@ -70,10 +70,10 @@ def test_at_no_revision_of_its_life_does_a_deployment_lie(balanced: Deployments)
     balanced.until("llama", "Serving")
     _delete_slowly(balanced)
 
-    seen = revisions(balanced.api, balanced.collection, since, "llama")
+    revisions_seen = revisions(balanced.api, balanced.collection, since, "llama")
 
-    assert [line for one in seen for line in contradictions(one)] == []
-    assert course(seen) == [
+    assert [line for revision in revisions_seen for line in contradictions(revision)] == []
+    assert course(revisions_seen) == [
         *("InProgress", "Current"),
         *("InProgress", "Failed"),
         *("InProgress", "Current"),
@@ -82,9 +82,9 @@ def test_at_no_revision_of_its_life_does_a_deployment_lie(balanced: Deployments)
         *("InProgress", "Current"),
         "Terminating",
     ]
-    assert kstatus(seen[0]) == "InProgress", "no audit has run yet, and that is not ready"
-    _transition_times_move_exactly_with_the_status(seen)
-    _current_only_while_the_workload_is(balanced, seen, since)
+    assert kstatus(revisions_seen[0]) == "InProgress", "no audit has run yet, and that is not ready"
+    _transition_times_move_exactly_with_the_status(revisions_seen)
+    _current_only_while_the_workload_is(balanced, revisions_seen, since)
 
 
 def _delete_slowly(balanced: Deployments) -> None:
@@ -107,13 +107,13 @@ def _transition_times_move_exactly_with_the_status(seen: list[dict[str, Any]]) -
 def _current_only_while_the_workload_is(balanced: Deployments, seen: list[dict[str, Any]], since: str) -> None:
     """At every revision that says Current, the Deployment was of that very spec, rolled out and serving."""
     workloads = revisions(balanced.api, f"/apis/apps/v1/namespaces/{balanced.namespace}/deployments", since, "llama")
-    for one in seen:
-        if kstatus(one) != "Current":
+    for revision in seen:
+        if kstatus(revision) != "Current":
             continue
-        moment = int(one["metadata"]["resourceVersion"])
-        known = [w for w in workloads if int(w["metadata"]["resourceVersion"]) < moment]
-        assert known, "Current before there was a Deployment"
-        assert _settled(one["spec"], known[-1]), one["metadata"]["resourceVersion"]
+        moment = int(revision["metadata"]["resourceVersion"])
+        earlier_workloads = [w for w in workloads if int(w["metadata"]["resourceVersion"]) < moment]
+        assert earlier_workloads, "Current before there was a Deployment"
+        assert _settled(revision["spec"], earlier_workloads[-1]), revision["metadata"]["resourceVersion"]
 
 
 def _settled(spec: dict[str, Any], workload: dict[str, Any]) -> bool:
@@ -138,9 +138,9 @@ def test_ready_is_never_said_of_a_spec_that_came_in_the_middle(balanced: Deploym
             balanced.wait("the change is seen", lambda d=drain: _grace(balanced) == 50 + d)
     balanced.until("llama", "Serving")
 
-    seen = revisions(balanced.api, balanced.collection, since, "llama")
-    assert [line for one in seen for line in contradictions(one)] == []
-    _current_only_while_the_workload_is(balanced, seen, since)
+    revisions_seen = revisions(balanced.api, balanced.collection, since, "llama")
+    assert [line for revision in revisions_seen for line in contradictions(revision)] == []
+    _current_only_while_the_workload_is(balanced, revisions_seen, since)
 
 
 def _grace(balanced: Deployments) -> int:
@@ -226,13 +226,13 @@ def _reasons(balanced: Deployments) -> bool:
 
 def _changes(seen: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
     """Every (type, status, reason) of an announced condition that differs from the revision before."""
-    found: list[tuple[str, str, str]] = []
+    transitions: list[tuple[str, str, str]] = []
     last: dict[str, tuple[str, str, str]] = {}
-    for one in seen:
+    for revision in seen:
         for kind in ("Ready", "IsolationVerified", "EndpointPrivate"):
-            condition = condition_of(one, kind)
+            condition = condition_of(revision, kind)
             expected = (kind, condition["status"], condition["reason"]) if condition else None
             if expected and expected != last.get(kind):
                 last[kind] = expected
-                found.append(expected)
-    return found
+                transitions.append(expected)
+    return transitions

@@ -20,7 +20,7 @@ from tests.scenarios import Manifest
 
 POLICIES = Path(__file__).parents[2] / "manifests" / "tenants"
 CORE, APPS, BATCH = "/api/v1", "/apis/apps/v1", "/apis/batch/v1"
-NETWORKING = "/apis/networking.k8s.io/v1"
+NETWORKING, DISCOVERY, DEVICES = "/apis/networking.k8s.io/v1", "/apis/discovery.k8s.io/v1", "/apis/resource.k8s.io/v1"
 ANNOTATION = "service.beta.kubernetes.io/azure-load-balancer-internal"
 
 
@@ -47,9 +47,9 @@ def tenants(api: Api, cluster: Path, kubectl: Kubectl, tmp_path_factory: pytest.
         module_namespace(api, "plain") as plain,
     ):
         folder = tmp_path_factory.mktemp("tenants")
-        found = Tenants(api, {name: a_tenant(api, cluster, name, folder / name) for name in (labelled, plain)})
+        tenants = Tenants(api, {name: a_tenant(api, cluster, name, folder / name) for name in (labelled, plain)})
         for name in (labelled, plain):
-            wait_for("the rights of a tenant", lambda name=name: _admits(found, name, CORE, "services", a_service()))
+            wait_for("the rights of a tenant", lambda name=name: _admits(tenants, name, CORE, "services", a_service()))
         for group, plural, manifest in (
             (CORE, "services", a_service(type="NodePort")),
             (CORE, "pods", a_pod(hostNetwork=True)),
@@ -57,8 +57,8 @@ def tenants(api: Api, cluster: Path, kubectl: Kubectl, tmp_path_factory: pytest.
             (NETWORKING, "ingresses", an_ingress("azure-alb-external")),
             (CORE, "configmaps", {"metadata": {}, "data": {"HTTP_PROXY": "x"}}),
         ):
-            wait_for("the policies", lambda g=group, p=plural, m=manifest: not _admits(found, labelled, g, p, m))
-        yield found
+            wait_for("the policies", lambda g=group, p=plural, m=manifest: not _admits(tenants, labelled, g, p, m))
+        yield tenants
     kubectl("delete", "-k", str(POLICIES))
 
 
@@ -109,12 +109,17 @@ PROXY = {"env": [{"name": "https_proxy", "value": "http://proxy.contoso.internal
 FROM_FIELD = {"env": [{"name": "HTTP_PROXY", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]}
 GATEWAY = {"kubernetes.azure.com/static-gateway-configuration": "out"}
 CLASS = "kubernetes.io/ingress.class"
+NGINX = "nginx.ingress.kubernetes.io"
 PRIVATE = {"appgw.ingress.kubernetes.io/use-private-ip": "true"}
 REFUSED_INGRESSES = {
     "of the Application Gateway": an_ingress("azure-application-gateway"),
     "of the gateway for containers": an_ingress("azure-alb-external"),
     "of the gateway for containers, which does not read the annotation": an_ingress("azure-alb-external", PRIVATE),
     "of a class by annotation": an_ingress("", {CLASS: "azure/application-gateway"}),
+    "with a snippet": an_ingress("internal", {f"{NGINX}/configuration-snippet": "proxy_pass http://a.example.com;"}),
+    "with a snippet of the server": an_ingress("internal", {f"{NGINX}/server-snippet": "return 200;"}),
+    "that asks outside who may pass": an_ingress("internal", {f"{NGINX}/auth-url": "https://a.example.com/auth"}),
+    "that copies requests outside": an_ingress("internal", {f"{NGINX}/mirror-target": "https://a.example.com/"}),
     "said to be private": an_ingress(
         "azure-application-gateway", {"appgw.ingress.kubernetes.io/use-private-ip": "True"}
     ),
@@ -126,6 +131,10 @@ REFUSED_SERVICES = {
     "node port": a_service(type="NodePort"),
     "outer name": {"metadata": {"annotations": {}}, "spec": {"type": "ExternalName", "externalName": "example.com"}},
     "external address": a_service(externalIPs=["203.0.113.9"]),
+    "with a public range that it lets in": a_service(
+        {ANNOTATION: "true", "service.beta.kubernetes.io/azure-allowed-ip-ranges": "203.0.113.0/24"},
+        type="LoadBalancer",
+    ),
     "public address by name": a_service(
         {ANNOTATION: "true", "service.beta.kubernetes.io/azure-pip-name": "x"}, type="LoadBalancer"
     ),
@@ -151,6 +160,32 @@ REFUSED_PODS = {
     ),
     "of the machine's processes": a_pod(hostPID=True),
     "of the machine's memory": a_pod(hostIPC=True),
+    "with a mesh proxy of its own settings": a_pod(
+        {"proxy.istio.io/config": "tracing: {zipkin: {address: 'a.example.com:9411'}}"}
+    ),
+    "with a share of CephFS outside": a_pod(
+        volumes=[{"name": "x", "cephfs": {"monitors": ["10.0.0.1:6789", "203.0.113.9:6789"]}}]
+    ),
+    "with a disk of RBD outside": a_pod(
+        volumes=[{"name": "x", "rbd": {"monitors": ["ceph.example.com:6789"], "image": "x"}}]
+    ),
+    "probed at a host": a_pod(container={"readinessProbe": {"httpGet": {"port": 80, "host": "a.example.com"}}}),
+    "probed at a socket of a host": a_pod(
+        container={"startupProbe": {"tcpSocket": {"port": 80, "host": "203.0.113.9"}}}
+    ),
+    "with a hook that calls a host": a_pod(
+        container={"lifecycle": {"preStop": {"httpGet": {"port": 80, "host": "a.example.com"}}}}
+    ),
+    "with a sidecar probed at a host": a_pod(
+        initContainers=[
+            {
+                "name": "b",
+                "image": "contoso.azurecr.io/a:1",
+                "restartPolicy": "Always",
+                "livenessProbe": {"httpGet": {"port": 80, "host": "a.example.com"}},
+            }
+        ]
+    ),
     "with a folder of the machine": a_pod(volumes=[{"name": "x", "hostPath": {"path": "/var/lib"}}]),
 }
 REFUSED_POLICIES = {
@@ -161,6 +196,24 @@ REFUSED_POLICIES = {
     "to more than the private ranges": a_policy(to("172.0.0.0/11")),
     "to all addresses of IPv6": a_policy(to("::/0")),
 }
+
+
+def an_endpoint(address: str) -> Manifest:
+    return {"metadata": {}, "subsets": [{"addresses": [{"ip": address}], "ports": [{"port": 80}]}]}
+
+
+def a_request(name: str) -> Manifest:
+    return {"name": "r", "exactly": {"deviceClassName": name}}
+
+
+def a_slice(address: str, kind: str = "IPv4") -> Manifest:
+    return {"metadata": {}, "addressType": kind, "endpoints": [{"addresses": [address]}], "ports": [{"port": 80}]}
+
+
+def device_claims(request: Manifest) -> Iterator[tuple[str, Manifest]]:
+    spec = {"devices": {"requests": [request]}}
+    yield "resourceclaims", {"metadata": {}, "spec": spec}
+    yield "resourceclaimtemplates", {"metadata": {}, "spec": {"spec": spec}}
 
 
 def template_of(pod: Manifest) -> Manifest:
@@ -202,7 +255,7 @@ def attempts() -> Iterator[tuple[str, str, str, Manifest]]:
         yield f"ConfigMap: {key}", CORE, "configmaps", {"metadata": {}, "data": {key: "http://proxy.example"}}
 
 
-ATTEMPTS = {name: rest for name, *rest in attempts()}
+ATTEMPTS = {name: attempt for name, *attempt in attempts()}
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
@@ -214,6 +267,46 @@ def test_what_closes_the_gate_of_all_is_refused_where_the_label_is_and_nowhere_e
     assert refused.value.status == 422
     assert "hermetic-tenant-" in str(refused.value)
     tenants.write(plain, group, plural, manifest)
+
+
+def with_further_rights() -> Iterator[tuple[str, str, str, Manifest]]:
+    """What `edit` may not cover, and another role of a tenant can."""
+    yield "public endpoint", CORE, "endpoints", an_endpoint("203.0.113.9")
+    yield "public slice", DISCOVERY, "endpointslices", a_slice("203.0.113.9")
+    yield "slice of names", DISCOVERY, "endpointslices", a_slice("a.example.com", "FQDN")
+    first = {"name": "r", "firstAvailable": [{"name": "a", "deviceClassName": "dranet"}]}
+    for request in (a_request("dranet"), a_request("sriovnetwork.k8snetworkplumbingwg.io"), first):
+        for plural, manifest in device_claims(request):
+            yield f"{plural}: {request}", DEVICES, plural, manifest
+
+
+FURTHER = {name: attempt for name, *attempt in with_further_rights()}
+
+
+def written_by_anybody(tenants: Tenants, namespace: str, group: str, plural: str, manifest: Manifest) -> None:
+    """Write it with every right: only a policy can refuse it."""
+    path, name = f"{group}/namespaces/{namespace}/{plural}", f"x-{secrets.token_hex(3)}"
+    tenants.api.create(path, {**manifest, "metadata": {"name": name}})
+    tenants.api.delete(f"{path}/{name}")
+
+
+@pytest.mark.parametrize("attempt", FURTHER)
+def test_what_needs_more_than_edit_is_refused_by_a_policy_too(tenants, attempt):
+    group, plural, manifest = FURTHER[attempt]
+    labelled, plain = tenants.accounts
+    with pytest.raises(ApiError, match="hermetic-tenant-") as refused:
+        written_by_anybody(tenants, labelled, group, plural, manifest)
+    assert refused.value.status == 422
+    written_by_anybody(tenants, plain, group, plural, manifest)
+
+
+def test_endpoints_inside_and_claims_of_gpus_are_admitted(tenants):
+    labelled, _ = tenants.accounts
+    written_by_anybody(tenants, labelled, CORE, "endpoints", an_endpoint("10.0.0.9"))
+    written_by_anybody(tenants, labelled, DISCOVERY, "endpointslices", a_slice("10.0.0.9"))
+    for name in ("gpu.nvidia.com", "gpu.amd.com", "compute-domain-default-channel.nvidia.com"):
+        for plural, manifest in device_claims(a_request(name)):
+            written_by_anybody(tenants, labelled, DEVICES, plural, manifest)
 
 
 def test_what_tenants_need_is_admitted(tenants):
@@ -232,6 +325,8 @@ def test_what_tenants_need_is_admitted(tenants):
     tenants.write(labelled, CORE, "configmaps", {"metadata": {}, "data": {"NO_PROXY": "*", "HTTP_PROXY": ""}})
     tenants.write(labelled, CORE, "configmaps", {"metadata": {}, "data": {"USE_PROXY": "true", "proxy.conf": "a:1"}})
     tenants.write(labelled, CORE, "pods", a_pod(container=environment("USE_PROXY", "true")))
+    probes = {"livenessProbe": {"httpGet": {"port": 80}}, "readinessProbe": {"grpc": {"port": 80}}}
+    tenants.write(labelled, CORE, "pods", a_pod(container=probes))
     prefixed = {"envFrom": [{"prefix": "APP_", "configMapRef": {"name": "x", "optional": True}}]}
     tenants.write(labelled, CORE, "pods", a_pod(container=prefixed))
     tenants.write(labelled, CORE, "pods", secured(capabilities={"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}))
@@ -254,12 +349,12 @@ def test_a_container_that_a_tenant_adds_to_a_pod_that_runs_is_held_by_the_same_r
         subject = {"kind": "ServiceAccount", "name": "tenant", "namespace": namespace}
         binding = {"metadata": {"name": "debugger"}, "roleRef": role, "subjects": [subject]}
         tenants.api.create(f"{ROLES}/{namespace}/rolebindings", binding)
-        for number, what in enumerate(EPHEMERAL):
+        for number, edit_name in enumerate(EPHEMERAL):
             created = {**a_pod(), "metadata": {"name": f"debugged-{number}"}}
             tenants.accounts[namespace].create(f"{CORE}/namespaces/{namespace}/pods", created)
             wait_for("the right to debug", lambda n=namespace, p=number: _debugs(tenants, n, p, {}) != 403)
             labelled = namespace == next(iter(tenants.accounts))
-            assert _debugs(tenants, namespace, number, EPHEMERAL[what]) == (422 if labelled else 200), what
+            assert _debugs(tenants, namespace, number, EPHEMERAL[edit_name]) == (422 if labelled else 200), edit_name
             tenants.accounts[namespace].delete(f"{CORE}/namespaces/{namespace}/pods/debugged-{number}")
 
 

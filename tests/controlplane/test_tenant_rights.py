@@ -38,8 +38,8 @@ class Tenancy:
 
     def first(self, root: str, plural: str) -> str:
         """The path of the first object of the model of a kind whose names are made up."""
-        found = self.deployments.api.get(self.path(root, plural, ""), labelSelector=f"{MODEL}=phi")["items"]
-        return self.path(root, plural, found[0]["metadata"]["name"])
+        pods = self.deployments.api.get(self.path(root, plural, ""), labelSelector=f"{MODEL}=phi")["items"]
+        return self.path(root, plural, pods[0]["metadata"]["name"])
 
     def refused(self, change: Callable[[], object]) -> str:
         """Why the API server does not let this through; admitted is a failure."""
@@ -61,9 +61,9 @@ def tenancy(
     """One model of two replicas that serves inside the cluster, and its tenant."""
     with module_namespace(api, "tenant") as namespace:
         kubeconfig = tmp_path_factory.mktemp("tenant") / "kubeconfig"
-        found = serving(Deployments(api, kubectl, namespace, hermetic), cluster, kubeconfig, replicas=2)
-        wait_for("the rights of a tenant", lambda: _may_edit(found))
-        yield found
+        deployments = serving(Deployments(api, kubectl, namespace, hermetic), cluster, kubeconfig, replicas=2)
+        wait_for("the rights of a tenant", lambda: _may_edit(deployments))
+        yield deployments
 
 
 def serving(deployments: Deployments, cluster: Path, kubeconfig: Path, *, replicas: int = 1) -> Tenancy:
@@ -135,7 +135,7 @@ def _objects(deployments: Deployments, name: str) -> list[str]:
         deployments.api.get(f"{root.format(deployments.namespace)}/{plural}", labelSelector=f"{MODEL}={name}")
         for root, plural in kinds
     ]
-    return [item["metadata"]["name"] for found in lists for item in found["items"]]
+    return [item["metadata"]["name"] for listing in lists for item in listing["items"]]
 
 
 # ---------------------------------------------------------------------- pods
@@ -200,11 +200,11 @@ def _administrator(tenancy: Tenancy, api: Api, cluster: Path, tmp_path: Path) ->
     bindings = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings"
     api.create(bindings, {"metadata": {"name": "administrator"}, "roleRef": role, "subjects": [subject]})
     kubeconfig = operator_kubeconfig(api, cluster, tmp_path / "kubeconfig", tokens=f"{accounts}/administrator/token")
-    found = Api(kubeconfig)
+    tenant_api = Api(kubeconfig)
 
     def may() -> bool:
         try:
-            found.get(tenancy.path(APPS, "deployments"))
+            tenant_api.get(tenancy.path(APPS, "deployments"))
         except ApiError as error:
             if error.status != 403:
                 raise
@@ -212,7 +212,7 @@ def _administrator(tenancy: Tenancy, api: Api, cluster: Path, tmp_path: Path) ->
         return True
 
     wait_for("the rights of an administrator", may)
-    return found
+    return tenant_api
 
 
 # ---------------------------------------------------------------------- labels

@@ -46,8 +46,8 @@ class Services:
         return {service["metadata"]["name"] for service in self.api.get(self._path)["items"]}
 
     def ingress(self, name: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.get(name)["status"]["loadBalancer"].get("ingress", [])
-        return found
+        ingress_points: list[dict[str, Any]] = self.get(name)["status"]["loadBalancer"].get("ingress", [])
+        return ingress_points
 
     def address(self, name: str) -> ipaddress.IPv4Address | None:
         ingress = self.ingress(name)
@@ -73,11 +73,11 @@ class Services:
 
 @pytest.fixture
 def services(api: Api, namespace: str, cloud_provider: Component) -> Iterator[Services]:
-    made = Services(api, namespace, cloud_provider)
-    yield made
-    for name in made.names():
-        made.delete(name)
-    made.until("all Services gone", lambda: not made.names())
+    services = Services(api, namespace, cloud_provider)
+    yield services
+    for name in services.names():
+        services.delete(name)
+    services.until("all Services gone", lambda: not services.names())
 
 
 def test_internal_service_gets_a_private_address(services: Services) -> None:

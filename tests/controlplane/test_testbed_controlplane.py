@@ -50,8 +50,8 @@ def test_audit_log_tells_writes_of_one_user_from_another(controlplane: ControlPl
     somebody.create(f"/api/v1/namespaces/{namespace}/configmaps", config_map)
     somebody.get(f"/api/v1/namespaces/{namespace}/configmaps/counted")
 
-    seen = [request for request in audit.requests(controlplane.audit_log, offset) if request.user == "somebody"]
-    assert [(request.verb, request.resource, request.is_write) for request in seen] == [
+    requests = [request for request in audit.requests(controlplane.audit_log, offset) if request.user == "somebody"]
+    assert [(request.verb, request.resource, request.is_write) for request in requests] == [
         ("create", "configmaps", True),
         ("get", "configmaps", False),
     ]

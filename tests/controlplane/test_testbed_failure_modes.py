@@ -154,6 +154,20 @@ def test_slow_engine_runs_before_it_is_ready(pods: Pods, fleet: Callable[..., An
     until("ready", lambda: pods.condition("model", "Ready") == "True")
 
 
+@pytest.mark.parametrize(("mode", "reason"), [("slow-pull", "ContainerCreating"), ("slow-verify", "PodInitializing")])
+def test_slow_pull_and_slow_verification_start_the_engine_later(
+    mode: str, reason: str, pods: Pods, fleet: Callable[..., Any]
+) -> None:
+    fleet(Pool("gpu"))
+
+    pods.run(gpu_pod("model", image(mode)))
+
+    until("waiting", lambda: pods.waiting_reason("model") == reason)
+    assert pods.status("model")["phase"] == "Pending"
+    until("ready", lambda: pods.condition("model", "Ready") == "True")
+    assert pods.container("model")["state"].keys() == {"running"}
+
+
 def test_engine_that_never_gets_ready_runs_for_ever(pods: Pods, fleet: Callable[..., Any]) -> None:
     fleet(Pool("gpu"), 2)
     pods.run(gpu_pod("slow", image("slow-start")))

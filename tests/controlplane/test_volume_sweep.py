@@ -113,8 +113,8 @@ def test_another_folder_is_another_volume_and_the_first_goes_when_no_pod_reads_i
     assert after["spec"]["csi"]["volumeAttributes"]["folderName"] == "llama-3-1-8b/bf16"
     mounted = watched.workload("llama")
     assert mounted is not None
-    named = [one["persistentVolumeClaim"]["claimName"] for one in mounted["spec"]["template"]["spec"]["volumes"]
-             if "persistentVolumeClaim" in one]  # fmt: skip
+    named = [volume["persistentVolumeClaim"]["claimName"] for volume in mounted["spec"]["template"]["spec"]["volumes"]
+             if "persistentVolumeClaim" in volume]  # fmt: skip
     assert named == [claim["metadata"]["name"]]
 
 

@@ -28,8 +28,8 @@ def pinned() -> Manifest:
 
 
 def verification(live: Manifest | None) -> dict[str, Any]:
-    found = (live or {}).get("spec", {}).get("template", {}).get("spec", {}).get("initContainers") or []
-    return next((one for one in found if one["name"] == "verify-weights"), {})
+    containers = (live or {}).get("spec", {}).get("template", {}).get("spec", {}).get("initContainers") or []
+    return next((container for container in containers if container["name"] == "verify-weights"), {})
 
 
 def test_a_newer_verifier_restarts_nothing_and_a_dropped_one_is_replaced(
@@ -52,7 +52,7 @@ def test_a_newer_verifier_restarts_nothing_and_a_dropped_one_is_replaced(
     after.until("llama", "IntegrityPending", "WeightsVerified")
     assert verification(after.workload("llama"))["image"] == OLD
     # its pods may have gone on meanwhile, which the status says
-    assert not [one for one in log.writes() if one != "modeldeployments/status"]
+    assert not [write for write in log.writes() if write != "modeldeployments/status"]
     second.stop()
 
     third = start_operator(integrity={"verifiers": [NEW]})
@@ -79,9 +79,9 @@ def test_a_share_model_is_refused_under_the_default_configuration_until_a_verifi
     assert "`integrity.verifiers`" in ready["message"]
     refusing.until("ran-before", "VerifierNotConfigured")
     assert set(log.writes()) <= {"modeldeployments/status"}
-    kept = refusing.workload("ran-before")
-    assert kept is not None
-    assert (kept["metadata"]["uid"], kept["spec"]) == (before["metadata"]["uid"], before["spec"])
+    workload = refusing.workload("ran-before")
+    assert workload is not None
+    assert (workload["metadata"]["uid"], workload["spec"]) == (before["metadata"]["uid"], before["spec"])
     default.stop()
 
     named = Deployments(api, kubectl, namespace, start_operator(integrity={"verifiers": [NEW]}))

@@ -213,6 +213,8 @@ A_FOREIGN_CONDITION = {
     "message": "",
     "lastTransitionTime": "2026-11-21T12:00:00Z",
 }
+# RollingOut, Starting, two phases of the start of a pod, Serving: as many as the operator sees.
+A_START = (1, 5)
 IDLE = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout"
 ROWS = (
     Row("label on the ModelDeployment", editing(MODEL_ITSELF, metadata={"labels": {"team": "a"}})),
@@ -256,8 +258,8 @@ ROWS = (
         ("services", "networkpolicies"),
         (1, 1),
     ),
-    Row("spec that concerns the pods", changing(drainSeconds=41), ("deployments",), (1, 3)),
-    Row("second replica", changing(replicas=2), ("deployments", "poddisruptionbudgets"), (1, 3)),
+    Row("spec that concerns the pods", changing(drainSeconds=41), ("deployments",), A_START),
+    Row("second replica", changing(replicas=2), ("deployments", "poddisruptionbudgets"), A_START),
     Row(
         "back to one replica",
         changing(replicas=1),

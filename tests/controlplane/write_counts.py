@@ -31,20 +31,20 @@ class AuditLog:
 
     def writes(self) -> list[str]:
         """In order: `services`, `modeldeployments/status`, `-persistentvolumes` for a delete. No events, no Lease."""
-        return [_word(one) for one in self._ours() if one.resource not in HOUSEKEEPING]
+        return [_word(request) for request in self._ours() if request.resource not in HOUSEKEEPING]
 
     def events(self) -> int:
-        return sum(one.resource == "events" for one in self._ours())
+        return sum(request.resource == "events" for request in self._ours())
 
     def _ours(self) -> Iterator[audit.Audited]:
         volume = f"hermetic-{self.namespace}-"
-        for one in audit.requests(self.log, self.offset):
+        for request in audit.requests(self.log, self.offset):
             if (
-                one.user == ACCOUNT
-                and one.is_write
-                and (one.namespace == self.namespace or one.name.startswith(volume))
+                request.user == ACCOUNT
+                and request.is_write
+                and (request.namespace == self.namespace or request.name.startswith(volume))
             ):
-                yield one
+                yield request
 
 
 def _word(one: audit.Audited) -> str:
@@ -53,20 +53,20 @@ def _word(one: audit.Audited) -> str:
 
 def by_the_api_server(log: Path, offset: int) -> Counter[tuple[str, str, int]]:
     """Every write of the operator by (verb, resource, status), the Lease and events included."""
-    requests = (one for one in audit.requests(log, offset) if one.user == ACCOUNT and one.is_write)
-    return Counter((one.verb, one.resource, one.status) for one in requests)
+    requests = (request for request in audit.requests(log, offset) if request.user == ACCOUNT and request.is_write)
+    return Counter((request.verb, request.resource, request.status) for request in requests)
 
 
 def by_the_operator(operator: OperatorProcess) -> Counter[tuple[str, str, int]]:
     """The same, by the metric `hermetic_api_requests_total`."""
-    found: Counter[tuple[str, str, int]] = Counter()
+    write_counter: Counter[tuple[str, str, int]] = Counter()
     for code, resource, verb, count in COUNTED.findall(operator.metrics()):
         if verb in audit.WRITES:
-            found[verb, resource, int(code)] += int(float(count))
-    return found
+            write_counter[verb, resource, int(code)] += int(float(count))
+    return write_counter
 
 
 def metric(operator: OperatorProcess, name: str) -> float:
     """The value of a metric without labels."""
-    found = re.search(rf"^{name} ([\d.e+]+)$", operator.metrics(), re.M)
-    return float(found[1]) if found else 0.0
+    match = re.search(rf"^{name} ([\d.e+]+)$", operator.metrics(), re.M)
+    return float(match[1]) if match else 0.0

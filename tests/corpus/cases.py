@@ -45,16 +45,16 @@ def case(name: str, path: str, value: Any, says: str, **more: Any) -> Invalid:
 
 
 PINNED = "must be an image pinned by digest: registry/repository@sha256:<64 lower-case hex digits>"
-RESERVED_FLAG = "must not be a reserved flag or an abbreviation of one: Hermetic renders it from the spec, or it would"
+RESERVED_FLAG = "must not be a reserved flag or an abbreviation of one: "
 RESERVED_KEY = "must not set a key that loads code or calls out"
-RESERVED_VARIABLE = "must not be a reserved variable: it would open an egress path, or Hermetic sets it"
+RESERVED_VARIABLE = "must not be a reserved variable: "
 RELATIVE = "must be a relative path without empty, '.' or '..' parts, control characters or outer spaces"
 ABSOLUTE = "must be an absolute path without empty, '.' or '..' parts, control characters or outer spaces"
 OBJECT_NAME = "must be the name of an object in the same namespace"
 PRIVATE = "must be a private IPv4 address (10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, 100.64.0.0/10)"
 CIDR = "must be a CIDR without host bits, such as '10.0.0.0/8'; the whole internet ('/0') is no source range"
 NAME = "must be 1 to 46 lower-case letters, digits or '-', starting with a letter"
-GPUS = "must equal `engine.vllm.tensorParallelSize` times `pipelineParallelSize`"
+GPUS = "must equal `engine.vllm.tensorParallelSize` times `pipelineParallelSize` times the data parallel size"
 ONE_SOURCE = "must set exactly one of `azureFiles`, `nfs`, `persistentVolumeClaim`, `bakedImage`, `imageVolume`"
 ONE_ENGINE = "must set exactly one of `vllm`, `nim`, `sglang`"
 UNKNOWN = {"says": "is not a field of this object", "server_says": "unknown field"}

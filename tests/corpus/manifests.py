@@ -175,13 +175,13 @@ def changed(manifest: Manifest, changes: dict[str, Any]) -> Manifest:
     copied = copy.deepcopy(manifest)
     for path, value in changes.items():
         *parents, last = _steps(path)
-        place: Any = copied
+        branch: Any = copied
         for step in parents:
-            place = place.setdefault(step, {}) if isinstance(place, dict) else place[step]
+            branch = branch.setdefault(step, {}) if isinstance(branch, dict) else branch[step]
         if value is ABSENT:
-            del place[last]
+            del branch[last]
         else:
-            place[last] = copy.deepcopy(value)
+            branch[last] = copy.deepcopy(value)
     return copied
 
 

@@ -59,12 +59,12 @@ def _places(container: Any, path: tuple[str, ...] = ()) -> Iterator[Place]:
 
 def _seen() -> dict[tuple[str, ...], list[tuple[str, Any]]]:
     """For every object of the corpus, by path: the fields and values that some valid manifest has there."""
-    seen: dict[tuple[str, ...], list[tuple[str, Any]]] = {}
+    values_by_path: dict[tuple[str, ...], list[tuple[str, Any]]] = {}
     for _, manifest in VALID:
-        for place in _places({"spec": manifest["spec"]}):
-            if isinstance(place.key, str):
-                seen.setdefault(place.path[:-1], []).append((place.key, place.value))
-    return seen
+        for location in _places({"spec": manifest["spec"]}):
+            if isinstance(location.key, str):
+                values_by_path.setdefault(location.path[:-1], []).append((location.key, location.value))
+    return values_by_path
 
 
 _SEEN = _seen()

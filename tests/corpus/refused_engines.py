@@ -53,7 +53,17 @@ IMAGES = (
 )
 
 ARGUMENTS = (
-    _flag("--trust-remote-code", 15),
+    case(
+        "code beside weights on a share",
+        f"{VLLM}.extraArgs",
+        ["--trust-remote-code"],
+        "must not hold '--trust-remote-code' with weights on a share",
+        rows=(15,),
+        prints="--trust-remote-code",
+    ),
+    _flag("--trust-remote-code=true", 15),
+    _flag("--trust_remote_code", 15),
+    _flag("--trust-remote", 15),
     _flag("--host=0.0.0.0", 16),
     _flag("--port", 16),
     _flag("--model=x", 16),
@@ -139,6 +149,14 @@ ARGUMENTS = (
         )
     ),
     case(
+        "SGLang code beside weights on a share",
+        "spec.engine.sglang.extraArgs",
+        ["--trust-remote-code"],
+        "must not hold '--trust-remote-code' with weights on a share",
+        base=sglang_with_everything_said(),
+        prints="--trust-remote-code",
+    ),
+    case(
         "SGLang name with a colon",
         "spec.model.name",
         "llama:adapter",
@@ -170,6 +188,16 @@ ARGUMENTS = (
         blames="spec.engine.nim.extraArgs[0]",
         rows=(16,),
         prints="--hf-token=x",
+    ),
+    case(
+        "NIM code beside the weights",
+        "spec.engine.nim.extraArgs",
+        ["--trust-remote-code"],
+        RESERVED_FLAG,
+        base=nim_on_azure_files(),
+        blames="spec.engine.nim.extraArgs[0]",
+        rows=(15,),
+        prints="--trust-remote-code",
     ),
 )
 

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from tests.corpus.cases import ENDPOINT, ONE_ENGINE, ONE_SOURCE, REQUIRED, SHARE, UNKNOWN, VLLM, case
-from tests.corpus.manifests import ABSENT, VLLM_IMAGE, nim_on_azure_files, nim_with_profile
+from tests.corpus.manifests import (
+    ABSENT,
+    VLLM_IMAGE,
+    changed,
+    nim_on_azure_files,
+    nim_with_profile,
+    sglang_with_everything_said,
+    vllm_on_azure_files,
+)
 
 UNIONS = (
     case("no weights", "spec.weights", ABSENT, **REQUIRED, rows=(1,)),
@@ -35,6 +43,44 @@ UNIONS = (
         "`model.aliases` needs engine `vllm`",
         base=nim_on_azure_files(),
         rows=(3,),
+    ),
+    case(
+        "a cache in the memory of the node with NIM",
+        "spec.kvCacheOffload",
+        {"memory": "64Gi"},
+        "`kvCacheOffload` needs engine `vllm` or `sglang`",
+        base=nim_on_azure_files(),
+    ),
+    case(
+        "a cache in the memory of the node with vLLM on GPUs of AMD",
+        "spec.accelerator",
+        {"resource": "amd.com/gpu"},
+        "`kvCacheOffload` with engine `vllm` needs GPUs of NVIDIA",
+        base=changed(vllm_on_azure_files(), {"spec.kvCacheOffload": {"memory": "64Gi"}}),
+        blames="spec.kvCacheOffload",
+    ),
+    *(
+        case(
+            f"a cache in the memory of the node with vLLM {version}",
+            f"{VLLM}.version",
+            version,
+            "`kvCacheOffload` needs vLLM 0.29 or later",
+            base=changed(vllm_on_azure_files(), {"spec.kvCacheOffload": {"memory": "64Gi"}}),
+            blames="spec.kvCacheOffload",
+        )
+        for version in ("0.24.0", "0.27.1", "0.28.9", "0.9.2")
+    ),
+    case(
+        "less than 1 GiB of cache in the memory of the node for each GPU of SGLang",
+        "spec.kvCacheOffload",
+        {"memory": "3Gi"},
+        "must be at least 1Gi for each GPU of `accelerator.count` with engine `sglang`",
+        base=changed(
+            sglang_with_everything_said(),
+            {"spec.accelerator": {"count": 4}, "spec.engine.sglang.tensorParallelSize": 4},
+        ),
+        blames="spec.kvCacheOffload.memory",
+        prints="3Gi",
     ),
     case(
         "API key with NIM",

@@ -14,7 +14,10 @@ def _folder(what: str, folder: str, says: str = RELATIVE, **more: Any) -> Invali
 WEIGHTS = (
     _folder("upwards", "../../etc"),
     _folder("upwards for a shell", ".\\./secret", "must be a folder that the Azure Files driver takes", prints=None),
-    *(_folder(f"with {one}", f"a{one}b", "must be a folder that the Azure Files driver takes") for one in ":*?<>|"),
+    *(
+        _folder(f"with {character}", f"a{character}b", "must be a folder that the Azure Files driver takes")
+        for character in ":*?<>|"
+    ),
     _folder("with a quote", 'a"b', "must be a folder that the Azure Files driver takes", prints=None),
     _folder("that ends with a dot", "a/b./c", "must be a folder that the Azure Files driver takes"),
     _folder("with a part that ends with a space", "a /b", "must be a folder that the Azure Files driver takes"),
@@ -136,7 +139,7 @@ WEIGHTS = (
     ),
     *(
         case(
-            f"compile caches {what}",
+            f"compile caches {fault}",
             "spec.weights.caches",
             [{"engine": "vllm", "version": "0.32.0", "gpu": "H100-80GB", "tensorParallelSize": 2, **wrong}],
             says,
@@ -144,7 +147,7 @@ WEIGHTS = (
             blames=f"spec.weights.caches[0].{next(iter(wrong))}",
             prints=prints,
         )
-        for what, wrong, says, server, prints in (
+        for fault, wrong, says, server, prints in (
             ("of another folder", {"version": "0.32.0/../.."}, "must be a release of the engine", "", "0.32.0/../.."),
             ("of a GPU in two words", {"gpu": "H100 NVL"}, "must be one word", "", "H100 NVL"),
             ("of a NIM", {"engine": "nim"}, "must be 'vllm' or 'sglang'", "supported values", "nim"),
@@ -209,14 +212,14 @@ WEIGHTS = (
     ),
     *(
         case(
-            f"facts of a NIM profile with {what}",
+            f"facts of a NIM profile with {fault}",
             "spec.weights.facts",
             {"modelType": "nim", "parameterBytes": 1, "nimProfiles": [{"name": "vllm-bf16-tp2", **wrong}]},
             says,
             blames=f"spec.weights.facts.nimProfiles[0].{next(iter(wrong))}",
             prints=next(iter(wrong.values())),
         )
-        for what, wrong, says in (
+        for fault, wrong, says in (
             ("a name in two words", {"name": "vllm bf16"}, "must be the name of a profile"),
             ("a short id", {"id": "abc"}, "must be 64 lower-case hex digits"),
         )

@@ -15,6 +15,7 @@ from tests.corpus.manifests import (
     vllm_on_azure_files,
     vllm_with_everything_said,
 )
+from tests.corpus.refused_adapters import an_adapter
 
 _VLLM = "spec.engine.vllm"
 _SHARE = "spec.weights.azureFiles"
@@ -29,6 +30,26 @@ VALID: tuple[tuple[str, Manifest], ...] = (
     *((base.__name__, base()) for base in BASES),
     _vllm("zero replicas", {"spec.replicas": 0}),
     _vllm("most replicas", {"spec.replicas": 256}),
+    _vllm("autoscaling with defaults", {"spec.autoscaling": {"maxReplicas": 4}}),
+    _vllm(
+        "autoscaling at its bounds",
+        {"spec.autoscaling": {"minReplicas": 256, "maxReplicas": 256, "queuedRequests": 999}},
+    ),
+    _vllm("adapter beside the model", {"spec.adapters": [an_adapter(integrity={"digest": DIGEST})]}),
+    _vllm("adapter below the model", {"spec.adapters": [an_adapter(folder="llama-3-1-8b/fp8/sql", rank=512)]}),
+    _vllm("adapter in a folder that begins as the model's", {"spec.adapters": [an_adapter(folder="llama-3-1-8b/fp")]}),
+    _vllm("most adapters", {"spec.adapters": [an_adapter(name=f"a{number}") for number in range(16)]}),
+    _vllm(
+        "adapter of a whole share",
+        {f"{_SHARE}.folder": ABSENT, "spec.adapters": [an_adapter()]},
+    ),
+    _vllm(
+        "adapter of an image",
+        {"spec.weights": {"bakedImage": {"path": "/models/phi-4"}}, "spec.adapters": [an_adapter()]},
+    ),
+    ("no adapters of a NIM", changed(nim_on_azure_files(), {"spec.adapters": []})),
+    _vllm("a cache of one GiB in the memory of the node", {"spec.kvCacheOffload": {"memory": "1Gi"}}),
+    _vllm("the largest cache in the memory of the node", {"spec.kvCacheOffload": {"memory": "9999Gi"}}),
     _vllm("null is absent", {"spec.replicas": None, "spec.accelerator": None, f"{_VLLM}.kvCacheDtype": None}),
     _vllm(
         "null in labels is absent", {"spec.endpoint.allowedClients": [{"podSelector": {"matchLabels": {"a": None}}}]}
@@ -65,6 +86,29 @@ VALID: tuple[tuple[str, Manifest], ...] = (
     _vllm("quantities in thousandths", {"spec.resources": {"cpu": "1500m", "memory": "1.125Ti", "scratch": "0.001k"}}),
     _vllm("quantities as numbers", {"spec.resources": {"cpu": 0, "memory": 2**40, "scratch": "0.5Ti"}}),
     _vllm("MIG slices", {"spec.accelerator.resource": "nvidia.com/mig-1g.10gb"}),
+    *(
+        _vllm(resource, {"spec.accelerator.resource": resource})
+        for resource in (
+            "nvidia.com/gpu.shared",
+            "nvidia.com/mig-1g.10gb.me",
+            "nvidia.com/mig-2g.24gb.me.all",
+            "amd.com/cpx_nps4",
+            "amd.com/spx_nps1",
+            "amd.com/dpx_nps2",
+        )
+    ),
+    _vllm("CPU limit", {"spec.resources": {"cpu": 8, "cpuLimit": 16}}),
+    _vllm("disk limit", {"spec.resources": {"scratch": "10Gi", "ephemeralStorageLimit": "13Gi"}}),
+    _vllm("lowest port of a Service", {"spec.endpoint.servicePort": 1}),
+    _vllm("https port", {"spec.endpoint.servicePort": 443}),
+    _vllm("priority class", {"spec.scheduling": {"priorityClassName": "models.high"}}),
+    _vllm("node labels", {"spec.scheduling": {"nodeSelector": {"kubernetes.azure.com/agentpool": "gpu", "a": ""}}}),
+    _vllm("nothing of scheduling", {"spec.scheduling": {}}),
+    *(
+        _vllm(f"checks of GPUs: {policy}", {"spec.accelerator.preflight": {"policy": policy}})
+        for policy in ("Require", "Warn", "Off")
+    ),
+    _vllm("checks of GPUs by default", {"spec.accelerator.preflight": {}}),
     _vllm("AMD", {"spec.accelerator.resource": "amd.com/gpu"}),
     _vllm("hidden key of a Secret", {"spec.endpoint.apiKey": {"secretName": "a.b-c", "key": ".key_1"}}),
     _vllm("clients everywhere", {"spec.endpoint.allowedClients": [{"namespaceSelector": {}}]}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import http.client
 import json
 import time
@@ -69,6 +70,11 @@ class Judge:
         if access.token:
             self._headers["Authorization"] = f"Bearer {access.token}"
 
+    @functools.cached_property
+    def minor_version(self) -> int:
+        """34 for Kubernetes 1.34."""
+        return int(self.ask("GET", "/version").body["minor"].rstrip("+"))
+
     def create(self, manifest: Manifest) -> Answer:
         """Asks without keeping: strict about unknown fields, as kubectl is."""
         return self.ask("POST", COLLECTION + STRICT_DRY_RUN, manifest)
@@ -92,7 +98,7 @@ class Judge:
 
     def _is_established(self, path: str) -> bool:
         conditions = self.ask("GET", path).body.get("status", {}).get("conditions") or []
-        return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+        return any(condition["type"] == "Established" and condition["status"] == "True" for condition in conditions)
 
     def ask(
         self, method: str, path: str, body: dict[str, Any] | None = None, content: str = "application/json"

@@ -45,14 +45,14 @@ def dated() -> dict[str, str]:
 
 def keep(measured: Mapping[str, object], load_before: float) -> None:
     """Write figures of the real engine, beside those that another test measured."""
-    known = (results.load("engine") or {"figures": {}})["figures"]
-    results.save("engine", {**known, **measured}, load_before)
+    saved_figures = (results.load("engine") or {"figures": {}})["figures"]
+    results.save("engine", {**saved_figures, **measured}, load_before)
 
 
 @pytest.fixture
 def network(environment: Path) -> Iterator[PodNetwork]:  # noqa: ARG001 - where there is none, it skips
-    with pod_network() as made:
-        yield made
+    with pod_network() as layout:
+        yield layout
 
 
 @pytest.fixture

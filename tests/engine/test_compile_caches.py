@@ -76,14 +76,17 @@ def deployment(manifest: Manifest) -> Manifest:
 
 
 def init_containers(manifest: Manifest) -> list[str]:
-    return [one["name"] for one in deployment(manifest)["spec"]["template"]["spec"].get("initContainers", ())]
+    return [
+        init_container["name"]
+        for init_container in deployment(manifest)["spec"]["template"]["spec"].get("initContainers", ())
+    ]
 
 
 def served(manifest: Manifest, machine: Machine, weights: Path, home: Path) -> Start:
     """One life of the pod: its init containers, the engine until it is ready, and one answer."""
-    one, mounts = deployment(manifest), Mounts(weights, home=emptydir(home))
-    initialize(one, machine, mounts)
-    with pod(one, machine, mounts) as started:
+    workload, mounts = deployment(manifest), Mounts(weights, home=emptydir(home))
+    initialize(workload, machine, mounts)
+    with pod(workload, machine, mounts) as started:
         client = Client(machine.network)
         ready = client.until_ready(started)
         status, body = client.chat(**QUESTION)
@@ -94,14 +97,14 @@ def served(manifest: Manifest, machine: Machine, weights: Path, home: Path) -> S
 
 def compiling(log: str) -> float:
     """Seconds between the lines about the warm-up, which have the time of day to the second; 1 at least."""
-    began, done = (next(line for line in log.splitlines() if words in line) for words in WARMING_UP)
+    began, done = (next(line for line in log.splitlines() if phrase in line) for phrase in WARMING_UP)
     return max((_time_of(done) - _time_of(began)).total_seconds(), 1)
 
 
 def _time_of(line: str) -> datetime:
-    found = re.search(r"\d\d-\d\d \d\d:\d\d:\d\d", line)
-    assert found is not None, line
-    return datetime.strptime(f"2000-{found.group()} +0000", "%Y-%m-%d %H:%M:%S %z")
+    match = re.search(r"\d\d-\d\d \d\d:\d\d:\d\d", line)
+    assert match is not None, line
+    return datetime.strptime(f"2000-{match.group()} +0000", "%Y-%m-%d %H:%M:%S %z")
 
 
 def staged(model: Path, folder: Path, cache: Path, scratch: Path) -> Manifest:
@@ -137,9 +140,9 @@ def test_a_start_with_staged_caches_runs_no_compiler_and_answers_the_same(
     assert contents(share) == before
     assert machine.network.packets == []
 
-    found = FOUND.search(warm.log)
-    assert found is not None, warm.log[-4000:]
-    assert (twin / found.group(1)).is_file()
+    match = FOUND.search(warm.log)
+    assert match is not None, warm.log[-4000:]
+    assert (twin / match.group(1)).is_file()
     now = compiled(home / ".cache", links=True) | compiled(home / ".cache", links=False)
     assert now == compiled(twin / ".cache", links=False)
     assert {path for path in compiled(home / ".cache", links=False) if not path.endswith(".so")} == set()
@@ -172,13 +175,13 @@ def test_the_engines_own_key_has_the_model_its_path_and_the_startup_budget(
     (other / "config.json").write_text(json.dumps({**configuration, "rms_norm_eps": 2e-5}))
     (container,) = deployment(changed(TWIN, KEYED))["spec"]["template"]["spec"]["containers"]
     rendered = variables(container)
-    asked = {
+    probe_input = {
         "others": {name: _another(value) for name, value in rendered.items() if name.startswith("VLLM_")},
         "folders": [str(folder) for folder in (whole_model, whole_model, other, elsewhere)],
     }
     ran = subprocess.run(
         [environment / "bin" / "python", "-c", HASHING],
-        input=json.dumps(asked),
+        input=json.dumps(probe_input),
         env={name: value.replace("/home/hermetic", str(tmp_path)) for name, value in rendered.items()},
         capture_output=True,
         text=True,
@@ -188,9 +191,9 @@ def test_the_engines_own_key_has_the_model_its_path_and_the_startup_budget(
     assert ran.returncode == 0, ran.stderr[-3000:]
     hashed = json.loads(ran.stdout.splitlines()[-1])
     assert hashed["variables"] == ["VLLM_ENGINE_READY_TIMEOUT_S"]
-    one, again, of_another_model, at_another_path = hashed["models"]
-    assert one == again
-    assert len({one, of_another_model, at_another_path}) == 3
+    first_hash, again, of_another_model, at_another_path = hashed["models"]
+    assert first_hash == again
+    assert len({first_hash, of_another_model, at_another_path}) == 3
 
 
 def _another(value: str) -> str:

@@ -72,11 +72,11 @@ FAILURES: dict[str, tuple[Spoil, tuple[str, ...], Reason]] = {
 @pytest.fixture(scope="module")
 def explained() -> Iterator[set[str]]:
     """The starts that got their reason; how many is kept where that was tried of all."""
-    found: set[str] = set()
+    figures_seen: set[str] = set()
     before = round(os.getloadavg()[0], 1)
-    yield found
-    if found == set(FAILURES):
-        keep({"failing_starts": {**dated(), "explained": len(found)}}, before)
+    yield figures_seen
+    if figures_seen == set(FAILURES):
+        keep({"failing_starts": {**dated(), "explained": len(figures_seen)}}, before)
 
 
 @pytest.mark.parametrize("failure", FAILURES)
@@ -90,10 +90,13 @@ def test_a_start_that_fails_says_why_and_sends_no_request(
     deployment = rendered(a_share_model())["Deployment"]
     with pod(deployment, machine, Mounts(folder), more=("--enforce-eager", *arguments)) as started:
         code = started.ended(within=900)
-        log, words = started.log.read_bytes(), started.words.read_bytes()
-    if kept := os.environ.get("HERMETIC_KEEP_LOGS"):
-        (Path(kept) / f"{failure.replace(' ', '-')}.log").write_bytes(log)
+        log, last_message = started.log.read_bytes(), started.words.read_bytes()
+    if logs_folder := os.environ.get("HERMETIC_KEEP_LOGS"):
+        (Path(logs_folder) / f"{failure.replace(' ', '-')}.log").write_bytes(log)
     assert code != 0
-    assert diagnose(message(log, words)) is reason, (telling_line(message(log, words)), log[-3000:].decode())
+    assert diagnose(message(log, last_message)) is reason, (
+        telling_line(message(log, last_message)),
+        log[-3000:].decode(),
+    )
     assert network.packets == []
     explained.add(failure)

@@ -16,7 +16,7 @@ from hermetic.engines.argument_values import refused
 from hermetic.engines.extra_arguments import read
 from hermetic.engines.flag_tables import Flag
 from hermetic.engines.vllm.tables import TABLES
-from testbed.vllm_tables.package_index import IndexUnavailable, choose, configured_index, fetch, source_distributions
+from testbed.package_index import IndexUnavailable, choose, configured_index, fetch, source_distributions
 
 PARSING = Path(__file__).parents[2] / "testbed" / "real_engine" / "parsing.py"
 SAMPLES = {
@@ -38,6 +38,8 @@ LEFT_TO_THE_PARSER = {
     "--grpc-port",
     "--data-parallel-multi-port-external-lb",
 }
+# Values that the parser takes and the server compares when it starts (`validate_api_server_args`, `VllmConfig`).
+COMPARED_AT_THE_START = {"--tool-call-parser", "--reasoning-parser", "--optimization-level"}
 
 
 def sources(version: str, folder: Path) -> Path:
@@ -74,41 +76,44 @@ def parsed_by_the_engine(environment: Path, folder: Path, asked: list[list[str]]
 
 
 def tried(flags: list[Flag]) -> list[list[str]]:
-    asked = [["--enable-auto-tool-choice"], ["--enable-auto-tool-choice", "--tool-call-parser", "hermes"]]
-    known = {flag.name for flag in flags}
-    asked += [[name, value] for name, values in MAPS.items() if name in known for value in values]
+    attempts = [["--enable-auto-tool-choice"], ["--enable-auto-tool-choice", "--tool-call-parser", "hermes"]]
+    flag_names = {flag.name for flag in flags}
+    attempts += [[name, value] for name, values in MAPS.items() if name in flag_names for value in values]
     for flag in flags:
         if flag.name in NOT_TRIED | LEFT_TO_THE_PARSER:
             continue
-        asked.append([flag.name])
+        attempts.append([flag.name])
         if flag.value == "none":
-            asked.append([f"{flag.name}=true"])
+            attempts.append([f"{flag.name}=true"])
         elif not flag.choices:
-            asked += [[flag.name, value] for value in SAMPLES[flag.type]]
+            attempts += [[flag.name, value] for value in SAMPLES[flag.type]]
         else:
-            asked += [[flag.name, flag.choices[0]], [flag.name, "no-such-choice"]]
-    return asked
+            attempts.append([flag.name, flag.choices[0]])
+            attempts += [[flag.name, "no-such-choice"]] if flag.name not in COMPARED_AT_THE_START else []
+    return attempts
 
 
 @pytest.mark.parametrize("minor", TABLES.supported)
 def test_the_table_and_the_gate_say_what_the_parser_says(minor: str, environment: Path, tmp_path: Path) -> None:
     table = TABLES.table_for(minor)
-    asked = tried([flag for name, flag in table.flags.items() if name not in VLLM_FLAGS or flag.type != "text"])
-    real = parsed_by_the_engine(environment, sources(table.version, tmp_path), asked)
+    tries = tried([flag for name, flag in table.flags.items() if name not in VLLM_FLAGS or flag.type != "text"])
+    real = parsed_by_the_engine(environment, sources(table.version, tmp_path), tries)
 
     spellings = {spelling for flag in table.flags.values() for spelling in flag.spellings}
     assert set(real["flags"]) <= spellings
     # 0.33 takes `--no-enable-...` and `--no-disable-...` and hides them from its own list.
     assert {
-        one for one in spellings - set(real["flags"]) if not one.startswith(("--no-enable-", "--no-disable-"))
+        spelling
+        for spelling in spellings - set(real["flags"])
+        if not spelling.startswith(("--no-enable-", "--no-disable-"))
     } == set()
     assert set(real["environment"]) == table.environment
 
     wrong = []
-    for arguments, refusal in zip(asked, real["refused"], strict=True):
+    for arguments, refusal in zip(tries, real["refused"], strict=True):
         understood, _ = read(arguments, table)
         ours = next(refused(understood, table), "") or next(
-            (value for one in understood for value in one.wrong_values()), ""
+            (value for flag in understood for value in flag.wrong_values()), ""
         )
         if bool(ours) != bool(refusal):
             wrong.append((arguments, refusal, ours))

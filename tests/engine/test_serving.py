@@ -35,12 +35,12 @@ def test_it_serves_over_tls_with_a_key_and_drains_without_a_packet(
         began = [network.threads.submit(client.exchange, "/v1/chat/completions", _long(), "POST") for _ in range(2)]
         time.sleep(3)
         started.stop()
-        ends = [one.result(timeout=300) for one in began]
+        ends = [future.result(timeout=300) for future in began]
         assert [status for status, _ in ends] == [200, 200]
         assert all(chunks(body)[-1]["choices"][0]["finish_reason"] == "length" for _, body in ends)
-        asked = time.monotonic()
+        asked_at = time.monotonic()
         assert started.ended(within=300) == 0
-        figures["seconds_from_last_word_to_end"] = round(time.monotonic() - asked, 1)
+        figures["seconds_from_last_word_to_end"] = round(time.monotonic() - asked_at, 1)
         assert started.words.read_bytes() == b""
     assert network.packets == []
     figures["packets"] = len(network.packets)

@@ -83,7 +83,7 @@ class ClusterInMemory:
     ) -> AsyncIterator[tuple[list[Manifest], str]]:
         self.lists[_name_of(kind)] += 1
         await self.fault("list", (kind.kind, namespace or "", ""))
-        found = [
+        items = [
             copy.deepcopy(manifest)
             for (_, home, _), manifest in sorted(self.objects.items())
             if _is_of(manifest, kind)
@@ -91,7 +91,7 @@ class ClusterInMemory:
             and matches_labels(manifest, label_selector)
             and matches_fields(manifest, field_selector)
         ]
-        yield found, str(next(self._versions))
+        yield items, str(next(self._versions))
 
     async def apply(self, manifest: Manifest) -> Manifest:
         where = coordinates(manifest)
@@ -165,11 +165,11 @@ class ClusterInMemory:
         What leaves the selection is DELETED, as it was before, at the version of the change: a real API server does so.
         """
         path, read = f"{kind.path()} {kind.part}".rstrip(), 0
-        held: dict[Coordinates, Manifest] = {}
+        selected: dict[Coordinates, Manifest] = {}
         self.watching[path] += 1
         try:
             while True:
-                for what, manifest in self.happened[read:]:
+                for event_type, manifest in self.happened[read:]:
                     if (
                         self.late
                         and (wait := self._happened_at[read] + self.late - asyncio.get_running_loop().time()) > 0
@@ -179,7 +179,7 @@ class ClusterInMemory:
                     home = manifest["metadata"].get("namespace", "")
                     if not _is_of(manifest, kind) or namespace not in (None, home):
                         continue
-                    event = _as_selected(what, manifest, held, label_selector, field_selector)
+                    event = _as_selected(event_type, manifest, selected, label_selector, field_selector)
                     if event is not None and int(event[1]["metadata"]["resourceVersion"]) > int(since):
                         yield event
                 if read < len(self.happened):
@@ -290,10 +290,10 @@ def matches_fields(manifest: Manifest, selector: str) -> bool:
     """Whether every `path=value` and `path!=value` holds; what is not set is ""."""
     for term in filter(None, selector.split(",")):
         path, _, value = term.partition("=")
-        found: Any = manifest
+        field_value: Any = manifest
         for part in path.rstrip("!").split("."):
-            found = (found or {}).get(part, "")
-        if (str(found) == value) is path.endswith("!"):
+            field_value = (field_value or {}).get(part, "")
+        if (str(field_value) == value) is path.endswith("!"):
             return False
     return True
 
@@ -343,16 +343,20 @@ def merge_patched(live: Any, patch: Any) -> Any:
     """RFC 7386: null removes a key, a list is replaced."""
     if not isinstance(patch, dict):
         return copy.deepcopy(patch)
-    known = live if isinstance(live, dict) else {}
-    result = {key: value for key, value in known.items() if key not in patch}
-    return result | {key: merge_patched(known.get(key), value) for key, value in patch.items() if value is not None}
+    live_fields = live if isinstance(live, dict) else {}
+    result = {key: value for key, value in live_fields.items() if key not in patch}
+    return result | {
+        key: merge_patched(live_fields.get(key), value) for key, value in patch.items() if value is not None
+    }
 
 
 def _without(live: Any, dropped: Any) -> Any:
     """What remains of the live object when what we applied last time is taken out."""
     if not isinstance(live, dict):
         return live
-    kept = {key: _without(value, dropped[key]) if key in dropped else value for key, value in live.items()}
+    remaining_fields = {key: _without(value, dropped[key]) if key in dropped else value for key, value in live.items()}
     return {
-        key: value for key, value in kept.items() if key not in dropped or (isinstance(dropped[key], dict) and value)
+        key: value
+        for key, value in remaining_fields.items()
+        if key not in dropped or (isinstance(dropped[key], dict) and value)
     }

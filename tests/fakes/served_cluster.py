@@ -24,8 +24,8 @@ class Served(ClusterInMemory):
         self.documents: list[str] = []
         self.refusals: dict[str, list[Exception | None]] = {}
         self.interruptions: dict[str, asyncio.Queue[Interruption]] = {}
-        for one in manifests:
-            self.put(one)
+        for manifest in manifests:
+            self.put(manifest)
 
     def drop(self, one: Manifest) -> None:
         """Delete an object."""
@@ -55,9 +55,9 @@ class Served(ClusterInMemory):
             self.lists[kind.plural] += 1
             raise error
         selected: dict[str, Any] = {"label_selector": label_selector, "field_selector": field_selector}
-        async for found, version in super().pages(kind, namespace=namespace, **selected):
-            for start in range(0, max(len(found), 1), self.page):
-                yield found[start : start + self.page], version
+        async for items, version in super().pages(kind, namespace=namespace, **selected):
+            for start in range(0, max(len(items), 1), self.page):
+                yield items[start : start + self.page], version
 
     async def watch(self, kind: Kind, **narrowed: Any) -> AsyncGenerator[tuple[str, Manifest], None]:
         interruptions = self.interruptions.setdefault(kind.kind, asyncio.Queue())

@@ -40,6 +40,15 @@ PLANS: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
         {"spec.accelerator": {"count": 8, "instanceTypes": [H200, ALL_H100]}},
         (),
     ),
+    "llama-8b-offloaded.txt": (
+        facts(LLAMA_8B, LLAMA_8B_BYTES, 4),
+        {
+            "spec.engine.vllm.extraArgs": ["--cpu-offload-gb", "8"],
+            "spec.engine.vllm.maxModelLength": 32768,
+            "spec.kvCacheOffload": {"memory": "64Gi"},
+        },
+        ("--instance-type", "Standard_NV36ads_A10_v5"),
+    ),
     "mamba-unknown.txt": (facts({"model_type": "mamba"}, 10**10), {}, ("--instance-type", A100)),
 }
 

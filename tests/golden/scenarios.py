@@ -30,6 +30,10 @@ SCENARIOS = {
         "nfs",
         "compile-caches",
         "nim-of-a-group",
+        "autoscaled",
+        "adapters",
+        "checked-gpus",
+        "offloaded-cache",
     )
 }
 

@@ -18,7 +18,7 @@ import pytest
 
 from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.estate.questions import Body
-from hermetic.audit.findings import Evidence
+from hermetic.audit.model.findings import Evidence
 from hermetic.collect.probe.embedded_program import command
 from testbed.certificates import Authority
 from tests.network.network_namespaces import NetworkLayout, NetworkNamespace, missing_requirement, network_namespaces
@@ -30,8 +30,8 @@ REMOTE_SERVERS = Path(__file__).with_name("remote_servers.py")
 def network() -> Iterator[NetworkLayout]:
     if reason := missing_requirement():
         pytest.skip(f"the probe meets no real packet: {reason}")
-    with network_namespaces() as made:
-        yield made
+    with network_namespaces() as layout:
+        yield layout
 
 
 @pytest.fixture(scope="session")

@@ -123,8 +123,8 @@ class NetworkNamespace:
 
 
 def _verb(route: str, verb: str) -> list[str]:
-    words = route.split()
-    return ["-6", "route", verb, *words[1:]] if words[0] == "-6" else ["route", verb, *words]
+    arguments = route.split()
+    return ["-6", "route", verb, *arguments[1:]] if arguments[0] == "-6" else ["route", verb, *arguments]
 
 
 @dataclass(frozen=True)
@@ -158,9 +158,9 @@ def network_namespaces() -> Iterator[NetworkLayout]:
     """Makes the namespaces, veth pairs, addresses and routes, with everything open."""
     namespaces = [_namespace() for _ in range(3)]
     try:
-        made = NetworkLayout(*namespaces)
-        _connect(made)
-        yield made
+        layout = NetworkLayout(*namespaces)
+        _connect(layout)
+        yield layout
     finally:
         for namespace in namespaces:
             namespace.holder.kill()

@@ -4,11 +4,11 @@
     TCP 80      the instance metadata service, on 169.254.169.254; elsewhere a listener that says nothing
     TCP 3128    a proxy: its answer to CONNECT by its own address
     UDP 53      name servers: what they do by their own address
-    UDP 123     answers every datagram
+    UDP 123     answers every datagram, as the ports of "datagramPorts" do
 
 Its first argument is a JSON object: {"certificate": FILE, "key": FILE, "dns": {ADDRESS: BEHAVIOUR}, "imds": {PATH:
-[STATUS, BODY]}, "proxies": {ADDRESS: STATUS}}. It prints a line when it listens. A BEHAVIOUR is one of the functions
-below; an address without one recurses, as a resolver on the internet does.
+[STATUS, BODY]}, "proxies": {ADDRESS: STATUS}, "datagramPorts": [PORT]}. It prints a line when it listens. A BEHAVIOUR
+is one of the functions below; an address without one recurses, as a resolver on the internet does.
 """
 
 from __future__ import annotations
@@ -175,7 +175,10 @@ async def main(wanted: dict) -> None:
         await asyncio.start_server(partial(pass_on, wanted.get("proxies", {})), "0.0.0.0", 3128),
     ]
     for family in (socket.AF_INET, socket.AF_INET6):
-        for port, answer in ((53, partial(name_server, wanted.get("dns", {}))), (123, lambda _here, data: data)):
+        answers: dict[int, Callable[[str, bytes], bytes]] = {
+            port: lambda _here, data: data for port in (123, *wanted.get("datagramPorts", ()))
+        }
+        for port, answer in {**answers, 53: partial(name_server, wanted.get("dns", {}))}.items():
             sock = datagrams(family, port)
             loop.add_reader(sock, answer_one, sock, answer)
     sys.stdout.write("listening\n")

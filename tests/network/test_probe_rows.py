@@ -129,9 +129,13 @@ ROWS = {
 @pytest.fixture(scope="module", autouse=True)
 def open_network(start_beyond, ask):
     start_beyond()
-    known = [["public", "tcp", far_address(family, 1), LISTENS] for family in (4, 6)]
+    open_targets = [["public", "tcp", far_address(family, 1), LISTENS] for family in (4, 6)]
     # neighbours learn of one another at the first packet, and 300 at once are more than wait for that
-    wait_until("open network", lambda: {one.reading for one in ask(targets=known).report.replies} == {Reading.OPEN}, ())
+    wait_until(
+        "open network",
+        lambda: {reply.reading for reply in ask(targets=open_targets).report.replies} == {Reading.OPEN},
+        (),
+    )
 
 
 @pytest.mark.parametrize("family", [4, 6], ids=["IPv4", "IPv6"])
@@ -145,9 +149,9 @@ def test_every_row_is_read_as_what_it_is(network, ask, name, family):
 
     expected = {LISTENS: row.listens, CLOSED: row.closed, NAMES: row.udp}
     wrong = Counter(
-        f"{one.target.port} read as {one.reading}: {one.raw.partition('/')[0]}"
-        for one in run.report.replies
-        if one.reading is not expected[one.target.port]
+        f"{reply.target.port} read as {reply.reading}: {reply.raw.partition('/')[0]}"
+        for reply in run.report.replies
+        if reply.reading is not expected[reply.target.port]
     )
     assert not wrong
     assert Counter(by_address(run)) == {row.situation: RUNS}
@@ -175,7 +179,7 @@ def test_a_room_without_ipv6_has_no_way_to_it_and_says_so():
     with namespace_without_links() as namespace:
         run = ask_in(namespace, targets=[*calls("2001:db8:ff::1"), *calls("198.51.100.1")])
 
-    readings = [one.reading for one in run.report.replies]
+    readings = [reply.reading for reply in run.report.replies]
     assert readings == [Reading.NO_FAMILY] * 3 + [Reading.NO_ROUTE] * 3
     assert run.report.v6_defaults == run.report.v6_addresses == ()
     assert not run.report.control_answered
@@ -189,5 +193,5 @@ def test_without_forwarding_errors_silence_is_silence_and_nothing_else(network, 
         )
         run = ask(targets=[call for number in range(1, 11) for call in calls(far_address(4, number))])
 
-    assert {one.reading for one in run.report.replies} == {Reading.REJECTED, Reading.DROPPED}
+    assert {reply.reading for reply in run.report.replies} == {Reading.REJECTED, Reading.DROPPED}
     assert set(by_address(run)) == {Situation.REJECTED, Situation.DROPPED}

@@ -16,9 +16,9 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.dns import DnsReading
 from hermetic.audit.estate.probe.readings import Reading
 from hermetic.audit.estate.questions import Answer, Body
-from hermetic.audit.evaluation import findings_of
-from hermetic.audit.findings import Evidence, Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.evaluation import findings_of
+from hermetic.audit.model.findings import Evidence, Verdict
+from hermetic.audit.policy.policy import Policy
 from hermetic.collect.probe.readings import question
 from hermetic.collect.probe.targets import ProbeListener, Targets
 from tests.network.network_namespaces import DEFAULTS, FAR, NetworkLayout
@@ -100,10 +100,12 @@ def judged(ask) -> dict[str, tuple[Verdict, str]]:
         value = {**facts(host_network), "questions": run.questions, "answer": run.answer}
         bodies.append(Body(value, (Evidence("a pod in the node's namespace"),)))
     estate = Estate(CLUSTER, ["probe"], {question(CLUSTER): Answer(tuple(bodies))})
-    found = [
-        one for check in probe.CHECKS for one in findings_of(check, estate, Policy(allowed_dns_servers=(CLUSTER_DNS,)))
+    findings = [
+        finding
+        for check in probe.CHECKS
+        for finding in findings_of(check, estate, Policy(allowed_dns_servers=(CLUSTER_DNS,)))
     ]
-    return {one.check: (one.verdict, one.message) for one in found}
+    return {finding.check: (finding.verdict, finding.message) for finding in findings}
 
 
 def facts(host_network: bool) -> dict:
@@ -122,9 +124,9 @@ def test_an_open_network_fails_every_check_that_it_should(ask, start_beyond):
         dns={CLUSTER_DNS: "knows_everything"}, imds=imds(LEAKING_BALANCER, "198.51.100.77"), proxies={PROXY: 200}
     )
 
-    found = judged(ask)
+    verdict_of = judged(ask)
 
-    failed = {check for check, (verdict, _) in found.items() if verdict is Verdict.FAIL}
+    failed = {check for check, (verdict, _) in verdict_of.items() if verdict is Verdict.FAIL}
     assert failed == {
         "probe-internet",
         "probe-storage",
@@ -137,37 +139,65 @@ def test_an_open_network_fails_every_check_that_it_should(ask, start_beyond):
         "imds-lb",
         "imds-nic-pip",
     }
-    assert "198.51.100.1:443/tcp TLS answered" in found["probe-internet"][1]
-    assert found["imds-identity"][0] is found["node-resolv"][0] is Verdict.PASS
+    assert "198.51.100.1:443/tcp TLS answered" in verdict_of["probe-internet"][1]
+    assert verdict_of["imds-identity"][0] is verdict_of["node-resolv"][0] is Verdict.PASS
 
 
 @pytest.mark.usefixtures("sealed_network")
 def test_a_sealed_network_passes_what_the_probe_can_pass(network, ask, start_beyond):
     start_beyond(dns={CLUSTER_DNS: "knows_the_cluster", AZURE_DNS: "refuses"}, imds=imds(), proxies={PROXY: 403})
     with network.node.rules("output", f"ip daddr {AZURE_DNS} tcp dport {{ 53, 80, 32526 }} drop"):
-        found = judged(ask)
+        verdict_of = judged(ask)
 
-    assert {check for check, (verdict, _) in found.items() if verdict is not Verdict.PASS} == {"probe-storage"}
-    assert found["probe-storage"][0] is Verdict.UNKNOWN
-    assert "no route (8)" in found["probe-internet"][1]
+    assert {check for check, (verdict, _) in verdict_of.items() if verdict is not Verdict.PASS} == {"probe-storage"}
+    assert verdict_of["probe-storage"][0] is Verdict.UNKNOWN
+    assert "no route (8)" in verdict_of["probe-internet"][1]
 
 
 def test_a_network_that_drops_everything_passes_too_and_says_so(network, ask, start_beyond):
     start_beyond(dns={CLUSTER_DNS: "knows_the_cluster", AZURE_DNS: "denies"}, imds=imds())
     with network.router.rules("forward", f"ip daddr {FAR[4]} drop", f"ip6 daddr {FAR[6]} drop"):
-        found = judged(ask)
+        verdict_of = judged(ask)
 
-    assert found["probe-internet"][0] is found["dns-recursion"][0] is Verdict.PASS
-    assert "dropped on the way (8)" in found["probe-internet"][1]
+    assert verdict_of["probe-internet"][0] is verdict_of["dns-recursion"][0] is Verdict.PASS
+    assert "dropped on the way (8)" in verdict_of["probe-internet"][1]
+
+
+def everything_dropped_but(*accepted: str) -> tuple[str, ...]:
+    """Rules of a router that forwards nothing else to the far end, IPv4 and IPv6 alike."""
+    families = (f"ip daddr {FAR[4]}", f"ip6 daddr {FAR[6]}")
+    return tuple(f"{family} {match} accept" for match in accepted for family in families) + tuple(
+        f"{family} drop" for family in families
+    )
+
+
+@pytest.mark.parametrize("port", [500, 4500, 51820, 3478])
+@pytest.mark.parametrize("listens", [True, False], ids=["answered", "refused by the far end"])
+def test_a_network_that_is_open_for_the_udp_port_of_a_tunnel_alone_is_found(network, ask, start_beyond, port, listens):
+    """A round tries the four protocols at the four addresses. A refusal by the far end is proof as well."""
+    start_beyond(dns={CLUSTER_DNS: "knows_the_cluster"}, imds=imds(), datagramPorts=[port] if listens else [])
+    with network.router.rules("forward", *everything_dropped_but(f"udp dport {port}")):
+        verdict_of = judged(ask)
+
+    assert verdict_of["probe-internet"][0] is Verdict.FAIL
+    assert f":{port}/udp" in verdict_of["probe-internet"][1]
+
+
+def test_a_network_that_drops_the_udp_ports_of_tunnels_is_silent_although_servers_listen(network, ask, start_beyond):
+    start_beyond(dns={CLUSTER_DNS: "knows_the_cluster"}, imds=imds(), datagramPorts=[500, 4500, 51820, 3478])
+    with network.router.rules("forward", *everything_dropped_but()):
+        verdict_of = judged(ask)
+
+    assert verdict_of["probe-internet"][0] is Verdict.PASS
 
 
 @pytest.mark.usefixtures("sealed_network")
 def test_nothing_passes_where_the_api_server_does_not_answer(network, ask, start_beyond):
     start_beyond(dns={CLUSTER_DNS: "knows_the_cluster", AZURE_DNS: "refuses"}, imds=imds())
     with network.node.rules("output", f"ip daddr {API_SERVER} drop"):
-        found = judged(ask)
+        verdict_of = judged(ask)
 
-    assert not [check for check, (verdict, _) in found.items() if verdict is Verdict.PASS]
+    assert not [check for check, (verdict, _) in verdict_of.items() if verdict is Verdict.PASS]
 
 
 @pytest.mark.usefixtures("sealed_network")
@@ -175,11 +205,11 @@ def test_storage_alone_that_leaks_is_found(network, ask, start_beyond):
     """As in a private subnet: nothing but a storage account of the region answers."""
     start_beyond(dns={CLUSTER_DNS: "knows_everything"}, imds=imds())
     with network.node.with_("198.51.100.30 via 203.0.113.1"):
-        found = judged(ask)
+        verdict_of = judged(ask)
 
-    assert found["probe-storage"][0] is Verdict.FAIL
-    assert "198.51.100.30:443/tcp TLS answered" in found["probe-storage"][1]
-    assert found["probe-internet"][0] is Verdict.PASS
+    assert verdict_of["probe-storage"][0] is Verdict.FAIL
+    assert "198.51.100.30:443/tcp TLS answered" in verdict_of["probe-storage"][1]
+    assert verdict_of["probe-internet"][0] is Verdict.PASS
 
 
 @pytest.mark.parametrize(
@@ -203,14 +233,14 @@ def test_what_a_resolver_does_with_a_question_is_read_from_its_answer(ask, start
 
     run = ask(resolvers=[AZURE_DNS], limit=2.0)
 
-    assert [one.reading for one in run.report.dns if one.server == AZURE_DNS] == [random, known]
+    assert [dns_reply.reading for dns_reply in run.report.dns if dns_reply.server == AZURE_DNS] == [random, known]
 
 
 def test_a_listener_that_does_not_speak_tls_is_open_and_no_more(ask, start_beyond):
     start_beyond()
     run = ask(targets=[["public", "tls", "198.51.100.1", port] for port in (443, 80, 3128)], limit=1.0)
 
-    assert [one.reading for one in run.report.replies] == [Reading.TLS_ANSWERED, Reading.OPEN, Reading.OPEN]
+    assert [reply.reading for reply in run.report.replies] == [Reading.TLS_ANSWERED, Reading.OPEN, Reading.OPEN]
 
 
 def test_the_usual_udp_ports_are_asked_what_makes_them_answer(ask, start_beyond):
@@ -222,7 +252,7 @@ def test_the_usual_udp_ports_are_asked_what_makes_them_answer(ask, start_beyond)
         limit=2.0,
     )
 
-    assert [one.reading for one in run.report.replies] == [Reading.ANSWERED] * 4
+    assert [reply.reading for reply in run.report.replies] == [Reading.ANSWERED] * 4
 
 
 @pytest.mark.usefixtures("sealed_network")
@@ -240,9 +270,9 @@ def test_the_usual_udp_ports_are_asked_what_makes_them_answer(ask, start_beyond)
 )
 def test_a_metadata_service_that_says_nothing_useful_passes_nothing(ask, start_beyond, documents):
     start_beyond(dns={CLUSTER_DNS: "knows_the_cluster"}, imds=documents)
-    found = judged(ask)
+    verdict_of = judged(ask)
 
-    assert {found[check][0] for check in ("imds-lb", "imds-nic-pip", "imds-identity")} == {Verdict.UNKNOWN}
+    assert {verdict_of[check][0] for check in ("imds-lb", "imds-nic-pip", "imds-identity")} == {Verdict.UNKNOWN}
 
 
 def test_the_machines_resolvers_and_routes_are_read_from_its_files(network, ask):

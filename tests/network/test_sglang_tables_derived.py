@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from testbed.package_index import IndexUnavailable, choose, configured_index, fetch
 from testbed.sglang_tables.derive import TABLES
-from testbed.vllm_tables.package_index import IndexUnavailable, choose, configured_index, fetch
 from tests.sampled_groups import LONG
 
 

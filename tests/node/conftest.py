@@ -100,7 +100,7 @@ def share_volume(kubectl: Kubectl, namespace: str, share: Path) -> Iterator[Call
     By default read-only is said in the mount options and the claim. Further attributes go to the driver.
     """
     name = f"weights-{namespace}"
-    made: list[str] = []
+    namespaces: list[str] = []
 
     def make(
         options: tuple[str, ...] = ("ro", "nconnect=4", "noresvport"),
@@ -124,11 +124,11 @@ def share_volume(kubectl: Kubectl, namespace: str, share: Path) -> Iterator[Call
             "volumeAttributes": {**drivers[driver], **attributes},
         }
         kubectl.within(namespace).apply(_persistent_volume(name, namespace, options, csi), _claim(name))
-        made.append(name)
+        namespaces.append(name)
         return {"name": "weights", "persistentVolumeClaim": {"claimName": "weights", "readOnly": claim_read_only}}
 
     yield make
-    for volume in made:
+    for volume in namespaces:
         kubectl("delete", "persistentvolume", volume, "--wait=false")
 
 
@@ -182,10 +182,10 @@ class Pod:
 
     def until(self, condition: str, seconds: int = 60) -> Pod:
         """`Ready`, or `jsonpath=...` as kubectl wait takes it."""
-        wanted = condition if "=" in condition else f"condition={condition}"
+        awaited = condition if "=" in condition else f"condition={condition}"
         patient = replace(self.kubectl, timeout=seconds + 10)
         try:
-            patient("wait", f"pod/{self.name}", f"--for={wanted}", f"--timeout={seconds}s")
+            patient("wait", f"pod/{self.name}", f"--for={awaited}", f"--timeout={seconds}s")
         except KubectlError as error:
             raise AssertionError("\n".join([str(error), *self.warnings()])) from error
         return self
@@ -205,17 +205,17 @@ class Pod:
 
     def until_warned(self, *words: str, seconds: float = 60) -> str:
         """Waits for a warning that has all the words, and returns it."""
-        seen: list[str] = []
+        warnings_seen: list[str] = []
 
         def warned() -> bool:
-            seen[:] = self.warnings()
-            return any(all(word in warning for word in words) for warning in seen)
+            warnings_seen[:] = self.warnings()
+            return any(all(word in warning for word in words) for warning in warnings_seen)
 
         try:
             wait_until(f"a warning with {words}", warned, (), seconds)
         except ComponentError as error:
-            raise AssertionError(f"{error}\nseen: {seen}") from error
-        return next(warning for warning in seen if all(word in warning for word in words))
+            raise AssertionError(f"{error}\nseen: {warnings_seen}") from error
+        return next(warning for warning in warnings_seen if all(word in warning for word in words))
 
 
 @pytest.fixture

@@ -56,20 +56,20 @@ class Model:
 
     def condition(self, kind: str = "Ready") -> dict[str, Any]:
         """One condition, {} before it is there."""
-        found = self.manifest().get("status", {}).get("conditions", [])
-        return next((c for c in found if c["type"] == kind), {})
+        conditions = self.manifest().get("status", {}).get("conditions", [])
+        return next((c for c in conditions if c["type"] == kind), {})
 
     def until_reason(self, reason: str, timeout: float = 120.0) -> dict[str, Any]:
         """Wait until Ready carries this reason at the present generation; "Serving" with or without enforcement."""
-        wanted = {reason, "ServingNotEnforced"} if reason == "Serving" else {reason}
+        reasons = {reason, "ServingNotEnforced"} if reason == "Serving" else {reason}
 
         def reached() -> dict[str, Any] | None:
             ready, generation = self.condition(), self.manifest()["metadata"]["generation"]
-            hit = ready.get("reason") in wanted and ready.get("observedGeneration") == generation
+            hit = ready.get("reason") in reasons and ready.get("observedGeneration") == generation
             return ready if hit else None
 
-        found: dict[str, Any] = wait_for(f"{reason} of {self.name}", reached, timeout=timeout)
-        return found
+        condition: dict[str, Any] = wait_for(f"{reason} of {self.name}", reached, timeout=timeout)
+        return condition
 
     def pod(self) -> dict[str, Any]:
         """The one pod that is not on its way out, waited for: a pod comes after what asks for it."""

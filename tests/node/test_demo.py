@@ -29,7 +29,10 @@ def test_the_demo_ends_green() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "no real node" not in done.stdout
     chapters = re.findall(r"^== (.*)$", done.stdout, re.MULTILINE)
-    last = [next(one for one in chapters if one.startswith(begins)) for begins in ("A NAT gateway", "The NAT gateway")]
+    last = [
+        next(chapter for chapter in chapters if chapter.startswith(begins))
+        for begins in ("A NAT gateway", "The NAT gateway")
+    ]
     assert chapters.index(last[0]) < chapters.index(last[1])
     green = done.stdout.split(f"== {last[1]}")[1]
     last_seen = dict(re.findall(r"^ {10}(\S+) +(?:True|False|Unknown) +(\S+)", green, re.MULTILINE))

@@ -52,8 +52,8 @@ def repository(bare_node: RunningNode, image: Image, tmp_path_factory: pytest.Te
     write_tar(folder / "dist" / "hermetic.tar", layout_files(image))
     with Registry(folder) as registry:
         (line,) = (line for line in commands("The image") if line.startswith("skopeo "))
-        words = shlex.split(line.replace(REGISTRY, registry.host).replace("dist/", f"{folder}/dist/"))
-        skopeo("copy", "--dest-tls-verify=false", *words[2:])
+        arguments = shlex.split(line.replace(REGISTRY, registry.host).replace("dist/", f"{folder}/dist/"))
+        skopeo("copy", "--dest-tls-verify=false", *arguments[2:])
     beside = registry_on(bare_node, folder)
     beside.start()
     wait_until("registry", lambda: bare_node.inside("curl", "-sf", f"http://{registry.host}/v2/").returncode == 0, ())
@@ -76,7 +76,7 @@ def test_the_pod_of_the_page_proves_the_pull(bare_node: RunningNode, image: Imag
 
     kubectl(*wait)
     assert "HRM-NET-001" in kubectl("logs", "hermetic-pull", "-n", "default")
-    assert any("Successfully pulled image" in one for one in said_of_the_pod(bare_node))
+    assert any("Successfully pulled image" in message for message in said_of_the_pod(bare_node))
     assert image.digest in images_of(bare_node)
     kubectl(*delete)
 
@@ -87,7 +87,10 @@ def test_it_does_not_succeed_where_the_registry_has_no_such_image(bare_node: Run
 
     bare_node.kubectl(*apply[:-1], "-", stdin=manifest(SECTION).replace(NAMED, f"{repository}@{absent}"))
 
-    wait_for("the failure", lambda: any(absent in one and "not found" in one for one in said_of_the_pod(bare_node)))
+    wait_for(
+        "the failure",
+        lambda: any(absent in message and "not found" in message for message in said_of_the_pod(bare_node)),
+    )
     with pytest.raises(KubectlError, match="timed out"):
         bare_node.kubectl(*(word.replace("5m", "1s") for word in wait))
     bare_node.kubectl(*delete)
@@ -101,4 +104,4 @@ def images_of(node: RunningNode) -> str:
 def said_of_the_pod(node: RunningNode) -> list[str]:
     """The messages of its Events."""
     chosen = "--field-selector=involvedObject.name=hermetic-pull"
-    return [one["message"] for one in node.kubectl.json("get", "events", "-n", "default", chosen)["items"]]
+    return [event["message"] for event in node.kubectl.json("get", "events", "-n", "default", chosen)["items"]]

@@ -18,10 +18,10 @@ import pytest
 from hermetic.audit.checks import probe
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.runs import ProbeRun
-from hermetic.audit.evaluation import findings_of
-from hermetic.audit.findings import Finding, Verdict
-from hermetic.audit.hops import written
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.evaluation import findings_of
+from hermetic.audit.model.findings import Finding, Verdict
+from hermetic.audit.model.hops import written
+from hermetic.audit.policy.policy import Policy
 from hermetic.collect.probe.job import ProbedNode, ProbePods, probed_nodes
 from hermetic.collect.probe.readings import question
 from hermetic.collect.probe.running import Probing
@@ -79,13 +79,13 @@ def beyond(node: RunningNode, tmp_path_factory) -> Iterator[None]:
     """A namespace beyond the node that answers as the internet would; without a route to it."""
     folder = tmp_path_factory.mktemp("beyond")
     certificate, key = Authority("nobody").server("far-end", ["far-end.example"]).write(folder, "far-end")
-    wanted = {"certificate": str(certificate), "key": str(key), "dns": {AZURE_DNS: "refuses"}, "imds": DOCUMENTS}
+    stub_settings = {"certificate": str(certificate), "key": str(key), "dns": {AZURE_DNS: "refuses"}, "imds": DOCUMENTS}
     for line in LINK.strip().splitlines():
         ip(node, *line.split())
     for address in (*PUBLIC, AZURE_DNS, METADATA):
         ip(node, "-n", BEYOND, "address", "add", f"{address}/32", "dev", "lo")
     enter = [*node.printed["enter"], "ip", "netns", "exec", BEYOND]
-    program = [*enter, sys.executable, "-I", str(REMOTE_SERVERS), json.dumps(wanted)]
+    program = [*enter, sys.executable, "-I", str(REMOTE_SERVERS), json.dumps(stub_settings)]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "listening\n"
@@ -134,10 +134,10 @@ def place(node: RunningNode, kubectl) -> Iterator[ProbedNode]:
 @pytest.fixture
 def spaces(kubectl, make_namespace: Callable[[str], str]) -> dict[str, str]:
     """A namespace that admits nothing but restricted pods, and one for those of the machine's network."""
-    made = {level: make_namespace(f"-{level[:4]}") for level in ("restricted", "privileged")}
-    for level, name in made.items():
+    namespaces = {level: make_namespace(f"-{level[:4]}") for level in ("restricted", "privileged")}
+    for level, name in namespaces.items():
         kubectl("label", "namespace", name, f"pod-security.kubernetes.io/enforce={level}")
-    return made
+    return namespaces
 
 
 @pytest.fixture
@@ -156,44 +156,46 @@ def probed(node: RunningNode, probe_image: Image, place: ProbedNode, spaces, bey
             answer = await Probing(kube, pods).whole_round(secrets.token_hex(4), [place], SystemClock(), patience=90)
         assert answer.problem is None, answer.problem
         runs = [ProbeRun.read(body) for body in answer.bodies]
-        assert [(one.node, one.host_network, one.problem) for one in runs] == [
+        assert [(run.node, run.host_network, run.problem) for run in runs] == [
             (node.name, False, None),
             (node.name, True, None),
         ]
         estate = Estate(CLUSTER, ["probe"], {question(CLUSTER): answer})
-        return {one.check: one for check in probe.CHECKS for one in findings_of(check, estate, POLICY)}
+        return {finding.check: finding for check in probe.CHECKS for finding in findings_of(check, estate, POLICY)}
 
     return run
 
 
 async def test_without_a_route_nothing_answers_and_the_probe_passes_its_own_checks(probed):
-    found = await probed()
+    findings = await probed()
 
-    assert found["probe-internet"].verdict is Verdict.PASS, found["probe-internet"].message
+    assert findings["probe-internet"].verdict is Verdict.PASS, findings["probe-internet"].message
     # the machine itself, and IPv6 in the pod; the pod's IPv4 ends at the machine, which does not say so every time
-    assert "no route (5)" in found["probe-internet"].message
-    assert "no route beyond a router" in found["probe-internet"].message
-    verdicts = {check: found[check].verdict for check in ("dns-recursion", "imds-lb", "imds-identity", "node-routes")}
+    assert "no route (5)" in findings["probe-internet"].message
+    assert "no route beyond a router" in findings["probe-internet"].message
+    verdicts = {
+        check: findings[check].verdict for check in ("dns-recursion", "imds-lb", "imds-identity", "node-routes")
+    }
     assert set(verdicts.values()) == {Verdict.PASS}, verdicts
-    assert found["probe-internet"].resource == "agentPools/real/subnets/nodes"
+    assert findings["probe-internet"].resource == "agentPools/real/subnets/nodes"
 
 
 async def test_an_open_way_is_found_from_the_pod_and_from_the_machine(node, probed):
     with a_way_back(node), open_way(node):
-        found = (await probed())["probe-internet"]
+        finding = (await probed())["probe-internet"]
 
-    assert found.verdict is Verdict.FAIL
-    paths = [written(path) for path in found.paths]
+    assert finding.verdict is Verdict.FAIL
+    paths = [written(path) for path in finding.paths]
     assert f"pool real -> pod on node {node.name} -> 198.51.100.1:443/tcp" in paths
     assert f"pool real -> node {node.name} -> 198.51.100.1:443/tcp" in paths
 
 
 async def test_dropped_packets_read_as_dropped_and_not_as_no_route(node, probed):
     with a_way_back(node), dropping(node):
-        found = (await probed())["probe-internet"]
+        finding = (await probed())["probe-internet"]
 
-    assert found.verdict is Verdict.PASS, found.message
-    assert "dropped on the way (6)" in found.message
+    assert finding.verdict is Verdict.PASS, finding.message
+    assert "dropped on the way (6)" in finding.message
 
 
 @contextmanager

@@ -28,6 +28,6 @@ def test_staged_weights_are_mounted_as_an_image_volume(node, start_pod, tmp_path
 
     listed = pod.shell("cd /weights && find . -type f | xargs sha256sum").splitlines()
     sums = {path: digest for digest, path in map(str.split, listed)}
-    expected = {f"./{path}": hashlib.sha256(held).hexdigest() for path, held in contents(model).items()}
-    assert {path: held for path, held in sums.items() if ".hermetic" not in path} == expected
+    expected = {f"./{path}": hashlib.sha256(content).hexdigest() for path, content in contents(model).items()}
+    assert {path: content for path, content in sums.items() if ".hermetic" not in path} == expected
     assert "./.hermetic/manifest.json" in sums

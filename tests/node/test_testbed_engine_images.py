@@ -36,7 +36,7 @@ print(urllib.request.urlopen(request, timeout=10).read().decode())
 @pytest.fixture(scope="module")
 def images(node, tmp_path_factory):
     """Every serving image, given to the node."""
-    made = {
+    images_by_name = {
         "vllm": vllm_image(),
         "nim": nim_image("2.1"),
         "nim-1": nim_image("1.15"),
@@ -44,9 +44,9 @@ def images(node, tmp_path_factory):
         "model": model_image("phi-4"),
     }
     archive = tmp_path_factory.mktemp("images") / "images.tar"
-    write_archive(archive, made.values())
+    write_archive(archive, images_by_name.values())
     node.import_images(archive)
-    return made
+    return images_by_name
 
 
 @pytest.fixture
@@ -123,8 +123,8 @@ def test_vllm_refuses_a_flag_that_its_version_does_not_know(images, start_pod):
 @pytest.mark.parametrize(("image", "setting"), [("nim", "NIM_MODEL_PATH"), ("nim-1", "NIM_MODEL_NAME")])
 def test_a_nim_of_either_line_serves_the_model_it_is_told(images, serve, chat, image, setting):
     volume = {"image": {"reference": images["model"].by_digest, "pullPolicy": "IfNotPresent"}}
-    found = {setting: "/weights/phi-4", "NIM_SERVED_MODEL_NAME": "phi-4"}
+    variables = {setting: "/weights/phi-4", "NIM_SERVED_MODEL_NAME": "phi-4"}
 
-    pod = serve(images[image], volume, found, ready="/v1/health/ready")
+    pod = serve(images[image], volume, variables, ready="/v1/health/ready")
 
     assert chat(pod, "phi-4")

@@ -32,14 +32,14 @@ def _cgroups_of(keeper: int) -> list[Path]:
 
 def _processes_in(namespace: str) -> list[str]:
     """Every process of the machine that is in a pid namespace."""
-    found = []
+    command_lines = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if str((process / "ns/pid").readlink()) == namespace:
-                found.append((process / "cmdline").read_text().replace("\0", " "))
+                command_lines.append((process / "cmdline").read_text().replace("\0", " "))
         except OSError:
             continue
-    return found
+    return command_lines
 
 
 def _mounts_of(folder: Path) -> list[str]:

@@ -64,9 +64,9 @@ def _answers(ask, address: str) -> str | None:
 
 def _answered(ask, address: str) -> str:
     """The first answer: kube-proxy writes its rules within a second or two of the address."""
-    seen: list[str] = []
-    wait_until(f"an answer of {address}", lambda: bool(seen.append(_answers(ask, address)) or seen[-1]), (), 20)
-    return seen[-1]
+    answers: list[str] = []
+    wait_until(f"an answer of {address}", lambda: bool(answers.append(_answers(ask, address)) or answers[-1]), (), 20)
+    return answers[-1]
 
 
 @pytest.mark.parametrize("policy", ["Cluster", "Local"])
@@ -85,9 +85,9 @@ def test_the_local_policy_keeps_the_address_of_the_client(balanced, node):
 
 
 def test_an_asked_for_address_is_the_one_that_answers(balanced, node):
-    wanted = {**INTERNAL, "service.beta.kubernetes.io/azure-load-balancer-ipv4": "10.13.76.40"}
+    annotations = {**INTERNAL, "service.beta.kubernetes.io/azure-load-balancer-ipv4": "10.13.76.40"}
 
-    assert balanced(wanted) == "10.13.76.40"
+    assert balanced(annotations) == "10.13.76.40"
     assert _answered(node.from_client, "10.13.76.40")
 
 

@@ -63,10 +63,10 @@ def test_the_operator_and_its_packages_load_in_its_own_image_as_a_plain_user(sai
 def test_the_image_brings_no_development_tools(said_in):
     names = "import importlib.metadata as m; print(*(d.name for d in m.distributions()))"
 
-    found = set(said_in("inventory", command=["python3", "-c", names]).lower().split())
+    distributions = set(said_in("inventory", command=["python3", "-c", names]).lower().split())
 
-    assert {"hermetic", "kopf", "kubernetes", "pydantic"} <= found
-    assert found.isdisjoint({"pytest", "mypy", "ruff", "pip", "setuptools", "hypothesis"})
+    assert {"hermetic", "kopf", "kubernetes", "pydantic"} <= distributions
+    assert distributions.isdisjoint({"pytest", "mypy", "ruff", "pip", "setuptools", "hypothesis"})
 
 
 def test_the_command_is_there_by_its_name(said_in):

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from shipping.operator_image import operator_image
+from shipping.operator_image import platform_image
+from shipping.platforms import native_platform
 from testbed.demo.estate import Estate
 from testbed.errors import CannotRunError
 from testbed.images.oci import Image, write_archive
@@ -52,7 +53,8 @@ def own_node(estate: Estate) -> Iterator[RunningNode]:
 
 
 def image_of(earlier: Previous) -> Image:
-    return operator_image(f"{REGISTRY}/hermetic", "previous", exactly=False, source=earlier.source)
+    name = f"{REGISTRY}/hermetic"
+    return platform_image(name, native_platform(), "previous", exactly=False, source=earlier.source)
 
 
 @pytest.fixture
@@ -65,10 +67,10 @@ def helm(own_node: RunningNode, tmp_path: Path) -> Callable[..., None]:
         values = {"image": {"registry": registry, "repository": repository, "digest": image.digest}, "config": config}
         (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
         (command,) = (line for line in commands("With Helm") if line.startswith(verb))
-        words = command.replace("values.yaml", str(tmp_path / "values.yaml")).split()
+        arguments = command.replace("values.yaml", str(tmp_path / "values.yaml")).split()
         environment = {"KUBECONFIG": str(own_node.kubeconfig), "HOME": str(tmp_path)}
         done = subprocess.run(
-            [programs("helm")["helm"], *words[1:]], cwd=source, env=environment, capture_output=True, text=True,
+            [programs("helm")["helm"], *arguments[1:]], cwd=source, env=environment, capture_output=True, text=True,
             check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
@@ -76,6 +78,7 @@ def helm(own_node: RunningNode, tmp_path: Path) -> Callable[..., None]:
     return run
 
 
+@pytest.mark.timeout(900)  # two images of the operator are built and imported first
 def test_an_upgrade_from_the_commit_before_replaces_no_pod(
     own_node: RunningNode,
     estate: Estate,
@@ -105,18 +108,18 @@ def test_an_upgrade_from_the_commit_before_replaces_no_pod(
     here("wait", "mdep/phi", "--for=condition=Ready", "--timeout=120s")
     after = wait_for("a second pod", lambda: pods if len(pods := pods_of(own_node)) == 2 else None)
     assert {name: after.get(name) for name in before} == before
-    assert len({one["template"] for one in after.values()}) == 1
+    assert len({pod_state["template"] for pod_state in after.values()}) == 1
 
 
 def pods_of(node: RunningNode) -> dict[str, dict[str, Any]]:
     """The model's pods by uid: the hash of their template, and how often their containers started again."""
-    found = node.kubectl.within(SPACE).json("get", "pods", f"--selector={MODEL}")["items"]
+    pods = node.kubectl.within(SPACE).json("get", "pods", f"--selector={MODEL}")["items"]
     return {
         pod["metadata"]["uid"]: {
             "template": pod["metadata"]["labels"]["pod-template-hash"],
-            "restarts": [one["restartCount"] for one in pod["status"]["containerStatuses"]],
+            "restarts": [container_status["restartCount"] for container_status in pod["status"]["containerStatuses"]],
         }
-        for pod in found
+        for pod in pods
         if pod["status"].get("containerStatuses")
     }
 

@@ -121,7 +121,7 @@ def test_the_page_leads_from_the_jump_box_to_ready(
 def block_of(chapter: str, language: str, having: str = "") -> str:
     text = PAGE.split(chapter)[1].split("\n## ")[0]
     blocks = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    return next(str(one) for one in blocks if having in one)
+    return next(str(block) for block in blocks if having in block)
 
 
 def in_a_shell(folder: Path, node: RunningNode, lines: str) -> str:

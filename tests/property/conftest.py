@@ -7,9 +7,14 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.sampling import is_full
+from tests.sampling import is_ci, is_full
 
 EXAMPLES, SAMPLE = 60, 20
+
+
+def has_every_example(config: pytest.Config) -> bool:
+    """Whether this run tries each property with EXAMPLES: CI leaves out none of them."""
+    return is_ci() or is_full(config)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -20,7 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile(
         "steady",
         deadline=None,
-        max_examples=EXAMPLES if is_full(config) else SAMPLE,
+        max_examples=EXAMPLES if has_every_example(config) else SAMPLE,
         print_blob=True,
         derandomize="CI" in os.environ,
         suppress_health_check=[HealthCheck.too_slow],
@@ -30,6 +35,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)  # below the figures
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if not is_full(terminalreporter.config):
+    if not has_every_example(terminalreporter.config):
         line = f"examples of each property: sample of {SAMPLE} of {EXAMPLES}; one that fails prints how to repeat it"
         terminalreporter.write_line(line)

@@ -80,12 +80,12 @@ sources = st.one_of(
 )
 # Require would need an image that verifies, which only some of the snapshots have.
 pins = st.just({}) | st.builds(
-    lambda asked: {"integrity": asked},
+    lambda integrity: {"integrity": integrity},
     optional(
         policy=st.sampled_from(["Warn", "Off"]),
         digest=st.just(f"sha256:{'5e' * 32}"),
         allow=st.just(["tokenization $(HOME).py"]),
-    ).map(lambda asked: {"policy": "Warn", **asked}),
+    ).map(lambda integrity: {"policy": "Warn", **integrity}),
 )
 verifying = st.just({}) | st.builds(
     lambda verifiers, minimum: {"verifiers": verifiers, "publicKeys": [PUBLIC_KEY], "minimumPolicy": minimum},
@@ -152,8 +152,8 @@ def endpoints(draw: st.DrawFn, *, vllm: bool) -> Manifest:
         idleTimeoutMinutes=st.integers(4, 30),
     )
     client = st.one_of(
-        st.builds(lambda found: {"namespaceSelector": {"matchLabels": found}}, labels),
-        st.builds(lambda found: {"podSelector": {"matchLabels": found}}, labels),
+        st.builds(lambda match_labels: {"namespaceSelector": {"matchLabels": match_labels}}, labels),
+        st.builds(lambda match_labels: {"podSelector": {"matchLabels": match_labels}}, labels),
         st.just({"namespaceSelector": {}, "podSelector": {}}),
     )
     key = {"apiKey": st.just({"secretName": SECRET_NAMES[1], "key": "token"})} if vllm else {}
@@ -303,7 +303,9 @@ def pods(draw: st.DrawFn, mark: str) -> Manifest:
         "status": {
             "conditions": draw(pod_conditions),
             "containerStatuses": draw(st.just([container]) | st.just([])),
-            "initContainerStatuses": draw(st.just([]) | verifications.map(lambda one: [{**VERIFYING, **one}])),
+            "initContainerStatuses": draw(
+                st.just([]) | verifications.map(lambda status_fields: [{**VERIFYING, **status_fields}])
+            ),
         },
     }
 
@@ -360,8 +362,10 @@ def snapshots(draw: st.DrawFn, manifest: Manifest, *, public: bool = True) -> Cl
     if ("Deployment", name) in children:
         snapshot = serving(snapshot, 0, **draw(counts))
     if ("Service", name) in children:
-        given = draw(addresses)
-        snapshot = addressed(snapshot, *(given if public else [a for a in given if a.startswith("10.")]))
+        chosen_addresses = draw(addresses)
+        snapshot = addressed(
+            snapshot, *(chosen_addresses if public else [a for a in chosen_addresses if a.startswith("10.")])
+        )
     return snapshot
 
 

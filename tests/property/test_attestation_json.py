@@ -51,11 +51,11 @@ def test_any_bytes_are_read_or_refused(content: bytes) -> None:
 
 @given(st.dictionaries(texts, values, min_size=1, max_size=4))
 def test_every_beginning_of_a_document_is_truncated(value) -> None:
-    whole = json.dumps(value).encode()
-    for end in range(len(whole)):
+    encoded = json.dumps(value).encode()
+    for end in range(len(encoded)):
         with pytest.raises(EnvelopeRefused) as caught:
-            read_json(whole[:end], "it")
-        assert caught.value.refusal == EnvelopeFault.TRUNCATED, whole[:end]
+            read_json(encoded[:end], "it")
+        assert caught.value.refusal == EnvelopeFault.TRUNCATED, encoded[:end]
 
 
 @given(st.dictionaries(texts, values, min_size=1, max_size=4), values)

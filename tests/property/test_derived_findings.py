@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermetic.audit.attestation.report_form import read_report
-from hermetic.audit.derived_findings import derived
-from hermetic.audit.exceptions import AcceptedRisk, Exceptions
-from hermetic.audit.findings import Evidence, Finding, Parts, Severity, Verdict, overall, worst_first
+from hermetic.audit.checks.registry import PAGES
+from hermetic.audit.model.findings import Evidence, Finding, Parts, Severity, Verdict, overall, worst_first
+from hermetic.audit.policy.exceptions import AcceptedRisk, Exceptions
 from hermetic.audit.report.json_form import document
-from hermetic.audit.run import settled
+from hermetic.audit.result.derived_findings import derived
+from hermetic.audit.result.run import settled
 from tests.attestations import CLUSTER, a_report
 from tests.audit_reports import a_failing_report
 from tests.drawn_paths import hops
@@ -143,7 +144,7 @@ def test_it_stands_after_what_it_follows_from(parts: tuple[Finding, ...], accept
 
 @given(FINDINGS)
 def test_a_signed_report_carries_what_it_follows_from(parts: tuple[Finding, ...]) -> None:
-    shown = document(replace(a_failing_report(), findings=derived((*parts, BASE))))["findings"]
+    shown = document(replace(a_failing_report(), findings=derived((*parts, BASE))), PAGES)["findings"]
     read = read_report({**a_report(), "findings": shown}).findings
     about = next(one for one in read if one.check == "aks-outbound-type")
     assert about.derived_from is not None

@@ -10,8 +10,8 @@ import pytest
 
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Question, Source
-from hermetic.audit.policy import Policy
-from hermetic.audit.run import Evaluation, evaluate
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.result.run import Evaluation, evaluate
 from testbed.azure.estate import Estate as StandIn
 from testbed.azure.reference_estate import reference_estate
 from testbed.kubernetes_plants import PLANTS
@@ -31,24 +31,26 @@ class Asked:
         self.sources: tuple[Source, ...] = ("azure",) if manifests is None else ("azure", "kube")
 
     def answers(self, questions: Sequence[Question]) -> dict[Question, Answer]:
-        found = {one: answered(self.arm, one) for one in questions if one.source == "azure"}
+        answers = {question: answered(self.arm, question) for question in questions if question.source == "azure"}
         if self.api_server is not None:
-            found |= asyncio.run(self.api_server.answers([one for one in questions if one.source == "kube"]))
-        return found
+            answers |= asyncio.run(
+                self.api_server.answers([question for question in questions if question.source == "kube"])
+            )
+        return answers
 
 
 def must_agree_in_every_round(asked: Asked, policy: Policy) -> int:
     """The number of rounds."""
     growing, judging = Estate(asked.arm.cluster, asked.sources, {}), Evaluation(policy)
-    known: dict[Question, Answer] = {}
+    known_answers: dict[Question, Answer] = {}
     for number in range(ROUNDS):
-        found, anew = judging.findings(growing), Estate(asked.arm.cluster, asked.sources, known)
-        assert found == evaluate(anew, policy)
+        findings_so_far, anew = judging.findings(growing), Estate(asked.arm.cluster, asked.sources, known_answers)
+        assert findings_so_far == evaluate(anew, policy)
         assert growing.wanted.keys() == anew.wanted.keys()
         if not growing.wanted:
             return number
         more = asked.answers(tuple(growing.wanted.values()))
-        known |= more
+        known_answers |= more
         growing = growing.with_answers(more)
     raise AssertionError(f"still wanted after {ROUNDS} rounds")
 

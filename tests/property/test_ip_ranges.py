@@ -11,19 +11,44 @@ from hypothesis.strategies import DrawFn, composite, integers, ip_addresses, lis
 
 from hermetic.api.ip_ranges import (
     AZURE_HOST,
+    HOST_ADDRESSES,
     NEVER_FORWARDED_IPV4,
     PUBLIC_IPV6,
+    is_host_address,
     is_in,
+    is_inside,
     is_private,
     is_public,
+    leads_outside,
     parse_numbers,
     unmapped,
 )
-from hermetic.audit.egress import address_ranges as ranges
-from hermetic.audit.policy import Policy, never_met
+from hermetic.audit.model import address_ranges as ranges
+from hermetic.audit.policy.policy import Policy, never_met
 
 FORMS = ("{}", "{:#x}", "0{:o}", "0X{:X}", "{:09d}", "x{}", "0x", "")
 NUMBERS = lists(tuples(sampled_from(FORMS), integers(0, 2**33) | integers(0, 300)), min_size=1, max_size=5)
+
+
+SPANS = lists(tuples(sampled_from((4, 6)), integers(0, 30), integers(0, 9)), max_size=8)
+
+
+def numbers_in(spans: ranges.Space) -> set[tuple[int, int]]:
+    return {(version, number) for version, first, last in spans for number in range(first, last + 1)}
+
+
+@given(SPANS, SPANS)
+@example([(4, 0, 9)], [(4, 3, 0), (4, 5, 0)])
+@example([(4, 0, 2), (4, 5, 2)], [(4, 1, 5)])
+def test_arithmetic_of_spans_is_that_of_sets(left: list[ranges.Span], right: list[ranges.Span]) -> None:
+    space, taken = (ranges.union((version, at, at + more) for version, at, more in spans) for spans in (left, right))
+    for spans, numbers in (
+        (ranges.overlap(space, taken), numbers_in(space) & numbers_in(taken)),
+        (ranges.without(space, taken), numbers_in(space) - numbers_in(taken)),
+        (ranges.overlap(space, space), numbers_in(space)),
+    ):
+        assert numbers_in(spans) == numbers
+        assert spans == ranges.union(spans), "sorted, and no two spans adjoin"
 
 
 @composite
@@ -43,16 +68,30 @@ def test_what_iana_calls_global_is_never_taken_for_inside(address: object) -> No
 
 @given(ip_addresses(v=4))
 def test_what_is_global_may_be_forwarded(address: object) -> None:
-    known = ip_address(str(address))
-    if known.is_global and not known.is_multicast and str(known) != AZURE_HOST:
-        assert not is_in(known, NEVER_FORWARDED_IPV4)
+    parsed = ip_address(str(address))
+    if parsed.is_global and not parsed.is_multicast and str(parsed) != AZURE_HOST:
+        assert not is_in(parsed, NEVER_FORWARDED_IPV4)
 
 
 @given(ip_addresses(v=6))
 def test_what_is_global_in_ipv6_is_in_the_public_part(address: object) -> None:
-    known = ip_address(str(address))
-    if known.is_global and not known.is_multicast and known.ipv4_mapped is None and not known.is_reserved:
-        assert is_in(known, PUBLIC_IPV6)
+    parsed = ip_address(str(address))
+    if parsed.is_global and not parsed.is_multicast and parsed.ipv4_mapped is None and not parsed.is_reserved:
+        assert is_in(parsed, PUBLIC_IPV6)
+
+
+@pytest.mark.parametrize("address", [*HOST_ADDRESSES, "::ffff:168.63.129.16", "::ffff:a9fe:a9fe"])
+def test_is_host_address_is_neither_inside_nor_public(address: str) -> None:
+    assert is_host_address(address)
+    assert leads_outside(address)
+    assert not is_inside(address)
+    assert not is_public(address)
+
+
+@given(ip_addresses())
+def test_each_address_is_inside_or_public_or_of_the_host(address: object) -> None:
+    text = str(address)
+    assert [is_inside(text), is_public(text), is_host_address(text)].count(True) == 1
 
 
 @pytest.mark.parametrize("inside", ["10.0.0.1", "172.31.255.255", "192.168.0.0", "100.64.0.1", "fd00::1"])

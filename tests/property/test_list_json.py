@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from hermetic.kube import list_json
 from hermetic.kube.list_json import PARSED_AT_ONCE, parsed_list
 
 values = st.recursive(
@@ -17,6 +18,12 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5) | st.just("items"), inner),
     max_leaves=12,
 )
+
+
+@pytest.fixture(autouse=True)
+def item_by_item(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what is small: `test_json_text.py` is about what is parsed in one step."""
+    monkeypatch.setattr(list_json, "PARSED_WHOLE", -1)
 
 
 def parsed(body: bytes) -> Any:

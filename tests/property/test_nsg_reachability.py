@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermetic.audit.egress.address_ranges import prefixes, space
-from hermetic.audit.egress.nsg_reachability import Trip, stops_all
-from hermetic.audit.egress.nsg_rules import Direction
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.questions import Body
+from hermetic.audit.model.address_ranges import prefixes, space
+from hermetic.audit.rules.nsg_reachability import Trip, stops_all
+from hermetic.audit.rules.nsg_rules import Direction
 from tests.audit_estates import rule
 
 ADDRESSES = st.sampled_from(["10.0.1.0/24", "10.0.1.0/25", "10.0.1.7/32", "10.1.0.0/16"])
@@ -32,7 +32,7 @@ RULES = st.lists(
         }
     ),
     max_size=4,
-    unique_by=lambda one: one["number"],
+    unique_by=lambda rule_fields: rule_fields["number"],
 )
 PACKETS = st.fixed_dictionaries(
     {
@@ -78,11 +78,11 @@ def test_a_packet_of_a_trip_that_is_stopped_meets_a_deny_first(
     peer_is_tagged: bool,
 ) -> None:
     bodies = [
-        rule(f"r{one['number']}", one["number"], one["access"], one["to"], **{
-            name: one[name]
+        rule(f"r{rule_fields['number']}", rule_fields["number"], rule_fields["access"], rule_fields["to"], **{
+            name: rule_fields[name]
             for name in ("direction", "protocol", "destinationPortRange", "sourcePortRange", "sourceAddressPrefix")
         })
-        for one in chosen
+        for rule_fields in chosen
     ]  # fmt: skip
     group = SecurityGroup.read(Body({"id": "g", "properties": {"securityRules": bodies}}, ()))
     here, there = ip_network(sources), ip_network(destinations)
@@ -91,9 +91,10 @@ def test_a_packet_of_a_trip_that_is_stopped_meets_a_deny_first(
         destination = str(there[packet["to"] % there.num_addresses])
         tagged = (direction == "outbound" or peer_is_tagged, direction == "inbound" or peer_is_tagged)
         met = [
-            one
-            for one in sorted(chosen, key=lambda one: one["number"])
-            if one["direction"].lower() == direction and is_about(one, source, destination, packet, in_the_tag=tagged)
+            rule_fields
+            for rule_fields in sorted(chosen, key=lambda rule_fields: rule_fields["number"])
+            if rule_fields["direction"].lower() == direction
+            and is_about(rule_fields, source, destination, packet, in_the_tag=tagged)
         ]
         assert met[0]["access"] == "Deny"
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hermetic.objects.names import TEMPLATE_ANNOTATION
 from hermetic.plan.gate_results import Blocks
 from hermetic.plan.isolation import isolation_is_proven
-from hermetic.plan.planning import Plan, plan
+from hermetic.plan.planning import plan
+from hermetic.plan.writes import Plan
 from tests.property.manifests import manifests, shuffled, snapshots
 from tests.snapshots import NOW, carried_out, spec_of
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermetic.audit.egress.private_since import Since
-from hermetic.audit.policy import AttestedPrivate, Policy
+from hermetic.audit.policy.policy import AttestedPrivate, Policy
 from tests.audit_estates import GROUP, NODES, small_cluster
 from tests.unit.test_private_since import DIGEST, SUBNET_WRITE, known
 
@@ -33,25 +33,30 @@ def test_from_the_moment_on_the_subnet_was_private_as_far_as_the_log_reaches(
     """`writes` set private or not; an audit sees the state of its minute; an event shows `lag` minutes later."""
 
     def private(minute: int) -> bool:
-        before = [one for one in writes if one <= minute]
+        before = [write for write in writes if write <= minute]
         return writes[max(before)] if before else False
 
-    seen: AttestedPrivate | None = None
+    attestation: AttestedPrivate | None = None
     begins = max(0, asked - window)
-    for look in sorted(one for one in observations if one < asked):
+    for look in sorted(observation for observation in observations if observation < asked):
         if not private(look):
-            seen = None
+            attestation = None
             continue
-        earlier = seen.since if seen is not None else at(look)
-        seen = AttestedPrivate(NODES, earlier, at(look), at(look), DIGEST)
-    if seen is None or not private(asked):
+        earlier = attestation.since if attestation is not None else at(look)
+        attestation = AttestedPrivate(NODES, earlier, at(look), at(look), DIGEST)
+    if attestation is None or not private(asked):
         return
-    shown = [one for one in writes if begins <= one and one + lag <= asked]
-    events = [{"at": at(one).isoformat(), "operation": SUBNET_WRITE, "resource": NODES} for one in shown]
-    held = {"since": at(begins).isoformat(), "until": at(asked).isoformat(), "count": len(events) + 1, "events": events}
-    found = known(small_cluster().put(GROUP, held), Policy(attested_private=(seen,)))
-    if not isinstance(found, Since):
+    shown = [write for write in writes if begins <= write and write + lag <= asked]
+    events = [{"at": at(write).isoformat(), "operation": SUBNET_WRITE, "resource": NODES} for write in shown]
+    log_body = {
+        "since": at(begins).isoformat(),
+        "until": at(asked).isoformat(),
+        "count": len(events) + 1,
+        "events": events,
+    }
+    privacy = known(small_cluster().put(GROUP, log_body), Policy(attested_private=(attestation,)))
+    if not isinstance(privacy, Since):
         return
     # between two audits before the window begins, only the audits are known
-    first = max(round((found.at - START).total_seconds() / 60), begins)
+    first = max(round((privacy.at - START).total_seconds() / 60), begins)
     assert all(private(minute) for minute in range(first, asked - 60 + 1))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermetic.audit.findings import Verdict
+from hermetic.audit.model.findings import Verdict
 from tests.unit.test_checks_outbound_by_time import judged, silent, stated
 
 MOMENTS = st.datetimes(datetime(2026, 1, 1), datetime(2026, 1, 1, 0, 0, 2), timezones=st.just(UTC))  # noqa: DTZ001
@@ -18,8 +18,8 @@ ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(mi
 def test_only_a_machine_created_strictly_later_passes(
     since: datetime, created: datetime, one: timezone, other: timezone
 ) -> None:
-    found = judged(silent(created.astimezone(other).isoformat()), stated(since.astimezone(one).isoformat()))
-    assert found.verdict is (Verdict.PASS if created > since else Verdict.UNKNOWN)
+    finding = judged(silent(created.astimezone(other).isoformat()), stated(since.astimezone(one).isoformat()))
+    assert finding.verdict is (Verdict.PASS if created > since else Verdict.UNKNOWN)
 
 
 @given(MOMENTS, st.text(max_size=40))

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hermetic.audit.checks import probe
 from hermetic.audit.estate.probe.readings import ProbeTarget, Reading, reply
 from hermetic.audit.estate.probe.runs import ProbeRun
-from hermetic.audit.evaluation import findings_of
-from hermetic.audit.findings import Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.evaluation import findings_of
+from hermetic.audit.model.findings import Verdict
+from hermetic.audit.policy.policy import Policy
 from tests.probe_runs import both, estate, run, sealed
 
 JSON = st.recursive(
@@ -26,8 +26,12 @@ SEALED = json.dumps(sealed(host_network=True))
 
 
 def verdicts(line: str) -> set[tuple[str, Verdict]]:
-    seen = estate(both(line, line))
-    return {(one.check, one.verdict) for check in probe.CHECKS for one in findings_of(check, seen, ALLOWED)}
+    observed_estate = estate(both(line, line))
+    return {
+        (finding.check, finding.verdict)
+        for check in probe.CHECKS
+        for finding in findings_of(check, observed_estate, ALLOWED)
+    }
 
 
 @given(st.text(max_size=300) | st.text(max_size=300).map(lambda text: f"z{text}"))

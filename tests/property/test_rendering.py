@@ -79,7 +79,7 @@ def clients_of(manifest: Manifest) -> list[Manifest]:
         {side: without_empty(selector) for side, selector in client.items() if selector is not None}
         for client in endpoint.get("allowedClients") or ()
     ]
-    return [*({"ipBlock": {"cidr": one}} for one in ranges), *pods]
+    return [*({"ipBlock": {"cidr": prefix}} for prefix in ranges), *pods]
 
 
 def without_empty(selector: Manifest) -> Manifest:
@@ -102,8 +102,8 @@ def test_every_flag_is_known_to_the_version(manifest):
     if vllm is None:
         return
     table = TABLES.table_for(vllm["version"])
-    words = [word for word in pod_of(manifest)["containers"][0]["args"] if word.startswith("-")]
-    assert all(table.knows(word) for word in words)
+    flags = [word for word in pod_of(manifest)["containers"][0]["args"] if word.startswith("-")]
+    assert all(table.knows(word) for word in flags)
 
 
 @given(manifests(), st.from_regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", fullmatch=True))

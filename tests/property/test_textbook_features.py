@@ -25,8 +25,8 @@ class Halves:
 
     @property
     def network(self) -> Body:
-        found: Body = self.cluster["networkProfile"]
-        return found
+        network_profile: Body = self.cluster["networkProfile"]
+        return network_profile
 
     @property
     def registry(self) -> str:
@@ -34,15 +34,15 @@ class Halves:
 
     def runs(self, name: str, namespace: str = "kube-system") -> bool:
         """Whether a pod of this controller runs there."""
-        pods = [one["metadata"] for one in self.manifests if one["kind"] == "Pod"]
-        return any(one["namespace"] == namespace and one["name"].startswith(name) for one in pods)
+        pods = [manifest["metadata"] for manifest in self.manifests if manifest["kind"] == "Pod"]
+        return any(pod["namespace"] == namespace and pod["name"].startswith(name) for pod in pods)
 
     def is_on(self, *path: str) -> bool:
         """Whether a field of the cluster says `enabled`."""
-        found: Any = self.cluster
+        field_value: Any = self.cluster
         for step in path:
-            found = found.get(step) or {}
-        return bool(found.get("enabled"))
+            field_value = field_value.get(step) or {}
+        return bool(field_value.get("enabled"))
 
     def is_in_node_group(self, identifier: str) -> bool:
         return identifier.lower().startswith(self.arm.site.node_group.lower())
@@ -52,55 +52,64 @@ class Halves:
         return self.arm.profile == "filtered" and bool(self.arm.site.firewall and gateways)
 
 
-def _has_driver(one: Halves, driver: str) -> bool:
-    pools = one.cluster["agentPoolProfiles"]
+def _has_driver(halves: Halves, driver: str) -> bool:
+    pools = halves.cluster["agentPoolProfiles"]
     return any((pool.get("gpuProfile") or {}).get("driver") == driver for pool in pools)
 
 
 FEATURES: dict[str, Callable[[Halves], bool]] = {
-    "own registry": lambda one: not one.is_in_node_group(one.registry),
-    "AKS-managed registry": lambda one: one.is_in_node_group(one.registry),
-    "outbound type none": lambda one: one.network["outboundType"] == "none",
-    "outbound type block": lambda one: one.network["outboundType"] == "block",
-    "own network": lambda one: not one.is_in_node_group(one.arm.site.vnet),
-    "managed network under lockdown": lambda one: (
-        one.is_in_node_group(one.arm.site.vnet)
-        and one.cluster["nodeResourceGroupProfile"]["restrictionLevel"] == "ReadOnly"
+    "own registry": lambda estate: not estate.is_in_node_group(estate.registry),
+    "AKS-managed registry": lambda estate: estate.is_in_node_group(estate.registry),
+    "outbound type none": lambda estate: estate.network["outboundType"] == "none",
+    "outbound type block": lambda estate: estate.network["outboundType"] == "block",
+    "own network": lambda estate: not estate.is_in_node_group(estate.arm.site.vnet),
+    "managed network under lockdown": lambda estate: (
+        estate.is_in_node_group(estate.arm.site.vnet)
+        and estate.cluster["nodeResourceGroupProfile"]["restrictionLevel"] == "ReadOnly"
     ),
-    "private link": lambda one: (
-        not one.cluster["apiServerAccessProfile"].get("enableVnetIntegration") and one.runs("konnectivity-agent")
+    "private link": lambda estate: (
+        not estate.cluster["apiServerAccessProfile"].get("enableVnetIntegration") and estate.runs("konnectivity-agent")
     ),
-    "API Server VNet Integration": lambda one: (
-        bool(one.cluster["apiServerAccessProfile"].get("enableVnetIntegration"))
-        and not one.runs("konnectivity-agent")
+    "API Server VNet Integration": lambda estate: (
+        bool(estate.cluster["apiServerAccessProfile"].get("enableVnetIntegration"))
+        and not estate.runs("konnectivity-agent")
     ),
-    "CNI overlay with Cilium": lambda one: (
-        one.network.get("networkPluginMode") == "overlay" and one.network["networkPolicy"] == "cilium"
-        and one.runs("cilium-")
+    "CNI overlay with Cilium": lambda estate: (
+        estate.network.get("networkPluginMode") == "overlay" and estate.network["networkPolicy"] == "cilium"
+        and estate.runs("cilium-")
     ),
-    "pod subnets with Azure NPM": lambda one: (
-        one.network["networkPolicy"] == "azure" and bool(one.arm.site.pod_subnet) and one.runs("azure-npm")
+    "pod subnets with Azure NPM": lambda estate: (
+        estate.network["networkPolicy"] == "azure" and bool(estate.arm.site.pod_subnet) and estate.runs("azure-npm")
     ),
-    "kubenet": lambda one: one.network["networkPlugin"] == "kubenet" and one.runs("calico-node", "calico-system"),
-    "device plug-in": lambda one: (
-        _has_driver(one, "Install") and one.runs("nvidia-device-plugin-daemonset", "gpu-resources")
+    "kubenet": lambda estate: (
+        estate.network["networkPlugin"] == "kubenet" and estate.runs("calico-node", "calico-system")
     ),
-    "GPU Operator": lambda one: (
-        _has_driver(one, "None") and one.runs("nvidia-driver-daemonset", "gpu-operator")
+    "device plug-in": lambda estate: (
+        _has_driver(estate, "Install") and estate.runs("nvidia-device-plugin-daemonset", "gpu-resources")
     ),
-    "Azure Monitor": lambda one: (
-        one.is_on("addonProfiles", "omsagent") and one.is_on("azureMonitorProfile", "metrics") and one.runs("ama-logs")
+    "GPU Operator": lambda estate: (
+        _has_driver(estate, "None") and estate.runs("nvidia-driver-daemonset", "gpu-operator")
     ),
-    "Defender": lambda one: (
-        one.is_on("securityProfile", "defender", "securityMonitoring") and one.runs("microsoft-defender-collector-ds")
+    "Azure Monitor": lambda estate: (
+        estate.is_on("addonProfiles", "omsagent") and estate.is_on("azureMonitorProfile", "metrics")
+        and estate.runs("ama-logs")
     ),
-    "Azure Policy": lambda one: one.is_on("addonProfiles", "azurepolicy") and one.runs("azure-policy"),
-    "Image Cleaner": lambda one: one.is_on("securityProfile", "imageCleaner") and one.runs("eraser-aks-"),
-    "LocalDNS": lambda one: all(
-        (pool.get("localDNSProfile") or {}).get("state") == "Enabled" for pool in one.cluster["agentPoolProfiles"]
+    "Defender": lambda estate: (
+        estate.is_on("securityProfile", "defender", "securityMonitoring")
+        and estate.runs("microsoft-defender-collector-ds")
     ),
-    "Flux of the team's own": lambda one: one.runs("source-controller", "flux-system"),
-    "AKS Automatic": lambda one: one.arm[one.arm.cluster]["sku"]["name"] == "Automatic",
+    "Azure Policy": lambda estate: estate.is_on("addonProfiles", "azurepolicy") and estate.runs("azure-policy"),
+    "Image Cleaner": lambda estate: estate.is_on("securityProfile", "imageCleaner") and estate.runs("eraser-aks-"),
+    "LocalDNS": lambda estate: all(
+        (pool.get("localDNSProfile") or {}).get("state") == "Enabled" for pool in estate.cluster["agentPoolProfiles"]
+    ),
+    "Flux of the team's own": lambda estate: estate.runs("source-controller", "flux-system"),
+    "service mesh add-on": lambda estate: (
+        (estate.cluster.get("serviceMeshProfile") or {}).get("mode") == "Istio"
+        and estate.runs("azure-service-mesh-istio-cni-addon-node", "aks-istio-system")
+        and estate.runs("istiod-asm-", "aks-istio-system")
+    ),
+    "AKS Automatic": lambda estate: estate.arm[estate.arm.cluster]["sku"]["name"] == "Automatic",
     "hub with firewall and on-premises gateway": Halves.is_behind_a_firewall,
 }  # fmt: skip
 
@@ -124,13 +133,13 @@ def test_each_estate_names_its_documents(name: str) -> None:
 
 @pytest.mark.parametrize("name", TEXTBOOK)
 def test_the_custom_kinds_of_an_estate_are_served(name: str) -> None:
-    found = halves(name).manifests
-    definitions = [one["spec"] for one in found if one["kind"] == "CustomResourceDefinition"]
+    manifests = halves(name).manifests
+    definitions = [manifest["spec"] for manifest in manifests if manifest["kind"] == "CustomResourceDefinition"]
     defined = {(spec["group"], spec["names"]["kind"]) for spec in definitions}
     custom = {
-        (one["apiVersion"].partition("/")[0], one["kind"])
-        for one in found
-        if "." in one["apiVersion"] and not one["apiVersion"].partition("/")[0].endswith(".k8s.io")
+        (manifest["apiVersion"].partition("/")[0], manifest["kind"])
+        for manifest in manifests
+        if "." in manifest["apiVersion"] and not manifest["apiVersion"].partition("/")[0].endswith(".k8s.io")
     }
     assert custom <= defined
     assert len(definitions) == len(defined) > 3

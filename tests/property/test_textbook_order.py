@@ -12,9 +12,9 @@ import pytest
 
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Question
-from hermetic.audit.findings import Finding
-from hermetic.audit.policy import Policy
-from hermetic.audit.run import evaluate
+from hermetic.audit.model.findings import Finding
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.result.run import evaluate
 from testbed.kubernetes_plants import PLANTS
 from testbed.textbook import TEXTBOOK
 from tests.shuffled_answers import shuffled

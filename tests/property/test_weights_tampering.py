@@ -80,33 +80,35 @@ def test_a_bundle_that_was_changed_is_refused(
                 == (json.loads(bundle)["dsseEnvelope"]["signatures"][0]["sig"])
             )
         else:
-            assert {each.reason for each in verified.findings} <= MANIFEST_REASONS, verified.findings
+            assert {finding.reason for finding in verified.findings} <= MANIFEST_REASONS, verified.findings
 
 
 HOSTILE: dict[str, Callable[[dict], object]] = {  # type: ignore[type-arg]
-    "a path up": lambda one: one["predicate"]["resources"][0].update(name="../etc/passwd:0:5"),
-    "an absolute path": lambda one: one["predicate"]["resources"][0].update(name="/etc/passwd:0:5"),
-    "an empty name": lambda one: one["predicate"]["resources"][0].update(name=""),
-    "no range": lambda one: one["predicate"]["resources"][0].update(name="config.json"),
-    "a backward range": lambda one: one["predicate"]["resources"][0].update(name="config.json:9:3"),
-    "a huge range": lambda one: one["predicate"]["resources"][0].update(name="config.json:0:" + "9" * 4000),
-    "half a digest": lambda one: one["predicate"]["resources"][0].update(digest="ab" * 16),
-    "a digest with blanks": lambda one: one["predicate"]["resources"][0].update(digest="ab " * 32),
-    "another algorithm": lambda one: one["predicate"]["resources"][0].update(algorithm="md5"),
-    "another field": lambda one: one["predicate"]["resources"][0].update(extra=1),
-    "no resources": lambda one: one["predicate"].update(resources=[]),
-    "resources that are none": lambda one: one["predicate"].update(resources={"a": 1}),
-    "an unknown method": lambda one: one["predicate"]["serialization"].update(method="tensors"),
-    "a shard size of nothing": lambda one: one["predicate"]["serialization"].update(shard_size=0),
-    "a broken shard size": lambda one: one["predicate"]["serialization"].update(shard_size=1.5),
-    "an endless shard size": lambda one: one["predicate"]["serialization"].update(shard_size=1e308),
-    "weights left out": lambda one: one["predicate"]["serialization"].update(ignore_paths=["config.json"]),
-    "everything left out": lambda one: one["predicate"]["serialization"].update(ignore_paths=["."]),
-    "two subjects": lambda one: one["subject"].append(one["subject"][0]),
-    "another root": lambda one: one["subject"][0]["digest"].update(sha256="00" * 32),
-    "another statement": lambda one: one.update(_type="https://in-toto.io/Statement/v0.1"),
-    "another predicate": lambda one: one.update(predicateType="https://slsa.dev/provenance/v1"),
-    "an entry twice": lambda one: one["predicate"]["resources"].append(one["predicate"]["resources"][-1]),
+    "a path up": lambda statement: statement["predicate"]["resources"][0].update(name="../etc/passwd:0:5"),
+    "an absolute path": lambda statement: statement["predicate"]["resources"][0].update(name="/etc/passwd:0:5"),
+    "an empty name": lambda statement: statement["predicate"]["resources"][0].update(name=""),
+    "no range": lambda statement: statement["predicate"]["resources"][0].update(name="config.json"),
+    "a backward range": lambda statement: statement["predicate"]["resources"][0].update(name="config.json:9:3"),
+    "a huge range": lambda statement: statement["predicate"]["resources"][0].update(name="config.json:0:" + "9" * 4000),
+    "half a digest": lambda statement: statement["predicate"]["resources"][0].update(digest="ab" * 16),
+    "a digest with blanks": lambda statement: statement["predicate"]["resources"][0].update(digest="ab " * 32),
+    "another algorithm": lambda statement: statement["predicate"]["resources"][0].update(algorithm="md5"),
+    "another field": lambda statement: statement["predicate"]["resources"][0].update(extra=1),
+    "no resources": lambda statement: statement["predicate"].update(resources=[]),
+    "resources that are none": lambda statement: statement["predicate"].update(resources={"a": 1}),
+    "an unknown method": lambda statement: statement["predicate"]["serialization"].update(method="tensors"),
+    "a shard size of nothing": lambda statement: statement["predicate"]["serialization"].update(shard_size=0),
+    "a broken shard size": lambda statement: statement["predicate"]["serialization"].update(shard_size=1.5),
+    "an endless shard size": lambda statement: statement["predicate"]["serialization"].update(shard_size=1e308),
+    "weights left out": lambda statement: statement["predicate"]["serialization"].update(ignore_paths=["config.json"]),
+    "everything left out": lambda statement: statement["predicate"]["serialization"].update(ignore_paths=["."]),
+    "two subjects": lambda statement: statement["subject"].append(statement["subject"][0]),
+    "another root": lambda statement: statement["subject"][0]["digest"].update(sha256="00" * 32),
+    "another statement": lambda statement: statement.update(_type="https://in-toto.io/Statement/v0.1"),
+    "another predicate": lambda statement: statement.update(predicateType="https://slsa.dev/provenance/v1"),
+    "an entry twice": lambda statement: statement["predicate"]["resources"].append(
+        statement["predicate"]["resources"][-1]
+    ),
 }
 
 
@@ -120,7 +122,7 @@ def test_a_hostile_manifest_is_invalid(name: str, tmp_path: Path) -> None:
     (model / MANIFEST).write_text(json.dumps(statement))
     with Tree(model) as tree:
         verified = verify(tree, Trust(), Limits(threads=1))
-    assert WeightsReason.MANIFEST_INVALID in {each.reason for each in verified.findings}, verified.findings
+    assert WeightsReason.MANIFEST_INVALID in {finding.reason for finding in verified.findings}, verified.findings
 
 
 TEXTS = {

@@ -26,14 +26,14 @@ METHODS = st.sampled_from([Serialization(SHARDS, 64), Serialization(SHARDS, 2**2
 
 def made(folder: Path, tree: dict[str, bytes]) -> dict[str, bytes]:
     """Writes what can stand beside each other: no file where another path has a folder."""
-    kept = {}
+    files = {}
     for path, content in sorted(tree.items()):
-        if any(f"{other}/".startswith(f"{path}/") or f"{path}/".startswith(f"{other}/") for other in kept):
+        if any(f"{other}/".startswith(f"{path}/") or f"{path}/".startswith(f"{other}/") for other in files):
             continue
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(content)
-        kept[path] = content
-    return kept
+        files[path] = content
+    return files
 
 
 def verified(folder: Path) -> Verified:
@@ -49,16 +49,16 @@ def test_what_is_listed_verifies_and_each_change_is_found(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "model"
         folder.mkdir()
-        kept = made(folder, tree)
+        files = made(folder, tree)
         with Tree(folder) as opened:
             write_manifest(opened, serialization, LIMITS, lambda _progress: None)
         assert verified(folder).findings == []
-        path = data.draw(st.sampled_from(sorted(kept)))
+        path = data.draw(st.sampled_from(sorted(files)))
         change = data.draw(st.sampled_from(["flip", "cut", "longer", "gone", "another", "renamed"]))
-        changed(folder, path, kept[path], change)
-        found = verified(folder)
+        changed(folder, path, files[path], change)
+        report = verified(folder)
         expected = f"{path}.new" if change == "another" else path
-        assert expected in {finding.file for finding in found.findings}, (change, path, found.findings)
+        assert expected in {finding.file for finding in report.findings}, (change, path, report.findings)
 
 
 def changed(folder: Path, path: str, content: bytes, change: str) -> None:
@@ -82,5 +82,5 @@ def test_paths_are_in_the_order_of_pathlib(paths: list[str]) -> None:
     """The order of the library's manifests, which decides the root digest."""
     from pathlib import PurePosixPath
 
-    kept = [path for path in paths if str(PurePosixPath(path)) == path]
-    assert sorted(kept, key=key_of) == [str(path) for path in sorted(map(PurePosixPath, kept))]
+    canonical_paths = [path for path in paths if str(PurePosixPath(path)) == path]
+    assert sorted(canonical_paths, key=key_of) == [str(path) for path in sorted(map(PurePosixPath, canonical_paths))]

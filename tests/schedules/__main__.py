@@ -2,6 +2,7 @@
 
 `replay SEED` shows one. With `--real` they are total through on a real API server, side by side in batches, `--beds` of
 them at a time; a seed is replayed with its batch. Where something is wrong, the logs of the batch are kept.
+`--closed-gates` runs those around an isolation gate that closes.
 """
 
 from __future__ import annotations
@@ -12,17 +13,19 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 
 import structlog
 
 from bench import results
 from bench.machine import load_average
 from bench.report import write_page
-from tests.schedules import batches, garbage, real
-from tests.schedules.schedule import schedule
+from tests.schedules import batches, garbage, gate_batches, real
+from tests.schedules.closed_gate import closed_gate
+from tests.schedules.schedule import Ended, schedule
 
 
 def main(arguments: list[str]) -> int:
@@ -32,41 +35,42 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--real", action="store_true", help="on a real API server")
+    parser.add_argument("--closed-gates", action="store_true", help="schedules around an isolation gate that closes")
     parser.add_argument("--beds", type=int, default=1, help="control planes at a time, with --real")
     parser.add_argument("--figures", action="store_true", help="write bench/results/faults.json and docs/figures.md")
     options = parser.parse_args(arguments)
-    if options.real:
-        first = int(options.replay[-1]) if options.replay else options.first
-        total = Results()
-        for _ in _on_a_real_one(total, first, batches.SIDE_BY_SIDE if options.replay else options.count, options.beds):
-            if options.figures:  # after each batch: an hour's run that is ended shows what it has total through
-                _keep("real API server", total, collectorSeconds=real.CALM_SECONDS + garbage.LONGEST_PAUSE_SECONDS)
-        return _summary(total)
     if options.replay:
-        seeds = [int(options.replay[-1])]
-    else:
-        seeds = list(range(options.first, options.first + options.count))
+        options.first, options.count = int(options.replay[-1]), 1
+    elif not options.real:
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    total = _in_process(seeds)
-    if options.figures:
-        _keep("in process", total)
+    kind, run = RUNS[options.closed_gates, options.real]
+    total = Results()
+    for _ in run(total, options):
+        if options.figures:  # after each batch: an hour's run that is ended shows what it has lived through
+            _keep(kind, total)
     return _summary(total)
 
 
 @dataclass
 class Results:
-    """What came of schedules: `seconds` of one core in process, and by the clock on a real API server."""
+    """What came of schedules: `seconds` of one core in process, and by the clock on a real API server.
+
+    more: further figures of one kind of schedules.
+    """
 
     schedules: int = 0
     failed: int = 0
     seconds: float = 0.0
     faults_injected: Counter[str] = field(default_factory=Counter)
+    more: dict[str, float] = field(default_factory=dict)
 
 
-def _in_process(seeds: Sequence[int]) -> Results:
-    total, began = Results(len(seeds)), time.process_time()
+def _in_process(total: Results, options: argparse.Namespace) -> Iterator[None]:
+    run: Callable[[int], Ended] = closed_gate if options.closed_gates else schedule
+    seeds, began = range(options.first, options.first + options.count), time.process_time()
+    total.schedules = len(seeds)
     for seed in seeds:
-        ended = schedule(seed)
+        ended = run(seed)
         total.faults_injected.update(ended.faults_injected)
         if ended.wrong:
             total.failed += 1
@@ -74,34 +78,65 @@ def _in_process(seeds: Sequence[int]) -> Results:
     total.seconds = time.process_time() - began
     summary = f"seeds {seeds[0]} to {seeds[-1]}: {total.failed} of {len(seeds)} failed"
     _say(f"{summary}, {total.seconds:.0f} s of one core")
-    return total
+    yield
 
 
-def _on_a_real_one(total: Results, first: int, count: int, beds: int) -> Iterator[None]:
+def _on_a_real_one(total: Results, options: argparse.Namespace) -> Iterator[None]:
     """Run the batches and yield after each, when it is counted in `total`."""
-    began, first = time.monotonic(), batches.first_of_batch(first)
-    for ended in batches.run_batches(range(first, first + count, batches.SIDE_BY_SIDE), beds):
-        total.faults_injected.update(ended.faults_injected)
+    began, first = time.monotonic(), batches.first_of_batch(options.first)
+    total.more = {"collectorSeconds": real.CALM_SECONDS + garbage.LONGEST_PAUSE_SECONDS}
+    starts = range(first, first + options.count, batches.SIDE_BY_SIDE)
+    for ended in batches.run_batches(starts, options.beds, batches.one_batch):
         total.schedules += batches.SIDE_BY_SIDE
-        total.failed += len(ended.wrong)
-        for seed, found in ended.wrong.items():
-            _say(f"seed {seed} of the batch {ended.first}, logs in {ended.kept}:", *found)
         for note in ended.notes:
             _say(f"batch {ended.first}, logs in {ended.kept}: {note}")
-        total.seconds = time.monotonic() - began
-        _say(f"batch {ended.first}: {total.failed} of {total.schedules} failed so far, {total.seconds:.0f} s")
+        _add_batch(total, ended, began)
         yield
 
 
-def _keep(kind: str, total: Results, **more: float) -> None:
-    known = (results.load("faults") or {"figures": {}})["figures"]
-    known[kind] = {"date": datetime.now(UTC).date().isoformat(), **vars(total), **more}
-    results.save("faults", known, load_average())
+def _gates_on_a_real_one(total: Results, options: argparse.Namespace) -> Iterator[None]:
+    """Run the closings in batches and yield after each batch, when it is counted in `total`."""
+    began, first = time.monotonic(), gate_batches.first_of_closing(options.first)
+    per_batch = gate_batches.PER_CLOSING if options.replay else gate_batches.PER_BATCH
+    starts, end = range(first, first + options.count, per_batch), first + options.count
+    runs = {start: per_batch if options.replay else min(per_batch, end - start) for start in starts}
+    for ended in batches.run_batches(starts, options.beds, partial(gate_batches.run_batch, counts=runs)):
+        total.schedules += ended.count
+        longest = max(total.more.get("longestRemovalSeconds", 0.0), ended.longest_removal)
+        total.more = {"longestRemovalSeconds": round(longest, 2)}
+        _add_batch(total, ended, began)
+        yield
+
+
+def _add_batch(total: Results, ended: batches.Batch | gate_batches.GateBatch, began: float) -> None:
+    total.faults_injected.update(ended.faults_injected)
+    total.failed += len(ended.wrong)
+    for seed, errors in ended.wrong.items():
+        _say(f"seed {seed} of the batch {ended.first}, logs in {ended.kept}:", *errors)
+    total.seconds = time.monotonic() - began
+    _say(f"batch {ended.first}: {total.failed} of {total.schedules} failed so far, {total.seconds:.0f} s")
+
+
+Run = Callable[[Results, argparse.Namespace], Iterator[None]]
+RUNS: dict[tuple[bool, bool], tuple[str, Run]] = {
+    (False, False): ("in process", _in_process),
+    (False, True): ("real API server", _on_a_real_one),
+    (True, False): ("closed gates in process", _in_process),
+    (True, True): ("closed gates on a real API server", _gates_on_a_real_one),
+}
+"""By whether the gate closes, and whether the API server is real: the name in the figures, and what runs."""
+
+
+def _keep(kind: str, total: Results) -> None:
+    figures = (results.load("faults") or {"figures": {}})["figures"]
+    counts = {name: value for name, value in vars(total).items() if name != "more"}
+    figures[kind] = {"date": datetime.now(UTC).date().isoformat(), **counts, **total.more}
+    results.save("faults", figures, load_average())
     write_page()
 
 
 def _summary(total: Results) -> int:
-    _say("faults:", *(f"{times} x {what}" for what, times in total.faults_injected.most_common()))
+    _say("faults:", *(f"{times} x {fault}" for fault, times in total.faults_injected.most_common()))
     return 1 if total.failed else 0
 
 

@@ -6,16 +6,18 @@ import multiprocessing
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from testbed.controlplane import ControlPlane, Settings
 from testbed.errors import BedError
 from tests.schedules import garbage, real, real_cluster
 
 SIDE_BY_SIDE = 25
+B = TypeVar("B")
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,12 @@ def first_of_batch(seed: int) -> int:
     return seed - (seed - 1) % SIDE_BY_SIDE
 
 
-def run_batches(starts: Sequence[int], beds: int) -> Iterator[Batch]:
+def run_batches(starts: Sequence[int], beds: int, run: Callable[[int], B]) -> Iterator[B]:
     """Live through the batches that begin with these seeds, on `beds` control planes at a time; each as it ends."""
     # A process for each: the kernel ends the programs of a bed with the thread that started them.
     spawning = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(beds, mp_context=spawning, max_tasks_per_child=1) as pool:
-        for ended in as_completed([pool.submit(one_batch, first) for first in starts]):
+        for ended in as_completed([pool.submit(run, first) for first in starts]):
             yield ended.result()
 
 
@@ -57,7 +59,7 @@ def one_batch(first: int) -> Batch:
         # Nothing was shown of any of them.
         broken = (f"the batch came to no end: {error}",)
         return Batch(first, dict.fromkeys(range(first, first + SIDE_BY_SIDE), broken), kept=folder)
-    notes = tuple(f"{name} was collected late\n" + "\n".join(found) for name, found in bed.collected_late.items())
+    notes = tuple(f"{name} was collected late\n" + "\n".join(lines) for name, lines in bed.collected_late.items())
     if wrong or notes:
         return Batch(first, wrong, bed.faults_injected, notes, folder)
     shutil.rmtree(folder, ignore_errors=True)

@@ -49,12 +49,12 @@ class FaultyCluster(ClusterInMemory):
         await asyncio.sleep(self.chance.uniform(0.001, 0.05))
         if self.chance.random() >= self.trouble:
             return
-        what = self.chance.choice(list(_TROUBLES if verb != "list" else _READING))
-        self._note(what)
-        if what == "slow":
+        trouble = self.chance.choice(list(_TROUBLES if verb != "list" else _READING))
+        self._note(trouble)
+        if trouble == "slow":
             await asyncio.sleep(self.chance.uniform(1, 12))
             return
-        raise _TROUBLES[what](self.chance)
+        raise _TROUBLES[trouble](self.chance)
 
     def _store(self, where: Coordinates, manifest: Manifest, *, seen: bool = True) -> Manifest:
         before = copy.deepcopy(self.objects.get(where) or {})
@@ -81,25 +81,25 @@ class FaultyCluster(ClusterInMemory):
         if self._past and self.chance.random() < self.trouble:
             self._note("stale list")
             self.objects = self.chance.choice(self._past)
-        newest = max((int(one["metadata"]["resourceVersion"]) for one in self.objects.values()), default=1)
+        newest = max((int(manifest["metadata"]["resourceVersion"]) for manifest in self.objects.values()), default=1)
         # The version is that of the moment at which the list was read: what is written meanwhile is younger.
         as_of = newest if self.objects is not now else next(self._versions)
         try:
-            seen = self._selected_of(kind, namespace, label_selector, field_selector)
+            selected = self._selected_of(kind, namespace, label_selector, field_selector)
         finally:
             self.objects = now
         self.lists[kind.plural] += 1
         await self._before_request("list", (kind.kind, namespace or "", ""))
-        yield seen, str(as_of)
+        yield selected, str(as_of)
 
     def _selected_of(self, kind: Kind, namespace: str | None, labels: str, fields: str) -> list[Manifest]:
         return [
-            copy.deepcopy(one)
-            for (name, home, _), one in sorted(self.objects.items())
+            copy.deepcopy(stored)
+            for (name, home, _), stored in sorted(self.objects.items())
             if name == kind.kind
             and namespace in (None, home)
-            and matches_labels(one, labels)
-            and matches_fields(one, fields)
+            and matches_labels(stored, labels)
+            and matches_fields(stored, fields)
         ]
 
     async def watch(self, kind: Kind, *, since: str, **how: Any) -> AsyncIterator[tuple[str, Manifest]]:
@@ -133,9 +133,9 @@ class FaultyCluster(ClusterInMemory):
             self._bind()
 
     def _collect(self) -> None:
-        living = {one["metadata"]["uid"] for one in self.objects.values()}
-        for where, one in list(self.objects.items()):
-            owners = one["metadata"].get("ownerReferences") or ()
+        living = {stored["metadata"]["uid"] for stored in self.objects.values()}
+        for where, stored in list(self.objects.items()):
+            owners = stored["metadata"].get("ownerReferences") or ()
             if owners and not any(owner["uid"] in living for owner in owners):
                 self.remove(*where)
 
@@ -147,26 +147,26 @@ class FaultyCluster(ClusterInMemory):
             live = self.objects.get(("PersistentVolumeClaim", claim.get("namespace", ""), claim.get("name", "")))
             phase = (volume.get("status") or {}).get("phase")
             if live is not None and phase is None:
-                self.edit(where, lambda one, uid=live["metadata"]["uid"]: _bound(one, uid))  # type: ignore[misc]
-                self.edit(_where(live), lambda one: one.update(status={"phase": "Bound"}))
+                self.edit(where, lambda volume_claim, uid=live["metadata"]["uid"]: _bound(volume_claim, uid))  # type: ignore[misc]
+                self.edit(_where(live), lambda volume_claim: volume_claim.update(status={"phase": "Bound"}))
             elif phase == "Bound" and (live is None or live["metadata"]["uid"] != claim.get("uid")):
-                self.edit(where, lambda one: one.update(status={"phase": "Released"}))
+                self.edit(where, lambda volume: volume.update(status={"phase": "Released"}))
 
 
 def lies_of(before: Manifest, after: Manifest) -> list[str]:
     """What a write of a status says against the contract of conditions."""
     if after["kind"] != "ModelDeployment" or not after.get("status"):
         return []
-    old = {one["type"]: one for one in (before.get("status") or {}).get("conditions", ())}
-    generation, found = after["metadata"]["generation"], []
-    for one in after["status"].get("conditions", ()):
-        was = old.get(one["type"])
-        moved = was is not None and was["lastTransitionTime"] != one["lastTransitionTime"]
-        if moved and was is not None and was["status"] == one["status"]:
-            found.append(f"{one['type']}: its time moved and its status did not")
-        if one["observedGeneration"] > generation:
-            found.append(f"{one['type']}: about a generation that is not there")
-    return found
+    old = {condition["type"]: condition for condition in (before.get("status") or {}).get("conditions", ())}
+    generation, lies = after["metadata"]["generation"], []
+    for condition in after["status"].get("conditions", ()):
+        was = old.get(condition["type"])
+        moved = was is not None and was["lastTransitionTime"] != condition["lastTransitionTime"]
+        if moved and was is not None and was["status"] == condition["status"]:
+            lies.append(f"{condition['type']}: its time moved and its status did not")
+        if condition["observedGeneration"] > generation:
+            lies.append(f"{condition['type']}: about a generation that is not there")
+    return lies
 
 
 def _bound(volume: Manifest, uid: str) -> None:

@@ -28,34 +28,34 @@ NODE = re.compile(r"}, dependentsLock.*}}: ")  # of the node that an error print
 
 def log_of(plane: ControlPlane) -> Path:
     """The log of the process that the garbage collector is part of."""
-    (found,) = (one.log for one in plane.components if one.name == "kube-controller-manager")
-    return found
+    (log,) = (component.log for component in plane.components if component.name == "kube-controller-manager")
+    return log
 
 
 def ownerless(api: Api, namespace: str) -> Iterator[tuple[str, Manifest]]:
     """(collection/name, object) of every object whose owner, by uid, is not in the namespace."""
     lists = {path.rsplit("/", 1)[-1]: api.get(path.format(namespace))["items"] for path in COLLECTIONS}
-    living = {one["metadata"]["uid"] for items in lists.values() for one in items}
+    living = {manifest["metadata"]["uid"] for items in lists.values() for manifest in items}
     for collection, items in lists.items():
-        for one in items:
-            owners = _owners(one)
+        for manifest in items:
+            owners = _owners(manifest)
             if owners and not living.intersection(owners):
-                yield f"{collection}/{one['metadata']['name']}", one
+                yield f"{collection}/{manifest['metadata']['name']}", manifest
 
 
 def is_backing_off(log: Path, ownerless: Sequence[Manifest]) -> bool:
     """Whether the last attempt failed for each of these objects (at least one) or its owner: it will be repeated."""
     lines = [line for line in _lines(log) if "garbagecollector.go:" in line and BEGUN not in line]
-    return bool(ownerless) and all(_failed_last(lines, one) for one in ownerless)
+    return bool(ownerless) and all(_failed_last(lines, orphan) for orphan in ownerless)
 
 
 def history(log: Path, ownerless: Sequence[tuple[str, Manifest]]) -> Iterator[str]:
     """When each of these objects was made, its last lines in the log, and those of its owner."""
     lines = _lines(log)
-    for name, one in ownerless:
-        made, owners = one["metadata"]["creationTimestamp"], _owners(one)
-        yield f"{name} of {made}, uid {one['metadata']['uid']}, has an owner that is gone: {', '.join(owners)}"
-        about = [line for line in lines if _is_about(line, one)]
+    for name, manifest in ownerless:
+        created, owners = manifest["metadata"]["creationTimestamp"], _owners(manifest)
+        yield f"{name} of {created}, uid {manifest['metadata']['uid']}, has an owner that is gone: {', '.join(owners)}"
+        about = [line for line in lines if _is_about(line, manifest)]
         yield from (f"    {NODE.sub('}: ', line)}" for line in about[-LINES:] or ["no line about it"])
 
 

@@ -103,7 +103,7 @@ def _storm(schedule: NamespaceSchedule) -> None:
         chosen, is_deletion = schedule.chance.random(), schedule.chance.random() < 0.4
         with contextlib.suppress(ApiError, OSError):
             items = schedule.cluster.api.get(OWNED[kind].format(schedule.namespace))["items"]
-            names = [one["metadata"]["name"] for one in items if one["metadata"]["name"] != "default"]
+            names = [item["metadata"]["name"] for item in items if item["metadata"]["name"] != "default"]
             path = f"{OWNED[kind].format(schedule.namespace)}/{names[int(chosen * len(names))]}" if names else ""
             if path and is_deletion:
                 schedule.cluster.api.delete(path)
@@ -150,5 +150,5 @@ ACTS: dict[str, Callable[[NamespaceSchedule], None]] = {
 
 
 def _named(action: object) -> str:
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(action).__name__).lower()
-    return f"{words} {getattr(action, 'status', '') or getattr(action, 'seconds', '')}".strip()
+    action_name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(action).__name__).lower()
+    return f"{action_name} {getattr(action, 'status', '') or getattr(action, 'seconds', '')}".strip()

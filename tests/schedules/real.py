@@ -40,7 +40,7 @@ def batch(cluster: RealCluster, first: int, count: int) -> dict[int, tuple[str, 
     chance = random.Random(f"batch {first}")
     with _lies(cluster) as lies, ThreadPoolExecutor(count) as pool:
         running = [pool.submit(schedule.live) for schedule in schedules]
-        while not all(one.done() for one in running):
+        while not all(task.done() for task in running):
             time.sleep(chance.uniform(0.5, 6.0))
             name = chance.choice(sorted(OUTAGES))
             cluster.faults_injected[name] += 1
@@ -52,7 +52,7 @@ def batch(cluster: RealCluster, first: int, count: int) -> dict[int, tuple[str, 
         wrong = _wrong(schedules, deadline)
         at_rest = _at_rest(cluster)
         wrong |= _wrong(schedules, deadline)  # what was written meanwhile has changed nothing
-        wrong |= {0: tuple(found)} if (found := [*at_rest, *dict.fromkeys(lies)]) else {}
+        wrong |= {0: tuple(errors)} if (errors := [*at_rest, *dict.fromkeys(lies)]) else {}
         for schedule in schedules:
             schedule.remove(f"/api/v1/namespaces/{schedule.namespace}")
         for schedule in schedules:
@@ -61,24 +61,28 @@ def batch(cluster: RealCluster, first: int, count: int) -> dict[int, tuple[str, 
 
 
 def _raise_first(running: list[Future[None]]) -> None:
-    for one in running:
-        one.result()
+    for task in running:
+        task.result()
 
 
 def _wrong(schedules: list[NamespaceSchedule], deadline: float) -> dict[int, tuple[str, ...]]:
-    return {schedule.seed: found for schedule in schedules if (found := tuple(_ended(schedule, deadline)))}
+    return {schedule.seed: errors for schedule in schedules if (errors := tuple(_ended(schedule, deadline)))}
 
 
 def _ended(schedule: NamespaceSchedule, deadline: float) -> Iterator[str]:
     """What differs from the undisturbed namespace when it had time to become like it."""
     api, reference = schedule.cluster.api, schedule.cluster.reference(schedule.wanted)
-    while (found := end_state(api, schedule.namespace)) != (expected := end_state(api, reference)):
+    while (state := end_state(api, schedule.namespace)) != (expected := end_state(api, reference)):
         schedule.cluster.restart_ended()
         if time.monotonic() > deadline and not _is_being_collected(schedule, deadline):
-            yield from (f"missing: {name}" for name in sorted(expected.keys() - found.keys()))
-            yield from (f"orphan or duplicate: {name}" for name in sorted(found.keys() - expected.keys()))
-            both = sorted(found.keys() & expected.keys())
-            yield from (f"{one}: {found[one]} and not {expected[one]}" for one in both if found[one] != expected[one])
+            yield from (f"missing: {name}" for name in sorted(expected.keys() - state.keys()))
+            yield from (f"orphan or duplicate: {name}" for name in sorted(state.keys() - expected.keys()))
+            both = sorted(state.keys() & expected.keys())
+            yield from (
+                f"{object_name}: {state[object_name]} and not {expected[object_name]}"
+                for object_name in both
+                if state[object_name] != expected[object_name]
+            )
             yield from garbage.history(
                 garbage.log_of(schedule.cluster.plane), list(garbage.ownerless(api, schedule.namespace))
             )
@@ -93,7 +97,7 @@ def _is_being_collected(schedule: NamespaceSchedule, deadline: float) -> bool:
         list(garbage.ownerless(schedule.cluster.api, schedule.namespace)),
     )
     until = deadline + garbage.LONGEST_PAUSE_SECONDS
-    if time.monotonic() > until or not garbage.is_backing_off(log, [one for _, one in ownerless]):
+    if time.monotonic() > until or not garbage.is_backing_off(log, [log_entry for _, log_entry in ownerless]):
         return False
     if schedule.namespace not in schedule.cluster.collected_late:
         schedule.cluster.collected_late[schedule.namespace] = tuple(garbage.history(log, ownerless))
@@ -107,7 +111,7 @@ def _at_rest(cluster: RealCluster) -> list[str]:
     until = time.monotonic() + RETRYING_SECONDS
     while written := _written_within(cluster, REST_SECONDS):
         if time.monotonic() > until:
-            return [f"{len(written)} writes at rest: {[(one.method, one.path) for one in written[:5]]}"]
+            return [f"{len(written)} writes at rest: {[(write.method, write.path) for write in written[:5]]}"]
     return []
 
 
@@ -135,10 +139,12 @@ def _watch(api: Api, lies: list[str], ended: threading.Event) -> None:
     while not ended.is_set():
         try:
             listed = api.get(MODELS)
-            known = {one["metadata"]["uid"]: {**one, "kind": "ModelDeployment"} for one in listed["items"]}
+            models_by_uid = {
+                model["metadata"]["uid"]: {**model, "kind": "ModelDeployment"} for model in listed["items"]
+            }
             for event in api.watch(MODELS, listed["metadata"]["resourceVersion"], seconds=3):
-                one = event["object"]
-                lies += lies_of(known.get(one["metadata"]["uid"], {}), one)
-                known[one["metadata"]["uid"]] = one
+                manifest = event["object"]
+                lies += lies_of(models_by_uid.get(manifest["metadata"]["uid"], {}), manifest)
+                models_by_uid[manifest["metadata"]["uid"]] = manifest
         except (ApiError, OSError):
             time.sleep(0.2)

@@ -34,9 +34,9 @@ Wanted = tuple[str, str]
 def manifests_of(wanted: Wanted) -> list[Manifest]:
     # No pods: their pace is not the operator's, and everything that is written is written without them too.
     drain, folder = wanted
-    found = [changed(reporting(a_baked_model(replicas=0)), drainSeconds=int(drain))] if drain else []
+    models = [changed(reporting(a_baked_model(replicas=0)), drainSeconds=int(drain))] if drain else []
     weights = {"azureFiles": {"account": "contosomodels", "share": "models", "folder": folder}}
-    return found + ([changed(reporting(a_share_model(replicas=0)), weights=weights)] if folder else [])
+    return models + ([changed(reporting(a_share_model(replicas=0)), weights=weights)] if folder else [])
 
 
 @dataclass
@@ -107,10 +107,12 @@ def _refer(cluster: RealCluster, wanted: Wanted) -> None:
 
 
 def _is_settled(api: Api, namespace: str, count: int) -> bool:
-    found = api.get(MODELS_IN.format(namespace))["items"]
+    models = api.get(MODELS_IN.format(namespace))["items"]
     reasons = [
-        {one["type"]: one["reason"] for one in item.get("status", {}).get("conditions", ())}.get("Ready")
-        for item in found
+        {condition["type"]: condition["reason"] for condition in item.get("status", {}).get("conditions", ())}.get(
+            "Ready"
+        )
+        for item in models
     ]
     return reasons == ["ScaledToZero"] * count
 
@@ -118,8 +120,8 @@ def _is_settled(api: Api, namespace: str, count: int) -> bool:
 def _refusing() -> list[Manifest]:
     """An admission policy that refuses the operator's children in namespaces with the label."""
     rules = [
-        {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": [one]}
-        for one in ("deployments", "services", "serviceaccounts", "networkpolicies")
+        {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": [resource]}
+        for resource in ("deployments", "services", "serviceaccounts", "networkpolicies")
     ]
     policy = {
         "apiVersion": "admissionregistration.k8s.io/v1",

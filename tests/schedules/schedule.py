@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from hermetic.api.configuration import Configuration
-from hermetic.controller.audit_faults import AuditFaults
-from hermetic.controller.lazy_auditor import LazyAuditor
+from hermetic.controller.audit.faults import AuditFaults
+from hermetic.controller.audit.lazy_auditor import LazyAuditor
 from hermetic.controller.manager import Manager
 from hermetic.controller.reconciler import Reconciler
 from hermetic.controller.telemetry import Telemetry
@@ -116,9 +116,9 @@ async def _as_kopf(cluster: FaultyCluster, operator: Manager, watched: WatchSpec
                         operator.see(item, gone=False)
                 operator.started_over(watched.kind)
             async with contextlib.aclosing(cluster.watch(watched.kind, since=since)) as events:
-                async for what, manifest in events:
+                async for event_type, manifest in events:
                     since = manifest["metadata"]["resourceVersion"]
-                    operator.see(manifest, gone=what == "DELETED")
+                    operator.see(manifest, gone=event_type == "DELETED")
         except HermeticError as error:
             if isinstance(error, ServerError) and error.status == 410:
                 since = ""
@@ -142,14 +142,14 @@ def _apply_or_delete(run: ScheduleRun) -> None:
     cluster, chance = run.cluster, run.cluster.chance
     if cluster.terminating:
         return
-    wanted = chance.choice([a_model(drainSeconds=chance.choice([5, 30])), _a_share(chance.choice(SHARES))])
-    where = ("ModelDeployment", NAMESPACE, wanted["metadata"]["name"])
+    desired = chance.choice([a_model(drainSeconds=chance.choice([5, 30])), _a_share(chance.choice(SHARES))])
+    where = ("ModelDeployment", NAMESPACE, desired["metadata"]["name"])
     if where in cluster.objects and chance.random() < 0.3:
         cluster.remove(*where)
     elif where in cluster.objects:
-        cluster.edit(where, lambda live: live.update(spec=wanted["spec"]))
+        cluster.edit(where, lambda live: live.update(spec=desired["spec"]))
     else:
-        cluster.put(wanted)
+        cluster.put(desired)
 
 
 async def _edit(run: ScheduleRun) -> None:
@@ -260,11 +260,11 @@ async def _ended(seed: int) -> Ended:
         await asyncio.sleep(CALM_SECONDS)
         at_rest = len(cluster.writes)
         await asyncio.sleep(CALM_SECONDS)
-        found = [f"the operator ended: {task!r}" for task in run.running if task.done()]
-        found += [f"{len(cluster.writes) - at_rest} writes at rest: {cluster.writes[at_rest:][:5]}"] * (
+        complaints = [f"the operator ended: {task!r}" for task in run.running if task.done()]
+        complaints += [f"{len(cluster.writes) - at_rest} writes at rest: {cluster.writes[at_rest:][:5]}"] * (
             len(cluster.writes) > at_rest
         )
-    wrong = (*found, *_wrong(cluster, await _undisturbed(cluster)), *dict.fromkeys(cluster.lies))
+    wrong = (*complaints, *_wrong(cluster, await _undisturbed(cluster)), *dict.fromkeys(cluster.lies))
     return Ended(wrong, cluster.faults_injected)
 
 
@@ -285,9 +285,9 @@ async def _undisturbed(cluster: FaultyCluster) -> FaultyCluster:
     """What an operator makes of the same specs where nothing goes wrong."""
     calm = FaultyCluster(0)
     async with _running_operator(calm):
-        for one in cluster.of_kind("ModelDeployment"):
-            bare = {key: one[key] for key in ("apiVersion", "kind", "spec")}
-            calm.put({**bare, "metadata": {key: one["metadata"][key] for key in ("name", "namespace")}})
+        for model in cluster.of_kind("ModelDeployment"):
+            bare = {key: model[key] for key in ("apiVersion", "kind", "spec")}
+            calm.put({**bare, "metadata": {key: model["metadata"][key] for key in ("name", "namespace")}})
         await asyncio.sleep(60)
     return calm
 
@@ -295,29 +295,30 @@ async def _undisturbed(cluster: FaultyCluster) -> FaultyCluster:
 def _wrong(cluster: FaultyCluster, calm: FaultyCluster) -> list[str]:
     """Divergences, orphans, duplicates and statuses that say something else than without disturbance."""
     ends, expected = _end_state(cluster), _end_state(calm)
-    found = [f"missing: {name}" for name in expected.keys() - ends.keys()]
-    found += [f"orphan or duplicate: {name}" for name in ends.keys() - expected.keys()]
+    differences = [f"missing: {name}" for name in expected.keys() - ends.keys()]
+    differences += [f"orphan or duplicate: {name}" for name in ends.keys() - expected.keys()]
     both = sorted(ends.keys() & expected.keys())
     differ = [f"{name}: {ends[name]} and not {expected[name]}" for name in both if ends[name] != expected[name]]
-    return sorted(found) + differ
+    return sorted(differences) + differ
 
 
 def _end_state(cluster: FaultyCluster) -> dict[str, str]:
-    found: dict[str, str] = {}
-    names = {one["metadata"]["uid"]: one["metadata"]["name"] for one in cluster.of_kind("ModelDeployment")}
-    for (kind, _, name), one in sorted(cluster.objects.items()):
-        labels = {key: names.get(value, value) for key, value in (one["metadata"].get("labels") or {}).items()}
-        kept = {"labels": labels, "spec": one.get("spec")}
+    state: dict[str, str] = {}
+    names = {model["metadata"]["uid"]: model["metadata"]["name"] for model in cluster.of_kind("ModelDeployment")}
+    for (kind, _, name), stored in sorted(cluster.objects.items()):
+        labels = {key: names.get(value, value) for key, value in (stored["metadata"].get("labels") or {}).items()}
+        reduced = {"labels": labels, "spec": stored.get("spec")}
         if kind == "ModelDeployment":
-            written = (one.get("status") or {}).get("conditions", ())
+            written = (stored.get("status") or {}).get("conditions", ())
             conditions = [
-                (each["type"], each["status"], each["reason"], each["observedGeneration"]) for each in written
+                (condition["type"], condition["status"], condition["reason"], condition["observedGeneration"])
+                for condition in written
             ]
-            stale = any(each[3] != one["metadata"]["generation"] for each in conditions)
-            kept = {"conditions": [each[:3] for each in conditions], "stale": stale}
-        masked = SUFFIX.sub("SUFFIX", UID.sub("UID", json.dumps(kept, sort_keys=True)))
+            stale = any(condition[3] != stored["metadata"]["generation"] for condition in conditions)
+            reduced = {"conditions": [condition[:3] for condition in conditions], "stale": stale}
+        masked = SUFFIX.sub("SUFFIX", UID.sub("UID", json.dumps(reduced, sort_keys=True)))
         key = f"{kind}/{SUFFIX.sub('SUFFIX', name)}"
-        while key in found:
+        while key in state:
             key += " again"
-        found[key] = masked
-    return found
+        state[key] = masked
+    return state

@@ -5,13 +5,17 @@ from __future__ import annotations
 import copy
 import json
 import re
+import shutil
 import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import yaml
 
 from hermetic.api.configuration import Configuration
+from hermetic.api.times import timestamp
+from hermetic.audit.attestation.renewal import renewal_commands
 from hermetic.cli.installation import Installation, rights
 from shipping.chart import CHART, files
 from shipping.values import VALUES
@@ -42,12 +46,12 @@ def rendered(helm, tmp_path):
     return render
 
 
-def output_of(helm, folder, verb, namespace, values, *options) -> str:
+def output_of(helm, folder, verb, namespace, values, *options, chart=CHART) -> str:
     """What helm prints for these values; raises with what it says where it refuses."""
     file = folder / "values.yaml"
     file.write_text(json.dumps(values))
     name = [] if verb == "lint" else ["hermetic"]
-    command = [helm, verb, *name, CHART, "--namespace", namespace, "--values", file, *options]
+    command = [helm, verb, *name, chart, "--namespace", namespace, "--values", file, *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise ValueError(done.stdout + done.stderr)
@@ -186,7 +190,7 @@ def installed(namespace, config):
     ],
 )
 def test_what_the_account_may_use_is_what_hermetic_rbac_says(rendered, config):
-    [wanted] = (one for one in rights(installed("hermetic-system", config)) if one["kind"] == "ConfigMap")
+    [wanted] = (right for right in rights(installed("hermetic-system", config)) if right["kind"] == "ConfigMap")
 
     found = rendered(config=config)["ConfigMap", "hermetic-system", "hermetic-allowed"]
 
@@ -202,9 +206,37 @@ def test_the_policy_of_the_network_is_that_of_the_component(rendered):
     assert found["NetworkPolicy", "hermetic-system", "hermetic-operator"] == wanted
 
 
+def test_without_a_cluster_to_ask_no_policy_guesses_the_api_server(rendered):
+    """Source: https://helm.sh/docs/chart_template_guide/functions_and_pipelines, lookup: empty without a cluster."""
+    assert ("NetworkPolicy", "hermetic-system", "hermetic-operator") not in rendered()
+
+
+def test_ids_of_the_operator_are_above_ten_thousand_and_yours_to_choose(rendered):
+    for values, user, group in (
+        ({}, 10001, 10001),
+        ({"runAsUser": 2147483647, "runAsGroup": 20000}, 2147483647, 20000),
+    ):
+        (deployment,) = (one for key, one in rendered(**values).items() if key[0] == "Deployment")
+        security = deployment["spec"]["template"]["spec"]["securityContext"]
+        assert (security["runAsUser"], security["runAsGroup"]) == (user, group)
+
+
+def test_keys_of_labels_that_models_may_have_are_in_the_list_of_what_is_allowed(rendered):
+    metadata = {
+        "labels": {"environment": "production", "area": "risk"},
+        "propagatedLabels": ["cost-centre"],
+        "propagatedAnnotations": ["example.com/contact"],
+    }
+    found = rendered(config={"modelMetadata": metadata})["ConfigMap", "hermetic-system", "hermetic-allowed"]
+    assert found["data"]["labels"].splitlines() == ["area", "cost-centre", "environment"]
+    assert found["data"]["annotations"] == "example.com/contact"
+
+
 @pytest.mark.parametrize(
     ("values", "said_once_installed", "not_said"),
     [
+        ({}, "No NetworkPolicy limits the operator's pod", "stolen token"),
+        ({"networkPolicy": {"apiServers": ["10.0.0.4/32"]}}, "No registry is allowed yet", "No NetworkPolicy"),
         ({}, "No registry is allowed yet", "stolen token"),
         ({"config": {"registries": [{"host": "a.io", "namespaces": ["*"]}]}}, "may write in every", "No registry"),
         ({"config": {"watchNamespaces": ["a"]}, "allowed": {"install": False}}, "stolen token", "may write in every"),
@@ -217,6 +249,34 @@ def test_its_notes_say_what_is_still_open(helm, tmp_path, values, said_once_inst
     assert "kubectl rollout status deployment/hermetic-operator -n hermetic-system" in notes
     assert said_once_installed in notes
     assert not_said not in notes
+
+
+@pytest.mark.parametrize(
+    ("hours_old", "hours_valid", "is_renewed"),
+    [(1, 24, False), (17, 24, False), (19, 24, True), (120, 168, False), (130, 168, True)],
+)
+def test_its_notes_name_the_expiry_of_the_evidence_and_the_commands_from_three_quarters_on(
+    helm, tmp_path, hours_old, hours_valid, is_renewed
+):
+    """`lookup` is empty without a cluster: a copy of the chart has the object in its place."""
+    observed = datetime.now(UTC) - timedelta(hours=hours_old)
+    azure = {"observedAt": timestamp(observed), "expiresAt": timestamp(observed + timedelta(hours=hours_valid))}
+    audit = {"spec": {"cluster": "/subscriptions/s/aks"}, "status": {"evidence": {"azure": azure}}}
+    copied = shutil.copytree(CHART, tmp_path / "copy")
+    notes = copied / "templates" / "NOTES.txt"
+    text = notes.read_text()
+    lookup = 'lookup "hermetic.dev/v1alpha1" "EgressAudit" "" "cluster"'
+    is_served = '.Capabilities.APIVersions.Has "hermetic.dev/v1alpha1/EgressAudit"'
+    assert lookup in text
+    assert is_served in text
+    notes.write_text(text.replace(lookup, f"fromJson `{json.dumps(audit)}`").replace(is_served, "true"))
+
+    install = ("install", "hermetic-system", {"image": IMAGE}, "--dry-run=client")
+    printed = output_of(helm, tmp_path, *install, chart=copied).partition("NOTES:")[2]
+
+    assert f"The isolation evidence expires at {azure['expiresAt']}." in printed
+    for command in renewal_commands("/subscriptions/s/aks"):
+        assert (command in printed) is is_renewed
 
 
 def test_a_changed_configuration_restarts_the_operator(helm, tmp_path):
@@ -282,8 +342,8 @@ def test_the_operator_runs_where_and_with_what_the_platform_says(rendered):
     template = found["Deployment", "hermetic-system", "hermetic-operator"]["spec"]["template"]
     assert template["metadata"]["annotations"] == {"contoso.example/owner": "platform"}
     assert template["spec"]["tolerations"] == SYSTEM_POOL["tolerations"]
-    # What `make image` builds does not run on an arm64 node.
-    assert template["spec"]["nodeSelector"] == {"kubernetes.io/arch": "amd64", **SYSTEM_POOL["nodeSelector"]}
+    # The image is for every processor of the nodes.
+    assert template["spec"]["nodeSelector"] == {"kubernetes.io/os": "linux", **SYSTEM_POOL["nodeSelector"]}
 
 
 def test_the_registry_is_that_of_every_image(helm, tmp_path):
@@ -297,10 +357,10 @@ def test_the_registry_is_that_of_every_image(helm, tmp_path):
 
 def test_crds_stay_when_the_release_goes(helm, tmp_path):
     manifests = yaml.safe_load_all(output_of(helm, tmp_path, "template", "hermetic-system", {"image": IMAGE}))
-    crds = [one for one in manifests if one and one["kind"] == "CustomResourceDefinition"]
+    crds = [manifest for manifest in manifests if manifest and manifest["kind"] == "CustomResourceDefinition"]
 
     assert len(crds) == 3
-    assert all(one["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep" for one in crds)
+    assert all(crd["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep" for crd in crds)
 
 
 def test_lint_finds_nothing(helm, tmp_path):

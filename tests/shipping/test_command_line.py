@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -15,6 +16,7 @@ import yaml
 
 from hermetic import __version__
 from shipping.command_line import command_line, write
+from shipping.revision import revision_of
 from testbed.images.layers import text
 from tests.sampled_groups import SHIPPING
 from tests.scenarios import a_baked_model
@@ -54,7 +56,8 @@ def run(folder: Path, *arguments: str, stdin: str = "", **environ: str) -> subpr
 
 def test_it_runs_offline_from_an_empty_folder(carried: Path) -> None:
     done = run(carried, "--version")
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"hermetic, version {__version__}\n", "")
+    named = f"hermetic, version {__version__}, revision {revision_of().commit}\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, named, "")
     valid = run(carried, "validate", "-f", "-", stdin=yaml.safe_dump(a_baked_model()))
     assert valid.returncode == 0, valid.stderr
     assert run(carried, "explain", "HRM-API-001").returncode == 0
@@ -93,13 +96,44 @@ def test_the_same_files_give_the_same_bytes_and_another_python_is_refused(tmp_pa
     entries = [text("packages/b.py", "b = 1\n"), text("packages/a.py", "a = 1\n")]
     write(tmp_path / "one", entries, "3.99")
     write(tmp_path / "two", entries[::-1], "3.99")
-    one, two = (hashlib.sha256((tmp_path / name).read_bytes()).digest() for name in ("one", "two"))
-    assert one == two
+    first_digest, two = (hashlib.sha256((tmp_path / name).read_bytes()).digest() for name in ("one", "two"))
+    assert first_digest == two
     with zipfile.ZipFile(tmp_path / "one") as archive:
         assert archive.namelist() == ["__main__.py", "packages/a.py", "packages/b.py"]
     done = subprocess.run([PYTHON, "-I", tmp_path / "one"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "this file is for Python 3.99 on Linux x86_64" in done.stderr
+
+
+def interpreter(version: str) -> str | None:
+    """A Python of this version on this machine."""
+    installed = [*(Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python{version}"), f"python{version}"]
+    runs = "import sys; print('%d.%d' % sys.version_info[:2])"
+    for program in installed:
+        with contextlib.suppress(OSError):
+            done = subprocess.run([program, "-c", runs], capture_output=True, text=True, check=False)
+            if done.stdout.strip() == version:
+                return str(program)
+    return None
+
+
+@pytest.mark.sampled(0)
+@pytest.mark.parametrize("version", ["3.12", "3.13"])
+def test_the_file_for_another_python_runs_with_it_and_not_with_this_one(version: str, tmp_path: Path) -> None:
+    """The lock has hashes of the wheels of each; pip takes no other (`--require-hashes --only-binary :all:`)."""
+    command_line(tmp_path / "hermetic", version)
+    refused = run(tmp_path, "--version")
+    name = f"cli/hermetic-cp{sys.version_info[0]}{sys.version_info[1]}.pyz"
+    assert (refused.returncode, name in refused.stderr) == (2, True)
+    program = interpreter(version)
+    if program is None:
+        pytest.skip(f"no Python {version} here")
+    environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+    for arguments in (["--version"], ["explain", "HRM-REG-001"], ["bundle", "load", "x.tar", "--to", "a.example"]):
+        command = [program, "-I", "-S", tmp_path / "hermetic", *arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == (2 if "load" in arguments else 0), done.stderr
+        assert "Traceback" not in done.stderr
 
 
 @pytest.mark.sampled(0)

@@ -25,13 +25,13 @@ LINES = [
 
 
 def arguments_of(instruction: str) -> list[str]:
-    return [rest for name, rest in LINES if name == instruction]
+    return [arguments for name, arguments in LINES if name == instruction]
 
 
 def test_the_base_is_given_and_nothing_else_is_pulled():
     assert arguments_of("ARG") == ["BASE"]
     assert arguments_of("FROM") == ["${BASE}"]
-    assert [one.split()[0] for one in arguments_of("COPY")] == ["dist/wheels"]
+    assert [argument.split()[0] for argument in arguments_of("COPY")] == ["dist/wheels"]
     assert arguments_of("ADD") == []
 
 
@@ -43,7 +43,7 @@ def test_no_step_needs_a_shell_or_a_network():
 
 
 def test_it_runs_as_the_image_that_ships_does():
-    environment = dict(one.split("=", 1) for one in shlex.split(arguments_of("ENV")[0]))
+    environment = dict(assignment.split("=", 1) for assignment in shlex.split(arguments_of("ENV")[0]))
     del environment["PATH"]
 
     assert environment == ENVIRONMENT
@@ -62,8 +62,8 @@ def test_its_steps_install_the_command_from_the_wheels_alone(tmp_path):
         '"python3"': f'"{sys.executable}"',
     }
     for step in arguments_of("RUN"):
-        for there, place in here.items():
-            step = step.replace(there, place)  # noqa: PLW2901
+        for there, path in here.items():
+            step = step.replace(there, path)  # noqa: PLW2901
         subprocess.run(json.loads(step), check=True, capture_output=True, text=True)
 
     done = subprocess.run([tmp_path / "hermetic/bin/hermetic", "--help"], check=True, capture_output=True, text=True)

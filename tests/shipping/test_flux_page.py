@@ -28,9 +28,9 @@ def test_the_page_names_the_versions_that_the_tests_run():
 
 
 def test_the_page_explains_every_placeholder():
-    found = {word for file in RECIPE.rglob("*.yaml") for word in PLACEHOLDER.findall(file.read_text())}
-    assert found >= {"CHART_DIGEST", "API_SERVER_CIDR"}
-    assert [word for word in sorted(found - OF_AZURE) if f"`{word}`" not in PAGE] == []
+    placeholders = {word for file in RECIPE.rglob("*.yaml") for word in PLACEHOLDER.findall(file.read_text())}
+    assert placeholders >= {"CHART_DIGEST", "API_SERVER_CIDR"}
+    assert [word for word in sorted(placeholders - OF_AZURE) if f"`{word}`" not in PAGE] == []
 
 
 def test_the_namespace_of_the_release_is_that_of_every_other_installation():

@@ -27,10 +27,12 @@ def test_the_overlay_names_the_image_by_digest(tmp_path):
 
     built = kubectl("kustomize", "--load-restrictor=LoadRestrictionsNone", str(tmp_path))
 
-    made = [one for one in yaml.safe_load_all(built) if one["metadata"]["name"] == "hermetic-operator"]
-    (policy,) = (one for one in made if one["kind"] == "NetworkPolicy")
+    manifests = [
+        document for document in yaml.safe_load_all(built) if document["metadata"]["name"] == "hermetic-operator"
+    ]
+    (policy,) = (operator_manifest for operator_manifest in manifests if operator_manifest["kind"] == "NetworkPolicy")
     assert policy["spec"]["egress"][0]["to"] == [{"ipBlock": {"cidr": API_SERVER}}]
-    (deployment,) = (one for one in made if one["kind"] == "Deployment")
+    (deployment,) = (operator_manifest for operator_manifest in manifests if operator_manifest["kind"] == "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert container["image"] == f"contoso.azurecr.io/hermetic@{DIGEST}"
     assert deployment["metadata"]["name"] in commands("With kustomize")[-1]
@@ -38,12 +40,12 @@ def test_the_overlay_names_the_image_by_digest(tmp_path):
 
 def test_every_make_target_of_the_page_is_one():
     targets = (REPOSITORY / "Makefile").read_text()
-    made = [line.split()[1] for line in commands("The image") if line.startswith("make ")]
+    made_targets = [line.split()[1] for line in commands("The image") if line.startswith("make ")]
 
-    assert made == ["image"]
-    made += [line.split()[1] for line in commands("The command line") if line.startswith("make ")]
-    assert made == ["image", "cli"]
-    assert all(f"\n{target}:" in targets for target in made)
+    assert made_targets == ["image"]
+    made_targets += [line.split()[1] for line in commands("The command line") if line.startswith("make ")]
+    assert made_targets == ["image", "cli"]
+    assert all(f"\n{target}:" in targets for target in made_targets)
 
 
 def test_the_pod_that_proves_the_pull_is_restricted():

@@ -49,8 +49,8 @@ def test_a_wheel_says_what_its_metadata_say(tmp_path, metadata, expression):
     ],
 )
 def test_where_it_names_no_one_licence_the_text_is_kept(tmp_path, metadata):
-    found = of_wheel(a_wheel(tmp_path, metadata, LICENSE="Do what you like."))
-    assert found == Licence("LicenseRef-some-thing", {"LicenseRef-some-thing": "Do what you like."})
+    licence = of_wheel(a_wheel(tmp_path, metadata, LICENSE="Do what you like."))
+    assert licence == Licence("LicenseRef-some-thing", {"LicenseRef-some-thing": "Do what you like."})
     assert of_wheel(a_wheel(tmp_path, metadata)).expression == UNKNOWN
 
 
@@ -83,15 +83,17 @@ def a_package(folder: Path, name: str, copyright_text: str = "", same_as: str = 
     ],
 )
 def test_a_machine_readable_copyright_names_all_licences_of_the_source(tmp_path, files, expression):
-    text = FORMAT + "".join(f"\nFiles: {number}\nCopyright: a\nLicense: {one}\n" for number, one in enumerate(files))
+    text = FORMAT + "".join(
+        f"\nFiles: {number}\nCopyright: a\nLicense: {licence_name}\n" for number, licence_name in enumerate(files)
+    )
     assert of_debian([a_package(tmp_path, "one", text)]) == {"one": Licence(expression)}
 
 
 def test_a_licence_without_a_name_of_spdx_keeps_its_text(tmp_path):
     own = "Files: *\nCopyright: a\nLicense: of our own\n Take it.\n .\n Leave the name.\n"
-    (found,) = of_debian([a_package(tmp_path, "one", f"{FORMAT}\n{own}")]).values()
+    (licence,) = of_debian([a_package(tmp_path, "one", f"{FORMAT}\n{own}")]).values()
     name = "LicenseRef-one-of-our-own"
-    assert found == Licence(name, {name: "Take it.\n\nLeave the name."})
+    assert licence == Licence(name, {name: "Take it.\n\nLeave the name."})
 
 
 def test_prose_is_kept_whole_and_a_shared_folder_of_documents_is_followed(tmp_path):

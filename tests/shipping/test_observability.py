@@ -12,7 +12,10 @@ import pytest
 import yaml
 from prometheus_client.metrics import MetricWrapperBase
 
+from hermetic.controller.model_info import ModelInfo
 from hermetic.controller.telemetry import Telemetry
+from shipping.revision import HOME
+from shipping.values import RUNBOOKS
 from testbed.azure.kql import parse
 from testbed.installation import REPOSITORY
 from testbed.prometheus import prometheus_programs
@@ -31,6 +34,7 @@ WATCHED = {
     "watch_queue": (lambda: 0, lambda: 0),
     "watch_events": (lambda: 0,),
     "watch_conditions": (lambda: {("Ready", "True"): 1},),
+    "watch_models": (lambda: [ModelInfo("inference", "llama", "meta/llama", "vllm", "0.32.0", "1")],),
 }
 
 
@@ -97,7 +101,7 @@ SERIES: dict[str, tuple[str, str, str]] = {
     "HermeticIsolationUnknown": ('hermetic_isolation_verdict{verdict="Unknown"}', "1x60", "0x60"),
     "HermeticEvidenceExpires": (
         "hermetic_isolation_evidence_expiry_timestamp_seconds",
-        f"{2 * HOUR}x60",
+        f"{0.93 * HOUR:.0f}x60",
         f"{24 * HOUR}x60",
     ),
     "HermeticAuditBroken": ('hermetic_audit_faults_total{part="check"}', "0+1x60", "5x60"),
@@ -114,7 +118,10 @@ SERIES: dict[str, tuple[str, str, str]] = {
     "HermeticReconcilesRetried": ('hermetic_reconcile_total{result="retried"}', "0+10x60", "0+1x60"),
     "HermeticQueueStuck": ("hermetic_workqueue_oldest_age_seconds", "0+60x60", "2x60"),
 }
-ALWAYS = {"series": 'hermetic_reconcile_total{result="unchanged"}', "values": "0+20x60"}
+ALWAYS = [
+    {"series": 'hermetic_reconcile_total{result="unchanged"}', "values": "0+20x60"},
+    {"series": "hermetic_isolation_evidence_observed_timestamp_seconds", "values": "0x60"},
+]
 
 
 def test_every_alert_has_a_series_that_fires_it() -> None:
@@ -130,7 +137,7 @@ def test_an_alert_fires_when_it_should_and_not_otherwise(rules: Path, tmp_path: 
         query = f'count(ALERTS{{alertname="{name}",alertstate="firing"}}) or vector(0)'
         return {
             "interval": "1m",
-            "input_series": [ALWAYS, {"series": series, "values": values}],
+            "input_series": [*ALWAYS, {"series": series, "values": values}],
             "promql_expr_test": [
                 {"expr": query, "eval_time": "50m", "exp_samples": [{"labels": "{}", "value": int(fires)}]}
             ],
@@ -157,7 +164,16 @@ def test_the_page_lists_every_metric_with_its_labels() -> None:
 
 
 def test_the_page_lists_every_alert() -> None:
-    assert {row[0].strip("`") for row in rows("Alerts", cells=2)} == SERIES.keys()
+    alerts = PAGE.partition("\n## Alerts\n")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^### (\w+)$", alerts, re.MULTILINE)) == SERIES.keys()
+
+
+def test_the_runbook_of_every_alert_is_its_heading_on_the_page_of_the_documentation_site() -> None:
+    # The anchors of the site are headings in small letters (Python-Markdown, extension toc).
+    assert f"{HOME}/observability.html" == RUNBOOKS
+    assert {alert["alert"]: alert["annotations"]["runbook_url"] for alert in ALERTS} == {
+        name: f"{RUNBOOKS}#{name.lower()}" for name in SERIES
+    }
 
 
 def test_the_page_lists_every_log_line_with_its_level_and_keys() -> None:

@@ -22,8 +22,8 @@ class Caller:
         self.client = httpx.Client(base_url=arm.url, headers={"Authorization": f"Bearer {arm.token}"})
 
     def get(self, path: str, version: str = NETWORK, **query: str) -> httpx.Response:
-        given = {"api-version": version} if version else {}
-        return self.client.get(path, params={**given, **query})
+        parameters = {"api-version": version} if version else {}
+        return self.client.get(path, params={**parameters, **query})
 
     def post(self, path: str, body: Any = None, version: str = NETWORK) -> httpx.Response:
         return self.client.post(path, params={"api-version": version}, json=body or {})

@@ -12,11 +12,14 @@ import yaml
 from hermetic.api.public_services import PUBLIC_SIDE
 from hermetic.api.weights import MountOption
 from hermetic.engines.launch import InitContainerName, keeping_first_errors
+from hermetic.objects.accelerator_checks import CHECKER, check_command
+from hermetic.objects.pod import verbatim
 from tests.renderings import RENDERINGS
 from tests.snapshots import rendered
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 POLICIES = MANIFESTS / "policies"
+WARNINGS = {"hermetic-model-warnings", "hermetic-model-sources"}
 ACCOUNT = re.compile(r"system:serviceaccount:[a-z-]+:hermetic[a-z-]*")
 
 
@@ -27,12 +30,31 @@ def documents() -> list[dict]:
 
 
 def test_every_policy_is_bound_and_denies():
-    found = documents()
-    policies = {one["metadata"]["name"] for one in found if one["kind"] == "ValidatingAdmissionPolicy"}
-    bindings = [one for one in found if one["kind"] == "ValidatingAdmissionPolicyBinding"]
-    assert {one["spec"]["policyName"] for one in bindings} == policies
-    assert all(one["spec"]["validationActions"] == ["Deny"] for one in bindings)
-    assert all(one["spec"].get("failurePolicy", "Fail") == "Fail" for one in found)
+    all_documents = documents()
+    policies = {
+        document["metadata"]["name"] for document in all_documents if document["kind"] == "ValidatingAdmissionPolicy"
+    }
+    bindings = [document for document in all_documents if document["kind"] == "ValidatingAdmissionPolicyBinding"]
+    assert {binding["spec"]["policyName"] for binding in bindings} == policies
+    denying = [binding for binding in bindings if binding["metadata"]["name"] not in WARNINGS]
+    assert all(binding["spec"]["validationActions"] == ["Deny"] for binding in denying)
+    assert all(
+        document["spec"].get("failurePolicy", "Fail") == "Fail"
+        for document in all_documents
+        if document["metadata"]["name"] not in WARNINGS
+    )
+
+
+def test_policies_that_warn_can_refuse_nothing():
+    """With failurePolicy Fail an error of the configuration would deny, whatever the binding's actions are."""
+    advice = [document for document in documents() if document["metadata"]["name"] in WARNINGS]
+    assert {document["metadata"]["name"] for document in advice} == WARNINGS
+    assert [document["spec"]["failurePolicy"] for document in advice if "Binding" not in document["kind"]] == [
+        "Ignore"
+    ] * 2
+    assert [document["spec"]["validationActions"] for document in advice if "Binding" in document["kind"]] == [
+        ["Warn", "Audit"]
+    ] * 2
 
 
 def test_every_policy_names_the_account_that_is_installed():
@@ -55,16 +77,34 @@ def test_every_annotation_of_a_public_side_is_in_the_policy():
 
 def test_the_only_program_before_an_engine_is_the_one_that_is_rendered():
     (spec,) = (
-        one["spec"]
-        for one in documents()
-        if (one["kind"], one["metadata"]["name"]) == ("ValidatingAdmissionPolicy", "hermetic-operator-deployments")
+        document["spec"]
+        for document in documents()
+        if (document["kind"], document["metadata"]["name"])
+        == ("ValidatingAdmissionPolicy", "hermetic-operator-deployments")
     )
-    (known,) = (one["expression"] for one in spec["variables"] if one["name"] == "keepErrors")
+    (expression,) = (variable["expression"] for variable in spec["variables"] if variable["name"] == "keepErrors")
     *interpreter, program, engine, serve = keeping_first_errors("vllm", "serve")
-    assert known == f"r'''{program}'''"
+    assert expression == f"r'''{program}'''"
     assert "'''" not in program
     allowed = str([*interpreter, "@", engine, serve]).replace("'@'", "variables.keepErrors")
-    assert allowed in " ".join(" ".join(one["expression"] for one in spec["validations"]).split())
+    assert allowed in " ".join(" ".join(validation["expression"] for validation in spec["validations"]).split())
+
+
+def test_the_only_program_that_checks_gpus_is_the_one_that_is_rendered():
+    (spec,) = (
+        document["spec"]
+        for document in documents()
+        if (document["kind"], document["metadata"]["name"])
+        == ("ValidatingAdmissionPolicy", "hermetic-operator-deployments")
+    )
+    expressions = {variable["name"]: variable["expression"] for variable in spec["variables"]}
+    # The kubelet would replace '$(NAME)', so that each '$' is rendered twice.
+    shell, option, starter, name, program = map(verbatim, check_command())
+    assert expressions["startChecks"] == f"r'''{starter}'''"
+    assert expressions["checkAccelerators"] == f"r'''{program}'''"
+    assert "'''" not in program + starter
+    command = f"['{shell}', '{option}', variables.startChecks, '{name}', variables.checkAccelerators]"
+    assert command in " ".join(" ".join(validation["expression"] for validation in spec["validations"]).split())
 
 
 @pytest.mark.parametrize("name", get_args(InitContainerName))
@@ -76,8 +116,10 @@ def test_every_container_before_an_engine_is_named_in_the_policy(name):
 def test_the_commands_before_every_engine_are_among_those_that_the_policy_admits(manifest):
     text = " ".join((POLICIES / "operator-deployments.yaml").read_text().split())
     for container in rendered(manifest)["Deployment"]["spec"]["template"]["spec"].get("initContainers", ()):
-        words = [container["name"], *container["command"][:2]]
-        assert str(words) in text, "not in policies/operator-deployments.yaml"
+        if container["name"] == CHECKER:
+            continue
+        name_and_command = [container["name"], *container["command"][:2]]
+        assert str(name_and_command) in text, "not in policies/operator-deployments.yaml"
 
 
 @pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=list(RENDERINGS))
@@ -91,8 +133,8 @@ def test_the_driver_of_every_volume_is_admitted(manifest):
 def test_command_and_variables_of_every_engine_are_among_those_that_the_policy_admits(manifest):
     text = " ".join((POLICIES / "operator-deployments.yaml").read_text().split())
     (container,) = rendered(manifest)["Deployment"]["spec"]["template"]["spec"]["containers"]
-    words = container.get("command", [])
-    shown = str([*words[:5], "@", *words[6:]] if words[:1] == ["python3"] else words)
+    program = container.get("command", [])
+    shown = str([*program[:5], "@", *program[6:]] if program[:1] == ["python3"] else program)
     command = shown.replace("'@'", "variables.keepErrors")
     assert command in text, "not in policies/operator-deployments.yaml"
     for variable in container["env"]:

@@ -39,9 +39,9 @@ def test_every_variable_of_a_release_is_reviewed_exactly_once(table):
 
 
 def test_no_list_names_what_no_release_knows():
-    known = {flag for table in EVERY for flag in table.flags}
+    known_flags = {flag for table in EVERY for flag in table.flags}
     variables = {name for table in EVERY for name in table.environment}
-    assert vllm.ALLOWED.flags.allowed | vllm.ALLOWED.flags.refused.keys() <= known
+    assert vllm.ALLOWED.flags.allowed | vllm.ALLOWED.flags.refused.keys() <= known_flags
     assert vllm.ALLOWED.variables.allowed | vllm.ALLOWED.variables.refused.keys() <= variables
 
 
@@ -56,6 +56,10 @@ def test_a_list_allows_nothing_that_is_reserved_or_refused(listed):
 
 @pytest.mark.parametrize("listed", LISTS)
 def test_what_is_said_about_values_is_about_allowed_names(listed):
-    named = {name.partition(".")[0] for names in (listed.paths, listed.values, listed.keys) for name in names}
+    named = {
+        name.partition(".")[0]
+        for names in (listed.paths, listed.values, listed.keys, listed.keywords)
+        for name in names
+    }
     assert named <= listed.allowed
-    assert set(listed.paths.values()) <= {"image", "data", "model", "scratch", "url", "prefix"}
+    assert set(listed.paths.values()) <= {"image", "data", "model", "adapter", "scratch", "url", "prefix", "overrides"}

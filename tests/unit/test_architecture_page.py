@@ -16,7 +16,14 @@ NAMED = re.compile(r"`((?:[a-z_]+/)+(?:[a-z_]+\.(?:py|toml))?)`")
 def test_every_file_that_is_named_exists(page: str) -> None:
     named = set(NAMED.findall((REPOSITORY / page).read_text(encoding="utf-8")))
     assert len(named) > 20
-    assert sorted(one for one in named if not (PRODUCT / one).exists() and not (REPOSITORY / one).exists()) == []
+    assert (
+        sorted(
+            path_named
+            for path_named in named
+            if not (PRODUCT / path_named).exists() and not (REPOSITORY / path_named).exists()
+        )
+        == []
+    )
 
 
 def test_the_glossary_is_short() -> None:

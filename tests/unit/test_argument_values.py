@@ -83,7 +83,9 @@ def clauses(arguments: list[str], minor: str) -> list[str]:
 
 
 @every_version
-@pytest.mark.parametrize(("arguments", "clause"), REFUSED, ids=lambda one: " ".join(one)[:40])
+@pytest.mark.parametrize(
+    ("arguments", "clause"), REFUSED, ids=lambda refused_arguments: " ".join(refused_arguments)[:40]
+)
 def test_what_the_parser_refuses_is_refused_with_what_it_takes(arguments, clause, minor):
     assert clause in " ".join(clauses(arguments, minor))
     assert bool(clauses(arguments, minor)) == bool(clause)

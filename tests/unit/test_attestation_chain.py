@@ -36,7 +36,9 @@ CHAIN = a_chain(6, KEY)
 def judged(
     envelopes: list[Envelope], keys: TrustedKeys = TRUSTED, *, head: str | None = None, ordered: bool = True
 ) -> ChainReport:
-    return verify_chain([(f"{place}", each) for place, each in enumerate(envelopes)], keys, head=head, ordered=ordered)
+    return verify_chain(
+        [(f"{position}", envelope) for position, envelope in enumerate(envelopes)], keys, head=head, ordered=ordered
+    )
 
 
 def found(report: ChainReport) -> list[tuple[ChainFinding, str]]:
@@ -81,8 +83,8 @@ def test_an_unknown_and_an_expired_key_are_refused_by_name() -> None:
     until = OBSERVED - timedelta(hours=30)
     retired = trusted([read_public_key("old", public_pem_of(KEY.key), not_after=until)])
     findings = judged(CHAIN, retired).issues
-    assert [(each.name, each.message.split(":")[0]) for each in findings] == [
-        (f"{place}", "KeyExpired") for place in (3, 4, 5)
+    assert [(finding.name, finding.message.split(":")[0]) for finding in findings] == [
+        (f"{position}", "KeyExpired") for position in (3, 4, 5)
     ]
 
 
@@ -96,9 +98,9 @@ def test_start_missing() -> None:
 
 
 def test_gap() -> None:
-    one = judged([*CHAIN[:2], *CHAIN[3:]]).issues
+    gap_issues = judged([*CHAIN[:2], *CHAIN[3:]]).issues
     two = judged([*CHAIN[:2], *CHAIN[4:]]).issues
-    assert [(issue.finding, issue.message) for issue in (*one, *two) if issue.finding.breaks] == [
+    assert [(issue.finding, issue.message) for issue in (*gap_issues, *two) if issue.finding.breaks] == [
         (ChainFinding.GAP, "number 3 is missing between 1 and it"),
         (ChainFinding.GAP, "numbers 3 to 4 are missing between 1 and it"),
     ]

@@ -125,9 +125,9 @@ def test_an_encrypted_key_for_weights_wants_its_passphrase() -> None:
 
 
 def test_one_key_under_two_names_is_refused() -> None:
-    one, other = (read_public_key(name, PEM, not_after=end) for name, end in (("a", None), ("b", NOW)))
+    public_key, other = (read_public_key(name, PEM, not_after=end) for name, end in (("a", None), ("b", NOW)))
     with pytest.raises(KeyUnusable, match="'a' and 'b' are the same key"):
-        trusted([one, other])
+        trusted([public_key, other])
 
 
 def doubled(x: int, y: int) -> tuple[int, int]:

@@ -39,8 +39,8 @@ def read(envelope: Envelope) -> Attestation:
 
 
 def chain_findings(*envelopes: Envelope) -> list[ChainFinding]:
-    report = verify_chain([(f"{place}", each) for place, each in enumerate(envelopes)], TRUSTED)
-    return [one.finding for one in report.issues]
+    report = verify_chain([(f"{position}", envelope) for position, envelope in enumerate(envelopes)], TRUSTED)
+    return [issue.finding for issue in report.issues]
 
 
 def two(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> list[ChainFinding]:
@@ -133,6 +133,11 @@ def test_an_attestation_of_a_release_that_knew_nothing_of_it_is_taken_and_hands_
 
 def test_what_is_handed_on_is_the_moment_and_when_it_was_last_seen() -> None:
     before = read(attested(FIRST, entry(SEEN)))
-    [found] = attested_private(before)
-    assert (found.subnet, found.since, found.seen_from, found.seen_at) == (SUBNET, SEEN, FIRST, SEEN)
-    assert found.digest == before.digest
+    [private_subnet] = attested_private(before)
+    assert (private_subnet.subnet, private_subnet.since, private_subnet.seen_from, private_subnet.seen_at) == (
+        SUBNET,
+        SEEN,
+        FIRST,
+        SEEN,
+    )
+    assert private_subnet.digest == before.digest

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import string
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ from tests.attestations import (
 )
 from tests.refusals import HERE, KEY, P256, TRUSTED, file_with, refusal_of, statement_with, with_signature, word
 
+BASE64_ALPHABET = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"
+
 
 @pytest.mark.parametrize("key", [KEY, P256], ids=["Ed25519", "P-256"])
 def test_what_a_trusted_key_signed_about_this_cluster_counts(key) -> None:
@@ -61,15 +64,15 @@ def test_oversized() -> None:
 
 
 def test_truncated_wherever_the_file_ends() -> None:
-    whole = signed(KEY).as_bytes().rstrip()
-    assert {word(whole[:end]) for end in range(len(whole))} == {EnvelopeFault.TRUNCATED}
+    envelope_bytes = signed(KEY).as_bytes().rstrip()
+    assert {word(envelope_bytes[:end]) for end in range(len(envelope_bytes))} == {EnvelopeFault.TRUNCATED}
 
 
 def test_truncated_payload_and_signature() -> None:
     envelope = signed(KEY)
     ends = range(1, len(envelope.payload), 13)
     cut = [Envelope(envelope.payload[:end], envelope.keyid, envelope.signature) for end in ends]
-    assert {word(each) for each in cut} == {EnvelopeFault.TRUNCATED}
+    assert {word(cut_bytes) for cut_bytes in cut} == {EnvelopeFault.TRUNCATED}
     assert word(with_signature(envelope, envelope.signature[:40])) == EnvelopeFault.TRUNCATED
     assert word(with_signature(signed(P256), signed(P256).signature[:-1])) == EnvelopeFault.TRUNCATED
     assert word(file_with(lambda it: it.update(payload=it["payload"][:-1]))) == EnvelopeFault.TRUNCATED
@@ -165,7 +168,7 @@ def test_not_canonical() -> None:
         assert word(signed_as_it_stands(KEY, payload)) == EnvelopeFault.NOT_CANONICAL
     sig = signed(KEY).as_json()["signatures"][0]["sig"]
     other = next(
-        text for end in "ABCDEFGHIJKLMNOP" if (text := sig[:-3] + end + "==") != sig and decoded(text) == decoded(sig)
+        text for end in BASE64_ALPHABET if (text := sig[:-3] + end + "==") != sig and decoded(text) == decoded(sig)
     )
     assert word(file_with(lambda document: document["signatures"][0].update(sig=other))) == EnvelopeFault.NOT_CANONICAL
 
@@ -219,12 +222,12 @@ def test_edited() -> None:
 
 
 def test_bad_signature() -> None:
-    one, other = signed(KEY), signed(KEY, a_report(observed=OBSERVED + timedelta(minutes=1)))
-    assert word(with_signature(one, other.signature)) == EnvelopeFault.BAD_SIGNATURE
-    assert word(with_signature(one, bytes(64))) == EnvelopeFault.BAD_SIGNATURE
-    assert word(with_signature(one, one.signature + b"\0")) == EnvelopeFault.BAD_SIGNATURE
+    envelope, other = signed(KEY), signed(KEY, a_report(observed=OBSERVED + timedelta(minutes=1)))
+    assert word(with_signature(envelope, other.signature)) == EnvelopeFault.BAD_SIGNATURE
+    assert word(with_signature(envelope, bytes(64))) == EnvelopeFault.BAD_SIGNATURE
+    assert word(with_signature(envelope, envelope.signature + b"\0")) == EnvelopeFault.BAD_SIGNATURE
     forger = an_ed25519_key(seed=7)
-    assert word(with_signature(one, sign(forger, signed_bytes(one.payload)))) == EnvelopeFault.BAD_SIGNATURE
+    assert word(with_signature(envelope, sign(forger, signed_bytes(envelope.payload)))) == EnvelopeFault.BAD_SIGNATURE
 
 
 def test_the_second_form_of_a_p256_signature_is_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from hermetic.api.times import CLOCK_SKEW
 from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.verification import Expected, Newest, authenticate, verify
+from hermetic.signing.envelope import Envelope
 from hermetic.signing.faults import EnvelopeFault
 from tests.attestations import (
     CA,
@@ -143,6 +145,22 @@ def test_other_profile() -> None:
     assert word(filtered) == Refusal.OTHER_PROFILE
     assert verify(filtered, TRUSTED, Expected(profile="filtered"), NOW)
     assert verify(signed(KEY), TRUSTED, Expected(profile="filtered"), NOW), "sealed is the stricter one"
+
+
+def of_policy(digest: str | None) -> Envelope:
+    about = provenance()
+    return signed(KEY, about=replace(about, inputs=about.inputs.model_copy(update={"policy": digest})))
+
+
+@pytest.mark.parametrize("digest", ["sha256:" + "0b" * 32, None], ids=["another policy file", "no policy file"])
+def test_other_policy(digest: str | None) -> None:
+    pinned = "sha256:" + "0a" * 32
+    refusal = refusal_of(of_policy(digest), Expected(policy_digests=(pinned,)))
+    assert refusal.refusal == Refusal.OTHER_POLICY
+    assert (digest or "without a policy file") in refusal.message
+    assert pinned in refusal.message
+    assert verify(of_policy(digest), TRUSTED, Expected(), NOW), "no digest is listed"
+    assert verify(of_policy(pinned), TRUSTED, Expected(policy_digests=("sha256:" + "0c" * 32, pinned)), NOW)
 
 
 def test_from_the_future() -> None:

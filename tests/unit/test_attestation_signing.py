@@ -23,7 +23,7 @@ from hermetic.audit.attestation.refusals import Refusal
 from hermetic.audit.attestation.report_form import report_digest
 from hermetic.audit.attestation.signing import COMPACT_ABOVE, LARGEST
 from hermetic.audit.attestation.verification import Expected, Newest, authenticate, verify
-from hermetic.audit.findings import Verdict
+from hermetic.audit.model.findings import Verdict
 from hermetic.errors import AttestationRefused, ReportTooLarge, ReportUnusable
 from hermetic.signing.envelope import LARGEST_PAYLOAD, Envelope, signed_bytes
 from hermetic.signing.faults import EnvelopeFault
@@ -168,7 +168,9 @@ def test_a_large_report_is_signed_without_what_is_fine_and_counts_it() -> None:
     envelope = signed(KEY, report)
     predicate = statement_of(envelope)["predicate"]
     assert predicate["omitted"] == {"Pass": {"nic-public-ip": 2000}, "NotApplicable": {"natgw-zones": 300}}
-    assert predicate["report"]["findings"] == [each for each in report["findings"] if each["verdict"] == "Fail"]
+    assert predicate["report"]["findings"] == [
+        finding for finding in report["findings"] if finding["verdict"] == "Fail"
+    ]
     assert predicate["report"]["summary"] == report["summary"]
     assert predicate["reportDigest"] == report_digest(report)
     attestation = verify(envelope, TRUSTED, Expected(CLUSTER), NOW)
@@ -252,7 +254,9 @@ def test_an_object_of_another_shape_is_refused(change: dict[str, Any], refusal: 
 
 
 def objects(*envelopes: Envelope) -> list[dict[str, Any]]:
-    return [{**as_object(envelope), "metadata": {"name": f"e{place}"}} for place, envelope in enumerate(envelopes)]
+    return [
+        {**as_object(envelope), "metadata": {"name": f"e{position}"}} for position, envelope in enumerate(envelopes)
+    ]
 
 
 def test_the_newest_that_counts_is_chosen_whatever_its_verdict_and_the_order() -> None:
@@ -260,8 +264,8 @@ def test_the_newest_that_counts_is_chosen_whatever_its_verdict_and_the_order() -
     new = signed(KEY, a_report(a_finding("Fail"), observed=OBSERVED + timedelta(hours=1), verdict="Fail"))
     expired = signed(KEY, a_report(observed=NOW - timedelta(days=2)), now=NOW - timedelta(days=2))
     stranger = signed(an_ed25519_key(seed=5), a_report(observed=NOW - timedelta(minutes=1)))
-    given = objects(old, new, expired, stranger)
-    for order in (given, given[::-1]):
+    attestation_objects = objects(old, new, expired, stranger)
+    for order in (attestation_objects, attestation_objects[::-1]):
         choice = choose(order, TRUSTED, Expected(CLUSTER), NOW)
         assert choice.accepted is not None
         assert (choice.accepted.digest, choice.name, choice.older) == (new.digest, "e1", ("e0",))
@@ -295,16 +299,16 @@ def test_an_older_one_is_history_beside_the_accepted_one_and_a_replay_without_it
 def a_ca(name: str) -> bytes:
     key = a_p256_key().key
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    made = x509.CertificateBuilder().subject_name(subject).issuer_name(subject).public_key(key.public_key())
-    dated = made.serial_number(7).not_valid_before(OBSERVED).not_valid_after(OBSERVED + timedelta(days=9))
+    builder = x509.CertificateBuilder().subject_name(subject).issuer_name(subject).public_key(key.public_key())
+    dated = builder.serial_number(7).not_valid_before(OBSERVED).not_valid_after(OBSERVED + timedelta(days=9))
     return dated.sign(key, SHA256()).public_bytes(Encoding.PEM)
 
 
 def test_the_ca_is_known_by_the_digest_of_its_der() -> None:
-    one, other = a_ca("one"), a_ca("other")
-    der = x509.load_pem_x509_certificate(one).public_bytes(Encoding.DER)
-    assert ca_fingerprint(one) == "sha256:" + hashlib.sha256(der).hexdigest()
-    assert ca_fingerprint(one + other) == ca_fingerprint(other + one) != ca_fingerprint(one)
-    assert ca_fingerprint(one + one) == ca_fingerprint(one)
+    certificate, other = a_ca("one"), a_ca("other")
+    der = x509.load_pem_x509_certificate(certificate).public_bytes(Encoding.DER)
+    assert ca_fingerprint(certificate) == "sha256:" + hashlib.sha256(der).hexdigest()
+    assert ca_fingerprint(certificate + other) == ca_fingerprint(other + certificate) != ca_fingerprint(certificate)
+    assert ca_fingerprint(certificate + certificate) == ca_fingerprint(certificate)
     with pytest.raises(ValueError, match="PEM"):
         ca_fingerprint(b"no certificate")

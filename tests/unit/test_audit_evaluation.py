@@ -9,9 +9,10 @@ import pytest
 
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
-from hermetic.audit.evaluation import Check, CheckResult, fails, findings_of, passes, unknown
-from hermetic.audit.findings import CheckPage, Evidence, Finding, Severity, Verdict, overall
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.evaluation import Check, findings_of
+from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown
+from hermetic.audit.model.findings import CheckPage, Evidence, Finding, Severity, Verdict, overall
+from hermetic.audit.policy.policy import Policy
 from tests.drawn_paths import hops
 
 PAGE = CheckPage("subnet-check", "title", Severity.CRITICAL, "why", (), "remedy", "source", "outbound")
@@ -33,11 +34,13 @@ def together(*judgements: CheckResult, ordered: bool = True) -> Finding:
         check = Check(PAGE, frozenset({"azure"}), lambda _estate, _policy: order)
         yield from findings_of(check, Estate("/cluster", ("azure",), {}), Policy())
 
-    found = [finding for order in (permutations(judgements) if ordered else (judgements,)) for finding in judge(order)]
-    assert {(one.verdict, one.severity, one.reason) for one in found} == {
-        (found[0].verdict, found[0].severity, found[0].reason)
+    combined = [
+        finding for order in (permutations(judgements) if ordered else (judgements,)) for finding in judge(order)
+    ]
+    assert {(finding.verdict, finding.severity, finding.reason) for finding in combined} == {
+        (combined[0].verdict, combined[0].severity, combined[0].reason)
     }
-    return found[0]
+    return combined[0]
 
 
 @pytest.mark.parametrize(
@@ -62,10 +65,10 @@ def test_what_decides_the_verdict_speaks_before_what_warns(judgements: tuple[Che
 
 
 def test_a_warning_behind_a_doubt_keeps_its_words_and_paths() -> None:
-    found = together(WARNS, HIDES)
-    assert (found.verdict, found.severity) == (Verdict.UNKNOWN, Severity.CRITICAL)
-    assert found.message == "an unknown route; Fail, medium: an idle route"
-    assert found.path_texts == ("subnet -> idle",)
+    finding = together(WARNS, HIDES)
+    assert (finding.verdict, finding.severity) == (Verdict.UNKNOWN, Severity.CRITICAL)
+    assert finding.message == "an unknown route; Fail, medium: an idle route"
+    assert finding.path_texts == ("subnet -> idle",)
 
 
 def test_what_is_fine_adds_no_words_to_what_is_wrong() -> None:
@@ -74,7 +77,7 @@ def test_what_is_fine_adds_no_words_to_what_is_wrong() -> None:
 
 WRONG = (Verdict.FAIL, Verdict.UNKNOWN)
 EVERY = [(verdict, severity) for verdict in (*WRONG, Verdict.PASS, Verdict.NOT_APPLICABLE) for severity in Severity]
-PAIRS = [(one, other) for place, one in enumerate(EVERY) for other in EVERY[place:]]
+PAIRS = [(judgement, other) for position, judgement in enumerate(EVERY) for other in EVERY[position:]]
 
 
 def spoken(verdict: Verdict, severity: Severity, word: str) -> CheckResult:
@@ -91,22 +94,22 @@ def test_of_every_pair_the_more_serious_speaks_and_neither_is_hidden(
 ) -> None:
     judgements = (spoken(*one, "first"), spoken(*other, "second"))
     wrong = [pair for pair in (one, other) if pair[0] in WRONG]
-    found = together(*judgements) if one != other else together(judgements[0], judgements[1], ordered=False)
+    finding = together(*judgements) if one != other else together(judgements[0], judgements[1], ordered=False)
     if wrong:
         deciding = [pair for pair in wrong if pair[1].decides]
         worst = min(
             deciding or wrong,
             key=lambda pair: (pair[0].rank, pair[1].rank) if deciding else (pair[1].rank, pair[0].rank),
         )
-        assert (found.verdict, found.severity) == worst
+        assert (finding.verdict, finding.severity) == worst
         for judgement, (verdict, severity) in zip(judgements, (one, other), strict=True):
-            assert verdict not in WRONG or judgement.message in found.message
-            assert verdict not in WRONG or judgement.remedy in found.remedy
+            assert verdict not in WRONG or judgement.message in finding.message
+            assert verdict not in WRONG or judgement.remedy in finding.remedy
             if verdict in WRONG and (verdict, severity) != worst:
-                assert f"{verdict.value}, {severity.value}: {judgement.message}" in found.message
+                assert f"{verdict.value}, {severity.value}: {judgement.message}" in finding.message
     else:
-        assert found.verdict is min(one[0], other[0], key=lambda verdict: verdict.rank)
-    assert {path for judgement in judgements for path in judgement.paths} == set(found.paths)
-    assert len(found.evidence) == 2
+        assert finding.verdict is min(one[0], other[0], key=lambda verdict: verdict.rank)
+    assert {path for judgement in judgements for path in judgement.paths} == set(finding.paths)
+    assert len(finding.evidence) == 2
     alone = [Finding("subnet-check", "/subnet", *pair, "Reason", "message") for pair in (one, other)]
-    assert overall([found]) == overall(alone)
+    assert overall([finding]) == overall(alone)

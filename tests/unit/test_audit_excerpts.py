@@ -9,8 +9,8 @@ import pytest
 from hermetic.audit.estate.observation import Seen
 from hermetic.audit.estate.questions import Body, Problem, UnreadReason
 from hermetic.audit.estate.resource import Part, Reference, Resource
-from hermetic.audit.excerpts import LONGEST, evidence_of, merged
-from hermetic.audit.findings import Evidence
+from hermetic.audit.evaluation.excerpts import LONGEST, evidence_of, merged
+from hermetic.audit.model.findings import Evidence
 
 SEEN = Evidence("GET /subnets/a", 200, "ab" * 32)
 
@@ -39,8 +39,8 @@ def thing(**properties: object) -> Thing:
 
 
 def value(look: object, *reads: str) -> str:
-    (one,) = evidence_of([look], reads)  # type: ignore[list-item]
-    return one.value
+    (evidence,) = evidence_of([look], reads)  # type: ignore[list-item]
+    return evidence.value
 
 
 @pytest.mark.parametrize(
@@ -88,4 +88,4 @@ def test_each_exchange_is_there_once_and_keeps_its_value():
     plain, read = SEEN, Evidence(SEEN.request, SEEN.status, SEEN.sha256, value="mode: User")
     assert plain == read
     for order in ((plain, read), (read, plain)):
-        assert [one.value for one in merged(order)] == ["mode: User"]
+        assert [evidence.value for evidence in merged(order)] == ["mode: User"]

@@ -15,8 +15,8 @@ from hermetic.audit.estate.projection import fields_kept, kept_of
 from hermetic.audit.estate.questions import Answer, Body, Question, UnreadReason
 from hermetic.audit.estate.resource import Resource, arm
 from hermetic.audit.estate.snapshot import Snapshot, from_json, to_json
-from hermetic.audit.findings import Evidence
-from hermetic.audit.run import evaluate
+from hermetic.audit.model.findings import Evidence
+from hermetic.audit.result.run import evaluate
 from hermetic.errors import FactDamaged
 from testbed.azure.baseline import estate_of, filtered_estate, sealed_estate
 from testbed.azure.estate import Estate as StandIn
@@ -45,7 +45,7 @@ def _planted(estate: StandIn, names: Iterable[str]) -> StandIn:
 def _reduced(question: Question, answer: Answer) -> Answer:
     if question.verb != "list":
         return answer
-    bodies = tuple(replace(one, value=kept_of(question.kind, one.value)) for one in answer.bodies)
+    bodies = tuple(replace(body, value=kept_of(question.kind, body.value)) for body in answer.bodies)
     return replace(answer, bodies=bodies, kept=fields_kept(question.kind))
 
 
@@ -65,13 +65,15 @@ def _nics(row: dict[str, Any], kept: str = "") -> Estate:
 )
 def test_reduced_rows_give_the_same_findings_as_whole_ones(estate: Callable[[], StandIn]) -> None:
     stood_in = estate()
-    policy, whole = policy_of(stood_in), answers_of(stood_in)
-    reduced = {question: _reduced(question, answer) for question, answer in whole.items()}
-    of_whole = evaluate(Estate(stood_in.cluster, ("azure",), whole), policy)
+    policy, full_answers = policy_of(stood_in), answers_of(stood_in)
+    reduced = {question: _reduced(question, answer) for question, answer in full_answers.items()}
+    of_whole = evaluate(Estate(stood_in.cluster, ("azure",), full_answers), policy)
     of_reduced = Estate(stood_in.cluster, ("azure",), reduced)
     assert evaluate(of_reduced, policy) == of_whole
     assert not of_reduced.wanted
-    before, after = (sum(len(str(one.value)) for a in some.values() for one in a.bodies) for some in (whole, reduced))
+    before, after = (
+        sum(len(str(body.value)) for a in some.values() for body in a.bodies) for some in (full_answers, reduced)
+    )
     assert after < before
     snapshot = Snapshot(stood_in.cluster, ("azure",), NOW, NOW, "1", reduced)
     text = to_json(snapshot)
@@ -107,7 +109,7 @@ def test_what_a_model_takes_for_damage_stays(properties: Any) -> None:
     for body in (row, dict(kept_of(NICS, row))):
         (nic,) = _nics(body).every(NetworkInterface, GROUP)
         with pytest.raises(FactDamaged) as damage:
-            _ = [one.subnet for one in nic.ip_configurations]
+            _ = [configuration.subnet for configuration in nic.ip_configurations]
         problems.append(damage.value.message)
     assert problems[0] == problems[1]
 
@@ -157,12 +159,12 @@ def test_the_name_of_what_is_kept_changes_with_any_field() -> None:
 
 async def test_an_audit_keeps_of_rows_what_their_models_read() -> None:
     with ArmStandIn(sealed_estate()) as arm:
-        seen = await audited(arm)
-    lists = [answer for asked, answer in seen.answers.items() if asked.kind == NICS and asked.verb == "list"]
+        report = await audited(arm)
+    lists = [answer for question, answer in report.answers.items() if question.kind == NICS and question.verb == "list"]
     assert {answer.kept for answer in lists} == {fields_kept(NICS)}
-    bodies = [one for answer in lists for one in answer.bodies]
+    bodies = [body for answer in lists for body in answer.bodies]
     assert bodies
-    assert all("type" not in one.value for one in bodies)
+    assert all("type" not in body.value for body in bodies)
 
 
 def test_no_fact_has_a_map_of_private_attributes() -> None:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from hermetic.audit.estate.arm_fields import FreeMap
-from hermetic.audit.estate.azure.vnet import NetworkInterface
+from hermetic.audit.estate.azure.vnet import NetworkInterface, Subnet
 from hermetic.audit.estate.questions import Body
 from hermetic.audit.estate.resource import Part, Resource
 from hermetic.errors import FactDamaged
@@ -80,3 +80,13 @@ def test_properties_that_are_no_object_hide_nothing_at_any_level(properties: Any
         _ = first.public_ip_address
     with pytest.raises(FactDamaged):
         _ = NetworkInterface.read(Body({"id": "N", "properties": properties}, ())).ip_configurations
+
+
+def test_a_null_stands_for_a_default_as_an_absent_field_does() -> None:
+    nulls = dict.fromkeys(("serviceEndpoints", "serviceEndpointPolicies", "delegations", "addressPrefixes"))
+    subnet = Subnet.read(Body({"id": "s", "name": None, "properties": {"addressPrefix": "10.0.0.0/24", **nulls}}, ()))
+    absent = Subnet.read(Body({"id": "s", "properties": {"addressPrefix": "10.0.0.0/24"}}, ()))
+    assert not subnet.is_damaged
+    assert subnet == absent
+    damaged_subnet = Subnet.read(Body({"id": "s", "properties": {"serviceEndpoints": [None]}}, ()))
+    assert damaged_subnet.is_damaged, "an item that is null says nothing about what it stands for"

@@ -18,7 +18,9 @@ RBAC = Path(__file__).parents[2] / "manifests" / "rbac"
 def roles(kind: str) -> Iterator[dict[str, Any]]:
     """Every role of this kind in the manifests."""
     for file in sorted(RBAC.glob("*.yaml")):
-        yield from (one for one in yaml.safe_load_all(file.read_text()) if one and one["kind"] == kind)
+        yield from (
+            document for document in yaml.safe_load_all(file.read_text()) if document and document["kind"] == kind
+        )
 
 
 def grants(rule: dict[str, Any], listed: ListRequest) -> bool:

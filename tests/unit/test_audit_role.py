@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from hermetic.audit.rules.own_hosts import SERVICES
 from hermetic.collect.azure.allowed_requests import READING_ACTIONS
 from testbed.azure.baseline import estate_of, filtered_estate, sealed_estate
 from testbed.azure.baseline.network import add_machine
@@ -24,10 +25,10 @@ from testbed.azure.estate import Estate
 from testbed.azure.operations import is_poll
 from testbed.azure.plants import PLANTS
 from testbed.azure.requests import ArmRequest
-from testbed.azure.server import ArmStandIn
 from testbed.textbook import TEXTBOOK
-from tests.azure_collecting import audited
+from tests.azure_audits import audited
 from tests.decision_cases_groups import grouped
+from tests.decision_cases_transit import to_hosts
 from tests.sampled_groups import LONG
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -51,16 +52,18 @@ async def test_the_role_has_exactly_the_actions_that_audits_use() -> None:
         _without_arc(),
         _of_which_azure_shows_nothing(),
         _behind_a_lock(),
+        _with_hosts_of_instances(),
+        _with_every_plant(sealed_estate(), ("logs_in_a_hub_that_is_captured_by_others",)),
         # of plants that exclude each other the first is taken
         _with_every_plant(sealed_estate(), ("service_endpoint_with_an_exact_policy", *PLANTS)),
         _with_every_plant(estate_of("peered"), reversed(PLANTS)),
     )
     for estate in estates:
-        with ArmStandIn(estate) as arm:
-            for discovery in ("graph", "list"):
-                await audited(arm, discovery=discovery)  # type: ignore[arg-type]
-            assert not arm.forbidden_requests
-            used |= {action.lower() for request in arm.requests for action in _actions(request)}
+        requests: list[ArmRequest] = []
+        await audited(estate, "graph", requests)
+        await audited(estate, "list", requests)
+        assert all(request.is_allowed for request in requests)
+        used |= {action.lower() for request in requests for action in _actions(request)}
     granted = {action.lower() for name in (ACTIONS, NEWER, READS) for action in _role(name)["Actions"]}
     assert sorted(used - granted) == []
     assert sorted(granted - used) == []
@@ -103,12 +106,23 @@ def _role(name: str) -> dict[str, Any]:
 def _actions(request: ArmRequest) -> set[str]:
     """What a request needs: also the reads of the rows that a query asks for, and those of polls."""
     if request.is_graph:
-        kinds = [one for one in GRAPH_TYPE.findall(json.loads(request.body)["query"]) if one.lower() not in ONLY_READER]
+        kinds = [
+            type_name
+            for type_name in GRAPH_TYPE.findall(json.loads(request.body)["query"])
+            if type_name.lower() not in ONLY_READER
+        ]
         return {request.action, *(f"{kind}/read" for kind in kinds)}
     if is_poll(request.path):
         kind = "operationResults" if "/operationresults/" in request.path.lower() else "operations"
         return {f"Microsoft.Network/locations/{kind}/read"}
     return {request.action}
+
+
+def _with_hosts_of_instances() -> Estate:
+    """A rule of the declared firewall names a host in each domain of instances."""
+    estate = filtered_estate()
+    to_hosts(*(f"ours{domain}" for service in SERVICES for domain in service.domains[:1]))(estate)
+    return estate
 
 
 def _with_every_plant(estate: Estate, names: Iterable[str]) -> Estate:
@@ -130,8 +144,8 @@ def _of_which_azure_shows_nothing() -> Estate:
     nic = f"{estate.site.node_group}/providers/Microsoft.Network/networkInterfaces/nic-alone"
     add_machine(estate, "vm-alone", nic, estate.site.gpu_subnet, "10.40.1.201")
     del estate.properties(nic)["defaultOutboundConnectivityEnabled"]
-    held = {"subnet": estate.site.gpu_subnet, "since": "2026-01-01T00:00:00Z", "statedBy": "network-team"}
-    estate.policy = {**estate.policy, "subnetsPrivateSince": [held]}
+    statement = {"subnet": estate.site.gpu_subnet, "since": "2026-01-01T00:00:00Z", "statedBy": "network-team"}
+    estate.policy = {**estate.policy, "subnetsPrivateSince": [statement]}
     return estate
 
 

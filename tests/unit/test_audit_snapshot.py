@@ -14,15 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hermetic.audit.checks.registry import PAGES
 from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason
 from hermetic.audit.estate.snapshot import SCHEMA, Snapshot, from_json, to_json
-from hermetic.audit.exceptions import Exceptions
-from hermetic.audit.findings import Evidence, Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.model.findings import Evidence, Verdict
+from hermetic.audit.policy.exceptions import Exceptions
+from hermetic.audit.policy.policy import Policy
 from hermetic.audit.report.json_form import as_json
-from hermetic.audit.run import audit, evaluate
+from hermetic.audit.result.run import audit, evaluate
 from hermetic.errors import InputError, SnapshotUnusable
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.faults import Fault, Status
@@ -72,7 +73,7 @@ async def test_what_was_seen_is_judged_again_to_the_same_bytes() -> None:
 
 def _told(estate: Estate, policy: Policy) -> str:
     report = audit(estate, evaluate(estate, policy), policy, Exceptions(), started_at=AT, finished_at=AT, version="0")
-    return as_json(report) + repr(evaluate(estate, policy))
+    return as_json(report, PAGES) + repr(evaluate(estate, policy))
 
 
 def test_everything_in_it_comes_back() -> None:

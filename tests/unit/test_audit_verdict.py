@@ -8,27 +8,31 @@ from typing import Any
 
 import pytest
 
-from hermetic.api.egressaudit import EgressAuditSpec, EgressAuditStatus
+from hermetic.api.egressaudit import MOST_REFUSALS, EgressAuditSpec, EgressAuditStatus
+from hermetic.api.times import timestamp
 from hermetic.audit.attestation.choosing import ChosenAttestation
 from hermetic.audit.attestation.custom_resource import as_object
 from hermetic.audit.attestation.refusals import Refusal, refused
+from hermetic.audit.attestation.renewal import renewal_commands
 from hermetic.audit.attestation.verification import Expected
 from hermetic.audit.checks.registry import CHECKS
-from hermetic.audit.findings import Evidence, Finding, Severity, Verdict
+from hermetic.audit.model.findings import Evidence, Finding, Severity, Verdict
 from hermetic.audit.verdict.inputs import ProbeRound, VerdictInputs
 from hermetic.audit.verdict.overall import standing_of
-from hermetic.audit.verdict.status import next_change, status_of
+from hermetic.audit.verdict.status import next_change, status_of, status_unfounded, status_unreadable
 from hermetic.controller.condition_events import announcements
 from tests.attestations import (
     CLUSTER,
     NOW,
     OBSERVED,
+    OTHER_CLUSTER,
     SUBNET,
     a_finding,
     a_report,
     an_ed25519_key,
     an_excepted_finding,
     choose,
+    provenance,
     signed,
     trust,
 )
@@ -58,20 +62,20 @@ def inputs(**changes: Any) -> VerdictInputs:
     return replace(whole, **changes)
 
 
-def verdict(found: VerdictInputs, now: Any = NOW, spec: EgressAuditSpec = SPEC) -> Verdict:
-    return standing_of(spec, found, now).verdict
+def verdict(verdict_inputs: VerdictInputs, now: Any = NOW, spec: EgressAuditSpec = SPEC) -> Verdict:
+    return standing_of(spec, verdict_inputs, now).verdict
 
 
 def status_with(
-    found: VerdictInputs, now: Any = NOW, before: dict[str, Any] | None = None, spec: EgressAuditSpec = SPEC
+    verdict_inputs: VerdictInputs, now: Any = NOW, before: dict[str, Any] | None = None, spec: EgressAuditSpec = SPEC
 ) -> Any:
-    status = status_of(spec, 3, found, standing_of(spec, found, now), before or {}, now)
+    status = status_of(spec, 3, verdict_inputs, standing_of(spec, verdict_inputs, now), before or {}, now)
     EgressAuditStatus.model_validate(status)
     return status
 
 
 def condition(status: dict[str, Any], kind: str) -> tuple[str, str]:
-    found = next(each for each in status["conditions"] if each["type"] == kind)
+    found = next(condition for condition in status["conditions"] if condition["type"] == kind)
     return found["status"], found["reason"]
 
 
@@ -156,6 +160,9 @@ def test_evidence_is_announced_to_run_out_before_it_does(share: float, truth: tu
     probed = ProbeRound(now, 4)
     status = status_with(inputs(probe=probed), now)
     assert condition(status, "EvidenceFresh") == truth
+    fresh = next(found for found in status["conditions"] if found["type"] == "EvidenceFresh")
+    has_commands = all(command in fresh["message"] for command in renewal_commands(CLUSTER))
+    assert has_commands is (truth[1] in {"EvidenceAging", "EvidenceExpiring"})
     assert status["verdict"] == ("Unknown" if truth[0] == "False" else "Pass")
 
 
@@ -247,7 +254,11 @@ def test_what_keeps_the_probe_from_running_is_said() -> None:
 def test_every_message_fits_into_the_status() -> None:
     silent = tuple(f"pool {number} " + "x" * 900 for number in range(40))
     status = status_with(inputs(probe=ProbeRound(NOW, 40, silent)))
-    whole = [one for one in status["conditions"] if one["reason"] == "ProbeIncomplete" and one["type"] != "Stalled"]
+    whole = [
+        condition
+        for condition in status["conditions"]
+        if condition["reason"] == "ProbeIncomplete" and condition["type"] != "Stalled"
+    ]
     assert {len(one["message"]) for one in whole} == {2048}
 
 
@@ -271,7 +282,7 @@ def test_what_fails_or_is_unknown_is_listed_with_its_remedy_the_worst_first() ->
     unknown = replace(OPEN, verdict=Verdict.UNKNOWN, severity=Severity.CRITICAL, check="coredns-custom", message="403")
     warning = replace(OPEN, severity=Severity.LOW, check="k8s-nodeport")
     status = status_with(inputs(cluster_findings=(FINE, warning, unknown, replace(OPEN, remedy=remedy))))
-    assert [(one["check"], one["verdict"]) for one in status["findings"]] == [
+    assert [(finding["check"], finding["verdict"]) for finding in status["findings"]] == [
         ("k8s-public-lb", "Fail"),
         ("coredns-custom", "Unknown"),
         ("k8s-nodeport", "Fail"),
@@ -285,7 +296,7 @@ def test_what_fails_or_is_unknown_is_listed_with_its_remedy_the_worst_first() ->
         "message": "has a public address",
         "remedy": "Make the Service private. Run `kubectl patch service llama --namespace inference`.",
     }
-    assert status["counts"]["warnings"] == 1
+    assert (status["counts"]["blocking"], status["counts"]["warnings"]) == (2, 1)
 
 
 @pytest.mark.parametrize(("count", "more"), [(1, None), (20, None), (21, 1), (400, 380)])
@@ -340,12 +351,14 @@ def test_an_exception_is_announced_before_it_ends_and_named_once_it_has(days: in
     status = status_with(found, spec=spec)
     assert condition(status, "ExceptionsCurrent") == truth
     assert status["verdict"] == ("Fail" if days < 0 else "Pass")
-    message = next(one["message"] for one in status["conditions"] if one["type"] == "ExceptionsCurrent")
+    message = next(
+        condition["message"] for condition in status["conditions"] if condition["type"] == "ExceptionsCurrent"
+    )
     standing = standing_of(spec, found, NOW)
     assert bool(standing.notes) is (days <= 14)
     if days <= 14:
         assert f"the exception of platform for k8s-public-lb on * end{'ed' if days < 0 else 's'} on {day}" in message
-    events = [one.reason for one in announcements({}, status)]
+    events = [announcement.reason for announcement in announcements({}, status)]
     assert ("ExceptionExpired" in events) is (days < 0)
     assert ("ExceptionExpiring" in events) is (0 <= days <= 14)
 
@@ -363,14 +376,16 @@ def test_an_exception_that_had_ended_before_the_audit_is_told_by_the_attestation
     ended = {"check": "peering-any", "resource": "*/to-hub", "owner": "network team", "expiry": "2026-01-31"}
     status = status_with(inputs(choice=chosen(a_report(endedExceptions=[ended]))))
     assert (condition(status, "ExceptionsCurrent"), status["verdict"]) == (("False", "ExceptionExpired"), "Pass")
-    message = next(one["message"] for one in status["conditions"] if one["type"] == "ExceptionsCurrent")
+    message = next(
+        condition["message"] for condition in status["conditions"] if condition["type"] == "ExceptionsCurrent"
+    )
     assert message == (
         "the exception of network team for peering-any on */to-hub ended on 2026-01-31 and counts for nothing"
     )
 
 
 def test_without_exceptions_nothing_is_said_about_them() -> None:
-    assert "ExceptionsCurrent" not in {one["type"] for one in status_with(inputs())["conditions"]}
+    assert "ExceptionsCurrent" not in {condition["type"] for condition in status_with(inputs())["conditions"]}
 
 
 PARTS = {
@@ -394,7 +409,7 @@ def test_what_is_accepted_here_is_accepted_of_what_follows_from_it() -> None:
     assert verdict(inputs(choice=choice)) is Verdict.UNKNOWN
     standing = standing_of(excepting("2099-12-31", "nic-default-outbound"), inputs(choice=choice), NOW)
     assert standing.verdict is Verdict.PASS
-    about = next(one for one in standing.findings if one.check == "aks-outbound-type")
+    about = next(finding for finding in standing.findings if finding.check == "aks-outbound-type")
     assert (about.verdict, about.exception and about.exception.expiry) == (Verdict.EXCEPTED, "2099-12-31")
 
 
@@ -405,3 +420,27 @@ def test_the_message_of_the_status_names_the_cause_and_not_what_follows_from_it(
     worse = derived_finding("Fail", "critical")
     status = status_with(inputs(choice=chosen(a_report(worse, cause, verdict="Fail"))))
     assert status["message"].startswith("a -> b: a NAT gateway is attached (subnet-nat-gateway")
+
+
+def test_refused_statements_are_named_in_the_status_while_another_counts() -> None:
+    """Those of a trusted key first, each once also where several objects hold it, and the number of the rest."""
+    about = provenance(cluster=OTHER_CLUSTER)
+    report = a_report(cluster=OTHER_CLUSTER, observed=OBSERVED - timedelta(hours=1))
+    authentic, stranger = as_object(signed(KEY, report, about=about)), an_ed25519_key(9, "stranger")
+    copy = {**authentic, "metadata": {"name": "egress-copy"}}
+    later = [a_report(observed=OBSERVED + timedelta(minutes=number)) for number in range(1, MOST_REFUSALS + 4)]
+    forged = [as_object(signed(stranger, report)) for report in later]
+    choice = choose([as_object(signed(KEY)), authentic, copy, *forged], trust(KEY), Expected(CLUSTER), NOW)
+    status = status_with(inputs(choice=choice))
+    assert status["verdict"] == "Pass"
+    assert status["refusals"][0] == {"name": "egress-copy", "reason": "OtherCluster"}
+    assert {refusal["reason"] for refusal in status["refusals"][1:]} == {"UnknownKey"}
+    assert (len(status["refusals"]), status["moreRefusals"]) == (MOST_REFUSALS, len(forged) + 1 - MOST_REFUSALS)
+
+
+def test_first_imports_are_remembered_in_the_status_also_where_nothing_could_be_evaluated() -> None:
+    digest = chosen().accepted.digest
+    first = status_with(inputs(choice=replace(chosen(), imports={digest: NOW})))
+    assert first["imports"] == [{"digest": digest, "at": timestamp(NOW)}]
+    assert status_unfounded(3, first, "broken", NOW)["imports"] == first["imports"]
+    assert status_unreadable(3, first, "broken", NOW)["imports"] == first["imports"]

@@ -54,7 +54,10 @@ def test_what_agents_report_is_shown_to_those_who_expand_it() -> None:
     assert len(plain) == len(expanded) == 2
     assert not any("instanceView" in row["properties"] for row in plain)
     handlers = [row["properties"]["instanceView"]["vmAgent"]["extensionHandlers"] for row in expanded]
-    assert all({"Microsoft.AKS.Compute.AKS.Linux.AKSNode"} < {one["type"] for one in handler} for handler in handlers)
+    assert all(
+        {"Microsoft.AKS.Compute.AKS.Linux.AKSNode"} < {extension["type"] for extension in handler}
+        for handler in handlers
+    )
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
@@ -219,8 +222,8 @@ def test_a_provider_says_whether_it_is_registered_and_refuses_when_it_is_not() -
         )
         refused = caller.get(f"{provider}/connectedClusters", "2024-01-01")
         assert code_of(refused) == (409, "MissingSubscriptionRegistration")
-        known = caller.get(f"{SUBSCRIPTION}/providers/Microsoft.Network", "2021-04-01").json()
-        assert known["registrationState"] == "Registered"
+        registration = caller.get(f"{SUBSCRIPTION}/providers/Microsoft.Network", "2021-04-01").json()
+        assert registration["registrationState"] == "Registered"
         unknown = caller.get(f"{SUBSCRIPTION}/providers/Microsoft.Nothing", "2021-04-01")
         assert code_of(unknown) == (404, "InvalidResourceNamespace")
         assert code_of(caller.get(provider, NETWORK)) == (400, "InvalidApiVersionParameter")
@@ -256,6 +259,6 @@ def test_a_type_that_a_region_does_not_offer_is_refused_and_not_among_its_provid
         refused = caller.get(f"{SUBSCRIPTION}/providers/Microsoft.Network/serviceGateways")
         assert code_of(refused) == (status, code)
         registered = caller.get(f"{SUBSCRIPTION}/providers/Microsoft.Network", "2021-04-01").json()
-        offered = {one["resourceType"].lower() for one in registered["resourceTypes"]}
+        offered = {resource_type["resourceType"].lower() for resource_type in registered["resourceTypes"]}
         assert "servicegateways" not in offered
         assert "virtualnetworkappliances" in offered

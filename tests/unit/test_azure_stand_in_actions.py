@@ -108,7 +108,11 @@ def test_effective_rules_merge_own_and_default_rules_by_priority() -> None:
         groups = caller.act(f"{estate.site.sentinel}/effectiveNetworkSecurityGroups")["value"]
 
     assert [group["networkSecurityGroup"]["id"] for group in groups] == [estate.site.node_rules]
-    outbound = [held["name"] for held in groups[0]["effectiveSecurityRules"] if held["direction"] == "Outbound"]
+    outbound = [
+        security_rule["name"]
+        for security_rule in groups[0]["effectiveSecurityRules"]
+        if security_rule["direction"] == "Outbound"
+    ]
     assert outbound == [
         "securityRules/AllowOwnNetwork",
         "securityRules/AllowStorage",
@@ -150,15 +154,15 @@ def test_network_managers_lists_page_by_a_token_in_the_body() -> None:
     action = "listNetworkManagerEffectiveConnectivityConfigurations"
     estate.answer(estate.site.vnet, action, {"value": [{"id": str(number)} for number in range(5)]})
     with calling(estate, page_size=2) as caller:
-        found, token = [], ""
+        ids, token = [], ""
         while True:
             page = caller.post(f"{estate.site.vnet}/{action}", {"skipToken": token} if token else {}).json()
-            found += [row["id"] for row in page["value"]]
+            ids += [row["id"] for row in page["value"]]
             token = page.get("skipToken", "")
             if not token:
                 break
 
-    assert found == ["0", "1", "2", "3", "4"]
+    assert ids == ["0", "1", "2", "3", "4"]
 
 
 def test_linked_dns_policies_are_those_with_a_link() -> None:

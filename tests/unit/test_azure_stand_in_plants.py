@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import cache
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from testbed.azure.baseline import LAYOUTS, estate_of
 from testbed.azure.effective_routes import next_hop
 from testbed.azure.estate import Estate
-from testbed.azure.generator import every_plant, sealed_topology, topology
+from testbed.azure.generator import Topology, every_plant, sealed_topology, topology
 from testbed.azure.plants import PLANTS
 from testbed.azure.plants.decoys import DECOYS
 from testbed.azure.plants.pieces import node_subnets
@@ -22,6 +23,12 @@ from tests.sampled_groups import AZURE_STAND_IN, LONG
 pytestmark = AZURE_STAND_IN
 
 SEVERITIES = {"critical", "high", "medium", "low", "info"}
+
+
+@cache
+def topology_of(seed: int) -> Topology:
+    """For tests that only read it."""
+    return topology(seed)
 
 
 def state_of(estate: Estate) -> str:
@@ -48,20 +55,20 @@ def test_every_plant_fits_somewhere_and_changes_what_the_estate_says() -> None:
 def mutable_parts(value: Any) -> dict[int, Any]:
     """The objects and lists in it that have something in them, by identity."""
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    found = {id(value): value} if inside else {}
-    for one in inside:
-        found |= mutable_parts(one)
-    return found
+    parts = {id(value): value} if inside else {}
+    for inner_value in inside:
+        parts |= mutable_parts(inner_value)
+    return parts
 
 
 def test_no_plant_gives_two_estates_the_same_object() -> None:
     """A second plant may change it, and the change would show in every later estate."""
     bare = {layout: estate_of(layout) for layout in sorted(LAYOUTS)}
-    for name, one in PLANTS.items():
-        layout = next(layout for layout, estate in bare.items() if one.fits(estate))
+    for name, plant in PLANTS.items():
+        layout = next(layout for layout, estate in bare.items() if plant.fits(estate))
         first, second = bare[layout].copy(), bare[layout].copy()
-        one.into(first)
-        one.into(second)
+        plant.into(first)
+        plant.into(second)
         shared = mutable_parts(first.resources).keys() & mutable_parts(second.resources).keys()
         assert not shared, name
 
@@ -74,7 +81,9 @@ def test_sealed_estate_leads_nowhere_by_its_own_facts(name: str) -> None:
     for subnet in node_subnets(estate):
         hop = next_hop(estate, subnet, "203.0.113.9")
         if firewall:
-            addresses = [one["properties"]["privateIPAddress"] for one in firewall["ipConfigurations"]]
+            addresses = [
+                configuration["properties"]["privateIPAddress"] for configuration in firewall["ipConfigurations"]
+            ]
             assert (hop.hop, [hop.address]) == ("VirtualAppliance", addresses)
         else:
             assert hop.hop == "None"
@@ -103,14 +112,14 @@ def test_references_inside_an_estate_lead_somewhere() -> None:
 
 def test_seed_decides_everything() -> None:
     for seed in range(40):
-        first, second = topology(seed), topology(seed)
+        first, second = topology_of(seed), topology(seed)
         assert first.name == second.name
         assert first.expected == second.expected
         assert state_of(first.estate) == state_of(second.estate)
 
 
 def test_seeds_differ_and_some_are_sealed() -> None:
-    many = [topology(seed) for seed in range(300)]
+    many = [topology_of(seed) for seed in range(300)]
 
     assert len({case.name.partition(":")[2] for case in many}) > 250
     assert 30 <= sum(case.is_sealed for case in many) <= 90
@@ -121,19 +130,19 @@ def test_seeds_differ_and_some_are_sealed() -> None:
 
 def test_plants_of_one_spot_are_never_together() -> None:
     for seed in range(300):
-        spots = [spot for name in topology(seed).planted for spot in PLANTS[name].spots]
+        spots = [spot for name in topology_of(seed).planted for spot in PLANTS[name].spots]
         assert len(spots) == len(set(spots))
 
 
 def test_findings_are_told_from_false_alarms() -> None:
-    case = next(case for case in map(topology, range(500)) if len(case.planted) == 1 and case.expected[0].severity)
-    wanted = case.expected[0]
-    found = (wanted.check, wanted.resource.upper(), wanted.severity or "")
+    case = next(case for case in map(topology_of, range(500)) if len(case.planted) == 1 and case.expected[0].severity)
+    misconfiguration = case.expected[0]
+    found_key = (misconfiguration.check, misconfiguration.resource.upper(), misconfiguration.severity or "")
     alarm = ("no-such-check", "/x", "high")
 
-    assert case.missed({found}) == [other for other in case.expected if other.resource != wanted.resource]
-    assert wanted in case.missed({(wanted.check, "/elsewhere", wanted.severity or "")})
-    assert case.false_alarms({found, alarm}) == [alarm]
+    assert case.missed({found_key}) == [other for other in case.expected if other.resource != misconfiguration.resource]
+    assert misconfiguration in case.missed({(misconfiguration.check, "/elsewhere", misconfiguration.severity or "")})
+    assert case.false_alarms({found_key, alarm}) == [alarm]
 
 
 def test_reference_deployment_owes_a_finding_for_each_contradiction() -> None:

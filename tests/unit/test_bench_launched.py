@@ -20,9 +20,9 @@ def _cost_of(folder: Path, *program: str) -> tuple[int, dict[str, float]]:
 
 
 def test_the_memory_of_the_one_who_measures_is_not_counted(tmp_path: Path) -> None:
-    held = b"x" * HELD
+    buffer = b"x" * HELD
     code, cost = _cost_of(tmp_path, "pass")
-    assert (code, len(held)) == (0, HELD)
+    assert (code, len(buffer)) == (0, HELD)
     assert 0 < cost["peak_rss"] <= MOST_MIB
 
 

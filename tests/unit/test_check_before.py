@@ -10,9 +10,10 @@ import pytest
 import yaml
 
 from hermetic.cli.check.before import POLICIES, needed, rows_before
-from hermetic.cli.check.facts import Before, Read, Right
+from hermetic.cli.check.facts import Before, DryRun, Read, Right
 from hermetic.cli.check.gpu_nodes import pools, without_gpus
 from hermetic.cli.check.rows import CheckRow, RowVerdict, overall
+from hermetic.plan.node_faults import GPU_CONDITIONS
 from testbed.fleet import Pool, node
 from testbed.installation import REPOSITORY
 
@@ -21,10 +22,10 @@ TAINT = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
 
 def a_node(*, gpus: int | None = 1, size: str = "Standard_NC24ads_A100_v4", **changes: Any) -> dict[str, Any]:
     """A node as the test bed's fleet makes it, Ready; `gpus` None is one without any GPU resource."""
-    made = node(Pool("gpu", size, driver=gpus is not None, **changes), 0)
-    made["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
-    made["spec"]["taints"] = [one for one in made["spec"].get("taints", []) if "kwok" not in one["key"]]
-    return made
+    gpu_node = node(Pool("gpu", size, driver=gpus is not None, **changes), 0)
+    gpu_node["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    gpu_node["spec"]["taints"] = [taint for taint in gpu_node["spec"].get("taints", []) if "kwok" not in taint["key"]]
+    return gpu_node
 
 
 def named(name: str, **more: Any) -> dict[str, Any]:
@@ -37,6 +38,7 @@ FINE = Before(
     rights=dict.fromkeys(needed(), True),
     nodes=Read((a_node(),)),
     drivers=Read((named("file.csi.azure.com"),)),
+    dry_runs=(DryRun("modeldeployments.hermetic.dev"),),
     storage_classes=Read((named("managed-csi", provisioner="disk.csi.azure.com"),)),
 )
 
@@ -54,15 +56,15 @@ def complaint(check: str, **changes: Any) -> CheckRow:
 
 
 def test_a_cluster_with_everything_passes_and_a_pull_is_never_said_to() -> None:
-    found = {row.check: row.verdict for row in rows_before(FINE)}
-    assert found.pop("image-pull") is RowVerdict.NOT_CHECKED
-    assert set(found.values()) == {RowVerdict.PASS}
+    verdict_of = {row.check: row.verdict for row in rows_before(FINE)}
+    assert verdict_of.pop("image-pull") is RowVerdict.NOT_CHECKED
+    assert set(verdict_of.values()) == {RowVerdict.PASS}
     assert overall(rows_before(FINE)) is RowVerdict.PASS
 
 
 @pytest.mark.parametrize(
     ("version", "verdict"),
-    [((1, 29), RowVerdict.FAIL), ((1, 30), None), ((1, 36), None), ((1, 37), RowVerdict.WARNING)],
+    [((1, 31), RowVerdict.FAIL), ((1, 32), None), ((1, 36), None), ((1, 37), RowVerdict.WARNING)],
 )
 def test_the_version_of_the_api_server(version: tuple[int, int], verdict: RowVerdict | None) -> None:
     if verdict is None:
@@ -74,6 +76,21 @@ def test_the_version_of_the_api_server(version: tuple[int, int], verdict: RowVer
 def test_a_version_that_cannot_be_read_is_unknown() -> None:
     row = complaint("kubernetes-version", version=None, version_problem="forbidden")
     assert (row.verdict, "forbidden" in row.message) == (RowVerdict.UNKNOWN, True)
+
+
+def test_a_crd_that_the_api_server_refuses_fails_with_its_words() -> None:
+    refusal = "CustomResourceDefinition is invalid: " + "x" * 2000 + ": estimated rule cost exceeds budget"
+    row = complaint("crds", dry_runs=(DryRun("modeldeployments.hermetic.dev", refusal=refusal),))
+    assert row.verdict is RowVerdict.FAIL
+    assert "modeldeployments.hermetic.dev" in row.message
+    assert row.message.endswith("estimated rule cost exceeds budget")
+
+
+def test_a_dry_run_that_was_not_decided_is_unknown() -> None:
+    row = complaint("crds", dry_runs=(DryRun("a"), DryRun("b", problem="cannot patch resource")))
+    assert row.verdict is RowVerdict.UNKNOWN
+    assert "b is not known: cannot patch resource" in row.message
+    assert "--dry-run=server" in row.commands[0]
 
 
 def test_an_api_server_without_admission_policies_fails() -> None:
@@ -102,12 +119,12 @@ def test_every_kind_that_the_manifests_create_is_asked_for() -> None:
     files = [
         file for folder in ("operator", "rbac", "policies") for file in REPOSITORY.glob(f"manifests/{folder}/*.yaml")
     ]
-    read = [one for file in files for one in yaml.safe_load_all(file.read_text())]
-    kinds = {one["kind"].lower() for one in read if one.get("kind", "Kustomization") != "Kustomization"}
+    read = [document for file in files for document in yaml.safe_load_all(file.read_text())]
+    kinds = {document["kind"].lower() for document in read if document.get("kind", "Kustomization") != "Kustomization"}
     plurals = {re.sub("y$", "ie", kind) + "s" for kind in kinds}
-    asked = {right.resource for right in needed()}
-    assert plurals <= asked
-    assert asked - plurals == {"customresourcedefinitions", "configmaps"}
+    resources_asked = {right.resource for right in needed()}
+    assert plurals <= resources_asked
+    assert resources_asked - plurals == {"customresourcedefinitions", "configmaps"}
 
 
 # ------------------------------------------------------------------ GPU machines
@@ -156,6 +173,25 @@ def without(node_: dict[str, Any], plug_in: dict[str, Any] | None = PLUG_IN, *po
 def test_gpus_of_a_pool_are_counted() -> None:
     (row,) = rows("gpu-nodes", nodes=Read((a_node(), a_node())))
     assert row.message.endswith("(2 nodes Standard_NC24ads_A100_v4): 1 nvidia.com/gpu each")
+
+
+def an_arm_node(architecture: str = "arm64") -> dict[str, Any]:
+    grace = a_node()
+    grace["metadata"]["labels"]["node.kubernetes.io/instance-type"] = "Standard_ND128isr_GB300_v6"
+    grace["status"]["nodeInfo"] = {"architecture": architecture}
+    return grace
+
+
+def test_nodes_of_grace_ask_for_engine_images_for_arm64() -> None:
+    row = complaint("engine-architecture", nodes=Read((an_arm_node(), an_arm_node())))
+    assert row.verdict is RowVerdict.NOT_CHECKED
+    assert "(2 nodes Standard_ND128isr_GB300_v6): the nodes are arm64" in row.message
+    assert row.commands
+
+
+@pytest.mark.parametrize("architecture", ["amd64", ""])
+def test_nodes_that_are_amd64_or_report_nothing_have_no_row_about_it(architecture: str) -> None:
+    assert rows("engine-architecture", nodes=Read((an_arm_node(architecture),))) == []
 
 
 def test_no_gpu_machine_is_a_warning() -> None:
@@ -233,6 +269,22 @@ def test_gpus_in_slices_are_told_by_the_name_to_ask_for() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", GPU_CONDITIONS)
+def test_fault_that_a_node_reports_is_a_warning_with_its_name(kind):
+    node = a_node()
+    node["status"]["conditions"].append({"type": kind, "status": "True"})
+    row = next(row for row in rows("gpu-nodes", nodes=Read((a_node(), node))) if row.verdict is RowVerdict.WARNING)
+    assert f"{node['metadata']['name']} has the condition {kind}" in row.message
+    assert row.commands[-1] == f"kubectl cordon {node['metadata']['name']}"
+
+
+@pytest.mark.parametrize("truth", ["False", "Unknown"])
+def test_condition_of_a_gpu_that_is_not_true_is_no_fault(truth):
+    node = a_node()
+    node["status"]["conditions"] += [{"type": kind, "status": truth} for kind in GPU_CONDITIONS]
+    assert {row.verdict for row in rows("gpu-nodes", nodes=Read((node,)))} == {RowVerdict.PASS}
+
+
 def test_a_pool_without_a_taint_and_one_that_models_do_not_accept_are_warned() -> None:
     assert "has no taint" in complaint("gpu-taints", nodes=Read((a_node(taints=()),))).message
     other = a_node(taints=(TAINT, {"key": "team", "value": "a", "effect": "NoExecute"}))
@@ -242,8 +294,8 @@ def test_a_pool_without_a_taint_and_one_that_models_do_not_accept_are_warned() -
 
 @pytest.mark.parametrize("field", ["nodes", "storage_classes", "drivers", "namespaces"])
 def test_what_may_not_be_listed_is_unknown_and_never_a_pass(field: str) -> None:
-    found = rows_before(replace(FINE, **{field: Read(problem="forbidden")}))
-    assert overall(found) is RowVerdict.UNKNOWN
+    unread_rows = rows_before(replace(FINE, **{field: Read(problem="forbidden")}))
+    assert overall(unread_rows) is RowVerdict.UNKNOWN
 
 
 # ------------------------------------------------------------------ storage and namespaces
@@ -258,11 +310,11 @@ def test_what_may_not_be_listed_is_unknown_and_never_a_pass(field: str) -> None:
     ],
 )
 def test_a_storage_class_that_opens_a_way_is_warned(parameters: dict[str, str], says: str) -> None:
-    one = named("files", provisioner="file.csi.azure.com", parameters=parameters)
+    storage_class = named("files", provisioner="file.csi.azure.com", parameters=parameters)
     if says:
-        assert says in complaint("storage", storage_classes=Read((one,))).message
+        assert says in complaint("storage", storage_classes=Read((storage_class,))).message
     else:
-        assert {row.verdict for row in rows("storage", storage_classes=Read((one,)))} == {RowVerdict.PASS}
+        assert {row.verdict for row in rows("storage", storage_classes=Read((storage_class,)))} == {RowVerdict.PASS}
 
 
 def test_a_missing_driver_for_azure_files_is_warned() -> None:

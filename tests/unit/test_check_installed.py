@@ -26,18 +26,18 @@ IMAGE = "contoso.azurecr.io/hermetic@sha256:" + "1" * 64
 
 
 def of_kind(kind: str, manifests: list[dict[str, Any]]) -> Read:
-    return Read(tuple(copy.deepcopy([one for one in manifests if one["kind"] == kind])))
+    return Read(tuple(copy.deepcopy([manifest for manifest in manifests if manifest["kind"] == kind])))
 
 
 def an_installation(namespaces: tuple[str, ...] = ()) -> Installed:
     """What a whole one looks like."""
     fields = {**CONFIG, "watchNamespaces": list(namespaces)}
     configuration = Configuration.model_validate(fields)
-    made = rights(Installation(configuration, limited=False))
+    rights_manifests = rights(Installation(configuration, limited=False))
     definitions = []
-    for each in DEFINITIONS:
+    for definition in DEFINITIONS:
         status = {"conditions": [{"type": "Established", "status": "True"}], "storedVersions": ["v1alpha1"]}
-        definitions.append({**crd(each), "status": status})
+        definitions.append({**crd(definition), "status": status})
     pod = {
         "serviceAccountName": "hermetic-operator",
         "containers": [{"image": IMAGE}],
@@ -55,12 +55,12 @@ def an_installation(namespaces: tuple[str, ...] = ()) -> Installed:
         "hermetic-system",
         "0.1.0",
         definitions=Read(tuple(definitions)),
-        policies=of_kind("ValidatingAdmissionPolicy", made),
-        bindings=of_kind("ValidatingAdmissionPolicyBinding", made),
-        cluster_roles=of_kind("ClusterRole", made),
-        cluster_role_bindings=of_kind("ClusterRoleBinding", made),
-        roles=of_kind("Role", made),
-        role_bindings=of_kind("RoleBinding", made),
+        policies=of_kind("ValidatingAdmissionPolicy", rights_manifests),
+        bindings=of_kind("ValidatingAdmissionPolicyBinding", rights_manifests),
+        cluster_roles=of_kind("ClusterRole", rights_manifests),
+        cluster_role_bindings=of_kind("ClusterRoleBinding", rights_manifests),
+        roles=of_kind("Role", rights_manifests),
+        role_bindings=of_kind("RoleBinding", rights_manifests),
         deployments=Read((deployment,)),
         config_maps=Read((config, allowed(configuration))),
         leases=Read((lease,)),
@@ -68,9 +68,9 @@ def an_installation(namespaces: tuple[str, ...] = ()) -> Installed:
 
 
 def complaints(facts: Installed) -> list[CheckRow]:
-    found = [row for row in rows_installed(facts) if row.verdict is not RowVerdict.PASS]
-    assert all(row.why and row.fix for row in found)
-    return found
+    failed_rows = [row for row in rows_installed(facts) if row.verdict is not RowVerdict.PASS]
+    assert all(row.why and row.fix for row in failed_rows)
+    return failed_rows
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,10 @@ def test_whether_weights_can_be_verified_is_said_of_the_configuration(
 ) -> None:
     fields = {**CONFIG, "integrity": integrity}
     fields["shares"] = [{"account": "models", "share": "all", "namespaces": ["b", "a"]}]
-    configuration, whole = Configuration.model_validate(fields), an_installation()
-    config = {**whole.config_maps.items[0], "data": {"config.yaml": dump(fields)}}
-    facts = replace(whole, config_maps=Read((config, allowed(configuration))))
-    (row,) = [one for one in rows_installed(facts) if one.check == "weights"]
+    configuration, installation = Configuration.model_validate(fields), an_installation()
+    config = {**installation.config_maps.items[0], "data": {"config.yaml": dump(fields)}}
+    facts = replace(installation, config_maps=Read((config, allowed(configuration))))
+    (row,) = [row for row in rows_installed(facts) if row.check == "weights"]
     assert (row.verdict, words in row.message) == (verdict, True)
     assert verdict is RowVerdict.PASS or "integrity.verifiers" in row.fix
     assert list(verification(configuration)) == [row]
@@ -109,9 +109,9 @@ def test_a_whole_installation_passes(namespaces: tuple[str, ...]) -> None:
     ],
 )  # fmt: skip
 def test_what_may_not_be_listed_is_unknown_and_what_is_not_there_fails(field: str) -> None:
-    whole = an_installation()
-    assert overall(rows_installed(replace(whole, **{field: Read(problem="forbidden")}))) is RowVerdict.UNKNOWN
-    gone = overall(rows_installed(replace(whole, **{field: Read()})))
+    installation = an_installation()
+    assert overall(rows_installed(replace(installation, **{field: Read(problem="forbidden")}))) is RowVerdict.UNKNOWN
+    gone = overall(rows_installed(replace(installation, **{field: Read()})))
     assert gone is (RowVerdict.UNKNOWN if field == "leases" else RowVerdict.FAIL)
 
 
@@ -138,14 +138,14 @@ WRONG: dict[str, tuple[str, int, Callable[[dict[str, Any]], Any], RowVerdict, st
     "a CRD that is not established": (
         "definitions",
         0,
-        lambda one: one["status"]["conditions"].clear(),
+        lambda manifest: manifest["status"]["conditions"].clear(),
         RowVerdict.FAIL,
         "is not established",
     ),
     "objects of an older version": (
         "definitions",
         0,
-        lambda one: one["status"]["storedVersions"].insert(0, "v1"),
+        lambda manifest: manifest["status"]["storedVersions"].insert(0, "v1"),
         RowVerdict.WARNING,
         "stored as v1, v1alpha1",
     ),
@@ -153,7 +153,7 @@ WRONG: dict[str, tuple[str, int, Callable[[dict[str, Any]], Any], RowVerdict, st
     "a policy that lets errors pass": (
         "policies",
         0,
-        lambda one: one["spec"].update(failurePolicy="Ignore"),
+        lambda manifest: manifest["spec"].update(failurePolicy="Ignore"),
         RowVerdict.WARNING,
         "is not that of this release",
     ),
@@ -167,58 +167,58 @@ WRONG: dict[str, tuple[str, int, Callable[[dict[str, Any]], Any], RowVerdict, st
     "a binding that only warns": (
         "bindings",
         0,
-        lambda one: one["spec"].update(validationActions=["Warn"]),
+        lambda manifest: manifest["spec"].update(validationActions=["Warn"]),
         RowVerdict.FAIL,
         "does not deny",
     ),
-    "a role with less": ("cluster_roles", 0, lambda one: one["rules"].clear(), RowVerdict.FAIL, "lacks "),
+    "a role with less": ("cluster_roles", 0, lambda manifest: manifest["rules"].clear(), RowVerdict.FAIL, "lacks "),
     "a role with more": ("cluster_roles", 0, with_more_rights, RowVerdict.WARNING, "also grants get secrets"),
     "a binding of another account": (
         "cluster_role_bindings",
         0,
-        lambda one: one["subjects"].clear(),
+        lambda manifest: manifest["subjects"].clear(),
         RowVerdict.FAIL,
         "does not bind ServiceAccount",
     ),
     "a configuration that is wrong": (
         "config_maps",
         0,
-        lambda one: one["data"].update({"config.yaml": "registry: []\n"}),
+        lambda manifest: manifest["data"].update({"config.yaml": "registry: []\n"}),
         RowVerdict.FAIL,
         "did you mean `registries`?",
     ),
     "limits of another configuration": (
         "config_maps",
         1,
-        lambda one: one["data"].update(registries="* other.io/"),
+        lambda manifest: manifest["data"].update(registries="* other.io/"),
         RowVerdict.FAIL,
         "does not match the configuration",
     ),
     "an operator that is not ready": (
         "deployments",
         0,
-        lambda one: one.update(status={}),
+        lambda manifest: manifest.update(status={}),
         RowVerdict.FAIL,
         "no pod of the operator is ready",
     ),
     "an image by tag": (
         "deployments",
         0,
-        lambda one: one["spec"]["template"]["spec"]["containers"][0].update(image="hermetic:1"),
+        lambda manifest: manifest["spec"]["template"]["spec"]["containers"][0].update(image="hermetic:1"),
         RowVerdict.WARNING,
         "is named by a tag",
     ),
     "an operator of another release": (
         "leases",
         0,
-        lambda one: one["metadata"]["annotations"].update({RELEASE: "0.2.0"}),
+        lambda manifest: manifest["metadata"]["annotations"].update({RELEASE: "0.2.0"}),
         RowVerdict.WARNING,
         "is of release 0.2.0",
     ),
     "an operator that does not say": (
         "leases",
         0,
-        lambda one: one["metadata"]["annotations"].clear(),
+        lambda manifest: manifest["metadata"]["annotations"].clear(),
         RowVerdict.UNKNOWN,
         "written its release on its Lease",
     ),
@@ -227,8 +227,8 @@ WRONG: dict[str, tuple[str, int, Callable[[dict[str, Any]], Any], RowVerdict, st
 
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_is_told(name: str) -> None:
-    field, place, how, verdict, says = WRONG[name]
-    (row,) = change(field, place, how)
+    field, position, how, verdict, says = WRONG[name]
+    (row,) = change(field, position, how)
     assert (row.verdict, says in row.message) == (verdict, True), row
 
 
@@ -261,11 +261,13 @@ def test_what_could_not_be_read_is_not_taken_for_nothing() -> None:
 
 
 def test_policies_that_are_missing_are_not_beside_a_pass_and_their_fix_is_told_once() -> None:
-    whole = an_installation()
-    missing = replace(whole, policies=Read(whole.policies.items[2:]), bindings=Read(whole.bindings.items[2:]))
-    found = [row for row in rows_installed(missing) if row.check == "policies"]
-    assert {row.verdict for row in found} == {RowVerdict.FAIL}
-    printed = list(lines(found, 0))
-    assert len(found) == 4
+    installation = an_installation()
+    missing = replace(
+        installation, policies=Read(installation.policies.items[2:]), bindings=Read(installation.bindings.items[2:])
+    )
+    failed_rows = [row for row in rows_installed(missing) if row.check == "policies"]
+    assert {row.verdict for row in failed_rows} == {RowVerdict.FAIL}
+    printed = list(lines(failed_rows, 0))
+    assert len(failed_rows) == 4
     assert len([line for line in printed if line.startswith("  fix: ")]) == 2, "of the policies, and of the bindings"
     assert [line.split(": ")[0].split()[-1] for line in printed[:2]] == ["policies", "policies"]

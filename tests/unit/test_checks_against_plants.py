@@ -13,7 +13,7 @@ import pytest
 
 from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.estate.arm_ids import type_of
-from hermetic.audit.findings import Finding, Verdict
+from hermetic.audit.model.findings import Finding, Verdict
 from hermetic.audit.remedies.placeholders import CHOSEN, STEMS
 from hermetic.audit.remedies.steps import steps_of
 from testbed.azure.baseline import LAYOUTS, estate_of
@@ -27,7 +27,11 @@ from tests.stand_in_answers import judged
 def not_passed(findings: tuple[Finding, ...]) -> list[str]:
     """What is wrong, one line each."""
     fine = {Verdict.PASS, Verdict.NOT_APPLICABLE}
-    return [f"{one.verdict} {one.severity} {one.check} {one.resource}" for one in findings if one.verdict not in fine]
+    return [
+        f"{finding.verdict} {finding.severity} {finding.check} {finding.resource}"
+        for finding in findings
+        if finding.verdict not in fine
+    ]
 
 
 @pytest.mark.parametrize("layout", sorted(LAYOUTS))
@@ -59,14 +63,15 @@ ANEW = frozenset(PLANTED[::10])
 
 WITHOUT_PLANT = {
     "aks-unread-features": "its result is Unknown or Pass, and what a plant opens is a Fail",
+    "delivery-kinds": "its result is Unknown or Pass: nothing is known of a type that has no row",
     "nsg-platform-imds": "information: it never fails",
     "peering-subnet-scope": "information about a peering for which peering-any fails",
 }
 
 
 def test_every_check_of_azure_or_of_the_cluster_alone_has_a_plant() -> None:
-    planted = {one.check for one in (*PLANTS.values(), *KUBERNETES_PLANTS.values())}
-    alone = {one.page.id for one in CHECKS if one.needs in ({"azure"}, {"kube"})}
+    planted = {plant.check for plant in (*PLANTS.values(), *KUBERNETES_PLANTS.values())}
+    alone = {check.page.id for check in CHECKS if check.needs in ({"azure"}, {"kube"})}
     missing = sorted(alone - planted - WITHOUT_PLANT.keys())
     assert not missing, "each needs a plant in testbed/azure/plants or testbed/kubernetes_plants"
     assert planted <= alone, "a plant names a check that is not there"
@@ -84,14 +89,15 @@ def test_what_is_planted_is_found(name: str, layout: str, record_property: Calla
     expected = PLANTS[name].into(stood_in)
     findings = base_of(layout).findings(stood_in)
     assert (name, layout) not in ANEW or in_lower_case(findings) == in_lower_case(judged(stood_in))
-    fails = [one for one in findings if one.verdict is Verdict.FAIL]
-    for wanted in expected:
-        met = [one for one in fails if wanted.is_met_by(one.check, one.resource, one.severity.value)]
-        assert met, (wanted, [(one.check, one.resource, one.severity.value) for one in fails])
-        assert all(one.message and one.remedy for one in met)
+    fails = [finding for finding in findings if finding.verdict is Verdict.FAIL]
+    for misconfiguration in expected:
+        met = [fail for fail in fails if misconfiguration.is_met_by(fail.check, fail.resource, fail.severity.value)]
+        assert met, (misconfiguration, [(fail.check, fail.resource, fail.severity.value) for fail in fails])
+        assert all(finding.message and finding.remedy for finding in met)
     record_property("findings of plants", len(fails))
-    record_property("remedies of plants without a placeholder", sum(not left_open(one.remedy) for one in fails))
-    not_filled = {(one.check, name) for one in fails for name in left_open(one.remedy) if is_known(name, one)}
+    record_property(f"plants found in the profile {stood_in.profile}", 1)
+    record_property("remedies of plants without a placeholder", sum(not left_open(fail.remedy) for fail in fails))
+    not_filled = {(fail.check, name) for fail in fails for name in left_open(fail.remedy) if is_known(name, fail)}
     assert {(check, name) for check, name in not_filled if name not in CHOSEN} == LEFT_TO_THE_MESSAGE & not_filled
 
 
@@ -99,9 +105,11 @@ def in_lower_case(findings: tuple[Finding, ...]) -> list[Finding]:
     """Azure spells ids in several ways; whose spelling a shared request has depends on the check that came first."""
 
     def of(one: Finding) -> Finding:
-        return replace(one, evidence=tuple(replace(each, request=each.request.lower()) for each in one.evidence))
+        return replace(
+            one, evidence=tuple(replace(evidence, request=evidence.request.lower()) for evidence in one.evidence)
+        )
 
-    return [of(one) for one in findings]
+    return [of(finding) for finding in findings]
 
 
 @cache

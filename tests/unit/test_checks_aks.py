@@ -8,8 +8,8 @@ import pytest
 
 from hermetic.audit.checks.aks import CHECKS
 from hermetic.audit.estate.questions import UnreadReason
-from hermetic.audit.findings import Severity, Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.model.findings import Severity, Verdict
+from hermetic.audit.policy.policy import Policy
 from tests.audit_estates import CLUSTER, GROUP, NETWORK, NIC, NODES, SUBSCRIPTION, VNET
 from tests.audit_services import (
     OTHER_SUBSCRIPTION,
@@ -21,10 +21,10 @@ from tests.audit_services import (
     verdicts,
 )
 
-AZURE_ONLY = sorted(one.page.id for one in CHECKS if one.needs == {"azure"})
+AZURE_ONLY = sorted(check.page.id for check in CHECKS if check.needs == {"azure"})
 # Lists beside the cluster: its own body is not read for them.
 ATTACHED = {"aks-trusted-access", "aks-extensions", "aks-identity-bindings", "aks-mesh-member"}
-SCOPE = f"{SUBSCRIPTION}/resourceGroups/ai/providers/Microsoft.Insights/privateLinkScopes/monitor"
+DEFENDER = f"{GROUP}/providers/Microsoft.Security/privateLinks/defender"
 VAULT = f"{GROUP}/providers/Microsoft.KeyVault/vaults/secrets"
 FILTERED = Policy(profile="filtered", firewall=f"{NETWORK}/azureFirewalls/wall")
 PRIVATE = {"enablePrivateCluster": True, "enablePrivateClusterPublicFQDN": False, "disableRunCommand": True}
@@ -32,9 +32,9 @@ PRIVATE = {"enablePrivateCluster": True, "enablePrivateClusterPublicFQDN": False
 
 @pytest.mark.parametrize("check", AZURE_ONLY)
 def test_a_closed_cluster_passes(check: str) -> None:
-    found = only(served_cluster(), check)
-    assert found.verdict is (Verdict.NOT_APPLICABLE if check == "aks-authorized-ips" else Verdict.PASS)
-    assert found.evidence
+    finding = only(served_cluster(), check)
+    assert finding.verdict is (Verdict.NOT_APPLICABLE if check == "aks-authorized-ips" else Verdict.PASS)
+    assert finding.evidence
 
 
 @pytest.mark.parametrize("check", sorted({*AZURE_ONLY} - ATTACHED))
@@ -49,7 +49,7 @@ def test_lists_that_cannot_be_read_are_unknown(check: str) -> None:
 
 
 def _pools(*held: dict[str, Any]) -> dict[str, Any]:
-    return {"agentPoolProfiles": [{"name": "one"}, *({"name": "two", **one} for one in held)]}
+    return {"agentPoolProfiles": [{"name": "one"}, *({"name": "two", **pool} for pool in held)]}
 
 
 def _profile(**network: Any) -> dict[str, Any]:
@@ -148,8 +148,8 @@ ADDRESS = {"effectiveOutboundIPs": [{"id": "/ip"}]}
         ("aks-ingress-addon", _routing(defaultIngressControllerType="Internal"), "Pass", "high"),
         ("aks-ingress-addon", _routing(defaultIngressControllerType="None"), "Pass", "high"),
         ("aks-ingress-addon", _routing(defaultIngressControllerType="Odd"), "Unknown", "high"),
-        ("aks-ingress-addon", _gateway_api("Enabled"), "Fail", "high"),
-        ("aks-ingress-addon", _gateway_api("Odd"), "Fail", "high"),
+        ("aks-ingress-addon", _gateway_api("Enabled"), "Fail", "medium"),
+        ("aks-ingress-addon", _gateway_api("Odd"), "Fail", "medium"),
         ("aks-ingress-addon", _gateway_api("Disabled"), "Pass", "high"),
         ("aks-ingress-addon", _gateway_api(None), "Pass", "high"),
         ("aks-ingress-addon", _gateway_api(True), "Unknown", "high"),
@@ -189,19 +189,19 @@ ADDRESS = {"effectiveOutboundIPs": [{"id": "/ip"}]}
     ],
 )
 def test_each_setting_is_read_strictly(check: str, properties: dict[str, Any], verdict: str, severity: str) -> None:
-    found = only(served_cluster().change(CLUSTER, **properties), check)
-    assert (found.verdict, found.severity, found.resource) == (verdict, severity, CLUSTER)
+    finding = only(served_cluster().change(CLUSTER, **properties), check)
+    assert (finding.verdict, finding.severity, finding.resource) == (verdict, severity, CLUSTER)
 
 
 @pytest.mark.parametrize("kind", ["none", "block", "loadBalancer"])
 def test_an_address_left_behind_is_not_mended_by_the_type_that_is_set(kind: str) -> None:
     address = f"{NETWORK}/publicIPAddresses/left"
-    for held in (ADDRESS, {"effectiveOutboundIPs": [{"id": address}]}):
-        changed = _profile(loadBalancerProfile=held, outboundType=kind)
-        found = only(served_cluster().change(CLUSTER, **changed), "aks-effective-outbound-ips")
-        assert ("--outbound-type" in found.remedy) is (kind == "loadBalancer")
-        assert "az network public-ip delete --ids" in found.remedy
-    assert kind == "loadBalancer" or f"--ids {address}" in found.remedy
+    for frontend in (ADDRESS, {"effectiveOutboundIPs": [{"id": address}]}):
+        changed = _profile(loadBalancerProfile=frontend, outboundType=kind)
+        finding = only(served_cluster().change(CLUSTER, **changed), "aks-effective-outbound-ips")
+        assert ("--outbound-type" in finding.remedy) is (kind == "loadBalancer")
+        assert "az network public-ip delete --ids" in finding.remedy
+    assert kind == "loadBalancer" or f"--ids {address}" in finding.remedy
 
 
 class TestOutboundTypeNone:
@@ -211,16 +211,16 @@ class TestOutboundTypeNone:
         "properties", [{"defaultOutboundAccess": None}, {"natGateway": {"id": f"{NETWORK}/natGateways/n"}}]
     )
     def test_fails_with_the_paths_of_what_the_network_lets_out(self, properties: dict[str, Any]) -> None:
-        found = only(served_cluster().change(NODES, **properties), "aks-outbound-type")
-        assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.CRITICAL)
-        assert any("subnet nodes" in path for path in found.path_texts)
+        finding = only(served_cluster().change(NODES, **properties), "aks-outbound-type")
+        assert (finding.verdict, finding.severity) == (Verdict.FAIL, Severity.CRITICAL)
+        assert any("subnet nodes" in path for path in finding.path_texts)
 
     def test_is_unknown_when_a_subnet_cannot_be_read(self) -> None:
         assert only(served_cluster().refuse(NODES), "aks-outbound-type").verdict is Verdict.UNKNOWN
 
     def test_is_unknown_when_interfaces_do_not_tell(self) -> None:
-        found = only(served_cluster().drop(NIC, "defaultOutboundConnectivityEnabled"), "aks-outbound-type")
-        assert found.verdict is Verdict.UNKNOWN
+        finding = only(served_cluster().drop(NIC, "defaultOutboundConnectivityEnabled"), "aks-outbound-type")
+        assert finding.verdict is Verdict.UNKNOWN
 
     def test_user_defined_routing_passes_behind_a_declared_firewall(self) -> None:
         azure = served_cluster().change(CLUSTER, **_profile(outboundType="userDefinedRouting"))
@@ -231,9 +231,9 @@ class TestOutboundTypeNone:
 
 class TestArtifactSource:
     def test_a_cache_that_does_not_pass_itself_does_not_pass(self) -> None:
-        found = only(served_cluster().change(REGISTRY, publicNetworkAccess="Enabled"), "aks-artifact-source")
-        assert found.verdict is Verdict.UNKNOWN
-        assert "acr-public" in found.message
+        finding = only(served_cluster().change(REGISTRY, publicNetworkAccess="Enabled"), "aks-artifact-source")
+        assert finding.verdict is Verdict.UNKNOWN
+        assert "acr-public" in finding.message
 
     def test_a_cache_that_cannot_be_read_is_unknown(self) -> None:
         azure = served_cluster().refuse(REGISTRY, verb="get")
@@ -252,9 +252,9 @@ class TestGatewayForContainers:
         delegations = [{"name": "d", "properties": {"serviceName": service}}]
         azure = served_cluster()
         azure.change(VNET, subnets=[{"id": lent, "properties": {"delegations": delegations}}])
-        found = verdicts(azure, "aks-ingress-addon")
-        assert found.pop(lent.lower(), None) == verdict
-        assert found == {CLUSTER.lower(): "Pass"}
+        verdict_of = verdicts(azure, "aks-ingress-addon")
+        assert verdict_of.pop(lent.lower(), None) == verdict
+        assert verdict_of == {CLUSTER.lower(): "Pass"}
 
     def test_a_network_that_cannot_be_read_is_unknown(self) -> None:
         assert verdicts(served_cluster().refuse(VNET, verb="get"), "aks-ingress-addon")[CLUSTER.lower()] == "Unknown"
@@ -292,8 +292,8 @@ class TestMemberships:
         binding = f"{CLUSTER}/identityBindings/pods"
         azure = served_cluster()
         azure.put(binding, {"managedIdentityProfile": {"resourceId": identity}})
-        found = only(azure, "aks-identity-bindings")
-        assert (found.verdict, found.severity, found.resource) == (verdict, severity, binding)
+        finding = only(azure, "aks-identity-bindings")
+        assert (finding.verdict, finding.severity, finding.resource) == (verdict, severity, binding)
 
     @pytest.mark.parametrize(
         ("fleet", "member", "verdict", "severity"),
@@ -308,12 +308,12 @@ class TestMemberships:
         self, fleet: dict[str, Any], member: str | None, verdict: str | None, severity: str
     ) -> None:
         azure = served_cluster().put(FLEET, fleet).put(f"{FLEET}/members/one", {"clusterResourceId": member})
-        found = azure.findings("aks-fleet-member")
+        findings = azure.findings("aks-fleet-member")
         if verdict is None:
-            assert {one.verdict for one in found.values()} == {Verdict.PASS}
+            assert {finding.verdict for finding in findings.values()} == {Verdict.PASS}
         else:
-            one = found[f"{FLEET}/members/one".lower()]
-            assert (one.verdict, one.severity) == (verdict, severity)
+            member_finding = findings[f"{FLEET}/members/one".lower()]
+            assert (member_finding.verdict, member_finding.severity) == (verdict, severity)
 
     def test_fleets_and_members_that_cannot_be_listed_are_unknown(self) -> None:
         azure = served_cluster().refuse(SUBSCRIPTION, kind="Microsoft.ContainerService/fleets")
@@ -345,9 +345,12 @@ class TestWhatSends:
     @pytest.mark.parametrize(
         ("check", "properties", "target"),
         [
-            ("aks-addons", _addon("omsagent"), SCOPE),
             ("aks-addons", _addon("azureKeyvaultSecretsProvider"), VAULT),
-            ("aks-monitoring", {"azureMonitorProfile": {"metrics": {"enabled": True}}}, SCOPE),
+            (
+                "aks-monitoring",
+                {"securityProfile": {"defender": {"securityMonitoring": {"enabled": True}}}},
+                DEFENDER,
+            ),
         ],
     )
     def test_passes_behind_a_private_endpoint(self, check: str, properties: dict[str, Any], target: str) -> None:
@@ -367,6 +370,28 @@ class TestWhatSends:
         azure = served_cluster().change(CLUSTER, **properties)
         azure.refuse(SUBSCRIPTION, UnreadReason.TRUNCATED, kind="Microsoft.Network/privateEndpoints")
         assert only(azure, check).verdict is Verdict.UNKNOWN
+
+    @pytest.mark.parametrize(
+        ("check", "properties"),
+        [
+            ("aks-addons", {"addonProfiles": {"omsagent": {"enabled": True}, "azurepolicy": {"enabled": True}}}),
+            (
+                "aks-monitoring",
+                {
+                    "azureMonitorProfile": {"metrics": {"enabled": True}},
+                    "metricsProfile": {"costAnalysis": {"enabled": True}},
+                },
+            ),
+        ],
+    )
+    def test_endpoints_that_cannot_be_listed_hide_nothing_that_needs_none(
+        self, check: str, properties: dict[str, Any]
+    ) -> None:
+        azure = served_cluster().change(CLUSTER, **properties)
+        azure.refuse(SUBSCRIPTION, UnreadReason.TRUNCATED, kind="Microsoft.Network/privateEndpoints")
+        finding = only(azure, check)
+        assert finding.verdict is Verdict.FAIL
+        assert "Unknown, medium" in finding.message
 
 
 class TestAttached:
@@ -433,8 +458,8 @@ class TestWithKubernetes:
         }
         azure = _both(served_cluster(), "cilium.io/v2/ciliumnetworkpolicies", policy)
         azure.change(CLUSTER, **_profile(advancedNetworking=advanced))
-        found = only(azure, "aks-acns")
-        assert (found.verdict, found.severity) == (verdict, Severity.INFO)
+        finding = only(azure, "aks-acns")
+        assert (finding.verdict, finding.severity) == (verdict, Severity.INFO)
 
     def test_without_such_policies_nothing_is_needed(self) -> None:
         azure = _both(served_cluster(), "cilium.io/v2/ciliumnetworkpolicies")
@@ -478,3 +503,17 @@ def test_a_pool_whose_scale_set_is_not_listed_is_not_seen(check: str) -> None:
     assert "Unknown" in verdicts(azure, check).values()
     pools[-1]["count"] = 0
     assert "Unknown" not in verdicts(azure, check).values()
+
+
+@pytest.mark.parametrize(
+    ("properties", "verdict"),
+    [
+        ({"aiToolchainOperatorProfile": {"enabled": True}}, "Fail"),
+        ({"workloadAutoScalerProfile": {"keda": {"enabled": True}}}, "Fail"),
+        ({"workloadAutoScalerProfile": {"keda": None}, "aiToolchainOperatorProfile": {"enabled": False}}, "Pass"),
+        ({"aiToolchainOperatorProfile": {"enabled": "yes"}}, "Unknown"),
+    ],
+)
+def test_operators_that_fetch_for_their_users_are_low(properties: dict[str, Any], verdict: str) -> None:
+    finding = only(served_cluster().change(CLUSTER, **properties), "aks-managed-operators")
+    assert (finding.verdict.value, finding.severity) == (verdict, Severity.LOW)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.findings import Verdict
+from hermetic.audit.model.findings import Verdict
 from tests.audit_estates import (
     API_SERVER,
     CLUSTER,
@@ -38,9 +38,9 @@ def _verdict(azure: FakeAzure, check: str, subnet: str = API_SERVER) -> Verdict:
 
 @pytest.mark.parametrize("check", GUARDED)
 def test_outbound_and_rules_do_not_apply(check: str) -> None:
-    found = _bare().findings(check)[API_SERVER.lower()]
-    assert (found.verdict, found.reason) == (Verdict.NOT_APPLICABLE, "ApiServerSubnet")
-    assert any("virtualMachineScaleSets" in one.request for one in found.evidence)
+    finding = _bare().findings(check)[API_SERVER.lower()]
+    assert (finding.verdict, finding.reason) == (Verdict.NOT_APPLICABLE, "ApiServerSubnet")
+    assert any("virtualMachineScaleSets" in evidence.request for evidence in finding.evidence)
 
 
 def test_its_own_group_is_not_judged_as_the_nodes() -> None:

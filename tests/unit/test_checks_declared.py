@@ -9,15 +9,15 @@ from types import ModuleType
 import pytest
 
 from hermetic.audit.checks import disks, outbound
-from hermetic.audit.checks.disks import export
+from hermetic.audit.checks.disks import export, sharing
 from hermetic.audit.checks.family import check, family
 from hermetic.audit.checks.properties import Fact, PropertyIs
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
-from hermetic.audit.evaluation import CheckResult
-from hermetic.audit.findings import Verdict
-from hermetic.audit.hops import INTERNET, path_of
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.results import CheckResult
+from hermetic.audit.model.findings import Verdict
+from hermetic.audit.model.hops import INTERNET, path_of
+from hermetic.audit.policy.policy import Policy
 
 PACKAGE = disks.__name__
 SEEN: Seen[ModuleType] = Seen("/cluster", None, (), None)
@@ -35,7 +35,7 @@ def test_a_function_is_called_as_its_check_is() -> None:
 
 
 def test_a_page_without_a_function_stops_the_import() -> None:
-    with pytest.raises(ValueError, match=r"disk-export: no @check in the modules that __init__\.py names"):
+    with pytest.raises(ValueError, match=r"disk-export, disk-shared: no @check in the modules that __init__\.py names"):
         family(PACKAGE, ModuleType("empty"))
 
 
@@ -71,12 +71,15 @@ def test_a_page_with_an_unknown_control_is_named(tmp_path: Path, monkeypatch: py
 def test_a_function_counts_where_it_is_written_and_not_where_it_is_imported() -> None:
     importing = ModuleType("importing")
     importing.imported = export.disk_export  # type: ignore[attr-defined]
-    assert [one.page.id for one in family(PACKAGE, export, importing)] == ["disk-export"]
+    assert [declared_check.page.id for declared_check in family(PACKAGE, export, sharing, importing)] == [
+        "disk-export",
+        "disk-shared",
+    ]
 
 
 def test_a_check_that_is_declared_twice_stops_the_import() -> None:
     with pytest.raises(ValueError, match="declared twice"):
-        family(PACKAGE, export, export)
+        family(PACKAGE, export, export, sharing)
 
 
 MODE = PropertyIs(

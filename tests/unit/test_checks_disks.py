@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hermetic.audit.estate.questions import UnreadReason
-from hermetic.audit.findings import Severity, Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.model.findings import Severity, Verdict
+from hermetic.audit.policy.policy import Policy
 from tests.audit_estates import CLUSTER, GROUP, NODE_GROUP, SCALE_SET, SUBSCRIPTION
 from tests.audit_services import (
     OTHER_SUBSCRIPTION,
@@ -41,9 +41,9 @@ def _with(arm_id: str = DISK, **properties: Any) -> FakeServices:
 
 
 def test_a_cluster_without_disks_passes_with_evidence() -> None:
-    found = only(served_cluster(), CHECK)
-    assert (found.verdict, found.resource) == (Verdict.PASS, CLUSTER)
-    assert found.evidence
+    finding = only(served_cluster(), CHECK)
+    assert (finding.verdict, finding.resource) == (Verdict.PASS, CLUSTER)
+    assert finding.evidence
 
 
 @pytest.mark.parametrize("arm_id", [DISK, SNAPSHOT])
@@ -67,10 +67,10 @@ def test_a_cluster_without_disks_passes_with_evidence() -> None:
     ],
 )
 def test_who_may_have_a_link_decides(arm_id: str, properties: dict[str, Any], verdict: str, severity: str) -> None:
-    found = only(_with(arm_id, **properties), CHECK)
-    assert (found.verdict, found.severity, found.resource) == (verdict, severity, arm_id)
-    assert bool(found.paths) is (verdict == "Fail")
-    assert found.evidence
+    finding = only(_with(arm_id, **properties), CHECK)
+    assert (finding.verdict, finding.severity, finding.resource) == (verdict, severity, arm_id)
+    assert bool(finding.paths) is (verdict == "Fail")
+    assert finding.evidence
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_who_may_have_a_link_decides(arm_id: str, properties: dict[str, Any], ve
 def test_a_disk_access_is_as_good_as_its_private_endpoints(connections: Any, verdict: str, severity: str) -> None:
     azure = _with(**BEHIND)
     azure.put(ACCESS, {"privateEndpointConnections": connections})
-    found = only(azure, CHECK)
-    assert (found.verdict, found.severity) == (verdict, severity)
+    finding = only(azure, CHECK)
+    assert (finding.verdict, finding.severity) == (verdict, severity)
 
 
 def test_a_disk_access_that_cannot_be_read_is_unknown() -> None:
@@ -118,24 +118,24 @@ class TestSystemDisks:
         azure.put(
             f"{NODE_GROUP}/{COMPUTE}/disks/os2", {**OPEN, "osType": "Linux"}, managedBy=f"{SCALE_SET}/virtualMachines/1"
         )
-        found = only(azure, CHECK)
-        assert (found.verdict, found.severity, found.resource) == (Verdict.FAIL, Severity.LOW, SCALE_SET)
-        assert "os2" in found.message
+        finding = only(azure, CHECK)
+        assert (finding.verdict, finding.severity, finding.resource) == (Verdict.FAIL, Severity.LOW, SCALE_SET)
+        assert "os2" in finding.message
 
     @pytest.mark.parametrize("machine", [f"{NODE_GROUP}/{COMPUTE}/virtualMachines/aks-vm-0", None, "odd"])
     def test_that_of_another_machine_is_its_own(self, machine: str | None) -> None:
-        found = only(self._with(machine), CHECK)
-        assert found.severity is Severity.LOW
-        assert found.resource.endswith("/disks/os")
+        finding = only(self._with(machine), CHECK)
+        assert finding.severity is Severity.LOW
+        assert finding.resource.endswith("/disks/os")
 
     def test_an_active_link_is_high_all_the_same(self) -> None:
-        found = only(self._with(f"{SCALE_SET}/virtualMachines/0", diskState="ActiveSAS"), CHECK)
-        assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
+        finding = only(self._with(f"{SCALE_SET}/virtualMachines/0", diskState="ActiveSAS"), CHECK)
+        assert (finding.verdict, finding.severity) == (Verdict.FAIL, Severity.HIGH)
 
     @pytest.mark.parametrize("properties", [{"osType": 7}, {"osType": None}])
     def test_one_that_does_not_say_that_it_is_one_is_judged_as_data(self, properties: dict[str, Any]) -> None:
-        found = only(self._with(f"{SCALE_SET}/virtualMachines/0", **properties), CHECK)
-        assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.MEDIUM)
+        finding = only(self._with(f"{SCALE_SET}/virtualMachines/0", **properties), CHECK)
+        assert (finding.verdict, finding.severity) == (Verdict.FAIL, Severity.MEDIUM)
 
 
 @pytest.mark.parametrize(
@@ -147,9 +147,9 @@ class TestSystemDisks:
     ],
 )
 def test_the_remedy_fits_what_is_open(arm_id: str, rest: dict[str, Any], command: str) -> None:
-    found = only(_with(arm_id, **OPEN, **rest), CHECK)
-    assert command in found.remedy
-    assert "DISK_ID" not in found.remedy
+    finding = only(_with(arm_id, **OPEN, **rest), CHECK)
+    assert command in finding.remedy
+    assert "DISK_ID" not in finding.remedy
 
 
 def test_a_stranger_at_a_disk_access_is_rejected_by_its_connection() -> None:
@@ -208,7 +208,7 @@ class TestDisksOfVolumes:
             ("other", {"sourceResourceId": DISK}),
         ):
             azure.put(f"{DATA_GROUP}/{COMPUTE}/snapshots/{name}", {**OPEN, "creationData": made_of})
-        names = {one.rpartition("/")[2] for one in verdicts(azure, CHECK)}
+        names = {resource.rpartition("/")[2] for resource in verdicts(azure, CHECK)}
         assert names == {"weights", "its", "odd"}
 
     @pytest.mark.parametrize("handle", [f"{DATA_GROUP}/{COMPUTE}/disks/gone", "pvc-1", "", None, ACCESS])

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.findings import Severity, Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.model.findings import Severity, Verdict
+from hermetic.audit.policy.policy import Policy
 from tests.audit_estates import CLUSTER, NETWORK, NIC, SCALE_SET, SUBSCRIPTION, VNET
 from tests.audit_services import (
     DNS_POLICY,
@@ -39,16 +39,16 @@ LARGE_LIST = "https://contoso.blob.core.windows.net/lists/allowed.csv"
 
 @pytest.mark.parametrize("check", IDS)
 def test_sealed_names_pass(check: str) -> None:
-    found = only(served_cluster(), check)
-    assert found.verdict is Verdict.PASS
-    assert found.evidence
+    finding = only(served_cluster(), check)
+    assert finding.verdict is Verdict.PASS
+    assert finding.evidence
 
 
 @pytest.mark.parametrize("check", IDS)
 def test_a_cluster_or_network_that_cannot_be_read_never_passes(check: str) -> None:
     for target in (CLUSTER, VNET):
         azure = served_cluster().refuse(target, verb="get")
-        assert {one.verdict for one in azure.findings(check).values()} == {Verdict.UNKNOWN}
+        assert {finding.verdict for finding in azure.findings(check).values()} == {Verdict.UNKNOWN}
 
 
 def _served_by(*servers: str) -> FakeServices:
@@ -78,8 +78,8 @@ class TestServers:
 
     def test_machines_behind_a_server_that_cannot_be_listed_are_unknown(self) -> None:
         azure = _served_by(RESOLVER).refuse(SUBSCRIPTION, kind="Microsoft.Network/networkInterfaces")
-        found = azure.findings("vnet-dns-servers", Policy(allowed_dns_servers=(RESOLVER,)))
-        assert found[VNET.lower()].verdict is Verdict.UNKNOWN
+        findings = azure.findings("vnet-dns-servers", Policy(allowed_dns_servers=(RESOLVER,)))
+        assert findings[VNET.lower()].verdict is Verdict.UNKNOWN
 
     @pytest.mark.parametrize("nic", [NIC, MACHINE])
     def test_an_interface_may_have_servers_of_its_own(self, nic: str) -> None:
@@ -104,8 +104,8 @@ class TestServers:
 
 class TestSecurityPolicy:
     def test_is_medium_and_names_the_network(self) -> None:
-        found = only(served_cluster().act(VNET, "listDnsResolverPolicies", {"value": []}), "dns-security-policy")
-        assert (found.verdict, found.severity, found.resource) == (Verdict.FAIL, Severity.MEDIUM, VNET)
+        finding = only(served_cluster().act(VNET, "listDnsResolverPolicies", {"value": []}), "dns-security-policy")
+        assert (finding.verdict, finding.severity, finding.resource) == (Verdict.FAIL, Severity.MEDIUM, VNET)
 
     @pytest.mark.parametrize(
         ("properties", "verdict"),
@@ -201,8 +201,8 @@ class TestAllowedDomains:
     )
     def test_only_the_clusters_own_names_and_those_below_may_be_allowed(self, domains: list[str], verdict: str) -> None:
         azure = _in_west_europe().change(ALLOWED, domains=domains)
-        found = only(azure, "dns-allowed-domains")
-        assert (found.verdict, found.severity, found.resource) == (verdict, Severity.HIGH, ALLOWED)
+        finding = only(azure, "dns-allowed-domains")
+        assert (finding.verdict, finding.severity, finding.resource) == (verdict, Severity.HIGH, ALLOWED)
 
     @pytest.mark.parametrize("domains", [[], None, ["internal.cloudapp.net"]])
     def test_a_large_list_which_azure_keeps_behind_a_url_is_not_seen(self, domains: list[str] | None) -> None:
@@ -210,11 +210,11 @@ class TestAllowedDomains:
         assert only(azure, "dns-allowed-domains").verdict is Verdict.UNKNOWN
 
     def test_fails_with_the_way_drawn(self) -> None:
-        found = only(served_cluster().change(ALLOWED, domains=["attacker.example."]), "dns-allowed-domains")
-        assert found.path_texts == ("pod -> platform dns -> servers of attacker.example -> internet",)
-        assert "every name below" in found.message
-        assert f"--resource-group {ALLOWED.split('/')[4]} --name ours" in " ".join(found.remedy.split())
-        assert found.evidence
+        finding = only(served_cluster().change(ALLOWED, domains=["attacker.example."]), "dns-allowed-domains")
+        assert finding.path_texts == ("pod -> platform dns -> servers of attacker.example -> internet",)
+        assert "every name below" in finding.message
+        assert f"--resource-group {ALLOWED.split('/')[4]} --name ours" in " ".join(finding.remedy.split())
+        assert finding.evidence
 
     def test_an_alert_lets_through_as_an_allow_does(self) -> None:
         azure = served_cluster().change(ALLOWED, domains=["attacker.example."])
@@ -269,10 +269,10 @@ class TestAllowedDomains:
 
     @pytest.mark.parametrize(("action", "verdict"), [("Allow", "Fail"), ("Alert", "Fail"), ("Block", "Pass")])
     def test_a_list_of_azures_is_no_name_of_ours(self, action: str, verdict: str) -> None:
-        held = {"dnsResolverDomainLists": [], "managedDomainLists": ["AzureDnsThreatIntel"]}
-        azure = served_cluster().change(ALLOW, action={"actionType": action}, **held)
-        found = only(azure, "dns-allowed-domains")
-        assert (found.verdict, found.severity) == (verdict, Severity.HIGH)
+        domain_lists = {"dnsResolverDomainLists": [], "managedDomainLists": ["AzureDnsThreatIntel"]}
+        azure = served_cluster().change(ALLOW, action={"actionType": action}, **domain_lists)
+        finding = only(azure, "dns-allowed-domains")
+        assert (finding.verdict, finding.severity) == (verdict, Severity.HIGH)
 
     def test_without_a_policy_every_name_is_answered_in_any_case(self) -> None:
         azure = served_cluster()
@@ -310,20 +310,24 @@ class TestServersInTheHub:
     def test_a_ruleset_of_the_hub_that_forwards_outside_fails(self) -> None:
         azure = self._azure()
         azure.act(HUB, "listDnsForwardingRulesets", {"value": [{"id": RULESET}]})
-        held = {"domainName": ".", "targetDnsServers": [{"ipAddress": "9.9.9.9"}], "forwardingRuleState": "Enabled"}
-        azure.put(f"{RULESET}/forwardingRules/one", held)
+        rule_properties = {
+            "domainName": ".",
+            "targetDnsServers": [{"ipAddress": "9.9.9.9"}],
+            "forwardingRuleState": "Enabled",
+        }
+        azure.put(f"{RULESET}/forwardingRules/one", rule_properties)
         assert verdicts(azure, "dns-forwarding-ruleset")[RULESET.lower()] == "Fail"
 
     def test_a_hub_that_cannot_be_asked_is_unknown_as_bad_as_the_check_is(self) -> None:
         azure = self._azure().refuse(HUB, verb="post")
         for check, severity in (("dns-security-policy", Severity.MEDIUM), ("dns-forwarding-ruleset", Severity.HIGH)):
-            found = azure.findings(check)[HUB.lower()]
-            assert (found.verdict, found.severity) == (Verdict.UNKNOWN, severity)
+            finding = azure.findings(check)[HUB.lower()]
+            assert (finding.verdict, finding.severity) == (Verdict.UNKNOWN, severity)
 
     def test_a_server_in_no_network_in_reach_is_unknown_at_medium(self) -> None:
-        found = only(_served_by("192.168.7.7"), "dns-security-policy")
-        assert (found.verdict, found.severity) == (Verdict.UNKNOWN, Severity.MEDIUM)
-        assert "192.168.7.7" in found.message
+        finding = only(_served_by("192.168.7.7"), "dns-security-policy")
+        assert (finding.verdict, finding.severity) == (Verdict.UNKNOWN, Severity.MEDIUM)
+        assert "192.168.7.7" in finding.message
 
     def test_a_server_in_the_network_itself_adds_nothing(self) -> None:
         assert verdicts(_served_by("10.0.7.4"), "dns-security-policy") == {VNET.lower(): "Pass"}

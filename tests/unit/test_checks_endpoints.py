@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.findings import Severity, Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.model.findings import Severity, Verdict
+from hermetic.audit.policy.policy import Policy
 from tests.audit_estates import CLUSTER, NETWORK, NODE_NETWORK, NODES, SUBSCRIPTION, VNET
 from tests.audit_services import (
     ACCOUNT,
@@ -39,16 +39,16 @@ ARM = f"{SUBSCRIPTION}/resourceGroups/ai/providers/Microsoft.Authorization/resou
 
 @pytest.mark.parametrize("check", IDS)
 def test_a_sealed_estate_passes(check: str) -> None:
-    found = served_cluster().findings(check)
-    assert found
-    assert {one.verdict for one in found.values()} <= {Verdict.PASS, Verdict.NOT_APPLICABLE}
-    assert all(one.evidence for one in found.values())
+    findings = served_cluster().findings(check)
+    assert findings
+    assert {finding.verdict for finding in findings.values()} <= {Verdict.PASS, Verdict.NOT_APPLICABLE}
+    assert all(finding.evidence for finding in findings.values())
 
 
 @pytest.mark.parametrize("check", IDS)
 def test_a_cluster_that_cannot_be_read_never_passes(check: str) -> None:
     azure = served_cluster().refuse(CLUSTER)
-    assert {one.verdict for one in azure.findings(check).values()} == {Verdict.UNKNOWN}
+    assert {finding.verdict for finding in azure.findings(check).values()} == {Verdict.UNKNOWN}
 
 
 def _with_storage(*resources: str, service: str = "Microsoft.Storage", **policy: Any) -> FakeServices:
@@ -65,9 +65,9 @@ def _with_storage(*resources: str, service: str = "Microsoft.Storage", **policy:
 class TestServiceEndpoints:
     @pytest.mark.parametrize("service", ["Microsoft.Storage", "microsoft.storage.Global"])
     def test_storage_without_a_policy_is_critical(self, service: str) -> None:
-        found = _with_storage(service=service).findings("svc-endpoint-storage")[NODES.lower()]
-        assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.CRITICAL)
-        assert found.path_texts == ("subnet nodes -> service endpoint -> storage",)
+        finding = _with_storage(service=service).findings("svc-endpoint-storage")[NODES.lower()]
+        assert (finding.verdict, finding.severity) == (Verdict.FAIL, Severity.CRITICAL)
+        assert finding.path_texts == ("subnet nodes -> service endpoint -> storage",)
 
     @pytest.mark.parametrize(
         ("resource", "severity", "scope"),
@@ -81,8 +81,8 @@ class TestServiceEndpoints:
     )
     def test_a_policy_is_as_good_as_what_it_lists(self, resource: str, severity: str, scope: str) -> None:
         azure = _with_storage(resource)
-        found = azure.findings("svc-endpoint-storage")[NODES.lower()]
-        assert (found.verdict, found.severity) == (Verdict.FAIL, severity)
+        finding = azure.findings("svc-endpoint-storage")[NODES.lower()]
+        assert (finding.verdict, finding.severity) == (Verdict.FAIL, severity)
         assert verdicts(azure, "svc-endpoint-policy-scope")[POLICY.lower()] == scope
 
     def test_an_alias_makes_a_policy_wide(self) -> None:
@@ -119,8 +119,8 @@ class TestPrivateEndpoints:
     def test_leads_to_something_of_ours(self, target: str, verdict: str, severity: str) -> None:
         azure = served_cluster()
         add_endpoint(azure, ENDPOINT, target)
-        found = azure.findings("pe-foreign-target")[ENDPOINT.lower()]
-        assert (found.verdict, found.severity) == (verdict, severity)
+        finding = azure.findings("pe-foreign-target")[ENDPOINT.lower()]
+        assert (finding.verdict, finding.severity) == (verdict, severity)
 
     def test_a_manual_connection_fails_even_to_our_own(self) -> None:
         azure = served_cluster()
@@ -316,9 +316,9 @@ class TestWhoLivesThere:
 
     def test_inhabitants_that_were_listed_or_are_of_another_kind_change_nothing(self) -> None:
         azure = served_cluster()
-        known = [{"id": REGISTRY_ENDPOINT.upper()}]
+        known_endpoints = [{"id": REGISTRY_ENDPOINT.upper()}]
         balancer = [{"id": f"{HIDDEN}/loadBalancers/b/frontendIPConfigurations/a"}]
-        azure.change(f"{VNET}/subnets/endpoints", privateEndpoints=known, ipConfigurations=balancer)
+        azure.change(f"{VNET}/subnets/endpoints", privateEndpoints=known_endpoints, ipConfigurations=balancer)
         assert CLUSTER.lower() not in verdicts(azure, "pe-foreign-target")
 
     def test_a_delegated_subnet_is_its_services_own_business(self) -> None:

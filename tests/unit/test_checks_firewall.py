@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.findings import Severity, Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.model.findings import Severity, Verdict
+from hermetic.audit.policy.policy import Policy
 from tests.audit_estates import CLUSTER, NETWORK, SUBSCRIPTION, VNET, route
 from tests.audit_services import (
     HUB,
@@ -16,7 +16,16 @@ from tests.audit_services import (
     served_cluster,
     verdicts,
 )
-from tests.firewall_estates import BASE, FILTERED, FIREWALL, IP_GROUP, POLICY_ID, filtered, put_firewall
+from tests.firewall_estates import (
+    BASE,
+    FILTERED,
+    FIREWALL,
+    IP_GROUP,
+    POLICY_ID,
+    collection_of,
+    filtered,
+    put_firewall,
+)
 
 ALLOWED = Policy(allowed_peerings=(HUB,))
 
@@ -54,6 +63,30 @@ class TestFirewalls:
         assert verdicts(azure, "firewall-in-path") == {CLUSTER.lower(): "Unknown"}
 
 
+# mspnp/aks-baseline, network-team/hub-regionA.bicep and the pages that it names: what its rules let the nodes reach.
+BASELINE: dict[str, dict[str, Any]] = {
+    "time": {"destinationFqdns": ["ntp.ubuntu.com"], "destinationPorts": ["123"]},
+    "dns": {"destinationAddresses": ["*"], "destinationPorts": ["53"]},
+    "region": {"destinationAddresses": ["AzureCloud.swedencentral"], "destinationPorts": ["9000", "1194"]},
+    "aks": {"ruleType": "ApplicationRule", "fqdnTags": ["AzureKubernetesService"]},
+    "blobs": {"ruleType": "ApplicationRule", "targetFqdns": ["*.blob.core.windows.net"]},
+    "flux": {"ruleType": "ApplicationRule", "targetFqdns": ["github.com", "api.github.com"]},
+    "management": {"ruleType": "ApplicationRule", "targetFqdns": ["management.azure.com"]},
+    "sign-in": {"ruleType": "ApplicationRule", "targetFqdns": ["login.microsoftonline.com"]},
+    "images": {"ruleType": "ApplicationRule", "targetFqdns": ["mcr.microsoft.com", "*.data.mcr.microsoft.com"]},
+}
+NAMED_ONES = {"time", "images"}
+
+
+def test_the_rules_of_the_published_baseline_fail_and_the_message_names_each_that_serves_others() -> None:
+    rules = [{**rule, "name": name} for name, rule in BASELINE.items()]
+    azure = filtered({})
+    azure.put(f"{POLICY_ID}/ruleCollectionGroups/one", {"ruleCollections": [collection_of(*rules)]})
+    finding = azure.findings("firewall-in-path", FILTERED)[FIREWALL.lower()]
+    assert (finding.verdict, finding.severity, finding.reason) == (Verdict.FAIL, Severity.CRITICAL, "AllowsAnything")
+    assert {name for name in BASELINE if name in finding.message} >= BASELINE.keys() - NAMED_ONES
+
+
 class TestTheDeclaredFirewall:
     @pytest.mark.parametrize(
         ("fields", "verdict"),
@@ -79,8 +112,8 @@ class TestTheDeclaredFirewall:
         ],
     )
     def test_fails_for_a_rule_that_allows_anything(self, fields: dict[str, Any], verdict: str) -> None:
-        found = filtered(fields).findings("firewall-in-path", FILTERED)[FIREWALL.lower()]
-        assert (found.verdict, found.severity) == (verdict, Severity.CRITICAL)
+        finding = filtered(fields).findings("firewall-in-path", FILTERED)[FIREWALL.lower()]
+        assert (finding.verdict, finding.severity) == (verdict, Severity.CRITICAL)
 
     @pytest.mark.parametrize(
         ("prefix", "verdict"), [("20.0.0.0/6", "Fail"), ("20.0.0.0/8", "Pass"), ("10.0.0.0/7", "Fail")]
@@ -96,8 +129,8 @@ class TestTheDeclaredFirewall:
     def test_the_remedy_names_the_rule_where_it_stands(self) -> None:
         azure = filtered({"destinationAddresses": ["*"]}, policy=BASE)
         remedy = " ".join(azure.findings("firewall-in-path", FILTERED)[FIREWALL.lower()].remedy.split())
-        wanted = "--policy-name base --rule-collection-group-name one --collection-name c --name r"
-        assert f"--resource-group {BASE.split('/')[4]} {wanted}" in remedy
+        options = "--policy-name base --rule-collection-group-name one --collection-name c --name r"
+        assert f"--resource-group {BASE.split('/')[4]} {options}" in remedy
 
     def test_base_policies_and_classic_rules_count(self) -> None:
         azure = filtered({"destinationAddresses": ["*"]}, policy=BASE)
@@ -120,15 +153,15 @@ class TestTheDeclaredFirewall:
         ],
     )
     def test_denies_and_translation_inside_let_nothing_out(self, collection: dict[str, Any], verdict: str) -> None:
-        azure = filtered({"destinationAddresses": ["*"], "translatedAddress": "10.1.2.3"}, **collection)
+        azure = filtered({"destinationAddresses": ["*"], "translatedAddress": "10.0.2.3"}, **collection)
         assert verdicts(azure, "firewall-in-path", FILTERED)[FIREWALL.lower()] == verdict
 
     @pytest.mark.parametrize("classic", [False, True])
     @pytest.mark.parametrize(
         ("fields", "verdict"),
         [
-            ({"translatedAddress": "10.1.2.3"}, "Pass"),
-            ({"translatedFqdn": "app.corp.internal"}, "Pass"),
+            ({"translatedAddress": "10.0.2.3"}, "Pass"),
+            ({"translatedFqdn": "app.corp.internal"}, "Unknown"),
             ({"translatedAddress": "20.1.2.3"}, "Unknown"),
             ({"translatedFqdn": "collect.example.com"}, "Unknown"),
             ({}, "Unknown"),
@@ -159,15 +192,15 @@ class TestTheDeclaredFirewall:
             kind = f"FirewallPolicy{'Nat' if action == 'Dnat' else 'Filter'}RuleCollection"
             new = {"name": "new", "ruleCollectionType": kind, "action": {"type": action}}
             azure.put(f"{POLICY_ID}/ruleCollectionGroups/two", {"ruleCollections": [new]})
-        found = azure.findings("firewall-in-path", FILTERED)[FIREWALL.lower()]
-        assert found.verdict is (Verdict.PASS if action == "Deny" else Verdict.UNKNOWN)
-        assert ("new: the answer has no rules" in found.message) is (action != "Deny")
+        finding = azure.findings("firewall-in-path", FILTERED)[FIREWALL.lower()]
+        assert finding.verdict is (Verdict.PASS if action == "Deny" else Verdict.UNKNOWN)
+        assert ("new: the answer has no rules" in finding.message) is (action != "Deny")
 
     @pytest.mark.parametrize("target", [FIREWALL, POLICY_ID, BASE])
     def test_what_cannot_be_read_of_it_is_unknown_and_critical(self, target: str) -> None:
         azure = filtered({"destinationAddresses": ["20.1.2.3"]}).refuse(target)
-        found = azure.findings("firewall-in-path", FILTERED)[FIREWALL.lower()]
-        assert (found.verdict, found.severity) == (Verdict.UNKNOWN, Severity.CRITICAL)
+        finding = azure.findings("firewall-in-path", FILTERED)[FIREWALL.lower()]
+        assert (finding.verdict, finding.severity) == (Verdict.UNKNOWN, Severity.CRITICAL)
 
     def test_any_other_firewall_still_fails(self) -> None:
         azure = filtered({"destinationAddresses": ["20.1.2.3"]})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.model.findings import Severity, Verdict
 from tests.audit_estates import NETWORK, SUBSCRIPTION, VNET
 from tests.audit_services import (
     GATEWAY,
@@ -18,8 +18,8 @@ from tests.audit_services import (
 
 
 def test_a_gateway_is_medium_without_a_connection() -> None:
-    found = only(add_gateway(served_cluster()), "vnet-gateway")
-    assert (found.verdict, found.severity, found.resource) == (Verdict.FAIL, Severity.MEDIUM, GATEWAY)
+    finding = only(add_gateway(served_cluster()), "vnet-gateway")
+    assert (finding.verdict, finding.severity, finding.resource) == (Verdict.FAIL, Severity.MEDIUM, GATEWAY)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.findings import Finding, Severity, Verdict
+from hermetic.audit.model.findings import Finding, Severity, Verdict
 from tests.audit_estates import CLUSTER, GROUP, NODE_GROUP, SCALE_SET, SUBSCRIPTION
 from tests.audit_services import ACR_PUSH, KUBELET, REGISTRY, FakeServices, assign, served_cluster
 
@@ -28,8 +28,8 @@ def _with_control_plane(*, user_assigned: bool) -> FakeServices:
     body = azure.bodies[CLUSTER.lower()]
     if user_assigned:
         azure.put(f"{IDENTITIES}/control", {"principalId": CONTROL_PLANE})
-        held = {f"{IDENTITIES}/control": {"principalId": CONTROL_PLANE, "clientId": "c"}}
-        body["identity"] = {"type": "UserAssigned", "userAssignedIdentities": held}
+        identities = {f"{IDENTITIES}/control": {"principalId": CONTROL_PLANE, "clientId": "c"}}
+        body["identity"] = {"type": "UserAssigned", "userAssignedIdentities": identities}
     else:
         body["identity"] = {"type": "SystemAssigned", "principalId": CONTROL_PLANE}
     assign(azure, CONTROL_PLANE, CONTRIBUTOR, scope=NODE_GROUP, name="two")
@@ -58,9 +58,9 @@ class TestTheControlPlane:
         azure = _with_control_plane(user_assigned=user_assigned)
         if issuer:
             azure.change(CLUSTER, oidcIssuerProfile={"enabled": True, "issuerURL": ISSUER})
-        found = _judged(azure)
-        assert found.verdict is Verdict.PASS
-        assert "the control plane's identity has role" in found.message
+        finding = _judged(azure)
+        assert finding.verdict is Verdict.PASS
+        assert "the control plane's identity has role" in finding.message
 
     def test_attached_to_the_nodes_it_counts(self) -> None:
         azure = _with_control_plane(user_assigned=True)
@@ -81,10 +81,10 @@ class TestTheControlPlane:
     def test_no_remedy_deletes_a_role_above_the_registry(self) -> None:
         azure = _with_control_plane(user_assigned=True)
         _attach(azure, {"userAssignedIdentities": {f"{IDENTITIES}/control": {"principalId": CONTROL_PLANE}}})
-        found = _judged(azure)
-        assert "role assignment delete" not in found.remedy
-        assert "do not delete" in found.remedy
-        assert NODE_GROUP in found.remedy
+        finding = _judged(azure)
+        assert "role assignment delete" not in finding.remedy
+        assert "do not delete" in finding.remedy
+        assert NODE_GROUP in finding.remedy
 
 
 class TestTheScaleSets:
@@ -102,9 +102,9 @@ class TestTheScaleSets:
         azure.put(f"{IDENTITIES}/extra", {"principalId": WORKLOAD})
         assert _judged(azure).verdict is Verdict.PASS
         assign(azure, WORKLOAD, ACR_PUSH, name="two")
-        found = _judged(azure)
-        assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
-        assert found.remedy.endswith(
+        finding = _judged(azure)
+        assert (finding.verdict, finding.severity) == (Verdict.FAIL, Severity.HIGH)
+        assert finding.remedy.endswith(
             f"\naz role assignment delete --ids {REGISTRY}/providers/Microsoft.Authorization/roleAssignments/two"
         )
 
@@ -128,9 +128,9 @@ class TestTheScaleSets:
 
 class TestFederatedOnes:
     def test_one_that_trusts_the_clusters_issuer_counts(self) -> None:
-        found = _judged(_with_workload(served_cluster()))
-        assert found.verdict is Verdict.FAIL
-        assert "workload" in found.message
+        finding = _judged(_with_workload(served_cluster()))
+        assert finding.verdict is Verdict.FAIL
+        assert "workload" in finding.message
 
     @pytest.mark.parametrize("issuer", ["https://token.actions.githubusercontent.com", "https://other.oic/tenant/x/"])
     def test_one_that_trusts_another_issuer_may_push(self, issuer: str) -> None:

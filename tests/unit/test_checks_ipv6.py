@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hermetic.audit.checks import ipv6
-from hermetic.audit.findings import Verdict
+from hermetic.audit.model.findings import Verdict
 from tests.audit_estates import CLUSTER, NODES, FakeAzure, small_cluster
 from tests.routes_and_sentinels import verdict_and_severity
 
@@ -20,14 +20,14 @@ def with_profile(**properties: Any) -> FakeAzure:
 
 def test_a_cluster_of_ipv4_passes() -> None:
     for check in ipv6.CHECKS:
-        found = small_cluster().findings(check.page.id)
-        assert {finding.verdict for finding in found.values()} == {Verdict.PASS}, check.page.id
+        findings = small_cluster().findings(check.page.id)
+        assert {finding.verdict for finding in findings.values()} == {Verdict.PASS}, check.page.id
 
 
 @pytest.mark.parametrize("check", [check.page.id for check in ipv6.CHECKS])
 def test_a_cluster_that_cannot_be_read_passes_nothing(check: str) -> None:
-    found = small_cluster().refuse(CLUSTER).findings(check)
-    assert {finding.verdict for finding in found.values()} == {Verdict.UNKNOWN}
+    findings = small_cluster().refuse(CLUSTER).findings(check)
+    assert {finding.verdict for finding in findings.values()} == {Verdict.UNKNOWN}
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ from hermetic.audit.estate.kubernetes.policies import (
 from hermetic.audit.estate.kubernetes.served import ALWAYS_SERVED, SERVED
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.estate.questions import Answer, Body
-from hermetic.audit.evaluation import findings_of
-from hermetic.audit.findings import Evidence, Severity, Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.evaluation import findings_of
+from hermetic.audit.model.findings import Evidence, Severity, Verdict
+from hermetic.audit.policy.policy import Policy
 from tests.kubernetes_estates import (
     CLUSTER,
     POLICY,
@@ -80,13 +80,13 @@ def test_an_administrators_policy_is_open_where_it_allows_what_is_public(
 def test_a_pod_that_only_an_administrators_policy_closes_is_unknown(action: str, expected: Verdict) -> None:
     rule = {"action": action, "to": [{"networks": ["0.0.0.0/0"]}]}
     baseline = manifest(BaselineAdminNetworkPolicy, "default", spec={"subject": {"namespaces": {}}, "egress": [rule]})
-    found = verdicts("k8s-default-deny-egress", [*with_one(baseline), pod("web", "team")])
-    assert found == {"v1/Namespace team": expected}
+    verdict_of = verdicts("k8s-default-deny-egress", [*with_one(baseline), pod("web", "team")])
+    assert verdict_of == {"v1/Namespace team": expected}
 
 
 def test_an_administrators_policy_that_may_not_be_read_leaves_an_open_namespace_unknown() -> None:
-    found = verdicts("k8s-default-deny-egress", with_one(pod("web", "team")), forbidden=[AdminNetworkPolicy])
-    assert found == {"v1/Namespace team": UNSEEN}
+    verdict_of = verdicts("k8s-default-deny-egress", with_one(pod("web", "team")), forbidden=[AdminNetworkPolicy])
+    assert verdict_of == {"v1/Namespace team": UNSEEN}
 
 
 # ------------------------------------------------------------------ objects that are ways of their own
@@ -111,9 +111,9 @@ def test_an_administrators_policy_that_may_not_be_read_leaves_an_open_namespace_
 )
 def test_one_object_of_such_a_kind_is_enough_and_no_owner_excuses_it(kind: Any, expected: Verdict) -> None:
     for owners in ([], owned("Gateway", "shop", "example.com/v1"), owned("Service", "shop", "v1")):
-        one = manifest(kind, "out", *(("team",) if kind.NAMESPACED else ()), ownerReferences=owners)
+        gateway = manifest(kind, "out", *(("team",) if kind.NAMESPACED else ()), ownerReferences=owners)
         is_made = kind is alternative_paths.CiliumEnvoyConfig and owners[-1:] == owned("Service", "shop", "v1")
-        assert verdict("k8s-other-ways", one) is (FINE if is_made else expected)
+        assert verdict("k8s-other-ways", gateway) is (FINE if is_made else expected)
 
 
 @pytest.mark.parametrize(
@@ -249,22 +249,22 @@ def test_a_pods_own_settings_of_its_proxy_are_read(settings: str, expected: Verd
     annotated = pod("app-2", annotations={"proxy.istio.io/config": settings})
     web = manifest(Service, "web", "team", spec={"selector": {"app": "web"}})
     of_istio = served_group("networking.istio.io", "Sidecar")
-    found = verdicts("k8s-mesh-egress", [*sealed_cluster(), annotated, web, of_istio, OF_THE_MESH])
-    assert found == {(CLUSTER if expected is FINE else "v1/Pod inference/app-2"): expected}
+    verdict_of = verdicts("k8s-mesh-egress", [*sealed_cluster(), annotated, web, of_istio, OF_THE_MESH])
+    assert verdict_of == {(CLUSTER if expected is FINE else "v1/Pod inference/app-2"): expected}
     without_istio = verdicts("k8s-mesh-egress", [*sealed_cluster(), annotated])
     assert without_istio == {CLUSTER: FINE}
 
 
 def test_pods_of_a_mesh_that_may_not_be_listed_are_unknown() -> None:
     of_istio = served_group("networking.istio.io", "Sidecar")
-    found = verdicts("k8s-mesh-egress", [*sealed_cluster(), of_istio, OF_THE_MESH], forbidden=[Pod])
-    assert found == {CLUSTER: UNSEEN}
+    verdict_of = verdicts("k8s-mesh-egress", [*sealed_cluster(), of_istio, OF_THE_MESH], forbidden=[Pod])
+    assert verdict_of == {CLUSTER: UNSEEN}
 
 
 def test_allowing_any_destination_is_medium_for_policies_still_decide() -> None:
-    one = of_the_mesh(mesh.Sidecar, outboundTrafficPolicy={"mode": "ALLOW_ANY"})
-    (found,) = findings("k8s-mesh-egress", [*with_one(one), OF_THE_MESH])
-    assert found.severity is Severity.MEDIUM
+    sidecar = of_the_mesh(mesh.Sidecar, outboundTrafficPolicy={"mode": "ALLOW_ANY"})
+    (finding,) = findings("k8s-mesh-egress", [*with_one(sidecar), OF_THE_MESH])
+    assert finding.severity is Severity.MEDIUM
 
 
 # ------------------------------------------------------------------ kinds that are served and not read
@@ -286,9 +286,9 @@ def of_a_cluster_that_serves(
         )
         for name, kinds in groups.items()
     )
-    check = next(one for one in CHECKS if one.page.id == "k8s-unread-kinds")
-    found = findings_of(check, Estate(CLUSTER, ("kube",), {SERVED: Answer(bodies, evidence)}), policy)
-    return {one.resource: (one.verdict, one.severity) for one in found}
+    check = next(check for check in CHECKS if check.page.id == "k8s-unread-kinds")
+    unread_findings = findings_of(check, Estate(CLUSTER, ("kube",), {SERVED: Answer(bodies, evidence)}), policy)
+    return {finding.resource: (finding.verdict, finding.severity) for finding in unread_findings}
 
 
 UNREAD_HIGH, UNREAD_MEDIUM, READ = (UNSEEN, Severity.HIGH), (UNSEEN, Severity.MEDIUM), {CLUSTER: (FINE, Severity.HIGH)}
@@ -309,13 +309,24 @@ DEFINITION = "apiextensions.k8s.io/v1/CustomResourceDefinition"
     ],
 )
 def test_a_kind_of_a_group_that_decides_about_packets_is_unknown_at_high(group: str, kind: str) -> None:
-    found = of_a_cluster_that_serves({"apps": ["Deployment"], group: [kind]})
-    assert found == {f"{DEFINITION} {kind.lower()}s.{group}": UNREAD_HIGH}
+    verdict_of = of_a_cluster_that_serves({"apps": ["Deployment"], group: [kind]})
+    assert verdict_of == {f"{DEFINITION} {kind.lower()}s.{group}": UNREAD_HIGH}
+
+
+def test_kinds_of_runners_and_of_a_fleet_are_settled_by_the_policy() -> None:
+    """docs.github.com, Actions Runner Controller; learn.microsoft.com/azure/kubernetes-fleet: exported Services."""
+    runners, fleet = ("actions.github.com", "AutoscalingRunnerSet"), ("networking.fleet.azure.com", "ServiceExport")
+    groups = {group: [kind] for group, kind in (("apps", "Deployment"), runners, fleet)}
+    verdict_of = of_a_cluster_that_serves(groups)
+    assert {verdict for verdict, _ in verdict_of.values()} == {UNSEEN}
+    assert len(verdict_of) == 2
+    harmless = Policy(harmlessKinds=("/".join(runners), "/".join(fleet)))
+    assert of_a_cluster_that_serves(groups, harmless) == READ
 
 
 def test_unknown_groups_are_one_finding_each_at_medium() -> None:
-    found = of_a_cluster_that_serves({"apps": ["Deployment"], "x.example.com": ["A", "B"], "y.example.com": ["C"]})
-    assert found == {"API group x.example.com": UNREAD_MEDIUM, "API group y.example.com": UNREAD_MEDIUM}
+    verdict_of = of_a_cluster_that_serves({"apps": ["Deployment"], "x.example.com": ["A", "B"], "y.example.com": ["C"]})
+    assert verdict_of == {"API group x.example.com": UNREAD_MEDIUM, "API group y.example.com": UNREAD_MEDIUM}
 
 
 def test_what_aks_serves_on_a_cluster_with_cilium_is_all_read() -> None:
@@ -345,8 +356,8 @@ def test_what_aks_serves_on_a_cluster_with_cilium_is_all_read() -> None:
 
 def test_the_policy_names_kinds_as_harmless() -> None:
     groups = {"apps": ["Deployment"], "x.example.com": ["A", "B"], "tailscale.com": ["Connector"]}
-    one = Policy(harmlessKinds=("x.example.com/A", "tailscale.com/Connector"))
-    assert of_a_cluster_that_serves(groups, one) == {"API group x.example.com": UNREAD_MEDIUM}
+    lenient_policy = Policy(harmlessKinds=("x.example.com/A", "tailscale.com/Connector"))
+    assert of_a_cluster_that_serves(groups, lenient_policy) == {"API group x.example.com": UNREAD_MEDIUM}
     all_of_them = Policy(harmlessKinds=("x.example.com/*", "tailscale.com/connector"))
     assert of_a_cluster_that_serves(groups, all_of_them) == READ
 
@@ -388,8 +399,8 @@ def test_calicos_server_alone_shows_what_is_not_read() -> None:
 
 def test_apiservices_that_may_not_be_read_do_not_show_calicos_server() -> None:
     definitions = [served_group(group, "NetworkPolicy") for group in ("crd.projectcalico.org", "projectcalico.org")]
-    found = verdicts("k8s-unread-kinds", [*sealed_cluster(), *definitions], forbidden=[ApiService])
-    assert found == UNREAD_POLICY
+    verdict_of = verdicts("k8s-unread-kinds", [*sealed_cluster(), *definitions], forbidden=[ApiService])
+    assert verdict_of == UNREAD_POLICY
 
 
 def test_a_group_whose_server_did_not_answer_is_unknown_as_its_kinds_would_be() -> None:

@@ -16,8 +16,8 @@ from hermetic.audit.estate.kubernetes.calls import (
 )
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.estate.kubernetes.volumes import PersistentVolume, StorageClass
-from hermetic.audit.findings import Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.model.findings import Verdict
+from hermetic.audit.policy.policy import Policy
 from tests.kubernetes_estates import CLUSTER, container, findings, manifest, pod, sealed_cluster, verdicts, with_one
 
 FINE, OPEN, UNSEEN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
@@ -25,8 +25,8 @@ FINE, OPEN, UNSEEN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
 
 def verdict(check: str, *some: Any, policy: Policy | None = None) -> Verdict:
     """The verdict about what was added, or about the cluster where nothing is said against it."""
-    found = verdicts(check, [*sealed_cluster(), *some], policy=policy or Policy())
-    (only,) = found.values()
+    verdict_of = verdicts(check, [*sealed_cluster(), *some], policy=policy or Policy())
+    (only,) = verdict_of.values()
     return only
 
 
@@ -51,8 +51,8 @@ def verdict(check: str, *some: Any, policy: Policy | None = None) -> Verdict:
 )
 def test_an_nfs_class_needs_a_private_endpoint(provisioner: str, parameters: Any, expected: Verdict) -> None:
     some = manifest(StorageClass, "nfs", provisioner=provisioner, parameters=parameters)
-    found = verdicts("csi-nfs-storageclass", with_one(some))
-    assert found == {CLUSTER if expected is FINE else "storage.k8s.io/v1/StorageClass nfs": expected}
+    verdict_of = verdicts("csi-nfs-storageclass", with_one(some))
+    assert verdict_of == {CLUSTER if expected is FINE else "storage.k8s.io/v1/StorageClass nfs": expected}
 
 
 def volume(options: list[str] | None, **source: Any) -> Any:
@@ -144,8 +144,8 @@ def test_coredns_forwards_to_declared_resolvers_only(line: str, expected: Verdic
         ConfigMap, "coredns-custom", "kube-system", data={key: f"(mine) {{\nlog\n}}\nexample.com:53 {{\n{line}\n}}\n"}
     )
     policy = Policy(allowedDnsServers=("10.1.0.53",))
-    found = verdicts("coredns-custom", with_one(custom), policy=policy)
-    assert found == {CLUSTER if expected is FINE else "v1/ConfigMap kube-system/coredns-custom": expected}
+    verdict_of = verdicts("coredns-custom", with_one(custom), policy=policy)
+    assert verdict_of == {CLUSTER if expected is FINE else "v1/ConfigMap kube-system/coredns-custom": expected}
 
 
 def test_what_coredns_does_not_import_is_not_even_kept() -> None:
@@ -164,8 +164,8 @@ def test_what_coredns_imports_in_binary_is_not_read_and_not_passed() -> None:
 
 
 def test_a_corefile_that_stands_elsewhere_is_unknown() -> None:
-    rest = [one for one in sealed_cluster() if one["kind"] != "ConfigMap"]
-    assert verdicts("coredns-custom", rest) == {CLUSTER: UNSEEN}
+    other_manifests = [item for item in sealed_cluster() if item["kind"] != "ConfigMap"]
+    assert verdicts("coredns-custom", other_manifests) == {CLUSTER: UNSEEN}
 
 
 def test_another_configmap_of_that_name_configures_no_forwarder() -> None:
@@ -239,10 +239,10 @@ def test_conversion_webhooks_are_unknown_where_they_may_not_be_listed(kind: Any)
 
 def test_what_ends_a_conversion_deletes_no_definition() -> None:
     outside = converted({"url": "https://convert.example.com"})
-    (found,) = findings("k8s-webhook-external", [*sealed_cluster(), outside])
-    assert found.resource == "apiextensions.k8s.io/v1/CustomResourceDefinition trains.ray.io"
-    assert "kubectl patch customresourcedefinition trains.ray.io " in found.remedy
-    assert "delete" not in found.remedy
+    (finding,) = findings("k8s-webhook-external", [*sealed_cluster(), outside])
+    assert finding.resource == "apiextensions.k8s.io/v1/CustomResourceDefinition trains.ray.io"
+    assert "kubectl patch customresourcedefinition trains.ray.io " in finding.remedy
+    assert "delete" not in finding.remedy
 
 
 def aggregated(**service: Any) -> tuple[Any, Any]:

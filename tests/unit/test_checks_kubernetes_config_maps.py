@@ -12,7 +12,7 @@ from hermetic.audit.estate.kubernetes.mesh import ServiceEntry
 from hermetic.audit.estate.kubernetes.names import outside
 from hermetic.audit.estate.kubernetes.projection import projected
 from hermetic.audit.estate.kubernetes.services import Service
-from hermetic.audit.findings import Finding, Severity, Verdict
+from hermetic.audit.model.findings import Finding, Severity, Verdict
 from tests.kubernetes_estates import CLUSTER, Manifest, container, findings, manifest, pod, sealed_cluster, verdicts
 
 FINE, OPEN, UNSEEN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
@@ -81,8 +81,8 @@ def found(check: str, *some: Manifest, **how: Any) -> Finding:
 def test_an_address_outside_counts_wherever_the_variable_comes_from(
     data: dict[str, str], fields: dict[str, Any], verdict: Verdict
 ) -> None:
-    one = found("k8s-outside-endpoint", settings(**data), app(**fields))
-    assert (one.verdict, one.resource) == (verdict, CLUSTER if verdict is FINE else POD)
+    finding = found("k8s-outside-endpoint", settings(**data), app(**fields))
+    assert (finding.verdict, finding.resource) == (verdict, CLUSTER if verdict is FINE else POD)
 
 
 def test_a_config_map_of_another_namespace_is_not_the_pods() -> None:
@@ -108,8 +108,8 @@ def test_a_config_map_of_another_namespace_is_not_the_pods() -> None:
 def test_a_proxy_counts_wherever_the_variable_comes_from(
     data: dict[str, str], fields: dict[str, Any], expected: tuple[Verdict, Severity]
 ) -> None:
-    one = found("k8s-proxy-env", settings(**data), app(**fields))
-    assert (one.verdict, one.severity) == expected
+    finding = found("k8s-proxy-env", settings(**data), app(**fields))
+    assert (finding.verdict, finding.severity) == expected
 
 
 @pytest.mark.parametrize(
@@ -138,9 +138,9 @@ def test_a_model_server_is_set_offline_from_a_config_map_too(
 @pytest.mark.parametrize("check", ["k8s-proxy-env", "k8s-outside-endpoint", "k8s-hf-offline"])
 @pytest.mark.parametrize("fields", [{"envFrom": [whole()]}, {"env": [key("HF_ENDPOINT")]}])
 def test_config_maps_that_may_not_be_listed_make_their_pods_unknown(check: str, fields: dict[str, Any]) -> None:
-    one = found(check, app(**fields, **GPU), forbidden=[ConfigMap])
-    assert (one.verdict, one.resource) == (UNSEEN, POD)
-    assert "list v1/configmaps" in one.message
+    finding = found(check, app(**fields, **GPU), forbidden=[ConfigMap])
+    assert (finding.verdict, finding.resource) == (UNSEEN, POD)
+    assert "list v1/configmaps" in finding.message
 
 
 @pytest.mark.parametrize("check", ["k8s-proxy-env", "k8s-outside-endpoint"])
@@ -149,8 +149,8 @@ def test_they_matter_to_no_pod_that_takes_nothing_from_them(check: str) -> None:
 
 
 def test_the_order_that_settles_a_secret_shows_names_and_no_values() -> None:
-    one = found("k8s-outside-endpoint", app(env=[key("HF_ENDPOINT", name="hub", source="secretKeyRef")]))
-    assert "kubectl --namespace inference describe secret hub" in one.remedy
+    finding = found("k8s-outside-endpoint", app(env=[key("HF_ENDPOINT", name="hub", source="secretKeyRef")]))
+    assert "kubectl --namespace inference describe secret hub" in finding.remedy
 
 
 def test_of_a_config_map_no_text_is_kept() -> None:
@@ -161,27 +161,27 @@ def test_of_a_config_map_no_text_is_kept() -> None:
         "INSIDE": "http://secret.team.svc:8080",
         "WORD": "secret",
     }
-    kept = projected(ConfigMap, settings(**data))
-    assert "secret" not in str(kept)
-    assert kept["variables"] == {
+    projection = projected(ConfigMap, settings(**data))
+    assert "secret" not in str(projection)
+    assert projection["variables"] == {
         "TOKEN": "not-kept.example", "URL": "https://hub.example.com", "INSIDE": "(not kept)://"
     }  # fmt: skip
-    assert "data" not in kept
+    assert "data" not in projection
 
 
 def test_a_config_map_without_anything_of_note_is_forgotten() -> None:
-    kept = projected(ConfigMap, settings(**{"ca.crt": "-----BEGIN", "log": "info"}))
-    assert not ConfigMap.is_relevant(kept)
+    projection = projected(ConfigMap, settings(**{"ca.crt": "-----BEGIN", "log": "info"}))
+    assert not ConfigMap.is_relevant(projection)
     assert ConfigMap.is_relevant(projected(ConfigMap, settings(log="true")))
 
 
 def test_what_is_kept_of_a_big_config_map_is_bounded_and_its_pods_are_unknown() -> None:
     data = {f"KEY_{number}": "https://x.example.com" for number in range(5 * MOST_VARIABLES)}
-    kept = projected(ConfigMap, settings(**data))["variables"]
-    assert (len(kept), MORE in kept) == (MOST_VARIABLES + 1, True)
-    one = found("k8s-proxy-env", settings(**data), app(envFrom=[whole()]))
-    assert (one.verdict, one.reason) == (UNSEEN, "EnvironmentNotSeen")
-    assert "SECRET_NAME" not in one.remedy
+    variables = projected(ConfigMap, settings(**data))["variables"]
+    assert (len(variables), MORE in variables) == (MOST_VARIABLES + 1, True)
+    finding = found("k8s-proxy-env", settings(**data), app(envFrom=[whole()]))
+    assert (finding.verdict, finding.reason) == (UNSEEN, "EnvironmentNotSeen")
+    assert "SECRET_NAME" not in finding.remedy
 
 
 def test_a_value_that_no_variable_can_hold_is_not_looked_into() -> None:
@@ -267,11 +267,11 @@ def mesh(text: str, name: str = "istio", **more: str) -> Manifest:
 )
 def test_the_settings_of_a_mesh(text: str, more: dict[str, str], expected: tuple[Verdict, Severity] | None) -> None:
     some = findings("k8s-mesh-egress", [*sealed_cluster(), ENTRY, ZIPKINS, mesh(text, **more)])
-    seen = {one.resource: (one.verdict, one.severity) for one in some}
+    verdict_of = {finding.resource: (finding.verdict, finding.severity) for finding in some}
     if expected is None:
-        assert seen == {CLUSTER: (FINE, Severity.HIGH)}
+        assert verdict_of == {CLUSTER: (FINE, Severity.HIGH)}
     else:
-        assert seen == {"v1/ConfigMap istio-system/istio": expected}
+        assert verdict_of == {"v1/ConfigMap istio-system/istio": expected}
 
 
 @pytest.mark.parametrize(
@@ -295,18 +295,18 @@ def test_with_the_add_on_the_settings_are_in_two_config_maps(
     some += [mesh(shared, "istio-shared-configmap-asm-1-26")] if shared is not None else []
     found_verdicts = verdicts("k8s-mesh-egress", [*sealed_cluster(), ENTRY, *some])
     assert found_verdicts == (
-        {f"v1/ConfigMap istio-system/{name}": one for name, one in expected.items()} or {CLUSTER: FINE}
+        {f"v1/ConfigMap istio-system/{name}": verdict for name, verdict in expected.items()} or {CLUSTER: FINE}
     )
 
 
 def test_a_mesh_whose_settings_are_nowhere_is_unknown() -> None:
-    one = found("k8s-mesh-egress", ENTRY)
-    assert (one.verdict, one.reason, one.severity) == (UNSEEN, "MeshConfigNotSeen", Severity.MEDIUM)
+    finding = found("k8s-mesh-egress", ENTRY)
+    assert (finding.verdict, finding.reason, finding.severity) == (UNSEEN, "MeshConfigNotSeen", Severity.MEDIUM)
 
 
 def test_a_mesh_whose_settings_may_not_be_read_is_unknown() -> None:
-    one = found("k8s-mesh-egress", ENTRY, forbidden=[ConfigMap])
-    assert (one.verdict, one.severity) == (UNSEEN, Severity.HIGH)
+    finding = found("k8s-mesh-egress", ENTRY, forbidden=[ConfigMap])
+    assert (finding.verdict, finding.severity) == (UNSEEN, Severity.HIGH)
 
 
 def test_without_a_mesh_its_settings_matter_to_nothing() -> None:

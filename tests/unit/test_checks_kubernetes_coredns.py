@@ -8,8 +8,8 @@ import pytest
 
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
 from hermetic.audit.estate.kubernetes.services import Service
-from hermetic.audit.findings import Severity, Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.model.findings import Severity, Verdict
+from hermetic.audit.policy.policy import Policy
 from tests.kubernetes_estates import CLUSTER, findings, manifest, with_one
 
 FINE, OPEN, UNSEEN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
@@ -81,11 +81,11 @@ PLUGINS: list[tuple[str, Verdict, Severity]] = [
 
 def findings_in(text: str, key: str, name: str = "coredns-custom") -> list[tuple[Verdict, Severity]]:
     """What is found of one file."""
-    one = manifest(ConfigMap, name, "kube-system", data={key: text})
-    found = findings("coredns-custom", with_one(one), policy=POLICY)
-    about = CLUSTER if {one.verdict for one in found} == {FINE} else f"v1/ConfigMap kube-system/{name}"
-    assert {one.resource for one in found} == {about}
-    return [(one.verdict, one.severity) for one in found]
+    config_map = manifest(ConfigMap, name, "kube-system", data={key: text})
+    dns_findings = findings("coredns-custom", with_one(config_map), policy=POLICY)
+    about = CLUSTER if {finding.verdict for finding in dns_findings} == {FINE} else f"v1/ConfigMap kube-system/{name}"
+    assert {finding.resource for finding in dns_findings} == {about}
+    return [(finding.verdict, finding.severity) for finding in dns_findings]
 
 
 @pytest.mark.parametrize(("line", "verdict", "severity"), PLUGINS)
@@ -144,14 +144,14 @@ def test_the_cache_of_each_node_is_read_too(cluster: str, upstream: str, verdict
     spec = {"type": "ClusterIP", "clusterIP": "10.0.0.10", "selector": {"k8s-app": "kube-dns"}}
     dns = manifest(Service, "kube-dns", "kube-system", spec=spec)
     cache = manifest(ConfigMap, "node-local-dns", "kube-system", data={"Corefile": NODE_LOCAL % (cluster, upstream)})
-    found = findings("coredns-custom", [*with_one(dns), cache], policy=POLICY)
-    assert [one.verdict for one in found] == [verdict]
+    dns_findings = findings("coredns-custom", [*with_one(dns), cache], policy=POLICY)
+    assert [finding.verdict for finding in dns_findings] == [verdict]
 
 
 def test_a_cache_that_may_not_be_read_is_unknown() -> None:
     def names(one: Any) -> str:
         return str(one.message)
 
-    found = findings("coredns-custom", with_one(manifest(Service, "x", "team", spec={})), forbidden=[ConfigMap])
-    assert [one.verdict for one in found] == [UNSEEN]
-    assert "list v1/configmaps" in names(found[0])
+    dns_findings = findings("coredns-custom", with_one(manifest(Service, "x", "team", spec={})), forbidden=[ConfigMap])
+    assert [finding.verdict for finding in dns_findings] == [UNSEEN]
+    assert "list v1/configmaps" in names(dns_findings[0])

@@ -14,7 +14,7 @@ from hermetic.audit.estate.kubernetes.nodes import Node, StaticGatewayConfigurat
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.projection import projected
 from hermetic.audit.estate.kubernetes.templates import DaemonSet
-from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.model.findings import Severity, Verdict
 from tests.kubernetes_estates import (
     CLUSTER,
     NODE,
@@ -76,18 +76,18 @@ def test_a_node_without_a_gpu_may_lack_the_agent_where_others_have_gpus() -> Non
 
 
 def test_without_any_gpu_every_node_needs_the_agent() -> None:
-    without = [one for one in sealed_cluster() if one["kind"] != "Node"]
+    without = [item for item in sealed_cluster() if item["kind"] != "Node"]
     nodes = [manifest(Node, name, status={"addresses": []}) for name in (NODE, "cpu-1")]
     assert verdicts("k8s-policy-engine-live", [*without, *nodes]) == {"v1/Node cpu-1": OPEN}
 
 
 @pytest.mark.parametrize(("engine", "namespace"), [("azure-npm", "kube-system"), ("calico-node", "calico-system")])
 def test_the_other_engines_count_in_their_own_namespace(engine: str, namespace: str) -> None:
-    rest = [one for one in sealed_cluster() if "cilium" not in one["metadata"]["name"]]
+    other_manifests = [item for item in sealed_cluster() if "cilium" not in item["metadata"]["name"]]
     there = [manifest(DaemonSet, engine, namespace), agent(NODE, engine=engine, namespace=namespace), OF_TIGERA]
-    assert verdicts("k8s-policy-engine-live", [*rest, *there]) == {CLUSTER: FINE}
+    assert verdicts("k8s-policy-engine-live", [*other_manifests, *there]) == {CLUSTER: FINE}
     elsewhere = [manifest(DaemonSet, engine, "default"), agent(NODE, engine=engine, namespace="default")]
-    assert set(verdicts("k8s-policy-engine-live", [*rest, *elsewhere]).values()) == {OPEN}
+    assert set(verdicts("k8s-policy-engine-live", [*other_manifests, *elsewhere]).values()) == {OPEN}
 
 
 OWN = f"{REGISTRY}/cilium/cilium@sha256:{'0' * 64}"
@@ -96,7 +96,7 @@ OF_OUR_OWN = TrustedNodeAgent(namespace="kube-system", owner="DaemonSet/cilium",
 
 def without_an_engine(*more: Any) -> list[Any]:
     """The sealed cluster without its engine, and more."""
-    return [*(one for one in sealed_cluster() if not one["metadata"]["name"].startswith("cilium")), *more]
+    return [*(item for item in sealed_cluster() if not item["metadata"]["name"].startswith("cilium")), *more]
 
 
 @pytest.mark.parametrize(
@@ -127,10 +127,12 @@ def without_an_engine(*more: Any) -> list[Any]:
     ],
 )
 def test_a_name_makes_no_engine(forged: list[Any]) -> None:
-    (found,) = findings("k8s-policy-engine-live", without_an_engine(*forged))
-    assert (found.resource, found.verdict, found.reason) == (f"v1/Node {NODE}", UNSEEN, "AgentNotRecognised")
-    assert "trustedNodeAgents" in found.remedy
-    beside_the_real_one = [one for one in forged if one["metadata"]["name"] != f"cilium-{NODE}"]
+    (finding,) = findings("k8s-policy-engine-live", without_an_engine(*forged))
+    assert (finding.resource, finding.verdict, finding.reason) == (f"v1/Node {NODE}", UNSEEN, "AgentNotRecognised")
+    images = {part["image"] for pod in forged if pod["kind"] == "Pod" for part in pod["spec"]["containers"]}
+    is_of_microsoft = all(image.startswith("mcr.microsoft.com/") for image in images)
+    assert ("--exceptions" if is_of_microsoft else "trustedNodeAgents") in finding.remedy
+    beside_the_real_one = [item for item in forged if item["metadata"]["name"] != f"cilium-{NODE}"]
     assert verdicts("k8s-policy-engine-live", [*sealed_cluster(), *beside_the_real_one]) == {CLUSTER: FINE}
 
 
@@ -184,28 +186,34 @@ def test_settings_of_cilium_may_switch_enforcement_off(written: Any, settings: A
 
 
 def test_settings_of_cilium_count_where_cilium_runs() -> None:
-    rest = [one for one in sealed_cluster() if "cilium" not in one["metadata"]["name"]]
+    other_manifests = [item for item in sealed_cluster() if "cilium" not in item["metadata"]["name"]]
     npm = [manifest(DaemonSet, "azure-npm", "kube-system"), agent(NODE, engine="azure-npm")]
     left_over = [cilium_config(enable_policy="never"), node_config(enable_policy="never")]
-    assert verdicts("k8s-policy-engine-live", [*rest, *npm, *left_over]) == {CLUSTER: FINE}
+    assert verdicts("k8s-policy-engine-live", [*other_manifests, *npm, *left_over]) == {CLUSTER: FINE}
 
 
 def test_a_config_map_of_another_name_or_namespace_is_none_of_ciliums() -> None:
     for name, namespace in (("cilium-config", "team"), ("cilium", "kube-system")):
-        one = manifest(ConfigMap, name, namespace, data={"enable-policy": "never"})
-        assert verdicts("k8s-policy-engine-live", with_one(one)) == {CLUSTER: FINE}
+        config_map = manifest(ConfigMap, name, namespace, data={"enable-policy": "never"})
+        assert verdicts("k8s-policy-engine-live", with_one(config_map)) == {CLUSTER: FINE}
 
 
 def test_settings_that_are_not_known_are_unknown_at_medium_where_they_hold_for_some_nodes() -> None:
-    (found,) = findings("k8s-policy-engine-live", with_one(node_config(bpf_lb_acceleration="native")))
-    assert (found.verdict, found.severity, found.reason) == (UNSEEN, Severity.MEDIUM, "NodeSettingsNotKnown")
+    (finding,) = findings("k8s-policy-engine-live", with_one(node_config(bpf_lb_acceleration="native")))
+    assert (finding.verdict, finding.severity, finding.reason) == (UNSEEN, Severity.MEDIUM, "NodeSettingsNotKnown")
     assert verdicts("k8s-policy-engine-live", with_one(cilium_config(bpf_lb_acceleration="native"))) == {CLUSTER: FINE}
 
 
 def test_of_settings_that_no_check_reads_the_value_is_not_kept() -> None:
-    kept = projected(CiliumNodeConfig, node_config(hubble_token="secret", enable_policy="never"))
-    assert kept["spec"] == {"defaults": {"hubble-token": NOT_KEPT, "enable-policy": "never"}}
+    projection = projected(CiliumNodeConfig, node_config(hubble_token="secret", enable_policy="never"))
+    assert projection["spec"] == {"defaults": {"hubble-token": NOT_KEPT, "enable-policy": "never"}}
     assert projected(ConfigMap, cilium_config(bpf_x="y", labels="a"))["engineSettings"] == {"labels": "a"}
+
+
+def test_settings_that_no_agent_reads_are_no_finding() -> None:
+    """The agents read those of their own namespace: docs.cilium.io, cilium-dbg build-config, cilium-node-config."""
+    of_a_tenant = manifest(CiliumNodeConfig, "mine", "team", spec={"defaults": {"policy-audit-mode": "true"}})
+    assert verdicts("k8s-policy-engine-live", with_one(of_a_tenant)) == {CLUSTER: FINE}
 
 
 @pytest.mark.parametrize("kind", [ConfigMap, CiliumNodeConfig])
@@ -225,34 +233,44 @@ def test_settings_of_cilium_that_may_not_be_read_are_unknown(kind: Any) -> None:
     ],
 )
 def test_settings_of_calico_may_switch_enforcement_off(spec: Any, expected: Verdict) -> None:
-    rest = [one for one in sealed_cluster() if "cilium" not in one["metadata"]["name"]]
+    other_manifests = [item for item in sealed_cluster() if "cilium" not in item["metadata"]["name"]]
     there = [manifest(DaemonSet, "calico-node", CALICO), agent(NODE, engine="calico-node", namespace=CALICO)]
     felix = manifest(FelixConfiguration, "default", spec=spec)
-    found = verdicts("k8s-policy-engine-live", [*rest, *there, felix, OF_TIGERA])
-    assert set(found.values()) == {expected}
+    verdict_of = verdicts("k8s-policy-engine-live", [*other_manifests, *there, felix, OF_TIGERA])
+    assert set(verdict_of.values()) == {expected}
     assert verdicts("k8s-policy-engine-live", with_one(felix)) == {CLUSTER: FINE}
 
 
 def test_without_an_engine_every_policy_is_without_effect() -> None:
-    rest = [one for one in sealed_cluster() if one["kind"] != "DaemonSet"]
-    assert verdicts("k8s-policy-engine-live", rest) == {CLUSTER: OPEN}
+    other_manifests = [item for item in sealed_cluster() if item["kind"] != "DaemonSet"]
+    assert verdicts("k8s-policy-engine-live", other_manifests) == {CLUSTER: OPEN}
 
 
 def test_a_pod_that_only_bears_the_engines_name_is_no_agent() -> None:
-    rest = [one for one in sealed_cluster() if one["kind"] != "Pod"]
+    other_manifests = [item for item in sealed_cluster() if item["kind"] != "Pod"]
     condition = {"type": "Ready", "status": "True"}
     fake = pod("cilium-x", "kube-system", labels={"k8s-app": "cilium"}, status={"conditions": [condition]})
-    assert verdicts("k8s-policy-engine-live", [*rest, fake]) == {f"v1/Node {NODE}": OPEN}
+    assert verdicts("k8s-policy-engine-live", [*other_manifests, fake]) == {f"v1/Node {NODE}": OPEN}
 
 
 # ------------------------------------------------------------------ around
 
 
-@pytest.mark.parametrize("spec", [{}, {"provisionPublicIps": False}])
-def test_a_static_egress_gateway_is_open_whether_or_not_it_is_used(spec: Any) -> None:
+@pytest.mark.parametrize(
+    ("spec", "severity"),
+    [
+        ({}, Severity.CRITICAL),
+        ({"provisionPublicIps": True}, Severity.CRITICAL),
+        ({"provisionPublicIps": False, "publicIpPrefixId": "/subscriptions/s/prefix"}, Severity.CRITICAL),
+        ({"provisionPublicIps": False}, Severity.HIGH),
+    ],
+)
+def test_a_static_egress_gateway_is_open_whether_or_not_it_is_used(spec: Any, severity: Severity) -> None:
+    """github.com/Azure/kube-egress-gateway: without provisionPublicIps its addresses are those of the subnet."""
     gateway = manifest(StaticGatewayConfiguration, "out", "team", spec=spec)
-    (found,) = findings("k8s-static-egress", [*sealed_cluster(), gateway])
-    assert (found.verdict, found.severity) == (OPEN, Severity.CRITICAL)
+    (finding,) = findings("k8s-static-egress", [*sealed_cluster(), gateway])
+    assert (finding.verdict, finding.severity) == (OPEN, severity)
+    assert any("internet" in path for path in finding.path_texts) == (severity is Severity.CRITICAL)
 
 
 def test_pods_that_ask_for_a_gateway_are_one_finding_of_their_workload() -> None:
@@ -272,8 +290,8 @@ def test_pods_that_ask_for_a_gateway_are_one_finding_of_their_workload() -> None
 @pytest.mark.parametrize("value", ["nat-1", ""])
 def test_the_label_of_the_service_gateway_is_open_whatever_its_value(value: str) -> None:
     labels = {"kubernetes.azure.com/service-egress-gateway": value}
-    found = verdicts("k8s-svc-egress-gateway", [*sealed_cluster(), pod("p", "team", labels=labels)])
-    assert found == {"v1/Pod team/p": OPEN}
+    verdict_of = verdicts("k8s-svc-egress-gateway", [*sealed_cluster(), pod("p", "team", labels=labels)])
+    assert verdict_of == {"v1/Pod team/p": OPEN}
 
 
 def test_a_pod_that_has_ended_leaves_by_no_gateway() -> None:
@@ -290,6 +308,6 @@ def test_nothing_that_is_kept_of_a_pod_is_a_value_of_its_spec() -> None:
         annotations={"kubectl.kubernetes.io/last-applied-configuration": secret, "note": secret},
         spec={"containers": [container(env=[{"name": "HF_TOKEN", "value": secret}, {"name": "X", "value": secret}])]},
     )
-    kept = projected(Pod, typed)
-    assert secret not in str(kept)
-    assert kept["spec"]["containers"][0]["env"] == [{"name": "HF_TOKEN", "value": "(not kept)"}]
+    projection = projected(Pod, typed)
+    assert secret not in str(projection)
+    assert projection["spec"]["containers"][0]["env"] == [{"name": "HF_TOKEN", "value": "(not kept)"}]

@@ -16,7 +16,7 @@ from hermetic.audit.estate.kubernetes.policies import (
     CiliumNetworkPolicy,
     NetworkPolicy,
 )
-from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.model.findings import Severity, Verdict
 from tests.kubernetes_estates import (
     CLUSTER,
     container,
@@ -63,9 +63,9 @@ def team(*more: Any, **labels: str) -> list[Any]:
 
 
 def test_a_namespace_without_any_policy_is_open() -> None:
-    (found,) = findings("k8s-default-deny-egress", team(app="web"))
-    assert (found.resource, found.verdict, found.severity) == (TEAM, OPEN, Severity.HIGH)
-    assert "v1/Pod team/web-1" in found.message
+    (finding,) = findings("k8s-default-deny-egress", team(app="web"))
+    assert (finding.resource, finding.verdict, finding.severity) == (TEAM, OPEN, Severity.HIGH)
+    assert "v1/Pod team/web-1" in finding.message
 
 
 CLOSES = {
@@ -163,8 +163,8 @@ def test_a_policy_that_does_not_certainly_close_the_pod_leaves_it_open(name: str
 
 @pytest.mark.parametrize("name", MAY_CLOSE)
 def test_a_policy_that_may_close_the_pod_leaves_it_unknown(name: str) -> None:
-    (found,) = findings("k8s-default-deny-egress", team(MAY_CLOSE[name], app="web"))
-    assert (found.resource, found.verdict, found.reason) == (TEAM, UNSEEN, "SelectionUnknown")
+    (finding,) = findings("k8s-default-deny-egress", team(MAY_CLOSE[name], app="web"))
+    assert (finding.resource, finding.verdict, finding.reason) == (TEAM, UNSEEN, "SelectionUnknown")
 
 
 @pytest.mark.parametrize("name", MAY_CLOSE)
@@ -175,18 +175,18 @@ def test_a_policy_that_closes_the_pod_leaves_no_doubt(name: str) -> None:
 
 def test_a_pod_that_is_certainly_open_outweighs_a_doubt() -> None:
     more = [MAY_CLOSE["cilium, a service account"], pod("stray", "team", labels={"app": "other"})]
-    (found,) = findings("k8s-default-deny-egress", team(*more, app="web"))
-    assert (found.resource, found.verdict) == (TEAM, OPEN)
-    assert "stray" in found.message
-    assert "web-1" not in found.message
+    (finding,) = findings("k8s-default-deny-egress", team(*more, app="web"))
+    assert (finding.resource, finding.verdict) == (TEAM, OPEN)
+    assert "stray" in finding.message
+    assert "web-1" not in finding.message
 
 
 def test_one_pod_that_no_policy_selects_opens_the_namespace() -> None:
     more = [CLOSES["by label"], pod("stray", "team", labels={"app": "other"})]
-    (found,) = findings("k8s-default-deny-egress", team(*more, app="web"))
-    assert found.verdict is OPEN
-    assert "stray" in found.message
-    assert "web-1" not in found.message
+    (finding,) = findings("k8s-default-deny-egress", team(*more, app="web"))
+    assert finding.verdict is OPEN
+    assert "stray" in finding.message
+    assert "web-1" not in finding.message
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,9 @@ NARROW = [
     policy(podSelector={}, policyTypes=["Ingress"], egress=[{}]),
     policy(namespace="kube-system", podSelector={}, policyTypes=["Egress"], egress=[{}]),
     block("10.0.0.0/8"),
-    block("169.254.169.254/32"),
+    block("169.254.20.10/32"),
+    block("169.254.10.0/24"),
+    block("169.254.0.0/16", "169.254.169.254/32"),
     block("fd00::/8"),
     block("::ffff:10.0.0.0/104"),
     block("20.0.0.0/8", "20.0.0.0/8"),
@@ -330,6 +332,8 @@ UNCLEAR = [
     cilium_rule(toEntities=["galaxy"]),
     cilium_rule(toGroups=[{"aws": {}}]),
     cilium_rule(toCIDRSet=[{"cidrGroupRef": "partners"}]),
+    cilium_rule(toCIDRSet=[{"cidrGroupSelector": {"matchLabels": {"of": "partners"}}}]),
+    cilium_rule(toCIDRSet=[{"cidrGroupSelector": {}}]),
     cilium_rule(toEndpoints=[{"matchLabels": {"reserved:host": ""}}]),
     cilium_rule(toEndpoints=[{"matchExpressions": [{"key": "reserved:world", "operator": "DoesNotExist"}]}]),
     cilium_rule(toEndpoints=[without("k8s:io.kubernetes.pod.namespace", "DoesNotExist")]),
@@ -340,7 +344,10 @@ UNCLEAR = [
         for field in ("toEndpoints", "toCIDR", "toCIDRSet", "toEntities", "toNodes")
     ),
     cilium_rule(toFQDNs=[], toCIDR=[], toPorts=PORTS),
-    *(cilium_rule(toPlanets=["mars"], **known) for known in ({}, {"toPorts": PORTS}, {"toEntities": ["cluster"]})),
+    *(
+        cilium_rule(toPlanets=["mars"], **rule_fields)
+        for rule_fields in ({}, {"toPorts": PORTS}, {"toEntities": ["cluster"]})
+    ),
     cilium_rule(toCIDRSet=[{"cidr": "10.0.0.0/8", "cidrSelector": {}}]),
     cilium_rule(toEndpoints=[{"matchNames": ["db"]}]),
     cilium_rule(toServices=[{"k8sService": {"serviceName": "db"}}], toPorts=PORTS),
@@ -365,9 +372,9 @@ UNCLEAR = [
 
 @pytest.mark.parametrize("wide", WIDE)
 def test_a_rule_that_leads_to_public_addresses_is_open(wide: Any) -> None:
-    (found,) = findings("k8s-policy-allow-all", [*sealed_cluster(), wide])
-    assert found.verdict is OPEN
-    assert found.resource.startswith(f"{wide['apiVersion']}/{wide['kind']} ")
+    (finding,) = findings("k8s-policy-allow-all", [*sealed_cluster(), wide])
+    assert finding.verdict is OPEN
+    assert finding.resource.startswith(f"{wide['apiVersion']}/{wide['kind']} ")
 
 
 @pytest.mark.parametrize("narrow", NARROW)

@@ -9,13 +9,9 @@ import pytest
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
 from hermetic.audit.estate.kubernetes.engine_settings import CiliumNodeConfig
 from hermetic.audit.estate.kubernetes.pods import Pod
-from hermetic.audit.estate.kubernetes.policies import (
-    CiliumClusterwideNetworkPolicy,
-    CiliumNetworkPolicy,
-    NetworkPolicy,
-)
+from hermetic.audit.estate.kubernetes.policies import CiliumClusterwideNetworkPolicy, CiliumNetworkPolicy, NetworkPolicy
 from hermetic.audit.estate.kubernetes.templates import DaemonSet
-from hermetic.audit.findings import Verdict
+from hermetic.audit.model.findings import Verdict
 from tests.kubernetes_estates import (
     CLUSTER,
     OF_TIGERA,
@@ -49,15 +45,15 @@ def engine(name: str, *, ready: bool = True) -> list[Manifest]:
 
 def cluster(*engines: Manifest) -> list[Manifest]:
     """The sealed cluster with these agents in place of its own."""
-    rest = [one for one in sealed_cluster() if not one["metadata"]["name"].startswith("cilium")]
-    return [*rest, *engines]
+    other_manifests = [item for item in sealed_cluster() if not item["metadata"]["name"].startswith("cilium")]
+    return [*other_manifests, *engines]
 
 
 def verdict_on_team(policy: Manifest, base: list[Manifest], **labels: str) -> Verdict:
     """The verdict on a pod of namespace team that only this policy may close."""
     some = findings("k8s-default-deny-egress", [*base, pod("web-1", "team", labels=labels or {"app": "web"}), policy])
-    (found,) = [one for one in some if one.resource in {TEAM, CLUSTER}]
-    return found.verdict
+    (finding,) = [candidate for candidate in some if candidate.resource in {TEAM, CLUSTER}]
+    return finding.verdict
 
 
 def cilium(rule: Any = None, *, everywhere: bool = False, **fields: Any) -> Manifest:
@@ -99,7 +95,7 @@ def test_a_policy_of_kubernetes_closes_under_every_engine(name: str) -> None:
 
 def test_pods_that_may_not_be_read_leave_the_engine_unknown() -> None:
     some = findings("k8s-default-deny-egress", [*sealed_cluster(), cilium()], forbidden=[Pod])
-    assert {one.verdict for one in some} == {UNSEEN}
+    assert {finding.verdict for finding in some} == {UNSEEN}
 
 
 @pytest.mark.parametrize(
@@ -154,8 +150,8 @@ SEEN = (
 
 def selecting(key: str, operator: str, *values: str) -> Manifest:
     """A NetworkPolicy for the pods with such a label."""
-    one = {"key": key, "operator": operator, **({"values": list(values)} if values else {})}
-    spec = {"podSelector": {"matchExpressions": [one]}, "policyTypes": ["Egress"]}
+    expression = {"key": key, "operator": operator, **({"values": list(values)} if values else {})}
+    spec = {"podSelector": {"matchExpressions": [expression]}, "policyTypes": ["Egress"]}
     return manifest(NetworkPolicy, "p", "team", spec=spec)
 
 
@@ -186,10 +182,10 @@ def test_what_excludes_by_a_label_that_is_not_seen_selects_more() -> None:
 
 @pytest.mark.parametrize("setting", ["labels", "label-prefix-file"])
 def test_a_filter_of_its_own_leaves_every_label_in_doubt(setting: str) -> None:
-    one = manifest(ConfigMap, "cilium-config", "kube-system", data={setting: "k8s:team"})
+    config_map = manifest(ConfigMap, "cilium-config", "kube-system", data={setting: "k8s:team"})
     for_some = manifest(CiliumNodeConfig, "some", "kube-system", spec={"defaults": {setting: "k8s:team"}})
     everything = manifest(NetworkPolicy, "p", "team", spec={"podSelector": {}, "policyTypes": ["Egress"]})
-    for filtered in (one, for_some):
+    for filtered in (config_map, for_some):
         assert verdict_on_team(by_label("app"), [*cluster(*engine("cilium")), filtered], app="a") is UNSEEN
         assert verdict_on_team(everything, [*cluster(*engine("cilium")), filtered], app="a") is FINE
         assert verdict_on_team(by_label("app"), [*cluster(*engine("azure-npm")), filtered], app="a") is FINE

@@ -11,7 +11,7 @@ from hermetic.audit.estate.kubernetes.all_kinds import question
 from hermetic.audit.estate.kubernetes.projection import projected
 from hermetic.audit.estate.kubernetes.routes import ROUTES, HttpRoute, TlsRoute
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Ingress, Service
-from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.model.findings import Severity, Verdict
 from hermetic.collect.kube.answering import KubeAnswerer
 from hermetic.collect.kube.cache import ClusterObservations
 from hermetic.collect.kube.cache_watches import CacheWatches
@@ -62,7 +62,7 @@ def about(kind: Any, verdict: Verdict) -> dict[str, Verdict]:
         (to("api.team.svc.cluster.local", kind="Hostname", group="networking.istio.io"), FINE),
         (to("pool", kind="InferencePool", group="inference.networking.k8s.io"), FINE),
         (to("far", kind="ServiceImport", group="multicluster.x-k8s.io"), UNSEEN),
-        (to("far", kind="Backend", group="gateway.envoyproxy.io"), UNSEEN),
+        (to("far", kind="Backend", group="gateway.kgateway.dev"), UNSEEN),
         (to("far", kind="Thing"), UNSEEN),
         ({"filters": [{"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "out"}}}]}, OPEN),
         ({"filters": [{"type": "ExternalAuth", "externalAuth": {"backendRef": {"name": "out"}}}]}, OPEN),
@@ -76,8 +76,8 @@ def about(kind: Any, verdict: Verdict) -> dict[str, Verdict]:
     ],
 )
 def test_a_route_is_open_where_it_leads_outside(kind: Any, rule: dict[str, Any], verdict: Verdict) -> None:
-    found = verdicts(CHECK, [*sealed_cluster(), OUT, NEAR, WEB, route(kind, **rule)])
-    assert found == about(kind, verdict)
+    verdict_of = verdicts(CHECK, [*sealed_cluster(), OUT, NEAR, WEB, route(kind, **rule)])
+    assert verdict_of == about(kind, verdict)
 
 
 def test_a_service_with_an_address_outside_is_one() -> None:
@@ -91,9 +91,9 @@ def test_what_may_not_be_listed_leaves_it_unknown(kind: Any) -> None:
 
 def ingress(*backends: Manifest, annotation: tuple[str, str] = ("", ""), host: str = "a.corp", **spec: Any) -> Manifest:
     """team/x of one rule."""
-    paths = [{"path": "/", "backend": one} for one in backends]
-    whole = {"rules": [{"host": host, "http": {"paths": paths}}], **spec}
-    return manifest(Ingress, "x", "team", annotations=dict([annotation]), spec=whole)
+    paths = [{"path": "/", "backend": backend} for backend in backends]
+    ingress_spec = {"rules": [{"host": host, "http": {"paths": paths}}], **spec}
+    return manifest(Ingress, "x", "team", annotations=dict([annotation]), spec=ingress_spec)
 
 
 def service(name: str) -> Manifest:
@@ -175,8 +175,8 @@ def test_an_ingress_is_open_where_it_leads_outside(one: Manifest, verdict: Verdi
     ],
 )
 def test_how_much_a_relay_by_an_ingress_weighs(one: Manifest, severity: Severity) -> None:
-    (found,) = findings(CHECK, [*sealed_cluster(), OUT, WEB, one])
-    assert found.severity is severity
+    (finding,) = findings(CHECK, [*sealed_cluster(), OUT, WEB, one])
+    assert finding.severity is severity
 
 
 def test_an_ingress_to_a_service_with_an_address_outside_is_open() -> None:
@@ -185,8 +185,8 @@ def test_an_ingress_to_a_service_with_an_address_outside_is_open() -> None:
 
 def test_of_a_snippet_and_of_a_url_no_secret_is_kept() -> None:
     some = [nginx("auth-url", "https://u:secret@api.team.svc/x?token=secret"), nginx("server-snippet", "a secret;")]
-    for one in some:
-        assert "secret" not in str(projected(Ingress, ingress(annotation=one)))
+    for snippet in some:
+        assert "secret" not in str(projected(Ingress, ingress(annotation=snippet)))
 
 
 def as_v1() -> Served:
@@ -198,11 +198,11 @@ def as_v1() -> Served:
 
 
 async def test_a_kind_is_listed_in_the_version_that_is_served() -> None:
-    asked = question(TlsRoute, "")
-    answers = await KubeAnswerer(as_v1()).answers([asked])
-    assert answers[asked].problem is None
-    assert answers[asked].evidence[0].request == "GET /apis/gateway.networking.k8s.io/v1/tlsroutes"
-    assert len(answers[asked].bodies) == 1
+    routes_question = question(TlsRoute, "")
+    answers = await KubeAnswerer(as_v1()).answers([routes_question])
+    assert answers[routes_question].problem is None
+    assert answers[routes_question].evidence[0].request == "GET /apis/gateway.networking.k8s.io/v1/tlsroutes"
+    assert len(answers[routes_question].bodies) == 1
 
 
 async def test_a_kind_is_watched_in_the_version_that_is_served() -> None:
@@ -212,8 +212,14 @@ async def test_a_kind_is_watched_in_the_version_that_is_served() -> None:
         async with asyncio.timeout(10):
             while not observations.is_complete:  # noqa: ASYNC110 - it has no event of its own
                 await asyncio.sleep(0.01)
-            one = route(TlsRoute, **to("web"))
-            api.put({**one, "metadata": {**one["metadata"], "name": "y"}, "apiVersion": "gateway.networking.k8s.io/v1"})
+            tls_route = route(TlsRoute, **to("web"))
+            api.put(
+                {
+                    **tls_route,
+                    "metadata": {**tls_route["metadata"], "name": "y"},
+                    "apiVersion": "gateway.networking.k8s.io/v1",
+                }
+            )
             while len(observations.answers()[question(TlsRoute, "")].bodies) < 2:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
     finally:

@@ -15,7 +15,7 @@ from hermetic.audit.estate.kubernetes.services import (
     IngressClass,
     Service,
 )
-from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.model.findings import Severity, Verdict
 from tests.kubernetes_estates import CLUSTER, NODE, POLICY, findings, manifest, pod, sealed_cluster, verdicts, with_one
 
 PREFIX = "service.beta.kubernetes.io/"
@@ -41,8 +41,8 @@ def given(*addresses: dict[str, str]) -> Any:
 
 def verdict(check: str, *changes: Any) -> Verdict:
     """The verdict about the object changed, or about the cluster where nothing is said against it."""
-    found = verdicts(check, [*sealed_cluster(), *changes])
-    (only,) = found.values()
+    verdict_of = verdicts(check, [*sealed_cluster(), *changes])
+    (only,) = verdict_of.values()
     return only
 
 
@@ -53,10 +53,16 @@ def test_every_value_but_exactly_true_is_a_public_load_balancer(value: str) -> N
     }
 
 
+@pytest.mark.parametrize("value", ["True", "TRUE", "1", "yes", "false", ""])
+def test_an_annotation_that_the_cloud_provider_does_not_read_as_internal_is_public(value: str) -> None:
+    """cloud-provider-azure compares the value with "true" (consts.TrueAnnotationValue), and with nothing else."""
+    assert verdict("k8s-public-lb", balancer({f"{PREFIX}azure-load-balancer-internal": value})) is OPEN
+
+
 def test_no_annotation_is_a_public_load_balancer_with_its_path() -> None:
-    (found,) = findings("k8s-public-lb", with_one(balancer()))
-    assert (found.verdict, found.severity) == (OPEN, Severity.CRITICAL)
-    assert found.path_texts == (f"internet -> public load balancer -> {LLAMA}",)
+    (finding,) = findings("k8s-public-lb", with_one(balancer()))
+    assert (finding.verdict, finding.severity) == (OPEN, Severity.CRITICAL)
+    assert finding.path_texts == (f"internet -> public load balancer -> {LLAMA}",)
 
 
 @pytest.mark.parametrize(
@@ -74,6 +80,31 @@ def test_no_annotation_is_a_public_load_balancer_with_its_path() -> None:
 )
 def test_an_annotation_that_asks_for_a_public_side_outweighs_internal(name: str, value: str) -> None:
     assert verdict("k8s-public-lb", balancer({**INTERNAL, f"{PREFIX}{name}": value})) is OPEN
+
+
+@pytest.mark.parametrize(
+    ("annotations", "severity"),
+    [
+        ({"azure-pls-create": "true"}, Severity.MEDIUM),
+        ({"azure-pls-create": "true", "azure-pls-visibility": "*"}, Severity.HIGH),
+        (
+            {"azure-pls-create": "true", "azure-pls-auto-approval": "11111111-2222-3333-4444-555555555555"},
+            Severity.MEDIUM,
+        ),
+        ({"azure-pls-create": "true", "azure-pls-auto-approval": "11111111-2222 *"}, Severity.HIGH),
+        ({"azure-pls-create": "false", "azure-pls-visibility": "*"}, None),
+        ({"azure-pls-visibility": "*"}, None),
+    ],
+)
+def test_a_private_link_service_by_annotation_lets_others_in(
+    annotations: dict[str, str], severity: Severity | None
+) -> None:
+    """cloud-provider-azure.sigs.k8s.io/topics/pls-integration: defaults, and "*" for every subscription."""
+    added = {f"{PREFIX}{name}": value for name, value in annotations.items()}
+    (finding,) = findings("k8s-public-lb", with_one(balancer({**INTERNAL, **added})))
+    expected = FINE if severity is None else OPEN
+    assert finding.verdict is expected
+    assert severity in {None, finding.severity}
 
 
 def test_the_deprecated_field_asks_as_the_annotation_does() -> None:
@@ -150,7 +181,7 @@ def endpoint_slice(*addresses: str, kind: str = "IPv4", name: str = "llama-x", s
         "inference",
         labels={"kubernetes.io/service-name": service} if service else {},
         addressType=kind,
-        endpoints=[{"addresses": [one]} for one in addresses],
+        endpoints=[{"addresses": [address]} for address in addresses],
     )
 
 
@@ -178,8 +209,8 @@ def test_a_pod_in_a_network_of_public_addresses_is_no_endpoint_outside() -> None
 def test_whose_a_public_endpoint_is_cannot_be_told_without_the_pods() -> None:
     from hermetic.audit.estate.kubernetes.pods import Pod
 
-    found = verdicts("k8s-endpoints-external", with_one(endpoint_slice("20.1.2.3")), forbidden=[Pod])
-    assert set(found.values()) == {UNSEEN}
+    verdict_of = verdicts("k8s-endpoints-external", with_one(endpoint_slice("20.1.2.3")), forbidden=[Pod])
+    assert set(verdict_of.values()) == {UNSEEN}
 
 
 def test_another_slice_for_the_api_servers_service_is_judged_as_any_other() -> None:
@@ -191,8 +222,8 @@ def test_another_slice_for_the_api_servers_service_is_judged_as_any_other() -> N
         addressType="IPv4",
         endpoints=[{"addresses": ["20.60.1.1"]}],
     )
-    found = verdicts("k8s-endpoints-external", with_one(more))
-    assert found == {"discovery.k8s.io/v1/EndpointSlice default/more": OPEN}
+    verdict_of = verdicts("k8s-endpoints-external", with_one(more))
+    assert verdict_of == {"discovery.k8s.io/v1/EndpointSlice default/more": OPEN}
 
 
 def test_the_api_servers_own_endpoint_is_judged_elsewhere() -> None:
@@ -209,7 +240,9 @@ def test_the_api_servers_own_endpoint_is_judged_elsewhere() -> None:
 
 def node_with(*addresses: tuple[str, str]) -> Any:
     """The node with these addresses."""
-    return manifest(Node, NODE, status={"addresses": [{"type": kind, "address": one} for kind, one in addresses]})
+    return manifest(
+        Node, NODE, status={"addresses": [{"type": kind, "address": address} for kind, address in addresses]}
+    )
 
 
 NODE_PORT = service(type="NodePort", ports=[{"port": 80, "nodePort": 30080}])
@@ -238,8 +271,8 @@ def test_a_load_balancer_that_allocates_no_node_port_has_no_such_door() -> None:
     ("kind", "expected"), [("ExternalIP", OPEN), ("ExternalDNS", OPEN), ("InternalIP", FINE), ("Hostname", FINE)]
 )
 def test_an_external_address_of_a_node_is_critical(kind: str, expected: Verdict) -> None:
-    found = findings("k8s-node-externalip", with_one(node_with((kind, "20.1.2.3"))))
-    assert [(one.verdict, one.severity) for one in found] == [(expected, Severity.CRITICAL)]
+    address_findings = findings("k8s-node-externalip", with_one(node_with((kind, "20.1.2.3"))))
+    assert [(finding.verdict, finding.severity) for finding in address_findings] == [(expected, Severity.CRITICAL)]
 
 
 def ingress(class_name: str = "nginx", status: Any = None, annotations: Any = None) -> Any:
@@ -333,15 +366,17 @@ OWN_RANGE = "198.18.0.0/15"
 )
 def test_an_address_of_a_range_of_our_own_is_private(address: str, ranges: tuple[str, ...], expected: Verdict) -> None:
     """The operator serves behind such an address, so the audit must not close the gate because of it."""
-    given = {"loadBalancer": {"ingress": [{"ip": address} if address[0].isdigit() else {"hostname": address}]}}
+    balancer_status = {
+        "loadBalancer": {"ingress": [{"ip": address} if address[0].isdigit() else {"hostname": address}]}
+    }
     service = manifest(
         Service,
         "llama",
         "inference",
         annotations=INTERNAL,
         spec={"type": "LoadBalancer", "ports": [{"port": 80}]},
-        status=given,
+        status=balancer_status,
     )
     policy = POLICY.model_copy(update={"additional_private_ranges": ranges})
-    found = set(verdicts("k8s-lb-status-ip", with_one(service), policy=policy).values())
-    assert found == {expected}
+    service_verdicts = set(verdicts("k8s-lb-status-ip", with_one(service), policy=policy).values())
+    assert service_verdicts == {expected}

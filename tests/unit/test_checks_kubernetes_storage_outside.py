@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hermetic.audit.estate.kubernetes.volumes import PersistentVolume, StorageClass, VolumeSnapshotClass
-from hermetic.audit.findings import Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.model.findings import Verdict
+from hermetic.audit.policy.policy import Policy
 from tests.kubernetes_estates import Manifest, container, manifest, pod, verdicts, with_one
 
 FINE, OPEN, UNSEEN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
@@ -128,9 +128,9 @@ def test_a_mount_option_may_name_the_server(options: list[str], expected: Verdic
     joined = ",".join(options)
     inline = {"name": "v", "csi": {**AZURE_FILES, "volumeAttributes": {"shareName": "x", "mountOptions": joined}}}
     legacy = {"volume.beta.kubernetes.io/mount-options": joined}
-    found = [
-        verdict(one)
-        for one in (
+    storage_verdicts = [
+        verdict(storage_object)
+        for storage_object in (
             of_class("nfs.csi.k8s.io", mount_options=options, **INSIDE),
             of_class("nfs.csi.k8s.io", mountOptions=joined, **INSIDE),
             volume(csi=AZURE_FILES, mountOptions=options),
@@ -139,7 +139,7 @@ def test_a_mount_option_may_name_the_server(options: list[str], expected: Verdic
             pod("web", spec={"volumes": [inline], "containers": [container()]}),
         )
     ]
-    assert found == [expected] * len(found)
+    assert storage_verdicts == [expected] * len(storage_verdicts)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from hermetic.audit.estate.kubernetes.templates import (
     ReplicationController,
     StatefulSet,
 )
-from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.model.findings import Severity, Verdict
 from tests.kubernetes_estates import CLUSTER, Manifest, container, findings, manifest, owned, pod, verdicts, with_one
 
 FINE, OPEN, UNSEEN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
@@ -62,9 +62,9 @@ def test_a_template_that_no_pod_shows_is_judged_as_its_pod_would_be(
     kind: Any, spec: Manifest, expected: Verdict
 ) -> None:
     some = manifest(kind, "night", "inference", spec=spec)
-    found = verdicts("k8s-hostnetwork", with_one(some))
+    verdict_of = verdicts("k8s-hostnetwork", with_one(some))
     version = kind.TYPE.rpartition("/")[0]
-    assert found == {CLUSTER if expected is FINE else f"{version}/{kind.KIND} inference/night": expected}
+    assert verdict_of == {CLUSTER if expected is FINE else f"{version}/{kind.KIND} inference/night": expected}
 
 
 LIVE: dict[Any, Manifest] = {
@@ -79,10 +79,10 @@ LIVE: dict[Any, Manifest] = {
 
 @pytest.mark.parametrize("kind", LIVE)
 def test_a_template_of_which_there_are_pods_is_not_even_kept(kind: Any) -> None:
-    one = manifest(kind, "web", "team", spec={"replicas": 2, "template": OPEN_TEMPLATE}, status=LIVE[kind])
-    kept = projected(kind, one)
-    assert (kept["spec"], "status" in kept) == ({}, False)
-    assert verdict("k8s-hostnetwork", one) is FINE
+    workload = manifest(kind, "web", "team", spec={"replicas": 2, "template": OPEN_TEMPLATE}, status=LIVE[kind])
+    projection = projected(kind, workload)
+    assert (projection["spec"], "status" in projection) == ({}, False)
+    assert verdict("k8s-hostnetwork", workload) is FINE
 
 
 def test_a_paused_controller_is_judged_by_the_pods_of_its_latest_template() -> None:
@@ -110,15 +110,15 @@ def test_a_paused_controller_is_judged_by_the_pods_of_its_latest_template() -> N
     ],
 )
 def test_a_template_of_which_there_is_no_pod_counts_although_pods_are_asked_for(kind: Any, status: Manifest) -> None:
-    one = manifest(kind, "web", "team", spec={"replicas": 2, "template": OPEN_TEMPLATE}, status=status)
-    assert verdict("k8s-hostnetwork", one) is OPEN
+    workload = manifest(kind, "web", "team", spec={"replicas": 2, "template": OPEN_TEMPLATE}, status=status)
+    assert verdict("k8s-hostnetwork", workload) is OPEN
 
 
 @pytest.mark.parametrize("condition", ["Complete", "Failed"])
 def test_a_job_that_has_ended_runs_no_more(condition: str) -> None:
     status = {"conditions": [{"type": condition, "status": "True"}]}
-    one = manifest(Job, "once", "team", spec={"template": OPEN_TEMPLATE}, status=status)
-    assert verdict("k8s-hostnetwork", one) is FINE
+    workload = manifest(Job, "once", "team", spec={"template": OPEN_TEMPLATE}, status=status)
+    assert verdict("k8s-hostnetwork", workload) is FINE
 
 
 @pytest.mark.parametrize(
@@ -132,26 +132,26 @@ def test_a_job_that_has_ended_runs_no_more(condition: str) -> None:
 )
 def test_what_a_deployment_ran_before_does_not_count(owner: list[Manifest], expected: Verdict) -> None:
     spec = {"replicas": 0, "template": OPEN_TEMPLATE}
-    one = manifest(ReplicaSet, "web-1", "team", spec=spec, ownerReferences=owner)
-    assert verdict("k8s-hostnetwork", one) is expected
+    workload = manifest(ReplicaSet, "web-1", "team", spec=spec, ownerReferences=owner)
+    assert verdict("k8s-hostnetwork", workload) is expected
 
 
 def test_a_daemon_set_of_the_platform_without_a_node_for_it_is_the_platforms() -> None:
     agent = {"hostNetwork": True, "containers": [container(image="mcr.microsoft.com/oss/csi:v1")]}
-    one = manifest(DaemonSet, "csi-azuredisk-node-win", "kube-system", spec={"template": {"spec": agent}})
-    assert verdict("k8s-hostnetwork", one) is FINE
+    workload = manifest(DaemonSet, "csi-azuredisk-node-win", "kube-system", spec={"template": {"spec": agent}})
+    assert verdict("k8s-hostnetwork", workload) is FINE
 
 
 def test_a_template_in_a_namespace_without_policies_is_open() -> None:
     spec = {"jobTemplate": {"spec": {"template": {"spec": {"containers": [container()]}}}}}
-    found = verdicts("k8s-default-deny-egress", with_one(manifest(CronJob, "night", "team", spec=spec)))
-    assert found == {"v1/Namespace team": OPEN}
+    verdict_of = verdicts("k8s-default-deny-egress", with_one(manifest(CronJob, "night", "team", spec=spec)))
+    assert verdict_of == {"v1/Namespace team": OPEN}
 
 
 @pytest.mark.parametrize("kind", [Deployment, StatefulSet, ReplicaSet, ReplicationController, DaemonSet, Job, CronJob])
 def test_templates_that_may_not_be_listed_leave_their_checks_unknown(kind: Any) -> None:
-    found = verdicts("k8s-privileged", with_one(pod("app-2")), forbidden=[kind])
-    assert found == {CLUSTER: UNSEEN}
+    verdict_of = verdicts("k8s-privileged", with_one(pod("app-2")), forbidden=[kind])
+    assert verdict_of == {CLUSTER: UNSEEN}
 
 
 # ------------------------------------------------------------------ addresses outside
@@ -290,19 +290,21 @@ def from_the_pod(path: str) -> dict[str, Any]:
 def test_an_address_of_a_model_server_needs_no_scheme_and_may_be_made_of_variables(
     place: str, text: str, env: dict[str, Any], expected: Verdict
 ) -> None:
-    variables = [{"name": name, **one} for name, one in env.items()]
-    said = {"env": [*variables, {"name": "ANYTHING", "value": text}]} if place == "env" else {place: [text]}
-    one = pod("app-2", spec={"containers": [container(**{"env": variables, **said}, **GPU)]})
-    assert verdict("k8s-outside-endpoint", one) is expected
-    assert "secret" not in str(projected(Pod, one))
+    variables = [{"name": name, **source} for name, source in env.items()]
+    settings = {"env": [*variables, {"name": "ANYTHING", "value": text}]} if place == "env" else {place: [text]}
+    accelerated_pod = pod("app-2", spec={"containers": [container(**{"env": variables, **settings}, **GPU)]})
+    assert verdict("k8s-outside-endpoint", accelerated_pod) is expected
+    assert "secret" not in str(projected(Pod, accelerated_pod))
 
 
 def test_of_an_address_with_a_credential_the_host_alone_is_kept() -> None:
-    kept = projected(
+    projection = projected(
         Pod, with_variable("PIP_INDEX_URL", "https://user:secret@pypi.example.com/simple?key=secret", **GPU)
     )
-    assert "secret" not in str(kept)
-    assert kept["spec"]["containers"][0]["env"] == [{"name": "PIP_INDEX_URL", "value": "https://pypi.example.com"}]
+    assert "secret" not in str(projection)
+    assert projection["spec"]["containers"][0]["env"] == [
+        {"name": "PIP_INDEX_URL", "value": "https://pypi.example.com"}
+    ]
 
 
 def test_arguments_and_plain_probes_are_not_kept() -> None:
@@ -311,8 +313,8 @@ def test_arguments_and_plain_probes_are_not_kept() -> None:
         "livenessProbe": {"httpGet": {"port": 80}},
         "ports": [{"containerPort": 1}],
     }
-    kept = projected(Pod, pod("app-2", spec={"containers": [container(**fields)]}))
-    assert kept["spec"]["containers"][0].keys() == {"name", "image"}
+    projection = projected(Pod, pod("app-2", spec={"containers": [container(**fields)]}))
+    assert projection["spec"]["containers"][0].keys() == {"name", "image"}
 
 
 @pytest.mark.parametrize(
@@ -362,8 +364,8 @@ FOREIGN = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"audi
     ],
 )
 def test_a_model_server_holds_no_token(one: Manifest, expected: tuple[Verdict, Severity]) -> None:
-    (found,) = findings("k8s-model-token", with_one(one))
-    assert (found.verdict, found.severity) == expected
+    (finding,) = findings("k8s-model-token", with_one(one))
+    assert (finding.verdict, finding.severity) == expected
 
 
 @pytest.mark.parametrize(
@@ -379,5 +381,7 @@ def test_a_model_server_holds_no_token(one: Manifest, expected: tuple[Verdict, S
     ],
 )  # fmt: skip
 def test_a_folder_of_the_node_is_open_where_it_is_the_systems_own(path: str, expected: Verdict) -> None:
-    one = pod("app-2", spec={"volumes": [{"name": "h", "hostPath": {"path": path}}], "containers": [container()]})
-    assert verdict("k8s-privileged", one) is expected
+    mounting_pod = pod(
+        "app-2", spec={"volumes": [{"name": "h", "hostPath": {"path": path}}], "containers": [container()]}
+    )
+    assert verdict("k8s-privileged", mounting_pod) is expected

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.findings import Severity, Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.model.findings import Severity, Verdict
+from hermetic.audit.policy.policy import Policy
 from tests.kubernetes_estates import (
     CLUSTER,
     OF_GATEKEEPER,
@@ -34,8 +34,8 @@ def web(*, spec: dict[str, Any] | None = None, **of_container: Any) -> Any:
 
 def verdict(check: str, *some: Any, policy: Policy = POLICY) -> Verdict:
     """The verdict about what was added, or about the cluster where nothing is said against it."""
-    found = verdicts(check, [*sealed_cluster(), OF_TIGERA, OF_GATEKEEPER, *some], policy=policy)
-    (only,) = found.values()
+    verdict_of = verdicts(check, [*sealed_cluster(), OF_TIGERA, OF_GATEKEEPER, *some], policy=policy)
+    (only,) = verdict_of.values()
     return only
 
 
@@ -97,10 +97,10 @@ def test_a_thousand_replicas_are_one_finding_of_their_deployment() -> None:
         )
         for number in range(1000)
     ]
-    (found,) = findings("k8s-hostnetwork", [*sealed_cluster(), *replicas])
-    assert found.resource == "apps/v1/Deployment team/web"
-    assert len(found.message) < 200
-    assert len(found.evidence) == 1
+    (finding,) = findings("k8s-hostnetwork", [*sealed_cluster(), *replicas])
+    assert finding.resource == "apps/v1/Deployment team/web"
+    assert len(finding.message) < 200
+    assert len(finding.evidence) == 1
 
 
 # ------------------------------------------------------------------ privileged
@@ -187,8 +187,8 @@ def test_a_proxy_is_open_in_every_form(env: dict[str, Any], expected: Verdict) -
 
 
 def test_a_secret_taken_whole_is_unknown_and_does_not_decide() -> None:
-    (found,) = findings("k8s-proxy-env", [*sealed_cluster(), web(envFrom=[{"secretRef": {"name": "s"}}])])
-    assert (found.resource, found.verdict, found.severity) == (WEB, UNSEEN, Severity.MEDIUM)
+    (finding,) = findings("k8s-proxy-env", [*sealed_cluster(), web(envFrom=[{"secretRef": {"name": "s"}}])])
+    assert (finding.resource, finding.verdict, finding.severity) == (WEB, UNSEEN, Severity.MEDIUM)
 
 
 # ------------------------------------------------------------------ images
@@ -247,7 +247,9 @@ def test_azure_policy_has_no_rights_over_a_node() -> None:
 
 def test_without_an_approved_registry_public_ones_are_open_and_private_ones_unknown() -> None:
     some = [*sealed_cluster(), web(image="quay.io/x/y")]
-    (by_cluster, public) = sorted(findings("k8s-image-origin", some, policy=Policy()), key=lambda one: one.resource)
+    (by_cluster, public) = sorted(
+        findings("k8s-image-origin", some, policy=Policy()), key=lambda origin_finding: origin_finding.resource
+    )
     assert (by_cluster.resource, by_cluster.verdict) == (CLUSTER, UNSEEN)
     assert REGISTRY in by_cluster.message
     assert (public.resource, public.verdict, public.severity) == (WEB, OPEN, Severity.MEDIUM)
@@ -286,13 +288,36 @@ def test_a_container_with_a_gpu_is_told_to_stay_offline(fields: dict[str, Any], 
     assert verdict("k8s-hf-offline", web(**fields)) is expected
 
 
+WITH_GPU = {"resources": GPU}
+CHECKER = container(name="check-accelerators", **WITH_GPU)
+SERVER = container(name="engine", env=ON, **WITH_GPU)
+
+
+@pytest.mark.parametrize(
+    ("init_containers", "containers", "expected"),
+    [
+        ([CHECKER], [SERVER], FINE),
+        ([CHECKER], [container(name="engine", **WITH_GPU)], OPEN),
+        ([CHECKER], [container()], OPEN),
+        ([{**CHECKER, "restartPolicy": "Always"}], [SERVER], OPEN),
+        ([{**SERVER, "restartPolicy": "Always"}], [container()], FINE),
+        ([{**CHECKER, "env": [variable("HF_TOKEN", "hf_x")]}], [SERVER], OPEN),
+    ],
+)
+def test_an_init_container_that_prepares_for_a_model_server_needs_no_switch(
+    init_containers: list[Any], containers: list[Any], expected: Verdict
+) -> None:
+    spec = {"initContainers": init_containers, "containers": containers}
+    assert verdict("k8s-hf-offline", pod("web", "team", spec=spec)) is expected
+
+
 @pytest.mark.parametrize(
     "env", [variable("HF_TOKEN", "hf_x"), variable("NGC_API_KEY", **SECRET), variable("HUGGING_FACE_HUB_TOKEN", "x")]
 )
 def test_a_key_to_a_hub_is_open_in_any_pod_and_any_form(env: dict[str, Any]) -> None:
-    (found,) = findings("k8s-hf-offline", [*sealed_cluster(), web(env=[env])])
-    assert (found.verdict, found.reason) == (OPEN, "HubKey")
-    assert env["name"] in found.message
+    (finding,) = findings("k8s-hf-offline", [*sealed_cluster(), web(env=[env])])
+    assert (finding.verdict, finding.reason) == (OPEN, "HubKey")
+    assert env["name"] in finding.message
 
 
 def test_an_empty_key_is_none() -> None:

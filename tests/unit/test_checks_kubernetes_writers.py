@@ -97,8 +97,8 @@ def signed(one: Manifest, book: Any) -> Manifest:
 
 def message(check: str, *changes: Manifest) -> str:
     """The message about the object changed."""
-    (found,) = findings(check, [*sealed_cluster(), *changes])
-    return found.message
+    (finding,) = findings(check, [*sealed_cluster(), *changes])
+    return finding.message
 
 
 @pytest.mark.parametrize(("check", "blamed"), BLAMED.values(), ids=BLAMED)
@@ -109,68 +109,70 @@ def test_who_wrote_the_object_is_named(check: str, blamed: Manifest) -> None:
 
 
 def test_of_pods_that_a_controller_made_the_controller_names_who_wrote_it() -> None:
-    made = pod("a-5d9c-x", "inference", ownerReferences=owned("ReplicaSet", "a-5d9c"), spec=PROXY)
-    made["metadata"]["labels"] = {"pod-template-hash": "5d9c"}
-    made = signed(made, [entry("kube-controller-manager", 12)])
+    proxy_pod = pod("a-5d9c-x", "inference", ownerReferences=owned("ReplicaSet", "a-5d9c"), spec=PROXY)
+    proxy_pod["metadata"]["labels"] = {"pod-template-hash": "5d9c"}
+    proxy_pod = signed(proxy_pod, [entry("kube-controller-manager", 12)])
     live = {"replicas": 1, "updatedReplicas": 1}
     deployment = manifest(Deployment, "a", "inference", spec={"replicas": 1, "template": {"spec": PROXY}}, status=live)
-    assert message("k8s-proxy-env", made, signed(deployment, BOOK)).endswith(HERS)
-    assert "written by" not in message("k8s-proxy-env", made, deployment)
+    assert message("k8s-proxy-env", proxy_pod, signed(deployment, BOOK)).endswith(HERS)
+    assert "written by" not in message("k8s-proxy-env", proxy_pod, deployment)
 
 
 def test_a_workload_with_pods_and_a_template_that_waits_is_named_once() -> None:
-    made = pod("a-x", "inference", ownerReferences=owned("Deployment", "a"), spec=PROXY)
+    proxy_pod = pod("a-x", "inference", ownerReferences=owned("Deployment", "a"), spec=PROXY)
     waiting = manifest(Deployment, "a", "inference", spec={"replicas": 1, "template": {"spec": PROXY}}, status={})
-    assert message("k8s-proxy-env", made, signed(waiting, BOOK)).count("written by") == 1
+    assert message("k8s-proxy-env", proxy_pod, signed(waiting, BOOK)).count("written by") == 1
 
 
 def test_a_finding_about_the_cluster_names_no_manager() -> None:
     fine = signed(manifest(Service, "a", "team", spec={"type": "ClusterIP"}), BOOK)
-    (found,) = findings("k8s-public-lb", with_one(fine))
-    assert "written by" not in found.message
+    (finding,) = findings("k8s-public-lb", with_one(fine))
+    assert "written by" not in finding.message
 
 
 def test_what_is_kept_is_one_name_and_no_field() -> None:
-    kept = projected(Service, signed(manifest(Service, "a", "team"), BOOK))
+    projection = projected(Service, signed(manifest(Service, "a", "team"), BOOK))
     hers = {"manager": "mallory", "operation": "Update", "time": "2026-11-22T11:00:00Z"}
-    assert kept["metadata"]["managedFields"] == [hers]
-    assert projected(Service, kept) == kept
+    assert projection["metadata"]["managedFields"] == [hers]
+    assert projected(Service, projection) == projection
 
 
 def test_of_a_definition_the_name_and_the_last_writer_are_kept() -> None:
-    one = manifest(CustomResourceDefinition, "trains.ray.io", labels={"a": "b"}, spec=TRAINS)
-    kept = projected(CustomResourceDefinition, signed(one, BOOK))
-    assert kept["metadata"].keys() == {"name", "managedFields"}
-    assert [entry["manager"] for entry in kept["metadata"]["managedFields"]] == ["mallory"]
+    definition = manifest(CustomResourceDefinition, "trains.ray.io", labels={"a": "b"}, spec=TRAINS)
+    projection = projected(CustomResourceDefinition, signed(definition, BOOK))
+    assert projection["metadata"].keys() == {"name", "managedFields"}
+    assert [entry["manager"] for entry in projection["metadata"]["managedFields"]] == ["mallory"]
 
 
 @pytest.mark.parametrize("kind", [Deployment, Job])
 def test_of_a_controller_with_pods_nothing_else_is_kept(kind: Any) -> None:
     live = {"updatedReplicas": 1, "active": 1}
-    one = manifest(kind, "a", "team", labels={"a": "b"}, spec={"replicas": 1, "template": {"spec": PROXY}}, status=live)
-    kept = projected(kind, signed(one, BOOK))
-    assert kept["metadata"].keys() == {"name", "namespace", "managedFields"}
-    assert not kept["spec"]
-    assert kind.is_relevant(kept)
-    assert not kind.is_relevant(projected(kind, one))
+    workload = manifest(
+        kind, "a", "team", labels={"a": "b"}, spec={"replicas": 1, "template": {"spec": PROXY}}, status=live
+    )
+    projection = projected(kind, signed(workload, BOOK))
+    assert projection["metadata"].keys() == {"name", "namespace", "managedFields"}
+    assert not projection["spec"]
+    assert kind.is_relevant(projection)
+    assert not kind.is_relevant(projected(kind, workload))
 
 
 def test_of_a_replica_set_with_pods_nothing_is_kept_at_all() -> None:
-    one = manifest(ReplicaSet, "a", "team", ownerReferences=owned("Deployment", "a"), spec={"template": {}})
-    assert not ReplicaSet.is_relevant(projected(ReplicaSet, signed(one, BOOK)))
+    replica_set = manifest(ReplicaSet, "a", "team", ownerReferences=owned("Deployment", "a"), spec={"template": {}})
+    assert not ReplicaSet.is_relevant(projected(ReplicaSet, signed(replica_set, BOOK)))
 
 
 @pytest.mark.parametrize("book", [None, "x", [], ["x"], [{}], [{"manager": 7, "time": {}}], {"manager": "x"}])
 def test_a_record_that_cannot_be_read_changes_no_verdict(book: Any) -> None:
     blamed = signed(BLAMED["public load balancer"][1], book)
-    (found,) = findings("k8s-public-lb", with_one(blamed))
-    assert (found.verdict.value, found.reason) == ("Fail", "LoadBalancerNotInternal")
+    (finding,) = findings("k8s-public-lb", with_one(blamed))
+    assert (finding.verdict.value, finding.reason) == ("Fail", "LoadBalancerNotInternal")
 
 
 def test_a_name_is_one_bounded_line() -> None:
-    words = message("k8s-public-lb", signed(BLAMED["public load balancer"][1], [entry("m\n\u202e" + "x" * 9000, 11)]))
-    assert words.isprintable()
-    assert len(words) < 500
+    text = message("k8s-public-lb", signed(BLAMED["public load balancer"][1], [entry("m\n\u202e" + "x" * 9000, 11)]))
+    assert text.isprintable()
+    assert len(text) < 500
 
 
 def test_who_only_labels_or_holds_is_named_where_there_is_no_other() -> None:
@@ -237,9 +239,9 @@ def test_of_a_template_who_wrote_the_field_that_offends_is_named(shape: str, aft
     ]
     status = {"replicas": 1, "updatedReplicas": 1} if has_pods else {}
     workload = manifest(Deployment, "a", "inference", spec={"replicas": 1, "template": {"spec": spec}}, status=status)
-    made = pod("a-5d9c-x", "inference", ownerReferences=owned("ReplicaSet", "a-5d9c"), spec=spec)
-    made["metadata"]["labels"] = {"pod-template-hash": "5d9c"}
-    assert message(check, *([made] if has_pods else []), signed(workload, book)).endswith(HIS)
+    proxy_pod = pod("a-5d9c-x", "inference", ownerReferences=owned("ReplicaSet", "a-5d9c"), spec=spec)
+    proxy_pod["metadata"]["labels"] = {"pod-template-hash": "5d9c"}
+    assert message(check, *([proxy_pod] if has_pods else []), signed(workload, book)).endswith(HIS)
 
 
 def test_of_a_cron_job_who_wrote_the_field_that_offends_is_named() -> None:
@@ -255,8 +257,12 @@ def test_of_an_object_of_the_mesh_who_wrote_its_spec_is_named() -> None:
         entry("helm", 8, fields={"f:spec": {"f:outboundTrafficPolicy": {}}}),
         entry("kubectl", 12, fields=AFTERWARDS["annotations of the object"]),
     ]
-    (found,) = [one for one in findings("k8s-mesh-egress", [*sealed_cluster(), signed(sidecar, book)]) if one.paths]
-    assert found.message.endswith(HIS)
+    (finding,) = [
+        candidate
+        for candidate in findings("k8s-mesh-egress", [*sealed_cluster(), signed(sidecar, book)])
+        if candidate.paths
+    ]
+    assert finding.message.endswith(HIS)
 
 
 def test_of_two_who_wrote_the_field_the_later_is_named() -> None:
@@ -288,8 +294,8 @@ def test_who_wrote_only_the_status_is_never_named() -> None:
 @pytest.mark.parametrize("fields", [None, "x", [], {"f:spec": "x"}, {"f:spec": {"f:type": []}}, {"f:metadata": 7}])
 def test_fields_that_cannot_be_read_change_no_verdict(fields: Any) -> None:
     book = [{**entry("helm", 8), "fieldsV1": fields}, later()]
-    (found,) = findings("k8s-public-lb", with_one(signed(BLAMED["public load balancer"][1], book)))
-    assert (found.verdict.value, found.reason) == ("Fail", "LoadBalancerNotInternal")
+    (finding,) = findings("k8s-public-lb", with_one(signed(BLAMED["public load balancer"][1], book)))
+    assert (finding.verdict.value, finding.reason) == ("Fail", "LoadBalancerNotInternal")
 
 
 def test_what_is_kept_of_fields_is_bounded_and_read_the_same_again() -> None:
@@ -299,8 +305,8 @@ def test_what_is_kept_of_fields_is_bounded_and_read_the_same_again() -> None:
     }
     book = [entry(f"m{at:04}" + "n" * 500, at % 24, fields=everything) for at in range(200)]
     book += [later("kubectl-label", 23), entry("z" * 300, 22, fields={"f:spec": {"f:egress": {}}})]
-    kept = record(book)
-    assert len(str(kept)) < 2**12
-    assert record(kept) == kept
-    for place in BLAMED_PLACES:
-        assert last_writer(kept, place) == last_writer(book, place)
+    short_record = record(book)
+    assert len(str(short_record)) < 2**12
+    assert record(short_record) == short_record
+    for blamed_place in BLAMED_PLACES:
+        assert last_writer(short_record, blamed_place) == last_writer(book, blamed_place)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hermetic.audit.estate.questions import UnreadReason
-from hermetic.audit.findings import Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.model.findings import Verdict
+from hermetic.audit.policy.policy import Policy
 from tests.audit_estates import CLUSTER, GROUP, small_cluster
 from tests.audit_services import OTHER_SUBSCRIPTION
 
@@ -29,9 +29,9 @@ OURS, THEIRS = f"{GROUP}/{MESH}", f"{OTHER_SUBSCRIPTION}/resourceGroups/soc/{MES
     ],
 )
 def test_a_membership_is_found_and_decides_where_the_mesh_is_not_ours(held: dict[str, Any], severity: str) -> None:
-    found = small_cluster().put(MEMBERSHIP, held).findings("aks-mesh-member")[MEMBERSHIP.lower()]
-    assert (found.verdict, found.severity) == (Verdict.FAIL, severity)
-    assert f"az resource delete --ids {MEMBERSHIP}" in found.remedy
+    finding = small_cluster().put(MEMBERSHIP, held).findings("aks-mesh-member")[MEMBERSHIP.lower()]
+    assert (finding.verdict, finding.severity) == (Verdict.FAIL, severity)
+    assert f"az resource delete --ids {MEMBERSHIP}" in finding.remedy
 
 
 def test_a_subscription_that_the_policy_names_is_ours() -> None:
@@ -46,9 +46,9 @@ def test_one_whose_mesh_cannot_be_read_is_unknown() -> None:
 
 
 def test_a_cluster_in_no_mesh_passes_with_the_list_as_evidence() -> None:
-    found = small_cluster().findings("aks-mesh-member")[CLUSTER.lower()]
-    assert found.verdict is Verdict.PASS
-    assert any("2026-06-02-preview" in one.request for one in found.evidence)
+    finding = small_cluster().findings("aks-mesh-member")[CLUSTER.lower()]
+    assert finding.verdict is Verdict.PASS
+    assert any("2026-06-02-preview" in evidence.request for evidence in finding.evidence)
 
 
 @pytest.mark.parametrize("reason", [UnreadReason.REFUSED, UnreadReason.FORBIDDEN, UnreadReason.NOT_FOUND])
@@ -56,5 +56,5 @@ def test_a_cloud_that_does_not_answer_the_list_is_unknown_and_does_not_decide(re
     azure = small_cluster().refuse(
         CLUSTER, reason, verb="list", kind="Microsoft.ContainerService/managedClusters/meshMemberships"
     )
-    found = azure.findings("aks-mesh-member")[CLUSTER.lower()]
-    assert (found.verdict, found.severity) == (Verdict.UNKNOWN, "medium")
+    finding = azure.findings("aks-mesh-member")[CLUSTER.lower()]
+    assert (finding.verdict, finding.severity) == (Verdict.UNKNOWN, "medium")

@@ -9,7 +9,7 @@ import pytest
 
 from hermetic.audit.checks import nsg
 from hermetic.audit.estate.questions import UnreadReason
-from hermetic.audit.findings import Verdict
+from hermetic.audit.model.findings import Verdict
 from tests.audit_estates import (
     CLUSTER,
     DELEGATED_TO_AKS,
@@ -78,14 +78,16 @@ def blocked_by_default(azure: FakeAzure) -> FakeAzure:
     """A DNS security policy that blocks every name."""
     azure.act(VNET, "listDnsResolverPolicies", {"value": [{"id": POLICY}]})
     azure.put(DOMAINS, {"domains": ["."]})
-    held = {"priority": 100, "action": {"actionType": "Block"}, "dnsSecurityRuleState": "Enabled"}
-    return azure.put(f"{POLICY}/dnsSecurityRules/b", {**held, "dnsResolverDomainLists": [{"id": DOMAINS}]})
+    rule_properties = {"priority": 100, "action": {"actionType": "Block"}, "dnsSecurityRuleState": "Enabled"}
+    return azure.put(f"{POLICY}/dnsSecurityRules/b", {**rule_properties, "dnsResolverDomainLists": [{"id": DOMAINS}]})
 
 
 def test_a_sealed_cluster_passes() -> None:
     for check in nsg.CHECKS:
-        found = blocked_by_default(small_cluster()).findings(check.page.id)
-        assert {finding.verdict for finding in found.values()} <= {Verdict.PASS, Verdict.NOT_APPLICABLE}, check.page.id
+        findings = blocked_by_default(small_cluster()).findings(check.page.id)
+        assert {finding.verdict for finding in findings.values()} <= {Verdict.PASS, Verdict.NOT_APPLICABLE}, (
+            check.page.id
+        )
 
 
 # ---------------------------------------------------------------- nsg-missing
@@ -112,15 +114,15 @@ def test_one_interface_without_a_group_decides() -> None:
 
 def with_pod_subnet(azure: FakeAzure) -> FakeAzure:
     """A subnet of pods, delegated to AKS, in which no interface is."""
-    rest = {name: azure.properties(NODES)[name] for name in ("routeTable", "networkSecurityGroup")}
-    azure.put(PODS, {"addressPrefix": "10.0.3.0/24", "delegations": DELEGATED_TO_AKS, **rest})
+    guards = {name: azure.properties(NODES)[name] for name in ("routeTable", "networkSecurityGroup")}
+    azure.put(PODS, {"addressPrefix": "10.0.3.0/24", "delegations": DELEGATED_TO_AKS, **guards})
     azure.properties(CLUSTER)["agentPoolProfiles"][0]["podSubnetID"] = PODS
     return azure
 
 
 def test_a_subnet_without_interfaces_is_judged_by_its_own_group() -> None:
-    found = with_pod_subnet(small_cluster()).drop(PODS, "networkSecurityGroup").findings("nsg-missing")
-    assert verdict_and_severity(found, PODS) == ("Fail", "high")
+    findings = with_pod_subnet(small_cluster()).drop(PODS, "networkSecurityGroup").findings("nsg-missing")
+    assert verdict_and_severity(findings, PODS) == ("Fail", "high")
 
 
 # ---------------------------------------------------------------- nsg-internet-deny, nsg-broad-allow
@@ -135,8 +137,8 @@ def test_a_route_of_an_ip_version_that_the_subnet_does_not_have_widens_no_tag() 
 
 
 def test_default_rules_alone_do_not_deny() -> None:
-    found = with_rules().findings("nsg-internet-deny")
-    assert verdict_and_severity(found, NODES) == ("Fail", "high")
+    findings = with_rules().findings("nsg-internet-deny")
+    assert verdict_and_severity(findings, NODES) == ("Fail", "high")
     assert verdict_and_severity(with_rules().findings("nsg-broad-allow"), RULES)[0] == "Pass"
 
 
@@ -184,8 +186,8 @@ def test_the_networks_tag_is_told_on_the_subnet_only() -> None:
 def test_a_table_that_was_not_seen_may_widen_the_tag(change: Change) -> None:
     azure = with_rules(rule("vnet", 100, "Allow", "VirtualNetwork"), deny_internet(4000))
     change(azure)
-    found = the(azure.findings("nsg-internet-deny"), NODES)
-    assert (found.verdict, ROUTES in found.message) == (Verdict.UNKNOWN, True)
+    finding = the(azure.findings("nsg-internet-deny"), NODES)
+    assert (finding.verdict, ROUTES in finding.message) == (Verdict.UNKNOWN, True)
     assert verdict_and_severity(azure.findings("nsg-broad-allow"), RULES)[0] == "Pass"
     assert (
         verdict_and_severity(with_rules(deny_internet(100)).refuse(ROUTES).findings("nsg-internet-deny"), NODES)[0]
@@ -216,9 +218,36 @@ def test_whether_a_group_without_its_end_seals_a_hole_of_another_is_unknown() ->
     assert verdict_and_severity(azure.findings("nsg-internet-deny"), NODES)[0] == "Unknown"
 
 
-def test_a_group_without_a_list_of_rules_is_not_known_to_have_none() -> None:
-    azure = small_cluster().put(RULES, {"defaultSecurityRules": default_rules()})
-    assert verdict_and_severity(azure.findings("nsg-broad-allow"), RULES)[0] == "Unknown"
+# The rules that every group ends in are no list of its own: they neither deny what an allow of ours opens, nor open
+# what a deny of ours stops (learn.microsoft.com/azure/virtual-network/network-security-groups-overview, default rules).
+WITHOUT_A_LIST: list[dict[str, Any]] = [
+    {"defaultSecurityRules": default_rules()},
+    {"securityRules": None, "defaultSecurityRules": default_rules()},
+    {},
+]
+
+
+@pytest.mark.parametrize("answered", WITHOUT_A_LIST)
+@pytest.mark.parametrize(
+    ("check", "resource"),
+    [("nsg-broad-allow", RULES), ("nsg-internet-deny", NODES), ("nsg-platform-dns", NODES)],
+)
+def test_a_group_without_a_list_of_rules_is_not_known_to_have_none(
+    answered: dict[str, Any], check: str, resource: str
+) -> None:
+    azure = small_cluster().put(RULES, answered).act(VNET, "listDnsResolverPolicies", {"value": []})
+    findings = azure.findings(check)
+    assert verdict_and_severity(findings, resource)[0] == "Unknown"
+    assert "no list of rules" in the(findings, resource).message
+
+
+@pytest.mark.parametrize("answered", WITHOUT_A_LIST)
+def test_a_group_without_a_list_of_rules_opens_nothing_that_another_seals(answered: dict[str, Any]) -> None:
+    azure = with_node_rules(small_cluster(), deny_internet(100)).put(RULES, answered)
+    model = model_nics(NODES)
+    model["networkInterfaceConfigurations"][0]["properties"]["networkSecurityGroup"] = {"id": NODE_RULES}
+    azure.change(SCALE_SET, virtualMachineProfile={"networkProfile": model})
+    assert verdict_and_severity(azure.findings("nsg-internet-deny"), NODES)[0] == "Pass"
 
 
 EXPOSED = f"{NETWORK}/applicationSecurityGroups/jump"
@@ -229,8 +258,10 @@ def to_group(name: str, number: int) -> dict[str, Any]:
 
 
 def exposed_machine(azure: FakeAzure) -> FakeAzure:
-    rest = {"publicIPAddress": {"id": "/subscriptions/p"}, "applicationSecurityGroups": [{"id": EXPOSED}]}
-    return azure.put(SENTINEL, {"ipConfigurations": [ip_configuration("10.0.9.4", f"{VNET}/subnets/j", **rest)]})
+    interface_fields = {"publicIPAddress": {"id": "/subscriptions/p"}, "applicationSecurityGroups": [{"id": EXPOSED}]}
+    return azure.put(
+        SENTINEL, {"ipConfigurations": [ip_configuration("10.0.9.4", f"{VNET}/subnets/j", **interface_fields)]}
+    )
 
 
 @pytest.mark.parametrize(
@@ -252,9 +283,9 @@ def test_only_a_whole_deny_stands_before_machines_with_public_addresses(narrowed
 
 def test_an_allow_to_machines_with_public_addresses_is_a_hole() -> None:
     azure = exposed_machine(with_rules(to_group("jump", 100), deny_internet(4000)))
-    found = the(azure.findings("nsg-broad-allow"), RULES)
-    assert (found.verdict.value, found.severity.value) == ("Fail", "critical")
-    assert "subnet nodes -> machine of jump -> public ip -> internet" in found.path_texts
+    finding = the(azure.findings("nsg-broad-allow"), RULES)
+    assert (finding.verdict.value, finding.severity.value) == ("Fail", "critical")
+    assert "subnet nodes -> machine of jump -> public ip -> internet" in finding.path_texts
 
 
 def test_it_is_none_without_the_address_or_after_a_deny_of_everything() -> None:
@@ -468,6 +499,12 @@ def test_block_is_judged_by_its_rules() -> None:
 
 def test_block_is_not_known_to_hold_by_a_group_without_its_default_rules() -> None:
     azure = block(with_node_rules(small_cluster())).put(NODE_RULES, {"securityRules": []})
+    assert verdict_and_severity(azure.findings("nsg-block-type"), NODE_RULES) == ("Unknown", "medium")
+
+
+@pytest.mark.parametrize("answered", WITHOUT_A_LIST)
+def test_block_is_not_known_to_be_edited_by_a_group_without_a_list_of_rules(answered: dict[str, Any]) -> None:
+    azure = block(with_node_rules(small_cluster())).put(NODE_RULES, answered)
     assert verdict_and_severity(azure.findings("nsg-block-type"), NODE_RULES) == ("Unknown", "medium")
 
 

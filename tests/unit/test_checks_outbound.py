@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermetic.audit.checks import outbound
-from hermetic.audit.findings import Verdict
+from hermetic.audit.model.findings import Verdict
 from tests.audit_estates import (
     API_SERVER,
     CLUSTER,
@@ -245,8 +245,8 @@ FAILS: list[tuple[str, str, str, Change, str]] = [
 @pytest.mark.parametrize(
     ("check", "severity", "change", "resource"),
     [
-        pytest.param(check, severity, change, resource, id=f"{check}: {words}")
-        for check, words, severity, change, resource in FAILS
+        pytest.param(check, severity, change, resource, id=f"{check}: {title}")
+        for check, title, severity, change, resource in FAILS
     ],
 )
 def test_a_method_is_found_on_the_resource_that_mends_it(
@@ -254,19 +254,19 @@ def test_a_method_is_found_on_the_resource_that_mends_it(
 ) -> None:
     azure = small_cluster()
     change(azure)
-    found = the(azure.findings(check), resource)
-    assert (found.verdict, found.severity.value) == (Verdict.FAIL, severity)
-    assert found.message
-    assert found.remedy
-    assert found.evidence
+    finding = the(azure.findings(check), resource)
+    assert (finding.verdict, finding.severity.value) == (Verdict.FAIL, severity)
+    assert finding.message
+    assert finding.remedy
+    assert finding.evidence
 
 
 @pytest.mark.parametrize("check", [check.page.id for check in outbound.CHECKS])
 def test_a_sealed_cluster_has_no_method(check: str) -> None:
-    found = small_cluster().findings(check)
-    assert found
-    assert {finding.verdict for finding in found.values()} <= {Verdict.PASS, Verdict.NOT_APPLICABLE}
-    assert all(finding.evidence for finding in found.values())
+    findings = small_cluster().findings(check)
+    assert findings
+    assert {finding.verdict for finding in findings.values()} <= {Verdict.PASS, Verdict.NOT_APPLICABLE}
+    assert all(finding.evidence for finding in findings.values())
 
 
 @pytest.mark.parametrize(
@@ -283,9 +283,9 @@ def test_a_method_says_in_a_field_whether_something_masks_it(check: str, change:
     for azure in (masked, bare):
         change(azure)
     for azure, expected in ((masked, True), (bare, False)):
-        found = the(azure.findings(check), resource)
-        assert (found.verdict, found.masked) == (Verdict.FAIL, expected)
-        assert ("masked today" in found.message) == expected
+        finding = the(azure.findings(check), resource)
+        assert (finding.verdict, finding.masked) == (Verdict.FAIL, expected)
+        assert ("masked today" in finding.message) == expected
 
 
 # a public address of another machine, an inbound listener, a relay: no route or rule of the nodes stops these
@@ -299,12 +299,12 @@ BEYOND_MASKS = frozenset(
         "bastion-copy-out",
     }
 )
-METHODS = [one for one in FAILS if one[0] not in BEYOND_MASKS and one[1] not in {"idle", "elsewhere"}]
+METHODS = [failure for failure in FAILS if failure[0] not in BEYOND_MASKS and failure[1] not in {"idle", "elsewhere"}]
 
 
 @pytest.mark.parametrize(
     ("check", "change", "resource"),
-    [pytest.param(check, change, at, id=f"{check}: {words}") for check, words, _, change, at in METHODS],
+    [pytest.param(check, change, at, id=f"{check}: {title}") for check, title, _, change, at in METHODS],
 )
 def test_every_method_of_nodes_is_masked_where_something_stops_all_of_them(
     check: str, change: Change, resource: str
@@ -316,9 +316,28 @@ def test_every_method_of_nodes_is_masked_where_something_stops_all_of_them(
         azure = small_cluster()
         spoil(azure)
         change(azure)
-        found = the(azure.findings(check), resource)
-        assert (found.verdict, found.masked) == (Verdict.FAIL, expected)
-        assert ("masked today by the route 0.0.0.0/0 -> None" in found.message) == expected
+        finding = the(azure.findings(check), resource)
+        assert (finding.verdict, finding.masked) == (Verdict.FAIL, expected)
+        assert ("masked today by the route 0.0.0.0/0 -> None" in finding.message) == expected
+
+
+@pytest.mark.parametrize(
+    ("check", "field"),
+    [
+        ("lb-outbound-rule", "outboundRules"),
+        ("lb-rule-snat", "loadBalancingRules"),
+        ("lb-public-frontend", "frontendIPConfigurations"),
+        ("lb-gateway-chain", "frontendIPConfigurations"),
+        *((name, "backendAddressPools") for name in ("lb-outbound-rule", "lb-rule-snat", "lb-public-frontend")),
+    ],
+)
+def test_balancer_whose_answer_has_no_list_is_unknown(check: str, field: str) -> None:
+    azure = small_cluster()
+    balancer(BALANCER, public=False)(azure)
+    assert the(azure.findings(check), BALANCER).verdict is Verdict.PASS
+    del azure.properties(BALANCER)[field]
+    finding = the(azure.findings(check), BALANCER)
+    assert (finding.verdict, finding.reason) == (Verdict.UNKNOWN, "Unreadable")
 
 
 def test_a_subnet_that_was_not_seen_is_taken_for_open() -> None:
@@ -331,8 +350,8 @@ def test_a_subnet_that_was_not_seen_is_taken_for_open() -> None:
 
 @pytest.mark.parametrize("check", [check.page.id for check in outbound.CHECKS])
 def test_a_cluster_that_cannot_be_read_passes_nothing(check: str) -> None:
-    found = small_cluster().refuse(CLUSTER).findings(check)
-    assert {finding.verdict for finding in found.values()} == {Verdict.UNKNOWN}
+    findings = small_cluster().refuse(CLUSTER).findings(check)
+    assert {finding.verdict for finding in findings.values()} == {Verdict.UNKNOWN}
 
 
 PASSES: list[tuple[str, str, Change, str]] = [
@@ -382,7 +401,7 @@ PASSES: list[tuple[str, str, Change, str]] = [
 
 @pytest.mark.parametrize(
     ("check", "change", "resource"),
-    [pytest.param(check, change, resource, id=f"{check}: {words}") for check, words, change, resource in PASSES],
+    [pytest.param(check, change, resource, id=f"{check}: {title}") for check, title, change, resource in PASSES],
 )
 def test_what_looks_like_a_method_and_is_none_passes(check: str, change: Change, resource: str) -> None:
     azure = small_cluster()

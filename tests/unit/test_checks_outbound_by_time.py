@@ -9,8 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from hermetic.audit.estate.questions import UnreadReason
-from hermetic.audit.findings import Finding, Severity, Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.model.findings import Finding, Severity, Verdict
+from hermetic.audit.policy.policy import Policy
 from hermetic.audit.remedies.placeholders import CHOSEN
 from tests.audit_estates import (
     API_SERVER,
@@ -35,8 +35,8 @@ AUDITED = datetime(2026, 9, 1, 12, tzinfo=UTC)
 
 
 def stated(since: str = PRIVATE, subnet: str = NODES) -> Policy:
-    held = {"subnet": subnet, "since": since, "statedBy": "platform-team@contoso.example"}
-    return Policy.model_validate({"subnetsPrivateSince": [held], "auditedAt": AUDITED})
+    statement = {"subnet": subnet, "since": since, "statedBy": "platform-team@contoso.example"}
+    return Policy.model_validate({"subnetsPrivateSince": [statement], "auditedAt": AUDITED})
 
 
 def silent(created: str | None = LATER) -> FakeAzure:
@@ -50,16 +50,17 @@ def judged(azure: FakeAzure, policy: Policy | None = None, nic: str = NIC) -> Fi
 
 
 def test_a_machine_created_after_the_stated_moment_passes_and_shows_both_dates() -> None:
-    found = judged(silent(), stated())
-    assert (found.verdict, found.reason) == (Verdict.PASS, "CreatedInPrivateSubnet")
-    assert "2026-07-02T08:00:00Z" in found.message
-    assert f"since {PRIVATE}, stated by platform-team@contoso.example" in found.message
-    assert "not a measurement" in found.message
-    requests = [one.request for one in found.evidence]
+    finding = judged(silent(), stated())
+    assert (finding.verdict, finding.reason) == (Verdict.PASS, "CreatedInPrivateSubnet")
+    assert "2026-07-02T08:00:00Z" in finding.message
+    assert f"since {PRIVATE}, stated by platform-team@contoso.example" in finding.message
+    assert "not a measurement" in finding.message
+    requests = [evidence.request for evidence in finding.evidence]
     assert f"list {SCALE_SET}?api-version=2025-04-01" in requests
     assert f"get {NODES}?api-version=2025-05-01" in requests
     assert any(
-        one.startswith("policy subnetsPrivateSince") and "platform-team@contoso.example" in one for one in requests
+        request.startswith("policy subnetsPrivateSince") and "platform-team@contoso.example" in request
+        for request in requests
     )
 
 
@@ -92,9 +93,9 @@ def test_a_machine_created_after_the_stated_moment_passes_and_shows_both_dates()
     ],
 )
 def test_an_older_machine_or_one_without_a_date_is_unknown(created: str | None, reason: str) -> None:
-    found = judged(silent(created), stated())
-    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, reason)
-    assert found.severity.decides
+    finding = judged(silent(created), stated())
+    assert (finding.verdict, finding.reason) == (Verdict.UNKNOWN, reason)
+    assert finding.severity.decides
 
 
 @pytest.mark.parametrize(
@@ -105,22 +106,22 @@ def test_a_machine_created_up_to_the_begin_of_the_audit_passes(created: str) -> 
 
 
 def test_an_audit_that_does_not_know_its_time_proves_nothing_by_dates() -> None:
-    found = judged(silent(), stated().model_copy(update={"audited_at": None}))
-    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "CreationInFuture")
+    finding = judged(silent(), stated().model_copy(update={"audited_at": None}))
+    assert (finding.verdict, finding.reason) == (Verdict.UNKNOWN, "CreationInFuture")
 
 
 @pytest.mark.parametrize("created", [1783065600, True, [LATER], {"at": LATER}])
 def test_a_date_that_is_no_text_is_unreadable(created: Any) -> None:
-    found = judged(silent(created), stated())
-    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "Unreadable")
+    finding = judged(silent(created), stated())
+    assert (finding.verdict, finding.reason) == (Verdict.UNKNOWN, "Unreadable")
 
 
 def test_a_date_in_the_future_says_so_and_does_not_advise_to_replace_the_machine() -> None:
-    found = judged(silent("2126-07-02T08:00:00Z"), stated())
-    assert found.severity is Severity.HIGH
-    assert "2126-07-02T08:00:00Z" in found.message
-    assert "2026-09-01T12:00:00Z" in found.message
-    assert "nodepool" not in found.remedy
+    finding = judged(silent("2126-07-02T08:00:00Z"), stated())
+    assert finding.severity is Severity.HIGH
+    assert "2126-07-02T08:00:00Z" in finding.message
+    assert "2026-09-01T12:00:00Z" in finding.message
+    assert "nodepool" not in finding.remedy
 
 
 OF_THE_CLUSTER = f"--subscription {CLUSTER.split('/')[2]} --resource-group ai --cluster-name ai"
@@ -129,9 +130,9 @@ OF_THE_CLUSTER = f"--subscription {CLUSTER.split('/')[2]} --resource-group ai --
 def test_unknown_names_the_order_that_settles_it_with_its_names_filled_in() -> None:
     azure = silent("2026-06-01T00:00:00+00:00")
     azure.bodies[SCALE_SET.lower()]["tags"] = {"aks-managed-poolName": "gpu"}
-    found = judged(azure, stated())
-    assert found.severity is Severity.HIGH
-    lines = found.remedy.splitlines()
+    finding = judged(azure, stated())
+    assert finding.severity is Severity.HIGH
+    lines = finding.remedy.splitlines()
     assert f"az aks nodepool add {OF_THE_CLUSTER} --name NEW_POOL --vnet-subnet-id {NODES}" in lines
     assert f"az aks nodepool delete {OF_THE_CLUSTER} --name gpu" in lines
     assert f"hermetic audit --azure {CLUSTER} --policy policy.yaml" in lines
@@ -148,10 +149,14 @@ def test_where_the_pool_is_not_known_the_remedy_lists_the_pools_and_leaves_it_to
 
 
 def test_without_a_moment_it_is_unknown_and_says_how_to_state_one() -> None:
-    found = judged(silent())
-    assert (found.verdict, found.severity, found.reason) == (Verdict.UNKNOWN, Severity.HIGH, "PrivateSinceUnknown")
-    assert "subnetsPrivateSince" in found.remedy
-    assert f"--resource-id {NODES}" in found.remedy
+    finding = judged(silent())
+    assert (finding.verdict, finding.severity, finding.reason) == (
+        Verdict.UNKNOWN,
+        Severity.HIGH,
+        "PrivateSinceUnknown",
+    )
+    assert "subnetsPrivateSince" in finding.remedy
+    assert f"--resource-id {NODES}" in finding.remedy
 
 
 def test_a_statement_about_another_subnet_changes_nothing() -> None:
@@ -164,8 +169,8 @@ def test_letters_of_another_case_are_the_same_subnet() -> None:
 
 @pytest.mark.parametrize("access", [None, True])
 def test_a_subnet_that_is_not_private_now_decides_nothing(access: bool | None) -> None:
-    found = judged(silent().change(NODES, defaultOutboundAccess=access), stated())
-    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "NotTold")
+    finding = judged(silent().change(NODES, defaultOutboundAccess=access), stated())
+    assert (finding.verdict, finding.reason) == (Verdict.UNKNOWN, "NotTold")
 
 
 def test_every_subnet_of_the_interface_must_be_private() -> None:
@@ -174,7 +179,7 @@ def test_every_subnet_of_the_interface_must_be_private() -> None:
     azure.put(side, {"addressPrefix": "10.0.7.0/24", "defaultOutboundAccess": False})
     azure.properties(NIC)["ipConfigurations"].append(ip_configuration("10.0.7.4", side))
     assert judged(azure, stated()).reason == "PrivateSinceUnknown"
-    both = [{"subnet": one, "since": PRIVATE, "statedBy": "p"} for one in (NODES, side)]
+    both = [{"subnet": subnet, "since": PRIVATE, "statedBy": "p"} for subnet in (NODES, side)]
     assert (
         judged(azure, Policy.model_validate({"subnetsPrivateSince": both, "auditedAt": AUDITED})).verdict
         is Verdict.PASS
@@ -212,10 +217,10 @@ def test_only_machines_of_the_node_resource_group_are_decided_by_their_date(grou
 
 
 def test_a_name_that_looks_like_a_placeholder_stays_text() -> None:
-    odd = f"{NETWORK}/routeTables/{{0}}{{x}}%s"
-    azure = silent().put(odd, {"routes": [route("v4", "0.0.0.0/0", "None")]})
-    found = judged(azure.change(NODES, routeTable={"id": odd}), stated())
-    assert "{0}{x}%s" in found.message
+    route_table = f"{NETWORK}/routeTables/{{0}}{{x}}%s"
+    azure = silent().put(route_table, {"routes": [route("v4", "0.0.0.0/0", "None")]})
+    finding = judged(azure.change(NODES, routeTable={"id": route_table}), stated())
+    assert "{0}{x}%s" in finding.message
 
 
 def test_what_only_reads_or_is_elsewhere_is_not_said_to_be_refused_in_the_node_group() -> None:
@@ -259,5 +264,5 @@ def test_two_statements_about_one_subnet_are_refused() -> None:
 
 
 def test_a_moment_in_another_zone_is_the_same_moment() -> None:
-    [held] = stated("2026-07-01T10:00:00+02:00").subnets_private_since
-    assert held.since == datetime(2026, 7, 1, 8, tzinfo=UTC)
+    [statement] = stated("2026-07-01T10:00:00+02:00").subnets_private_since
+    assert statement.since == datetime(2026, 7, 1, 8, tzinfo=UTC)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hermetic.audit.estate.questions import UnreadReason
-from hermetic.audit.findings import Severity, Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.model.findings import Severity, Verdict
+from hermetic.audit.policy.policy import Policy
 from tests.audit_estates import (
     API_SERVER,
     CLUSTER,
@@ -51,10 +51,10 @@ from tests.outbound_methods import (
 
 def test_a_mask_is_told_and_changes_nothing() -> None:
     azure = small_cluster().change(NODES, natGateway={"id": NAT})
-    found = the(azure.findings("subnet-nat-gateway"), NODES)
-    assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.CRITICAL)
-    assert "0.0.0.0/0 -> None in sealed" in found.message
-    assert "the outbound rules of sealed" in found.message
+    finding = the(azure.findings("subnet-nat-gateway"), NODES)
+    assert (finding.verdict, finding.severity) == (Verdict.FAIL, Severity.CRITICAL)
+    assert "0.0.0.0/0 -> None in sealed" in finding.message
+    assert "the outbound rules of sealed" in finding.message
 
 
 def test_without_a_mask_the_message_says_so() -> None:
@@ -67,9 +67,9 @@ def test_an_internal_balancer_masks_a_stale_address_and_is_not_credited() -> Non
     balancer(BALANCER, public=False)(azure)
     node_in_pool(f"{BALANCER}/backendAddressPools/n")(azure)
     azure.change(NIC, defaultOutboundConnectivityEnabled=True)
-    found = the(azure.findings("nic-default-outbound"), NIC)
-    assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.CRITICAL)
-    assert "internal load balancer" in found.message
+    finding = the(azure.findings("nic-default-outbound"), NIC)
+    assert (finding.verdict, finding.severity) == (Verdict.FAIL, Severity.CRITICAL)
+    assert "internal load balancer" in finding.message
 
 
 def test_a_path_is_drawn_hop_by_hop() -> None:
@@ -87,9 +87,9 @@ def test_a_delegated_pod_subnet_is_judged_and_the_api_servers_own_is_not() -> No
     azure = small_cluster().put(PODS, {"addressPrefix": "10.0.3.0/24", "delegations": delegated})
     azure.change(API_SERVER, defaultOutboundAccess=None, delegations=delegated)
     pool_with(podSubnetID=PODS)(azure)
-    found = azure.findings("subnet-default-outbound")
-    assert the(found, PODS).verdict is Verdict.FAIL
-    assert the(found, API_SERVER).verdict is Verdict.NOT_APPLICABLE
+    findings = azure.findings("subnet-default-outbound")
+    assert the(findings, PODS).verdict is Verdict.FAIL
+    assert the(findings, API_SERVER).verdict is Verdict.NOT_APPLICABLE
 
 
 def test_a_second_interface_on_a_subnet_that_no_pool_names_counts() -> None:
@@ -103,8 +103,8 @@ def test_a_second_interface_on_a_subnet_that_no_pool_names_counts() -> None:
 
 def test_the_declared_firewall_is_judged_elsewhere() -> None:
     azure = small_cluster()
-    held = {"subnet": {"id": f"{VNET}/subnets/fw"}, "privateIPAddress": "10.0.5.4", **PUBLIC}
-    azure.put(FIREWALL, {"ipConfigurations": [{"name": "i", "properties": held}]})
+    frontend = {"subnet": {"id": f"{VNET}/subnets/fw"}, "privateIPAddress": "10.0.5.4", **PUBLIC}
+    azure.put(FIREWALL, {"ipConfigurations": [{"name": "i", "properties": frontend}]})
     policy = Policy(profile="filtered", firewall=FIREWALL)
     assert the(azure.findings("appgw-bastion-other-pip", policy), FIREWALL).verdict is Verdict.NOT_APPLICABLE
 
@@ -124,11 +124,11 @@ def in_graph(azure: FakeAzure, is_reported: bool) -> FakeAzure:
     inner = azure.answer
 
     def answer(question: Any) -> Any:
-        found = inner(question)
+        answer = inner(question)
         if question.kind == GRAPH:
-            for body in found.bodies:
+            for body in answer.bodies:
                 body.value["properties"]["defaultOutboundConnectivityEnabled"] = is_reported
-        return found
+        return answer
 
     azure.answer = answer  # type: ignore[method-assign]
     return azure
@@ -140,13 +140,13 @@ def test_resource_graph_tells_what_arm_does_not(is_reported: bool, verdict: Verd
 
 
 def test_an_interface_without_a_reported_value_is_unknown_at_high() -> None:
-    found = the(without_the_field().findings("nic-default-outbound"), NIC)
-    assert (found.verdict, found.severity) == (Verdict.UNKNOWN, Severity.HIGH)
-    assert "0.0.0.0/0 -> None" in found.message
-    assert "0.0.0.0/0 -> None" not in found.remedy
-    found = the(without_the_field().change(ROUTES, routes=[]).findings("nic-default-outbound"), NIC)
-    assert "0.0.0.0/0 -> None" not in found.message
-    assert "0.0.0.0/0 -> None" in found.remedy
+    finding = the(without_the_field().findings("nic-default-outbound"), NIC)
+    assert (finding.verdict, finding.severity) == (Verdict.UNKNOWN, Severity.HIGH)
+    assert "0.0.0.0/0 -> None" in finding.message
+    assert "0.0.0.0/0 -> None" not in finding.remedy
+    finding = the(without_the_field().change(ROUTES, routes=[]).findings("nic-default-outbound"), NIC)
+    assert "0.0.0.0/0 -> None" not in finding.message
+    assert "0.0.0.0/0 -> None" in finding.remedy
 
 
 def test_without_resource_graph_it_stays_unknown() -> None:
@@ -210,7 +210,7 @@ UNSEEN: list[tuple[str, str, Change]] = [
 
 
 @pytest.mark.parametrize(
-    ("check", "change"), [pytest.param(check, change, id=f"{check}: {words}") for check, words, change in UNSEEN]
+    ("check", "change"), [pytest.param(check, change, id=f"{check}: {title}") for check, title, change in UNSEEN]
 )
 def test_what_was_not_seen_is_unknown(check: str, change: Change) -> None:
     azure = small_cluster()
@@ -250,9 +250,9 @@ def test_a_frontend_that_shows_no_address_counts_as_public() -> None:
 
 def test_damage_in_one_subnet_hides_no_method_of_another() -> None:
     azure = small_cluster().change(API_SERVER, natGateway="yes").change(NODES, natGateway={"id": NAT})
-    found = azure.findings("subnet-nat-gateway")
-    assert the(found, API_SERVER).verdict is Verdict.UNKNOWN
-    assert the(found, NODES).verdict is Verdict.FAIL
+    findings = azure.findings("subnet-nat-gateway")
+    assert the(findings, API_SERVER).verdict is Verdict.UNKNOWN
+    assert the(findings, NODES).verdict is Verdict.FAIL
 
 
 def test_damage_in_one_interface_hides_no_address_of_another() -> None:
@@ -265,17 +265,17 @@ def test_damage_in_one_interface_hides_no_address_of_another() -> None:
 def test_routes_and_rules_that_are_damaged_leave_the_method_found() -> None:
     azure = small_cluster().change(NODES, natGateway={"id": NAT})
     azure.change(ROUTES, routes=[route("v4", "0.0.0.0/0", "None"), 7]).change(RULES, securityRules=rule("x", 1, "Deny"))
-    found = the(azure.findings("subnet-nat-gateway"), NODES)
-    assert found.verdict is Verdict.FAIL
-    assert "could not be read" in found.message
+    finding = the(azure.findings("subnet-nat-gateway"), NODES)
+    assert finding.verdict is Verdict.FAIL
+    assert "could not be read" in finding.message
 
 
 @pytest.mark.parametrize("check", ["nic-public-ip", "subnet-default-outbound"])
 def test_an_interface_answered_without_its_addresses_is_unknown(check: str) -> None:
-    found = small_cluster().drop(NIC, "ipConfigurations").findings(check)
-    assert Verdict.UNKNOWN in {finding.verdict for finding in found.values()}
-    found = small_cluster().change(NIC, ipConfigurations=[]).findings(check)
-    assert {finding.verdict for finding in found.values()} <= {Verdict.PASS, Verdict.NOT_APPLICABLE}
+    findings = small_cluster().drop(NIC, "ipConfigurations").findings(check)
+    assert Verdict.UNKNOWN in {finding.verdict for finding in findings.values()}
+    findings = small_cluster().change(NIC, ipConfigurations=[]).findings(check)
+    assert {finding.verdict for finding in findings.values()} <= {Verdict.PASS, Verdict.NOT_APPLICABLE}
 
 
 @pytest.mark.parametrize(

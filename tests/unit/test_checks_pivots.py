@@ -8,8 +8,8 @@ import pytest
 
 from hermetic.audit.egress.machines import machines_of
 from hermetic.audit.estate.azure.vnet import ScaleSetNic
-from hermetic.audit.findings import Severity, Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.model.findings import Severity, Verdict
+from hermetic.audit.policy.policy import Policy
 from tests.audit_estates import (
     CLUSTER,
     NETWORK,
@@ -63,8 +63,8 @@ def _with_workers() -> FakeServices:
     azure.put(WORKERS, {"virtualMachineProfile": {"networkProfile": model_nics(NODES)}}, sku={"capacity": 1})
     addresses = [ip_configuration("10.0.1.66", NODES)]
     machine = {"virtualMachine": {"id": f"{WORKERS}/virtualMachines/0"}}
-    held = {"ipConfigurations": addresses, "defaultOutboundConnectivityEnabled": False, **machine}
-    azure.put(WORKER, held)
+    interface_fields = {"ipConfigurations": addresses, "defaultOutboundConnectivityEnabled": False, **machine}
+    azure.put(WORKER, interface_fields)
     return azure
 
 
@@ -87,9 +87,9 @@ class TestPivots:
         assert verdicts(azure, "vm-pivot") == {MACHINE.lower(): "Pass"}
 
     def test_a_public_address_fails_and_is_drawn(self) -> None:
-        found = only(_public_machine(), "vm-pivot")
-        assert (found.verdict, found.resource) == (Verdict.FAIL, MACHINE)
-        assert found.path_texts == ("node subnets -> machine tools -> public ip -> internet",)
+        finding = only(_public_machine(), "vm-pivot")
+        assert (finding.verdict, finding.resource) == (Verdict.FAIL, MACHINE)
+        assert finding.path_texts == ("node subnets -> machine tools -> public ip -> internet",)
 
     @pytest.mark.parametrize(
         "subnet", [{"defaultOutboundAccess": None}, {"natGateway": {"id": f"{NETWORK}/natGateways/n"}}]
@@ -251,8 +251,8 @@ class TestPivots:
         assert verdicts(azure, check)[WORKER.lower()] == "Pass"
         open_to = {"ipConfigurations": [ip_configuration("10.0.1.66", NODES, **PUBLIC)]}
         azure.change(WORKER, defaultOutboundConnectivityEnabled=True, **open_to)
-        found = azure.findings(check)[WORKER.lower()]
-        assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.CRITICAL)
+        finding = azure.findings(check)[WORKER.lower()]
+        assert (finding.verdict, finding.severity) == (Verdict.FAIL, Severity.CRITICAL)
 
     @pytest.mark.parametrize(
         ("rules", "verdict"),

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from datetime import date
 from typing import Any, NamedTuple
 
 import pytest
+import yaml
 
+from hermetic.api.node_agents import TrustedNodeAgent
 from hermetic.audit.estate.kubernetes.policies import NetworkPolicy
-from hermetic.audit.findings import Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.model.findings import Verdict
+from hermetic.audit.policy.exceptions import Exceptions
+from hermetic.audit.policy.policy import Policy
 from tests.kubernetes_estates import (
     OF_GATEKEEPER,
     OF_TIGERA,
@@ -45,17 +50,17 @@ def part(
     if kind == "Deployment":
         owner, labels = owned("ReplicaSet", f"{name}-7d9"), {"pod-template-hash": "7d9"}
     image = image or IMAGES.get(namespace, OF_AKS)
-    whole = {"containers": [container(image=image, **PRIVILEGED)], "volumes": SOCKET, "serviceAccountName": account}
-    return pod(f"{name}-x2b4c", namespace, labels=labels, ownerReferences=owner, spec={**whole, **spec})
+    pod_spec = {"containers": [container(image=image, **PRIVILEGED)], "volumes": SOCKET, "serviceAccountName": account}
+    return pod(f"{name}-x2b4c", namespace, labels=labels, ownerReferences=owner, spec={**pod_spec, **spec})
 
 
 def verdict_about(
     check: str, one: Manifest, policy: Policy = POLICY, *, groups: tuple[Manifest, ...] = GROUPS
 ) -> Verdict:
     """The one verdict about the sealed cluster with this pod, where Calico and Azure Policy are installed."""
-    found = set(verdicts(check, [*sealed_cluster(), *groups, one], policy=policy).values())
-    assert len(found) == 1
-    return found.pop()
+    pod_verdicts = set(verdicts(check, [*sealed_cluster(), *groups, one], policy=policy).values())
+    assert len(pod_verdicts) == 1
+    return pod_verdicts.pop()
 
 
 class Known(NamedTuple):
@@ -81,7 +86,16 @@ DOCUMENTED = [
     Known("DaemonSet", "retina-agent", "kube-system", "", True),
     Known("DaemonSet", "csi-azurefile-node", "kube-system", "", True),
     Known("DaemonSet", "cloud-node-manager", "kube-system", "", True),
+    Known("DaemonSet", "azure-cns-win", "kube-system", "azure-cns", True),
+    Known("DaemonSet", "azure-npm-win", "kube-system", "azure-npm", True),
+    Known("DaemonSet", "retina-agent-win", "kube-system", "", True),
+    Known("DaemonSet", "windows-kube-proxy-initializer", "kube-system", "", True),
+    Known("DaemonSet", "aks-secrets-store-csi-driver-windows", "kube-system", "", False),
+    Known("DaemonSet", "aks-secrets-store-provider-azure-windows", "kube-system", "", True),
     Known("DaemonSet", "ama-logs", "kube-system", "", False),
+    Known("DaemonSet", "ama-logs-xs", "kube-system", "", False),
+    Known("DaemonSet", "ama-logs-xl", "kube-system", "", False),
+    Known("DaemonSet", "ama-metrics-win-node", "kube-system", "", False),
     Known("Deployment", "ama-logs-rs", "kube-system", "", False),
     Known("Deployment", "ama-metrics", "kube-system", "ama-metrics-serviceaccount", False),
     Known("DaemonSet", "ama-metrics-node", "kube-system", "ama-metrics-serviceaccount", False),
@@ -94,19 +108,19 @@ DOCUMENTED = [
 ]
 
 
-@pytest.mark.parametrize("known", DOCUMENTED, ids=lambda known: known.name)
+@pytest.mark.parametrize("known", DOCUMENTED, ids=lambda known_part: known_part.name)
 class TestDocumentedParts:
     def test_may_do_what_is_documented(self, known: Known) -> None:
-        one = known.pod(hostNetwork=known.on_host)
-        assert [verdict_about(check, one) for check in (*RIGHTS, "k8s-default-deny-egress", "k8s-image-origin")] == [
-            FINE
-        ] * 4
+        platform_pod = known.pod(hostNetwork=known.on_host)
+        assert [
+            verdict_about(check, platform_pod) for check in (*RIGHTS, "k8s-default-deny-egress", "k8s-image-origin")
+        ] == [FINE] * 4
 
     def test_by_the_mirror_in_an_allowed_registry_too(self, known: Known) -> None:
         of_microsoft = IMAGES.get(known.namespace, OF_AKS)
         mirrored = of_microsoft.replace("mcr.microsoft.com", f"{REGISTRY}/aks-managed-repository")
-        one = known.pod(hostNetwork=known.on_host, image=mirrored)
-        assert [verdict_about(check, one) for check in RIGHTS] == [FINE, FINE]
+        platform_pod = known.pod(hostNetwork=known.on_host, image=mirrored)
+        assert [verdict_about(check, platform_pod) for check in RIGHTS] == [FINE, FINE]
 
     @pytest.mark.parametrize(
         "other", [{"image": f"{REGISTRY}/tools:1"}, {"namespace": "team"}, {"kind": "StatefulSet"}]
@@ -147,7 +161,7 @@ AS_A_TENANT = [
 
 
 @pytest.mark.parametrize(
-    "one", AS_A_TENANT, ids=lambda one: f"{one['metadata']['namespace']}-{one['metadata']['name']}"
+    "one", AS_A_TENANT, ids=lambda tenant_pod: f"{tenant_pod['metadata']['namespace']}-{tenant_pod['metadata']['name']}"
 )
 @pytest.mark.parametrize("check", RIGHTS)
 def test_a_tenant_cannot_look_like_the_platform(check: str, one: Manifest) -> None:
@@ -176,9 +190,9 @@ def test_an_image_that_only_looks_like_microsofts_is_judged(check: str, image: s
 @pytest.mark.parametrize("sort", ["initContainers", "ephemeralContainers", "containers"])
 @pytest.mark.parametrize("check", RIGHTS)
 def test_one_foreign_container_in_a_part_is_enough(check: str, sort: str) -> None:
-    one = part("DaemonSet", "cilium", hostNetwork=True)
-    one["spec"].setdefault(sort, []).append(container(name="debug", image=f"{REGISTRY}/tools:1"))
-    assert verdict_about(check, one) is OPEN
+    platform_pod = part("DaemonSet", "cilium", hostNetwork=True)
+    platform_pod["spec"].setdefault(sort, []).append(container(name="debug", image=f"{REGISTRY}/tools:1"))
+    assert verdict_about(check, platform_pod) is OPEN
 
 
 @pytest.mark.parametrize(
@@ -196,11 +210,13 @@ def test_an_image_job_is_told_by_its_service_account_and_group() -> None:
 
 
 def test_a_static_pod_belongs_to_its_own_node() -> None:
-    one = part("Node", "cp-0", hostNetwork=True, nodeName="cp-0", image="registry.k8s.io/kube-apiserver:v1.36.0")
-    one["metadata"]["name"] = "kube-apiserver-cp-0"
-    assert verdict_about("k8s-hostnetwork", one) is FINE
-    one["spec"]["nodeName"] = "aks-gpu-0"
-    assert verdict_about("k8s-hostnetwork", one) is OPEN
+    platform_pod = part(
+        "Node", "cp-0", hostNetwork=True, nodeName="cp-0", image="registry.k8s.io/kube-apiserver:v1.36.0"
+    )
+    platform_pod["metadata"]["name"] = "kube-apiserver-cp-0"
+    assert verdict_about("k8s-hostnetwork", platform_pod) is FINE
+    platform_pod["spec"]["nodeName"] = "aks-gpu-0"
+    assert verdict_about("k8s-hostnetwork", platform_pod) is OPEN
 
 
 class TestThePlatformsNamespaces:
@@ -238,29 +254,134 @@ def test_images_of_managed_proxies_are_aks_s_and_their_egress_is_judged() -> Non
 @pytest.mark.parametrize("namespace", ["gatekeeper-system", "calico-system", "tigera-operator"])
 @pytest.mark.parametrize("check", ["k8s-default-deny-egress", "k8s-image-origin"])
 def test_a_namespace_that_any_account_could_make_runs_its_own_project_alone(check: str, namespace: str) -> None:
-    one = part("Deployment", "gatekeeper-audit", namespace, image="mcr.microsoft.com/azure-cli:2")
-    assert verdict_about(check, one) is OPEN
+    platform_pod = part("Deployment", "gatekeeper-audit", namespace, image="mcr.microsoft.com/azure-cli:2")
+    assert verdict_about(check, platform_pod) is OPEN
 
 
 def test_the_message_names_what_it_has() -> None:
-    (found,) = findings("k8s-privileged", [*sealed_cluster(), part("DaemonSet", "miner")])
-    assert "privileged container" in found.message
+    (finding,) = findings("k8s-privileged", [*sealed_cluster(), part("DaemonSet", "miner")])
+    assert "privileged container" in finding.message
 
 
-@pytest.mark.parametrize("known", [one for one in DOCUMENTED if one.namespace in IMAGES], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "known",
+    [documented for documented in DOCUMENTED if documented.namespace in IMAGES],
+    ids=lambda documented: documented.name,
+)
 @pytest.mark.parametrize("check", [*RIGHTS, "k8s-default-deny-egress"])
 def test_a_namespace_of_the_platforms_name_is_a_tenants_where_the_platform_runs_nothing_in_it(
     check: str, known: Known
 ) -> None:
-    one = known.pod(hostNetwork=check == "k8s-hostnetwork")
-    assert verdict_about(check, one, groups=(OF_GATEKEEPER,)) is OPEN
-    assert verdict_about(check, one, groups=(OF_TIGERA,)) is (
+    platform_pod = known.pod(hostNetwork=check == "k8s-hostnetwork")
+    assert verdict_about(check, platform_pod, groups=(OF_GATEKEEPER,)) is OPEN
+    assert verdict_about(check, platform_pod, groups=(OF_TIGERA,)) is (
         FINE if check != "k8s-hostnetwork" or known.on_host else OPEN
     )
 
 
 def test_azure_policys_namespace_too() -> None:
-    one = part("Deployment", "gatekeeper-audit", "gatekeeper-system")
-    one["spec"] = {"containers": [container(image="mcr.microsoft.com/oss/v2/open-policy-agent/gatekeeper:v3")]}
-    assert verdict_about("k8s-default-deny-egress", one, groups=()) is OPEN
-    assert verdict_about("k8s-default-deny-egress", one) is FINE
+    platform_pod = part("Deployment", "gatekeeper-audit", "gatekeeper-system")
+    platform_pod["spec"] = {"containers": [container(image="mcr.microsoft.com/oss/v2/open-policy-agent/gatekeeper:v3")]}
+    assert verdict_about("k8s-default-deny-egress", platform_pod, groups=()) is OPEN
+    assert verdict_about("k8s-default-deny-egress", platform_pod) is FINE
+
+
+@pytest.mark.parametrize("path", ["mirror/quay/calico/node", "mirror/quay/tigera/operator", "oss/v2/calico/node"])
+def test_part_of_calico_by_each_path_that_aks_uses_passes(path: str) -> None:
+    """github.com/Azure/AKS/issues/4999, 5675: mcr.microsoft.com/mirror/quay/calico/typha:v3.28.4."""
+    agent = part("DaemonSet", "calico-node", "calico-system", image=f"mcr.microsoft.com/{path}:v1", hostNetwork=True)
+    assert [verdict_about(check, agent) for check in RIGHTS] == [FINE, FINE]
+
+
+@pytest.mark.parametrize("path", ["mirror/quay/other/tools", "mirror/docker/calico/node", "calico/node"])
+def test_part_of_calico_by_another_path_fails(path: str) -> None:
+    agent = part("DaemonSet", "calico-node", "calico-system", image=f"mcr.microsoft.com/{path}:v1", hostNetwork=True)
+    assert [verdict_about(check, agent) for check in RIGHTS] == [OPEN, OPEN]
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name"),
+    [("app-routing-system", "nginx"), ("app-routing-system", "external-dns"), ("aks-istio-system", "istiod")],
+)
+def test_controller_of_an_add_on_with_its_bare_name_runs_microsofts_images(namespace: str, name: str) -> None:
+    own = part("Deployment", name, namespace)
+    assert verdict_about("k8s-image-origin", own) is FINE
+    assert verdict_about("k8s-image-origin", part("Deployment", f"x{name}", namespace)) is OPEN
+
+
+OF_DEFENDER = "mcr.microsoft.com/azuredefender/stable"
+
+
+def test_sensor_of_defender_with_its_third_container_may_do_what_is_documented() -> None:
+    """github.com/Azure/AKS, release 2026-05-29: sensor v0.10 from Kubernetes 1.36 on, with an anti-malware collector.
+
+    Images: learn.microsoft.com/azure/defender-for-cloud/defender-for-containers-introduction.
+    """
+    names = ("pod-collector", "low-level-collector", "anti-malware-collector")
+    containers = [container(name=name, image=f"{OF_DEFENDER}/{name}:1.0.21", **PRIVILEGED) for name in names]
+    init = [container(name="init", image=f"{OF_DEFENDER}/old-file-cleaner:1.1.64")]
+    sensor = part("DaemonSet", "microsoft-defender-collector-ds", containers=containers, initContainers=init)
+    assert verdict_about("k8s-privileged", sensor) is FINE
+    assert verdict_about("k8s-image-origin", sensor) is FINE
+    containers.append(container(name="debug", image=f"{REGISTRY}/tools:1"))
+    assert verdict_about("k8s-privileged", sensor) is OPEN
+
+
+# What a chart or AKS installs under names that no document gives to a part of AKS. The sensor by Helm or Arc:
+# learn.microsoft.com/azure/defender-for-cloud/defender-for-containers-verify-deployment (namespace mdc, DaemonSet
+# microsoft-defender-collectors-ds). DRANET: kubernetes-sigs/dranet, deployments/helm/dranet (kube-system, dranet);
+# learn.microsoft.com/azure/aks/managed-support-for-dranet does not name the DaemonSet of AKS.
+NOT_NAMED = [
+    ("microsoft-defender-collectors-ds", "mdc", f"{OF_DEFENDER}/pod-collector:1.0.264"),
+    ("microsoft-defender-collectors-ds", "kube-system", f"{OF_DEFENDER}/pod-collector:1.0.264"),
+    ("dranet", "kube-system", "mcr.microsoft.com/oss/v2/kubernetes-sigs/dranet:v1.4.0"),
+    ("aks-network-dra", "kube-system", "mcr.microsoft.com/aks/network-dra:v1"),
+]
+
+
+@pytest.mark.parametrize(("name", "namespace", "image"), NOT_NAMED)
+def test_agent_of_microsofts_images_that_no_document_names_is_settled_by_an_exception(
+    name: str, namespace: str, image: str
+) -> None:
+    agent = part("DaemonSet", name, namespace, image=image)
+    (finding,) = findings("k8s-privileged", [*sealed_cluster(), *GROUPS, agent])
+    assert finding.verdict is OPEN
+    assert "trustedNodeAgents" not in finding.remedy
+    assert "allowedRegistries" not in finding.remedy
+    assert f"accept apps/v1/DaemonSet {namespace}/{name} by an exception" in " ".join(finding.remedy.split())
+    resource = f"apps/v1/DaemonSet {namespace}/{name}"
+    fields = {"reason": "an add-on that we need", "owner": "platform-team", "expiry": "2027-01-01"}
+    exception = {"check": "k8s-privileged", "resource": resource, **fields}
+    exceptions = Exceptions.model_validate({"exceptions": [exception]})
+    ((accepted,), _) = exceptions.applied((finding,), date(2026, 12, 1))
+    assert accepted.verdict is Verdict.EXCEPTED
+
+
+@pytest.mark.parametrize(("name", "namespace", "image"), NOT_NAMED)
+def test_the_same_agent_from_a_registry_of_ones_own_is_settled_by_the_entry_of_its_remedy(
+    name: str, namespace: str, image: str
+) -> None:
+    copy = f"{image.replace('mcr.microsoft.com', REGISTRY).rpartition(':')[0]}@sha256:{'a' * 64}"
+    agent = part("DaemonSet", name, namespace, image=copy, hostNetwork=True)
+    for check in RIGHTS:
+        (before,) = (
+            candidate for candidate in findings(check, [*sealed_cluster(), *GROUPS, agent]) if candidate.verdict is OPEN
+        )
+        (entries,) = re.findall(r"trustedNodeAgents: (\[\{.*?\}\])", before.remedy)
+        named = POLICY.model_copy(update={"trusted_node_agents": _entries(entries)})
+        assert verdict_about(check, agent, named) is FINE
+
+
+def _entries(text: str) -> tuple[TrustedNodeAgent, ...]:
+    return tuple(TrustedNodeAgent.model_validate(entry) for entry in yaml.safe_load(text))
+
+
+def test_log_agent_of_cilium_passes_with_the_logs_of_its_node_alone() -> None:
+    """github.com/Azure/AKS, release 2026-04-02: cilium-fluent-bit from Kubernetes 1.34 on; its spec is not public."""
+    logs = [{"name": "logs", "hostPath": {"path": "/var/log"}}]
+    plain: dict[str, Any] = {
+        "containers": [container(image="mcr.microsoft.com/oss/v2/fluent/fluent-bit:v4")],
+        "volumes": logs,
+    }
+    assert verdict_about("k8s-privileged", part("DaemonSet", "cilium-fluent-bit", **plain)) is FINE
+    assert verdict_about("k8s-privileged", part("DaemonSet", "cilium-fluent-bit", volumes=logs)) is OPEN

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.checks.endpoints.relays import ENDS, RELAYS
-from hermetic.audit.findings import Severity, Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.estate.azure.private_link_types import ENDS, RELAYS
+from hermetic.audit.model.findings import Severity, Verdict
+from hermetic.audit.policy.policy import Policy
 from tests.audit_estates import CLUSTER, NETWORK, NODE_GROUP, SUBSCRIPTION, VNET, FakeAzure
 from tests.audit_services import (
     ACCOUNT,
@@ -74,10 +74,10 @@ class TestStrangersAtTheApiServer:
     def test_its_connections_are_evaluated_as_those_of_a_store(
         self, azure: FakeAzure, verdict: str, severity: str
     ) -> None:
-        found = azure.findings("pe-stranger")[CLUSTER.lower()]
-        assert (found.verdict, found.severity) == (verdict, severity)
+        finding = azure.findings("pe-stranger")[CLUSTER.lower()]
+        assert (finding.verdict, finding.severity) == (verdict, severity)
         if verdict == "Fail":
-            assert f"az resource delete --ids {AT_THE_API_SERVER}" in found.remedy
+            assert f"az resource delete --ids {AT_THE_API_SERVER}" in finding.remedy
 
     @pytest.mark.parametrize("profile", [{"enablePrivateCluster": False}, {"enableVnetIntegration": True}])
     def test_without_private_link_no_list_is_asked_for(self, profile: dict[str, bool]) -> None:
@@ -87,11 +87,11 @@ class TestStrangersAtTheApiServer:
 
 class TestStrangers:
     def test_our_own_endpoints_pass(self) -> None:
-        found = _with_a_scope().findings("pe-stranger")
-        assert {one: finding.verdict.value for one, finding in found.items()} == {
+        findings = _with_a_scope().findings("pe-stranger")
+        assert {resource: finding.verdict.value for resource, finding in findings.items()} == {
             store.lower(): "Pass" for store in STORES
         }
-        assert all(finding.evidence for finding in found.values())
+        assert all(finding.evidence for finding in findings.values())
 
     @pytest.mark.parametrize("store", STORES)
     @pytest.mark.parametrize(
@@ -115,33 +115,35 @@ class TestStrangers:
     def test_a_connection_is_judged_by_whose_it_is_and_its_state(
         self, store: str, connection: Any, verdict: str, severity: str
     ) -> None:
-        found = _connected(store, connection).findings("pe-stranger")[store.lower()]
-        assert (found.verdict, found.severity) == (verdict, severity)
+        finding = _connected(store, connection).findings("pe-stranger")[store.lower()]
+        assert (finding.verdict, finding.severity) == (verdict, severity)
         if verdict == "Fail":
-            assert "one" in found.message
-            assert found.remedy
-            assert found.evidence
+            assert "one" in finding.message
+            assert finding.remedy
+            assert finding.evidence
 
     @pytest.mark.parametrize("store", STORES)
     def test_a_stranger_beside_damage_or_an_odd_state_still_fails(self, store: str) -> None:
         damage = {"name": "odd", "properties": {"privateEndpoint": 7}}
         azure = _connected(store, damage, consumer(FOREIGN_ENDPOINT, "Odd"), consumer(FOREIGN_ENDPOINT))
-        found = azure.findings("pe-stranger")[store.lower()]
-        assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.CRITICAL)
-        assert found.paths
+        finding = azure.findings("pe-stranger")[store.lower()]
+        assert (finding.verdict, finding.severity) == (Verdict.FAIL, Severity.CRITICAL)
+        assert finding.paths
 
     @pytest.mark.parametrize("store", STORES)
     def test_a_store_that_waits_for_one_and_shows_damage_of_another_is_unknown(self, store: str) -> None:
         damage = {"name": "odd", "properties": {"privateEndpoint": 7}}
-        found = _connected(store, damage, consumer(FOREIGN_ENDPOINT, "Pending")).findings("pe-stranger")[store.lower()]
-        assert (found.verdict, found.severity) == (Verdict.UNKNOWN, Severity.CRITICAL)
+        finding = _connected(store, damage, consumer(FOREIGN_ENDPOINT, "Pending")).findings("pe-stranger")[
+            store.lower()
+        ]
+        assert (finding.verdict, finding.severity) == (Verdict.UNKNOWN, Severity.CRITICAL)
 
     @pytest.mark.parametrize("store", STORES)
     def test_the_remedy_names_each_connection(self, store: str) -> None:
-        found = _connected(store, consumer(FOREIGN_ENDPOINT, name="a"), consumer(None, name="b")).findings(
+        findings = _connected(store, consumer(FOREIGN_ENDPOINT, name="a"), consumer(None, name="b")).findings(
             "pe-stranger"
         )
-        remedy = found[store.lower()].remedy
+        remedy = findings[store.lower()].remedy
         assert "az network private-endpoint-connection reject --id /c/a" in remedy
         assert "az network private-endpoint-connection reject --id /c/b" in remedy
         assert "LINK_ID" not in remedy
@@ -194,31 +196,31 @@ class TestStrangers:
         assert verdicts(azure, "pe-stranger")[CLUSTER.lower()] == "Unknown"
 
     def test_a_cluster_that_cannot_be_read_never_passes(self) -> None:
-        found = served_cluster().refuse(CLUSTER).findings("pe-stranger")
-        assert {one.verdict for one in found.values()} == {Verdict.UNKNOWN}
+        findings = served_cluster().refuse(CLUSTER).findings("pe-stranger")
+        assert {finding.verdict for finding in findings.values()} == {Verdict.UNKNOWN}
 
 
 def _target(kind: str) -> str:
     namespace, _, types = kind.partition("/")
     return f"{SUBSCRIPTION}/resourceGroups/ai/providers/{namespace}/" + "/".join(
-        f"{one}/target" for one in types.split("/")
+        f"{type_segment}/target" for type_segment in types.split("/")
     )
 
 
 class TestRelays:
     def test_endpoints_to_what_ends_there_pass(self) -> None:
-        found = served_cluster().findings("pe-relay-target")
-        assert {one.verdict for one in found.values()} == {Verdict.PASS}
-        assert all(one.evidence for one in found.values())
+        findings = served_cluster().findings("pe-relay-target")
+        assert {finding.verdict for finding in findings.values()} == {Verdict.PASS}
+        assert all(finding.evidence for finding in findings.values())
 
     @pytest.mark.parametrize("kind", sorted(RELAYS))
     def test_a_kind_that_relays_fails(self, kind: str) -> None:
         azure = served_cluster()
         add_endpoint(azure, ENDPOINT, _target(kind))
-        found = azure.findings("pe-relay-target")[ENDPOINT.lower()]
-        assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
-        assert RELAYS[kind] in found.message
-        assert found.paths
+        finding = azure.findings("pe-relay-target")[ENDPOINT.lower()]
+        assert (finding.verdict, finding.severity) == (Verdict.FAIL, Severity.HIGH)
+        assert RELAYS[kind] in finding.message
+        assert finding.paths
 
     @pytest.mark.parametrize("kind", sorted(ENDS))
     def test_a_kind_that_is_known_to_end_there_passes(self, kind: str) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.findings import Severity, Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.estate.questions import Problem, UnreadReason
+from hermetic.audit.model.findings import Severity, Verdict
+from hermetic.audit.policy.policy import Policy
 from tests.audit_estates import CLUSTER, GROUP, NETWORK, SUBSCRIPTION
 from tests.audit_services import (
     ACR_PULL,
@@ -34,14 +35,25 @@ FOREIGN_ID = "99999999-0000-0000-0000-000000000000"
 
 @pytest.mark.parametrize("check", IDS)
 def test_a_closed_registry_passes(check: str) -> None:
-    found = only(served_cluster(), check)
-    assert (found.verdict, found.resource) == (Verdict.PASS, REGISTRY)
-    assert found.evidence
+    finding = only(served_cluster(), check)
+    assert (finding.verdict, finding.resource) == (Verdict.PASS, REGISTRY)
+    assert finding.evidence
 
 
 @pytest.mark.parametrize("check", IDS)
 def test_a_registry_in_use_that_cannot_be_read_is_unknown(check: str) -> None:
     assert verdicts(served_cluster().refuse(REGISTRY, verb="get"), check) == {REGISTRY.lower(): "Unknown"}
+
+
+@pytest.mark.parametrize(
+    "reason", [unread_reason for unread_reason in UnreadReason if unread_reason is not UnreadReason.NOT_ASKED]
+)
+def test_a_missing_permission_is_named_only_where_azure_refused_for_want_of_one(reason: UnreadReason) -> None:
+    azure = served_cluster()
+    problem = Problem(reason, "the answer", permission="Microsoft.ContainerRegistry/registries/read")
+    azure.refusals.append((REGISTRY.lower(), "", "get", problem))
+    message = only(azure, "acr-public").message
+    assert ("missing permission" in message) is (reason is UnreadReason.FORBIDDEN)
 
 
 @pytest.mark.parametrize("check", IDS)
@@ -62,6 +74,8 @@ def test_a_cluster_that_cannot_be_read_never_passes(check: str) -> None:
         ("acr-public", {"publicNetworkAccess": "Enabled"}, "Fail", "high"),
         ("acr-public", {"publicNetworkAccess": None}, "Fail", "high"),
         ("acr-public", {"publicNetworkAccess": "Odd"}, "Fail", "high"),
+        # Microsoft.ContainerRegistry 2025-11-01, PublicNetworkAccess: Enabled and Disabled, and no perimeter
+        ("acr-public", {"publicNetworkAccess": "SecuredByPerimeter"}, "Fail", "high"),
         ("acr-public", {"networkRuleSet": {"defaultAction": "Allow"}}, "Fail", "medium"),
         ("acr-public", {"networkRuleSet": None}, "Pass", "high"),
         ("acr-trusted-bypass", {"networkRuleBypassOptions": "AzureServices"}, "Fail", "high"),
@@ -83,8 +97,8 @@ def test_a_cluster_that_cannot_be_read_never_passes(check: str) -> None:
     ],
 )
 def test_each_switch_is_read_strictly(check: str, properties: dict[str, Any], verdict: str, severity: str) -> None:
-    found = only(served_cluster().change(REGISTRY, **properties), check)
-    assert (found.verdict, found.severity, found.resource) == (verdict, severity, REGISTRY)
+    finding = only(served_cluster().change(REGISTRY, **properties), check)
+    assert (finding.verdict, finding.severity, finding.resource) == (verdict, severity, REGISTRY)
 
 
 def test_a_registry_behind_an_endpoint_is_in_scope_and_others_are_not() -> None:
@@ -110,9 +124,9 @@ class TestRegistriesOfRunningImages:
 
     def test_leave_a_gap_when_nothing_of_ours_bears_the_name(self) -> None:
         azure = _running(served_cluster(), "stranger.azurecr.io/llama:1")
-        found = azure.findings("acr-public")[CLUSTER.lower()]
-        assert found.verdict is Verdict.UNKNOWN
-        assert "stranger.azurecr.io" in found.message
+        finding = azure.findings("acr-public")[CLUSTER.lower()]
+        assert finding.verdict is Verdict.UNKNOWN
+        assert "stranger.azurecr.io" in finding.message
 
     def test_registries_that_are_not_azures_belong_to_another_check(self) -> None:
         assert set(verdicts(_running(served_cluster(), "mcr.microsoft.com/pause:3"), "acr-public")) == {
@@ -131,9 +145,9 @@ class TestIdentities:
     def test_the_kubelet_may_only_pull(self, role: str) -> None:
         azure = served_cluster()
         assign(azure, KUBELET.upper(), role, name="two")
-        found = only(azure, "acr-push-identity")
-        assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
-        assert role in found.message
+        finding = only(azure, "acr-push-identity")
+        assert (finding.verdict, finding.severity) == (Verdict.FAIL, Severity.HIGH)
+        assert role in finding.message
 
     def test_a_role_above_the_registry_counts(self) -> None:
         azure = served_cluster()
@@ -225,8 +239,11 @@ def test_children_that_cannot_be_listed_are_unknown(check: str, kind: str) -> No
     assert verdicts(azure, check) == {REGISTRY.lower(): "Unknown"}
 
 
-def test_a_peer_that_cannot_be_read_leaves_the_scope_open() -> None:
+def test_a_peer_that_cannot_be_read_leaves_its_endpoints_unknown_and_no_registry() -> None:
+    """Which endpoints a peer has, no list of ours shows; registries in use are known by our own networks."""
     azure = peer(served_cluster()).refuse(
         "/subscriptions/00000000-0000-0000-0000-00000000000f", kind="Microsoft.Network/privateEndpoints"
     )
-    assert verdicts(azure, "acr-public", Policy())[CLUSTER.lower()] == "Unknown"
+    assert "Unknown" not in verdicts(azure, "acr-public", Policy()).values()
+    for check in ("pe-foreign-target", "pe-relay-target"):
+        assert verdicts(azure, check, Policy())[CLUSTER.lower()] == "Unknown"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hermetic.audit.estate.questions import Answer, Problem, Question, UnreadReason
-from hermetic.audit.findings import Verdict
+from hermetic.audit.model.findings import Verdict
 from tests.audit_services import REGISTRY, FakeServices, only, served_cluster, verdicts
 
 IDS = ("acr-writable-cache", "acr-endpoints", "acr-pipelines", "acr-tasks")
@@ -19,8 +19,8 @@ class WithoutPreviews(FakeServices):
 
     def answer(self, question: Question) -> Answer:
         if question.api_version.endswith("-preview") and "containerregistry" in question.kind.lower():
-            words = f"{question.kind}: 400 NoRegisteredProviderFound"
-            return Answer(problem=Problem(UnreadReason.REFUSED, words))
+            message = f"{question.kind}: 400 NoRegisteredProviderFound"
+            return Answer(problem=Problem(UnreadReason.REFUSED, message))
         return super().answer(question)
 
 
@@ -33,15 +33,15 @@ def without_previews() -> FakeServices:
 
 @pytest.mark.parametrize("check", IDS)
 def test_a_registry_with_all_of_it_off_passes(check: str) -> None:
-    found = only(served_cluster(), check)
-    assert (found.verdict, found.resource) == (Verdict.PASS, REGISTRY)
-    assert found.evidence
+    finding = only(served_cluster(), check)
+    assert (finding.verdict, finding.resource) == (Verdict.PASS, REGISTRY)
+    assert finding.evidence
 
 
 @pytest.mark.parametrize("check", ["acr-writable-cache", "acr-endpoints", "acr-tasks"])
 def test_a_cloud_that_refuses_the_preview_is_unknown_and_does_not_decide(check: str) -> None:
-    found = only(without_previews(), check)
-    assert (found.verdict, found.reason, found.severity) == (Verdict.UNKNOWN, "Refused", "medium")
+    finding = only(without_previews(), check)
+    assert (finding.verdict, finding.reason, finding.severity) == (Verdict.UNKNOWN, "Refused", "medium")
 
 
 def test_the_stable_look_at_the_same_registry_goes_on_without_the_preview() -> None:
@@ -53,22 +53,25 @@ def test_the_stable_look_at_the_same_registry_goes_on_without_the_preview() -> N
     [
         ("acr-writable-cache", {"writableCacheRepos": "Enabled"}, "Fail"),
         ("acr-writable-cache", {"writableCacheRepos": "ENABLED"}, "Fail"),
-        ("acr-writable-cache", {"writableCacheRepos": None}, "Unknown"),
+        # never set: specification/containerregistry, Registry.models.tsp, declares opt-in features
+        ("acr-writable-cache", {"writableCacheRepos": None}, "Pass"),
         ("acr-writable-cache", {"writableCacheRepos": ""}, "Unknown"),
         ("acr-writable-cache", {"writableCacheRepos": "Sometimes"}, "Unknown"),
         ("acr-writable-cache", {"writableCacheRepos": True}, "Unknown"),
         ("acr-endpoints", {"regionalEndpoints": "Enabled"}, "Fail"),
         ("acr-endpoints", {"endpointProtocol": "IPv4AndIPv6"}, "Fail"),
         ("acr-endpoints", {"endpointProtocol": "ipv4andipv6", "regionalEndpoints": None}, "Fail"),
-        ("acr-endpoints", {"endpointProtocol": None}, "Unknown"),
-        ("acr-endpoints", {"regionalEndpoints": None}, "Unknown"),
+        ("acr-endpoints", {"endpointProtocol": None}, "Pass"),
+        ("acr-endpoints", {"regionalEndpoints": None}, "Pass"),
+        ("acr-endpoints", {"endpointProtocol": None, "regionalEndpoints": None}, "Pass"),
+        ("acr-endpoints", {"endpointProtocol": "", "regionalEndpoints": None}, "Unknown"),
         ("acr-endpoints", {"endpointProtocol": "IPv6"}, "Unknown"),
         ("acr-endpoints", {"regionalEndpoints": 1}, "Unknown"),
     ],
 )
 def test_each_switch_is_read_strictly(check: str, properties: dict[str, Any], verdict: str) -> None:
-    found = only(served_cluster().change(REGISTRY, **properties), check)
-    assert (found.verdict, found.severity) == (verdict, "medium")
+    finding = only(served_cluster().change(REGISTRY, **properties), check)
+    assert (finding.verdict, finding.severity) == (verdict, "medium")
 
 
 class TestTasks:
@@ -83,10 +86,10 @@ class TestTasks:
         ],
     )
     def test_whatever_may_run_is_found_and_named(self, child: str, held: dict[str, Any]) -> None:
-        found = only(served_cluster().put(child, held), "acr-tasks")
-        assert (found.verdict, found.severity) == (Verdict.FAIL, "medium")
-        assert child.rpartition("/")[2] in found.message
-        assert f"az resource delete --ids {child}" in found.remedy
+        finding = only(served_cluster().put(child, held), "acr-tasks")
+        assert (finding.verdict, finding.severity) == (Verdict.FAIL, "medium")
+        assert child.rpartition("/")[2] in finding.message
+        assert f"az resource delete --ids {child}" in finding.remedy
 
     def test_a_disabled_task_does_not_run(self) -> None:
         assert only(served_cluster().put(TASK, {"status": "Disabled"}), "acr-tasks").verdict is Verdict.PASS
@@ -107,10 +110,10 @@ class TestTasks:
 
 class TestPipelines:
     def test_an_export_pipeline_is_found_whatever_the_export_policy_says(self) -> None:
-        held = {"target": {"uri": "https://far.blob.core.windows.net/x"}}
-        found = only(served_cluster().put(PIPELINE, held), "acr-pipelines")
-        assert (found.verdict, found.severity) == (Verdict.FAIL, "medium")
-        assert "https://far.blob.core.windows.net/x" in found.message
+        pipeline = {"target": {"uri": "https://far.blob.core.windows.net/x"}}
+        finding = only(served_cluster().put(PIPELINE, pipeline), "acr-pipelines")
+        assert (finding.verdict, finding.severity) == (Verdict.FAIL, "medium")
+        assert "https://far.blob.core.windows.net/x" in finding.message
 
     def test_a_pipeline_that_does_not_say_where_it_writes_is_one_all_the_same(self) -> None:
         assert only(served_cluster().put(PIPELINE, {}), "acr-pipelines").verdict is Verdict.FAIL
@@ -127,8 +130,8 @@ class TestPipelines:
     def test_without_the_list_only_a_disabled_export_shows_that_there_is_none(
         self, policies: dict[str, Any] | None, verdict: str
     ) -> None:
-        found = only(without_previews().change(REGISTRY, policies=policies), "acr-pipelines")
-        assert (found.verdict, found.resource) == (verdict, REGISTRY)
+        finding = only(without_previews().change(REGISTRY, policies=policies), "acr-pipelines")
+        assert (finding.verdict, finding.resource) == (verdict, REGISTRY)
 
     def test_a_lesser_tier_has_none(self) -> None:
         azure = served_cluster()

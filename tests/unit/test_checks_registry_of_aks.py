@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hermetic.audit.estate.questions import Answer, Problem, Question, UnreadReason
-from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.model.findings import Severity, Verdict
 from tests.audit_estates import CLUSTER, NODE_GROUP
 from tests.audit_services import REGISTRY, REGISTRY_ENDPOINT, FakeServices, add_endpoint, served_cluster
 
@@ -20,13 +20,13 @@ CONTRIBUTOR = "b24988ac-6180-42a0-ab88-20f7382dd24c"
 def _managed(**switches: Any) -> FakeServices:
     """As network-isolated.md and managed-identity-overview.md of azure-aks-docs have it."""
     azure = served_cluster()
-    held = {**azure.properties(REGISTRY), "loginServer": "aksmanaged.azurecr.io", **switches}
-    azure.put(MANAGED, held, location="westeurope")
+    properties = {**azure.properties(REGISTRY), "loginServer": "aksmanaged.azurecr.io", **switches}
+    azure.put(MANAGED, properties, location="westeurope")
     azure.put(
         f"{MANAGED}/cacheRules/aks-managed-mcr",
         {"sourceRepository": "mcr.microsoft.com/*", "targetRepository": "aks-managed-repository/*"},
     )
-    for arm_id in [one for one in azure.bodies if one.startswith(REGISTRY.lower())]:
+    for arm_id in [body_id for body_id in azure.bodies if body_id.startswith(REGISTRY.lower())]:
         del azure.bodies[arm_id]
     add_endpoint(azure, REGISTRY_ENDPOINT, MANAGED)
     azure.change(CLUSTER, bootstrapProfile={"artifactSource": "Cache", "containerRegistryId": MANAGED})
@@ -42,8 +42,8 @@ EXPORTS = {"policies": {"exportPolicy": {"status": "enabled"}}}
 
 @pytest.mark.parametrize("switches", [{}, EXPORTS, {"policies": None}])
 def test_the_source_of_artifacts_passes(switches: dict[str, Any]) -> None:
-    found = _managed(**switches).findings("aks-artifact-source")[CLUSTER.lower()]
-    assert found.verdict is Verdict.PASS
+    finding = _managed(**switches).findings("aks-artifact-source")[CLUSTER.lower()]
+    assert finding.verdict is Verdict.PASS
 
 
 def test_the_control_planes_role_on_the_node_group_is_information() -> None:
@@ -52,10 +52,10 @@ def test_the_control_planes_role_on_the_node_group_is_information() -> None:
 
 @pytest.mark.parametrize("expected", ["AzureServices", None])
 def test_the_bypass_is_a_warning_with_a_remedy_that_leaves_the_registry_alone(expected: str | None) -> None:
-    found = _managed(networkRuleBypassOptions=expected).findings("acr-trusted-bypass")[MANAGED.lower()]
-    assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.MEDIUM)
-    assert "az acr update" not in found.remedy
-    assert "the bypass must be off" in found.remedy
+    finding = _managed(networkRuleBypassOptions=expected).findings("acr-trusted-bypass")[MANAGED.lower()]
+    assert (finding.verdict, finding.severity) == (Verdict.FAIL, Severity.MEDIUM)
+    assert "az acr update" not in finding.remedy
+    assert "the bypass must be off" in finding.remedy
 
 
 def test_the_bypass_of_a_registry_with_images_of_the_team_decides() -> None:
@@ -66,16 +66,16 @@ def test_the_bypass_of_a_registry_with_images_of_the_team_decides() -> None:
         "spec": {"containers": [{"image": "aksmanaged.azurecr.io/m:1"}]},
     }
     azure.objects["v1/pods"] = [pod]
-    found = azure.findings("acr-trusted-bypass")[MANAGED.lower()]
-    assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
+    finding = azure.findings("acr-trusted-bypass")[MANAGED.lower()]
+    assert (finding.verdict, finding.severity) == (Verdict.FAIL, Severity.HIGH)
 
 
 def test_export_is_a_warning_with_a_remedy_that_leaves_the_registry_alone() -> None:
-    found = _managed(**EXPORTS).findings("acr-export-policy")[MANAGED.lower()]
-    assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.MEDIUM)
-    assert "az acr update" not in found.remedy
-    assert "az resource update" not in found.remedy
-    assert "bootstrap-container-registry-resource-id" in found.remedy
+    finding = _managed(**EXPORTS).findings("acr-export-policy")[MANAGED.lower()]
+    assert (finding.verdict, finding.severity) == (Verdict.FAIL, Severity.MEDIUM)
+    assert "az acr update" not in finding.remedy
+    assert "az resource update" not in finding.remedy
+    assert "bootstrap-container-registry-resource-id" in finding.remedy
 
 
 def test_a_public_one_does_not_pass() -> None:
@@ -100,8 +100,8 @@ def _running(azure: FakeServices, image: str) -> FakeServices:
     ],
 )
 def test_with_images_of_workloads_in_it_export_decides(image: str, severity: Severity) -> None:
-    found = _running(_managed(**EXPORTS), image).findings("acr-export-policy")[MANAGED.lower()]
-    assert (found.verdict, found.severity) == (Verdict.FAIL, severity)
+    finding = _running(_managed(**EXPORTS), image).findings("acr-export-policy")[MANAGED.lower()]
+    assert (finding.verdict, finding.severity) == (Verdict.FAIL, severity)
 
 
 def test_with_pods_that_were_not_all_seen_export_decides() -> None:
@@ -109,13 +109,13 @@ def test_with_pods_that_were_not_all_seen_export_decides() -> None:
     inner = azure.answer
 
     def cut(question: Question) -> Answer:
-        found = inner(question)
+        answer = inner(question)
         problem = Problem(UnreadReason.TRUNCATED, "the second page never came") if question.kind == "v1/pods" else None
-        return replace(found, problem=found.problem or problem)
+        return replace(answer, problem=answer.problem or problem)
 
     azure.answer = cut  # type: ignore[method-assign]
-    found = azure.findings("acr-export-policy")[MANAGED.lower()]
-    assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
+    finding = azure.findings("acr-export-policy")[MANAGED.lower()]
+    assert (finding.verdict, finding.severity) == (Verdict.FAIL, Severity.HIGH)
 
 
 def test_another_registry_in_the_node_group_is_not_aks_s() -> None:
@@ -123,8 +123,8 @@ def test_another_registry_in_the_node_group_is_not_aks_s() -> None:
     azure = _managed()
     azure.put(other, {**azure.properties(MANAGED), **EXPORTS}, location="westeurope")
     add_endpoint(azure, f"{REGISTRY_ENDPOINT}-2", other)
-    found = azure.findings("acr-export-policy")[other.lower()]
-    assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
+    finding = azure.findings("acr-export-policy")[other.lower()]
+    assert (finding.verdict, finding.severity) == (Verdict.FAIL, Severity.HIGH)
 
 
 def test_a_registry_of_our_own_keeps_the_severity() -> None:

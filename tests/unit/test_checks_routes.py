@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hermetic.audit.checks import routes
-from hermetic.audit.findings import Verdict
+from hermetic.audit.model.findings import Verdict
 from tests.audit_estates import (
     API_SERVER,
     NETWORK,
@@ -38,8 +38,10 @@ NOWHERE = [route("v4", "0.0.0.0/0", "None"), route("v6", "::/0", "None")]
 
 def test_a_sealed_cluster_has_no_egress_path_by_routes() -> None:
     for check in routes.CHECKS:
-        found = small_cluster().findings(check.page.id)
-        assert {finding.verdict for finding in found.values()} <= {Verdict.PASS, Verdict.NOT_APPLICABLE}, check.page.id
+        findings = small_cluster().findings(check.page.id)
+        assert {finding.verdict for finding in findings.values()} <= {Verdict.PASS, Verdict.NOT_APPLICABLE}, (
+            check.page.id
+        )
 
 
 DEFAULTS = [
@@ -61,7 +63,11 @@ DEFAULTS = [
     ("20.60.0.0/16", "VirtualNetworkGateway", "", "route-split-default", "Fail", "high"),
     ("2600::/16", "VirtualAppliance", "fd00::9", "route-split-default", "Fail", "high"),
     ("Storage.WestEurope", "Internet", "", "route-split-default", "Fail", "high"),
-    ("AzureCloud", "VirtualAppliance", "10.0.9.9", "route-split-default", "Fail", "high"),
+    *(
+        (tag, hop, address, "route-split-default", "Fail", "high")
+        for tag in ("AzureCloud", "AzureCloud.swedencentral", "AzureMonitor", "Storage", "MicrosoftContainerRegistry")
+        for hop, address in (("VirtualAppliance", "10.0.9.9"), ("Internet", ""))
+    ),
     ("20.60.0.0/16", "HopOfTomorrow", "", "route-split-default", "Fail", "high"),
     ("20.60.0.0/16", "VnetLocal", "", "route-split-default", "Unknown", "high"),
     ("20.60.0.0/16", "None", "", "route-split-default", "Pass", "high"),
@@ -132,8 +138,8 @@ def test_a_table_that_was_not_seen_is_unknown(check: str) -> None:
 
 @pytest.mark.parametrize("check", ["route-default-internet", "route-default-appliance", "route-split-default"])
 def test_a_subnet_without_a_table_has_no_route_to_judge(check: str) -> None:
-    found = small_cluster().drop(NODES, "routeTable").findings(check)
-    assert verdict_and_severity(found, NODES)[0] == "NotApplicable"
+    findings = small_cluster().drop(NODES, "routeTable").findings(check)
+    assert verdict_and_severity(findings, NODES)[0] == "NotApplicable"
 
 
 # ---------------------------------------------------------------- the declared firewall
@@ -172,13 +178,17 @@ def test_a_firewall_that_was_not_seen_may_be_where_the_route_leads() -> None:
 def gateway(azure: FakeAzure) -> FakeAzure:
     home = f"{VNET}/subnets/GatewaySubnet"
     azure.put(home, {"addressPrefix": "10.0.8.0/27"})
-    held = {"ipConfigurations": [{"name": "i", "properties": {"subnet": {"id": home}}}]}
-    return azure.put(f"{NETWORK}/virtualNetworkGateways/vpn", held)
+    gateway_fields = {"ipConfigurations": [{"name": "i", "properties": {"subnet": {"id": home}}}]}
+    return azure.put(f"{NETWORK}/virtualNetworkGateways/vpn", gateway_fields)
 
 
 def remote_gateway(azure: FakeAzure) -> FakeAzure:
-    held = {"remoteVirtualNetwork": {"id": f"{VNET}2"}, "peeringState": "Connected", "useRemoteGateways": True}
-    return azure.put(f"{VNET}/virtualNetworkPeerings/hub", held)
+    peering_fields = {
+        "remoteVirtualNetwork": {"id": f"{VNET}2"},
+        "peeringState": "Connected",
+        "useRemoteGateways": True,
+    }
+    return azure.put(f"{VNET}/virtualNetworkPeerings/hub", peering_fields)
 
 
 def hub(azure: FakeAzure) -> FakeAzure:
@@ -222,8 +232,8 @@ def test_a_table_without_a_list_of_routes_is_not_known_to_have_none(check: str) 
 
 
 def test_a_missing_table_is_told_low_on_the_subnet() -> None:
-    found = small_cluster().drop(NODES, "routeTable").findings("route-table-missing")
-    assert verdict_and_severity(found, NODES) == ("Fail", "low")
+    findings = small_cluster().drop(NODES, "routeTable").findings("route-table-missing")
+    assert verdict_and_severity(findings, NODES) == ("Fail", "low")
 
 
 def test_a_table_without_a_route_to_nowhere_is_told_on_the_table() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hermetic.audit.estate.questions import UnreadReason
-from hermetic.audit.policy import Policy
+from hermetic.audit.policy.policy import Policy
 from tests.audit_estates import (
     API_SERVER,
     CLUSTER,
@@ -88,8 +88,10 @@ ACCOUNT = f"{GROUP}/providers/Microsoft.Storage/storageAccounts/ours"
 def test_a_service_endpoint_route_is_as_bad_as_what_it_reaches(resources: list[str] | None, severity: str) -> None:
     azure = effective(line("20.150.0.0/16", "VirtualNetworkServiceEndpoint")).change(NODES, serviceEndpoints=[STORAGE])
     if resources is not None:
-        held = {"serviceEndpointPolicyDefinitions": [{"name": "d", "properties": {"serviceResources": resources}}]}
-        azure.put(SERVICE_POLICY, held).change(NODES, serviceEndpointPolicies=[{"id": SERVICE_POLICY}])
+        policy_fields = {
+            "serviceEndpointPolicyDefinitions": [{"name": "d", "properties": {"serviceResources": resources}}]
+        }
+        azure.put(SERVICE_POLICY, policy_fields).change(NODES, serviceEndpointPolicies=[{"id": SERVICE_POLICY}])
     assert verdict_and_severity(azure.findings("effective-routes"), NODES) == ("Fail", severity)
 
 
@@ -177,15 +179,15 @@ def test_only_a_machine_that_stands_alone_is_a_sentinel(missing: str) -> None:
 
 def test_a_sentinel_of_the_policy_that_was_not_seen_is_unknown() -> None:
     policy = Policy(sentinel_nics=(SENTINEL,))
-    found = small_cluster().findings("effective-routes", policy)
-    assert verdict_and_severity(found, SENTINEL)[0] == "Unknown"
+    findings = small_cluster().findings("effective-routes", policy)
+    assert verdict_and_severity(findings, SENTINEL)[0] == "Unknown"
 
 
 def test_each_subnet_has_its_own_sentinel() -> None:
     azure = effective(line("0.0.0.0/0", "VirtualAppliance", "User"))
-    found = azure.findings("effective-routes")
-    assert verdict_and_severity(found, NODES)[0] == "Fail"
-    assert verdict_and_severity(found, API_SERVER)[0] == "NotApplicable"
+    findings = azure.findings("effective-routes")
+    assert verdict_and_severity(findings, NODES)[0] == "Fail"
+    assert verdict_and_severity(findings, API_SERVER)[0] == "NotApplicable"
 
 
 # ---------------------------------------------------------------- routing appliances

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hermetic.audit.estate.questions import UnreadReason
-from hermetic.audit.findings import Severity, Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.model.findings import Severity, Verdict
+from hermetic.audit.policy.policy import Policy
 from tests.audit_estates import (
     CLUSTER,
     GROUP,
@@ -38,9 +38,9 @@ OUR_SINK = f"{GROUP}/providers/{WORKSPACE}"
 
 @pytest.mark.parametrize("check", IDS)
 def test_a_closed_cluster_passes(check: str) -> None:
-    found = served_cluster().findings(check)
-    assert {one.verdict for one in found.values()} == {Verdict.PASS}
-    assert all(one.evidence for one in found.values())
+    findings = served_cluster().findings(check)
+    assert {finding.verdict for finding in findings.values()} == {Verdict.PASS}
+    assert all(finding.evidence for finding in findings.values())
 
 
 @pytest.mark.parametrize("check", IDS)
@@ -95,11 +95,11 @@ class TestDiagnosticSettings:
     )
     def test_settings_of_each_kind_of_resource_are_read(self, resource: str) -> None:
         azure, setting = _sent(resource, workspaceId=f"{FOREIGN}/{WORKSPACE}")
-        found = azure.findings("diag-foreign-sink")[setting.lower()]
-        assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
-        assert "workspace" in found.message
-        assert found.paths
-        assert found.remedy
+        finding = azure.findings("diag-foreign-sink")[setting.lower()]
+        assert (finding.verdict, finding.severity) == (Verdict.FAIL, Severity.HIGH)
+        assert "workspace" in finding.message
+        assert finding.paths
+        assert finding.remedy
 
     def test_a_subscription_that_the_policy_names_is_ours(self) -> None:
         azure, setting = _sent(CLUSTER, workspaceId=f"{FOREIGN}/{WORKSPACE}")
@@ -129,25 +129,25 @@ class TestDiagnosticSettings:
     @pytest.mark.parametrize("resource", [CLUSTER, VNET, REGISTRY, RULES, BALANCER])
     def test_settings_that_cannot_be_listed_are_unknown(self, resource: str) -> None:
         azure = _balanced().refuse(resource, kind="Microsoft.Insights/diagnosticSettings")
-        found = azure.findings("diag-foreign-sink")[resource.lower()]
-        assert (found.verdict, found.severity) == (Verdict.UNKNOWN, Severity.HIGH)
+        finding = azure.findings("diag-foreign-sink")[resource.lower()]
+        assert (finding.verdict, finding.severity) == (Verdict.UNKNOWN, Severity.HIGH)
 
     def test_a_file_account_has_no_service_of_blobs(self) -> None:
         azure = served_cluster()
         azure.bodies[ACCOUNT.lower()]["kind"] = "FileStorage"
-        found = verdicts(azure, "diag-foreign-sink")
-        assert f"{ACCOUNT}/fileServices/default".lower() in found
-        assert f"{ACCOUNT}/blobServices/default".lower() not in found
+        verdict_of = verdicts(azure, "diag-foreign-sink")
+        assert f"{ACCOUNT}/fileServices/default".lower() in verdict_of
+        assert f"{ACCOUNT}/blobServices/default".lower() not in verdict_of
 
     def test_services_are_asked_for_when_the_account_was(self) -> None:
-        found = verdicts(served_cluster().refuse(ACCOUNT, UnreadReason.NOT_ASKED, verb="get"), "diag-foreign-sink")
-        assert found[ACCOUNT.lower()] == "Unknown"
-        assert not [one for one in found if one.startswith(f"{ACCOUNT}/".lower())]
+        verdict_of = verdicts(served_cluster().refuse(ACCOUNT, UnreadReason.NOT_ASKED, verb="get"), "diag-foreign-sink")
+        assert verdict_of[ACCOUNT.lower()] == "Unknown"
+        assert not [key for key in verdict_of if key.startswith(f"{ACCOUNT}/".lower())]
 
     def test_every_service_is_asked_for_where_the_account_cannot_be_read(self) -> None:
-        found = verdicts(served_cluster().refuse(ACCOUNT, verb="get"), "diag-foreign-sink")
-        services = (f"{ACCOUNT}/{one}/default".lower() for one in ("blobServices", "fileServices"))
-        assert all(one in found for one in services)
+        verdict_of = verdicts(served_cluster().refuse(ACCOUNT, verb="get"), "diag-foreign-sink")
+        services = (f"{ACCOUNT}/{service_kind}/default".lower() for service_kind in ("blobServices", "fileServices"))
+        assert all(service in verdict_of for service in services)
 
     @pytest.mark.parametrize(
         ("properties", "verdict"),
@@ -207,23 +207,35 @@ class TestExtensions:
         ],
     )
     def test_only_those_of_aks_pass(self, extension: dict[str, Any], verdict: str, severity: str) -> None:
-        found = only(_model(extensionProfile={"extensions": [extension]}), "vmss-extensions")
-        assert (found.verdict, found.severity, found.resource) == (verdict, severity, SCALE_SET)
+        finding = only(_model(extensionProfile={"extensions": [extension]}), "vmss-extensions")
+        assert (finding.verdict, finding.severity, finding.resource) == (verdict, severity, SCALE_SET)
 
     def test_a_strangers_extension_is_not_hidden_by_an_agent(self) -> None:
         both = [
             _extension("ama", "Microsoft.Azure.Monitor", "AzureMonitorLinuxAgent"),
             _extension("run", "Contoso", "Tool"),
         ]
-        found = only(_model(extensionProfile={"extensions": both}), "vmss-extensions")
-        assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
+        finding = only(_model(extensionProfile={"extensions": both}), "vmss-extensions")
+        assert (finding.verdict, finding.severity) == (Verdict.FAIL, Severity.HIGH)
+
+    def test_the_login_by_entra_id_has_a_remedy_of_its_own(self) -> None:
+        """learn.microsoft.com/azure/aks/manage-ssh-node-access: sshAccess EntraId brings AADSSHLoginForLinux."""
+        login = _extension("AADSSHLoginForLinux", "Microsoft.Azure.ActiveDirectory", "AADSSHLoginForLinux")
+        finding = only(_model(extensionProfile={"extensions": [login]}), "vmss-extensions")
+        assert (finding.verdict, finding.severity, finding.reason) == (Verdict.FAIL, Severity.HIGH, "EntraLogin")
+        assert "--ssh-access disabled" in finding.remedy
+        assert "nodepool delete" not in finding.remedy
+        both = [login, _extension("run", "Contoso", "Tool")]
+        finding = only(_model(extensionProfile={"extensions": both}), "vmss-extensions")
+        assert "not those of AKS: run" in finding.message
+        assert "Entra ID: AADSSHLoginForLinux" in finding.message
 
     def test_a_vm_application_in_the_model_is_found_and_named(self) -> None:
         package = {"packageReferenceId": "/subscriptions/x/galleries/g/applications/miner/versions/1.0.0"}
         azure = _model(applicationProfile={"galleryApplications": [package]})
-        found = azure.findings("vmss-extensions")[SCALE_SET.lower()]
-        assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
-        assert "miner" in found.message
+        finding = azure.findings("vmss-extensions")[SCALE_SET.lower()]
+        assert (finding.verdict, finding.severity) == (Verdict.FAIL, Severity.HIGH)
+        assert "miner" in finding.message
 
     def test_scale_sets_that_cannot_be_listed_are_unknown(self) -> None:
         azure = served_cluster().refuse(f"{SUBSCRIPTION}/resourceGroups/ai-nodes", verb="list")
@@ -253,18 +265,18 @@ class TestSingleInstances:
         ],
     )
     def test_a_handler_that_the_model_does_not_have_is_named(self, handler: str, severity: str) -> None:
-        found = _instance(instance_view(handler)).findings("vmss-extensions")
-        assert found[SCALE_SET.lower()].verdict is Verdict.PASS
-        assert (found[INSTANCE.lower()].verdict, found[INSTANCE.lower()].severity) == (Verdict.FAIL, severity)
-        assert handler in found[INSTANCE.lower()].message
-        assert "machine 0" in found[INSTANCE.lower()].message
+        finding = _instance(instance_view(handler)).findings("vmss-extensions")
+        assert finding[SCALE_SET.lower()].verdict is Verdict.PASS
+        assert (finding[INSTANCE.lower()].verdict, finding[INSTANCE.lower()].severity) == (Verdict.FAIL, severity)
+        assert handler in finding[INSTANCE.lower()].message
+        assert "machine 0" in finding[INSTANCE.lower()].message
 
     def test_what_the_model_has_is_told_once(self) -> None:
         strange = _extension("tool", "Contoso", "Tool")
         view = instance_view("Contoso.Tool")
         view["extensions"].append({"name": "tool", "type": "Contoso.Tool"})
-        found = only(_instance(view, strange, model=(NODE_SCRIPT, AKS_NODE, strange)), "vmss-extensions")
-        assert (found.verdict, found.resource) == (Verdict.FAIL, SCALE_SET)
+        finding = only(_instance(view, strange, model=(NODE_SCRIPT, AKS_NODE, strange)), "vmss-extensions")
+        assert (finding.verdict, finding.resource) == (Verdict.FAIL, SCALE_SET)
 
     @pytest.mark.parametrize(
         ("own", "verdict"),
@@ -284,8 +296,8 @@ class TestSingleInstances:
     def test_a_second_custom_script_is_found_by_its_name(self) -> None:
         view = instance_view()
         view["extensions"].append({"name": "more", "type": "Microsoft.Azure.Extensions.CustomScript"})
-        found = _instance(view).findings("vmss-extensions")[INSTANCE.lower()]
-        assert (found.verdict, "more" in found.message) == (Verdict.FAIL, True)
+        finding = _instance(view).findings("vmss-extensions")[INSTANCE.lower()]
+        assert (finding.verdict, "more" in finding.message) == (Verdict.FAIL, True)
 
     @pytest.mark.parametrize(
         "view",
@@ -303,15 +315,43 @@ class TestSingleInstances:
         ],
     )
     def test_an_agent_that_does_not_report_is_unknown(self, view: Any) -> None:
-        found = only(_instance(view), "vmss-extensions")
-        assert (found.verdict, found.severity, found.resource) == (Verdict.UNKNOWN, "high", SCALE_SET)
-        assert found.reason in {"AgentSilent", "Unreadable"}
-        assert found.reason == "Unreadable" or "1 of 1 instances" in found.message
+        finding = only(_instance(view), "vmss-extensions")
+        assert (finding.verdict, finding.severity, finding.resource) == (Verdict.UNKNOWN, "high", SCALE_SET)
+        assert finding.reason in {"AgentSilent", "Unreadable"}
+        assert finding.reason == "Unreadable" or "1 of 1 instances" in finding.message
+
+    @pytest.mark.parametrize(
+        ("states", "verdict"),
+        [
+            (["deallocated"], Verdict.PASS),
+            (["Deallocated"], Verdict.PASS),
+            (["stopped"], Verdict.UNKNOWN),
+            (["deallocating"], Verdict.UNKNOWN),
+            (["starting"], Verdict.UNKNOWN),
+            (["running"], Verdict.UNKNOWN),
+            (["deallocated", "running"], Verdict.UNKNOWN),
+            ([], Verdict.UNKNOWN),
+        ],
+    )
+    def test_a_silent_instance_passes_only_where_it_is_deallocated(self, states: list[str], verdict: Verdict) -> None:
+        """learn.microsoft.com/azure/virtual-machines/states-billing; GPU pools scale down by deallocation."""
+        view = {"statuses": [{"code": f"PowerState/{state}"} for state in states], "vmAgent": None}
+        finding = only(_instance(view), "vmss-extensions")
+        assert finding.verdict == verdict
+        assert verdict is Verdict.UNKNOWN or "deallocated" in finding.message
+
+    def test_code_stored_at_a_deallocated_instance_fails_all_the_same(self) -> None:
+        view = {
+            "statuses": [{"code": "PowerState/deallocated"}],
+            "extensions": [{"name": "tool", "type": "Acme.Agent"}],
+        }
+        verdict_of = verdicts(_instance(view), "vmss-extensions")
+        assert "Fail" in verdict_of.values()
 
     def test_a_strange_handler_fails_though_the_agent_is_not_ready(self) -> None:
         view = instance_view("Contoso.Tool", code="ProvisioningState/Unavailable")
-        found = verdicts(_instance(view), "vmss-extensions")
-        assert found == {SCALE_SET.lower(): "Unknown", INSTANCE.lower(): "Fail"}
+        verdict_of = verdicts(_instance(view), "vmss-extensions")
+        assert verdict_of == {SCALE_SET.lower(): "Unknown", INSTANCE.lower(): "Fail"}
 
     def test_instances_that_cannot_be_listed_are_unknown(self) -> None:
         azure = _instance(instance_view()).refuse(SCALE_SET, kind=INSTANCES, verb="list")
@@ -334,8 +374,8 @@ class TestBootDiagnostics:
         ],
     )
     def test_an_account_has_to_be_ours(self, document: dict[str, Any], verdict: str) -> None:
-        found = only(_model(diagnosticsProfile={"bootDiagnostics": document}), "vmss-boot-diagnostics")
-        assert (found.verdict, found.resource) == (verdict, SCALE_SET)
+        finding = only(_model(diagnosticsProfile={"bootDiagnostics": document}), "vmss-boot-diagnostics")
+        assert (finding.verdict, finding.resource) == (verdict, SCALE_SET)
 
     def test_accounts_that_cannot_be_listed_leave_it_open(self) -> None:
         fields = {"enabled": True, "storageUri": "https://stranger.blob.core.windows.net/"}
@@ -348,9 +388,9 @@ class TestTaps:
     def test_a_tapped_interface_fails(self) -> None:
         tap = f"{FOREIGN}/Microsoft.Network/virtualNetworkTaps/t"
         azure = served_cluster().change(NIC, tapConfigurations=[{"properties": {"virtualNetworkTap": {"id": tap}}}])
-        found = azure.findings("nic-tap")[NIC.lower()]
-        assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
-        assert tap in found.message
+        finding = azure.findings("nic-tap")[NIC.lower()]
+        assert (finding.verdict, finding.severity) == (Verdict.FAIL, Severity.HIGH)
+        assert tap in finding.message
 
     def test_a_tap_that_does_not_name_itself_is_one(self) -> None:
         azure = served_cluster().change(NIC, tapConfigurations=[{}])
@@ -386,8 +426,8 @@ class TestCaptures:
         self, kept: dict[str, Any], verdict: str, severity: str
     ) -> None:
         azure = self._azure(target=SCALE_SET, storageLocation=kept)
-        found = only(azure, "packet-capture")
-        assert (found.verdict, found.severity) == (verdict, severity)
+        finding = only(azure, "packet-capture")
+        assert (finding.verdict, finding.severity) == (verdict, severity)
 
     def test_a_capture_that_names_no_target_is_unknown(self) -> None:
         assert only(self._azure(), "packet-capture").verdict is Verdict.UNKNOWN

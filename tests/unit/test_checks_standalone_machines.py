@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hermetic.audit.estate.projection import kept_of
-from hermetic.audit.findings import Verdict
+from hermetic.audit.model.findings import Verdict
 from tests.audit_estates import (
     CLUSTER,
     NIC,
@@ -45,7 +45,7 @@ def flexible(azure: FakeAzure, **nic: Any) -> FakeAzure:
 
 
 def _verdicts(azure: FakeAzure, check: str) -> set[Verdict]:
-    return {one.verdict for one in azure.findings(check).values()}
+    return {finding.verdict for finding in azure.findings(check).values()}
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_what_is_open_there_is_found() -> None:
 
 
 def test_addresses_by_instance_are_no_question_there() -> None:
-    found = flexible(small_cluster()).findings("vmss-instance-pip")[SCALE_SET.lower()]
-    assert (found.verdict, found.reason) == (Verdict.NOT_APPLICABLE, "FlexibleMode")
+    finding = flexible(small_cluster()).findings("vmss-instance-pip")[SCALE_SET.lower()]
+    assert (finding.verdict, finding.reason) == (Verdict.NOT_APPLICABLE, "FlexibleMode")
 
 
 def test_machines_without_any_interface_cannot_be() -> None:
@@ -94,9 +94,9 @@ class TestTheirIdentities:
 
     def test_count(self) -> None:
         azure = self.azure({"userAssignedIdentities": {IDENTITY: {"principalId": BUILD}}})
-        found = azure.findings("acr-push-identity")[REGISTRY.lower()]
-        assert found.verdict is Verdict.FAIL
-        assert "aks-gpu-0" in found.message
+        finding = azure.findings("acr-push-identity")[REGISTRY.lower()]
+        assert finding.verdict is Verdict.FAIL
+        assert "aks-gpu-0" in finding.message
 
     def test_system_assigned_ones_too(self) -> None:
         azure = self.azure({"principalId": BUILD})
@@ -122,8 +122,8 @@ EXTENSIONS = "Microsoft.Compute/virtualMachines/extensions"
 
 def _extended(**extensions: dict[str, Any]) -> FakeAzure:
     azure = flexible(small_cluster())
-    for name, held in extensions.items():
-        azure.put(f"{EXTENSION}/{name}", held, type=EXTENSIONS)
+    for name, extension in extensions.items():
+        azure.put(f"{EXTENSION}/{name}", extension, type=EXTENSIONS)
     return azure
 
 
@@ -133,9 +133,9 @@ class TestExtensions:
         [{}, {"node": AKS_NODE}, {"node": AKS_NODE, "cse-agent-0": SCRIPT}, {"vmssCSE": {**SCRIPT, "settings": {}}}],
     )
     def test_those_of_aks_pass(self, extensions: dict[str, dict[str, Any]]) -> None:
-        found = _extended(**extensions).findings("vmss-extensions")[MACHINE.lower()]
-        assert found.verdict is Verdict.PASS
-        assert found.evidence
+        finding = _extended(**extensions).findings("vmss-extensions")[MACHINE.lower()]
+        assert finding.verdict is Verdict.PASS
+        assert finding.evidence
 
     @pytest.mark.parametrize(
         ("extension", "severity"),
@@ -149,28 +149,28 @@ class TestExtensions:
         ],
     )
     def test_any_other_is_found_and_named(self, extension: dict[str, Any], severity: str) -> None:
-        found = _extended(node=AKS_NODE, extra=extension).findings("vmss-extensions")[MACHINE.lower()]
-        assert (found.verdict, found.severity) == (Verdict.FAIL, severity)
-        assert "extra" in found.message
+        finding = _extended(node=AKS_NODE, extra=extension).findings("vmss-extensions")[MACHINE.lower()]
+        assert (finding.verdict, finding.severity) == (Verdict.FAIL, severity)
+        assert "extra" in finding.message
 
     def test_a_vm_application_is_found_and_named(self) -> None:
         package = {"packageReferenceId": "/subscriptions/x/galleries/g/applications/miner/versions/1.0.0"}
         azure = _extended(node=AKS_NODE)
         azure.change(MACHINE, applicationProfile={"galleryApplications": [package]})
-        found = azure.findings("vmss-extensions")[MACHINE.lower()]
-        assert (found.verdict, found.severity) == (Verdict.FAIL, "high")
-        assert "miner" in found.message
+        finding = azure.findings("vmss-extensions")[MACHINE.lower()]
+        assert (finding.verdict, finding.severity) == (Verdict.FAIL, "high")
+        assert "miner" in finding.message
 
     def test_of_two_custom_scripts_neither_is_taken_for_that_of_aks(self) -> None:
-        found = _extended(one=SCRIPT, two=SCRIPT).findings("vmss-extensions")[MACHINE.lower()]
-        assert found.verdict is Verdict.FAIL
+        finding = _extended(one=SCRIPT, two=SCRIPT).findings("vmss-extensions")[MACHINE.lower()]
+        assert finding.verdict is Verdict.FAIL
 
     @pytest.mark.parametrize(
         "broken", [{"publisher": 7, "type": "AgentLinux"}, {**SCRIPT, "settings": "none"}, {**AKS_NODE, "type": ["x"]}]
     )
     def test_one_that_cannot_be_read_is_unknown(self, broken: dict[str, Any]) -> None:
-        found = _extended(extra=broken).findings("vmss-extensions")[MACHINE.lower()]
-        assert found.verdict is Verdict.UNKNOWN
+        finding = _extended(extra=broken).findings("vmss-extensions")[MACHINE.lower()]
+        assert finding.verdict is Verdict.UNKNOWN
 
     @pytest.mark.parametrize("properties", [None, [], "none"])
     def test_one_without_properties_is_never_a_pass(self, properties: Any) -> None:
@@ -180,8 +180,8 @@ class TestExtensions:
 
     def test_a_list_that_is_refused_is_unknown(self) -> None:
         azure = _extended(node=AKS_NODE).refuse(MACHINE, kind=EXTENSIONS, verb="list")
-        found = azure.findings("vmss-extensions")[MACHINE.lower()]
-        assert (found.verdict, found.severity) == (Verdict.UNKNOWN, "high")
+        finding = azure.findings("vmss-extensions")[MACHINE.lower()]
+        assert (finding.verdict, finding.severity) == (Verdict.UNKNOWN, "high")
 
     def test_a_machine_that_is_no_node_is_not_asked(self) -> None:
         other = MACHINE.replace("aks-gpu-0", "jump").replace(NODE_GROUP, NODE_GROUP.replace("ai-nodes", "tools"))
@@ -191,18 +191,18 @@ class TestExtensions:
     def test_a_run_command_that_the_agent_reports_is_found(self) -> None:
         azure = _extended(node=AKS_NODE)
         azure.change(MACHINE, instanceView=instance_view("Microsoft.CPlat.Core.RunCommandHandlerLinux"))
-        found = azure.findings("vmss-extensions")[MACHINE.lower()]
-        assert (found.verdict, found.severity, found.reason) == (Verdict.FAIL, "high", "CodeOnOneMachine")
-        assert "aks-gpu-0" in found.message
-        assert "RunCommandHandlerLinux" in found.message
+        finding = azure.findings("vmss-extensions")[MACHINE.lower()]
+        assert (finding.verdict, finding.severity, finding.reason) == (Verdict.FAIL, "high", "CodeOnOneMachine")
+        assert "aks-gpu-0" in finding.message
+        assert "RunCommandHandlerLinux" in finding.message
 
     def test_a_run_command_that_azure_keeps_is_found_before_the_agent_reports_it(self) -> None:
         source = {"script": "echo secret", "scriptUri": "https://a.example/x.sh?sig=secret"}
         azure = _extended(node=AKS_NODE).put(f"{MACHINE}/runCommands/tunnel", {"source": source})
-        found = azure.findings("vmss-extensions")[MACHINE.lower()]
-        assert (found.verdict, found.severity, found.reason) == (Verdict.FAIL, "high", "CodeOnOneMachine")
-        assert "run commands that Azure keeps: tunnel" in found.message
-        assert "secret" not in str(found)
+        finding = azure.findings("vmss-extensions")[MACHINE.lower()]
+        assert (finding.verdict, finding.severity, finding.reason) == (Verdict.FAIL, "high", "CodeOnOneMachine")
+        assert "run commands that Azure keeps: tunnel" in finding.message
+        assert "secret" not in str(finding)
 
     def test_of_a_run_command_the_name_alone_is_kept(self) -> None:
         source = {"script": "echo secret", "scriptUri": "https://a.example/x.sh?sig=secret"}
@@ -211,16 +211,16 @@ class TestExtensions:
 
     def test_run_commands_that_may_not_be_listed_are_unknown(self) -> None:
         azure = _extended(node=AKS_NODE).refuse(MACHINE, kind=RUN_COMMANDS, verb="list")
-        found = azure.findings("vmss-extensions")[MACHINE.lower()]
-        assert (found.verdict, found.severity) == (Verdict.UNKNOWN, "high")
+        finding = azure.findings("vmss-extensions")[MACHINE.lower()]
+        assert (finding.verdict, finding.severity) == (Verdict.UNKNOWN, "high")
 
     def test_what_is_listed_is_not_told_twice(self) -> None:
         azure = _extended(node=AKS_NODE, extra={"publisher": "Contoso", "type": "Tool"})
         azure.change(MACHINE, instanceView=instance_view("Contoso.Tool"))
-        found = azure.findings("vmss-extensions")[MACHINE.lower()]
-        assert (found.verdict, found.reason) == (Verdict.FAIL, "ExtensionOfOthers")
-        assert "handler" not in found.message
+        finding = azure.findings("vmss-extensions")[MACHINE.lower()]
+        assert (finding.verdict, finding.reason) == (Verdict.FAIL, "ExtensionOfOthers")
+        assert "handler" not in finding.message
 
     def test_a_silent_agent_is_unknown(self) -> None:
-        found = _extended(node=AKS_NODE).drop(MACHINE, "instanceView").findings("vmss-extensions")[MACHINE.lower()]
-        assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "AgentSilent")
+        finding = _extended(node=AKS_NODE).drop(MACHINE, "instanceView").findings("vmss-extensions")[MACHINE.lower()]
+        assert (finding.verdict, finding.reason) == (Verdict.UNKNOWN, "AgentSilent")

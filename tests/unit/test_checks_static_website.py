@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hermetic.audit.estate.questions import UnreadReason
-from hermetic.audit.findings import Verdict
+from hermetic.audit.model.findings import Verdict
 from tests.audit_services import ACCOUNT, FakeServices, only, served_cluster
 
 SERVICE = f"{ACCOUNT}/blobServices/default"
@@ -24,21 +24,21 @@ def serving(website: Any, **account: Any) -> FakeServices:
     [("Disabled", "medium"), ("SecuredByPerimeter", "medium"), ("Enabled", "high"), (None, "high"), ("Odd", "high")],
 )
 def test_a_website_is_found_and_decides_where_the_internet_reaches_it(access: str | None, severity: str) -> None:
-    found = only(serving({"enabled": True}, publicNetworkAccess=access), "storage-static-website")
-    assert (found.verdict, found.severity, found.resource) == (Verdict.FAIL, severity, ACCOUNT)
-    assert found.paths
+    finding = only(serving({"enabled": True}, publicNetworkAccess=access), "storage-static-website")
+    assert (finding.verdict, finding.severity, finding.resource) == (Verdict.FAIL, severity, ACCOUNT)
+    assert finding.paths
 
 
 def test_a_service_that_serves_none_passes_with_its_evidence() -> None:
-    found = only(served_cluster(), "storage-static-website")
-    assert found.verdict is Verdict.PASS
-    assert any("blobServices/default?api-version=2025-08-01" in one.request for one in found.evidence)
+    finding = only(served_cluster(), "storage-static-website")
+    assert finding.verdict is Verdict.PASS
+    assert any("blobServices/default?api-version=2025-08-01" in evidence.request for evidence in finding.evidence)
 
 
 @pytest.mark.parametrize("website", [None, {}, {"enabled": None}, {"enabled": "false"}, "off", {"indexDocument": "a"}])
 def test_an_answer_that_leaves_it_out_or_is_broken_is_unknown_and_does_not_decide(website: Any) -> None:
-    found = only(serving(website), "storage-static-website")
-    assert (found.verdict, found.severity) == (Verdict.UNKNOWN, "medium")
+    finding = only(serving(website), "storage-static-website")
+    assert (finding.verdict, finding.severity) == (Verdict.UNKNOWN, "medium")
 
 
 def test_the_address_for_a_website_that_every_account_has_shows_nothing() -> None:

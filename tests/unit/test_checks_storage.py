@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.findings import Verdict
+from hermetic.audit.model.findings import Verdict
 from tests.audit_estates import CLUSTER, NETWORK, NODES, VNET, FakeAzure
 from tests.audit_services import ACCOUNT, SHARE, FakeServices, only, served_cluster, verdicts
 
@@ -19,9 +19,9 @@ def _target(check: str) -> str:
 
 @pytest.mark.parametrize("check", [*ACCOUNTS, *SHARES])
 def test_what_is_closed_passes(check: str) -> None:
-    found = only(served_cluster(), check)
-    assert (found.verdict, found.resource) == (Verdict.PASS, _target(check))
-    assert found.evidence
+    finding = only(served_cluster(), check)
+    assert (finding.verdict, finding.resource) == (Verdict.PASS, _target(check))
+    assert finding.evidence
 
 
 @pytest.mark.parametrize("check", [*ACCOUNTS, *SHARES])
@@ -67,8 +67,8 @@ CLOSED = {"defaultAction": "Deny", "bypass": "None"}
 def test_an_account_is_reached_by_private_endpoint_only(
     properties: dict[str, Any], verdict: str, severity: str
 ) -> None:
-    found = only(served_cluster().change(ACCOUNT, **properties), "storage-public")
-    assert (found.verdict, found.severity) == (verdict, severity)
+    finding = only(served_cluster().change(ACCOUNT, **properties), "storage-public")
+    assert (finding.verdict, finding.severity) == (verdict, severity)
 
 
 @pytest.mark.parametrize(
@@ -212,9 +212,9 @@ class TestSharesOfVolumes:
     @pytest.mark.parametrize("check", ["storage-public", "fileshare-public"])
     def test_a_volume_that_names_no_account_is_unknown(self, check: str, spec: dict[str, Any]) -> None:
         azure = _with_volume(served_cluster(), **spec)
-        found = only(azure, check)
-        assert (found.verdict, found.resource) == ("Unknown", CLUSTER)
-        assert "PersistentVolume weights" in found.message
+        finding = only(azure, check)
+        assert (finding.verdict, finding.resource) == ("Unknown", CLUSTER)
+        assert "PersistentVolume weights" in finding.message
 
     @pytest.mark.parametrize("host", ["nas.blob.example.com", "blob.core.windows.net.example.com"])
     def test_a_host_that_only_sounds_like_azures_is_ones_own(self, host: str) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hermetic.audit.estate.questions import UnreadReason
-from hermetic.audit.findings import Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.model.findings import Verdict
+from hermetic.audit.policy.policy import Policy
 from tests.audit_estates import CLUSTER, NETWORK, SUBSCRIPTION, FakeAzure
 from tests.audit_services import (
     ACCOUNT,
@@ -39,9 +39,9 @@ def _target(check: str) -> str:
 
 @pytest.mark.parametrize("check", [*IN_REGISTRIES, *IN_ACCOUNTS])
 def test_what_is_closed_passes_with_evidence(check: str) -> None:
-    found = only(served_cluster(), check)
-    assert (found.verdict, found.resource) == (Verdict.PASS, _target(check))
-    assert found.evidence
+    finding = only(served_cluster(), check)
+    assert (finding.verdict, finding.resource) == (Verdict.PASS, _target(check))
+    assert finding.evidence
 
 
 @pytest.mark.parametrize("check", [*IN_REGISTRIES, *IN_ACCOUNTS])
@@ -71,23 +71,23 @@ def test_nothing_applies_where_none_is_in_use(check: str) -> None:
     ("value", "verdict"), [(True, "Fail"), (False, "Pass"), (None, "Unknown"), ("no", "Unknown"), (0, "Unknown")]
 )
 def test_tasks_may_not_pass_the_network_rules(value: Any, verdict: str) -> None:
-    found = only(served_cluster().change(REGISTRY, networkRuleBypassAllowedForTasks=value), "acr-task-bypass")
-    assert (found.verdict, found.severity) == (verdict, "high")
-    assert bool(found.paths) is (verdict == "Fail")
+    finding = only(served_cluster().change(REGISTRY, networkRuleBypassAllowedForTasks=value), "acr-task-bypass")
+    assert (finding.verdict, finding.severity) == (verdict, "high")
+    assert bool(finding.paths) is (verdict == "Fail")
 
 
 def test_addresses_behind_a_closed_registry_are_one_change_away() -> None:
     rules = {"defaultAction": "Deny", "ipRules": [{"value": "20.1.2.3"}]}
-    found = only(served_cluster().change(REGISTRY, networkRuleSet=rules), "acr-public")
-    assert (found.verdict, found.severity, found.reason) == ("Fail", "medium", "RulesAllow")
+    finding = only(served_cluster().change(REGISTRY, networkRuleSet=rules), "acr-public")
+    assert (finding.verdict, finding.severity, finding.reason) == ("Fail", "medium", "RulesAllow")
 
 
 def test_the_required_cache_rule_needs_no_credentials() -> None:
     rule = f"{REGISTRY}/cacheRules/aks-managed-mcr"
     azure = served_cluster().change(rule, credentialSetResourceId=f"{REGISTRY}/credentialSets/upstream")
-    found = only(azure, "acr-cache-wildcard")
-    assert found.verdict is Verdict.FAIL
-    assert "credentialSets/upstream" in found.message
+    finding = only(azure, "acr-cache-wildcard")
+    assert finding.verdict is Verdict.FAIL
+    assert "credentialSets/upstream" in finding.message
 
 
 @pytest.mark.parametrize("check", ["acr-connected-registry", "acr-replications"])
@@ -146,10 +146,10 @@ class TestTokens:
         ],
     )
     def test_one_that_can_sign_in_fails(self, scope_map: Any, rest: Any, verdict: str, severity: str) -> None:
-        found = only(_token(scope_map, **rest), "acr-tokens")
-        assert (found.verdict, found.severity) == (verdict, severity)
+        finding = only(_token(scope_map, **rest), "acr-tokens")
+        assert (finding.verdict, finding.severity) == (verdict, severity)
         if verdict == "Fail":
-            assert "partner" in found.message
+            assert "partner" in finding.message
 
     @pytest.mark.parametrize("actions", [["repositories/a/content/delete"], ["gateway/edge/config/read"], ["odd"]])
     def test_what_is_no_plain_reading_counts_as_writing(self, actions: list[str]) -> None:
@@ -158,17 +158,17 @@ class TestTokens:
     def test_the_worst_of_several_speaks_and_all_are_named(self) -> None:
         azure = _token(PULL)
         azure.put(f"{REGISTRY}/tokens/other", {"scopeMapId": PUSH, "status": "enabled", "credentials": PASSWORD})
-        found = only(azure, "acr-tokens")
-        assert found.severity == "medium"
-        assert "partner" in found.message
-        assert "other" in found.message
+        finding = only(azure, "acr-tokens")
+        assert finding.severity == "medium"
+        assert "partner" in finding.message
+        assert "other" in finding.message
 
     def test_one_that_reads_beside_one_that_is_damaged_is_not_taken_lightly(self) -> None:
         azure = _token(PULL)
         azure.put(f"{REGISTRY}/tokens/odd", {"scopeMapId": PUSH, "status": 7})
-        found = only(azure, "acr-tokens")
-        assert (found.verdict, found.severity) == ("Fail", "medium")
-        assert "status" in found.message
+        finding = only(azure, "acr-tokens")
+        assert (finding.verdict, finding.severity) == ("Fail", "medium")
+        assert "status" in finding.message
 
     def test_a_scope_map_that_cannot_be_read_leaves_it_open(self) -> None:
         assert only(_token(PUSH).change(PUSH, actions="odd"), "acr-tokens").verdict is Verdict.UNKNOWN
@@ -205,9 +205,9 @@ class TestReplication:
     def test_a_policy_is_judged_by_where_it_copies_to(
         self, source: Any, destination: Any, verdict: str, severity: str
     ) -> None:
-        found = only(_replicated(source, destination), "storage-replication")
-        assert (found.verdict, found.severity) == (verdict, severity)
-        assert bool(found.paths) is (verdict == "Fail")
+        finding = only(_replicated(source, destination), "storage-replication")
+        assert (finding.verdict, finding.severity) == (verdict, severity)
+        assert bool(finding.paths) is (verdict == "Fail")
 
     def test_subscriptions_of_the_policy_are_ours(self) -> None:
         own = Policy(own_subscriptions=(OTHER_SUBSCRIPTION,))
@@ -243,10 +243,10 @@ class TestLocalUsers:
     def test_a_user_fails_where_it_can_sign_in(self, account: Any, verdict: str) -> None:
         azure = served_cluster().change(ACCOUNT, **account)
         azure.put(f"{ACCOUNT}/localUsers/partner", {"hasSshPassword": True})
-        found = only(azure, "storage-local-users")
-        assert (found.verdict, found.severity) == (verdict, "medium")
+        finding = only(azure, "storage-local-users")
+        assert (finding.verdict, finding.severity) == (verdict, "medium")
         if verdict == "Fail":
-            assert "partner" in found.message
+            assert "partner" in finding.message
 
     def test_sftp_without_a_user_is_another_checks_business(self) -> None:
         azure = served_cluster().change(ACCOUNT, **SFTP)
@@ -277,5 +277,5 @@ def test_the_remedy_names_what_to_take_away(azure: FakeAzure, check: str, comman
 
 @pytest.mark.parametrize("scope", ["All", "ALL", "all"])
 def test_copies_to_all_accounts_fail(scope: str) -> None:
-    found = only(served_cluster().change(ACCOUNT, allowedCopyScope=scope), "storage-copy-scope")
-    assert (found.verdict, found.severity) == ("Fail", "medium")
+    finding = only(served_cluster().change(ACCOUNT, allowedCopyScope=scope), "storage-copy-scope")
+    assert (finding.verdict, finding.severity) == ("Fail", "medium")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from hermetic.audit.estate.questions import UnreadReason
-from hermetic.audit.findings import Severity, Verdict
-from hermetic.audit.policy import Policy
-from hermetic.audit.topology import PlaceKind
+from hermetic.audit.model.findings import Severity, Verdict
+from hermetic.audit.model.topology import PlaceKind
+from hermetic.audit.policy.policy import Policy
 from tests.audit_estates import CLUSTER, NETWORK, NODES, ROUTES, SUBSCRIPTION, VNET, route
 from tests.audit_services import (
     FAR_PEERING,
@@ -43,32 +43,32 @@ PEERING_CHECKS = IDS[:5]
 
 @pytest.mark.parametrize("check", IDS)
 def test_a_sealed_network_passes(check: str) -> None:
-    found = served_cluster().findings(check)
-    assert found
-    assert {one.verdict for one in found.values()} <= {Verdict.PASS, Verdict.NOT_APPLICABLE}
-    assert all(one.evidence for one in found.values())
+    findings = served_cluster().findings(check)
+    assert findings
+    assert {finding.verdict for finding in findings.values()} <= {Verdict.PASS, Verdict.NOT_APPLICABLE}
+    assert all(finding.evidence for finding in findings.values())
 
 
 @pytest.mark.parametrize("check", IDS)
 def test_a_cluster_that_cannot_be_read_never_passes(check: str) -> None:
     azure = served_cluster().refuse(CLUSTER)
-    assert {one.verdict for one in azure.findings(check).values()} == {Verdict.UNKNOWN}
+    assert {finding.verdict for finding in azure.findings(check).values()} == {Verdict.UNKNOWN}
 
 
 @pytest.mark.parametrize("check", sorted({*IDS} - {"subnet-sharing", "firewall-in-path", "vm-pivot"}))
 def test_a_network_that_cannot_be_read_never_passes(check: str) -> None:
     azure = served_cluster().refuse(VNET, verb="get")
-    assert Verdict.UNKNOWN in {one.verdict for one in azure.findings(check).values()} or check in {
+    assert Verdict.UNKNOWN in {finding.verdict for finding in azure.findings(check).values()} or check in {
         "firewall-in-path", "vm-pivot",
     }  # fmt: skip
 
 
 class TestPeerings:
     def test_a_connected_peering_that_no_policy_allows_fails(self) -> None:
-        found = only(peer(served_cluster()), "peering-any")
-        assert (found.verdict, found.severity, found.resource) == (Verdict.FAIL, Severity.HIGH, PEERING)
-        assert found.path_texts == ("vnet ai -> peer vnet hub",)
-        assert [hop.kind for hop in found.paths[0]] == [PlaceKind.VNET, PlaceKind.PEER_VNET]
+        finding = only(peer(served_cluster()), "peering-any")
+        assert (finding.verdict, finding.severity, finding.resource) == (Verdict.FAIL, Severity.HIGH, PEERING)
+        assert finding.path_texts == ("vnet ai -> peer vnet hub",)
+        assert [hop.kind for hop in finding.paths[0]] == [PlaceKind.VNET, PlaceKind.PEER_VNET]
 
     @pytest.mark.parametrize("listed", [HUB, HUB.upper(), PEERING])
     def test_an_allowed_peering_passes_by_either_id(self, listed: str) -> None:
@@ -143,9 +143,9 @@ class TestPeerings:
 
     def test_a_partial_peering_is_told(self) -> None:
         azure = peer(served_cluster(), peerCompleteVnets=False, localSubnetNames=["nodes"])
-        found = only(azure, "peering-subnet-scope")
-        assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.INFO)
-        assert "nodes" in found.message
+        finding = only(azure, "peering-subnet-scope")
+        assert (finding.verdict, finding.severity) == (Verdict.FAIL, Severity.INFO)
+        assert "nodes" in finding.message
 
     def test_the_far_gateway_counts_when_it_is_used(self) -> None:
         azure = peer(served_cluster(), useRemoteGateways=True)
@@ -181,28 +181,28 @@ class TestNetworkManager:
             f"/subscriptions/hub-{number}/resourceGroups/rg-avnm/providers/Microsoft.Network/networkManagers/avnm-{number}"
             for number in (1, 2)
         ]
-        mesh = [{"id": f"{one}/connectivityConfigurations/mesh"} for one in managers]
+        mesh = [{"id": f"{network_manager}/connectivityConfigurations/mesh"} for network_manager in managers]
         azure = served_cluster().act(VNET, CONNECTIVITY, {"value": mesh})
         azure.bodies[VNET.lower()]["location"] = "westeurope"
-        [found] = azure.findings("avnm-connectivity").values()
+        [finding] = azure.findings("avnm-connectivity").values()
         for number in (1, 2):
             manager = f"--subscription hub-{number} --resource-group rg-avnm --network-manager-name avnm-{number} "
-            assert manager in found.remedy
-        assert "--target-locations westeurope " in found.remedy
+            assert manager in finding.remedy
+        assert "--target-locations westeurope " in finding.remedy
 
     def test_the_remedy_names_the_rule_and_its_manager(self) -> None:
         rule = "/subscriptions/hub/resourceGroups/rg/providers/Microsoft.Network/networkManagers/avnm"
         rule += "/securityAdminConfigurations/base/ruleCollections/out/rules/all"
         answer = _admin_rule()
         answer["value"][0]["id"] = rule
-        [found] = served_cluster().act(VNET, ADMIN_RULES, answer).findings("avnm-admin-rules").values()
-        assert f"az resource delete --ids {rule}\n" in found.remedy
-        assert "--subscription hub --resource-group rg --network-manager-name avnm " in found.remedy
+        [finding] = served_cluster().act(VNET, ADMIN_RULES, answer).findings("avnm-admin-rules").values()
+        assert f"az resource delete --ids {rule}\n" in finding.remedy
+        assert "--subscription hub --resource-group rg --network-manager-name avnm " in finding.remedy
 
     def test_a_manager_that_is_not_named_stays_to_be_filled_in(self) -> None:
         azure = served_cluster().act(VNET, CONNECTIVITY, {"value": [{"id": "/mesh"}]})
-        [found] = azure.findings("avnm-connectivity").values()
-        assert "--network-manager-name MANAGER_NAME " in found.remedy
+        [finding] = azure.findings("avnm-connectivity").values()
+        assert "--network-manager-name MANAGER_NAME " in finding.remedy
 
     def test_the_second_page_is_read(self) -> None:
         azure = served_cluster()
@@ -278,9 +278,9 @@ class TestHubs:
         connection = add_hub(azure, enableInternetSecurity=True, routingConfiguration=table)
         default = {"addressPrefixes": ["0.0.0.0/0"], "nextHopType": "Azure Firewall"}
         azure.act(f"{NETWORK}/virtualHubs/wan", "effectiveRoutes", {"value": [default]})
-        found = only(azure, "vwan-connection")
-        assert (found.verdict, found.resource) == (Verdict.FAIL, connection)
-        assert found.path_texts == ("vnet ai -> virtual hub wan -> azure firewall -> internet",)
+        finding = only(azure, "vwan-connection")
+        assert (finding.verdict, finding.resource) == (Verdict.FAIL, connection)
+        assert finding.path_texts == ("vnet ai -> virtual hub wan -> azure firewall -> internet",)
 
     def test_a_hub_of_others_passes_and_one_that_names_no_network_does_not(self) -> None:
         azure = served_cluster()
@@ -303,16 +303,102 @@ class TestHubs:
         network = HUB.replace("/hub", f"/{remote}") if verdict is None else f"{HUB.rpartition('/')[0]}/{remote}"
         azure.put(peering, {"peeringState": "Connected", "remoteVirtualNetwork": {"id": network}})
         azure.refuse(OTHER_SUBSCRIPTION)
-        found = verdicts(azure, "vwan-connection")
-        assert found.get(peering.lower()) == verdict
-        assert found[VNET.lower()] == "Unknown"
+        verdict_of = verdicts(azure, "vwan-connection")
+        assert verdict_of.get(peering.lower()) == verdict
+        assert verdict_of[VNET.lower()] == "Unknown"
 
     def test_a_hub_that_is_read_is_named_by_its_connection_alone(self) -> None:
         azure = served_cluster()
         connection = add_hub(azure)
-        held = {"peeringState": "Connected", "remoteVirtualNetwork": {"id": f"{NETWORK}/virtualNetworks/HV_wan_1"}}
-        azure.put(f"{VNET}/virtualNetworkPeerings/RemoteVnetToHubPeering_1", held)
+        peering_properties = {
+            "peeringState": "Connected",
+            "remoteVirtualNetwork": {"id": f"{NETWORK}/virtualNetworks/HV_wan_1"},
+        }
+        azure.put(f"{VNET}/virtualNetworkPeerings/RemoteVnetToHubPeering_1", peering_properties)
         assert verdicts(azure, "vwan-connection") == {connection.lower(): "Fail"}
+
+    def test_an_allowed_hub_passes_unless_its_routes_lead_out(self) -> None:
+        """github.com/MicrosoftDocs/azure-docs/issues/107338: a hub connection is a peering underneath."""
+        azure, peering, hub = self._spoke()
+        allowed = Policy(allowed_peerings=(hub,))
+        for check in ("peering-any", "peering-forwarded", "peering-remote-gateway"):
+            assert verdicts(azure, check, allowed)[peering.lower()] == "Pass", check
+        spoke = {"addressPrefixes": ["10.77.0.0/16"], "nextHopType": "Virtual Network Connection"}
+        for name, prefixes in (("one", ["10.77.0.0/16"]), ("two", ["10.78.0.0/16", "33.0.0.0/16"])):
+            azure.put(f"{NETWORK}/virtualNetworks/{name}", {"addressSpace": {"addressPrefixes": prefixes}})
+            remote = {"remoteVirtualNetwork": {"id": f"{NETWORK}/virtualNetworks/{name}"}}
+            azure.put(f"{hub}/hubVirtualNetworkConnections/{name}", remote)
+        for hop, prefix, verdict in (
+            ("Virtual Network Connection", "10.78.0.0/16", "Pass"),
+            ("Virtual Network Connection", "10.78.4.0/24", "Pass"),
+            ("Virtual Network Connection", "33.0.0.0/16", "Pass"),
+            # An appliance in a network that the hub connects: the prefix is in no network.
+            ("Virtual Network Connection", "10.99.0.0/16", "Unknown"),
+            ("Virtual Network Connection", "10.0.0.0/8", "Unknown"),
+            ("Virtual Network Connection", "0.0.0.0/1", "Fail"),
+            ("Virtual Network Connection", "20.1.2.0/24", "Fail"),
+            ("Virtual Network Connection", "33.0.0.0/8", "Fail"),
+            ("Virtual Network Connection", "AzureCloud", "Fail"),
+            ("Azure Firewall", "0.0.0.0/0", "Fail"),
+            ("Azure Firewall", "10.0.0.0/8", "Fail"),
+            ("ExpressRouteGateway", "192.168.0.0/16", "Fail"),
+            ("VPN_S2S_Gateway", "10.78.0.0/16", "Fail"),
+            ("VPN_P2S_Gateway", "172.16.0.0/24", "Fail"),
+            ("Virtual Network Connection", "0.0.0.0/0", "Fail"),
+            ("Remote Hub", "0.0.0.0/0", "Fail"),
+            ("Remote Hub", "10.79.0.0/16", "Unknown"),
+            ("HubBgpConnection", "10.79.0.0/16", "Unknown"),
+            ("HubBgpConnection", "20.1.2.0/24", "Fail"),
+            ("", "10.78.0.0/16", "Unknown"),
+        ):
+            route = {"addressPrefixes": [prefix], "nextHopType": hop}
+            azure.act(hub, "effectiveRoutes", {"value": [spoke, route]})
+            verdict_of = verdicts(azure, "vwan-connection", allowed)
+            assert set(verdict_of.values()) == {verdict}, (hop, prefix)
+
+    def test_the_declared_firewall_of_a_secured_hub_may_have_its_default_route(self) -> None:
+        azure, _, hub = self._spoke()
+        azure.put(FIREWALL, {"virtualHub": {"id": hub}, "hubIPAddresses": {"privateIPAddress": "10.88.0.132"}})
+        route = {"addressPrefixes": ["0.0.0.0/0", "10.0.0.0/8"], "nextHopType": "Azure Firewall"}
+        azure.act(hub, "effectiveRoutes", {"value": [route]})
+        allowed = (hub,)
+        filtered = Policy(profile="filtered", firewall=FIREWALL, allowed_peerings=allowed)
+        assert set(verdicts(azure, "vwan-connection", filtered).values()) == {"Pass"}
+        assert set(verdicts(azure, "vwan-connection", Policy(allowed_peerings=allowed)).values()) == {"Fail"}
+
+    def test_the_subscription_of_microsoft_behind_a_hub_is_not_searched(self) -> None:
+        azure, _, hub = self._spoke()
+        azure.refuse(OTHER_SUBSCRIPTION)
+        for check in ("acr-public", "pe-foreign-target", "vm-pivot", "firewall-in-path"):
+            assert "Unknown" not in verdicts(azure, check, Policy(allowed_peerings=(hub,))).values(), check
+
+    @pytest.mark.parametrize(("prefix", "name"), [("10.99.0.0/24", "HV_wan_1"), ("10.88.0.0/24", "HV_else_1")])
+    def test_a_network_that_only_has_the_name_of_a_hubs_is_searched(self, prefix: str, name: str) -> None:
+        azure, peering, hub = self._spoke(prefix, name)
+        azure.refuse(OTHER_SUBSCRIPTION)
+        allowed = Policy(allowed_peerings=(hub,))
+        assert verdicts(azure, "vm-pivot", allowed)[CLUSTER.lower()] == "Unknown"
+        assert verdicts(azure, "vwan-connection", allowed)[peering.lower()] == "Unknown"
+
+    @staticmethod
+    def _spoke(prefix: str = "10.88.0.0/24", name: str = "HV_wan_1") -> tuple[FakeServices, str, str]:
+        """The cluster's network behind a hub: the estate, the peering that shows, and the hub."""
+        azure, hub = served_cluster(), f"{NETWORK}/virtualHubs/wan"
+        add_hub(azure)
+        azure.put(hub, {"addressPrefix": "10.88.0.0/24"})
+        azure.act(hub, "effectiveRoutes", {"value": []})
+        peering = f"{VNET}/virtualNetworkPeerings/RemoteVnetToHubPeering_1"
+        azure.put(
+            peering,
+            {
+                "peeringState": "Connected",
+                "remoteVirtualNetwork": {"id": f"{HUB.rpartition('/')[0]}/{name}"},
+                "remoteAddressSpace": {"addressPrefixes": [prefix]},
+                "useRemoteGateways": True,
+                "allowForwardedTraffic": True,
+            },
+        )
+        return azure, peering, hub
 
     def test_hubs_in_a_subscription_that_cannot_be_read_are_unknown(self) -> None:
         azure = peer(served_cluster()).refuse(OTHER_SUBSCRIPTION, kind="Microsoft.Network/virtualHubs")

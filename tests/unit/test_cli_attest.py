@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,17 +20,19 @@ from hermetic.audit.attestation.verification import authenticate
 from hermetic.cli.attest.files import load_signing_key, read_attestation, write_attestation
 from hermetic.cli.audit.signing import this_tool
 from hermetic.cli.options import PASSPHRASE_VARIABLE
-from hermetic.errors import KeyUnusable, Unreachable
+from hermetic.errors import InputError, KeyUnusable, Unreachable
 from hermetic.signing.envelope import Envelope
 from tests.attestations import (
     CLUSTER,
     OTHER_CLUSTER,
+    SUBNET,
     a_finding,
     a_p256_key,
     a_report,
     an_ed25519_key,
     an_excepted_finding,
     pem_of,
+    provenance,
     public_pem_of,
     signed,
     trust,
@@ -71,8 +74,36 @@ def test_an_attestation_that_counts_ends_with_0_and_says_what_it_says(folder: Pa
     ran = verify(folder, file, "--cluster", CLUSTER, "--report", str(folder / "report.json"))
     assert (ran.code, ran.err) == (0, "")
     assert "authentic, and valid until" in ran.out.splitlines()[0]
-    for words in ("verdict    Pass", "1 Pass", CLUSTER, KEY.public.keyid, "number 1, the first one", "that was given"):
-        assert words in ran.out
+    for text in ("verdict    Pass", "1 Pass", CLUSTER, KEY.public.keyid, "number 1, the first one", "that was given"):
+        assert text in ran.out
+
+
+def test_the_covered_places_and_the_policy_are_shown(folder: Path) -> None:
+    printed = verify(folder).out
+    assert f"  pool       gpu: {SUBNET}\n" in printed
+    assert f"  subnet     {SUBNET} (10.1.0.0/24)\n" in printed
+    assert "  policy     no policy file\n" in printed
+    assert json.loads(verify(folder, "a.yaml", "-o", "json").out)["coverage"]["subnets"][0]["id"] == SUBNET
+
+
+def test_the_digest_of_the_policy_and_provisioned_subnets_are_shown(folder: Path) -> None:
+    digest, about = "sha256:" + "0a" * 32, provenance()
+    pools = [{"name": "gpu", "subnets": [], "scaleSets": [], "nodeImage": "AKSUbuntu-2204-202610.1"}]
+    report = a_report(observed=an_hour_ago(), coverage={"pools": pools, "subnets": [], "provisionedSubnets": [SUBNET]})
+    of_policy = replace(about, inputs=about.inputs.model_copy(update={"policy": digest}))
+    write_attestation(folder / "a.yaml", signed(KEY, report, about=of_policy, now=datetime.now(UTC)))
+    printed = verify(folder).out
+    assert f"  policy     {digest}\n" in printed
+    assert "  pool       gpu, image AKSUbuntu-2204-202610.1: no subnet named\n" in printed
+    assert f"  provisions {SUBNET}: node auto provisioning makes nodes here\n" in printed
+
+
+def test_an_attestation_of_an_earlier_release_says_that_it_lists_no_places(folder: Path) -> None:
+    report = a_report(observed=an_hour_ago())
+    del report["coverage"]
+    write_attestation(folder / "a.yaml", signed(KEY, report, now=datetime.now(UTC)))
+    assert "no pools and subnets are listed: an earlier release signed it" in verify(folder).out
+    assert json.loads(verify(folder, "a.yaml", "-o", "json").out)["coverage"] is None
 
 
 def test_what_was_not_compared_is_said(folder: Path) -> None:
@@ -83,7 +114,7 @@ def test_the_process_ends_the_same_way(folder: Path) -> None:
     options = ("--public-key", folder / "platform.pub")
     assert hermetic_process("attest", "verify", folder / "a.yaml", *options).code == 0
     assert hermetic_process("attest", "verify", folder / "a.yaml", *options, "--cluster", OTHER_CLUSTER).code == 1
-    assert hermetic_process("attest", "verify", folder / "nothing", *options).code == 4
+    assert hermetic_process("attest", "verify", folder / "nothing", *options).code == 2
     from_stdin = hermetic_process("attest", "verify", "-", *options, stdin=(folder / "a.yaml").read_bytes())
     assert from_stdin.code == 0
 
@@ -94,8 +125,15 @@ def test_every_field_of_json_is_named_on_the_page(folder: Path) -> None:
     chain.mkdir()
     write_attestation(chain / "1.json", fresh()[0])
     ran = hermetic("attest", "chain", chain, "--public-key", folder / "platform.pub", "-o", "json")
-    whole = json.loads(ran.out)
-    named = [*valid, *valid["signedBy"], *valid["inputs"], *valid["tool"], *whole, *whole["attestations"][0]]
+    document_printed = json.loads(ran.out)
+    named = [
+        *valid,
+        *valid["signedBy"],
+        *valid["inputs"],
+        *valid["tool"],
+        *document_printed,
+        *document_printed["attestations"][0],
+    ]
     assert [field for field in named if f"`{field}`" not in CHAPTER] == []
 
 
@@ -177,7 +215,7 @@ def test_other_report_than_the_signed_one_is_refused(folder: Path) -> None:
     ran = verify(folder, "a.yaml", "--report", str(folder / "other.json"))
     assert (ran.code, "OtherReport" in ran.err) == (1, True)
     assert verify(folder, "a.yaml", "--report", str(folder / "fraction.json")).code == 1
-    assert verify(folder, "a.yaml", "--report", str(folder / "nothing")).code == 4
+    assert verify(folder, "a.yaml", "--report", str(folder / "nothing")).code == 2
 
 
 @pytest.mark.parametrize(
@@ -201,12 +239,12 @@ def test_a_key_must_be_named_and_a_folder_is_no_file(folder: Path) -> None:
     assert hermetic("attest", "verify", folder, "--public-key", folder / "platform.pub").code == 2
 
 
-@pytest.mark.parametrize("missing", ["nothing.yaml", "no\0name"])
-def test_files_that_cannot_be_read_are_not_reachable(folder: Path, missing: str) -> None:
-    assert verify(folder, missing).code == 4
+@pytest.mark.parametrize(("missing", "code"), [("nothing.yaml", 2), ("no\0name", 4)])
+def test_files_that_are_not_there_are_bad_input(folder: Path, missing: str, code: int) -> None:
+    assert verify(folder, missing).code == code
     key = ("--public-key", missing)
-    assert hermetic("attest", "verify", folder / "a.yaml", *key).code == 4
-    assert hermetic("attest", "chain", missing, "--public-key", folder / "platform.pub").code == 4
+    assert hermetic("attest", "verify", folder / "a.yaml", *key).code == code
+    assert hermetic("attest", "chain", missing, "--public-key", folder / "platform.pub").code == code
 
 
 def test_a_key_counts_until_its_end(folder: Path) -> None:
@@ -251,7 +289,7 @@ def test_a_chain_that_lost_its_middle_or_its_end_is_broken(folder: Path) -> None
     ran = chain(folder, "-o", "json")
     document = json.loads(ran.out)
     assert (ran.code, document["intact"]) == (1, False)
-    assert [(each["finding"], each["breaks"]) for each in document["findings"]] == [("Gap", True)]
+    assert [(finding["finding"], finding["breaks"]) for finding in document["findings"]] == [("Gap", True)]
     assert ran.errors == [
         f"error: HRM-ATT-005: {folder / 'chain' / '4.yaml'}: Gap: number 2 is missing between 0.yaml and it"
     ]
@@ -278,10 +316,10 @@ def test_a_folder_without_attestations_and_a_head_that_is_none_are_bad_input(fol
 @pytest.mark.parametrize("name", [*Refusal, *ChainFinding], ids=str)
 def test_every_word_is_explained(name: Refusal | ChainFinding) -> None:
     ran = hermetic("explain", name.value)
-    words = " ".join(ran.out.split())
+    output = " ".join(ran.out.split())
     assert ran.code == 0
-    assert name.meaning in words
-    assert name.remedy in words
+    assert name.meaning in output
+    assert name.remedy in output
     assert f"| `{name.value}` |" in (DOCS / "reasons.md").read_text(encoding="utf-8")
 
 
@@ -324,7 +362,7 @@ def test_signing_keys_are_read_with_and_without_a_passphrase(folder: Path, key, 
         load_signing_key(folder / "secret.key")
     monkeypatch.setenv(PASSPHRASE_VARIABLE, "open sesame")
     assert load_signing_key(folder / "secret.key").public.keyid == key.public.keyid
-    with pytest.raises(Unreachable):
+    with pytest.raises(InputError):
         load_signing_key(folder / "nothing.key")
     (folder / "binary.key").write_bytes(os.urandom(64))
     with pytest.raises(KeyUnusable):

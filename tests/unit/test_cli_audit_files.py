@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from hermetic.cli.audit.files import read_exceptions
+from hermetic.cli.audit.formats import form_of_file
 from testbed.azure.baseline.layout import CONNECTIVITY, WORKLOAD
 from testbed.azure.server import ArmStandIn
 from tests.audits_by_command import a_stand_in, audit, failed, findings_of, report_in
@@ -66,8 +67,8 @@ def refused(ran: Ran, *says: str) -> None:
 def ended(ran: Ran, code: int, *says: str) -> None:
     """This exit code, one error with these words, one fix, and no report."""
     assert (ran.code, ran.out, len(ran.errors), len(ran.fixes)) == (code, "", 1, 1)
-    for words in says:
-        assert words in ran.errors[0]
+    for say in says:
+        assert say in ran.errors[0]
 
 
 # ------------------------------------------------------------------ files that cannot be used
@@ -77,7 +78,7 @@ def ended(ran: Ran, code: int, *says: str) -> None:
 def test_a_file_that_is_not_there_is_4_and_one_that_cannot_be_used_2_before_azure_is_asked(
     arm: ArmStandIn, option: str, tmp_path: Path
 ) -> None:
-    ended(audit(arm, option, tmp_path / "none.yaml"), 4, "HRM-NET-001", "none.yaml: No such file")
+    ended(audit(arm, option, tmp_path / "none.yaml"), 2, "none.yaml: No such file")
     refused(audit(arm, option, tmp_path), "is a folder")
     (tmp_path / "latin").write_bytes("propriétaire: 1".encode("latin-1"))
     refused(audit(arm, option, tmp_path / "latin"), "UTF-8")
@@ -105,7 +106,7 @@ def test_a_file_that_says_nothing_sensible_is_2(option: str, text: str, says: st
 @pytest.mark.parametrize(
     ("policy", "says"),
     [
-        ({"profile": "filtered"}, "`profile` is no key of a policy file"),
+        ({"profile": "filtered"}, "a policy file has no key `profile`"),
         ({"ownSubscriptions": ["the-other-one"]}, "is not the id of a subscription"),
         ({"ownSubscriptions": WORKLOAD}, "`ownSubscriptions`"),
         ({"allowedPeerings": ["vnet-hub"]}, "is not the ARM id of a virtual network or a peering"),
@@ -137,8 +138,8 @@ def test_filtered_without_a_firewall_is_2(tmp_path: Path) -> None:
 @pytest.mark.parametrize("field", AN_EXCEPTION)
 def test_an_exception_without_one_of_its_five_fields_is_2(field: str, tmp_path: Path) -> None:
     for value in ({}, {field: ""}):
-        one = {name: content for name, content in AN_EXCEPTION.items() if name != field} | value
-        file = written(tmp_path, {"exceptions": [AN_EXCEPTION, one]})
+        damaged_exception = {name: content for name, content in AN_EXCEPTION.items() if name != field} | value
+        file = written(tmp_path, {"exceptions": [AN_EXCEPTION, damaged_exception]})
         refused(hermetic("audit", "--azure", "x", "--exceptions", file), f"`exceptions.1.{field}`")
 
 
@@ -147,14 +148,14 @@ def test_the_last_day_is_read_in_both_spellings_and_never_in_two_at_once(tmp_pat
         "expires": "2099-12-31"
     }
     of_the_file, of_the_cluster = (
-        read_exceptions(Path(written(tmp_path, {"exceptions": [one]})), {AN_EXCEPTION["check"]})
-        for one in (AN_EXCEPTION, as_in_the_cluster)
+        read_exceptions(Path(written(tmp_path, {"exceptions": [document]})), {AN_EXCEPTION["check"]})
+        for document in (AN_EXCEPTION, as_in_the_cluster)
     )
     assert of_the_file == of_the_cluster
     both = written(tmp_path, {"exceptions": [AN_EXCEPTION | {"expires": "2026-01-01"}]})
     refused(hermetic("audit", "--azure", "x", "--exceptions", both), "is not a key that is known here")
-    odd = written(tmp_path, {"exceptions": [as_in_the_cluster | {"expires": "soon"}]})
-    refused(hermetic("audit", "--azure", "x", "--exceptions", odd), "is not a day YYYY-MM-DD")
+    invalid_file = written(tmp_path, {"exceptions": [as_in_the_cluster | {"expires": "soon"}]})
+    refused(hermetic("audit", "--azure", "x", "--exceptions", invalid_file), "is not a day YYYY-MM-DD")
 
 
 @pytest.mark.parametrize(
@@ -190,18 +191,18 @@ def test_own_subscriptions_add_to_the_cluster_s_own(spelled: str, tmp_path: Path
     with a_stand_in() as arm:
         foreign = arm.estate.site.registry.replace(WORKLOAD, CONNECTIVITY)
         endpoint = next(
-            one
-            for one in arm.estate.of_type("Microsoft.Network/privateEndpoints")
-            if "registries" in json.dumps(one).lower()
+            endpoint
+            for endpoint in arm.estate.of_type("Microsoft.Network/privateEndpoints")
+            if "registries" in json.dumps(endpoint).lower()
         )
         connection = endpoint["properties"]["privateLinkServiceConnections"][0]
         connection["properties"]["privateLinkServiceId"] = foreign
-        of_ours = {one["id"].lower() for one in arm.estate.of_type("Microsoft.Network/privateEndpoints")}
+        of_ours = {endpoint["id"].lower() for endpoint in arm.estate.of_type("Microsoft.Network/privateEndpoints")}
         alone = findings_of(audit(arm, "-o", "json"), "pe-foreign-target")
         policy = written(tmp_path, {"ownSubscriptions": [spelled.format(CONNECTIVITY)]})
         together = findings_of(audit(arm, "-o", "json", "--policy", policy), "pe-foreign-target")
-    assert {one for one, found in alone.items() if found["verdict"] == "Fail"} == {endpoint["id"].lower()}
-    assert {one for one, found in together.items() if found["verdict"] == "Pass"} == of_ours
+    assert {resource for resource, finding in alone.items() if finding["verdict"] == "Fail"} == {endpoint["id"].lower()}
+    assert {resource for resource, finding in together.items() if finding["verdict"] == "Pass"} == of_ours
 
 
 def test_a_sentinel_that_is_not_there_is_2_and_one_that_is_there_is_asked(arm: ArmStandIn, tmp_path: Path) -> None:
@@ -285,9 +286,9 @@ def test_an_exception_is_no_prefix(open_arm: ArmStandIn, tmp_path: Path) -> None
 def test_an_exception_may_accept_what_cannot_be_seen(arm: ArmStandIn, tmp_path: Path) -> None:
     arm.estate.deny(arm.estate.site.share)
     unknown = {
-        (one["check"], one["resource"])
-        for one in report_in(audit(arm, "-o", "json").out)["findings"]
-        if one["verdict"] == "Unknown"
+        (finding["check"], finding["resource"])
+        for finding in report_in(audit(arm, "-o", "json").out)["findings"]
+        if finding["verdict"] == "Unknown"
     }
     accepted = [AN_EXCEPTION | {"check": check, "resource": resource.upper()} for check, resource in unknown]
     ran = audit(arm, "-o", "json", "--exceptions", written(tmp_path, json.dumps({"exceptions": accepted})))
@@ -300,3 +301,27 @@ def test_an_exception_of_a_check_that_did_not_run_is_no_error(arm: ArmStandIn, t
     ran = audit(arm, "--exceptions", file)
     assert ran.code == 0
     assert "meets no" not in ran.err
+
+
+@pytest.mark.parametrize("name", ["report.pdf", "report.docx", "report.htmlx", "report.md"])
+def test_a_file_with_an_unknown_ending_is_refused_before_anything_is_read(tmp_path: Path, name: str) -> None:
+    ran = hermetic("audit", "--azure", f"{NIC}", "--out", tmp_path / name)
+    assert ran.code == 2
+    assert f"no format has the ending '{Path(name).suffix}'" in ran.err
+    assert ".html" in ran.fixes[0]
+    assert ".sarif" in ran.fixes[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen", "form"),
+    [
+        ("report.HTML", None, "html"),
+        ("findings.json", "sarif", "sarif"),
+        ("findings.json", None, "json"),
+        ("report", None, "table"),
+        ("report", "csv", "csv"),
+    ],
+)
+def test_the_ending_of_a_file_selects_its_format(name: str, chosen: str | None, form: str) -> None:
+    assert form_of_file(Path(name), chosen) == form

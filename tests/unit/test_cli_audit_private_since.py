@@ -44,12 +44,12 @@ def signed(arm: ArmStandIn, key: Path, number: int, *more: str | Path) -> dict[s
 
 
 def of_node(report: dict[str, Any], nic: str) -> tuple[str, str]:
-    found = next(
-        one
-        for one in report["findings"]
-        if one["check"] == "nic-default-outbound" and one["resource"].lower() == nic.lower()
+    finding = next(
+        candidate
+        for candidate in report["findings"]
+        if candidate["check"] == "nic-default-outbound" and candidate["resource"].lower() == nic.lower()
     )
-    return found["verdict"], found["reason"]
+    return finding["verdict"], finding["reason"]
 
 
 def created(estate: Estate, nic: str, at: str) -> None:
@@ -64,15 +64,20 @@ def test_a_machine_that_came_after_an_attested_look_passes_until_the_subnet_is_w
         estate.scale_set_outbound_shown_by = frozenset()
         old, new = instance_nics(estate)[:2]
         first = signed(arm, key, 1)
-        assert {one["basis"] for one in first["privateSubnets"]} == {"audit"}
+        assert {private_subnet["basis"] for private_subnet in first["privateSubnets"]} == {"audit"}
         assert of_node(first, new) == ("Unknown", "PrivateSinceUnknown")
         created(estate, new, datetime.now(UTC).isoformat())
 
         second = signed(arm, key, 2)
         assert of_node(second, new) == ("Pass", "CreatedInPrivateSubnet")
         assert of_node(second, old) == ("Unknown", "MachineOlder")
-        moments = {one["subnet"].lower(): one["since"] for one in first["privateSubnets"]}
-        handed_on = {one["subnet"].lower(): (one["since"], one["basis"]) for one in second["privateSubnets"]}
+        moments = {
+            private_subnet["subnet"].lower(): private_subnet["since"] for private_subnet in first["privateSubnets"]
+        }
+        handed_on = {
+            private_subnet["subnet"].lower(): (private_subnet["since"], private_subnet["basis"])
+            for private_subnet in second["privateSubnets"]
+        }
         assert handed_on == {subnet: (since, "attestation") for subnet, since in moments.items()}
 
         # it may have been switched and switched back: the log shows a write after the second audit
@@ -80,7 +85,7 @@ def test_a_machine_that_came_after_an_attested_look_passes_until_the_subnet_is_w
             estate.log(subnet, WRITE, datetime.now(UTC).isoformat())
         third = signed(arm, key, 3)
         assert of_node(third, new) == ("Unknown", "WrittenSince")
-        assert any(one["basis"] == "audit" for one in third["privateSubnets"])
+        assert any(private_subnet["basis"] == "audit" for private_subnet in third["privateSubnets"])
 
     folder = tmp_path / "chain"
     folder.mkdir()
@@ -105,7 +110,9 @@ def test_a_subnet_that_was_public_at_one_look_begins_anew(tmp_path: Path) -> Non
             arm, "--sign", key, "--attestation", tmp_path / "2.yaml", "--previous", tmp_path / "1.yaml", "-o", "json"
         )
         assert ran.code == 1, ran.err
-        assert subnet.lower() not in {one["subnet"].lower() for one in report_in(ran.out)["privateSubnets"]}
+        assert subnet.lower() not in {
+            private_subnet["subnet"].lower() for private_subnet in report_in(ran.out)["privateSubnets"]
+        }
         estate.properties(subnet)["defaultOutboundAccess"] = False
         third = signed(arm, key, 3)
         assert of_node(third, nic) == ("Unknown", "PrivateSinceUnknown")
@@ -116,17 +123,17 @@ def test_a_statement_is_voided_by_a_later_write_and_a_denied_log_changes_nothing
         estate = arm.estate
         estate.scale_set_outbound_shown_by = frozenset()
         nic = instance_nics(estate)[0]
-        held = "".join(
-            f"  - {{subnet: {one}, since: '2026-08-01T00:00:00Z', statedBy: network-team}}\n"
-            for one in node_subnets(estate)
+        statements = "".join(
+            f"  - {{subnet: {node_subnet}, since: '2026-08-01T00:00:00Z', statedBy: network-team}}\n"
+            for node_subnet in node_subnets(estate)
         )
-        (tmp_path / "policy.yaml").write_text(f"subnetsPrivateSince:\n{held}")
+        (tmp_path / "policy.yaml").write_text(f"subnetsPrivateSince:\n{statements}")
         stated = ("--policy", tmp_path / "policy.yaml", "-o", "json")
         report = report_in(audit(arm, *stated).out)
         assert of_node(report, nic) == ("Pass", "CreatedInPrivateSubnet")
         [note] = report["notes"]
         assert note.startswith("network-team states that /subscriptions/")
-        assert all(one in note for one in node_subnets(estate))
+        assert all(node_subnet in note for node_subnet in node_subnets(estate))
         assert " have been private since 2026-08-01T00:00:00Z; " in note
         estate.log(estate.site.gpu_subnet, WRITE, (datetime.now(UTC) - timedelta(days=3)).isoformat())
         assert of_node(report_in(audit(arm, *stated).out), nic) == ("Unknown", "WrittenSince")
@@ -137,7 +144,9 @@ def test_a_statement_is_voided_by_a_later_write_and_a_denied_log_changes_nothing
 def test_a_statement_about_a_subnet_that_is_not_the_clusters_is_told_to_decide_nothing(tmp_path: Path) -> None:
     with a_stand_in() as arm:
         other = arm.estate.site.gpu_subnet.replace("snet-gpu", "snet-gpuu")
-        held = f"subnetsPrivateSince: [{{subnet: {other}, since: '2026-08-01T00:00:00Z', statedBy: network-team}}]\n"
-        (tmp_path / "policy.yaml").write_text(held)
+        statements = (
+            f"subnetsPrivateSince: [{{subnet: {other}, since: '2026-08-01T00:00:00Z', statedBy: network-team}}]\n"
+        )
+        (tmp_path / "policy.yaml").write_text(statements)
         [note] = report_in(audit(arm, "--policy", tmp_path / "policy.yaml", "-o", "json").out)["notes"]
         assert note == f"`subnetsPrivateSince` names {other}, which is no subnet of the cluster: it decides nothing"

@@ -43,7 +43,7 @@ def test_without_a_terminal_every_row_is_one_line() -> None:
     ("verdicts", "code"), [("Pass Warning NotChecked", 0), ("Pass Unknown", 3), ("Unknown Fail", 1)]
 )
 def test_the_exit_code_is_that_of_the_worst(verdicts: str, code: int) -> None:
-    assert EXIT_CODES[overall(CheckRow("x", RowVerdict(one), "m") for one in verdicts.split())] == code
+    assert EXIT_CODES[overall(CheckRow("x", RowVerdict(verdict), "m") for verdict in verdicts.split())] == code
 
 
 def test_programs_get_every_field() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.access import Access, Grant, needed
+from hermetic.audit.estate.access import Access, Grant, needed
 from hermetic.collect.azure.allowed_requests import READING_ACTIONS
 from testbed.azure.faults import Edit, Fault, Remove, Status
 from testbed.azure.server import ArmStandIn
@@ -23,18 +23,18 @@ def checked(arm: ArmStandIn, *arguments: str) -> tuple[int, dict[str, Any]]:
 
 
 def by_scope(document: dict[str, Any], scope: str) -> dict[str, Any]:
-    (found,) = [one for one in document["scopes"] if one["scope"].lower() == scope.lower()]
-    return dict(found)
+    (access,) = [candidate for candidate in document["scopes"] if candidate["scope"].lower() == scope.lower()]
+    return dict(access)
 
 
 def test_a_caller_that_may_read_everything_is_0() -> None:
     with a_stand_in() as arm:
         code, access = checked(arm)
         assert not arm.forbidden_requests
-        asked = [request.path.rpartition("/")[2].lower() for request in arm.requests]
+        operations = [request.path.rpartition("/")[2].lower() for request in arm.requests]
     assert code == 0
-    assert [(one["missing"], one["locked"], one["problem"]) for one in access["scopes"]] == [([], [], "")] * 3
-    assert set(asked) <= {"aks-inference", "permissions", "denyassignments"}
+    assert [(scope["missing"], scope["locked"], scope["problem"]) for scope in access["scopes"]] == [([], [], "")] * 3
+    assert set(operations) <= {"aks-inference", "permissions", "denyassignments"}
 
 
 def test_what_is_missing_is_named_where_it_is_missing_and_is_what_the_audit_then_lacks() -> None:
@@ -49,7 +49,7 @@ def test_what_is_missing_is_named_where_it_is_missing_and_is_what_the_audit_then
     assert by_scope(access, arm.estate.site.node_group)["missing"] == []
     assert f"    {SUBNETS}" in ran.out.splitlines()
     assert "docs/audit-role.json" in ran.out
-    assert any(SUBNETS in one["message"] for one in json.loads(after.out)["findings"])
+    assert any(SUBNETS in finding["message"] for finding in json.loads(after.out)["findings"])
 
 
 def test_a_lock_is_told_apart_from_a_missing_role() -> None:
@@ -57,10 +57,10 @@ def test_a_lock_is_told_apart_from_a_missing_role() -> None:
         arm.estate.lock(arm.estate.site.node_group)
         code, access = checked(arm)
         output = audit(arm, "--check-access").out
-    found = by_scope(access, arm.estate.site.node_group)
+    node_group_access = by_scope(access, arm.estate.site.node_group)
     assert code == 3
-    assert found["missing"] == []
-    assert len(found["locked"]) == len(READING_ACTIONS)
+    assert node_group_access["missing"] == []
+    assert len(node_group_access["locked"]) == len(READING_ACTIONS)
     assert "no role assignment helps" in output
     assert "assign the built-in role" not in output
 
@@ -74,7 +74,7 @@ def test_permissions_that_cannot_be_read_are_not_known_and_never_enough(path: st
     with a_stand_in(faults=[Fault(fault, path=path)]) as arm:
         code, access = checked(arm)
     assert code == 3
-    assert all(one["problem"] for one in access["scopes"])
+    assert all(scope["problem"] for scope in access["scopes"])
 
 
 @pytest.mark.parametrize(
@@ -115,4 +115,4 @@ def test_every_type_that_a_check_reads_is_among_what_is_needed() -> None:
     assert SUBNETS in actions
     assert "Microsoft.Network/networkWatchers/nextHop/action" in actions
     assert list(actions) == sorted(set(actions), key=str.lower)
-    assert all(one.endswith(("/read", "/action")) for one in actions)
+    assert all(action.endswith(("/read", "/action")) for action in actions)

@@ -6,6 +6,7 @@ import importlib
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,12 @@ import click
 import pytest
 import yaml
 
-from hermetic.cli import COMMANDS, module_of, screen
-from hermetic.cli.status import isolation
-from hermetic.cli.status.command import as_json
+from hermetic.cli import COMMANDS, module_of
+from hermetic.cli.bench.command import bench_document
+from hermetic.cli.bench.running import BenchmarkOutcome
+from hermetic.cli.benchmarks import MEASURES, PARTS, BenchmarkRecord
+from hermetic.cli.status import screen
+from hermetic.cli.status.document import status_document
 from tests.commandline import hermetic, hermetic_process
 from tests.scenarios import a_baked_model, changed
 from tests.unit.test_cli_status_report import a_pod, stale
@@ -38,7 +42,7 @@ def keys(value: Any) -> Iterator[str]:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_is_described(command: str) -> None:
     parameters = importlib.import_module(module_of(command)).command.params
-    options = [name for each in parameters if isinstance(each, click.Option) for name in each.opts]
+    options = [name for parameter in parameters if isinstance(parameter, click.Option) for name in parameter.opts]
     common = PAGE.split("## Options of every command")[1].split("\n## ")[0]
     assert [name for name in options if f"`{name}" not in chapter(command) + common] == []
 
@@ -58,10 +62,24 @@ def test_every_field_of_a_validation_is_named() -> None:
 
 
 def test_every_field_of_a_status_is_named() -> None:
-    one = stale([a_pod("a")])
-    assert one.proof is not None
-    printed = {"schema": "", "isolation": isolation.as_json(one.proof), "deployments": [as_json(one)]}
+    starting = a_pod("a", creationTimestamp="2026-11-20T11:59:00Z")
+    starting["status"]["containerStatuses"][0]["state"] = {"running": {"startedAt": "2026-11-20T11:59:00Z"}}
+    report = replace(stale([starting]), benchmarks=(a_benchmark(),))
+    printed = status_document([report], datetime(2026, 11, 20, 12, tzinfo=UTC))
+    assert printed["isolation"]
+    assert printed["deployments"][0]["start"]
     assert [key for key in keys(printed) if f"`{key}`" not in chapter("status")] == []
+
+
+def a_benchmark() -> BenchmarkRecord:
+    fingerprint = dict.fromkeys(PARTS, "-")
+    return BenchmarkRecord(datetime(2026, 11, 20, 11, tzinfo=UTC), fingerprint, dict.fromkeys(MEASURES, 1.0))
+
+
+def test_every_field_of_a_benchmark_is_named() -> None:
+    printed = bench_document("llama", "inference", BenchmarkOutcome(a_benchmark(), (a_benchmark(),)))
+    assert printed["comparedWith"]
+    assert [key for key in keys(printed) if f"`{key}`" not in chapter("bench")] == []
 
 
 def test_every_field_of_an_explanation_is_named() -> None:

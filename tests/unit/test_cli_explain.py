@@ -15,7 +15,7 @@ from hermetic.api.kubernetes_yaml import dump
 from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import ENVIRONMENT, VLLM_FLAGS
 from hermetic.audit.checks.registry import CHECKS, PAGES
-from hermetic.audit.evaluation import Check
+from hermetic.audit.evaluation.evaluation import Check
 from hermetic.audit.remedies.steps import steps_of
 from hermetic.cli.exit_codes import exit_code
 from tests.commandline import hermetic
@@ -24,7 +24,11 @@ from tools.cli_reference import EXAMPLE, GENERATED, configuration_markdown, reas
 from tools.troubleshooting import NOTHING, SYMPTOMS, troubleshooting_markdown
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-ERRORS = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, errors.HermeticError)]
+ERRORS = [
+    error_class
+    for error_class in vars(errors).values()
+    if isinstance(error_class, type) and issubclass(error_class, errors.HermeticError)
+]
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.__name__)
@@ -45,9 +49,9 @@ def test_codes_of_errors_are_distinct_and_of_one_form() -> None:
 
 @pytest.mark.parametrize("reason", list(Reason), ids=lambda reason: reason.value)
 def test_every_reason_is_explained_with_meaning_and_remedy(reason: Reason) -> None:
-    words = " ".join(hermetic("explain", reason.value).out.split())
-    assert reason.meaning in words
-    assert reason.remedy in words
+    message = " ".join(hermetic("explain", reason.value).out.split())
+    assert reason.meaning in message
+    assert reason.remedy in message
 
 
 @pytest.mark.parametrize("condition", list(ConditionType), ids=lambda condition: condition.value)
@@ -59,9 +63,9 @@ def test_every_condition_is_explained(condition: ConditionType) -> None:
 def test_every_check_is_explained_with_why_reads_remedy_and_source(check: Check) -> None:
     page, ran = check.page, hermetic("explain", check.page.id)
     assert ran.out.startswith(f"{page.id} (check)\n")
-    words = " ".join(ran.out.split())
+    message = " ".join(ran.out.split())
     for text in (page.title, page.why, *page.reads, page.remedy, page.source, page.severity.value, *check.needs):
-        assert " ".join(text.split()) in words
+        assert " ".join(text.split()) in message
 
 
 def test_commands_of_a_remedy_are_never_wrapped() -> None:
@@ -72,11 +76,11 @@ def test_commands_of_a_remedy_are_never_wrapped() -> None:
 
 
 def test_the_page_of_invalid_manifests_lists_every_reserved_name_with_its_cause() -> None:
-    words = " ".join(hermetic("explain", "HRM-API-001").out.split())
+    message = " ".join(hermetic("explain", "HRM-API-001").out.split())
     for reserved in (VLLM_FLAGS, ENVIRONMENT):
         for name, cause in reserved.items():
-            assert name in words
-            assert cause in words
+            assert name in message
+            assert cause in message
 
 
 @pytest.mark.parametrize(
@@ -127,7 +131,13 @@ def test_json_holds_the_same_pages() -> None:
     assert (page["schema"], page["name"], page["sort"]) == ("hermetic.dev/explanation/v1", "CrashLoop", "reason")
     assert page["meaning"] == Reason.CRASH_LOOP.meaning
     listed = json.loads(hermetic("explain", "-o", "json").out)["pages"]
-    assert {each["name"] for each in listed} >= {"CrashLoop", "HRM-API-001", "Ready", "HF_TOKEN", "subnet-nat-gateway"}
+    assert {entry["name"] for entry in listed} >= {
+        "CrashLoop",
+        "HRM-API-001",
+        "Ready",
+        "HF_TOKEN",
+        "subnet-nat-gateway",
+    }
 
 
 def test_a_refusal_never_looks_like_a_verdict() -> None:
@@ -149,8 +159,8 @@ def test_checked_in_pages_equal_the_code(file: str, text) -> None:
 
 
 def test_every_reason_that_asks_for_something_is_behind_exactly_one_symptom() -> None:
-    found = sorted(reason.value for symptom in SYMPTOMS for reason in symptom.reasons)
-    assert found == sorted(reason.value for reason in Reason if reason.remedy != NOTHING)
+    explained_reasons = sorted(reason.value for symptom in SYMPTOMS for reason in symptom.reasons)
+    assert explained_reasons == sorted(reason.value for reason in Reason if reason.remedy != NOTHING)
 
 
 def test_the_example_of_the_configuration_is_one() -> None:

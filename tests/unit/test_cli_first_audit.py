@@ -81,19 +81,19 @@ def test_the_page_leads_from_an_empty_folder_to_a_signed_pass(tmp_path: Path) ->
     assert "Fail  the cluster of the kubeconfig" in ran.stdout
     assert "\nPass  the cluster of the kubeconfig" in f"\n{ran.stdout}"
     assert "not tied to an API server" not in ran.stderr
-    assert {one.name for one in home.iterdir()} >= {
+    assert {path.name for path in home.iterdir()} >= {
         "first.html", "first-cluster.html", "second.html", "second-cluster.html", "attestation.yaml", "platform.pub"
     }  # fmt: skip
 
 
 def covering() -> list[str]:
     """Estates that together need every exception of all estates."""
-    chosen, known = [], set[tuple[str, str]]()
-    for name, estate in sorted(TEXTBOOK.items(), key=lambda one: -len(one[1].exceptions)):
-        needed = {(one["check"], one["resource"]) for one in estate.exceptions}
-        if needed - known:
+    chosen, covered = [], set[tuple[str, str]]()
+    for name, estate in sorted(TEXTBOOK.items(), key=lambda named_estate: -len(named_estate[1].exceptions)):
+        needed = {(exception["check"], exception["resource"]) for exception in estate.exceptions}
+        if needed - covered:
             chosen.append(name)
-            known |= needed
+            covered |= needed
     return chosen
 
 
@@ -116,12 +116,15 @@ def test_with_the_exceptions_that_the_page_explains_the_others_are_signed_too(na
 
 
 def test_the_page_explains_each_exception_with_the_resources_that_it_accepts() -> None:
-    shown = {(one["check"], one["resource"]) for one in yaml.safe_load(dict(_files())["exceptions.yaml"])["exceptions"]}
+    shown = {
+        (exception["check"], exception["resource"])
+        for exception in yaml.safe_load(dict(_files())["exceptions.yaml"])["exceptions"]
+    }
     rows = [line for line in PAGE.splitlines() if line.startswith("| `")]
     beside = replace(TEXTBOOK["managed-network-none"], exceptions=(EFFECTIVE_RULES,))
     for estate in (*TEXTBOOK.values(), beside):
-        for one in estate.exceptions_file["exceptions"]:
-            check, resource = one["check"], one["resource"]
+        for exception in estate.exceptions_file["exceptions"]:
+            check, resource = exception["check"], exception["resource"]
             row = any(f"`{check}`" in line and _of_the_row(line, resource) for line in rows)
             assert row or (check, resource) in shown, (estate.name, check, resource)
 
@@ -132,8 +135,8 @@ def _of_the_row(line: str, resource: str) -> bool:
 
 
 def test_what_the_page_accepts_is_what_the_textbook_estates_need() -> None:
-    shown = {one["check"] for one in yaml.safe_load(dict(_files())["exceptions.yaml"])["exceptions"]}
-    needed = {one["check"] for estate in TEXTBOOK.values() for one in estate.exceptions_file["exceptions"]}
+    shown = {exception["check"] for exception in yaml.safe_load(dict(_files())["exceptions.yaml"])["exceptions"]}
+    needed = {exception["check"] for estate in TEXTBOOK.values() for exception in estate.exceptions_file["exceptions"]}
     assert shown <= needed
     assert all(f"`{check}`" in PAGE for check in needed)
     keys = {key for estate in TEXTBOOK.values() for key in estate.policy_file}
@@ -142,9 +145,9 @@ def test_what_the_page_accepts_is_what_the_textbook_estates_need() -> None:
 
 def test_every_check_that_the_page_names_is_one() -> None:
     named = set(re.findall(r"`([a-z0-9]+(?:-[a-z0-9]+)+)`", PAGE))
-    known = {one for one in named if one.split("-")[0] in {page.split("-")[0] for page in PAGES}}
-    assert known
-    assert {one for one in known if one not in PAGES} <= {"gpu-resources", "gpu-operator"}
+    check_names = {name for name in named if name.split("-")[0] in {page.split("-")[0] for page in PAGES}}
+    assert check_names
+    assert {name for name in check_names if name not in PAGES} <= {"gpu-resources", "gpu-operator"}
 
 
 def _files() -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hermetic.cli.images import uses_of
+from hermetic.cli.images.uses import uses_of
 from hermetic.kinds import DEPLOYMENT
 from hermetic.objects.children import PlatformSettings, render
 from hermetic.objects.weights_verifier import Verifier
@@ -24,9 +24,9 @@ EVERY_FORM = (a_share_model(), a_nim_model(), a_baked_model(), an_image_volume_m
 
 def listed(ran: Ran) -> dict[str, list[dict[str, str]]]:
     assert ran.code == 0, ran.err
-    found = json.loads(ran.out)
-    assert found["schema"] == "hermetic.dev/images/v1"
-    return {one["image"]: one["usedBy"] for one in found["images"]}
+    document = json.loads(ran.out)
+    assert document["schema"] == "hermetic.dev/images/v1"
+    return {image["image"]: image["usedBy"] for image in document["images"]}
 
 
 def of(*manifests: dict[str, Any], options: tuple[str, ...] = ()) -> Ran:
@@ -55,7 +55,7 @@ def test_they_are_those_of_the_objects_that_are_rendered(model: dict[str, Any]) 
 def test_an_image_is_listed_once_with_all_that_use_it() -> None:
     models = a_baked_model("a"), a_baked_model("b")
     ((_, used),) = listed(of(*models, options=("-n", "inference", "-o", "json"))).items()
-    assert [(one["kind"], one["namespace"], one["name"], one["field"]) for one in used] == [
+    assert [(usage["kind"], usage["namespace"], usage["name"], usage["field"]) for usage in used] == [
         ("ModelDeployment", "inference", name, "spec.engine.vllm.image") for name in ("a", "b")
     ]
 
@@ -99,8 +99,8 @@ def test_every_field_of_the_json_is_documented() -> None:
 
 def test_what_verifies_weights_is_in_the_configuration(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(yaml.safe_dump({"integrity": {"verifiers": [PROBE]}}))
-    found = listed(of(a_baked_model(), options=("--config", str(tmp_path / "config.yaml"), "-o", "json")))
-    assert found[PROBE] == [
+    used_by = listed(of(a_baked_model(), options=("--config", str(tmp_path / "config.yaml"), "-o", "json")))
+    assert used_by[PROBE] == [
         {"kind": "Configuration", "namespace": "", "name": "config.yaml", "field": "integrity.verifiers[0]"}
     ]
     alone = hermetic("images", "--config", tmp_path / "config.yaml")
@@ -111,8 +111,8 @@ def test_of_the_deployment_of_a_model_only_what_verifies_its_weights_is_listed()
     pinned = a_share_model()
     verifier = Verifier(PROBE, "Require")
     rendered = next(
-        one
-        for one in render(owner_of(pinned), spec_of(pinned), PlatformSettings(verifier))
-        if one["kind"] == "Deployment"
+        rendering
+        for rendering in render(owner_of(pinned), spec_of(pinned), PlatformSettings(verifier))
+        if rendering["kind"] == "Deployment"
     )
     assert [(use.image, use.field) for use in uses_of(rendered)] == [(PROBE, "container verify-weights")]

@@ -121,9 +121,9 @@ NESTED = "".join(f"{' ' * at}{'k' * 900}:\n" for at in range(90))
     ids=["a key above a list", "a key above an object", "a key inside", "keys above keys"],
 )
 def test_what_is_kept_of_places_is_bounded_by_the_text(text: str) -> None:
-    with traced_memory() as taken:
+    with traced_memory() as memory_use:
         document = read(text)
-        _, highest = taken()
+        _, highest = memory_use()
     assert highest < 64 * 2**20, f"{highest / 2**20:.0f} MiB"
     assert document.place("no.such.field") == YamlPosition(1, 1)
 

@@ -63,7 +63,7 @@ def test_what_is_printed_is_what_was_agreed_to(name):
         pytest.param({"accelerator.count": 2}, A100, 1, "DoesNotFit", id="more GPUs than it has"),
         pytest.param({"accelerator.count": 3}, "Standard_NC96ads_A100_v4", 1, "DoesNotFit", id="no cut over 3"),
         pytest.param({"accelerator.resource": "amd.com/gpu"}, A100, 1, "DoesNotFit", id="GPUs of another vendor"),
-        pytest.param({"engine.vllm.extraArgs": ["--cpu-offload-gb=8"]}, A100, 3, "Unknown", id="a flag not computed"),
+        pytest.param({"engine.vllm.extraArgs": ["--cpu-offload-params=mlp"]}, A100, 3, "Unknown", id="not computed"),
     ],
 )
 def test_exit_code_and_answer(changes, size, code, answer):
@@ -78,6 +78,14 @@ def test_sizes_of_the_manifest_are_planned_for_and_the_worst_counts():
     assert ran.code == 3
 
 
+@pytest.mark.parametrize(
+    ("size", "is_told"), [("Standard_ND128isr_NDR_GB200_v6", True), ("Standard_ND96isr_H100_v5", False)]
+)
+def test_a_size_with_another_processor_is_told_with_the_platform_of_the_image(size, is_told):
+    ran = plan(with_facts(), "--instance-type", size)
+    assert ("the engine image must be for linux/arm64" in ran.out) is is_told, ran.out
+
+
 def test_a_size_that_is_not_in_the_catalogue_is_unknown():
     ran = plan(with_facts(**{"accelerator.instanceTypes": ["Standard_NV6"]}), "-o", "json")
     assert (ran.code, document(ran)["sizesNotListed"]) == (3, ["Standard_NV6"])
@@ -87,7 +95,8 @@ def test_without_a_size_the_best_of_all_counts_and_every_size_is_compared():
     ran = plan(with_facts(), "-o", "json")
     assert ran.code == 0
     assert {one["instanceType"] for one in document(ran)["sizes"]} == set(sizes())
-    assert document(ran)["sizes"][0]["instanceType"] == A100
+    # Four T4 have less memory in all than one A100.
+    assert document(ran)["sizes"][0]["instanceType"] == "Standard_NC64as_T4_v3"
 
 
 def test_prices_decide_what_is_cheaper_and_sizes_without_one_come_last(tmp_path):
@@ -164,13 +173,13 @@ def test_a_nim_is_unknown():
     ("arguments", "code", "says", "fix"),
     [
         pytest.param((), 2, "the facts of the model are not known", "--model DIR", id="no facts"),
-        pytest.param(("--model", "/nowhere"), 4, "config.json cannot be read", "", id="no folder"),
-        pytest.param(("--model-facts", "/nowhere"), 4, "/nowhere cannot be read", "", id="no file"),
+        pytest.param(("--model", "/nowhere"), 2, "config.json: No such file", "that exists", id="no folder"),
+        pytest.param(("--model-facts", "/nowhere"), 2, "/nowhere: No such file", "that exists", id="no file"),
         pytest.param(("--model", "/a", "--model-facts", "/b"), 2, "two sources", "give one of them", id="two sources"),
         pytest.param(("--instance-type", "nc24ads_a100_v4"), 2, f"did you mean '{A100}'", "it has", id="a typo"),
         pytest.param(("--share-throughput", "0"), 2, "not from 1", "", id="no throughput"),
         pytest.param(("--share-throughput", "nan"), 2, "not from 1", "", id="no number"),
-        pytest.param(("--prices", "/nowhere"), 4, "/nowhere cannot be read", "", id="no prices"),
+        pytest.param(("--prices", "/nowhere"), 2, "/nowhere: No such file", "that exists", id="no prices"),
         pytest.param(("--show-facts",), 2, "needs a model", "--model DIR", id="nothing to show"),
     ],
 )
@@ -190,7 +199,7 @@ def test_what_cannot_be_used_is_named(arguments, code, says, fix):
         ("{schema: hermetic.dev/model-facts/v9, facts: {}}", "schema"),
         ("{facts: 7}", "facts"),
         ("{modelType: llama, parameterBytes: 1, colour: red}", "colour"),
-        ("a: [", "is no YAML"),
+        ("a: [", "is not YAML"),
         ("--- 1\n--- 2\n", "one document"),
         ("", "one document"),
     ],

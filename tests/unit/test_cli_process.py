@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import signal
 import socket
@@ -18,7 +19,7 @@ from hermetic.cli import COMMANDS
 from tests.commandline import PROGRAM, hermetic, hermetic_process
 from tests.scenarios import a_share_model
 
-HEAVY = {"kubernetes", "kopf", "aiohttp", "structlog", "rich", "jinja2", "prometheus_client", "asyncio"}
+HEAVY = {"kubernetes", "kopf", "aiohttp", "structlog", "jinja2", "prometheus_client", "asyncio"}
 TALKING = (HEAVY - {"asyncio"}) | {"httpx", "azure", "cryptography"}
 HEAVIER_THAN_VERSION = HEAVY | {"pydantic", "yaml"}
 
@@ -58,6 +59,9 @@ def test_an_audit_loads_what_talks_only_when_there_is_nothing_left_to_refuse(arg
 
 def test_the_version_is_printed() -> None:
     assert hermetic("--version").out == f"hermetic, version {__version__}\n"
+    assert hermetic("version").out == hermetic("--version").out
+    shown = json.loads(hermetic("version", "-o", "json").out)
+    assert shown == {"schema": "hermetic.dev/version/v1", "version": __version__, "revision": ""}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -32,7 +32,7 @@ def printed(*arguments: str | Path) -> list[dict[str, Any]]:
 
 
 def of_kind(manifests: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    return [one for one in manifests if one["kind"] == kind]
+    return [manifest for manifest in manifests if manifest["kind"] == kind]
 
 
 def test_without_a_configuration_the_manifests_are_printed_as_they_are() -> None:
@@ -52,9 +52,13 @@ def test_no_default_name_is_left_in_another_installation(config: Path) -> None:
 
 def test_each_policy_knows_the_account_of_another_installation(config: Path) -> None:
     policies = of_kind(printed("--config", config, "--account", "keeper"), "ValidatingAdmissionPolicy")
-    default = {one["metadata"]["name"] for one in written("policies") if "hermetic-operator'" in json.dumps(one)}
+    default = {
+        policy["metadata"]["name"] for policy in written("policies") if "hermetic-operator'" in json.dumps(policy)
+    }
     renamed = {
-        one["metadata"]["name"] for one in policies if "system:serviceaccount:isolation:keeper'" in json.dumps(one)
+        policy["metadata"]["name"]
+        for policy in policies
+        if "system:serviceaccount:isolation:keeper'" in json.dumps(policy)
     }
     assert len(renamed) > 5
     assert renamed == default
@@ -62,26 +66,28 @@ def test_each_policy_knows_the_account_of_another_installation(config: Path) -> 
 
 def test_writing_is_granted_in_the_watched_namespaces_alone(config: Path) -> None:
     manifests = printed("--config", config)
-    bound = {one["roleRef"]["name"] for one in of_kind(manifests, "ClusterRoleBinding")}
-    roles = [one for one in of_kind(manifests, "ClusterRole") if one["metadata"]["name"] in bound]
+    bound = {binding["roleRef"]["name"] for binding in of_kind(manifests, "ClusterRoleBinding")}
+    roles = [role for role in of_kind(manifests, "ClusterRole") if role["metadata"]["name"] in bound]
     rules = [rule for role in roles for rule in role["rules"] if WRITES & set(rule["verbs"])]
     assert {resource for rule in rules for resource in rule["resources"]} == OF_NO_NAMESPACE
-    places = {(one["metadata"]["namespace"], one["roleRef"]["name"]) for one in of_kind(manifests, "RoleBinding")}
-    assert {namespace for namespace, role in places if role == "hermetic-operator-models"} == {"team-a", "team-b"}
-    assert ("default", "hermetic-operator-events") in places
+    bound_roles = {
+        (binding["metadata"]["namespace"], binding["roleRef"]["name"]) for binding in of_kind(manifests, "RoleBinding")
+    }
+    assert {namespace for namespace, role in bound_roles if role == "hermetic-operator-models"} == {"team-a", "team-b"}
+    assert ("default", "hermetic-operator-events") in bound_roles
 
 
 def test_events_of_the_cluster_need_no_other_role_where_their_namespace_is_watched() -> None:
     manifests = printed("--namespaces", "default")
     assert ("default", "hermetic-operator-events") not in {
-        (one["metadata"]["namespace"], one["metadata"]["name"]) for one in of_kind(manifests, "RoleBinding")
+        (binding["metadata"]["namespace"], binding["metadata"]["name"]) for binding in of_kind(manifests, "RoleBinding")
     }
 
 
 def test_namespaces_of_the_command_line_take_the_place_of_those_of_the_file(config: Path) -> None:
     bindings = of_kind(printed("--config", config, "--namespaces", "team-c"), "RoleBinding")
-    models = [one for one in bindings if one["roleRef"]["name"] == "hermetic-operator-models"]
-    assert [one["metadata"]["namespace"] for one in models] == ["team-c"]
+    models = [binding for binding in bindings if binding["roleRef"]["name"] == "hermetic-operator-models"]
+    assert [binding["metadata"]["namespace"] for binding in models] == ["team-c"]
 
 
 def test_what_is_no_namespace_is_refused() -> None:
@@ -91,9 +97,9 @@ def test_what_is_no_namespace_is_refused() -> None:
 
 
 def test_json_is_one_list(config: Path) -> None:
-    found = json.loads(hermetic("rbac", "--config", config, "-o", "json").out)
-    assert found["kind"] == "List"
-    assert found["items"] == printed("--config", config)
+    printed_list = json.loads(hermetic("rbac", "--config", config, "-o", "json").out)
+    assert printed_list["kind"] == "List"
+    assert printed_list["items"] == printed("--config", config)
 
 
 def test_what_an_earlier_installation_left_is_said(config: Path) -> None:
@@ -104,10 +110,17 @@ def test_what_an_earlier_installation_left_is_said(config: Path) -> None:
 
 def test_the_configuration_limits_the_account_and_its_absence_lets_nothing_through(config: Path) -> None:
     bindings = of_kind(printed("--config", config), "ValidatingAdmissionPolicyBinding")
-    limits = [one["spec"]["paramRef"] for one in bindings if "paramRef" in one["spec"]]
-    assert {one["name"] for one in limits} == {"hermetic-allowed", "cluster", "hermetic"}
-    assert {one["parameterNotFoundAction"] for one in limits} == {"Deny"}
-    assert {one["namespace"] for one in limits if one["name"] == "hermetic-allowed"} == {"isolation"}
+    # Without the Lease no model is there, and the operator's own pod needs a node before it writes the Lease.
+    limits = [
+        binding["spec"]["paramRef"]
+        for binding in bindings
+        if "paramRef" in binding["spec"]
+        and binding["spec"]["validationActions"] == ["Deny"]
+        and binding["metadata"]["name"] != "hermetic-binding-gate"
+    ]
+    assert {parameter["name"] for parameter in limits} == {"hermetic-allowed", "cluster", "hermetic"}
+    assert {parameter["parameterNotFoundAction"] for parameter in limits} == {"Deny"}
+    assert {parameter["namespace"] for parameter in limits if parameter["name"] == "hermetic-allowed"} == {"isolation"}
 
 
 def test_what_is_allowed_has_a_line_for_each_namespace(tmp_path: Path) -> None:
@@ -125,9 +138,9 @@ def test_what_is_allowed_has_a_line_for_each_namespace(tmp_path: Path) -> None:
         ],
     }
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(allowed))
-    (found,) = of_kind(printed("--config", tmp_path / "config.yaml"), "ConfigMap")
-    assert found["data"]["namespaces"] == "*"
-    assert found["data"]["registries"].splitlines() == [
+    (config_map,) = of_kind(printed("--config", tmp_path / "config.yaml"), "ConfigMap")
+    assert config_map["data"]["namespaces"] == "*"
+    assert config_map["data"]["registries"].splitlines() == [
         "team-a a.azurecr.io/vllm/",
         "team-a a.azurecr.io/nim/",
         "team-b a.azurecr.io/vllm/",
@@ -135,7 +148,7 @@ def test_what_is_allowed_has_a_line_for_each_namespace(tmp_path: Path) -> None:
         "* b.azurecr.io/",
         f"* c.azurecr.io/hermetic@sha256:{DIGEST}",
     ]
-    assert found["data"]["shares"].splitlines() == [
+    assert config_map["data"]["shares"].splitlines() == [
         "team-a azure models/all",
         "team-a azure models/all models.private.example",
         "* nfs nas.example:/export",

@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hermetic.api.configuration import Configuration
 from hermetic.api.modeldeployment import ModelDeployment
 from hermetic.engines.allow_list import COMMON
-from hermetic.objects.children import render
+from hermetic.objects.children import PlatformSettings, render
 from hermetic.objects.names import Owner
+from hermetic.plan.preflight import accelerator_checks
 from tests.commandline import hermetic
 from tests.renderings import OWNER_UID, RENDERINGS
 from tests.scenarios import Manifest, a_baked_model, a_share_model, an_egress_audit, changed
@@ -38,10 +40,13 @@ def text(*manifests: Manifest) -> str:
 @every_rendering
 def test_every_object_of_the_operator_is_printed_in_its_order(manifest: Manifest) -> None:
     ran = hermetic("render", "-f", "-", stdin=text(live(manifest)))
-    assert (ran.code, ran.err) == (0, "")
+    assert ran.code == 0
     spec = ModelDeployment.model_validate(manifest).spec
+    assert ("needs Kubernetes 1.35" in ran.err) == (spec.weights.image_volume is not None)
+    assert ran.err.count("\n") == (spec.weights.image_volume is not None)
     owner = Owner("inference", manifest["metadata"]["name"], OWNER_UID)
-    assert list(yaml.safe_load_all(ran.out)) == list(render(owner, spec))
+    platform = PlatformSettings(accelerator_checks=accelerator_checks(spec, Configuration()))
+    assert list(yaml.safe_load_all(ran.out)) == list(render(owner, spec, platform))
 
 
 @every_rendering
@@ -57,7 +62,10 @@ def test_the_volumes_of_the_platform_team_are_printed_where_the_operator_may_mak
     options = ("-f", "-", "--config", tmp_path / "config.yaml")
     assert "VolumeCreationOff" in hermetic("render", *options, stdin=text(a_share_model())).err
     printed = hermetic("render", "--volumes", *options, stdin=text(a_share_model()))
-    assert [one["kind"] for one in yaml.safe_load_all(printed.out)] == ["PersistentVolume", "PersistentVolumeClaim"]
+    assert [manifest["kind"] for manifest in yaml.safe_load_all(printed.out)] == [
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+    ]
 
 
 def test_the_same_input_gives_the_same_bytes() -> None:
@@ -78,17 +86,19 @@ def test_without_a_uid_zeros_are_printed_and_a_comment_says_so_beside_the_data()
 def test_the_namespace_is_that_of_the_manifest_else_the_one_asked_for() -> None:
     named, nameless = live(a_baked_model(), "prod"), a_baked_model("other")
     ran = hermetic("render", "-f", "-", "-n", "dev", stdin=text(named, nameless))
-    spaces = {(each["metadata"]["name"], each["metadata"]["namespace"]) for each in yaml.safe_load_all(ran.out)}
+    spaces = {
+        (manifest["metadata"]["name"], manifest["metadata"]["namespace"]) for manifest in yaml.safe_load_all(ran.out)
+    }
     assert spaces == {("phi", "prod"), ("other", "dev")}
     default = hermetic("render", "-f", "-", stdin=text(nameless))
-    assert {each["metadata"]["namespace"] for each in yaml.safe_load_all(default.out)} == {"default"}
+    assert {manifest["metadata"]["namespace"] for manifest in yaml.safe_load_all(default.out)} == {"default"}
 
 
 def test_a_list_and_several_files_are_rendered_one_after_the_other(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(text({"apiVersion": "v1", "kind": "List", "items": [a_baked_model("one")]}))
     (tmp_path / "b.json").write_text(json.dumps(a_baked_model("two")))
     ran = hermetic("render", "-f", tmp_path / "a.yaml", "-f", tmp_path / "b.json")
-    names = [each["metadata"]["name"] for each in yaml.safe_load_all(ran.out)]
+    names = [manifest["metadata"]["name"] for manifest in yaml.safe_load_all(ran.out)]
     assert [name for name, _ in groupby(names)] == ["one", "two"]
 
 
@@ -152,6 +162,15 @@ def test_volumes_are_the_platform_teams_own_and_name_the_claim_to_use() -> None:
     assert claim["spec"]["volumeName"] == volume["metadata"]["name"]
     assert f"claimName: {claim['metadata']['name']}" in ran.err
     assert "phi reads from no share: there is no volume to create" in ran.err
+
+
+def test_volume_of_a_model_with_adapters_names_the_folders_below_it() -> None:
+    adapters = [{"name": "de", "folder": "llama-3-1-8b/adapters/de", "rank": 16}]
+    ran = hermetic("render", "--volumes", "-f", "-", stdin=text(a_share_model(adapters=adapters)))
+    volume, claim = yaml.safe_load_all(ran.out)
+    assert volume["spec"]["csi"]["volumeAttributes"]["folderName"] == "llama-3-1-8b"
+    assert f"claimName: {claim['metadata']['name']}, folder: fp8}}" in ran.err
+    assert "its adapter 'de' has 'folder: adapters/de' then" in ran.err
 
 
 def test_volumes_hold_what_the_operators_own_would_hold() -> None:

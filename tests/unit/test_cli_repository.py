@@ -17,7 +17,9 @@ CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}
 
 def put(file: Path, *manifests: dict | str) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("---\n".join(one if isinstance(one, str) else yaml.safe_dump(one) for one in manifests))
+    file.write_text(
+        "---\n".join(document if isinstance(document, str) else yaml.safe_dump(document) for document in manifests)
+    )
     return file
 
 
@@ -58,13 +60,16 @@ def test_templates_and_patches_are_skipped_with_the_reason(tmp_path: Path) -> No
     put(tmp_path / "prod/less.yaml", {"kind": "ModelDeployment", "metadata": {"name": "phi"}, "spec": {"replicas": 1}})
     ran = hermetic("validate", "-f", tmp_path, "-o", "json")
     assert ran.code == 0, ran.err
-    found = json.loads(ran.out)
-    assert [one["name"] for one in found["accepted"]] == ["default/phi"]
-    assert {one["file"].removeprefix(f"{tmp_path}/"): one["why"].split(";")[0] for one in found["skipped"]} == {
+    report = json.loads(ran.out)
+    assert [model_entry["name"] for model_entry in report["accepted"]] == ["default/phi"]
+    assert {
+        model_entry["file"].removeprefix(f"{tmp_path}/"): model_entry["why"].split(";")[0]
+        for model_entry in report["skipped"]
+    } == {
         "chart/m.yaml": "is a template",
         "prod/less.yaml": f"is a patch of {tmp_path}/prod/kustomization.yaml",
     }
-    assert found["foreign"] == 2
+    assert report["foreign"] == 2
 
 
 def test_what_a_template_prints_is_read_from_standard_input_beside_other_kinds() -> None:

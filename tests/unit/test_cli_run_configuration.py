@@ -44,6 +44,38 @@ def test_a_file_of_comments_is_every_default(tmp_path: Path) -> None:
     assert ran.out == hermetic("run", "--print-config").out
 
 
+H100 = "Standard_NC80adis_H100_v5"
+
+
+@pytest.mark.parametrize(
+    ("preflight", "field", "says"),
+    [
+        ("minimumPolicy: Maybe", "minimumPolicy", "must be 'Require', 'Warn' or 'Off'"),
+        (f"floors: {{{H100}: {{peerGBs: 0}}}}", f"floors.{H100}.peerGBs", "must be greater than or equal to 1"),
+        (f"floors: {{{H100}: {{hostGBs: -48}}}}", f"floors.{H100}.hostGBs", "must be greater than or equal to 1"),
+        (f"floors: {{{H100}: {{memoryGBs: '48'}}}}", f"floors.{H100}.memoryGBs", "must be an integer"),
+        (f"floors: {{{H100}: {{peerGbs: 230}}}}", f"floors.{H100}.peerGbs", "is not a field"),
+        (f"floors: {{{H100}: {{}}}}", f"floors.{H100}", "must set at least one of"),
+        ("floors: {Standard_NC80adi_H100_v5: {peerGBs: 9}}", "floors.Standard_NC80adi_H100_v5", "is not a VM size"),
+        ("floors: {Standard_D16s_v5: {peerGBs: 9}}", "floors.Standard_D16s_v5", "is not a VM size"),
+    ],
+)
+def test_floor_that_can_have_no_effect_refuses_the_configuration(
+    tmp_path: Path, preflight: str, field: str, says: str
+) -> None:
+    (tmp_path / "config.yaml").write_text(f"preflight: {{{preflight}}}\n")
+    ran = hermetic("run", "--config", tmp_path / "config.yaml", "--print-config")
+    assert (ran.code, ran.out) == (2, "")
+    assert f"preflight.{field}: " in ran.errors[0]
+    assert says in ran.errors[0]
+
+
+def test_slip_in_the_name_of_a_size_is_corrected(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("preflight: {floors: {Standard_NC80adi_H100_v5: {peerGBs: 230}}}\n")
+    ran = hermetic("run", "--config", tmp_path / "config.yaml", "--print-config")
+    assert f"fix: write '{H100}'" in ran.err
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -69,7 +101,7 @@ def test_a_bad_file_ends_with_path_place_and_reason(tmp_path: Path, text: str, s
     ran = hermetic("run", "--config", tmp_path / "config.yaml")
     assert (ran.code, ran.out) == (2, "")
     assert ran.errors[0].startswith(f"error: HRM-CFG-001: {tmp_path}/{says}")
-    assert ran.fixes == ["fix: Correct the file; every key is described in docs/configuration.md."]
+    assert ran.fixes == ["fix: Correct the file; docs/configuration.md describes every key."]
 
 
 def test_every_problem_of_the_file_is_told_at_once(tmp_path: Path) -> None:
@@ -87,10 +119,10 @@ def test_a_file_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
     assert ran.fixes == ["fix: save the file as UTF-8"]
 
 
-def test_a_file_that_is_not_there_is_not_reachable(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
     ran = hermetic("run", "--config", tmp_path / "config.yaml")
-    assert ran.code == 4
-    assert ran.errors == [f"error: HRM-NET-001: {tmp_path}/config.yaml: No such file or directory"]
+    assert ran.code == 2
+    assert ran.errors == [f"error: HRM-INP-001: {tmp_path}/config.yaml: No such file or directory"]
 
 
 def test_no_cluster_is_told_as_not_reachable(tmp_path: Path) -> None:

@@ -43,9 +43,9 @@ def plug_in(*command: str) -> dict[str, Any]:
 def ended(ran: Ran, code: int, error: str, fix: str) -> None:
     """This exit code, and nothing on standard error but one error and its fix."""
     assert (ran.code, ran.out) == (code, "")
-    one, two = ran.err.splitlines()
-    assert one.startswith("error: HRM-")
-    assert error in one
+    first_line, two = ran.err.splitlines()
+    assert first_line.startswith("error: HRM-")
+    assert error in first_line
     assert two.startswith("fix: ")
     assert fix in two
 
@@ -118,7 +118,7 @@ def test_a_file_of_another_kind_is_told_with_what_a_folder_does(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("help", "--help"), ("version", "--version"), ("get", "status"), ("statsu", "status"), ("lint", "validate")],
+    [("help", "--help"), ("versoin", "version"), ("get", "status"), ("statsu", "status"), ("lint", "validate")],
 )
 def test_a_command_of_another_name_is_told_with_the_one_that_was_meant(typed: str, meant: str) -> None:
     ended(hermetic(typed), 2, f"there is no command '{typed}'; did you mean 'hermetic {meant}'?", "--help")
@@ -154,7 +154,7 @@ def test_a_mistyped_field_is_told_with_the_one_that_was_meant(path: str, meant: 
     inside[name] = "x"
     ran = hermetic("validate", "-f", "-", stdin=yaml.safe_dump(manifest))
     assert ran.code == 2
-    (error,) = (one for one in ran.errors if f"{path}: " in one)
+    (error,) = (error_line for error_line in ran.errors if f"{path}: " in error_line)
     assert error.endswith(f"; did you mean `{meant}`?" if meant else "is not a field of this object")
     assert f"fix: write `{meant}` for `{name}`" in ran.fixes or not meant
 
@@ -163,7 +163,7 @@ def test_a_mistyped_flag_of_the_engine_is_told_with_the_one_that_was_meant() -> 
     manifest = a_baked_model()
     manifest["spec"]["engine"]["vllm"]["extraArgs"] = ["--enable-prefx-caching"]
     text = yaml.safe_dump(manifest, sort_keys=False)
-    line = next(number for number, each in enumerate(text.splitlines(), 1) if "extraArgs" in each)
+    line = next(number for number, text_line in enumerate(text.splitlines(), 1) if "extraArgs" in text_line)
     ran = hermetic("validate", "-f", "-", stdin=text)
     assert ran.code == 2
     assert ran.errors[0].startswith(f"error: HRM-API-003: standard input:{line}:")
@@ -196,3 +196,29 @@ def test_a_policy_is_told_in_the_words_of_a_manifest(tmp_path: Path) -> None:
     file.write_text("# ours\nownSubscriptions: x\n")
     (error,) = hermetic("audit", "--azure", "x", "--policy", file).errors
     assert f"{file}:2:1: `ownSubscriptions`: must be a list" in error
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("verify", "DIR", "--public-key", "FILE"),
+        ("verify", "DIR", "--certificate-root", "FILE"),
+        ("sign", "DIR", "--key", "FILE"),
+        ("plan", "--model-facts", "FILE"),
+        ("plan", "--prices", "FILE"),
+        ("bundle", "verify", "FILE"),
+        ("run", "--config", "FILE"),
+        ("validate", "-f", "FILE"),
+        ("render", "-f", "FILE"),
+        ("manifest", "FILE"),
+        ("verify", "FILE"),
+        ("stage", "FILE", "DIR"),
+    ],
+)
+def test_a_file_that_is_not_there_is_bad_input_whatever_the_command(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    absent, model = tmp_path / "none.pem", tmp_path / "phi.yaml"
+    model.write_text(yaml.safe_dump(a_baked_model()))
+    paths = {"DIR": tmp_path, "FILE": absent}
+    ran = hermetic(*(paths.get(word, word) for word in arguments), *(("-f", model) if arguments[0] == "plan" else ()))
+    assert ran.errors[0] == f"error: HRM-INP-001: {absent}: No such file or directory"
+    ended(ran, 2, "No such file or directory", "that exists")

@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from hermetic.cli.manifest_validation import GATES_OF_THE_PLATFORM, GATES_OF_THE_SPEC
-from hermetic.plan.gates import GATES, address_is_free, image_volumes_are_supported
+from hermetic.plan.gates import GATES, address_is_free
+from hermetic.plan.image_volumes import image_volumes_are_supported
 from testbed.installation import CONFIGURATION
 from tests.commandline import hermetic
 from tests.corpus.cases import Invalid
@@ -228,10 +229,10 @@ def test_the_kinds_of_the_evidence_are_judged_too() -> None:
     assert "spec.maxEvidenceAgeSeconds: 1: must be greater than or equal to 300" in ran.err
 
 
-def test_a_missing_file_alone_is_not_reachable() -> None:
+def test_a_missing_file_alone_is_bad_input() -> None:
     ran = hermetic("validate", "-f", "/no/such/file.yaml")
-    assert ran.code == 4
-    assert ran.errors == ["error: HRM-NET-001: /no/such/file.yaml: No such file or directory"]
+    assert ran.code == 2
+    assert ran.errors == ["error: HRM-INP-001: /no/such/file.yaml: No such file or directory"]
 
 
 def test_no_file_at_all_is_bad_usage() -> None:
@@ -272,3 +273,20 @@ def test_every_gate_that_needs_no_cluster_is_one_of_validate() -> None:
     """Of a cluster are its release and its nodes, and the other claimants of an address."""
     of_a_cluster = (image_volumes_are_supported, address_is_free)
     assert {*GATES_OF_THE_SPEC, *GATES_OF_THE_PLATFORM, *of_a_cluster} == {*GATES}
+
+
+@pytest.mark.parametrize(
+    ("resource", "count", "noted"),
+    [
+        ("nvidia.com/mig-1g.10gb", 2, True),
+        ("nvidia.com/mig-3g.47gb", 7, True),
+        ("nvidia.com/mig-1g.10gb", 1, False),
+        ("nvidia.com/gpu", 2, False),
+    ],
+)
+def test_several_slices_of_mig_are_noted(tmp_path, resource, count, noted):
+    path = tmp_path / "model.yaml"
+    path.write_text(yaml.safe_dump(a_share_model(accelerator={"resource": resource, "count": count})))
+    ran = hermetic("validate", path)
+    assert ran.code == 0
+    assert ("slices of MIG" in ran.err) is noted

@@ -40,9 +40,9 @@ async def asked(estate: Estate, **options: Any) -> tuple[Answer, list[str]]:
 
 
 def read(estate: Estate, answer: Answer) -> ActivityLog:
-    seen = Seen(estate.cluster, ["azure"], {log_of(estate): answer}).one(ActivityLog, group_of(estate))
-    assert seen.value is not None
-    return seen.value
+    activity_log = Seen(estate.cluster, ["azure"], {log_of(estate): answer}).one(ActivityLog, group_of(estate))
+    assert activity_log.value is not None
+    return activity_log.value
 
 
 async def test_every_page_is_read_and_only_networks_are_kept() -> None:
@@ -61,7 +61,8 @@ async def test_every_page_is_read_and_only_networks_are_kept() -> None:
     assert log.start == START - timedelta(days=89)
     name = group_of(estate).rpartition("/")[2]
     assert all(
-        one.startswith("eventTimestamp ge '") and one.endswith(f"resourceGroupName eq '{name}'") for one in filters
+        filter_text.startswith("eventTimestamp ge '") and filter_text.endswith(f"resourceGroupName eq '{name}'")
+        for filter_text in filters
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from hermetic.audit.estate.azure.graph import ScaleSetNicInGraph
 from hermetic.audit.estate.questions import Question, UnreadReason
-from hermetic.audit.findings import Verdict
+from hermetic.audit.model.findings import Verdict
 from testbed.azure.baseline import LAYOUTS, estate_of, sealed_estate
 from testbed.azure.estate import Estate
 from testbed.azure.faults import Edit, Fault, NotJson, Remove, Reset, Status
@@ -29,15 +29,17 @@ def _large_estate() -> tuple[Estate, str, list[str]]:
     """A subscription with 30 addresses of others in one group, and one of the cluster's network in another."""
     estate = sealed_estate()
     subscription = "/".join(estate.cluster.split("/")[:3])
-    others = [f"{subscription}/resourceGroups/others/providers/{KIND}/pip-{number:02}" for number in range(MANY)]
-    for name in others:
+    foreign_addresses = [
+        f"{subscription}/resourceGroups/others/providers/{KIND}/pip-{number:02}" for number in range(MANY)
+    ]
+    for name in foreign_addresses:
         estate.add(name, {"ipAddress": "192.0.2.1"}, location="swedencentral")
     ours = estate.add(
         f"{subscription}/resourceGroups/zz/providers/{KIND}/ours",
         {"ipConfiguration": {"id": f"{estate.site.vnet}/subnets/x"}},
         location="swedencentral",
     )
-    return estate, subscription, [*(name.lower() for name in others), ours.lower()]
+    return estate, subscription, [*(name.lower() for name in foreign_addresses), ours.lower()]
 
 
 def _list(subscription: str) -> Question:
@@ -61,7 +63,7 @@ async def test_every_page_is_read_from_arm_whatever_the_index_knows() -> None:
     answer = answers[_list(subscription)]
     assert sorted(ids(answer)) == sorted(names)
     assert answer.problem is None
-    assert all(GRAPH not in one.request for body in answer.bodies for one in body.evidence)
+    assert all(GRAPH not in evidence.request for body in answer.bodies for evidence in body.evidence)
     assert sum(request.path.endswith(KIND) for request in arm.requests) == 4
 
 
@@ -88,8 +90,8 @@ async def test_a_zone_whose_links_the_index_has_not_counted_yet_is_looked_into()
     estate.add(f"{late}/virtualNetworkLinks/l", link, location="global")
     estate.in_graph(late, {**estate[late], "properties": {"numberOfVirtualNetworkLinks": 0}})
     with ArmStandIn(estate, page_size=2) as arm:
-        seen = await audited(arm)
-    assert seen.of("privdns-fallthrough")[f"{late}/virtualNetworkLinks/l".lower()].verdict is Verdict.FAIL
+        report = await audited(arm)
+    assert report.of("privdns-fallthrough")[f"{late}/virtualNetworkLinks/l".lower()].verdict is Verdict.FAIL
 
 
 async def test_beside_a_refused_list_a_row_that_is_only_later_known_to_be_ours_is_then_read_from_arm() -> None:
@@ -237,25 +239,25 @@ async def test_under_discovery_list_resource_graph_is_never_asked() -> None:
 async def test_interfaces_of_scale_sets_come_from_the_table_that_has_them_each_with_its_set() -> None:
     estate = sealed_estate()
     sets = [body["id"] for body in estate.of_type("Microsoft.Compute/virtualMachineScaleSets")]
-    asked = [question("list", ScaleSetNicInGraph.TYPE, one, "2024-04-01") for one in sets]
+    questions = [question("list", ScaleSetNicInGraph.TYPE, scale_set, "2024-04-01") for scale_set in sets]
     with ArmStandIn(estate) as arm:
         async with client_of(arm) as bench:
-            answers = await bench.answerer.answers(asked)
+            answers = await bench.answerer.answers(questions)
         assert len(arm.requests) == 1
     assert len(sets) > 1
-    for one, answer in answers.items():
+    for question_asked, answer in answers.items():
         assert answer.problem is None
         assert answer.bodies
-        assert all(name.startswith(f"{one.target.lower()}/virtualmachines/") for name in ids(answer))
+        assert all(name.startswith(f"{question_asked.target.lower()}/virtualmachines/") for name in ids(answer))
 
 
 async def test_a_column_without_a_value_is_a_field_that_is_not_there_and_no_damage() -> None:
     estate = sealed_estate()
-    asked = question("list", ScaleSetNicInGraph.TYPE, estate.site.gpu_scale_set, "2024-04-01")
+    nics_question = question("list", ScaleSetNicInGraph.TYPE, estate.site.gpu_scale_set, "2024-04-01")
     nulls = [Fault(Edit(f"data.0.{column}", None), path=GRAPH) for column in ("kind", "location", "sku", "tags")]
     with ArmStandIn(estate, faults=nulls) as arm:
         async with client_of(arm) as bench:
-            answer = (await bench.answerer.answers([asked]))[asked]
+            answer = (await bench.answerer.answers([nics_question]))[nics_question]
     rows = [ScaleSetNicInGraph.read(body) for body in answer.bodies]
     assert rows
     assert not any(row.is_damaged for row in rows)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.findings import Evidence, Verdict
+from hermetic.audit.model.findings import Evidence, Verdict
 from hermetic.errors import InputError, Unreachable
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.faults import (
@@ -131,16 +131,20 @@ def test_every_target_is_asked_in_an_audit(clean: Seen) -> None:
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize(("target", "fault"), _pairs(REFUSING))
 async def test_what_is_refused_for_good_supports_no_pass(arm: ArmStandIn, clean: Seen, target: str, fault: str) -> None:
-    seen = await _with(arm, Fault(REFUSING[fault], path=TARGETS[target]))
-    if seen is None:
+    report = await _with(arm, Fault(REFUSING[fault], path=TARGETS[target]))
+    if report is None:
         assert target in {"cluster", "everything"}
         return
-    _passes_nothing_new(seen, clean)
+    _passes_nothing_new(report, clean)
     assert not [
-        one for finding in seen.findings if finding.verdict.value in PASSING for one in finding.evidence if _is_bad(one)
+        evidence
+        for finding in report.findings
+        if finding.verdict.value in PASSING
+        for evidence in finding.evidence
+        if _is_bad(evidence)
     ]
     if target == "everything":
-        assert seen.overall is not Verdict.PASS
+        assert report.overall is not Verdict.PASS
 
 
 @pytest.mark.sampled(7)
@@ -148,25 +152,25 @@ async def test_what_is_refused_for_good_supports_no_pass(arm: ArmStandIn, clean:
 async def test_what_is_spoilt_makes_nothing_pass_that_did_not(
     arm: ArmStandIn, clean: Seen, target: str, fault: str
 ) -> None:
-    seen = await _with(arm, Fault(SPOILING[fault], path=TARGETS[target]))
-    assert seen is not None
-    _passes_nothing_new(seen, clean)
+    report = await _with(arm, Fault(SPOILING[fault], path=TARGETS[target]))
+    assert report is not None
+    _passes_nothing_new(report, clean)
 
 
 @pytest.mark.parametrize("action", [NeverEnds(), EndsFailed()])
 async def test_actions_that_do_not_end_well_support_no_pass(arm: ArmStandIn, clean: Seen, action: Any) -> None:
-    seen = await _with(arm, Fault(action))
-    assert seen is not None
-    _passes_nothing_new(seen, clean)
-    assert Verdict.PASS not in seen.verdicts("effective-routes")
+    report = await _with(arm, Fault(action))
+    assert report is not None
+    _passes_nothing_new(report, clean)
+    assert Verdict.PASS not in report.verdicts("effective-routes")
 
 
 @pytest.mark.parametrize("fault", ["500", "503", "reset", "truncated JSON", "not JSON"])
 async def test_what_passes_by_itself_changes_no_verdict(arm: ArmStandIn, clean: Seen, fault: str) -> None:
     for skip in (0, 5, 50):
-        seen = await _with(arm, Fault(REFUSING[fault], skip=skip, times=3))
-        assert seen is not None
-        assert seen.claims() ^ clean.claims() == set()
+        report = await _with(arm, Fault(REFUSING[fault], skip=skip, times=3))
+        assert report is not None
+        assert report.claims() ^ clean.claims() == set()
 
 
 EMPTIED = {
@@ -181,9 +185,9 @@ EMPTIED = {
 @pytest.mark.parametrize("what", EMPTIED)
 async def test_an_empty_list_where_there_must_be_something_does_not_pass(arm: ArmStandIn, what: str) -> None:
     target, action = EMPTIED[what]
-    seen = await _with(arm, Fault(action, path=TARGETS[target]))
-    assert seen is not None
-    assert seen.overall is not Verdict.PASS
+    report = await _with(arm, Fault(action, path=TARGETS[target]))
+    assert report is not None
+    assert report.overall is not Verdict.PASS
 
 
 async def _with(arm: ArmStandIn, fault: Fault) -> Seen | None:

@@ -30,9 +30,9 @@ async def test_the_result_of_a_long_action_rests_on_the_action_and_its_result() 
             assert 12 <= bench.clock.passed <= 20
     assert answer.problem is None
     assert answer.bodies[0].value["value"]
-    asked, evidence = answer.evidence
-    assert asked.request == f"POST {ESTATE.site.sentinel}/effectiveRouteTable?api-version=2025-05-01"
-    assert asked.status == 202
+    first_evidence, evidence = answer.evidence
+    assert first_evidence.request == f"POST {ESTATE.site.sentinel}/effectiveRouteTable?api-version=2025-05-01"
+    assert first_evidence.status == 202
     assert evidence.request.startswith("GET /subscriptions/")
     assert (evidence.status, evidence.sha256 is not None) == (200, True)
 
@@ -128,11 +128,11 @@ async def test_a_body_is_sent_where_the_action_has_one() -> None:
         + ESTATE.properties(ESTATE.site.sentinel)["virtualMachine"]["id"]
         + '","sourceIPAddress":"10.0.0.4"}'
     )
-    asked = Question(
+    routes_question = Question(
         "azure", "post", "Microsoft.Network/networkWatchers", ESTATE.site.watcher, "2025-05-01", "nextHop", body
     )
     with ArmStandIn(ESTATE) as arm:
         async with client_of(arm) as bench:
-            answer = await bench.answer(asked)
+            answer = await bench.answer(routes_question)
     assert answer.problem is None
     assert answer.bodies[0].value["nextHopType"] == "None"

@@ -34,12 +34,12 @@ class Azure:
             await self.simulation.sleep(self.random.uniform(0.001, slowest))
             self.asked += 1
             try:
-                found = self.meter.graph() if lane == GRAPH else self.meter.arm(_method(lane), SUBSCRIPTION)
+                refusal_found = self.meter.graph() if lane == GRAPH else self.meter.arm(_method(lane), SUBSCRIPTION)
             except Refusal as refusal:
                 self.refused += 1
-                found = refusal.headers
+                refusal_found = refusal.headers
             if self.tells:
-                headers.update({name.lower(): value for name, value in found.items()})
+                headers.update({name.lower(): value for name, value in refusal_found.items()})
             await self.simulation.sleep(self.random.uniform(0.001, slowest))
 
 
@@ -92,8 +92,8 @@ async def test_what_was_held_up_on_a_full_bucket_does_not_overfill_it() -> None:
             azure.meter.arm("GET", SUBSCRIPTION)
 
     first = [asyncio.create_task(held_up()) for _ in range(8)]
-    rest = [asyncio.create_task(azure.ask(pacing, READS, 0.001)) for _ in range(400)]
-    await simulation.run([*first, *rest])
+    later_tasks = [asyncio.create_task(azure.ask(pacing, READS, 0.001)) for _ in range(400)]
+    await simulation.run([*first, *later_tasks])
     assert azure.refused == 0
 
 

@@ -52,8 +52,8 @@ async def test_pages_are_followed_by_the_link_as_it_stands_and_each_row_has_its_
     assert answer.problem is None
     path = f"GET {group}/providers/{KIND}?api-version=2025-05-01"
     assert answer.evidence[0].request == path
-    assert [one.status for one in answer.evidence] == [200, 200, 200]
-    assert len({one.request for one in answer.evidence}) == 3
+    assert [evidence.status for evidence in answer.evidence] == [200, 200, 200]
+    assert len({evidence.request for evidence in answer.evidence}) == 3
     assert [body.evidence[0] for body in answer.bodies] == [answer.evidence[number // 10] for number in range(HOW_MANY)]
 
 

@@ -92,18 +92,18 @@ def test_an_action_is_posted_to_the_resource_with_its_body() -> None:
     ],
 )
 def test_what_is_no_id_is_unreadable_and_never_sent(verb: str, kind: str, target: str) -> None:
-    found = ask_for(question(verb, kind, target))
-    assert isinstance(found, Problem)
-    assert found.reason is UnreadReason.UNREADABLE
+    ask_result = ask_for(question(verb, kind, target))
+    assert isinstance(ask_result, Problem)
+    assert ask_result.reason is UnreadReason.UNREADABLE
 
 
 @given(st.text(max_size=60))
 def test_an_id_out_of_an_answer_cannot_become_another_request(name: str) -> None:
     target = f"{N}/networkInterfaces/{name}"
-    found = ask_for(question("get", "Microsoft.Network/networkInterfaces", target))
-    if isinstance(found, Ask):
-        must_read("GET", found.target)
-        path, _, query = found.target.partition("?")
+    ask_result = ask_for(question("get", "Microsoft.Network/networkInterfaces", target))
+    if isinstance(ask_result, Ask):
+        must_read("GET", ask_result.target)
+        path, _, query = ask_result.target.partition("?")
         assert query == "api-version=2025-05-01"
         assert path.startswith(f"{N}/networkInterfaces")
         assert not {".", ".."} & set(path.split("/"))

@@ -9,7 +9,7 @@ import pytest
 from hermetic.audit.estate.estate import Estate as Judged
 from hermetic.audit.estate.questions import Question, UnreadReason
 from hermetic.audit.estate.snapshot import Snapshot, from_json, to_json
-from hermetic.audit.findings import Verdict
+from hermetic.audit.model.findings import Verdict
 from testbed.azure.baseline import estate_of, sealed_estate
 from testbed.azure.estate import Estate
 from testbed.azure.faults import Edit, Fault, NotJson, Remove, Status
@@ -45,13 +45,13 @@ async def test_a_subscription_that_never_registered_arc_is_judged_as_one_that_ha
     with ArmStandIn(sealed_estate()) as arm:
         usual = await audited(arm, discovery=discovery)
     with ArmStandIn(_estate(state)[0]) as arm:
-        seen = await audited(arm, discovery=discovery)
+        report = await audited(arm, discovery=discovery)
         assert not arm.forbidden_requests
-    assert seen.claims() ^ usual.claims() == set()
-    assert seen.overall is Verdict.PASS
-    saved = to_json(Snapshot(seen.cluster, ("azure",), START, START, "0", seen.answers))
+    assert report.claims() ^ usual.claims() == set()
+    assert report.overall is Verdict.PASS
+    saved = to_json(Snapshot(report.cluster, ("azure",), START, START, "0", report.answers))
     assert to_json(from_json(saved)) == saved
-    again = Judged(seen.cluster, ("azure",), from_json(saved).answers)
+    again = Judged(report.cluster, ("azure",), from_json(saved).answers)
     assert not again.wanted
 
 
@@ -62,14 +62,14 @@ async def test_the_registration_is_asked_for_once_and_both_answers_are_the_evide
         async with client_of(arm) as bench:
             answers = await bench.answerer.answers([_list(subscription), _list(group)])
             later = await bench.answer(_list(estate.site.node_group))
-        asked = [request for request in arm.requests if request.path.endswith(f"/providers/{ARC}")]
-    assert len(asked) == 1
-    assert asked[0].action == "Microsoft.Resources/subscriptions/providers/read"
+        arc_requests = [request for request in arm.requests if request.path.endswith(f"/providers/{ARC}")]
+    assert len(arc_requests) == 1
+    assert arc_requests[0].action == "Microsoft.Resources/subscriptions/providers/read"
     for answer in (*answers.values(), later):
         assert (answer.bodies, answer.problem) == ((), None)
-        assert [one.status for one in answer.evidence] == [409, 200]
+        assert [evidence.status for evidence in answer.evidence] == [409, 200]
         assert answer.evidence[1].request == f"GET {subscription}/providers/{ARC}?api-version=2021-04-01"
-        assert all(one.sha256 for one in answer.evidence)
+        assert all(evidence.sha256 for evidence in answer.evidence)
 
 
 async def test_what_is_attached_to_the_cluster_hangs_on_the_provider_of_what_is_attached() -> None:
@@ -131,12 +131,12 @@ def _without_gateways(code: str) -> tuple[Estate, Question]:
 
 @pytest.mark.parametrize("code", ["InvalidResourceType", "NoRegisteredProviderFound"])
 async def test_a_type_that_the_cloud_does_not_offer_has_no_resources(code: str) -> None:
-    estate, asked = _without_gateways(code)
+    estate, gateways_question = _without_gateways(code)
     with ArmStandIn(estate) as arm:
         async with client_of(arm) as bench:
-            answer = await bench.answer(asked)
+            answer = await bench.answer(gateways_question)
     assert (answer.bodies, answer.problem) == ((), None)
-    assert [one.status for one in answer.evidence][-1] == 200
+    assert [evidence.status for evidence in answer.evidence][-1] == 200
     assert "/providers/Microsoft.Network?" in answer.evidence[-1].request
 
 
@@ -146,8 +146,8 @@ async def test_a_cloud_that_lags_behind_is_judged_as_one_that_has_nothing_of_the
     with ArmStandIn(sealed_estate()) as arm:
         usual = await audited(arm, discovery=discovery)
     with ArmStandIn(estate) as arm:
-        seen = await audited(arm, discovery=discovery)
-    assert seen.claims() ^ usual.claims() == set()
+        report = await audited(arm, discovery=discovery)
+    assert report.claims() ^ usual.claims() == set()
 
 
 @pytest.mark.parametrize(
@@ -165,17 +165,17 @@ async def test_a_cloud_that_lags_behind_is_judged_as_one_that_has_nothing_of_the
 )
 async def test_a_type_that_its_provider_may_offer_stays_unknown(types: Any) -> None:
     """An api-version that a cloud does not know is refused in the same words."""
-    estate, asked = _without_gateways("NoRegisteredProviderFound")
+    estate, gateways_question = _without_gateways("NoRegisteredProviderFound")
     with ArmStandIn(estate, faults=[Fault(types, path="/providers/Microsoft.Network\\?")]) as arm:
         async with client_of(arm, retry_budget=3) as bench:
-            answer = await bench.answer(asked)
+            answer = await bench.answer(gateways_question)
     assert answer.problem is not None
 
 
 async def test_an_api_version_that_a_cloud_does_not_know_leaves_a_type_unknown() -> None:
     """The refusal names versions that would do, so there may be resources, wherever the provider lists the type."""
-    estate, asked = _without_gateways("NoRegisteredProviderFound")
-    older = question("list", GATEWAYS, asked.target, "1999-01-01")
+    estate, gateways_question = _without_gateways("NoRegisteredProviderFound")
+    older = question("list", GATEWAYS, gateways_question.target, "1999-01-01")
     estate.not_offered.clear()
     gone = Edit("resourceTypes", [{"resourceType": "virtualNetworks"}])
     with ArmStandIn(estate, faults=[Fault(gone, path="/providers/Microsoft.Network\\?")]) as arm:
@@ -189,14 +189,14 @@ async def test_a_deny_assignment_is_no_missing_permission() -> None:
     estate = estate_of("managed")
     estate.lock(estate.site.node_group)
     with ArmStandIn(estate) as arm:
-        seen = await audited(arm)
-    locked = [one for one in seen.findings if one.reason == "DenyAssignment"]
-    assert {one.check for one in locked} >= {"avnm-connectivity", "avnm-admin-rules"}
-    assert {one.verdict for one in locked} == {Verdict.UNKNOWN}
-    for one in locked:
-        assert "missing permission" not in one.message
-        assert "deny assignment" in one.remedy
-        assert "role in docs" not in one.remedy
+        audit_report = await audited(arm)
+    locked = [finding for finding in audit_report.findings if finding.reason == "DenyAssignment"]
+    assert {finding.check for finding in locked} >= {"avnm-connectivity", "avnm-admin-rules"}
+    assert {finding.verdict for finding in locked} == {Verdict.UNKNOWN}
+    for finding in locked:
+        assert "missing permission" not in finding.message
+        assert "deny assignment" in finding.remedy
+        assert "role in docs" not in finding.remedy
 
 
 @pytest.mark.parametrize(
@@ -216,13 +216,13 @@ async def test_a_resource_that_is_asked_for_by_its_id_and_what_lies_below_one_ar
     estate = sealed_estate()
     estate.unregister(estate.cluster.split("/")[2], "Microsoft.ContainerRegistry")
     registry = "Microsoft.ContainerRegistry/registries"
-    asked = [
+    questions = [
         question("get", registry, estate.site.registry, "2025-11-01"),
         question("list", f"{registry}/cacheRules", estate.site.registry, "2025-11-01"),
     ]
     with ArmStandIn(estate) as arm:
         async with client_of(arm) as bench:
-            answers = await bench.answerer.answers(asked)
+            answers = await bench.answerer.answers(questions)
     assert [answer.problem is None for answer in answers.values()] == [False, False]
 
 
@@ -238,10 +238,10 @@ def _without_pipelines(code: str) -> tuple[Estate, Question]:
 
 @pytest.mark.parametrize("code", ["InvalidResourceType", "NoRegisteredProviderFound"])
 async def test_a_type_below_a_resource_that_the_cloud_does_not_offer_has_no_resources(code: str) -> None:
-    estate, asked = _without_pipelines(code)
+    estate, pipelines_question = _without_pipelines(code)
     with ArmStandIn(estate) as arm:
         async with client_of(arm) as bench:
-            answer = await bench.answer(asked)
+            answer = await bench.answer(pipelines_question)
     assert (answer.bodies, answer.problem) == ((), None)
     assert "/providers/Microsoft.ContainerRegistry?" in answer.evidence[-1].request
 
@@ -260,10 +260,10 @@ async def test_a_type_below_a_resource_that_the_cloud_does_not_offer_has_no_reso
     ],
 )
 async def test_a_type_below_a_resource_that_may_be_offered_stays_unknown(types: Any) -> None:
-    estate, asked = _without_pipelines("NoRegisteredProviderFound")
+    estate, pipelines_question = _without_pipelines("NoRegisteredProviderFound")
     with ArmStandIn(estate, faults=[Fault(types, path="/providers/Microsoft.ContainerRegistry\\?")]) as arm:
         async with client_of(arm, retry_budget=3) as bench:
-            answer = await bench.answer(asked)
+            answer = await bench.answer(pipelines_question)
     assert answer.problem is not None
 
 
@@ -271,7 +271,7 @@ async def test_a_preview_that_a_cloud_does_not_know_is_unknown_and_touches_nothi
     """The refusal names other versions of the type, so it is there; the stable version of the registry is read on."""
     estate = sealed_estate()
     stable, preview = (
-        question("get", REGISTRY, estate.site.registry, one) for one in ("2025-11-01", "2030-01-01-preview")
+        question("get", REGISTRY, estate.site.registry, version) for version in ("2025-11-01", "2030-01-01-preview")
     )
     with ArmStandIn(estate) as arm:
         async with client_of(arm) as bench:

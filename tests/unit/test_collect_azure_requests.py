@@ -20,7 +20,9 @@ async def test_a_plain_cluster_costs_little_more_than_a_request_for_each_questio
     estate = sealed_estate()
     with ArmStandIn(estate) as arm:
         await audited(arm)
-        asked = [one for one in arm.requests if not is_poll(one.path)]
-    again = Counter((one.method, one.path.lower(), str(sorted(one.query.items())), one.body) for one in asked)
+        requests = [requests for requests in arm.requests if not is_poll(requests.path)]
+    again = Counter(
+        (request.method, request.path.lower(), str(sorted(request.query.items())), request.body) for request in requests
+    )
     assert {request: count for request, count in again.items() if count > 1} == {}
     assert len(arm.requests) <= len(answers_of(estate)) + MOST_BEYOND

@@ -35,7 +35,7 @@ async def test_what_passes_by_itself_costs_only_time(action: Any) -> None:
         async with client_of(arm) as bench:
             answer = await bench.answer(VNET)
             assert answer.problem is None
-            assert [one.status for one in answer.evidence] == [200]
+            assert [evidence.status for evidence in answer.evidence] == [200]
             assert bench.clock.passed == pytest.approx(0.5 + 1 + 2, rel=0.2)
 
 
@@ -97,13 +97,13 @@ async def test_the_budget_is_one_for_the_whole_run() -> None:
 
 
 async def test_429_stops_the_whole_subscription_not_one_worker() -> None:
-    others = [
+    more_questions = [
         question("get", "Microsoft.Network/networkInterfaces", f"{ESTATE.site.sentinel}-{number}")
         for number in range(60)
     ]
     with ArmStandIn(ESTATE, latency=0.02, faults=[Fault(Status(429, retry_after=1), path=EXACTLY, times=1)]) as arm:
         async with client_of(arm, clock=RealTime()) as bench:
-            answers = await bench.answerer.answers([VNET, *others])
+            answers = await bench.answerer.answers([VNET, *more_questions])
             assert answers[VNET].problem is None
     [throttled] = [request.at for request in arm.requests if request.status == 429]
     after = sorted(request.at - throttled for request in arm.requests)
@@ -115,8 +115,8 @@ async def test_429_stops_the_whole_subscription_not_one_worker() -> None:
 async def test_with_no_patience_left_a_throttled_subscription_is_left_alone() -> None:
     with ArmStandIn(ESTATE, faults=[Fault(Status(429, retry_after=600))]) as arm:
         async with client_of(arm) as bench:
-            for one in (VNET, TABLE):
-                answer = await bench.answer(one)
+            for asked_question in (VNET, TABLE):
+                answer = await bench.answer(asked_question)
                 assert answer.problem is not None
                 assert answer.problem.reason is UnreadReason.UNAVAILABLE
     assert len(arm.requests) == 1
@@ -169,7 +169,7 @@ async def test_one_question_is_asked_once_however_many_want_it() -> None:
     with ArmStandIn(ESTATE, latency=0.05) as arm:
         async with client_of(arm) as bench:
             shouted = Question("azure", "get", VNET.kind.upper(), VNET.target.upper(), VNET.api_version)
-            answers = await all_of(bench.answer(one) for one in (VNET, shouted, VNET))
+            answers = await all_of(bench.answer(asked_question) for asked_question in (VNET, shouted, VNET))
     assert len(arm.requests) == 1
     assert len({answer.evidence for answer in answers}) == 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermetic.audit.findings import Verdict
+from hermetic.audit.model.findings import Verdict
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.faults import Fault, Status
 from testbed.azure.server import ArmStandIn
@@ -23,13 +23,17 @@ async def _audited(times: int | None) -> tuple[Seen, Fault]:
 
 
 async def test_a_list_that_comes_at_the_second_time_is_whole() -> None:
-    seen, fault = await _audited(1)
+    report, fault = await _audited(1)
     assert fault.hits == 1
-    assert {one.verdict for one in seen.findings} <= {Verdict.PASS, Verdict.NOT_APPLICABLE}
+    assert {finding.verdict for finding in report.findings} <= {Verdict.PASS, Verdict.NOT_APPLICABLE}
 
 
 async def test_a_list_that_does_not_is_unknown_and_says_why() -> None:
-    seen, fault = await _audited(None)
+    report, fault = await _audited(None)
     assert fault.hits == 2
-    (found,) = (one for one in seen.findings if one.check == "nic-default-outbound" and one.verdict is Verdict.UNKNOWN)
-    assert "its instances may be changing" in found.message
+    (finding,) = (
+        candidate
+        for candidate in report.findings
+        if candidate.check == "nic-default-outbound" and candidate.verdict is Verdict.UNKNOWN
+    )
+    assert "its instances may be changing" in finding.message

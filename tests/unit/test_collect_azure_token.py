@@ -14,7 +14,7 @@ import pytest
 
 from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.estate.snapshot import Snapshot, to_json
-from hermetic.audit.findings import Verdict
+from hermetic.audit.model.findings import Verdict
 from hermetic.collect.azure.clouds import cloud_of
 from hermetic.collect.azure.credentials import GivenToken, IdentityTokens, tokens_for
 from hermetic.collect.azure.session import AzureSettings, azure_opened
@@ -63,21 +63,23 @@ async def test_a_token_that_is_refused_at_the_start_ends_the_audit() -> None:
 @LONG
 async def test_a_token_that_dies_midway_leaves_what_came_after_it_unknown() -> None:
     with ArmStandIn(ESTATE) as arm:
-        whole = await audited(arm)
+        usual_report = await audited(arm)
         verdicts = []
         for good in range(1, len(arm.requests), 9):
             arm.requests.clear()
             arm.expire_token_after(good)
-            seen = await audited(arm)
-            assert seen.claims() - whole.claims() <= {
-                claim for claim in seen.claims() if claim[2] == Verdict.UNKNOWN.value
+            report = await audited(arm)
+            assert report.claims() - usual_report.claims() <= {
+                claim for claim in report.claims() if claim[2] == Verdict.UNKNOWN.value
             }
-            decided = not any(one.verdict is Verdict.UNKNOWN and one.severity.decides for one in seen.findings)
-            assert seen.overall is (Verdict.PASS if decided else Verdict.UNKNOWN)
-            verdicts.append(seen.overall)
+            decided = not any(
+                finding.verdict is Verdict.UNKNOWN and finding.severity.decides for finding in report.findings
+            )
+            assert report.overall is (Verdict.PASS if decided else Verdict.UNKNOWN)
+            verdicts.append(report.overall)
             # those that were already on the way, and no retry storm
             assert len(arm.requests) <= good + 8
-            assert seen.progress.waited == []
+            assert report.progress.waited == []
         # The last answers may bear on findings of medium severity alone.
         assert set(verdicts[: len(verdicts) * 3 // 4]) == {Verdict.UNKNOWN}
 
@@ -87,8 +89,8 @@ async def test_a_dead_token_is_said_to_be_the_reason() -> None:
         async with client_of(arm) as bench:
             await bench.answer(CLUSTER)
             arm.expire_token_after(0)
-            for one in (VNET, question("list", "Microsoft.Network/natGateways", ESTATE.site.node_group)):
-                answer = await bench.answer(one)
+            for asked_question in (VNET, question("list", "Microsoft.Network/natGateways", ESTATE.site.node_group)):
+                answer = await bench.answer(asked_question)
                 assert answer.problem is not None
                 assert answer.problem.reason is UnreadReason.UNAUTHENTICATED
 
@@ -134,8 +136,8 @@ class _Logout:
 
 async def test_a_login_that_ends_midway_leaves_the_rest_unknown_and_at_the_start_ends_the_audit() -> None:
     with ArmStandIn(ESTATE) as arm:
-        seen = await audited(arm, tokens=_Logout(arm.token, 20))
-        assert seen.overall is Verdict.UNKNOWN
+        report = await audited(arm, tokens=_Logout(arm.token, 20))
+        assert report.overall is Verdict.UNKNOWN
         with pytest.raises(Unreachable, match="logged out"):
             await audited(arm, tokens=_Logout(arm.token, 0))
 
@@ -198,9 +200,9 @@ async def test_a_cluster_that_may_not_be_read_is_unknown_and_no_error() -> None:
     estate = sealed_estate()
     estate.deny(estate.cluster)
     with ArmStandIn(estate) as arm:
-        seen = await audited(arm)
-    assert seen.overall is Verdict.UNKNOWN
-    assert Verdict.PASS not in {one.verdict for one in seen.findings if one.severity.decides}
+        report = await audited(arm)
+    assert report.overall is Verdict.UNKNOWN
+    assert Verdict.PASS not in {finding.verdict for finding in report.findings if finding.severity.decides}
 
 
 @pytest.mark.parametrize(
@@ -317,8 +319,10 @@ def test_azure_identity_is_not_imported_before_it_is_needed() -> None:
         "import sys, hermetic.collect.azure.session\n"
         "print([name for name in sys.modules if name.split('.')[0] in {'azure', 'msal', 'requests'}])"
     )
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    assert found.stdout.strip() == "[]"
+    program_run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert program_run.stdout.strip() == "[]"
 
 
 async def test_the_token_is_in_no_log_no_error_no_progress_and_no_snapshot(
@@ -327,13 +331,13 @@ async def test_the_token_is_in_no_log_no_error_no_progress_and_no_snapshot(
     caplog.set_level(logging.DEBUG)
     faults = [Fault(Status(503), path="subnets", times=2), Fault(Reset(), path="routeTables"), Fault(Slow(0.01))]
     with ArmStandIn(ESTATE, faults=faults) as arm:
-        seen = await audited(arm, retry_budget=5)
+        report = await audited(arm, retry_budget=5)
         arm.expire_token_after(3)
         dying = await audited(arm)
-    for one in (seen, dying):
-        text = to_json(Snapshot(ESTATE.cluster, ("azure",), START, START, "0", one.answers))
+    for broken_report in (report, dying):
+        text = to_json(Snapshot(ESTATE.cluster, ("azure",), START, START, "0", broken_report.answers))
         (tmp_path / "snapshot.json").write_text(text)
         assert arm.token not in text
-        assert arm.token not in repr((one.findings, one.progress, one.answers))
+        assert arm.token not in repr((broken_report.findings, broken_report.progress, broken_report.answers))
     assert arm.token not in caplog.text
     assert arm.token not in repr(GivenToken(arm.token).__class__(arm.token))

@@ -14,8 +14,8 @@ from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.policies import CiliumNetworkPolicy, NetworkPolicy
 from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.questions import Answer, Question, UnreadReason
-from hermetic.audit.findings import Verdict
-from hermetic.audit.run import Evaluation
+from hermetic.audit.model.findings import Verdict
+from hermetic.audit.result.run import Evaluation
 from hermetic.collect.collecting import collected
 from hermetic.collect.kube.answering import KubeAnswerer
 from hermetic.collect.kube.cache import LIST_REQUESTS
@@ -27,15 +27,15 @@ from tests.kubernetes_estates import CLUSTER, POLICY, manifest, pod, sealed_clus
 
 
 async def asked(api: Served, *questions: Question) -> list[Answer]:
-    found = await KubeAnswerer(api, pauses=(0.0, 0.0)).answers(questions)
-    return [found[one] for one in questions]
+    answers = await KubeAnswerer(api, pauses=(0.0, 0.0)).answers(questions)
+    return [answers[question_asked] for question_asked in questions]
 
 
 async def test_every_check_is_answered_in_one_round_from_lists_of_many_pages() -> None:
     api = Served(sealed_cluster())
     answerer = KubeAnswerer(api)
-    _, found = await collected(CLUSTER, {"kube": answerer}, Evaluation(POLICY).findings, NoProgress())
-    assert {one.verdict for one in found} == {Verdict.PASS}
+    _, findings = await collected(CLUSTER, {"kube": answerer}, Evaluation(POLICY).findings, NoProgress())
+    assert {finding.verdict for finding in findings} == {Verdict.PASS}
     # A kind of a group that may not be there is listed only where it is served.
     assert sorted(api.lists.elements()) == sorted(
         request.kind.plural for request in LIST_REQUESTS if not request.is_optional
@@ -59,7 +59,7 @@ async def test_a_kind_that_is_not_served_is_shown_absent() -> None:
     api.groups = {"apps": {"v1": ["deployments"]}}
     (answer,) = await asked(api, question(CiliumNetworkPolicy, ""))
     assert (answer.bodies, answer.problem) == ((), None)
-    assert [(one.request, one.status) for one in answer.evidence] == [("GET /apis", 200)]
+    assert [(evidence.request, evidence.status) for evidence in answer.evidence] == [("GET /apis", 200)]
     assert not api.lists
 
 
@@ -68,7 +68,7 @@ async def test_a_group_that_lacks_the_kind_shows_its_absence_as_well() -> None:
     api.groups = {"cilium.io": {"v2": ["ciliumnodes"], "v2alpha1": ["ciliumnodeconfigs"]}}
     (answer,) = await asked(api, question(CiliumNetworkPolicy, ""))
     assert answer.problem is None
-    assert [one.request for one in answer.evidence] == [
+    assert [evidence.request for evidence in answer.evidence] == [
         "GET /apis", "GET /apis/cilium.io/v2", "GET /apis/cilium.io/v2alpha1",
     ]  # fmt: skip
 
@@ -127,7 +127,7 @@ async def test_one_document_is_enough_where_the_server_tells_all_at_once() -> No
     api = Aggregated([])
     api.groups = {"cilium.io": {"v2": ["ciliumnodes"]}, "x.example.com": {"v1": ["ways"], "v2": ["ways"]}}
     absent, served = await asked(api, question(CiliumNetworkPolicy, ""), SERVED)
-    assert (absent.problem, [one.request for one in absent.evidence]) == (None, ["GET /apis"])
+    assert (absent.problem, [evidence.request for evidence in absent.evidence]) == (None, ["GET /apis"])
     assert [dict(body.value) for body in served.bodies] == [
         {"id": "cilium.io", "kinds": [{"plural": "ciliumnodes", "kind": "ciliumnodes", "versions": ["v2"]}],
          "stale": []},
@@ -228,8 +228,8 @@ async def test_a_list_of_something_else_is_unknown_and_never_a_traceback(junk: l
 
 
 async def test_one_configmap_is_listed_by_its_name_so_that_a_role_can_name_it() -> None:
-    others = [manifest(ConfigMap, name, "kube-system", data={"Corefile": name}) for name in ("coredns", "extra")]
-    (answer,) = await asked(Served(others), question(ConfigMap, "kube-system/coredns"))
+    config_maps = [manifest(ConfigMap, name, "kube-system", data={"Corefile": name}) for name in ("coredns", "extra")]
+    (answer,) = await asked(Served(config_maps), question(ConfigMap, "kube-system/coredns"))
     assert [body.value["metadata"]["name"] for body in answer.bodies] == ["coredns"]
     path = "/api/v1/namespaces/kube-system/configmaps"
     assert answer.evidence[0].request == f"GET {path}?fieldSelector=metadata.name%3Dcoredns"

@@ -46,9 +46,9 @@ def definition(name: str, *, converts: bool) -> Manifest:
         "versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"properties": fields}}}],
     }
     some = {"labels": {"a": "b"}, "annotations": {"kubernetes.azure.com/x": "y" * 1_000}, "ownerReferences": []}
-    one = manifest(CustomResourceDefinition, f"{name}.ray.io", spec=spec, status={"conditions": [{}]}, **some)
-    one["metadata"] |= {"uid": "u", "resourceVersion": "5"}
-    return one
+    crd = manifest(CustomResourceDefinition, f"{name}.ray.io", spec=spec, status={"conditions": [{}]}, **some)
+    crd["metadata"] |= {"uid": "u", "resourceVersion": "5"}
+    return crd
 
 
 class Large(Served):
@@ -63,8 +63,8 @@ class Large(Served):
         assert kind == REQUEST.kind
         for number in range(PAGES):
             items = json.loads(self._page)
-            for one in items:
-                one["metadata"]["name"] += str(number)
+            for item in items:
+                item["metadata"]["name"] += str(number)
             yield items, "5"
 
 
@@ -80,10 +80,10 @@ def test_of_a_definition_nothing_is_kept_but_its_name_and_conversion_webhook() -
 @pytest.mark.parametrize("converts", [True, False])
 async def test_definitions_take_little_memory(read: Any, converts: bool) -> None:
     api = Large(converts=converts)
-    with traced_memory() as taken:
-        found = await read(api, REQUEST)
-        kept, peak = taken()
-    assert found.error is None
-    assert len(found.items) == (PAGES * A_PAGE if converts else 0)
-    assert kept <= MOST_KEPT * len(found.items) + FOR_ALL
+    with traced_memory() as memory_use:
+        listing = await read(api, REQUEST)
+        bytes_kept, peak = memory_use()
+    assert listing.error is None
+    assert len(listing.items) == (PAGES * A_PAGE if converts else 0)
+    assert bytes_kept <= MOST_KEPT * len(listing.items) + FOR_ALL
     assert peak <= MOST_AT_ONCE

@@ -15,8 +15,8 @@ from hermetic.audit.estate.kubernetes.policies import CiliumNetworkPolicy
 from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.estate.kubernetes.templates import Job
-from hermetic.audit.findings import Verdict
-from hermetic.audit.run import evaluate
+from hermetic.audit.model.findings import Verdict
+from hermetic.audit.result.run import evaluate
 from hermetic.collect.kube.answering import KubeAnswerer
 from hermetic.collect.kube.cache import LIST_REQUESTS, ClusterObservations
 from hermetic.collect.kube.cache_watches import CacheWatches
@@ -53,20 +53,20 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 def failing(observations: ClusterObservations) -> set[str]:
-    found = evaluate(Estate(CLUSTER, ("kube",), observations.answers()), POLICY)
-    return {one.check for one in found if one.verdict is Verdict.FAIL}
+    findings = evaluate(Estate(CLUSTER, ("kube",), observations.answers()), POLICY)
+    return {finding.check for finding in findings if finding.verdict is Verdict.FAIL}
 
 
 def unknown(observations: ClusterObservations) -> set[str]:
-    found = evaluate(Estate(CLUSTER, ("kube",), observations.answers()), POLICY)
-    return {one.check for one in found if one.verdict is Verdict.UNKNOWN}
+    findings = evaluate(Estate(CLUSTER, ("kube",), observations.answers()), POLICY)
+    return {finding.check for finding in findings if finding.verdict is Verdict.UNKNOWN}
 
 
 def test_before_anything_was_listed_everything_is_unknown() -> None:
     observations = ClusterObservations()
     assert not observations.is_complete
-    found = evaluate(Estate(CLUSTER, ("kube",), observations.answers()), POLICY)
-    assert {one.verdict for one in found} == {Verdict.UNKNOWN}
+    findings = evaluate(Estate(CLUSTER, ("kube",), observations.answers()), POLICY)
+    assert {finding.verdict for finding in findings} == {Verdict.UNKNOWN}
 
 
 async def test_the_same_cluster_gives_the_same_findings_and_digests_by_watching(watching: Any) -> None:
@@ -77,8 +77,10 @@ async def test_the_same_cluster_gives_the_same_findings_and_digests_by_watching(
     assert watched.keys() == listed.keys()
     for asked_for, answer in watched.items():
         assert [body.value for body in answer.bodies] == [body.value for body in listed[asked_for].bodies]
-        assert [one.sha256 for one in answer.evidence] == [one.sha256 for one in listed[asked_for].evidence]
-    assert {one.verdict for one in evaluate(Estate(CLUSTER, ("kube",), watched), POLICY)} == {Verdict.PASS}
+        assert [evidence.sha256 for evidence in answer.evidence] == [
+            evidence.sha256 for evidence in listed[asked_for].evidence
+        ]
+    assert {finding.verdict for finding in evaluate(Estate(CLUSTER, ("kube",), watched), POLICY)} == {Verdict.PASS}
 
 
 async def test_an_egress_path_shows_and_goes_with_its_object(watching: Any) -> None:
@@ -97,8 +99,8 @@ async def test_what_no_check_reads_changes_nothing(watching: Any) -> None:
     api = Served(sealed_cluster())
     observations, notified = await watching(api)
     before, tellings = observations.revision, len(notified)
-    node = next(one for one in sealed_cluster() if one["kind"] == "Node")
-    api.put({**node, "status": {**node["status"], "conditions": [{"type": "Ready", "status": "True"}]}})
+    node = next(item for item in sealed_cluster() if item["kind"] == "Node")
+    api.put({**node, "status": {**node["status"], "allocatable": {"cpu": "7"}}})
     api.put(pod("app-1", labels={"app": "app"}, status={"phase": "Running", "conditions": [{"type": "Ready"}]}))
     marker = api.put(manifest(Service, "marker", "inference", spec={"type": "ClusterIP"}))
     await until(lambda: observations.changed_since(before))
@@ -226,8 +228,8 @@ async def test_controllers_with_pods_come_and_go_without_a_change(watching: Any)
 async def test_a_kind_that_is_not_installed_is_neither_listed_nor_watched(watching: Any) -> None:
     api = Served(sealed_cluster())
     await watching(api)
-    asked = {request.kind.plural for request in LIST_REQUESTS if not request.is_optional}
-    assert set(api.lists) == asked
+    required_plurals = {request.kind.plural for request in LIST_REQUESTS if not request.is_optional}
+    assert set(api.lists) == required_plurals
     assert not [path for path in api.watching if "cilium.io" in path]
     assert api.documents.count("/apis") == 1
 

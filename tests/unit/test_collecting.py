@@ -11,7 +11,7 @@ import pytest
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Question
 from hermetic.audit.estate.resource import Resource
-from hermetic.audit.findings import Evidence
+from hermetic.audit.model.findings import Evidence
 from hermetic.collect.collecting import AT_ONCE, MOST_ROUNDS, PARTS, collected
 from hermetic.collect.concurrency import both, side_by_side
 from hermetic.errors import NeverSettled, Unreachable
@@ -53,19 +53,19 @@ class Chain:
 def _follow(estate: Estate, kind: type[Link] = Link) -> int:
     number, at = 0, "0"
     while True:
-        seen = estate.one(kind, at)
-        if seen.value is None or seen.value.next is None:
+        link = estate.one(kind, at)
+        if link.value is None or link.value.next is None:
             return number
-        number, at = number + 1, seen.value.next
+        number, at = number + 1, link.value.next
 
 
 async def test_questions_are_followed_to_their_end_and_none_is_asked_twice() -> None:
     chain, progress = Chain(5), Progress()
-    answers, found = await collected("c", {"azure": chain}, _follow, progress)
+    answers, link_count = await collected("c", {"azure": chain}, _follow, progress)
     assert chain.asked == [["0"], ["1"], ["2"], ["3"], ["4"]]
     assert progress.rounds == [1] * 5
     estate = Estate("c", ("azure",), answers)
-    assert found == _follow(estate) == 4
+    assert link_count == _follow(estate) == 4
     assert not estate.wanted
 
 
@@ -107,11 +107,11 @@ async def test_an_answerer_that_leaves_a_question_open_is_a_defect_and_no_loop()
 async def test_an_answer_may_be_corrected_later() -> None:
     class Corrects(Chain):
         async def answers(self, questions: Sequence[Question]) -> Mapping[Question, Answer]:
-            found = dict(await super().answers(questions))
+            answers = dict(await super().answers(questions))
             if questions[0].target == "1":
                 first = Question("azure", "get", Link.TYPE, "0", Link.API_VERSION)
-                found[first] = self.answer(7)
-            return found
+                answers[first] = self.answer(7)
+            return answers
 
     answers, _ = await collected("c", {"azure": Corrects(2)}, _follow, Progress())
     assert [answer.bodies[0].value["id"] for answer in answers.values()] == ["7", "1"]
@@ -122,12 +122,12 @@ async def test_of_very_many_questions_a_part_is_asked_and_what_follows_from_it_b
 
     def judge(estate: Estate) -> None:
         for number in range(many):
-            if (seen := estate.one(Link, str(number))).value is not None and number == 0:
-                estate.one(KubeLink, seen.value.id)
+            if (link := estate.one(Link, str(number))).value is not None and number == 0:
+                estate.one(KubeLink, link.value.id)
 
     azure, kube = Chain(0), Chain(0)
     answers, _ = await collected("c", {"azure": azure, "kube": kube}, judge, Progress())
-    assert [len(asked) for asked in azure.asked] == [AT_ONCE + 1, AT_ONCE - 1, AT_ONCE, 3]
+    assert [len(questions) for questions in azure.asked] == [AT_ONCE + 1, AT_ONCE - 1, AT_ONCE, 3]
     assert azure.asked[0] == [str(number) for number in range(AT_ONCE + 1)]
     assert kube.asked == [["0"]]
     assert len(answers) == many + 1
@@ -164,10 +164,10 @@ class Derives:
 
 async def test_what_wants_no_more_is_not_derived_again_and_what_shares_an_open_derivation_is() -> None:
     chain, derives = Chain(3), Derives()
-    seen: list[tuple[int, ...]] = []
-    await collected("c", {"azure": chain}, lambda estate: seen.append(derives.judge(estate)), Progress())
+    judged: list[tuple[int, ...]] = []
+    await collected("c", {"azure": chain}, lambda estate: judged.append(derives.judge(estate)), Progress())
     assert chain.asked == [["0"], ["1"], ["2"]]
-    assert seen == [(0, 0, 0), (1, 1, 1), (2, 2, 1), (2, 2, 1)]
+    assert judged == [(0, 0, 0), (1, 1, 1), (2, 2, 1), (2, 2, 1)]
     assert derives.ran == {"derivation": 4, "first": 4, "second": 4, "other": 2}
 
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from hermetic.audit.comparison import NotABaseline, State, compare, read_baseline, same_cluster
-from hermetic.audit.findings import Finding, Severity, Verdict
+from hermetic.audit.model.findings import Finding, Severity, Verdict
 from hermetic.audit.report.json_form import as_json, document
 from hermetic.audit.report.table import as_table
+from hermetic.audit.result.comparison import NotABaseline, compare, read_baseline, same_cluster
+from hermetic.audit.result.report import State
 from tests.audit_reports import a_failing_report, a_sealed_report, pages
 
 
@@ -21,13 +22,13 @@ def one(check: str, resource: str, verdict: Verdict, severity: Severity = Severi
 def changes(before: tuple[Finding, ...], now: tuple[Finding, ...], **fields: object) -> list[tuple[str, str]]:
     plain = replace(a_failing_report(), not_asked={}, notes=())
     earlier = replace(plain, findings=before, **fields)  # type: ignore[arg-type]
-    found = compare(read_baseline(as_json(earlier).encode()), replace(plain, findings=now))
+    found = compare(read_baseline(as_json(earlier, pages()).encode()), replace(plain, findings=now))
     return [(change.kind, change.check) for change in found.changes]
 
 
 def test_a_report_against_itself_has_no_change():
     report = a_failing_report()
-    found = compare(read_baseline(as_json(report).encode()), report)
+    found = compare(read_baseline(as_json(report, pages()).encode()), report)
     assert (found.changes, found.not_compared) == ((), ())
 
 
@@ -46,16 +47,16 @@ def test_a_check_that_one_audit_did_not_ask_is_not_compared(asked_now):
     kube, plain = one("k8s-public-lb", "v1/Service a/b", Verdict.FAIL), replace(a_sealed_report(), findings=())
     asked, unasked = replace(plain, findings=(kube,), not_asked={}), replace(plain, not_asked={"kube": (kube.check,)})
     before, now = (unasked, asked) if asked_now else (asked, unasked)
-    found = compare(read_baseline(as_json(before).encode()), now)
+    found = compare(read_baseline(as_json(before, pages()).encode()), now)
     assert (found.changes, found.not_compared) == ((), (kube.check,))
 
 
 def test_a_new_pass_is_no_news_for_a_person_and_stays_in_the_json():
     plain = replace(a_sealed_report(), findings=())
     report = replace(plain, findings=(one("a", "/1", Verdict.PASS),))
-    found = compare(read_baseline(as_json(plain).encode()), report)
+    found = compare(read_baseline(as_json(plain, pages()).encode()), report)
     assert found.that_matter == []
-    shown = document(replace(report, comparison=found))["baseline"]
+    shown = document(replace(report, comparison=found), pages())["baseline"]
     assert shown["added"] == [{"check": "a", "resource": "/1", "verdict": "Pass", "severity": "high"}]
     assert list(shown) == [
         "sha256", "finishedAt", "verdict", "profile", "added", "removed", "changed", "notCompared",
@@ -64,7 +65,7 @@ def test_a_new_pass_is_no_news_for_a_person_and_stays_in_the_json():
 
 def test_the_table_says_from_what_to_what():
     sealed, failing = a_sealed_report(), a_failing_report()
-    report = replace(failing, comparison=compare(read_baseline(as_json(sealed).encode()), failing))
+    report = replace(failing, comparison=compare(read_baseline(as_json(sealed, pages()).encode()), failing))
     text = as_table(report, pages())
     assert "Since 2026-11-24T12:01:14Z (then Pass)" in text
     assert "  added: Fail critical: subnet-nat-gateway subnet vnet-spoke/snet-pods" in text
@@ -72,12 +73,12 @@ def test_the_table_says_from_what_to_what():
 
 def test_a_baseline_with_two_findings_of_one_resource_counts_the_worse():
     report = replace(a_sealed_report(), findings=(one("a", "/1", Verdict.PASS), one("a", "/1", Verdict.FAIL)))
-    ((_, state),) = read_baseline(as_json(report).encode()).states.values()
+    ((_, state),) = read_baseline(as_json(report, pages()).encode()).states.values()
     assert state == State(Verdict.FAIL, Severity.HIGH)
 
 
 def test_reports_of_other_tools_and_broken_ones_are_refused_with_the_reason():
-    whole = document(a_failing_report())
+    whole = document(a_failing_report(), pages())
     for damage, says in (
         ({"verdict": "Excepted"}, "verdict"),
         ({"finishedAt": "yesterday"}, "finishedAt"),
@@ -89,12 +90,12 @@ def test_reports_of_other_tools_and_broken_ones_are_refused_with_the_reason():
 
 
 def test_a_byte_order_mark_and_utf_16_are_read():
-    text = as_json(a_sealed_report())
+    text = as_json(a_sealed_report(), pages())
     for encoding in ("utf-8-sig", "utf-16"):
         assert read_baseline(text.encode(encoding)).verdict is Verdict.PASS
 
 
 def test_clusters_are_compared_without_case_and_trailing_slash():
-    baseline = read_baseline(as_json(a_failing_report()).encode())
+    baseline = read_baseline(as_json(a_failing_report(), pages()).encode())
     assert same_cluster(baseline, a_failing_report().cluster.upper() + "/")
     assert not same_cluster(baseline, a_failing_report().cluster + "-2")

@@ -55,30 +55,37 @@ def verifying(**integrity: Any) -> ClusterSnapshot:
 def conditions(manifest: Manifest, snapshot: ClusterSnapshot | None = None) -> dict[str, Any]:
     spec, snapshot = spec_of(manifest), snapshot or verifying()
     decided = plan(spec, snapshot, NOW)
-    found = status(spec, carried_out(snapshot, decided), decided, (), NOW)
-    return {**{one["type"]: one for one in found["conditions"]}, "events": list(announcements({}, found))}
+    model_status = status(spec, carried_out(snapshot, decided), decided, (), NOW)
+    return {
+        **{condition["type"]: condition for condition in model_status["conditions"]},
+        "events": list(announcements({}, model_status)),
+    }
 
 
 def pod(manifest: Manifest, snapshot: ClusterSnapshot | None = None) -> Manifest:
     spec = spec_of(manifest)
-    found = render(owner_of(manifest), spec, PlatformSettings(verifier(spec, snapshot or verifying())))
-    return next(one for one in found if one["kind"] == "Deployment")["spec"]["template"]["spec"]
+    manifests = render(owner_of(manifest), spec, PlatformSettings(verifier(spec, snapshot or verifying())))
+    return next(manifest for manifest in manifests if manifest["kind"] == "Deployment")["spec"]["template"]["spec"]
 
 
 def caching(found: Manifest) -> list[Manifest]:
     """The init containers for caches."""
-    return [one for one in found.get("initContainers", ()) if one["name"] != "verify-weights"]
+    return [
+        init_container
+        for init_container in found.get("initContainers", ())
+        if init_container["name"] != "verify-weights"
+    ]
 
 
 def test_the_matching_caches_are_linked_and_said():
     assert pod(warm())["initContainers"][0]["name"] == "verify-weights"
-    found = caching(pod(warm()))
+    containers = caching(pod(warm()))
     folder = f"/weights/{CACHES}/vllm-0.32.0-H100-80GB-tp2-pp1"
-    assert [(one["name"], one["command"]) for one in found] == [
+    assert [(container["name"], container["command"]) for container in containers] == [
         ("link-cache", ["cp", "-Rsf", f"{folder}/{LINKED}/.", "/home/hermetic/.cache/"]),
         ("copy-cache", ["cp", "-Rf", f"{folder}/{COPIED}/.", "/home/hermetic/.cache/"]),
     ]
-    weights = next(one for one in found[0]["volumeMounts"] if one["name"] == "weights")
+    weights = next(volume_mount for volume_mount in containers[0]["volumeMounts"] if volume_mount["name"] == "weights")
     assert weights["readOnly"]
     condition = conditions(warm())["CachesUsed"]
     assert (condition["status"], condition["reason"]) == ("True", "CachesMatch")
@@ -115,11 +122,11 @@ def test_the_matching_caches_are_linked_and_said():
 def test_caches_of_another_key_are_ignored_and_said(manifest: Manifest, says: str):
     without = changed(manifest, {"spec.weights.caches": []})
     assert pod(manifest) == pod(without)
-    found = conditions(manifest)
-    assert (found["CachesUsed"]["status"], found["CachesUsed"]["reason"]) == ("False", "CachesIgnored")
-    assert says in found["CachesUsed"]["message"]
-    assert ("Warning", "CachesIgnored") in [(one.severity, one.reason) for one in found["events"]]
-    assert found["Ready"]["reason"] != "CachesIgnored"
+    condition_of = conditions(manifest)
+    assert (condition_of["CachesUsed"]["status"], condition_of["CachesUsed"]["reason"]) == ("False", "CachesIgnored")
+    assert says in condition_of["CachesUsed"]["message"]
+    assert ("Warning", "CachesIgnored") in [(event.severity, event.reason) for event in condition_of["events"]]
+    assert condition_of["Ready"]["reason"] != "CachesIgnored"
 
 
 def test_sizes_of_one_gpu_model_are_as_good_as_one():
@@ -133,8 +140,11 @@ def test_pods_depend_on_the_spec_and_not_on_the_nodes_of_the_moment():
     for nodes in ((), (an_a100_node(),)):
         snapshot = replace(verifying(), nodes=nodes)
         decided = plan(spec, snapshot, NOW)
-        found = status(spec, carried_out(snapshot, decided), decided, (), NOW)
-        assert next(one for one in found["conditions"] if one["type"] == "CachesUsed")["status"] == "False"
+        model_status = status(spec, carried_out(snapshot, decided), decided, (), NOW)
+        assert (
+            next(condition for condition in model_status["conditions"] if condition["type"] == "CachesUsed")["status"]
+            == "False"
+        )
 
 
 def test_the_first_matching_entry_of_many_is_used():
@@ -145,8 +155,8 @@ def test_the_first_matching_entry_of_many_is_used():
 def test_sglang_gets_its_own():
     sglang = an_sglang_model()
     version = sglang["spec"]["engine"]["sglang"]["version"]
-    found = caching(pod(warm(sglang, key={"engine": "sglang", "version": version})))
-    assert f"sglang-{version}-H100-80GB-tp2-pp1" in found[0]["command"][2]
+    containers = caching(pod(warm(sglang, key={"engine": "sglang", "version": version})))
+    assert f"sglang-{version}-H100-80GB-tp2-pp1" in containers[0]["command"][2]
 
 
 def test_without_caches_there_is_no_condition_and_no_other_pod():
@@ -166,14 +176,14 @@ def test_without_caches_there_is_no_condition_and_no_other_pod():
 def test_code_is_not_taken_from_weights_that_need_not_match(snapshot: ClusterSnapshot, integrity: dict[str, Any]):
     manifest = warm(**({"weights.integrity": integrity} if integrity else {}))
     assert caching(pod(manifest, snapshot)) == []
-    found = conditions(manifest, snapshot)["CachesUsed"]
-    assert (found["reason"], "not verified" in found["message"]) == ("CachesIgnored", True)
+    condition = conditions(manifest, snapshot)["CachesUsed"]
+    assert (condition["reason"], "not verified" in condition["message"]) == ("CachesIgnored", True)
 
 
 @pytest.mark.parametrize("base", [a_baked_model(), an_image_volume_model()], ids=["baked", "image volume"])
 def test_weights_in_an_image_are_pinned_by_its_digest(base: Manifest):
-    found = caching(pod(warm(base), a_snapshot()))
-    assert [one["name"] for one in found] == ["link-cache", "copy-cache"]
+    containers = caching(pod(warm(base), a_snapshot()))
+    assert [container["name"] for container in containers] == ["link-cache", "copy-cache"]
     assert conditions(warm(base), a_snapshot())["CachesUsed"]["reason"] == "CachesMatch"
 
 
@@ -189,10 +199,10 @@ def test_the_commands_make_a_writable_cache_of_links_and_copies(tmp_path: Path, 
         (staged / path).chmod(0o444)
     home.mkdir()
     for _ in range(times):
-        for one in caching(pod(warm())):
+        for container in caching(pod(warm())):
             moved = [
                 word.replace("/weights", f"{tmp_path}/weights").replace("/home/hermetic", str(home))
-                for word in one["command"]
+                for word in container["command"]
             ]
             subprocess.run(moved, check=True)
     linked = home / ".cache/triton/ABC/kernel.cubin"

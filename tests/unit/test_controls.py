@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hermetic.audit.checks.registry import CHECKS, PAGES
-from hermetic.audit.controls import KNOWN, Controls, read_controls
+from hermetic.audit.model.controls import KNOWN, Controls, read_controls
 from hermetic.audit.report.csv_form import as_csv
 from hermetic.audit.report.oscal import as_oscal
 from hermetic.audit.report.page import as_html
@@ -18,10 +18,10 @@ from tests.audit_reports import a_failing_report, pages
 
 
 def test_most_checks_give_evidence_for_a_control_of_each_of_the_first_two_frameworks():
-    found = [check.page.controls for check in CHECKS]
-    assert sum(bool(one.nist) for one in found) > 0.8 * len(found)
-    assert sum(bool(one.mcsb) for one in found) > 0.6 * len(found)
-    assert sum(bool(one.cis_aks) for one in found) >= 10
+    controls_of_checks = [check.page.controls for check in CHECKS]
+    assert sum(bool(controls.nist) for controls in controls_of_checks) > 0.8 * len(controls_of_checks)
+    assert sum(bool(controls.mcsb) for controls in controls_of_checks) > 0.6 * len(controls_of_checks)
+    assert sum(bool(controls.cis_aks) for controls in controls_of_checks) >= 10
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_they_are_in_every_form_that_a_framework_is_read_from():
     report = a_failing_report()
     assert "MCSB v1 NS-1; NIST SP 800-53 r5 SC-7(5); CIS AKS 1.8 5.4.3" in as_html(report, mapped)
     rules = json.loads(as_sarif(report, mapped))["runs"][0]["tool"]["driver"]["rules"]
-    (rule,) = [one for one in rules if one["id"] == check]
+    (rule,) = [sarif_rule for sarif_rule in rules if sarif_rule["id"] == check]
     assert rule["properties"]["tags"][-3:] == ["mcsb/NS-1", "nist/SC-7(5)", "cis-aks/5.4.3"]
     assert '"control-nist"' in as_oscal(report, mapped)
     assert '"NS-1","SC-7(5)","5.4.3"' in as_csv(report, mapped)

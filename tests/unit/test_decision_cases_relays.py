@@ -223,7 +223,7 @@ HELD_NODES = (
 ESTATES = (*HELD, *HELD_NODES, *BEHIND_A_DENIED_TAG, *OF_ITS_NETWORK, *SHUT_OUT, *SHUT_OUT_SERVICES)
 
 
-@pytest.mark.parametrize("tried", ESTATES, ids=lambda one: one.name)
+@pytest.mark.parametrize("tried", ESTATES, ids=lambda tried_estate: tried_estate.name)
 def test_the_decision_is_what_the_documents_of_azure_lead_to(tried: Case) -> None:
     must_be_decided_as_documented(tried)
 

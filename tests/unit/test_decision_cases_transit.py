@@ -33,6 +33,7 @@ from tests.decision_cases_transit import (
     private_route,
     relay,
     route_server_of_the_hub,
+    to_accepted_addresses,
     to_addresses,
     to_fqdn_tags,
     to_hosts,
@@ -189,14 +190,14 @@ FQDN_TAGS, EGRESS_OF_AKS = "Azure Firewall: FQDN tags", "AKS: outbound network a
 ZONES = "Azure Private Endpoint: public DNS zones"
 BY_RULE = tuple(
     Case(
-        f"firewall to {' and '.join(words)}",
+        f"firewall to {' and '.join(phrases)}",
         decision,
         FIREWALL if decision != "Pass" else "",
-        change(*words),
+        change(*phrases),
         source,
         "filtered",
     )
-    for decision, change, source, words in (
+    for decision, change, source, phrases in (
         ("Fail", to_addresses, TAGS, ("AzureCloud",)),
         ("Fail", to_addresses, TAGS, ("azurecloud.swedencentral",)),
         ("Fail", to_addresses, TAGS, ("Storage.SwedenCentral",)),
@@ -204,8 +205,9 @@ BY_RULE = tuple(
         ("Fail", to_addresses, TAGS, ("AzureFrontDoor.Frontend",)),
         ("Pass", to_addresses, TAGS, ("AzureFrontDoor.FirstParty", "MicrosoftContainerRegistry")),
         ("Unknown", to_addresses, TAGS, ("ContosoUnheardOf",)),
-        ("Pass", to_addresses, WILDCARDS, ("20.91.66.7",)),
-        ("Pass", to_addresses, WILDCARDS, ("20.91.66.7-20.91.66.9",)),
+        ("Unknown", to_addresses, WILDCARDS, ("20.91.66.7",)),
+        ("Unknown", to_addresses, WILDCARDS, ("20.91.66.7-20.91.66.9",)),
+        ("Pass", to_accepted_addresses, WILDCARDS, ("20.91.66.7", "20.91.66.9")),
         ("Fail", to_hosts, WILDCARDS, ("*.blob.core.windows.net",)),
         ("Fail", to_hosts, WILDCARDS, ("*.windows.net",)),
         ("Fail", to_hosts, WILDCARDS, ("*.z13.web.core.windows.net",)),
@@ -220,7 +222,9 @@ BY_RULE = tuple(
         ("Unknown", to_fqdn_tags, FQDN_TAGS, ("ContosoTomorrow",)),
         ("Pass", to_fqdn_tags, FQDN_TAGS, ("WindowsUpdate",)),
         ("Fail", to_addresses, WILDCARDS, ("20.0.0.0/9", "40.0.0.0/9", "60.0.0.0/9")),
-        ("Pass", to_hosts, WILDCARDS, ("weights.blob.core.windows.net",)),
+        ("Unknown", to_hosts, ZONES, ("weights.blob.core.windows.net",)),
+        ("Pass", to_hosts, EGRESS_OF_AKS, ("mcr.microsoft.com", "packages.aks.azure.com")),
+        ("Fail", to_hosts, EGRESS_OF_AKS, ("management.azure.com",)),
     )
 )
 THROUGH_THE_FIREWALL = (
@@ -234,8 +238,8 @@ THROUGH_THE_FIREWALL = (
         "filtered",
     ),
     *(
-        Case(f"firewall to {what}", decision, FIREWALL if decision != "Pass" else "", change, TUTORIAL, "filtered")
-        for what, decision, change in (
+        Case(f"firewall to {title}", decision, FIREWALL if decision != "Pass" else "", change, TUTORIAL, "filtered")
+        for title, decision, change in (
             ("a public name server", "Unknown", to_name_servers("209.244.0.3", "209.244.0.4")),
             ("a name server by TLS", "Unknown", to_name_servers("9.9.9.9", port="853")),
             ("a listed name server", "Pass", to_name_servers("10.50.0.4", listed=("10.50.0.4",))),
@@ -271,7 +275,7 @@ CUT_OFF = (
 ESTATES = (*RELAYS, *TRANSIT, *NAMES, *NAMES_BY_FIREWALL, *THROUGH_THE_FIREWALL, *TELEMETRY, *CUT_OFF)
 
 
-@pytest.mark.parametrize("tried", ESTATES, ids=lambda one: one.name)
+@pytest.mark.parametrize("tried", ESTATES, ids=lambda tried_estate: tried_estate.name)
 def test_the_decision_is_what_the_documents_of_azure_lead_to(tried: Case) -> None:
     must_be_decided_as_documented(tried)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.plan.drift import has_drifted, holds_template, is_of_another_intent
+from hermetic.plan.tampering.drift import has_drifted, holds_template, is_of_another_intent
 from tests.renderings import RENDERINGS
 from tests.scenarios import a_share_model, changed
 from tests.snapshots import living, rendered
@@ -90,7 +90,7 @@ def test_what_the_api_server_fills_in_is_no_drift():
 
 
 def test_changed_image_behind_an_added_sidecar_is_drift():
-    """The sidecar itself is found by plan/foreign_fields.py."""
+    """The sidecar itself is found by plan/tampering/foreign_fields.py."""
     deployment = EVERYTHING["Deployment"]
     live = living(deployment)
     containers = live["spec"]["template"]["spec"]["containers"]
@@ -103,7 +103,11 @@ def test_changed_image_behind_an_added_sidecar_is_drift():
 @pytest.mark.parametrize("field", ["args", "command"])
 def test_order_and_number_of_arguments_count(field):
     deployment = EVERYTHING["Deployment"]
-    for change in (lambda words: words.reverse(), lambda words: words.append("--x"), lambda words: words.pop()):
+    for change in (
+        lambda arguments: arguments.reverse(),
+        lambda arguments: arguments.append("--x"),
+        lambda arguments: arguments.pop(),
+    ):
         live = living(deployment)
         change(live["spec"]["template"]["spec"]["containers"][0][field])
         assert has_drifted(deployment, live)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.plan.drift import has_drifted
+from hermetic.plan.tampering.drift import has_drifted
 from tests.renderings import RENDERINGS
 from tests.snapshots import living, rendered
 
@@ -20,8 +20,8 @@ def first_rule(policy: dict[str, Any]) -> dict[str, Any]:
 
 
 def clients(policy: dict[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = first_rule(policy)["from"]
-    return found
+    sources: list[dict[str, Any]] = first_rule(policy)["from"]
+    return sources
 
 
 def pod(deployment: dict[str, Any]) -> dict[str, Any]:

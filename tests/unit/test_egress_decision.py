@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.cluster_scope import subnets_of
+from hermetic.audit.cluster.members import subnets_of
 from hermetic.audit.egress.decision import Decision, Egress, internet_egress
 from hermetic.audit.egress.service_endpoints import storage_path
-from hermetic.audit.egress.subnet_context import surroundings
 from hermetic.audit.estate.azure.vnet import ScaleSetNic
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import UnreadReason
-from hermetic.audit.hops import written
-from hermetic.audit.policy import Policy
+from hermetic.audit.model.hops import written
+from hermetic.audit.policy.policy import Policy
+from hermetic.audit.rules.subnet_context import surroundings
 from tests.audit_estates import NETWORK, NODES, ROUTES, RULES, SCALE_SET, SUBSCRIPTION, FakeAzure, route, small_cluster
 from tests.outbound_methods import BALANCER, balancer, balancing, node_in_pool
 
@@ -25,7 +25,7 @@ NAT = {"id": f"{NETWORK}/natGateways/out"}
 
 def decided(azure: FakeAzure, is_reported: bool | None) -> Decision:
     def decide(estate: Estate) -> Decision:
-        nic = next((one for one in estate.every(ScaleSetNic, SCALE_SET)), ScaleSetNic())
+        nic = next((interface for interface in estate.every(ScaleSetNic, SCALE_SET)), ScaleSetNic())
         return internet_egress(estate, Policy(), nic, is_reported)
 
     return decide(azure.settled(decide))
@@ -96,7 +96,7 @@ TABLE: list[tuple[str, Callable[[], FakeAzure], bool | None, Egress]] = [
 
 @pytest.mark.parametrize(
     ("azure", "is_reported", "egress"),
-    [pytest.param(azure, is_reported, egress, id=words) for words, azure, is_reported, egress in TABLE],
+    [pytest.param(azure, is_reported, egress, id=title) for title, azure, is_reported, egress in TABLE],
 )
 def test_whether_a_packet_leaves(azure: Callable[[], FakeAzure], is_reported: bool | None, egress: Egress) -> None:
     decision = decided(azure(), is_reported)
@@ -141,7 +141,7 @@ def test_storage_of_the_region_is_reached_unless_a_rule_or_a_route_stops_it(chan
     change(azure)
 
     def decide(estate: Estate) -> str:
-        scoped = next((one for one in subnets_of(estate)[0] if one.id == NODES), None)
+        scoped = next((subnet for subnet in subnets_of(estate)[0] if subnet.id == NODES), None)
         if scoped is None or scoped.seen.value is None:
             return ""
         around = surroundings(estate, scoped, scoped.seen.value)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.egress.address_ranges import internet, is_public, network, networks, overlap, space, union, without
-from hermetic.audit.egress.nsg_rules import Ground, denies_tag, holes, reachable_through
 from hermetic.audit.estate.azure.security_groups import SecurityGroup, SecurityRule
 from hermetic.audit.estate.questions import Body
+from hermetic.audit.model.address_ranges import internet, is_public, network, networks, overlap, space, union, without
+from hermetic.audit.rules.nsg_rules import Ground, denies_tag, holes, reachable_through
 from tests.audit_estates import default_rules, deny_internet, rule
 
 NODES = Ground(space(networks(["10.0.1.0/24"])), space(networks(["10.0.0.0/16"])), application_groups=frozenset())
@@ -60,9 +60,9 @@ def names(*rules: dict[str, Any], ground: Ground = NODES) -> list[str]:
     ],
 )
 def test_public_is_what_is_neither_private_nor_reserved(text: str, public: bool) -> None:
-    found = network(text)
-    assert found is not None
-    assert is_public(found) is public
+    parsed = network(text)
+    assert parsed is not None
+    assert is_public(parsed) is public
 
 
 MAPPED = "::ffff:0.0.0.0/96"
@@ -91,11 +91,11 @@ def test_what_is_no_prefix_is_none(text: str) -> None:
 
 def test_sets_are_joined_cut_and_overlapped() -> None:
     low, high = space(networks(["10.0.0.0/25"])), space(networks(["10.0.0.128/25"]))
-    whole = space(networks(["10.0.0.0/24"]))
-    assert union((*high, *low)) == whole
-    assert without(whole, high) == low
-    assert overlap(whole, high) == high
-    assert without(whole, whole) == ()
+    address_space = space(networks(["10.0.0.0/24"]))
+    assert union((*high, *low)) == address_space
+    assert without(address_space, high) == low
+    assert overlap(address_space, high) == high
+    assert without(address_space, address_space) == ()
     assert without(space(networks(["::/0"])), space(networks(["0.0.0.0/0"]))) == space(networks(["::/0"]))
 
 
@@ -192,7 +192,9 @@ REACHED: list[tuple[str, tuple[dict[str, Any], ...], list[str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("rules", "found"), [pytest.param(rules, found, id=words) for words, rules, found in REACHED])
+@pytest.mark.parametrize(
+    ("rules", "found"), [pytest.param(rules, expected, id=title) for title, rules, expected in REACHED]
+)
 def test_which_allows_are_reached(rules: tuple[dict[str, Any], ...], found: list[str]) -> None:
     assert names(*rules) == found
 
@@ -205,8 +207,8 @@ def test_the_order_in_a_list_does_not_matter() -> None:
 def test_the_networks_tag_holds_the_internet_where_a_route_widens_it() -> None:
     widened = Ground(NODES.sources, NODES.local, network_tag_leads_out=True)
     allow = rule("a", 100, "Allow", "VirtualNetwork")
-    found = holes(group(allow, SHUT), widened)
-    assert [(hole.rule.name, hole.through_the_network_tag) for hole in found] == [("a", True)]
+    openings = holes(group(allow, SHUT), widened)
+    assert [(hole.rule.name, hole.through_the_network_tag) for hole in openings] == [("a", True)]
     assert names(rule("a", 4050, "Allow", "VirtualNetwork"), SHUT, ground=widened) == []
     assert "AllowVnetOutBound" in names(ground=widened)
 
@@ -256,11 +258,11 @@ LAYERS: list[tuple[str, list[tuple[dict[str, Any], ...]], bool]] = [
 
 
 @pytest.mark.parametrize(
-    ("layers", "sealed"), [pytest.param(layers, sealed, id=words) for words, layers, sealed in LAYERS]
+    ("layers", "sealed"), [pytest.param(layers, sealed, id=title) for title, layers, sealed in LAYERS]
 )
 def test_a_packet_must_pass_every_layer(layers: list[tuple[dict[str, Any], ...]], sealed: bool) -> None:
-    found = [holes(group(*rules), NODES) for rules in layers]
-    assert (not reachable_through(found, NODES)) is sealed
+    openings = [holes(group(*rules), NODES) for rules in layers]
+    assert (not reachable_through(openings, NODES)) is sealed
 
 
 # ---------------------------------------------------------------- platform tags

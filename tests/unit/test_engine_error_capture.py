@@ -58,9 +58,9 @@ def test_every_transcript_is_a_case():
 @by_case
 def test_the_first_error_of_a_failed_start_reaches_the_status(case):
     reason, shown_line = CASES[case]
-    kept = message(log_of(case), last_words(log_of(case)))
-    assert diagnose(kept) is reason
-    assert shown_line in telling_line(kept)
+    termination_message = message(log_of(case), last_words(log_of(case)))
+    assert diagnose(termination_message) is reason
+    assert shown_line in telling_line(termination_message)
     assert reason.needs_human
 
 
@@ -74,17 +74,17 @@ def test_the_kubelet_alone_would_have_kept_it_only_where_the_log_is_short(case):
 @pytest.mark.parametrize("workers", [1, 8])
 def test_as_many_workers_as_there_are_gpus_may_fail_at_once(case, workers):
     log = log_of(case)
-    kept = message(b"", last_words(log * workers))
+    termination_message = message(b"", last_words(log * workers))
     assert len(last_words(log * workers)) <= OF_A_FILE
-    assert diagnose(kept) is CASES[case][0]
+    assert diagnose(termination_message) is CASES[case][0]
 
 
 @pytest.mark.parametrize("case", sorted(PUSHED_OUT - {"unknown-architecture"}))
 def test_an_error_that_is_in_no_catalogue_is_shown_in_its_own_words(case):
     log = re.sub(rb"(SafetensorError|FileNotFoundError): .*", b"NewError: the shard is of next year", log_of(case))
-    kept = message(log, last_words(log))
-    assert diagnose(kept) is None
-    assert telling_line(kept).endswith("NewError: the shard is of next year")
+    termination_message = message(log, last_words(log))
+    assert diagnose(termination_message) is None
+    assert telling_line(termination_message).endswith("NewError: the shard is of next year")
 
 
 @pytest.mark.parametrize("case", sorted(set(CASES) - {"custom-code"}))
@@ -100,11 +100,11 @@ def test_no_log_is_explained_by_what_came_before_the_failure(case):
 
 def run(tmp_path: Path, *engine: str) -> tuple[subprocess.CompletedProcess[bytes], bytes]:
     """The rendered command around another engine; /dev/termination-log is a file of the test."""
-    words = tmp_path / "termination-log"
-    words.touch()
-    command = [word.replace("/dev/termination-log", str(words)) for word in keeping_first_errors(*engine)]
+    termination_log = tmp_path / "termination-log"
+    termination_log.touch()
+    command = [word.replace("/dev/termination-log", str(termination_log)) for word in keeping_first_errors(*engine)]
     ended = subprocess.run([sys.executable, *command[1:]], capture_output=True, timeout=60, check=False)
-    return ended, words.read_bytes()
+    return ended, termination_log.read_bytes()
 
 
 def python(text: str) -> tuple[str, ...]:
@@ -113,38 +113,40 @@ def python(text: str) -> tuple[str, ...]:
 
 def test_output_and_exit_code_are_the_engine_s(tmp_path):
     log = TRANSCRIPTS / "shard-missing.log"
-    ended, words = run(tmp_path, "sh", "-c", f"cat {log} >&2; exit 3")
+    ended, termination_log = run(tmp_path, "sh", "-c", f"cat {log} >&2; exit 3")
     assert (ended.returncode, ended.stdout) == (3, log.read_bytes())
-    assert diagnose(message(b"", words)) is Reason.MODEL_INCOMPLETE
+    assert diagnose(message(b"", termination_log)) is Reason.MODEL_INCOMPLETE
 
 
 def test_an_engine_that_ends_well_leaves_no_words(tmp_path):
-    ended, words = run(tmp_path, "sh", "-c", "echo 'ValueError: of a request'")
-    assert (ended.returncode, ended.stdout, words) == (0, b"ValueError: of a request\n", b"")
+    ended, termination_log = run(tmp_path, "sh", "-c", "echo 'ValueError: of a request'")
+    assert (ended.returncode, ended.stdout, termination_log) == (0, b"ValueError: of a request\n", b"")
 
 
 def test_a_killed_engine_ends_as_a_shell_would_say_it(tmp_path):
-    ended, words = run(tmp_path, "sh", "-c", "echo last; kill -9 $$")
-    assert (ended.returncode, words) == (137, b"last\n")
+    ended, termination_log = run(tmp_path, "sh", "-c", "echo last; kill -9 $$")
+    assert (ended.returncode, termination_log) == (137, b"last\n")
 
 
 def test_output_without_end_of_line_and_of_any_bytes_passes_unchanged(tmp_path):
-    ended, words = run(tmp_path, *python("import os,sys; os.write(2, bytes(range(256)) * 20_000); sys.exit(1)"))
+    ended, termination_log = run(
+        tmp_path, *python("import os,sys; os.write(2, bytes(range(256)) * 20_000); sys.exit(1)")
+    )
     assert ended.stdout == bytes(range(256)) * 20_000
-    assert 0 < len(words) <= OF_A_FILE
+    assert 0 < len(termination_log) <= OF_A_FILE
 
 
 def test_memory_stays_bounded_and_the_newest_errors_are_kept(tmp_path):
     flood = "for n in range(60_000): print('RuntimeError: of request', n, 'x' * 60)\nprint('NewError: at the end')"
-    ended, words = run(tmp_path, *python(f"import sys\n{flood}\nsys.exit(1)"))
+    ended, termination_log = run(tmp_path, *python(f"import sys\n{flood}\nsys.exit(1)"))
     assert ended.stdout.count(b"\n") == 60_001
-    assert telling_line(message(b"", words)) == "NewError: at the end"
+    assert telling_line(message(b"", termination_log)) == "NewError: at the end"
 
 
 def test_a_worker_that_outlives_the_engine_does_not_hold_up_its_end(tmp_path):
-    ended, words = run(tmp_path, "sh", "-c", "sleep 40 & echo 'NewError: x'; exit 1")
+    ended, termination_log = run(tmp_path, "sh", "-c", "sleep 40 & echo 'NewError: x'; exit 1")
     assert (ended.returncode, ended.stdout) == (1, b"NewError: x\n")
-    assert words.startswith(b"NewError: x\n")
+    assert termination_log.startswith(b"NewError: x\n")
 
 
 def test_an_engine_that_is_not_there_ends_the_container(tmp_path):

@@ -56,8 +56,8 @@ def serve(root: Path, model: Path, tmp_path: Path) -> Iterator[Serve]:
                 named: str(model),
                 **variables,
             }
-            given = {name: value for name, value in environment.items() if value}
-            return stack.enter_context(running(root, program_of(line), arguments, given))
+            set_variables = {name: value for name, value in environment.items() if value}
+            return stack.enter_context(running(root, program_of(line), arguments, set_variables))
 
         yield start
 
@@ -153,8 +153,8 @@ def test_a_profile_is_served_from_the_staged_cache(serve: Serve, client: httpx.C
 
 @every_line
 def test_a_profile_that_is_not_staged_fails(serve: Serve, line):
-    given = {"NIM_MODEL_PATH": "", "NIM_MODEL_NAME": "", "NIM_MODEL_PROFILE": "4f904d57"}
-    engine = serve(line, **given, NIM_DISABLE_MODEL_DOWNLOAD="1")
+    nim_variables = {"NIM_MODEL_PATH": "", "NIM_MODEL_NAME": "", "NIM_MODEL_PROFILE": "4f904d57"}
+    engine = serve(line, **nim_variables, NIM_DISABLE_MODEL_DOWNLOAD="1")
     assert engine.exit_code() == 1
     assert "profile 4f904d57 is not in the cache" in engine.text
     assert "downloads are disabled" in engine.text

@@ -48,14 +48,19 @@ def test_every_flag_of_the_table_is_taken_in_every_spelling(minor, kind):
     table = table_of(f"{minor}.0", VLLM_TABLES)
     flags = {name: shape for name, shape in table.flags.items() if name not in {"--help", "--model"}}
     spelled = {name: [name] if kind == "name" else shape.get(kind, []) for name, shape in flags.items()}
-    words = [word for name, ways in spelled.items() for way in ways for word in words_for(way, flags[name])]
-    given_flags = parse(["serve", "/m", *words], table)
-    assert set(given_flags) == {"model", *(name.removeprefix("--") for name, ways in spelled.items() if ways)}
+    arguments = [
+        word
+        for name, spellings in spelled.items()
+        for spelling in spellings
+        for word in words_for(spelling, flags[name])
+    ]
+    given_flags = parse(["serve", "/m", *arguments], table)
+    assert set(given_flags) == {"model", *(name.removeprefix("--") for name, spellings in spelled.items() if spellings)}
 
 
 def accepted(word: str) -> bool:
     """Whether the stand-in takes the word for a flag, whatever value it wants."""
-    for value in ([], *([one] for one in SAMPLE.values())):
+    for value in ([], *([sample] for sample in SAMPLE.values())):
         try:
             parse(["serve", "/m", word, *value], TABLE)
         except SystemExit:
@@ -245,10 +250,10 @@ def test_the_environment_is_held_against_the_version_s_names(ended: Ended, model
 
 def test_a_port_in_use_is_known_before_the_engine_loads(ended: Ended, model: Path):
     (model / "stand-in.json").write_text(json.dumps({"load_seconds": 60}))
-    with socket.socket() as taken:
-        taken.bind(("0.0.0.0", 0))
-        taken.listen()
-        code, text = ended("serve", str(model), "--port", str(taken.getsockname()[1]))
+    with socket.socket() as listener:
+        listener.bind(("0.0.0.0", 0))
+        listener.listen()
+        code, text = ended("serve", str(model), "--port", str(listener.getsockname()[1]))
     assert (code, "Address already in use" in text) == (1, True)
 
 

@@ -9,6 +9,8 @@ from hermetic.engines.failure_signatures import SIGNATURES, diagnose, telling_li
 from testbed.failure_modes import CRASHES, WRAPPER
 
 LAST_WORDS = {
+    "pydantic_core._pydantic_core.ValidationError: 1 validation error for ParallelConfig: Value error, World size (64) "
+    "is larger than the number of available GPUs (8) in this node.": Reason.GPU_COUNT_MISMATCH,
     "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': "
     "'/weights'. Use `repo_type` argument if needed.": Reason.MODEL_PATH_MISSING,
     "huggingface_hub.errors.LocalEntryNotFoundError: Cannot find the requested files in the disk cache and outgoing "
@@ -70,6 +72,52 @@ LAST_WORDS = {
     "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 803: system has unsupported display driver": (
         Reason.DRIVER_TOO_OLD
     ),
+    # Texts of vLLM 0.33.0: entrypoints/common/cli_args.py, renderers/chat_utils/chat_template.py, config/model.py,
+    # v1/worker/lora_model_runner_mixin.py, exceptions.py, model_loader/default_loader.py, fp8_utils.py, config/vllm.py,
+    # platforms/cuda.py, config/device.py.
+    "KeyError: 'invalid tool call parser: hermez (chose from { apertus,hermes })'": Reason.ENGINE_ARGUMENTS_REFUSED,
+    "KeyError: 'invalid reasoning parser: qwen33 (chose from { qwen3 })'": Reason.ENGINE_ARGUMENTS_REFUSED,
+    "ValueError: The supplied chat template (/weights/x.jinja) looks like a file path, but it failed to be opened. "
+    "Tried: /weights/x.jinja": Reason.ENGINE_ARGUMENTS_REFUSED,
+    "  Value error, Quantization method specified in the model config (fp8) does not match the quantization method "
+    "specified in the `quantization` argument (awq).": Reason.ENGINE_ARGUMENTS_REFUSED,
+    "ValueError: MambaForCausalLM does not support LoRA yet.": Reason.ENGINE_ARGUMENTS_REFUSED,
+    "NotImplementedError: Pipeline parallelism is not supported for this model. Supported models implement the "
+    "`SupportsPP` interface.": Reason.ENGINE_ARGUMENTS_REFUSED,
+    "vllm.exceptions.LoRAAdapterNotFoundError: Loading lora sql failed: No adapter found for org/sql": (
+        Reason.ADAPTER_MISSING
+    ),
+    "ValueError: Following weights were not initialized from checkpoint: {'lm_head.weight'}": Reason.MODEL_INCOMPLETE,
+    "ValueError: Weight output_partition_size = 192 is not divisible by weight quantization block_n = 128.": (
+        Reason.TENSOR_PARALLEL_INVALID
+    ),
+    "  Value error, The quantization method fp8 is not supported for the current GPU. Minimum capability: 75. Current "
+    "capability: 70.": Reason.GPU_UNSUPPORTED,
+    "ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0. Your Tesla T4 GPU has "
+    "compute capability 7.5.": Reason.GPU_UNSUPPORTED,
+    "RuntimeError: Failed to infer device type, please set the environment variable `VLLM_LOGGING_LEVEL=DEBUG`": (
+        Reason.GPU_NOT_VISIBLE
+    ),
+    # Issue 48 of BELLE: tokenizer.json is a Git LFS pointer.
+    "Exception: expected value at line 1 column 1": Reason.MODEL_INCOMPLETE,
+    "Exception: EOF while parsing a string at line 5 column 12": Reason.MODEL_INCOMPLETE,
+    # vllm-project/vllm, issues 4604 and 6732; ROCm/ROCm-docker, issue 116.
+    "RuntimeError: CUDA error: no kernel image is available for execution on the device": Reason.GPU_UNSUPPORTED,
+    "RuntimeError: NCCL error: unhandled cuda error (run with NCCL_DEBUG=INFO for details)": (
+        Reason.GPU_COMMUNICATION_FAILED
+    ),
+    "Unable to open /dev/kfd read-write: Permission denied": Reason.GPU_NOT_VISIBLE,
+    "RuntimeError: No HIP GPUs are available": Reason.GPU_NOT_VISIBLE,
+    # ai-dynamo/dynamo, pull request 12770; with a read-only root the number of the error is another.
+    "PermissionError: [Errno 13] Permission denied: '/usr/lib/python3.12/dist-packages/flashinfer_cubin/cubins'": (
+        Reason.IMAGE_NOT_WRITABLE
+    ),
+    "OSError: [Errno 30] Read-only file system: '/usr/lib/python3.12/dist-packages/flashinfer_cubin/cubins/x'": (
+        Reason.IMAGE_NOT_WRITABLE
+    ),
+    # NVIDIA/Megatron-LM, issue 878.
+    "OSError: [Errno 28] No space left on device": Reason.DISK_FULL,
+    "OSError: [Errno 28] No space left on device: '/dev/shm/psm_a8573fdd'": Reason.SHARED_MEMORY_TOO_SMALL,
     "vllm: error: unrecognized arguments: --no-such-flag": Reason.ENGINE_ARGUMENTS_REFUSED,
     "vllm serve: error: argument --kv-cache-dtype: invalid choice: 'x' (choose from auto, fp8)": (
         Reason.ENGINE_ARGUMENTS_REFUSED
@@ -93,7 +141,23 @@ def test_cause_is_found_under_the_wrapper_that_says_nothing(words, reason):
 def test_every_signature_is_shown_by_a_line():
     assert {reason for _, reason in SIGNATURES} == set(LAST_WORDS.values())
     for pattern, reason in SIGNATURES:
-        assert any(pattern.search(words) for words in LAST_WORDS if LAST_WORDS[words] is reason), pattern.pattern
+        assert any(pattern.search(last_line) for last_line in LAST_WORDS if LAST_WORDS[last_line] is reason), (
+            pattern.pattern
+        )
+
+
+@pytest.mark.parametrize(
+    ("first", "reason"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", Reason.GPU_MEMORY_TOO_SMALL),
+        ("RuntimeError: CUDA error: no kernel image is available for execution on the device", Reason.GPU_UNSUPPORTED),
+        ("OSError: [Errno 28] No space left on device: '/dev/shm/psm_1'", Reason.SHARED_MEMORY_TOO_SMALL),
+    ],
+)
+def test_an_error_of_the_other_workers_does_not_hide_the_cause(first, reason):
+    other = "(Worker_TP1 pid=9) RuntimeError: NCCL error: unhandled cuda error (run with NCCL_DEBUG=INFO for details)"
+    assert diagnose(f"{other}\n{first}\n") is reason
+    assert telling_line(f"{other}\n{first}\n") == first
 
 
 HARMLESS = "PermissionError: [Errno 13] Permission denied: '/proc/self/x'\nINFO: GPU KV cache size: 81,920 tokens"
@@ -113,7 +177,7 @@ def test_unknown_words_are_not_explained_away(words):
         (f"ValueError: new\n{WRAPPER}", "ValueError: new"),
         ('Traceback (most recent call last):\n  File "a.py", line 3\n    raise X\nKeyError: 3\n', "KeyError: 3"),
         (WRAPPER, WRAPPER),
-        ("x" * 1000, "x" * 300),
+        (f"begin{'x' * 1000}end", f"begin{'x' * 94}…{'x' * 197}end"),
     ],
     ids=["nothing", "wrapper last", "traceback", "wrapper only", "long"],
 )

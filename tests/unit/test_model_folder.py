@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hermetic.errors import ModelFactsUnusable, Unreachable
+from hermetic.errors import InputError, ModelFactsUnusable
 from hermetic.weights import model_folder as reading
 from hermetic.weights.model_folder import read_model_facts
 from hermetic.weights.safetensors_layout import LARGEST_HEADER
@@ -33,7 +33,11 @@ def test_bytes_are_summed_by_format_over_every_file(tmp_path):
         {first: {"a": ("F8_E4M3", 1000), "b": ("F32", 8)}, second: {"c": ("F8_E4M3", 24), "d": ("BF16", 2)}},
     )
     facts = read_model_facts(folder)
-    assert {one.format: one.bytes for one in facts.tensor_bytes} == {"F8_E4M3": 1024, "F32": 8, "BF16": 2}
+    assert {tensor_byte_count.format: tensor_byte_count.bytes for tensor_byte_count in facts.tensor_bytes} == {
+        "F8_E4M3": 1024,
+        "F32": 8,
+        "BF16": 2,
+    }
     assert facts.parameter_bytes == 1034
     assert (facts.shards.count, facts.shards.largest_bytes) == (2, (folder / first).stat().st_size)
     assert facts.attention.latent.key_value_rank == 512
@@ -52,6 +56,68 @@ def test_the_second_form_of_the_same_tensors_is_not_counted_twice(tmp_path):
     assert read_model_facts(folder).parameter_bytes == 100
     (folder / ONE).unlink()
     assert read_model_facts(folder).parameter_bytes == 100
+
+
+MINISTRAL = {"dim": 4096, "n_layers": 34, "n_heads": 32, "n_kv_heads": 8, "head_dim": 128, "hidden_dim": 14_336}
+PIXTRAL = {
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "patch_size": 14,
+    "image_size": 1540,
+    "spatial_merge_size": 2,
+}
+
+
+@pytest.mark.parametrize(
+    ("params", "family", "context"),
+    [
+        (MINISTRAL, "mistral", 128_000),
+        (MINISTRAL | {"max_position_embeddings": 262_144}, "mistral", 262_144),
+        (MINISTRAL | {"max_seq_len": 32_768}, "mistral", 32_768),
+        (MINISTRAL | {"moe": {"num_experts": 8, "num_experts_per_tok": 2}}, "mixtral", 128_000),
+        (MINISTRAL | {"qk_nope_head_dim": 64, "kv_lora_rank": 256, "qk_rope_head_dim": 64}, "deepseek_v3", 128_000),
+        (MINISTRAL | {"yarn": {"factor": 16.0, "original_max_position_embeddings": 8192}}, "mistral", 131_072),
+    ],
+)
+def test_the_form_of_mistral_is_read_where_there_is_no_config_json(tmp_path, params, family, context):
+    """vllm/transformers_utils/configs/mistral.py."""
+    folder = llama(tmp_path, **{"consolidated.safetensors": {"layers.0.experts.0.w1": ("BF16", 60), "a": ("BF16", 40)}})
+    (folder / "config.json").rename(folder / "params.json")
+    (folder / "params.json").write_text(json.dumps(params))
+    facts = read_model_facts(folder)
+    assert (facts.model_type, facts.max_model_length) == (family, context)
+    assert (facts.attention.layers, facts.attention.key_value_heads, facts.attention.head_dimension) == (34, 8, 128)
+    assert facts.not_computed == []
+    if facts.experts is not None:
+        assert (facts.experts.count, facts.experts.bytes) == (8, 60)
+
+
+@pytest.mark.parametrize("key", ["vision_encoder", "multimodal"])
+def test_the_encoder_of_mistral_is_read_in_both_of_its_forms(tmp_path, key):
+    stated = PIXTRAL if key == "vision_encoder" else {"vision_encoder_args": PIXTRAL}
+    folder = llama(tmp_path, **{"consolidated.safetensors": {"vision_encoder.a": ("BF16", 60), "a": ("BF16", 40)}})
+    (folder / "config.json").unlink()
+    (folder / "params.json").write_text(
+        json.dumps(MINISTRAL | {key: stated, "quantization": {"qformat_weight": "fp8_e4m3"}})
+    )
+    facts = read_model_facts(folder)
+    (encoder,) = facts.encoders
+    assert (encoder.inputs, encoder.bytes, encoder.patches_per_token) == (["image"], 60, 4)
+    assert facts.quantization.method == "fp8"
+
+
+def test_config_json_counts_where_both_forms_are_there(tmp_path):
+    folder = llama(tmp_path)
+    (folder / "params.json").write_text(json.dumps(MINISTRAL))
+    assert read_model_facts(folder).model_type == "llama"
+
+
+@pytest.mark.parametrize("content", ["[]", "null", '{"dim": "wide"}', '{"sliding_window": [1, null], "n_layers": 1e9}'])
+def test_a_form_of_mistral_that_is_not_usable_gives_facts_that_are_not_computed(tmp_path, content):
+    folder = llama(tmp_path)
+    (folder / "config.json").unlink()
+    (folder / "params.json").write_text(content)
+    assert read_model_facts(folder).not_computed
 
 
 def test_links_of_a_snapshot_are_followed(tmp_path):
@@ -131,14 +197,14 @@ def test_sums_beyond_any_model_are_noted_and_never_fit(tmp_path):
     folder = llama(tmp_path)
     header = json.dumps({"a": {"dtype": "BF16", "data_offsets": [0, 10**30]}}).encode()
     (folder / ONE).write_bytes(struct.pack("<Q", len(header)) + header)
-    assert any("add up to" in one for one in read_model_facts(folder).not_computed)
+    assert any("add up to" in reason for reason in read_model_facts(folder).not_computed)
 
 
 @pytest.mark.parametrize("name", ["../x.safetensors", "a/b.safetensors", "x.bin", "/etc/passwd", "x\0.safetensors"])
 def test_an_index_cannot_lead_out_of_the_folder(tmp_path, name):
     folder = llama(tmp_path)
     (folder / reading.INDEX).write_text(json.dumps({"weight_map": {"a": name}}))
-    with pytest.raises(ModelFactsUnusable, match="no safetensors file of this folder"):
+    with pytest.raises(ModelFactsUnusable, match="not a safetensors file of this folder"):
         read_model_facts(folder)
 
 
@@ -155,19 +221,19 @@ def test_what_is_no_plain_file_is_refused_and_not_waited_for(tmp_path, name):
     folder = llama(tmp_path)
     (folder / name).unlink()
     os.mkfifo(folder / name)
-    with pytest.raises(ModelFactsUnusable, match="no plain file"):
+    with pytest.raises(ModelFactsUnusable, match="not a plain file"):
         read_model_facts(folder)
 
 
 def test_what_is_not_there_is_named_with_its_path(tmp_path):
-    with pytest.raises(Unreachable, match=r"config\.json cannot be read: No such file"):
+    with pytest.raises(InputError, match=r"config\.json: No such file"):
         read_model_facts(tmp_path / "absent")
     folder = llama(tmp_path)
     (folder / ONE).unlink()
     with pytest.raises(ModelFactsUnusable, match="holds no safetensors file"):
         read_model_facts(folder)
     (folder / reading.INDEX).write_text(json.dumps({"weight_map": {"a": ONE}}))
-    with pytest.raises(Unreachable, match=r"model\.safetensors cannot be read"):
+    with pytest.raises(InputError, match=r"model\.safetensors: No such file"):
         read_model_facts(folder)
 
 
@@ -184,7 +250,7 @@ def test_a_config_in_an_encoding_that_no_engine_reads_is_refused(tmp_path, encod
     folder = llama(tmp_path)
     config = folder / "config.json"
     config.write_text(config.read_text(), encoding=encoding)
-    with pytest.raises(ModelFactsUnusable, match=r"config\.json is no JSON"):
+    with pytest.raises(ModelFactsUnusable, match=r"config\.json is not JSON"):
         read_model_facts(folder)
 
 

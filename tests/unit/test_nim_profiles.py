@@ -46,8 +46,8 @@ def nim(profile: str, count: int = 1, *sizes: str) -> Manifest:
     ],
 )
 def test_a_name_says_how_many_gpus_and_which(name, tensor, pipeline, gpus):
-    found = read_profile(name)
-    assert (found.tensor_parallel, found.pipeline_parallel, found.gpus) == (tensor, pipeline, gpus)
+    nim_profile = read_profile(name)
+    assert (nim_profile.tensor_parallel, nim_profile.pipeline_parallel, nim_profile.gpus) == (tensor, pipeline, gpus)
 
 
 @pytest.mark.parametrize(
@@ -66,10 +66,10 @@ def test_the_forms_for_a_number_of_gpus_are_listed():
     ("profile", "count"), [("vllm-bf16-tp2", 1), ("vllm-bf16-tp1", 2), ("sglang-h100-bf16-tp8-pp2", 8)]
 )
 def test_another_number_of_gpus_is_refused_with_the_forms_that_would_fit(profile, count):
-    found = first_block(spec_of(nim(profile, count)), a_snapshot())
-    assert (found.reason, found.field) == (Reason.NIM_PROFILE_MISMATCH, "spec.engine.nim.profile")
-    assert f"set the count to {read_profile(profile).count}" in found.message
-    assert f"stage a profile with {shapes(count)}" in found.message
+    block = first_block(spec_of(nim(profile, count)), a_snapshot())
+    assert (block.reason, block.field) == (Reason.NIM_PROFILE_MISMATCH, "spec.engine.nim.profile")
+    assert f"set the count to {read_profile(profile).count}" in block.message
+    assert f"stage a profile with {shapes(count)}" in block.message
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,9 @@ def test_another_number_of_gpus_is_refused_with_the_forms_that_would_fit(profile
     ],
 )
 def test_a_compiled_engine_on_another_gpu_is_refused_by_name(profile, sizes):
-    found = first_block(spec_of(nim(profile, 1, *sizes)), a_snapshot())
-    assert found.reason is Reason.NIM_PROFILE_MISMATCH
-    assert all(size in found.message for size in sizes)
+    block = first_block(spec_of(nim(profile, 1, *sizes)), a_snapshot())
+    assert block.reason is Reason.NIM_PROFILE_MISMATCH
+    assert all(size in block.message for size in sizes)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_compiled_engine_on_another_gpu_is_refused_by_name(profile, sizes):
         pytest.param(nim("vllm-bf16-tp1-pp1", 1, HALF), id="any GPU"),
         pytest.param(nim("tensorrt_llm-h100-fp8-tp1", 1, "Standard_NV6"), id="a size not listed"),
         pytest.param(nim("tensorrt_llm-h100-fp8-tp1"), id="no size known"),
-        pytest.param(nim(ID, 4, A100), id="an id"),
+        pytest.param(nim(ID, 4, "Standard_NC96ads_A100_v4"), id="an id"),
     ],
 )
 def test_what_fits_or_is_not_known_is_let_through(manifest):
@@ -126,10 +126,10 @@ STAGED = [{"id": ID, "name": TP2}, {"id": OTHER, "name": TP1_NVL}, {"name": TP1_
 
 def staged(profile: str | None, count: int = 1, *sizes: str, profiles: Any = STAGED) -> Manifest:
     facts = {"modelType": "nim", "parameterBytes": 1, "nimProfiles": profiles}
-    found = changed(nim(profile or "x", count, *sizes), {"spec.weights.facts": facts})
+    manifest = changed(nim(profile or "x", count, *sizes), {"spec.weights.facts": facts})
     if profile is None:
-        del found["spec"]["engine"]["nim"]["profile"]
-    return found
+        del manifest["spec"]["engine"]["nim"]["profile"]
+    return manifest
 
 
 @pytest.mark.parametrize(
@@ -144,9 +144,9 @@ def staged(profile: str | None, count: int = 1, *sizes: str, profiles: Any = STA
     ],
 )
 def test_a_profile_that_is_not_staged_or_does_not_fit_is_refused_by_what_its_id_stands_for(manifest, says):
-    found = first_block(spec_of(manifest), a_snapshot())
-    assert (found.reason, found.field) == (Reason.NIM_PROFILE_MISMATCH, "spec.engine.nim.profile")
-    assert says in found.message
+    block = first_block(spec_of(manifest), a_snapshot())
+    assert (block.reason, block.field) == (Reason.NIM_PROFILE_MISMATCH, "spec.engine.nim.profile")
+    assert says in block.message
 
 
 @pytest.mark.parametrize(
@@ -163,20 +163,20 @@ def test_the_message_lists_the_staged_profiles_that_would_fit_these_gpus(sizes, 
 
 
 def test_the_message_about_another_gpu_lists_those_for_the_gpus_of_the_nodes():
-    found = first_block(spec_of(staged(OTHER, 1)), a_snapshot(nodes=(an_a100_node(),)))
-    assert f"these fit: '{TP1_A100}', 'vllm-bf16-tp1-pp1'" in found.message
+    block = first_block(spec_of(staged(OTHER, 1)), a_snapshot(nodes=(an_a100_node(),)))
+    assert f"these fit: '{TP1_A100}', 'vllm-bf16-tp1-pp1'" in block.message
 
 
 def test_a_long_list_is_cut_with_its_number():
     many = [{"name": f"vllm-bf16-tp1-pp1-{number}"} for number in range(64)]
-    found = first_block(spec_of(staged("vllm-bf16-tp2", 1, profiles=many)), a_snapshot())
-    assert found.message.endswith("'vllm-bf16-tp1-pp1-3' and 60 more")
+    block = first_block(spec_of(staged("vllm-bf16-tp2", 1, profiles=many)), a_snapshot())
+    assert block.message.endswith("'vllm-bf16-tp1-pp1-3' and 60 more")
 
 
 @pytest.mark.parametrize(
     "manifest",
     [
-        pytest.param(staged(ID, 2, A100), id="by id"),
+        pytest.param(staged(ID, 2, "Standard_NC48ads_A100_v4"), id="by id"),
         pytest.param(staged(TP2, 2), id="by name"),
         pytest.param(staged(OTHER, 1, NVL), id="the GPU that it is for"),
         pytest.param(staged("f" * 64, profiles=[]), id="profiles not known"),

@@ -88,8 +88,8 @@ def test_another_object_of_the_same_name_gets_another_volume():
 
 def test_namespace_and_name_cannot_be_shifted_into_the_same_volume_name():
     source = {"driver": "d", "handle": "h"}
-    one, other = Owner("a-b", "c", "uid-1"), Owner("a", "b-c", "uid-2")
-    assert volume_names(one, source)[0] != volume_names(other, source)[0]
+    first_owner, other = Owner("a-b", "c", "uid-1"), Owner("a", "b-c", "uid-2")
+    assert volume_names(first_owner, source)[0] != volume_names(other, source)[0]
 
 
 def test_labels_depend_on_the_object_and_its_engine_only():

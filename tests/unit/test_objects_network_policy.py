@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hermetic.objects.children import PlatformSettings, render
+from hermetic.objects.network_policy import PodPeer, network_policy
 from hermetic.plan.planning import plan
 from tests.renderings import RENDERINGS
 from tests.scenarios import a_share_model
@@ -19,7 +20,7 @@ PRIVATE = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"]
 def policy(endpoint: dict[str, Any], pod_ranges: Iterable[str] = ()) -> dict[str, Any]:
     manifest = a_share_model(endpoint=endpoint)
     children = render(owner_of(manifest), spec_of(manifest), PlatformSettings(pod_ranges=tuple(pod_ranges)))
-    return next(each["spec"] for each in children if each["kind"] == "NetworkPolicy")
+    return next(child["spec"] for child in children if child["kind"] == "NetworkPolicy")
 
 
 def peers(endpoint: dict[str, Any], pod_ranges: Iterable[str] = ()) -> list[dict[str, Any]]:
@@ -95,11 +96,11 @@ def test_without_a_range_that_is_left_no_client_may_connect():
 
 def test_pods_come_in_by_their_labels_although_their_range_is_none_of_a_client():
     client = {"podSelector": {"matchLabels": {"app": "web"}}}
-    found = peers(
+    policy_peers = peers(
         {"internalLoadBalancer": {"allowedSourceRanges": ["10.244.3.0/24"]}, "allowedClients": [client]},
         ["10.244.0.0/16"],
     )
-    assert found == [{"podSelector": {"matchLabels": {"app": "web"}}}]
+    assert policy_peers == [{"podSelector": {"matchLabels": {"app": "web"}}}]
 
 
 @pytest.mark.parametrize("registries", [POLICY.registries, []], ids=["going on", "blocked"])
@@ -109,7 +110,7 @@ def test_the_plan_takes_the_ranges_of_pods_from_the_configuration(registries):
     snapshot = a_snapshot(policy=POLICY.model_copy(update={"pod_ranges": ["10.244.0.0/16"], "registries": registries}))
     before = serving(a_snapshot(children=children_of(manifest), policy=snapshot.policy), 1)
     decided = plan(spec_of(manifest), before, NOW)
-    (applied,) = (each.manifest for each in decided.apply if each.manifest["kind"] == "NetworkPolicy")
+    (applied,) = (change.manifest for change in decided.apply if change.manifest["kind"] == "NetworkPolicy")
     blocks = [peer["ipBlock"] for peer in applied["spec"]["ingress"][0]["from"]]
     assert blocks[0] == {"cidr": "10.0.0.0/8", "except": ["10.244.0.0/16"]}
 
@@ -129,3 +130,25 @@ def test_an_empty_selector_means_every_namespace_as_kubernetes_reads_it():
 def test_only_the_engine_s_port_is_open():
     (rule,) = policy({"port": 9000, "internalLoadBalancer": {}})["ingress"]
     assert rule["ports"] == [{"protocol": "TCP", "port": 9000}]
+
+
+MEMBERS = PodPeer(
+    {"hermetic.dev/modeldeployment": "llama", "hermetic.dev/replica": "0"}, first_port=1024, last_port=65535
+)
+
+
+def test_pods_of_a_replica_reach_each_other_both_ways_and_nothing_else():
+    manifest = a_share_model(endpoint={"allowedClients": [{"podSelector": {"matchLabels": {"app": "gateway"}}}]})
+    spec = spec_of(manifest)
+    alone = network_policy(owner_of(manifest), "vLLM", spec.endpoint)["spec"]
+    rules = network_policy(owner_of(manifest), "vLLM", spec.endpoint, peers=[MEMBERS])["spec"]
+    members = [{"podSelector": {"matchLabels": dict(MEMBERS.labels)}}]
+    ports = [{"protocol": "TCP", "port": 1024, "endPort": 65535}]
+    assert rules["egress"] == [{"to": members, "ports": ports}]
+    assert rules["ingress"] == [*alone["ingress"], {"from": members, "ports": ports}]
+    assert {**rules, "ingress": None, "egress": None} == {**alone, "ingress": None, "egress": None}
+
+
+def test_peers_without_a_label_are_refused_since_they_would_be_every_pod_of_the_namespace():
+    with pytest.raises(ValueError, match="every pod of the namespace"):
+        PodPeer({}, first_port=1024, last_port=65535)

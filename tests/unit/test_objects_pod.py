@@ -135,12 +135,19 @@ def test_nim_root_is_writable_because_no_document_promises_otherwise():
 def test_weights_are_mounted_read_only_wherever_they_come_from(manifest):
     pod = pod_of(manifest)
     weights = volumes_of(pod).get("weights")
-    mounted = [mounts_of(c).get("weights") for c in (*pod["containers"], *pod.get("initContainers", ()))]
+    containers = (*pod["containers"], *pod.get("initContainers", ()))
+    mounted = [
+        [mount for mount in container["volumeMounts"] if mount["name"] == "weights"]
+        for container in containers
+        if container["name"] != "check-accelerators"
+    ]
     if weights is None:
         assert "bakedImage" in manifest["spec"]["weights"]
-        assert mounted == [None]
+        assert mounted == [[]]
         return
-    assert all(mount["mountPath"] == "/weights" and mount["readOnly"] is True for mount in mounted)
+    assert all(mounts[0]["mountPath"] == "/weights" for mounts in mounted)
+    assert all(mount["mountPath"].startswith("/adapters/") for mounts in mounted for mount in mounts[1:])
+    assert all(mount["readOnly"] is True for mounts in mounted for mount in mounts)
     if "persistentVolumeClaim" in weights:
         assert weights["persistentVolumeClaim"]["readOnly"] is True
 

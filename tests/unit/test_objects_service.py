@@ -53,9 +53,9 @@ def test_source_ranges_and_the_flag_that_makes_them_count_come_together():
     flag = PREFIX + "azure-deny-all-except-load-balancer-source-ranges"
     for ranges in ([], ["10.0.0.0/8"]):
         balancer = {"allowedSourceRanges": ranges}
-        found = service({"internalLoadBalancer": balancer})
-        assert ("loadBalancerSourceRanges" in found["spec"]) == bool(ranges)
-        assert (flag in found["metadata"]["annotations"]) == bool(ranges)
+        service_manifest = service({"internalLoadBalancer": balancer})
+        assert ("loadBalancerSourceRanges" in service_manifest["spec"]) == bool(ranges)
+        assert (flag in service_manifest["metadata"]["annotations"]) == bool(ranges)
 
 
 def test_health_path_of_the_load_balancer_is_the_engine_s_own():
@@ -65,11 +65,11 @@ def test_health_path_of_the_load_balancer_is_the_engine_s_own():
 
 @pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=list(RENDERINGS))
 def test_no_annotation_with_a_public_side_is_ever_rendered(manifest):
-    found = rendered(manifest)["Service"]
-    assert not set(found["metadata"].get("annotations", {})) & set(PUBLIC_SIDE)
-    assert not found["spec"].keys() & {"externalIPs", "loadBalancerIP", "externalName", "loadBalancerClass"}
-    if found["spec"]["type"] == "LoadBalancer":
-        assert found["metadata"]["annotations"][PREFIX + "azure-load-balancer-internal"] == "true"
+    service_manifest = rendered(manifest)["Service"]
+    assert not set(service_manifest["metadata"].get("annotations", {})) & set(PUBLIC_SIDE)
+    assert not service_manifest["spec"].keys() & {"externalIPs", "loadBalancerIP", "externalName", "loadBalancerClass"}
+    if service_manifest["spec"]["type"] == "LoadBalancer":
+        assert service_manifest["metadata"]["annotations"][PREFIX + "azure-load-balancer-internal"] == "true"
 
 
 def test_every_public_side_annotation_of_the_cloud_provider_is_known():
@@ -95,17 +95,17 @@ def test_client_addresses_stay_visible_to_the_network_policy():
 
 
 def test_without_a_load_balancer_the_service_is_inside_the_cluster_only():
-    found = service({})
-    assert found["spec"]["type"] == "ClusterIP"
-    assert set(found["metadata"]["annotations"]) == {INTENT}
+    service_manifest = service({})
+    assert service_manifest["spec"]["type"] == "ClusterIP"
+    assert set(service_manifest["metadata"]["annotations"]) == {INTENT}
 
 
 @pytest.mark.parametrize("port", [1024, 8000, 65535])
 def test_port_is_the_same_from_the_load_balancer_to_the_engine(port):
     children = rendered(a_share_model(endpoint={"port": port, "internalLoadBalancer": {}}))
-    (found,) = children["Service"]["spec"]["ports"]
+    (port_found,) = children["Service"]["spec"]["ports"]
     (engine,) = children["Deployment"]["spec"]["template"]["spec"]["containers"]
-    assert (found["port"], found["targetPort"]) == (port, port)
+    assert (port_found["port"], port_found["targetPort"]) == (port, port)
     assert engine["ports"] == [{"name": "http", "containerPort": port, "protocol": "TCP"}]
 
 

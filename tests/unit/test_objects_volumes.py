@@ -52,9 +52,9 @@ def test_volume_of_an_azure_files_share_is_exactly_this():
 
 def test_claim_is_bound_beforehand_to_that_volume_alone():
     name, claim = names(a_share_model())
-    found = rendered(a_share_model())["PersistentVolumeClaim"]
-    assert found["metadata"]["name"] == claim
-    assert found["spec"] == {
+    claim_manifest = rendered(a_share_model())["PersistentVolumeClaim"]
+    assert claim_manifest["metadata"]["name"] == claim
+    assert claim_manifest["spec"] == {
         "accessModes": ["ReadOnlyMany"],
         "storageClassName": "",
         "volumeMode": "Filesystem",
@@ -72,8 +72,10 @@ def test_pod_mounts_that_claim_read_only():
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_source_is_rendered_somewhere(source):
-    found = [name for name, manifest in RENDERINGS.items() if getattr(spec_of(manifest).weights, source) is not None]
-    assert found, f"tests/renderings.py has no shape with weights of {source}"
+    rendering_names = [
+        name for name, manifest in RENDERINGS.items() if getattr(spec_of(manifest).weights, source) is not None
+    ]
+    assert rendering_names, f"tests/renderings.py has no shape with weights of {source}"
 
 
 def test_share_without_a_storage_account_is_named_by_the_first_label_of_its_host():

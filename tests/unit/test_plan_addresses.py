@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermetic.api.configuration import Configuration
-from hermetic.plan.addresses import load_balancer_addresses, public_addresses
+from hermetic.plan.exposure.addresses import load_balancer_addresses, public_addresses
 from tests.snapshots import POLICY
 
 

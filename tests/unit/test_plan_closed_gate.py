@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from hermetic.kube.projections import lean_pod
-from hermetic.plan.container_digests import completed
-from hermetic.plan.planning import Plan
+from hermetic.plan.desired_children import desired_children
 from hermetic.plan.snapshot import ClusterSnapshot
+from hermetic.plan.tampering.container_digests import completed
+from hermetic.plan.writes import Plan
 from tests.planning import a_pod, edited, of_another_source, planned, running, without, written
 from tests.renderings import RENDERINGS
 from tests.scenarios import Manifest, a_baked_model, a_share_model, changed, reporting
@@ -20,8 +21,8 @@ from tests.snapshots import (
     a_snapshot,
     carried_out,
     evidence,
-    rendered,
     serving,
+    spec_of,
 )
 
 CLOSED = {
@@ -51,8 +52,8 @@ def test_behind_a_closed_gate_running_pods_keep_everything_they_have(seen):
 
 @every_closed_gate
 def test_behind_a_closed_gate_a_new_template_waits_and_the_walls_do_not(seen):
-    wanted = changed(a_share_model(), drainSeconds=7, endpoint={"internalLoadBalancer": {"subnet": "ilb"}})
-    decided = planned(wanted, running(a_share_model(), evidence=seen))
+    model = changed(a_share_model(), drainSeconds=7, endpoint={"internalLoadBalancer": {"subnet": "ilb"}})
+    decided = planned(model, running(a_share_model(), evidence=seen))
     assert written(decided) == [("Service", "changed")]
     assert decided.held
 
@@ -109,8 +110,8 @@ def a_sidecar(deployment: dict[str, Any]) -> None:
 
 def corrected(decided: Plan) -> list[int]:
     """With how many replicas the Deployment is applied."""
-    found = [change.manifest for change in decided.apply if change.manifest["kind"] == "Deployment"]
-    return [manifest["spec"]["replicas"] for manifest in found]
+    deployments = [change.manifest for change in decided.apply if change.manifest["kind"] == "Deployment"]
+    return [manifest["spec"]["replicas"] for manifest in deployments]
 
 
 @every_closed_gate
@@ -276,9 +277,11 @@ def test_behind_a_closed_gate_a_workload_without_replicas_gets_its_template(seen
         running(a_share_model(), evidence=seen), "Deployment", lambda live: live["spec"].update(replicas=0)
     )
     for edit in (another_image, another_mark, lambda _: None):
-        decided = planned(manifest, edited(snapshot, "Deployment", edit))
+        after = edited(snapshot, "Deployment", edit)
+        decided = planned(manifest, after)
         assert corrected(decided) == [0]
-        assert decided.apply[-1].manifest["spec"]["template"] == rendered(manifest)["Deployment"]["spec"]["template"]
+        children = {child["kind"]: child for child in desired_children(spec_of(manifest), after)}
+        assert decided.apply[-1].manifest["spec"]["template"] == children["Deployment"]["spec"]["template"]
 
 
 @every_closed_gate
@@ -314,3 +317,17 @@ def test_requeue_is_when_the_evidence_ends_and_only_where_it_is_enforced():
     assert planned(a_share_model(isolation={"enforcement": "Off"}), a_snapshot()).requeue_at is None
     assert planned(a_share_model(), a_snapshot(evidence=None)).requeue_at is None
     assert planned(a_share_model(), a_snapshot(evidence=evidence(expires_at=NOW))).requeue_at is None
+
+
+def test_closed_gate_with_only_a_deployment_of_another_name_writes_nothing() -> None:
+    """It has the label and the owner of the model, as one that somebody copied: it is not what runs the pods."""
+    manifest = a_share_model(replicas=2)
+    snapshot = running(manifest, 2)
+    deployment = next(child for child in snapshot.children.values() if child["kind"] == "Deployment")
+    copied = {**deployment, "metadata": {**deployment["metadata"], "name": "copied"}}
+    children = {("Deployment", "copied"): copied}
+    assert planned(manifest, replace(snapshot, children=children, evidence=None)).apply == ()
+    refused = changed(manifest, endpoint={"internalLoadBalancer": {"address": "10.13.76.40"}})
+    blocked = planned(refused, replace(snapshot, children=children, address_holder="inference/other"))
+    assert blocked.blocked is not None
+    assert blocked.apply == ()

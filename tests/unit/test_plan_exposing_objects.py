@@ -10,7 +10,7 @@ import pytest
 from hermetic.kinds import BY_API_VERSION
 from hermetic.kube.exposure_index import ROOM, SMALL, ExposureIndex
 from hermetic.objects.names import Owner
-from hermetic.plan.exposing_objects import MOST_ADDRESSES
+from hermetic.plan.exposure.exposing_objects import MOST_ADDRESSES
 from hermetic.plan.snapshot import Exposure
 from tests.scenarios import Manifest
 from tests.snapshots import POLICY
@@ -33,7 +33,7 @@ def an_object(kind: str, name: str, namespace: str = "team-a", version: int = 7,
     metadata = {
         key: fields.pop(key) for key in ("annotations", "labels", "managedFields", "ownerReferences") if key in fields
     }
-    known = {
+    default_metadata = {
         "namespace": namespace,
         "name": name,
         "uid": f"uid-{kind}-{namespace}-{name}",
@@ -42,7 +42,7 @@ def an_object(kind: str, name: str, namespace: str = "team-a", version: int = 7,
     return {
         "apiVersion": fields.pop("apiVersion", VERSIONS[kind]),
         "kind": kind,
-        "metadata": {**known, **metadata},
+        "metadata": {**default_metadata, **metadata},
         **fields,
     }
 
@@ -95,23 +95,23 @@ def a_pod(name: str = "llama-0", *addresses: str, **status: Any) -> Manifest:
     return an_object("Service", name, labels=MODEL, status={"podIPs": ips, **status}) | {"kind": "Pod"}
 
 
-def found(*seen: Manifest) -> list[Exposure]:
+def found(*manifest: Manifest) -> list[Exposure]:
     """What is found of the model with one pod, in whatever order the objects were seen."""
     answers = []
-    for order in (seen, seen[::-1]):
-        ways = ExposureIndex(POLICY)
-        for at, one in enumerate((*order, None)):
-            if one is None or (order is seen and at == 0):
-                ways.put_pod(a_pod(), OWNER.key)
-            if one is not None:
-                ways.put(one)
-        answers.append(list(ways.into(OWNER)))
+    for order in (manifest, manifest[::-1]):
+        exposure_index = ExposureIndex(POLICY)
+        for at, planted in enumerate((*order, None)):
+            if planted is None or (order is manifest and at == 0):
+                exposure_index.put_pod(a_pod(), OWNER.key)
+            if planted is not None:
+                exposure_index.put(planted)
+        answers.append(list(exposure_index.into(OWNER)))
     assert answers[0] == answers[1]
     return answers[0]
 
 
-def named(*seen: Manifest) -> list[str]:
-    return [f"{way.kind} {way.namespace}/{way.name}" for way in found(*seen)]
+def named(*manifest: Manifest) -> list[str]:
+    return [f"{exposure.kind} {exposure.namespace}/{exposure.name}" for exposure in found(*manifest)]
 
 
 # ---------------------------------------------------------------------- Services
@@ -179,19 +179,21 @@ def test_one_of_another_namespace_selects_nothing_here() -> None:
 
 
 def test_the_last_writer_is_named_in_one_line_and_never_that_of_the_status() -> None:
-    (way,) = found(a_service(spec={"type": "NodePort"}, managedFields=BOOK))
-    assert way.writer == "'mallory \ufffd' (Update, 2026-11-22T11:00:00Z)"
+    (exposure,) = found(a_service(spec={"type": "NodePort"}, managedFields=BOOK))
+    assert exposure.writer == "'mallory \ufffd' (Update, 2026-11-22T11:00:00Z)"
 
 
 def test_a_record_of_managers_that_cannot_be_read_names_none() -> None:
     for book in (None, "x", [], ["x"], [{}], [{"manager": "", "operation": "Update"}]):
-        (way,) = found(a_service(spec={"type": "NodePort"}, managedFields=book))
-        assert way.writer == ""
+        (exposure,) = found(a_service(spec={"type": "NodePort"}, managedFields=book))
+        assert exposure.writer == ""
 
 
 def test_a_long_name_of_a_writer_is_cut() -> None:
-    (way,) = found(a_service(spec={"type": "NodePort"}, managedFields=[{"manager": "m" * 5000, "time": "t" * 5000}]))
-    assert len(way.writer) < 200
+    (exposure,) = found(
+        a_service(spec={"type": "NodePort"}, managedFields=[{"manager": "m" * 5000, "time": "t" * 5000}])
+    )
+    assert len(exposure.writer) < 200
 
 
 def test_a_selector_that_is_too_large_to_keep_counts_as_one_that_fits() -> None:
@@ -242,27 +244,27 @@ def test_an_address_that_only_looks_like_it_is_not(address: str) -> None:
 
 
 def test_a_pod_that_ended_has_no_address_any_more() -> None:
-    ways = ExposureIndex(POLICY)
-    ways.put(a_slice())
-    ways.put_pod(a_pod(), OWNER.key)
-    assert ways.into(OWNER)
-    ways.put_pod(a_pod(phase="Failed"), OWNER.key)
-    assert not ways.into(OWNER)
+    exposure_index = ExposureIndex(POLICY)
+    exposure_index.put(a_slice())
+    exposure_index.put_pod(a_pod(), OWNER.key)
+    assert exposure_index.into(OWNER)
+    exposure_index.put_pod(a_pod(phase="Failed"), OWNER.key)
+    assert not exposure_index.into(OWNER)
 
 
 def test_of_two_pods_with_one_address_the_other_keeps_it() -> None:
     """Pods of the host's network share their node's address."""
     for gone in ("uid-a", "uid-b"):
-        ways = ExposureIndex(POLICY)
-        ways.put(a_slice())
+        exposure_index = ExposureIndex(POLICY)
+        exposure_index.put(a_slice())
         for uid in ("uid-a", "uid-b"):
             pod = a_pod()
             pod["metadata"]["uid"] = uid
-            ways.put_pod(pod, OWNER.key)
-        ways.drop_pod(gone)
-        assert ways.into(OWNER)
-    ways.drop_pod("uid-a")
-    assert not ways.into(OWNER)
+            exposure_index.put_pod(pod, OWNER.key)
+        exposure_index.drop_pod(gone)
+        assert exposure_index.into(OWNER)
+    exposure_index.drop_pod("uid-a")
+    assert not exposure_index.into(OWNER)
 
 
 def test_the_manager_of_the_field_that_opens_is_named_and_not_who_came_later() -> None:
@@ -272,8 +274,8 @@ def test_the_manager_of_the_field_that_opens_is_named_and_not_who_came_later() -
         {"manager": "ci", "operation": "Update", "time": "2026-11-22T12:00:00Z", "fieldsV1": of["ports"]},
     ]
     public = a_service(spec={"type": "NodePort", "ports": [{"nodePort": 30000}]}, managedFields=book)
-    (way,) = found(public)
-    assert way.writer == "'helm' (Update, 2026-11-22T08:00:00Z)"
+    (exposure,) = found(public)
+    assert exposure.writer == "'helm' (Update, 2026-11-22T08:00:00Z)"
 
 
 # ---------------------------------------------------------------------- Ingresses
@@ -320,10 +322,10 @@ def test_an_ingress_to_a_service_of_others_before_our_pods_is_found() -> None:
 def test_a_name_that_stands_for_our_service_is_followed() -> None:
     alias = {"type": "ExternalName", "selector": None}
     for target in ("llama.team-a.svc.cluster.local", "llama.team-a.svc", "LLAMA.team-a.svc.cluster.local."):
-        seen = (own_service(), a_service("alias", spec={**alias, "externalName": target}), an_ingress("alias"))
-        assert named(*seen) == ["Ingress team-a/chat"], target
+        manifests = (own_service(), a_service("alias", spec={**alias, "externalName": target}), an_ingress("alias"))
+        assert named(*manifests) == ["Ingress team-a/chat"], target
     twice = a_service("again", spec={**alias, "externalName": "alias.team-a.svc"})
-    assert named(own_service(), seen[1], twice, an_ingress("again")) == ["Ingress team-a/chat"]
+    assert named(own_service(), manifests[1], twice, an_ingress("again")) == ["Ingress team-a/chat"]
     itself = a_service("again", spec={**alias, "externalName": "again.team-a.svc"})
     assert not named(itself, an_ingress("again"))
 
@@ -390,107 +392,107 @@ def test_a_route_of_another_namespace_counts_once_a_gateway_serves_it() -> None:
     ids=["service", "slice", "ingress", "ingress to another", "route", "gateway"],
 )
 def test_the_model_is_told_when_a_way_comes_changes_and_goes(seen: tuple[Manifest, ...]) -> None:
-    ways, last = ExposureIndex(POLICY), seen[-1]
-    ways.put_pod(a_pod(), OWNER.key)
-    for one in seen[:-1]:
-        ways.put(one)
-    assert ways.put(last) == {OWNER.key}
-    assert not ways.put(last), "nothing new"
+    exposure_index, last = ExposureIndex(POLICY), seen[-1]
+    exposure_index.put_pod(a_pod(), OWNER.key)
+    for manifest in seen[:-1]:
+        exposure_index.put(manifest)
+    assert exposure_index.put(last) == {OWNER.key}
+    assert not exposure_index.put(last), "nothing new"
     newer = {**last, "metadata": {**last["metadata"], "resourceVersion": "9"}}
-    assert not ways.put(newer), "nothing that counts is new"
-    before = ways.into(OWNER)
-    assert ways.drop({**newer, "metadata": {**newer["metadata"], "resourceVersion": "10"}}) == {OWNER.key}
-    assert ways.into(OWNER) != before
+    assert not exposure_index.put(newer), "nothing that counts is new"
+    before = exposure_index.into(OWNER)
+    assert exposure_index.drop({**newer, "metadata": {**newer["metadata"], "resourceVersion": "10"}}) == {OWNER.key}
+    assert exposure_index.into(OWNER) != before
 
 
 def test_what_a_list_no_longer_holds_is_forgotten() -> None:
-    ways, one = ExposureIndex(POLICY), a_service(spec={"type": "NodePort"})
+    exposure_index, service = ExposureIndex(POLICY), a_service(spec={"type": "NodePort"})
     kind = BY_API_VERSION["v1", "Service"]
-    ways.put_pod(a_pod(), OWNER.key)
-    ways.put(one)
-    assert not ways.sweep(kind, set(), 6), "younger than the list"
-    assert not ways.sweep(kind, {one["metadata"]["uid"]}, 9)
-    assert ways.into(OWNER)
-    assert ways.sweep(kind, set(), 9) == {OWNER.key}
-    assert not ways.into(OWNER)
+    exposure_index.put_pod(a_pod(), OWNER.key)
+    exposure_index.put(service)
+    assert not exposure_index.sweep(kind, set(), 6), "younger than the list"
+    assert not exposure_index.sweep(kind, {service["metadata"]["uid"]}, 9)
+    assert exposure_index.into(OWNER)
+    assert exposure_index.sweep(kind, set(), 9) == {OWNER.key}
+    assert not exposure_index.into(OWNER)
 
 
 def hostile(number: int, addresses: int = MOST_ADDRESSES, service: str = "", **labels: str) -> Manifest:
     """A slice of another namespace; none of its addresses is of a pod."""
     many = [f"fd00:{number:x}:aaaa:bbbb:cccc:dddd:eeee:{of:x}" for of in range(1, addresses + 1)]
-    one = a_slice(service, *many, namespace="team-b", **labels)
-    one["metadata"] |= {"name": f"hostile-{number}", "uid": f"uid-of-hostile-{number}"}
-    return one
+    endpoint_slice = a_slice(service, *many, namespace="team-b", **labels)
+    endpoint_slice["metadata"] |= {"name": f"hostile-{number}", "uid": f"uid-of-hostile-{number}"}
+    return endpoint_slice
 
 
 def test_slices_of_very_many_addresses_take_a_bounded_room_and_are_named() -> None:
-    ways = ExposureIndex(POLICY)
-    ways.put_pod(a_pod(), OWNER.key)
-    seen = [ways.put(hostile(number)) for number in range(18)]
+    exposure_index = ExposureIndex(POLICY)
+    exposure_index.put_pod(a_pod(), OWNER.key)
+    woken = [exposure_index.put(hostile(number)) for number in range(18)]
     more = [hostile(number) for number in (18, 19)]
-    with traced_memory() as taken:
-        seen += [ways.put(one) for one in more]
-        assert taken()[0] <= 8 * SMALL
-    assert (seen[0], seen[-1]) == (frozenset(), {OWNER.key})
-    words = {way.name: way.why for way in ways.into(OWNER)}
-    assert words["hostile-19"] == "belongs to no Service, names more addresses than are read"
-    assert "hostile-0" not in words
+    with traced_memory() as memory_use:
+        woken += [exposure_index.put(manifest) for manifest in more]
+        assert memory_use()[0] <= 8 * SMALL
+    assert (woken[0], woken[-1]) == (frozenset(), {OWNER.key})
+    reasons = {exposure.name: exposure.why for exposure in exposure_index.into(OWNER)}
+    assert reasons["hostile-19"] == "belongs to no Service, names more addresses than are read"
+    assert "hostile-0" not in reasons
     for number in range(20):
         gone = hostile(number)
         gone["metadata"]["resourceVersion"] = "10"
-        ways.drop(gone)
-    assert not ways.into(OWNER)
-    assert not ways.put(hostile(20)), "there is room again"
+        exposure_index.drop(gone)
+    assert not exposure_index.into(OWNER)
+    assert not exposure_index.put(hostile(20)), "there is room again"
 
 
 def test_a_slice_of_more_addresses_than_a_controller_writes_is_not_read() -> None:
-    ways = ExposureIndex(POLICY)
-    ways.put_pod(a_pod(), OWNER.key)
-    one = hostile(1, 100_000)
-    with traced_memory() as taken:
-        assert ways.put(one) == {OWNER.key}
-        assert taken()[0] <= 32 * SMALL
-    assert [way.name for way in ways.into(OWNER)] == ["hostile-1"]
+    exposure_index = ExposureIndex(POLICY)
+    exposure_index.put_pod(a_pod(), OWNER.key)
+    endpoint_slice = hostile(1, 100_000)
+    with traced_memory() as memory_use:
+        assert exposure_index.put(endpoint_slice) == {OWNER.key}
+        assert memory_use()[0] <= 32 * SMALL
+    assert [exposure.name for exposure in exposure_index.into(OWNER)] == ["hostile-1"]
 
 
 def test_a_service_before_a_slice_that_is_not_read_is_named_where_it_is_open() -> None:
-    ways = ExposureIndex(POLICY)
-    ways.put_pod(a_pod(), OWNER.key)
-    ways.put(a_service(namespace="team-b", spec={"selector": None, "type": "NodePort"}))
-    ways.put(hostile(1, 100_000, service="other"))
-    assert [(way.kind, way.namespace) for way in ways.into(OWNER)] == [("Service", "team-b")]
+    exposure_index = ExposureIndex(POLICY)
+    exposure_index.put_pod(a_pod(), OWNER.key)
+    exposure_index.put(a_service(namespace="team-b", spec={"selector": None, "type": "NodePort"}))
+    exposure_index.put(hostile(1, 100_000, service="other"))
+    assert [(exposure.kind, exposure.namespace) for exposure in exposure_index.into(OWNER)] == [("Service", "team-b")]
 
 
 def test_what_the_controller_of_slices_keeps_names_no_manager_however_large() -> None:
-    ways = ExposureIndex(POLICY)
-    ways.put_pod(a_pod(), OWNER.key)
-    kept = {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}
+    exposure_index = ExposureIndex(POLICY)
+    exposure_index.put_pod(a_pod(), OWNER.key)
+    slice_labels = {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}
     for number in range(18):
-        assert not ways.put(hostile(number, service="chat", **kept))
-    more = [hostile(number, service="chat", **kept) for number in (18, 19)]
-    with traced_memory() as taken:
-        assert not any(ways.put(one) for one in more)
-        assert taken()[0] <= 8 * SMALL
-    assert not ways.into(OWNER)
+        assert not exposure_index.put(hostile(number, service="chat", **slice_labels))
+    more = [hostile(number, service="chat", **slice_labels) for number in (18, 19)]
+    with traced_memory() as memory_use:
+        assert not any(exposure_index.put(manifest) for manifest in more)
+        assert memory_use()[0] <= 8 * SMALL
+    assert not exposure_index.into(OWNER)
 
 
 def test_services_ingresses_and_routes_of_a_megabyte_take_a_bounded_room_and_are_named() -> None:
-    ways = ExposureIndex(POLICY)
-    ways.put_pod(a_pod(), OWNER.key)
-    each = [a_route() for _ in range(10)]
-    for number, one in enumerate(each):
+    exposure_index = ExposureIndex(POLICY)
+    exposure_index.put_pod(a_pod(), OWNER.key)
+    routes = [a_route() for _ in range(10)]
+    for number, route in enumerate(routes):
         backends = [{"name": f"{number}-{of}-{'x' * 200}"} for of in range(5_000)]
-        one["spec"]["rules"] = [{"backendRefs": [*backends, {"name": "llama"}]}]
-        one["metadata"]["name"] = f"hostile-{number}"
-    with traced_memory() as taken:
-        for one in each:
-            ways.put(one)
-        assert taken()[0] <= 2 * ROOM
-    assert "hostile-9" in {way.name for way in ways.into(OWNER)}
+        route["spec"]["rules"] = [{"backendRefs": [*backends, {"name": "llama"}]}]
+        route["metadata"]["name"] = f"hostile-{number}"
+    with traced_memory() as memory_use:
+        for route in routes:
+            exposure_index.put(route)
+        assert memory_use()[0] <= 2 * ROOM
+    assert "hostile-9" in {exposure.name for exposure in exposure_index.into(OWNER)}
 
 
 def test_other_models_are_not_concerned() -> None:
-    ways = ExposureIndex(POLICY)
-    ways.put_pod(a_pod(), OWNER.key)
-    assert not ways.put(a_service(spec={"selector": {"tier": "web"}, "type": "NodePort"}))
-    assert not ways.into(Owner("team-a", "phi", "uid-of-phi"))
+    exposure_index = ExposureIndex(POLICY)
+    exposure_index.put_pod(a_pod(), OWNER.key)
+    assert not exposure_index.put(a_service(spec={"selector": {"tier": "web"}, "type": "NodePort"}))
+    assert not exposure_index.into(Owner("team-a", "phi", "uid-of-phi"))

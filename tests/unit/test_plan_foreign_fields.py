@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from hermetic.plan.drift import has_drifted
-from hermetic.plan.field_owners import LARGEST_BOOK, MOST_MANAGERS, FieldStep, kept, spelled, writers
-from hermetic.plan.foreign_fields import foreign, lasting, whole
+from hermetic.plan.tampering.drift import has_drifted
+from hermetic.plan.tampering.field_owners import LARGEST_BOOK, MOST_MANAGERS, FieldStep, kept, spelled, writers
+from hermetic.plan.tampering.foreign_fields import foreign, lasting, whole
 from tests.fakes.cluster_in_memory import merge_patched
 from tests.renderings import RENDERINGS
 from tests.snapshots import living, rendered
@@ -33,19 +33,19 @@ def test_nothing_is_foreign_in_what_was_applied() -> None:
 def additions(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[str, tuple[Any, ...], Callable[[Any], object]]]:
     """(what, where, edit of the value there) of something more in every map and every list."""
     if isinstance(value, dict):
-        yield "field", path, lambda found: found.update(ofALaterKubernetes={"x": "y"})
-        yield "field that is off", path, lambda found: found.update(ofALaterKubernetes=False)
-        yield "field of nothing", path, lambda found: found.update(ofALaterKubernetes=0)
+        yield "field", path, lambda field_value: field_value.update(ofALaterKubernetes={"x": "y"})
+        yield "field that is off", path, lambda field_value: field_value.update(ofALaterKubernetes=False)
+        yield "field of nothing", path, lambda field_value: field_value.update(ofALaterKubernetes=0)
         for key, inner in value.items():
             yield from additions(inner, (*path, key))
     elif isinstance(value, list):
         more = _another(value[0]) if value else {"x": "y"}
-        yield "last item", path, lambda found: found.append(more)
-        yield "first item", path, lambda found: found.insert(0, more)
+        yield "last item", path, lambda field_value: field_value.append(more)
+        yield "first item", path, lambda field_value: field_value.insert(0, more)
         if value:
-            yield "item twice", path, lambda found: found.append(copy.deepcopy(found[0]))
+            yield "item twice", path, lambda field_value: field_value.append(copy.deepcopy(field_value[0]))
         if len(value) > 1:
-            yield "other order", path, lambda found: found.reverse()
+            yield "other order", path, lambda field_value: field_value.reverse()
         for number, inner in enumerate(value):
             yield from additions(inner, (*path, number))
 
@@ -64,13 +64,13 @@ def _content(manifest: dict[str, Any]) -> dict[str, Any]:
 def test_what_is_added_anywhere_to_any_object_is_seen_and_taken_out(name: str) -> None:
     """Of every kind that is rendered, in every map and list but metadata: no field is known here by its name."""
     for kind, desired in rendered(RENDERINGS[name]).items():
-        for what, path, edit in additions(_content(desired)):
+        for addition, path, edit in additions(_content(desired)):
             if path in ((), ("status",), ("apiVersion",), ("kind",)) and kind != "ServiceAccount":
                 continue  # no other kind has a field beside its spec
             live = living(desired)
             edit(at(live, path))
-            assert foreign(desired, live) or has_drifted(desired, live), (kind, what, path)
-            assert _content(merge_patched(live, whole(desired, live))) == _content(desired), (kind, what, path)
+            assert foreign(desired, live) or has_drifted(desired, live), (kind, addition, path)
+            assert _content(merge_patched(live, whole(desired, live))) == _content(desired), (kind, addition, path)
 
 
 FOREIGN_FIELDS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -130,12 +130,12 @@ STEERING = [
 def test_an_annotation_that_steers_a_service_is_taken_out_and_others_are_not(name: str) -> None:
     desired = rendered(RENDERINGS["share"])["Service"]
     live = living(desired)
-    kept = {**live["metadata"]["annotations"], "argocd.argoproj.io/tracking-id": "chat"}
-    live["metadata"]["annotations"] = kept
+    live_annotations = {**live["metadata"]["annotations"], "argocd.argoproj.io/tracking-id": "chat"}
+    live["metadata"]["annotations"] = live_annotations
     assert foreign(desired, live) == ()
-    live["metadata"]["annotations"] = {**kept, name: "x"}
+    live["metadata"]["annotations"] = {**live_annotations, name: "x"}
     assert [spelled(steps) for steps in foreign(desired, live)] == [f"metadata.annotations.{name}"]
-    assert merge_patched(live, whole(desired, live))["metadata"]["annotations"] == kept
+    assert merge_patched(live, whole(desired, live))["metadata"]["annotations"] == live_annotations
 
 
 EDITS: dict[str, tuple[Callable[[Any], object], str]] = {
@@ -239,9 +239,9 @@ def test_a_name_that_is_no_line_is_shown_as_one() -> None:
 
 def test_the_book_is_kept_within_bounds() -> None:
     large = {"f:spec": {f"f:{number}": {} for number in range(10_000)}}
-    found = kept([book(f"m{number}" + "x" * 1000, large) for number in range(100)])
-    assert len(found) == MOST_MANAGERS
-    assert len(str(found)) < LARGEST_BOOK
+    remaining_books = kept([book(f"m{number}" + "x" * 1000, large) for number in range(100)])
+    assert len(remaining_books) == MOST_MANAGERS
+    assert len(str(remaining_books)) < LARGEST_BOOK
 
 
 @pytest.mark.parametrize("managed", [None, [{}], [{"manager": None, "fieldsV1": None}], "x"])

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from hermetic.api.public_services import PUBLIC_SIDE
-from hermetic.plan.planning import Plan
 from hermetic.plan.snapshot import ClusterSnapshot
+from hermetic.plan.writes import Plan
 from tests.planning import a_pod, edited, of_another_source, planned, running, without, written
 from tests.renderings import RENDERINGS
 from tests.scenarios import DIGEST, VLLM_IMAGE, Manifest, a_share_model, changed
@@ -59,8 +59,8 @@ def test_child_that_is_going_is_left_to_go():
 
 
 def test_disruption_budget_goes_with_the_second_replica_under_its_uid():
-    two, one = a_share_model(replicas=2), a_share_model(replicas=1)
-    decided = planned(one, running(two, 2))
+    two, single = a_share_model(replicas=2), a_share_model(replicas=1)
+    decided = planned(single, running(two, 2))
     (gone,) = decided.delete
     live = next(child for child in children_of(two).values() if child["kind"] == "PodDisruptionBudget")
     assert (gone.kind.kind, gone.uid, gone.resource_version) == (
@@ -80,7 +80,9 @@ def test_claim_of_an_earlier_source_goes_with_the_last_pod_that_mounts_it_and_it
     assert first.delete == (), "the live template names it"
     rolling = carried_out(before, first)
     assert planned(of_another_source(), rolling).delete == (), "a pod of the earlier template mounts it"
-    for pods in ((), (a_pod(a_share_model(), phase="Failed"), a_pod(of_another_source(), phase="Running"))):
+    later = a_pod(of_another_source(), phase="Running")
+    later["metadata"]["labels"] = rolling.children["Deployment", "llama"]["spec"]["template"]["metadata"]["labels"]
+    for pods in ((), (a_pod(a_share_model(), phase="Failed"), later)):
         decided = planned(of_another_source(), replace(rolling, pods=pods))
         assert [(gone.kind.kind, gone.name) for gone in decided.delete] == [
             ("PersistentVolumeClaim", claims(before)[0])

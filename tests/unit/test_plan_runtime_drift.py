@@ -12,9 +12,9 @@ import pytest
 
 from hermetic.kube.projections import lean_pod
 from hermetic.plan.planning import plan
-from hermetic.plan.runtime_drift import strange
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.status import status
+from hermetic.plan.tampering.runtime_drift import strange
 from tests.renderings import RENDERINGS
 from tests.scenarios import DIGEST, Manifest, a_baked_model
 from tests.snapshots import NOW, a_snapshot, children_of, conditions, owner_of, serving, spec_of
@@ -44,13 +44,13 @@ def a_snapshot_with(pod: Callable[[Manifest], Manifest], manifest: Manifest = MO
 
 @pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=list(RENDERINGS))
 def test_a_pod_as_admission_completes_it_is_as_rendered(manifest: Manifest) -> None:
-    found = strange(a_snapshot_with(a_pod, manifest), NOW)
-    assert found is None or "registry" in found.message
+    drift = strange(a_snapshot_with(a_pod, manifest), NOW)
+    assert drift is None or "registry" in drift.message
 
 
 def engine(spec: Manifest) -> Manifest:
-    found: Manifest = spec["containers"][0]
-    return found
+    container: Manifest = spec["containers"][0]
+    return container
 
 
 IMAGES: dict[str, Callable[[Manifest], object]] = {
@@ -107,9 +107,9 @@ def test_a_sidecar_in_the_live_template_is_named_before_any_pod_has_it() -> None
     snapshot = a_snapshot_with(a_pod)
     children: Any = copy.deepcopy(dict(snapshot.children))
     children["Deployment", "phi"]["spec"]["template"]["spec"]["containers"].append(ADDED_CONTAINER)
-    found = strange(replace(snapshot, children=children, pods=()), NOW)
-    assert found is not None
-    assert found.message.startswith("the template of Deployment 'phi' holds container 'x'")
+    drift = strange(replace(snapshot, children=children, pods=()), NOW)
+    assert drift is not None
+    assert drift.message.startswith("the template of Deployment 'phi' holds container 'x'")
 
 
 def test_of_a_pod_of_an_earlier_template_only_the_containers_and_images_are_known() -> None:
@@ -130,12 +130,12 @@ def test_a_pod_that_has_ended_counts_for_nothing() -> None:
 
 def test_a_name_that_a_stranger_chose_is_shown_as_one_line() -> None:
     evil = {"name": "a\nready yes", "image": "x\u202e"}
-    found = strange(
+    drift = strange(
         a_snapshot_with(lambda template: a_pod(template, lambda spec: spec["containers"].append(evil))), NOW
     )
-    assert found is not None
-    assert "\n" not in found.message
-    assert "\u202e" not in found.message
+    assert drift is not None
+    assert "\n" not in drift.message
+    assert "\u202e" not in drift.message
 
 
 # ---------------------------------------------------------------------- labels and owners
@@ -196,12 +196,12 @@ def a_pod_with(edit: Callable[[Metadata], object]) -> Callable[[Manifest], Manif
 
 @pytest.mark.parametrize("what", IDENTITY)
 def test_a_pod_without_its_labels_or_its_owner_ends_ready(what: str) -> None:
-    edit, words = IDENTITY[what]
+    edit, message = IDENTITY[what]
     snapshot = a_snapshot_with(a_pod_with(edit))
     spec = spec_of(MODEL)
     found_conditions = conditions(status(spec, snapshot, plan(spec, snapshot, NOW), (), NOW))
     assert (found_conditions["Ready"]["status"], found_conditions["Ready"]["reason"]) == ("False", "NotAsRendered")
-    assert f"pod 'phi-5d9c-x7k2p' {words}" in found_conditions["Ready"]["message"]
+    assert f"pod 'phi-5d9c-x7k2p' {message}" in found_conditions["Ready"]["message"]
     assert found_conditions["ImagesPinned"]["status"] == "True"
 
 
@@ -215,8 +215,8 @@ def test_a_pod_of_no_present_template_is_seen_a_minute_after_the_rollout(
     over = {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}
     since = (NOW - timedelta(seconds=ago)).isoformat()
     snapshot = serving(snapshot, 1, conditions=[{**over, "lastUpdateTime": since}])
-    found = strange(snapshot, NOW)
-    assert (found is not None) is is_seen
+    drift = strange(snapshot, NOW)
+    assert (drift is not None) is is_seen
     if not is_seen:
         assert plan(spec_of(MODEL), snapshot, NOW).requeue_at == NOW + timedelta(seconds=1)
     (pod,) = snapshot.pods

@@ -12,7 +12,7 @@ from tests.snapshots import living, rendered
 CHILDREN = rendered(a_share_model())
 NAME = CHILDREN["PersistentVolume"]["metadata"]["name"]
 CLAIM = ("inference", CHILDREN["PersistentVolumeClaim"]["metadata"]["name"])
-WANTED = {OWNER_UID: frozenset({NAME})}
+WANTED = {OWNER_UID: NAME}
 
 
 def a_volume(*, phase: str = "Bound", claim_uid: str = "claim-1", **metadata: Any) -> dict[str, Any]:
@@ -24,8 +24,9 @@ def a_volume(*, phase: str = "Bound", claim_uid: str = "claim-1", **metadata: An
 
 
 def removed(volume: dict[str, Any], *, claims: dict | None = None, wanted: dict | None = None) -> bool:
-    found = volumes_to_remove([volume], {CLAIM: "claim-1"} if claims is None else claims, wanted or {})
-    return list(found) == [volume]
+    live_claims = {CLAIM: "claim-1"} if claims is None else claims
+    removals = volumes_to_remove([volume], live_claims, lambda uid: (wanted or {}).get(uid, ""))
+    return list(removals) == [volume]
 
 
 def test_bound_volume_stays_while_its_claim_lives_wanted_or_not():
@@ -52,7 +53,7 @@ def test_released_volume_goes_even_when_it_is_wanted_because_it_can_never_be_bou
 
 
 def test_volume_of_an_earlier_spec_goes_once_its_claim_is_gone():
-    earlier = {OWNER_UID: frozenset({"hermetic-inference-llama-another"})}
+    earlier = {OWNER_UID: "hermetic-inference-llama-another"}
     assert not removed(a_volume(), wanted=earlier)
     assert removed(a_volume(phase="Released"), claims={}, wanted=earlier)
 

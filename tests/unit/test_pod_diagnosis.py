@@ -71,9 +71,22 @@ PULL_ERROR = 'failed to resolve image: failed to do request: Head "https://conto
     ["ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"],
 )
 def test_image_that_cannot_be_pulled_is_told_with_its_cause(reason):
-    one = of_container(a_container(waiting(reason, PULL_ERROR)))
-    assert one == PodDiagnosis(Reason.IMAGE_PULL_FAILED, f"image '{VLLM_IMAGE}' cannot be pulled: {PULL_ERROR}")
+    diagnosis = of_container(a_container(waiting(reason, PULL_ERROR)))
+    assert diagnosis == PodDiagnosis(Reason.IMAGE_PULL_FAILED, f"image '{VLLM_IMAGE}' cannot be pulled: {PULL_ERROR}")
     assert not Reason.IMAGE_PULL_FAILED.needs_human, "the registry may come back"
+
+
+# Printed by a kubelet with containerd: https://github.com/FoundationDB/fdb-kubernetes-operator/issues/2294
+NO_PLATFORM = f'failed to pull and unpack image "{VLLM_IMAGE}": no match for platform in manifest: not found'
+
+
+@pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff"])
+def test_image_without_the_platform_of_the_node_is_told_with_what_to_import(reason):
+    diagnosis = of_container(a_container(waiting(reason, NO_PLATFORM)))
+    assert diagnosis is not None
+    assert diagnosis.reason is Reason.IMAGE_PULL_FAILED
+    assert diagnosis.message.endswith("import the image that is for linux/arm64 and linux/amd64")
+    assert "processor" not in of_container(a_container(waiting(reason, PULL_ERROR))).message
 
 
 def test_back_off_and_error_of_one_pull_read_the_same_so_that_the_status_does_not_flap():
@@ -91,8 +104,8 @@ def test_back_off_and_error_of_one_pull_read_the_same_so_that_the_status_does_no
     ],
 )
 def test_configuration_that_the_kubelet_refuses_is_told_apart_from_a_missing_secret(message, reason):
-    one = of_container(a_container(waiting("CreateContainerConfigError", message)))
-    assert one == PodDiagnosis(reason, message)
+    diagnosis = of_container(a_container(waiting("CreateContainerConfigError", message)))
+    assert diagnosis == PodDiagnosis(reason, message)
 
 
 @pytest.mark.parametrize("reason", ["ContainerCreating", "PodInitializing", ""])
@@ -107,48 +120,48 @@ def test_waiting_alone_is_no_trouble(reason):
 @pytest.mark.parametrize("state", [waiting("CrashLoopBackOff"), {"running": {}}], ids=["backing off", "running again"])
 def test_cause_that_the_engine_named_is_told_from_the_first_end_on(mode, state):
     crash = CRASHES[mode]
-    one = of_container(a_container(state, lastState=ended(crash.exit_code, crash.message), restartCount=1))
-    assert one is not None
-    assert one.reason not in {Reason.CRASH_LOOP, Reason.STARTING}
-    assert one.reason.needs_human
-    assert f"exit code {crash.exit_code}" in one.message
+    diagnosis = of_container(a_container(state, lastState=ended(crash.exit_code, crash.message), restartCount=1))
+    assert diagnosis is not None
+    assert diagnosis.reason not in {Reason.CRASH_LOOP, Reason.STARTING}
+    assert diagnosis.reason.needs_human
+    assert f"exit code {crash.exit_code}" in diagnosis.message
 
 
 def test_same_crash_reads_the_same_at_every_restart():
     crash = CRASHES["crash-loop-kv-cache"]
-    seen = {
+    diagnoses = {
         of_container(a_container(state, lastState=ended(1, crash.message), restartCount=count))
         for state_name, state in {"off": waiting("CrashLoopBackOff", "back-off 5m0s"), "on": {"running": {}}}.items()
         for count in range(1, 50)
     }
-    assert len(seen) == 1
+    assert len(diagnoses) == 1
 
 
 def test_unexplained_end_is_forgiven_once_and_then_told_with_its_last_words():
-    words = "AssertionError: something new"
+    crash_message = "AssertionError: something new"
     for count, reason in ((1, None), (2, Reason.CRASH_LOOP), (9, Reason.CRASH_LOOP)):
         state = waiting("CrashLoopBackOff")
-        one = of_container(a_container(state, lastState=ended(139, words), restartCount=count))
-        assert reason_of(one) is reason
-    assert one is not None
-    assert one.message.startswith(f"container 'engine' ends again and again, exit code 139: {words}")
-    assert "kubectl logs --previous" in one.message
+        diagnosis = of_container(a_container(state, lastState=ended(139, crash_message), restartCount=count))
+        assert reason_of(diagnosis) is reason
+    assert diagnosis is not None
+    assert diagnosis.message.startswith(f"container 'engine' ends again and again, exit code 139: {crash_message}")
+    assert "kubectl logs --previous" in diagnosis.message
 
 
 def test_engine_that_ends_without_a_word_and_with_success_is_a_crash_loop_all_the_same():
-    one = of_container(a_container(waiting("CrashLoopBackOff"), lastState=ended(0), restartCount=3))
-    assert one is not None
-    assert one.reason is Reason.CRASH_LOOP
-    assert one.message.startswith("container 'engine' ends again and again, exit code 0; ")
+    diagnosis = of_container(a_container(waiting("CrashLoopBackOff"), lastState=ended(0), restartCount=3))
+    assert diagnosis is not None
+    assert diagnosis.reason is Reason.CRASH_LOOP
+    assert diagnosis.message.startswith("container 'engine' ends again and again, exit code 0; ")
 
 
 def test_memory_is_blamed_before_anything_else():
     state, last = waiting("CrashLoopBackOff"), ended(137, "CUDA out of memory", reason="OOMKilled")
-    one = found(
+    diagnosis = found(
         a_pod(containerStatuses=[a_container(state, lastState=last, restartCount=1)]),
         spec={"resources": {"memory": "96Gi"}},
     )
-    assert one == PodDiagnosis(Reason.OUT_OF_MEMORY, "container 'engine' used more memory than 96Gi")
+    assert diagnosis == PodDiagnosis(Reason.OUT_OF_MEMORY, "container 'engine' used more memory than 96Gi")
 
 
 @pytest.mark.parametrize(
@@ -165,18 +178,18 @@ def test_memory_is_blamed_before_anything_else():
 )
 def test_end_for_slowness_is_told_apart_from_a_crash_and_from_an_engine_that_served(lasted, reason):
     last = ended(137, lasted=lasted)
-    one = of_container(a_container({"running": {}}, lastState=last, restartCount=1, started=False))
-    assert reason_of(one) is reason
-    if one is not None:
-        assert "`startupBudgetSeconds` 1200" in one.message
+    diagnosis = of_container(a_container({"running": {}}, lastState=last, restartCount=1, started=False))
+    assert reason_of(diagnosis) is reason
+    if diagnosis is not None:
+        assert "`startupBudgetSeconds` 1200" in diagnosis.message
 
 
 def test_init_container_that_fails_is_told_by_its_name():
     link = a_container({"terminated": {"exitCode": 1, "message": "cp: cannot access '/weights/.'"}}, name="link-cache")
-    one = found(a_pod(initContainerStatuses=[{**link, "restartCount": 4}]))
-    assert one is not None
-    assert one.reason is Reason.CRASH_LOOP
-    assert "'link-cache'" in one.message
+    diagnosis = found(a_pod(initContainerStatuses=[{**link, "restartCount": 4}]))
+    assert diagnosis is not None
+    assert diagnosis.reason is Reason.CRASH_LOOP
+    assert "'link-cache'" in diagnosis.message
 
 
 def test_init_container_that_did_its_work_is_no_trouble():
@@ -212,10 +225,10 @@ def unschedulable_pod(message: str) -> dict[str, Any]:
     ],
 )
 def test_scheduler_s_words_become_a_reason_that_passes_by_itself(message, reason):
-    one = found(unschedulable_pod(message), nodes=(an_a100_node(),))
-    assert one is not None
-    assert one.reason is reason
-    assert message in one.message
+    diagnosis = found(unschedulable_pod(message), nodes=(an_a100_node(),))
+    assert diagnosis is not None
+    assert diagnosis.reason is reason
+    assert message in diagnosis.message
     assert not reason.needs_human
 
 
@@ -228,14 +241,59 @@ def a_warned_pod(reason: str, message: str, **status: Any) -> PodDiagnosis | Non
 
 
 def test_mount_that_fails_is_told_from_the_event():
-    one = a_warned_pod("FailedMount", MOUNT_ERROR, containerStatuses=[a_container(waiting("ContainerCreating"))])
-    assert one == PodDiagnosis(Reason.MOUNT_FAILED, MOUNT_ERROR)
+    diagnosis = a_warned_pod("FailedMount", MOUNT_ERROR, containerStatuses=[a_container(waiting("ContainerCreating"))])
+    assert diagnosis == PodDiagnosis(Reason.MOUNT_FAILED, MOUNT_ERROR)
+
+
+GLOBAL_MOUNT = "/var/lib/kubelet/plugins/kubernetes.io/csi/file.csi.azure.com/" + "0" * 64 + "/globalmount"
+LONG_MOUNT_ERROR = (
+    f'MountVolume.MountDevice failed for volume "hermetic-inference-llama" : rpc error: code = Internal desc = volume('
+    f"contosomodels#models#) mount contosomodels.file.core.windows.net:/contosomodels/models/llama on {GLOBAL_MOUNT} "
+    f"failed with mount failed: exit status 32 Mounting command: mount Mounting arguments: -t nfs4 -o ro,vers=4.1 "
+    f"contosomodels.file.core.windows.net:/contosomodels/models/llama {GLOBAL_MOUNT} Output: "
+)
+
+
+@pytest.mark.parametrize(
+    ("output", "cause"),
+    [
+        (
+            "mount.nfs4: mounting x failed, reason given by server: No such file or directory",
+            "No such file or directory",
+        ),
+        ("mount.nfs4: access denied by server while mounting x", "access denied by server while mounting x"),
+        ("mount.nfs4: Connection timed out", "Connection timed out"),
+        ("mount.nfs: Failed to resolve server x: Name or service not known", "Failed to resolve server x"),
+        ("mount error(13): Permission denied", "mount error(13): Permission denied"),
+    ],
+)
+def test_long_mount_error_begins_with_the_words_of_the_server(output, cause):
+    diagnosis = a_warned_pod("FailedMount", LONG_MOUNT_ERROR + output)
+    assert diagnosis is not None
+    assert diagnosis.reason is Reason.MOUNT_FAILED
+    assert diagnosis.message.startswith(cause)
+    assert "hermetic-inference-llama" in diagnosis.message
+    assert "contosomodels.file.core.windows.net:/contosomodels/models/llama" in diagnosis.message
+    assert len(diagnosis.message) < 600
+
+
+def test_mount_error_that_the_kubelet_cut_still_names_the_folder():
+    cut = LONG_MOUNT_ERROR + "mount.nfs: mounting contosomodels.file.core.windows.net:/contosomodels/mod"
+    diagnosis = a_warned_pod("FailedMount", cut)
+    assert diagnosis is not None
+    assert "contosomodels.file.core.windows.net:/contosomodels/models/llama" in diagnosis.message
+
+
+def test_long_mount_error_without_such_words_keeps_its_end():
+    diagnosis = a_warned_pod("FailedMount", f"MountVolume.SetUp failed {'x' * 900} the disk is not attached")
+    assert diagnosis is not None
+    assert diagnosis.message.endswith("the disk is not attached")
 
 
 @pytest.mark.parametrize("what", ["secret", "configmap"])
 def test_missing_secret_of_a_volume_is_told_as_what_it_is(what):
-    one = a_warned_pod("FailedMount", f'MountVolume.SetUp failed for volume "tls" : {what} "llama-tls" not found')
-    assert one == PodDiagnosis(Reason.REFERENCE_NOT_FOUND, f"{what} 'llama-tls' does not exist in the namespace")
+    diagnosis = a_warned_pod("FailedMount", f'MountVolume.SetUp failed for volume "tls" : {what} "llama-tls" not found')
+    assert diagnosis == PodDiagnosis(Reason.REFERENCE_NOT_FOUND, f"{what} 'llama-tls' does not exist in the namespace")
 
 
 @pytest.mark.parametrize(
@@ -284,8 +342,8 @@ def test_pods_that_are_refused_are_told_by_the_deployment(message, reason):
 
 def test_refusal_does_not_name_a_pod_that_will_have_another_name_at_the_next_attempt():
     why = "is forbidden: exceeded quota: gpus"
-    seen = {of_deployment(replica_failure(f'pods "llama-7d9-{chance}" {why}')) for chance in ("abcde", "fghij")}
-    assert seen == {PodDiagnosis(Reason.QUOTA_EXCEEDED, "pods are refused: exceeded quota: gpus")}
+    diagnoses = {of_deployment(replica_failure(f'pods "llama-7d9-{chance}" {why}')) for chance in ("abcde", "fghij")}
+    assert diagnoses == {PodDiagnosis(Reason.QUOTA_EXCEEDED, "pods are refused: exceeded quota: gpus")}
 
 
 def test_deadline_of_the_deployment_is_the_last_resort():
@@ -358,5 +416,5 @@ def test_a_pod_that_the_scheduler_has_only_just_refused_is_no_news(seconds_ago: 
     pod = unschedulable_pod("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.")
     moment = (NOW - timedelta(seconds=seconds_ago)).strftime("%Y-%m-%dT%H:%M:%SZ")
     pod["status"]["conditions"][0]["lastTransitionTime"] = moment
-    seen = found(pod)
-    assert (seen is not None) is is_reported
+    pod_diagnosis = found(pod)
+    assert (pod_diagnosis is not None) is is_reported

@@ -11,9 +11,9 @@ from hermetic.audit.egress.private_since import Basis, Since, Void, private_sinc
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
 from hermetic.audit.estate.questions import UnreadReason
-from hermetic.audit.findings import Finding, Severity, Verdict
-from hermetic.audit.policy import AttestedPrivate, DeclaredPrivateSubnet, Policy
-from hermetic.audit.private_subnets import private_subnets, statement_notes
+from hermetic.audit.model.findings import Finding, Severity, Verdict
+from hermetic.audit.policy.policy import AttestedPrivate, DeclaredPrivateSubnet, Policy
+from hermetic.audit.result.private_subnets import private_subnets, statement_notes
 from tests.audit_estates import GROUP, NODES, VNET, FakeAzure, small_cluster
 
 Q = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -28,9 +28,9 @@ def ago(hours: float) -> datetime:
 
 def logged(*writes: float, resource: str = NODES, operation: str = SUBNET_WRITE, count: int = 5) -> FakeAzure:
     """A sealed cluster whose log shows these writes, in hours before it was asked, and some other events."""
-    events = [{"at": ago(one).isoformat(), "operation": operation, "resource": resource.upper()} for one in writes]
-    held = {"since": ago(89 * 24).isoformat(), "until": Q.isoformat(), "count": count, "events": events}
-    return small_cluster().put(GROUP, held)
+    events = [{"at": ago(write).isoformat(), "operation": operation, "resource": resource.upper()} for write in writes]
+    log_body = {"since": ago(89 * 24).isoformat(), "until": Q.isoformat(), "count": count, "events": events}
+    return small_cluster().put(GROUP, log_body)
 
 
 def attested(since: float, seen: float) -> Policy:
@@ -40,20 +40,20 @@ def attested(since: float, seen: float) -> Policy:
 
 
 def stated(since: float, through: float | None = None) -> Policy:
-    held = {"subnet": NODES, "since": ago(since), "statedBy": "network-team"}
+    statement_fields = {"subnet": NODES, "since": ago(since), "statedBy": "network-team"}
     if through is not None:
-        held["through"] = ago(through)
-    return Policy.model_validate({"subnetsPrivateSince": [held]})
+        statement_fields["through"] = ago(through)
+    return Policy.model_validate({"subnetsPrivateSince": [statement_fields]})
 
 
 def known(azure: FakeAzure, policy: Policy) -> Since | Void | None:
-    found: list[Since | Void | None] = []
+    answers: list[Since | Void | None] = []
 
     def judge(estate: Estate) -> None:
-        found[:] = [private_since(estate, policy, Seen(NODES, None))]
+        answers[:] = [private_since(estate, policy, Seen(NODES, None))]
 
     azure.settled(judge)
-    return found[0]
+    return answers[0]
 
 
 @pytest.mark.parametrize(
@@ -75,14 +75,14 @@ def known(azure: FakeAzure, policy: Policy) -> Since | Void | None:
 def test_the_log_is_held_against_the_attestation_before(
     writes: tuple[float, ...], since: float, seen: float, expected: tuple[float, Basis] | None
 ) -> None:
-    found = known(logged(*writes), attested(since, seen))
+    privacy = known(logged(*writes), attested(since, seen))
     if expected is None:
-        assert isinstance(found, Void)
-        assert "write" in found.words
+        assert isinstance(privacy, Void)
+        assert "write" in privacy.words
     else:
-        assert isinstance(found, Since)
-        assert (found.at, found.basis) == (ago(expected[0]), expected[1])
-        assert any(one.sha256 == "ab" * 32 for look in found.observations for one in look.evidence)
+        assert isinstance(privacy, Since)
+        assert (privacy.at, privacy.basis) == (ago(expected[0]), expected[1])
+        assert any(evidence.sha256 == "ab" * 32 for look in privacy.observations for evidence in look.evidence)
 
 
 @pytest.mark.parametrize("resource", [NODES, VNET, VNET.lower(), f"{VNET}/"])
@@ -116,9 +116,9 @@ def test_a_log_that_was_not_read_whole_says_nothing(reason: UnreadReason) -> Non
 
 
 def test_a_log_without_any_event_is_not_known_to_be_one() -> None:
-    found = known(logged(count=0), attested(48, 24))
-    assert isinstance(found, Since)
-    assert (found.at, found.basis) == (ago(48), Basis.ATTESTATION)
+    privacy = known(logged(count=0), attested(48, 24))
+    assert isinstance(privacy, Since)
+    assert (privacy.at, privacy.basis) == (ago(48), Basis.ATTESTATION)
 
 
 def test_the_log_alone_knows_no_moment() -> None:
@@ -133,29 +133,29 @@ def test_the_log_alone_knows_no_moment() -> None:
 def test_a_statement_holds_until_a_later_write_that_it_does_not_cover(
     writes: tuple[float, ...], since: float, through: float | None, holds: bool
 ) -> None:
-    found = known(logged(*writes), stated(since, through))
-    assert isinstance(found, Since if holds else Void)
-    if isinstance(found, Since):
-        assert (found.at, found.basis) == (ago(since), Basis.POLICY)
+    privacy = known(logged(*writes), stated(since, through))
+    assert isinstance(privacy, Since if holds else Void)
+    if isinstance(privacy, Since):
+        assert (privacy.at, privacy.basis) == (ago(since), Basis.POLICY)
 
 
 def test_what_a_person_states_is_not_handed_on_as_known() -> None:
     both = Policy(
         subnets_private_since=(DeclaredPrivateSubnet(subnet=NODES, since=ago(500), stated_by="network-team"),)
     )
-    estate = small_cluster().settled(lambda one: private_subnets(one, both, Q))
-    [found] = private_subnets(estate, both, Q)
-    assert (found.subnet, found.since, found.basis) == (NODES, Q, Basis.AUDIT)
-    assert (found.stated_since, found.stated_by) == (ago(500), "network-team")
+    estate = small_cluster().settled(lambda small_estate: private_subnets(small_estate, both, Q))
+    [private_subnet] = private_subnets(estate, both, Q)
+    assert (private_subnet.subnet, private_subnet.since, private_subnet.basis) == (NODES, Q, Basis.AUDIT)
+    assert (private_subnet.stated_since, private_subnet.stated_by) == (ago(500), "network-team")
 
 
 @pytest.mark.parametrize("change", [{"defaultOutboundAccess": None}, {"defaultOutboundAccess": True}])
 def test_a_subnet_that_is_not_private_is_not_named_so_its_chain_begins_anew(change: dict[str, Any]) -> None:
     azure = small_cluster().change(NODES, **change)
     policy = attested(48, 24)
-    assert private_subnets(azure.settled(lambda one: private_subnets(one, policy, Q)), policy, Q) == ()
+    assert private_subnets(azure.settled(lambda settling: private_subnets(settling, policy, Q)), policy, Q) == ()
     unread = small_cluster().refuse(NODES)
-    assert private_subnets(unread.settled(lambda one: private_subnets(one, policy, Q)), policy, Q) == ()
+    assert private_subnets(unread.settled(lambda settling: private_subnets(settling, policy, Q)), policy, Q) == ()
 
 
 def test_the_earliest_moment_is_handed_on_until_a_write_voids_it() -> None:
@@ -166,22 +166,25 @@ def test_the_earliest_moment_is_handed_on_until_a_write_voids_it() -> None:
     ):
         policy = attested(48, 24)
         estate = azure.settled(
-            lambda one, policy=policy: (proven_since(one, policy, NODES), private_subnets(one, policy, Q))
+            lambda settling, policy=policy: (
+                proven_since(settling, policy, NODES),
+                private_subnets(settling, policy, Q),
+            )
         )
-        [found] = private_subnets(estate, policy, Q)
-        assert (found.since, found.basis) == (moment, basis)
+        [private_subnet] = private_subnets(estate, policy, Q)
+        assert (private_subnet.since, private_subnet.basis) == (moment, basis)
 
 
 @pytest.mark.parametrize(("count", "named"), [(1, "snet-0 has"), (3, "snet-2 have"), (7, "snet-2 and 4 more have")])
 def test_what_passes_by_a_statement_is_one_sentence_however_many_subnets_it_names(count: int, named: str) -> None:
     subnets = [f"{VNET}/subnets/snet-{number}" for number in range(count)]
-    held = [{"subnet": one, "since": ago(500), "statedBy": "network-team"} for one in subnets]
-    policy = Policy.model_validate({"subnetsPrivateSince": held})
+    statements = [{"subnet": subnet, "since": ago(500), "statedBy": "network-team"} for subnet in subnets]
+    policy = Policy.model_validate({"subnetsPrivateSince": statements})
     rests = [
-        Finding("nic-default-outbound", NODES, Verdict.PASS, Severity.HIGH, evidence=(statement(one),))
-        for one in policy.subnets_private_since
+        Finding("nic-default-outbound", NODES, Verdict.PASS, Severity.HIGH, evidence=(statement(statement_of),))
+        for statement_of in policy.subnets_private_since
     ]
-    estate = small_cluster().settled(lambda one: list(statement_notes(one, policy, ())))
+    estate = small_cluster().settled(lambda settling: list(statement_notes(settling, policy, ())))
     [note] = statement_notes(estate, policy, rests)
     assert note.startswith(f"network-team states that {VNET}/subnets/snet-0")
     assert note.endswith(f"{named} been private since 2026-10-30T16:00:00Z; {count} findings pass on that")

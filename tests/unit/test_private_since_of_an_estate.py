@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hermetic.audit.findings import Finding, Verdict
+from hermetic.audit.model.findings import Finding, Verdict
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.baseline.cluster import CREATED
 from testbed.azure.estate import Estate
@@ -20,21 +20,25 @@ def silent(since: str | None = None) -> Estate:
     estate.scale_set_outbound_shown_by = frozenset()
     estate.policy = {key: value for key, value in estate.policy.items() if key != "subnetsPrivateSince"}
     if since is not None:
-        held: list[dict[str, Any]] = [
-            {"subnet": one, "since": since, "statedBy": "network-team"} for one in node_subnets(estate)
+        statements: list[dict[str, Any]] = [
+            {"subnet": subnet, "since": since, "statedBy": "network-team"} for subnet in node_subnets(estate)
         ]
-        estate.policy = {**estate.policy, "subnetsPrivateSince": held}
+        estate.policy = {**estate.policy, "subnetsPrivateSince": statements}
     return estate
 
 
 def of_nodes(findings: tuple[Finding, ...]) -> set[tuple[str, str]]:
-    nodes = (one for one in findings if one.check == "nic-default-outbound" and "/virtualMachines/" in one.resource)
-    return {(one.verdict.value, one.reason) for one in nodes}
+    nodes = (
+        finding
+        for finding in findings
+        if finding.check == "nic-default-outbound" and "/virtualMachines/" in finding.resource
+    )
+    return {(node_finding.verdict.value, node_finding.reason) for node_finding in nodes}
 
 
 def not_passed(findings: tuple[Finding, ...]) -> set[tuple[str, str]]:
     fine = {Verdict.PASS, Verdict.NOT_APPLICABLE}
-    return {(one.check, one.verdict.value) for one in findings if one.verdict not in fine}
+    return {(finding.check, finding.verdict.value) for finding in findings if finding.verdict not in fine}
 
 
 async def test_a_stated_moment_before_every_machine_makes_the_estate_clean() -> None:
@@ -54,19 +58,21 @@ async def test_one_older_instance_is_unknown_beside_the_others() -> None:
     nic = instance_nics(estate)[0]
     estate.properties(nic.partition("/networkInterfaces/")[0])["timeCreated"] = "2026-09-01T10:20:29.9999999+00:00"
     findings = {
-        one.resource.lower(): one for one in await audited(estate, "graph") if one.check == "nic-default-outbound"
+        finding.resource.lower(): finding
+        for finding in await audited(estate, "graph")
+        if finding.check == "nic-default-outbound"
     }
-    assert [one for one, found in findings.items() if found.verdict is Verdict.UNKNOWN] == [nic.lower()]
+    assert [resource for resource, finding in findings.items() if finding.verdict is Verdict.UNKNOWN] == [nic.lower()]
     assert "--name gpu" in findings[nic.lower()].remedy
 
 
 async def test_instances_that_may_not_be_read_are_unknown_with_the_permission() -> None:
     estate = silent(BEFORE)
     estate.deny(estate.site.node_group, "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/read")
-    found = next(
-        one
-        for one in await audited(estate, "graph")
-        if one.check == "nic-default-outbound" and one.verdict is Verdict.UNKNOWN
+    nic_finding = next(
+        candidate
+        for candidate in await audited(estate, "graph")
+        if candidate.check == "nic-default-outbound" and candidate.verdict is Verdict.UNKNOWN
     )
-    assert found.reason == "Forbidden"
-    assert "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/read".lower() in found.message.lower()
+    assert nic_finding.reason == "Forbidden"
+    assert "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/read".lower() in nic_finding.message.lower()

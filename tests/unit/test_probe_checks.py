@@ -9,8 +9,8 @@ import pytest
 
 from hermetic.audit.checks import probe
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.findings import Severity, Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.model.findings import Severity, Verdict
+from hermetic.audit.policy.policy import Policy
 from hermetic.collect.probe.targets import ProbeListener, Targets
 from tests.probe_runs import CLUSTER, TARGETS, UNEXPECTED_ADDRESS, both, called, changed, finding, findings, run, sealed
 
@@ -122,14 +122,14 @@ def test_an_answer_that_cannot_be_read_is_never_a_pass(check, line):
 @pytest.mark.parametrize("check", IDS)
 def test_a_pod_that_has_not_answered_makes_the_whole_unknown(check):
     problem = Problem(UnreadReason.UNAVAILABLE, "the probe has not answered from pool cpu")
-    found = {one.resource: one.verdict for one in findings(check, both(), ALLOWED, problem=problem)}
+    found = {finding.resource: finding.verdict for finding in findings(check, both(), ALLOWED, problem=problem)}
 
     assert found[CLUSTER] is Verdict.UNKNOWN
 
 
 @pytest.mark.parametrize("check", IDS)
 def test_no_run_at_all_is_unknown(check):
-    assert [one.verdict for one in findings(check, [])] == [Verdict.UNKNOWN]
+    assert [finding.verdict for finding in findings(check, [])] == [Verdict.UNKNOWN]
 
 
 @pytest.mark.parametrize("check", ALWAYS)
@@ -137,7 +137,7 @@ def test_no_run_at_all_is_unknown(check):
 def test_a_damaged_record_is_never_a_pass(check, field):
     damaged = [run(sealed(host_network=host), host_network=host, **{field: ["?"]}) for host in (False, True)]
 
-    assert {one.verdict for one in findings(check, damaged, ALLOWED)} == {Verdict.UNKNOWN}
+    assert {finding.verdict for finding in findings(check, damaged, ALLOWED)} == {Verdict.UNKNOWN}
 
 
 # ---------------------------------------------------------------- calls
@@ -166,12 +166,69 @@ def test_an_answer_counts_even_where_the_control_was_silent():
     assert finding("probe-internet", both(fields)).verdict is Verdict.FAIL
 
 
-@pytest.mark.parametrize("answer", ["e111/8", f"e111:3.3@{FIRST}/8"], ids=["reset", "ICMP of its own"])
-def test_a_refusal_beside_a_silent_listener_is_the_far_end_s(answer):
-    found = finding("probe-internet", both(called({("tcp", FIRST, 49152): answer})))
+def test_a_refusal_by_icmp_of_the_address_itself_is_the_far_end_s():
+    found = finding("probe-internet", both(called({("tcp", FIRST, 49152): f"e111:3.3@{FIRST}/8"})))
 
     assert found.verdict is Verdict.FAIL
     assert "the call left" in found.message
+
+
+@pytest.mark.parametrize("port", [80, 22, 49152])
+def test_a_reset_beside_a_silent_listener_is_unknown_and_its_remedy_names_the_ports(port):
+    """A firewall that resets some ports and drops the others: `deny ssh -> reset` beside `deny all -> drop`."""
+    found = finding("probe-internet", both(called({("tcp", FIRST, port): "e111/8"})))
+
+    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "RefusedBySomebody")
+    assert "tcpPorts" in found.remedy
+
+
+def test_a_reset_beside_a_tls_handshake_is_a_leak():
+    answers = {("tcp", FIRST, 22): "e111/8", ("tls", FIRST, 443): "s/9"}
+
+    assert "the call left" in finding("probe-internet", both(called(answers))).message
+
+
+def test_dns_that_a_resolver_inside_can_have_written_is_unknown():
+    found = finding("probe-internet", both(called({("udp", FIRST, 53): "d/2"})))
+
+    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "RedirectedDns")
+    assert "udpPorts" in found.remedy
+
+
+KNOWN_OWNERS = Targets(public_addresses=("1.1.1.1", "8.8.8.8", "129.6.15.28", FIRST))
+
+
+@pytest.mark.parametrize(
+    ("addresses", "verdict", "reason"),
+    [
+        pytest.param(
+            ("1.1.1.1", "129.6.15.28"), Verdict.UNKNOWN, "RedirectedTime", id="an address that serves no time"
+        ),
+        pytest.param(("129.6.15.28",), Verdict.FAIL, "WayOut", id="the time server alone"),
+        pytest.param((FIRST,), Verdict.FAIL, "WayOut", id="an address of an unknown owner"),
+        pytest.param((FIRST, "8.8.8.8"), Verdict.UNKNOWN, "RedirectedTime", id="unknown owner and a resolver"),
+    ],
+)
+def test_time_that_every_address_answers_comes_from_a_server_inside(addresses, verdict, reason):
+    """Networks redirect NTP to their own servers, as they do with DNS."""
+    answers = called({("udp", address, 123): "a/2" for address in addresses}, targets=KNOWN_OWNERS)
+    found = finding("probe-internet", both(answers, targets=KNOWN_OWNERS))
+
+    assert (found.verdict, found.reason) == (verdict, reason)
+    assert verdict is Verdict.FAIL or "udpPorts" in found.remedy
+
+
+def test_redirected_time_hides_no_other_answer():
+    answers = {("udp", "1.1.1.1", 123): "a/2", ("udp", "1.1.1.1", 443): "a/2"}
+
+    observed = both(called(answers, targets=KNOWN_OWNERS), targets=KNOWN_OWNERS)
+    assert finding("probe-internet", observed).verdict is Verdict.FAIL
+
+
+@pytest.mark.parametrize(("policy", "verdict"), [(None, Verdict.FAIL), (FILTERED, Verdict.UNKNOWN)])
+def test_a_tls_alert_proves_no_far_end_behind_a_declared_firewall(policy, verdict):
+    """An inspecting firewall answers a ClientHello that it denies with an alert of its own."""
+    assert finding("probe-internet", both(called({("tls", FIRST, 443): "l/9"})), policy).verdict is verdict
 
 
 def test_refusals_at_a_port_that_listens_cannot_be_attributed():
@@ -273,8 +330,11 @@ NAMED = Targets(
     ("check", "what", "answer", "verdict"),
     [
         ("probe-proxy", "proxy", "p200/3", Verdict.FAIL),
-        ("probe-proxy", "proxy", "p407/3", Verdict.PASS),
-        ("probe-proxy", "proxy", "o/3", Verdict.PASS),
+        ("probe-proxy", "proxy", "p204/3", Verdict.FAIL),
+        ("probe-proxy", "proxy", "p403/3", Verdict.PASS),
+        ("probe-proxy", "proxy", "p405/3", Verdict.UNKNOWN),
+        ("probe-proxy", "proxy", "p407/3", Verdict.UNKNOWN),
+        ("probe-proxy", "proxy", "o/3", Verdict.UNKNOWN),
         ("probe-proxy", "proxy", "t", Verdict.PASS),
         ("probe-networks", "forbidden", "o/3", Verdict.FAIL),
         ("probe-networks", "forbidden", "t", Verdict.PASS),
@@ -288,6 +348,31 @@ def test_proxies_and_forbidden_addresses_are_judged_where_they_are_named(check, 
     ]
 
     assert finding(check, both(answers, targets=NAMED)).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        (("p403/1", "p403/1", "o/1"), (Verdict.PASS, "NothingAnswered")),
+        (("p405/1", "p200/1", "o/1"), (Verdict.FAIL, "WayOut")),
+        (("p405/1", "p404/1", "o/1"), (Verdict.FAIL, "WayOut")),
+        (("p403/1", "p302/1", "o/1"), (Verdict.PASS, "NothingAnswered")),
+        (("p405/1", "p405/1", "o/1"), (Verdict.UNKNOWN, "ProxySaidNothing")),
+        (("o/1", "o/1", "p200/1"), (Verdict.FAIL, "WayOut")),
+        (("o/1", "o/1", "p403/1"), (Verdict.PASS, "NothingAnswered")),
+        (("o/1", "o/1", "p407/1"), (Verdict.UNKNOWN, "ProxyWantsCredentials")),
+        (("o/1", "o/1", "o/1"), (Verdict.UNKNOWN, "ProxySaidNothing")),
+    ],
+)
+def test_a_proxy_is_evaluated_from_all_protocols_together(answers, expected):
+    """In order: CONNECT, a forwarded GET, SOCKS5."""
+    document = sealed(NAMED, host_network=False)
+    asked = json.loads(NAMED.questions("r1/job", host_network=False))["targets"]
+    proxied = dict(zip(("proxy", "forward", "socks"), answers, strict=True))
+    document["targets"] = [proxied.get(row[1], given) for row, given in zip(asked, document["targets"], strict=True)]
+    found = finding("probe-proxy", both(document, targets=NAMED))
+
+    assert (found.verdict, found.reason) == expected
 
 
 def test_what_is_not_named_has_no_finding():
@@ -330,7 +415,7 @@ def test_the_machine_itself_may_reach_the_host_channel():
         ("r3:;./5", Verdict.PASS),
         ("r2:;/5", Verdict.PASS),
         ("r5:;/5", Verdict.PASS),
-        ("r0:10.0.0.1;/5", Verdict.PASS),
+        ("r0:10.0.0.1;/5", Verdict.UNKNOWN),
         ("t/1500", Verdict.PASS),
         ("e101/0", Verdict.PASS),
         ("r0:;/5", Verdict.UNKNOWN),
@@ -351,6 +436,22 @@ def test_a_question_must_not_leave_by_any_resolver(answer, verdict, question):
     found = finding("dns-recursion", both(changed(**{question: ["r2:;/3", answer]})))
 
     assert found.verdict is verdict
+
+
+def test_a_sinkhole_that_answers_every_name_with_one_public_address_is_unknown():
+    answers = ["r0:198.51.100.99;/3", "r2:;/3"]
+    names = ["r0:198.51.100.99;|t/1500"] * 4
+    found = finding("dns-recursion", both(changed(dns=answers, known=answers, names=names)))
+
+    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "ResolverRewrites")
+    assert found.remedy
+
+
+def test_a_name_with_an_address_that_no_sinkhole_gives_is_a_leak():
+    answers = ["r0:198.51.100.99;/3", "r2:;/3"]
+    names = ["r0:198.51.100.99;|t/1500"] * 3 + ["r0:198.51.100.30;|t/1500"]
+
+    assert finding("dns-recursion", both(changed(dns=answers, known=answers, names=names))).verdict is Verdict.FAIL
 
 
 def test_a_forwarder_that_hides_where_a_denial_comes_from_is_caught_by_the_name_that_is_there():
@@ -403,3 +504,73 @@ def test_only_allowed_resolvers_pass(servers, verdict, severity):
     found = finding("node-resolv", both(None, answers), ALLOWED)
 
     assert (found.verdict, found.severity) == (verdict, severity)
+
+
+# ---------------------------------------------------------------- addresses that one rule blocks together
+
+
+def public_findings(*addresses: str) -> list:
+    targets = Targets(public_addresses=addresses)
+    return findings("probe-internet", both(targets=targets))
+
+
+@pytest.mark.parametrize(
+    ("addresses", "shared"),
+    [
+        (("1.1.1.1", "8.8.8.8", "9.9.9.9", "2606:4700:4700::1111"), "kind (public resolver)"),
+        (("1.0.0.1", "8.8.4.4", "149.112.112.112", "208.67.222.222"), "kind (public resolver)"),
+        (("140.82.121.3", "185.199.108.153", "192.30.255.112"), "owner (GitHub)"),
+        (("1.1.1.1", "1.0.0.1", "104.16.132.229"), "owner (Cloudflare)"),
+    ],
+)
+def test_public_addresses_of_one_owner_or_kind_are_a_warning_beside_the_pass(addresses, shared):
+    passed, warned = sorted(public_findings(*addresses), key=lambda finding: finding.verdict is not Verdict.PASS)
+
+    assert passed.verdict is Verdict.PASS
+    assert (warned.verdict, warned.reason, warned.severity) == (Verdict.FAIL, "AddressesAlike", Severity.MEDIUM)
+    assert shared in warned.message
+    assert "spec.probe.targets.publicAddresses" in warned.remedy
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [
+        ("1.1.1.1", "8.8.8.8", "13.107.6.152"),
+        ("1.1.1.1", "8.8.8.8", "198.51.100.1"),
+        ("198.51.100.1", "198.51.100.2", "198.51.100.3"),
+    ],
+    ids=["two kinds", "one that is not in the table", "none in the table"],
+)
+def test_public_addresses_of_several_owners_or_of_none_that_is_known_are_no_warning(addresses):
+    assert [finding.verdict for finding in public_findings(*addresses)] == [Verdict.PASS]
+
+
+def test_default_public_addresses_are_no_warning():
+    found = findings("probe-internet", both(targets=Targets()))
+
+    assert [finding.verdict for finding in found] == [Verdict.PASS]
+
+
+def test_a_pass_says_what_the_probe_does_not_see():
+    message = finding("probe-internet", both()).message
+    assert "answered within 1.5 s" in message
+    assert "slower, or open for other addresses, ports or protocols alone is not seen" in message
+    assert (
+        "at another address, or tunnels to other names alone is not seen"
+        in finding("probe-proxy", both(targets=NAMED)).message
+    )
+
+
+def test_a_refusal_at_a_port_of_the_round_names_a_remedy_that_can_be_followed():
+    answers = sealed(TARGETS, host_network=False)
+    asked = json.loads(TARGETS.questions("r1/job", host_network=False))["targets"]
+    position = next(
+        index
+        for index, (what, kind, _, port) in enumerate(asked)
+        if (what, kind) == ("public", "tcp") and port not in (*TARGETS.tcp_ports, 443)
+    )
+    answers["targets"][position] = "e111/4"
+    found = finding("probe-internet", both(answers))
+
+    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "RefusedBySomebody")
+    assert "Let the firewall drop" in found.remedy

@@ -16,9 +16,9 @@ from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.probe.readings import ProbeTarget, Reading, reply
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason
-from hermetic.audit.evaluation import findings_of
-from hermetic.audit.findings import Evidence, Finding, Severity, Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.evaluation import findings_of
+from hermetic.audit.model.findings import Evidence, Finding, Severity, Verdict
+from hermetic.audit.policy.policy import Policy
 from hermetic.collect.probe.program import calling
 from hermetic.collect.probe.program.racing import race
 from hermetic.collect.probe.readings import question
@@ -32,11 +32,11 @@ def with_pods(*pods: dict[str, Any], problem: Problem | None = None) -> Finding:
     """The finding about machines on which the channel answers, where the cluster was asked for its pods."""
     of_pods = Question(Pod.SOURCE, "list", Pod.TYPE, EVERYWHERE, Pod.API_VERSION)
     evidence = (Evidence("GET /api/v1/pods", 200),)
-    answer = Answer(tuple(Body(one, evidence) for one in pods), evidence, problem)
-    seen = Estate(CLUSTER, ["probe", "kube"], {question(CLUSTER): Answer(tuple(both(None, PLUGIN))), of_pods: answer})
-    (check,) = (one for one in probe.CHECKS if one.page.id == "host-plugin")
-    (found,) = findings_of(check, seen, Policy())
-    return found
+    answer = Answer(tuple(Body(pod, evidence) for pod in pods), evidence, problem)
+    estate = Estate(CLUSTER, ["probe", "kube"], {question(CLUSTER): Answer(tuple(both(None, PLUGIN))), of_pods: answer})
+    (check,) = (candidate for candidate in probe.CHECKS if candidate.page.id == "host-plugin")
+    (host_finding,) = findings_of(check, estate, Policy())
+    return host_finding
 
 
 def on_the_host(name: str, namespace: str) -> dict[str, Any]:
@@ -53,47 +53,51 @@ def test_a_channel_that_is_silent_on_the_machine_passes() -> None:
 
 
 def test_on_the_machine_it_is_medium_and_says_what_that_means() -> None:
-    found = finding("host-plugin", both(None, PLUGIN))
-    assert (found.verdict, found.severity, found.reason) == (Verdict.FAIL, Severity.MEDIUM, "HostPluginReachable")
-    assert f"{HOST}:32526/tcp HTTP answered" in found.message
-    assert "--kube" in found.message
-    assert found.path_texts == ("pool gpu -> node gpu-0 -> host plug-in -> internet",)
-    assert found.remedy
-    assert found.evidence
+    host_finding = finding("host-plugin", both(None, PLUGIN))
+    assert (host_finding.verdict, host_finding.severity, host_finding.reason) == (
+        Verdict.FAIL,
+        Severity.MEDIUM,
+        "HostPluginReachable",
+    )
+    assert f"{HOST}:32526/tcp HTTP answered" in host_finding.message
+    assert "--kube" in host_finding.message
+    assert host_finding.path_texts == ("pool gpu -> node gpu-0 -> host plug-in -> internet",)
+    assert host_finding.remedy
+    assert host_finding.evidence
 
 
 def test_from_a_pod_it_is_high_by_another_id() -> None:
     answers = called({("http", HOST, 32526): "h200/1"})
-    found = finding("wireserver", both(answers))
-    assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
+    host_finding = finding("wireserver", both(answers))
+    assert (host_finding.verdict, host_finding.severity) == (Verdict.FAIL, Severity.HIGH)
     assert finding("host-plugin", both(answers)).verdict is Verdict.PASS
 
 
 def test_another_pod_on_the_host_makes_it_high() -> None:
-    found = with_pods(on_the_host("web", "team"))
-    assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.HIGH)
-    assert "web" in found.message
+    host_finding = with_pods(on_the_host("web", "team"))
+    assert (host_finding.verdict, host_finding.severity) == (Verdict.FAIL, Severity.HIGH)
+    assert "web" in host_finding.message
 
 
 @pytest.mark.parametrize("problem", [None, Problem(UnreadReason.FORBIDDEN, "no")])
 def test_without_another_pod_on_the_host_it_stays_medium(problem: Problem | None) -> None:
     pod = on_the_host("web", "team")
     pod["spec"]["hostNetwork"] = False
-    found = with_pods(pod, problem=problem)
-    assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.MEDIUM)
+    host_finding = with_pods(pod, problem=problem)
+    assert (host_finding.verdict, host_finding.severity) == (Verdict.FAIL, Severity.MEDIUM)
 
 
 @pytest.mark.parametrize(("answer", "verdict"), [("t", Verdict.UNKNOWN), ("o/1", Verdict.FAIL)])
 def test_an_older_probe_that_asked_no_http_proves_nothing(answer: str, verdict: Verdict) -> None:
     answers = sealed(host_network=True)
     body = run(answers, host_network=True)
-    asked = json.loads(body.value["questions"])
-    rows = asked["targets"]
-    asked["targets"] = [["wireserver", "tcp", *row[2:]] if row[0] == "wireserver" else row for row in rows]
+    questions = json.loads(body.value["questions"])
+    rows = questions["targets"]
+    questions["targets"] = [["wireserver", "tcp", *row[2:]] if row[0] == "wireserver" else row for row in rows]
     answers["targets"] = [
         answer if row[0] == "wireserver" else old for row, old in zip(rows, answers["targets"], strict=True)
     ]
-    older = run(answers, host_network=True, questions=json.dumps(asked))
+    older = run(answers, host_network=True, questions=json.dumps(questions))
     assert finding("host-plugin", [both()[0], older]).verdict is verdict
 
 
@@ -113,8 +117,8 @@ def test_any_status_means_that_something_answered(raw: str, reading: Reading) ->
 @pytest.fixture
 def listener() -> Iterator[tuple[socket.socket, list[bytes]]]:
     """A server that keeps the first request and answers as its list says."""
-    server, kept = socket.create_server(("127.0.0.1", 0)), list[bytes]()
-    yield server, kept
+    server, received = socket.create_server(("127.0.0.1", 0)), list[bytes]()
+    yield server, received
     server.close()
 
 
@@ -131,22 +135,22 @@ def listener() -> Iterator[tuple[socket.socket, list[bytes]]]:
 def test_the_probe_asks_for_versions_and_reads_the_status(
     listener: tuple[socket.socket, list[bytes]], answer: bytes, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server, kept = listener
+    server, received = listener
     port = server.getsockname()[1]
     monkeypatch.setitem(calling.VERSIONS, port, "/versions")
 
     def serve() -> None:
-        taken, _ = server.accept()
-        kept.append(taken.recv(1024))
-        taken.sendall(answer)
-        taken.close()
+        connection, _ = server.accept()
+        received.append(connection.recv(1024))
+        connection.sendall(answer)
+        connection.close()
 
     serving = threading.Thread(target=serve)
     serving.start()
     (answered,) = race([calling.http("127.0.0.1", port, 5.0)])
     serving.join()
     assert answered.partition("/")[0] == expected
-    assert kept[0].startswith(b"GET /versions HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+    assert received[0].startswith(b"GET /versions HTTP/1.1\r\nHost: 127.0.0.1\r\n")
 
 
 def test_both_vantages_ask_both_ports_over_http() -> None:

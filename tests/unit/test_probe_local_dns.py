@@ -12,9 +12,9 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.policies import NetworkPolicy
 from hermetic.audit.estate.questions import Answer, Body, Question
-from hermetic.audit.evaluation import findings_of
-from hermetic.audit.findings import Evidence, Finding, Severity, Verdict
-from hermetic.audit.policy import Policy
+from hermetic.audit.evaluation.evaluation import findings_of
+from hermetic.audit.model.findings import Evidence, Finding, Severity, Verdict
+from hermetic.audit.policy.policy import Policy
 from hermetic.collect.probe.program import metadata
 from hermetic.collect.probe.readings import question
 from tests.kubernetes_estates import answers, manifest, sealed_cluster, verdicts
@@ -33,36 +33,36 @@ def _judged(
     *servers: str, label: str | None = None, profile: Any = None, node: str = "gpu-0", refused: bool = False
 ) -> Finding:
     """What node-resolv says of a node with these resolvers; `label` on its Node, `profile` on its pool."""
-    seen: dict[Question, Answer] = {question(CLUSTER): Answer(tuple(both(None, _host(*servers))))}
+    observed_answers: dict[Question, Answer] = {question(CLUSTER): Answer(tuple(both(None, _host(*servers))))}
     sources: list[Any] = ["probe"]
     if label is not None:
         sources.append("kube")
         nodes = [manifest(Node, node, labels={LABEL: label})]
-        seen |= answers(nodes, [Node] if refused else [])
+        observed_answers |= answers(nodes, [Node] if refused else [])
     if profile is not None:
         sources.append("azure")
         pool = {"name": "gpu", "count": 1, "localDNSProfile": profile}
         body = {"id": CLUSTER, "properties": {"agentPoolProfiles": [{"name": "other"}, pool]}}
-        asked = Question("azure", "get", ManagedCluster.TYPE, CLUSTER, ManagedCluster.API_VERSION)
-        seen[asked] = Answer((Body(body, (Evidence(f"GET {CLUSTER}", 200),)),))
-    (check,) = (one for one in probe.CHECKS if one.page.id == "node-resolv")
+        asked_question = Question("azure", "get", ManagedCluster.TYPE, CLUSTER, ManagedCluster.API_VERSION)
+        observed_answers[asked_question] = Answer((Body(body, (Evidence(f"GET {CLUSTER}", 200),)),))
+    (check,) = (candidate for candidate in probe.CHECKS if candidate.page.id == "node-resolv")
     policy = Policy(allowedDnsServers=("10.0.0.4",))
-    (found,) = findings_of(check, Estate(CLUSTER, sources, seen), policy)
-    return found
+    (finding,) = findings_of(check, Estate(CLUSTER, sources, observed_answers), policy)
+    return finding
 
 
 @pytest.mark.parametrize("server", ["169.254.10.10", "169.254.10.11"])
 def test_the_nodes_own_proxy_is_allowed_where_its_label_says_so(server: str) -> None:
-    found = _judged(server, label="enabled")
-    assert found.verdict is PASSES
-    assert any("v1/nodes" in one.request for one in found.evidence)
+    finding = _judged(server, label="enabled")
+    assert finding.verdict is PASSES
+    assert any("v1/nodes" in evidence.request for evidence in finding.evidence)
 
 
 @pytest.mark.parametrize("profile", [{"mode": "Required", "state": "Enabled"}, {"State": "enabled"}])
 def test_or_where_its_pool_says_so(profile: Any) -> None:
-    found = _judged("169.254.10.10", profile=profile)
-    assert found.verdict is PASSES
-    assert any(CLUSTER in one.request for one in found.evidence)
+    finding = _judged("169.254.10.10", profile=profile)
+    assert finding.verdict is PASSES
+    assert any(CLUSTER in evidence.request for evidence in finding.evidence)
 
 
 @pytest.mark.parametrize(
@@ -81,16 +81,16 @@ def test_or_where_its_pool_says_so(profile: Any) -> None:
     ],
 )
 def test_otherwise_it_is_a_resolver_that_no_policy_allows(state: dict[str, Any]) -> None:
-    found = _judged("169.254.10.10", **state)
-    assert (found.verdict, found.severity) == (FAILS, Severity.MEDIUM)
+    finding = _judged("169.254.10.10", **state)
+    assert (finding.verdict, finding.severity) == (FAILS, Severity.MEDIUM)
 
 
 @pytest.mark.parametrize("server", ["169.254.10.12", "169.254.169.254", "10.9.9.9", "8.8.8.8", "169.254.20.10"])
 def test_localdns_allows_its_own_two_addresses_alone(server: str) -> None:
-    found = _judged("169.254.10.10", server, label="enabled")
-    assert found.verdict is FAILS
-    assert server in found.message
-    assert "asks 169.254.10.10" not in found.message
+    finding = _judged("169.254.10.10", server, label="enabled")
+    assert finding.verdict is FAILS
+    assert server in finding.message
+    assert "asks 169.254.10.10" not in finding.message
 
 
 def test_a_rule_to_localdns_is_not_wide() -> None:
@@ -104,7 +104,7 @@ def test_a_rule_to_localdns_is_not_wide() -> None:
 
 def test_what_may_be_public_is_kept_where_the_list_of_frontends_is_cut() -> None:
     inside = [f"10.40.12.{number}" for number in range(9)]
-    entries = [{"frontendIpAddress": one} for one in ("", "100.64.0.1", *inside, "51.0.0.1", "odd", "fd00::1")]
-    found = metadata.summary("loadbalancer", {"loadbalancer": {"publicIpAddresses": entries, "outboundRules": []}})
-    assert {"51.0.0.1", "odd"} <= set(found["public"])
-    assert (len(found["public"]), found["more"]) == (4, 10)
+    entries = [{"frontendIpAddress": address} for address in ("", "100.64.0.1", *inside, "51.0.0.1", "odd", "fd00::1")]
+    summary = metadata.summary("loadbalancer", {"loadbalancer": {"publicIpAddresses": entries, "outboundRules": []}})
+    assert {"51.0.0.1", "odd"} <= set(summary["public"])
+    assert (len(summary["public"]), summary["more"]) == (4, 10)

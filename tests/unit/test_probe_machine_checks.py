@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermetic.audit.findings import Verdict
+from hermetic.audit.model.findings import Verdict
 from tests.probe_runs import both, changed, finding, sealed
 
 
@@ -73,6 +73,6 @@ def lb(*addresses: str, more: int | None = 0) -> dict:
     ],
 )
 def test_what_the_host_says_of_the_machine(check, documents, verdict, severity):
-    found = finding(check, both_with_metadata(**documents))
+    machine_finding = finding(check, both_with_metadata(**documents))
 
-    assert (found.verdict, found.severity) == (verdict, severity)
+    assert (machine_finding.verdict, machine_finding.severity) == (verdict, severity)

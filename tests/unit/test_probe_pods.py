@@ -60,11 +60,11 @@ def test_a_pod_gets_one_try_on_its_machine_and_leaves_nothing(host_network):
 
 
 def test_only_the_machine_s_pod_reads_its_metadata():
-    asked = [
+    asks_host_network = [
         json.loads(pod_of(host_network=host)["containers"][0]["env"][0]["value"])["imds"] for host in (False, True)
     ]
 
-    assert asked == [False, True]
+    assert asks_host_network == [False, True]
 
 
 def test_the_machine_s_pod_may_have_a_namespace_of_its_own():
@@ -94,12 +94,12 @@ def test_a_job_s_name_fits_into_the_label_that_is_made_of_it():
 def node(
     name: str, *, pool: str = "gpu", subnet: str = "nodes", ready: bool = True, age: int = 1, **labels: str
 ) -> dict:
-    known = {"kubernetes.azure.com/agentpool": pool, "kubernetes.azure.com/network-subnet": subnet, **labels}
+    known_labels = {"kubernetes.azure.com/agentpool": pool, "kubernetes.azure.com/network-subnet": subnet, **labels}
     return {
         "metadata": {
             "name": name,
             "creationTimestamp": f"2026-08-{30 - age:02}T00:00:00Z",
-            "labels": {key: value for key, value in known.items() if value},
+            "labels": {key: value for key, value in known_labels.items() if value},
         },
         "status": {"conditions": [{"type": "Ready", "status": "True" if ready else "Unknown"}]},
     }
@@ -166,34 +166,34 @@ def look(*pods: dict, troubles: dict[str, str] | None = None):
 
 
 def test_a_round_with_both_answers_is_whole():
-    found = look(answered(host_network=False), answered(host_network=True))
-    runs = [ProbeRun.read(body) for body in found.answer.bodies]
+    look_result = look(answered(host_network=False), answered(host_network=True))
+    runs = [ProbeRun.read(body) for body in look_result.answer.bodies]
 
-    assert (found.answer.problem, found.awaited) == (None, ())
-    assert [(one.pool, one.subnet, one.node, one.host_network) for one in runs] == [
+    assert (look_result.answer.problem, look_result.awaited) == (None, ())
+    assert [(run.pool, run.subnet, run.node, run.host_network) for run in runs] == [
         ("gpu", "nodes", "gpu-0", False),
         ("gpu", "nodes", "gpu-0", True),
     ]
-    assert {one.problem for one in runs} == {None}
-    assert all(one.report.control_answered and one.evidence[0].sha256 for one in runs)
+    assert {run.problem for run in runs} == {None}
+    assert all(run.report.control_answered and run.evidence[0].sha256 for run in runs)
 
 
 def test_a_pod_that_still_runs_is_awaited():
-    found = look(answered(host_network=False), answered(host_network=True, ended=False))
+    look_result = look(answered(host_network=False), answered(host_network=True, ended=False))
 
-    assert [one.host_network for one in found.awaited] == [True]
-    assert found.answer.problem is not None
-    assert "in the machine's network of gpu-0" in found.answer.problem.detail
+    assert [awaited.host_network for awaited in look_result.awaited] == [True]
+    assert look_result.answer.problem is not None
+    assert "in the machine's network of gpu-0" in look_result.answer.problem.detail
 
 
 def test_a_job_that_failed_is_awaited_no_more_and_says_why():
     name = job_name(PROBED_NODE, RUN, "host")
-    found = look(answered(host_network=False), troubles={name: "DeadlineExceeded: too long"})
+    look_result = look(answered(host_network=False), troubles={name: "DeadlineExceeded: too long"})
 
-    assert found.awaited == ()
-    assert found.answer.problem is not None
-    assert found.answer.problem.reason is UnreadReason.UNAVAILABLE
-    assert "DeadlineExceeded: too long" in found.answer.problem.detail
+    assert look_result.awaited == ()
+    assert look_result.answer.problem is not None
+    assert look_result.answer.problem.reason is UnreadReason.UNAVAILABLE
+    assert "DeadlineExceeded: too long" in look_result.answer.problem.detail
 
 
 @pytest.mark.parametrize(
@@ -204,25 +204,50 @@ def test_a_job_that_failed_is_awaited_no_more_and_says_why():
         lambda pod: pod["spec"]["containers"][0].update(name="other"),
         lambda pod: pod["spec"].update(nodeName="cpu-7"),
         lambda pod: pod["spec"].update(hostNetwork=False),
+        lambda pod: pod["spec"]["containers"][0].update(image="other.example/image@sha256:" + "b" * 64),
+        lambda pod: pod["spec"]["containers"][0]["env"].append({"name": "PYTHONPATH", "value": "/other"}),
+        lambda pod: pod["spec"]["containers"][0].update(volumeMounts=[{"name": "v", "mountPath": "/usr/lib"}]),
+        lambda pod: pod["spec"]["containers"].append({"name": "sidecar", "image": "sidecar"}),
+        lambda pod: pod["spec"].update(initContainers=[{"name": "first"}]),
+        lambda pod: pod["spec"].update(volumes=[{"name": "v", "emptyDir": {}}]),
+        lambda pod: pod["spec"].update(dnsConfig={"nameservers": ["10.0.0.9"]}),
+        lambda pod: pod["spec"].update(hostAliases=[{"ip": "10.0.0.9", "hostnames": ["example.com"]}]),
         lambda pod: pod["metadata"]["labels"].clear(),
         lambda pod: pod["spec"].clear(),
         lambda pod: pod["status"].clear(),
     ],
-    ids=["program", "questions", "container", "machine", "network", "labels", "no spec", "no status"],
+    ids=[
+        "program",
+        "questions",
+        "container",
+        "machine",
+        "network",
+        "image",
+        "environment",
+        "mount",
+        "sidecar",
+        "init",
+        "volume",
+        "resolver",
+        "hosts",
+        "labels",
+        "no-spec",
+        "no-status",
+    ],
 )
 def test_a_pod_that_is_not_what_we_asked_for_answers_nothing(change):
     impostor = answered(host_network=True)
     change(impostor)
-    found = look(answered(host_network=False), impostor)
+    look_result = look(answered(host_network=False), impostor)
 
-    assert len(found.answer.bodies) == 1
-    assert found.answer.problem is not None
+    assert len(look_result.answer.bodies) == 1
+    assert look_result.answer.problem is not None
 
 
 @pytest.mark.parametrize("message", ["", "Traceback: no module named ssl", "{", '{"v": 1, "run": "older"}'])
 def test_a_pod_that_ended_without_an_answer_is_a_run_that_cannot_be_read(message):
-    found = look(answered(host_network=False), answered(host_network=True, message=message))
-    (broken,) = [run for body in found.answer.bodies if (run := ProbeRun.read(body)).host_network]
+    look_result = look(answered(host_network=False), answered(host_network=True, message=message))
+    (broken,) = [run for body in look_result.answer.bodies if (run := ProbeRun.read(body)).host_network]
 
     assert broken.problem is not None
     assert broken.problem.reason is UnreadReason.UNREADABLE
@@ -234,10 +259,10 @@ def test_what_a_pod_waits_for_is_told():
         "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}],
         "containerStatuses": [{"name": "probe", "state": {"waiting": {"reason": "ErrImagePull", "message": "denied"}}}],
     }
-    found = look(answered(host_network=False), waiting)
+    look_result = look(answered(host_network=False), waiting)
 
-    assert found.answer.problem is not None
-    assert "0/3 nodes are available; ErrImagePull: denied" in found.answer.problem.detail
+    assert look_result.answer.problem is not None
+    assert "0/3 nodes are available; ErrImagePull: denied" in look_result.answer.problem.detail
 
 
 def test_no_machine_no_round():
@@ -255,6 +280,7 @@ class ClusterWithPods:
         self.jobs: dict[str, dict] = {}
         self.observations = 0
         self.answers_after, self.refuses, self.fails = answers_after, refuses, fails
+        self.nodes = ["gpu-0"]
 
     async def apply(self, manifest: dict) -> dict:
         if self.refuses is not None and manifest["metadata"]["name"].endswith("host"):
@@ -262,10 +288,10 @@ class ClusterWithPods:
         return self.jobs.setdefault(manifest["metadata"]["name"], manifest)
 
     async def pages(self, kind, *, namespace=None, label_selector="", field_selector="") -> AsyncIterator:
-        assert field_selector == ""
         if kind is NODE:
-            yield [node("gpu-0")], "1"
+            yield [node(name) for name in self.nodes if field_selector in ("", f"metadata.name={name}")], "1"
             return
+        assert field_selector == ""
         assert f"hermetic.dev/probe-run={RUN}" in label_selector
         mine = [job for job in self.jobs.values() if job["metadata"]["namespace"] == namespace]
         if kind is POD:
@@ -328,6 +354,41 @@ async def test_a_job_that_failed_without_a_pod_hints_at_who_kept_it_out():
 
     assert answer.problem is not None
     assert "no pod was let in" in answer.problem.detail
+
+
+async def test_pod_whose_job_was_removed_is_not_awaited():
+    cluster = ClusterWithPods()
+    probing = Probing(cluster, PODS)
+    await probing.start(RUN, [PROBED_NODE])
+    for name in list(cluster.jobs)[:1]:
+        del cluster.jobs[name]
+    state = await probing.read(RUN, [PROBED_NODE])
+
+    assert (len(state.answer.bodies), state.awaited) == (1, ())
+    assert state.answer.problem is not None
+    assert "its Job was removed" in state.answer.problem.detail
+
+
+async def test_pod_whose_node_was_removed_is_not_awaited():
+    cluster = ClusterWithPods(answers_after=10**6)
+    probing = Probing(cluster, PODS)
+    await probing.start(RUN, [PROBED_NODE])
+    assert len((await probing.read(RUN, [PROBED_NODE])).awaited) == 2
+    cluster.nodes = ["gpu-01"]
+    state = await probing.read(RUN, [PROBED_NODE])
+
+    assert (state.answer.bodies, state.awaited) == ((), ())
+    assert state.answer.problem is not None
+    assert "in the machine's network of gpu-0: its node was removed" in state.answer.problem.detail
+
+
+async def test_answer_of_a_node_that_was_removed_since_counts():
+    cluster = ClusterWithPods()
+    probing = Probing(cluster, PODS)
+    await probing.start(RUN, [PROBED_NODE])
+    cluster.nodes = []
+
+    assert (await probing.read(RUN, [PROBED_NODE])).answer.problem is None
 
 
 async def test_what_may_pass_by_itself_is_for_the_caller():

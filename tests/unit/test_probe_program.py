@@ -14,7 +14,7 @@ import pytest
 from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.collect.probe.embedded_program import LOADER, MODULES, PACKAGE, command
 from hermetic.collect.probe.program import asking, dns, machine, metadata, racing
-from hermetic.collect.probe.targets import MOST_CALLS, Targets
+from hermetic.collect.probe.targets import MOST_CALLS, ProbeListener, Targets
 from tests.probe_runs import run, sealed
 
 SOURCES = {name: resources.files(PACKAGE).joinpath(f"{name}.py").read_text(encoding="utf-8") for name in MODULES}
@@ -45,25 +45,25 @@ def test_it_imports_the_standard_library_and_itself(name):
 
 
 def test_every_module_travels_after_those_it_imports():
-    known: set[str] = set()
+    standard_modules: set[str] = set()
     for name in MODULES:
         imported = set()
         for node in ast.parse(SOURCES[name]).body:
             if isinstance(node, ast.ImportFrom) and str(node.module).startswith(PACKAGE):
                 inner = str(node.module)[len(PACKAGE) + 1 :]
                 imported |= {inner} if inner else {alias.name for alias in node.names}
-        assert imported <= known
-        known.add(name)
+        assert imported <= standard_modules
+        standard_modules.add(name)
 
 
 def test_the_command_survives_kubernetes_and_exec():
     """Kubernetes expands `$(NAME)` in commands; Linux takes no argument above 128 KiB."""
-    words = command()
+    arguments = command()
 
-    assert words[0] == "python3"
-    assert not [word for word in words if "$" in word]
-    assert max(len(word.encode()) for word in words) < 131072
-    assert sum(len(word.encode()) for word in words) < 32768
+    assert arguments[0] == "python3"
+    assert not [word for word in arguments if "$" in word]
+    assert max(len(word.encode()) for word in arguments) < 131072
+    assert sum(len(word.encode()) for word in arguments) < 32768
     compile(LOADER, "loader", "exec")
 
 
@@ -82,17 +82,17 @@ MOST = Targets(
 
 def longest_answer(targets: Targets) -> dict:
     """As long as every answer can be: IPv6 everywhere, names at their limits, slow answers."""
-    asked = json.loads(targets.questions("x" * 40, host_network=True))
+    questions_asked = json.loads(targets.questions("x" * 40, host_network=True))
     address = "2001:db8:1234:5678:9abc:def0:1234:5678"
-    servers = [address] * (3 + len(asked["resolvers"]))
+    servers = [address] * (3 + len(questions_asked["resolvers"]))
     resolved = f"r0:{address},{address},{address};login.microsoftonline.com/10000"
     answers = sealed(host_network=True)["metadata"]
     return {
         "v": 1,
-        "run": asked["run"],
+        "run": questions_asked["run"],
         "controls": [["e113:1.1@" + address + "/10000"] * 2] * 2,
-        "targets": ["e113:1.1@" + address + "/10000" for _ in asked["targets"]],
-        "names": [f"{resolved}|e111:1.4@{address}/10000" for _ in asked["names"]],
+        "targets": ["e113:1.1@" + address + "/10000" for _ in questions_asked["targets"]],
+        "names": [f"{resolved}|e111:1.4@{address}/10000" for _ in questions_asked["names"]],
         "dns": [resolved] * len(servers),
         "known": [resolved] * len(servers),
         "clusterName": [resolved] * 3,
@@ -106,10 +106,14 @@ def longest_answer(targets: Targets) -> dict:
     }
 
 
-def longest_v4_answer(targets: Targets) -> dict:
-    """As long as it gets with IPv4, which is what most clusters have."""
-    text = json.dumps(longest_answer(targets)).replace("2001:db8:1234:5678:9abc:def0:1234:5678", "203.0.113.199")
-    return json.loads(text)
+def longest_different_answers(targets: Targets) -> dict:
+    """As long, with a router and a time of its own for every call, so that packing gains little."""
+    source = random.Random(7)
+    text = json.dumps(longest_answer(targets)["targets"])
+    for _ in range(text.count("2001:db8")):
+        router = ":".join(f"{source.randrange(0x1000, 0x10000):x}" for _ in range(8))
+        text = text.replace("2001:db8:1234:5678:9abc:def0:1234:5678/10000", f"{router}/{source.randrange(10000)}", 1)
+    return {**longest_answer(targets), "targets": json.loads(text)}
 
 
 def report_of(result: dict, tmp_path, monkeypatch) -> tuple[str, str]:
@@ -120,23 +124,27 @@ def report_of(result: dict, tmp_path, monkeypatch) -> tuple[str, str]:
     return json.dumps(result, separators=(",", ":")), message.read_text()
 
 
-def test_the_longest_answer_over_ipv4_fits_into_the_pod_s_status_as_it_is(tmp_path, monkeypatch):
-    line, message = report_of(longest_v4_answer(Targets()), tmp_path, monkeypatch)
+@pytest.mark.parametrize("host_network", [False, True])
+def test_the_answer_of_a_sealed_network_fits_into_the_pod_s_status_as_it_is(host_network, tmp_path, monkeypatch):
+    line, message = report_of(sealed(Targets(), host_network=host_network), tmp_path, monkeypatch)
 
     assert message == line
 
 
+@pytest.mark.parametrize("answer", [longest_answer, longest_different_answers])
 @pytest.mark.parametrize("targets", [Targets(), MOST], ids=["default", "most"])
-def test_the_longest_answer_of_all_fits_packed_and_is_read_again(targets, tmp_path, monkeypatch):
-    line, message = report_of(longest_answer(targets), tmp_path, monkeypatch)
+def test_the_longest_answer_of_all_fits_packed_and_is_read_again(targets, answer, tmp_path, monkeypatch):
+    line, message = report_of(answer(targets), tmp_path, monkeypatch)
 
     assert len(message.encode()) <= 4096 < len(line)
-    asked = json.loads(targets.questions("x" * 40, host_network=True)) | {"resolvers": json.loads(line)["servers"]}
-    questions = json.dumps(asked)
+    questions_asked = json.loads(targets.questions("x" * 40, host_network=True)) | {
+        "resolvers": json.loads(line)["servers"]
+    }
+    questions = json.dumps(questions_asked)
     packed, plain = (ProbeRun.read(run(text, host_network=True, questions=questions)) for text in (message, line))
     assert packed.problem is None
     assert packed.report == plain.report
-    assert len(packed.report.replies) == len(asked["targets"])
+    assert len(packed.report.replies) == len(questions_asked["targets"])
 
 
 def test_an_answer_that_does_not_fit_says_so_instead(tmp_path, monkeypatch):
@@ -146,11 +154,20 @@ def test_an_answer_that_does_not_fit_says_so_instead(tmp_path, monkeypatch):
     assert json.loads(message) == {"v": 1, "run": "x" * 40, "tooLong": len(line)}
 
 
+PROXIES = tuple(ProbeListener(address="10.1.0.9", port=port) for port in (1080, 3128, 8080, 8888))
+
+
 def test_more_calls_than_an_answer_has_room_for_are_refused():
     six = tuple(f"198.51.100.{number}" for number in range(6))
 
     with pytest.raises(ValueError, match=f"an answer has room for {MOST_CALLS}"):
-        Targets(public_addresses=six, tcp_ports=tuple(range(1, 9)))
+        Targets(
+            public_addresses=six,
+            tcp_ports=tuple(range(1, 9)),
+            udp_ports=(1, 2, 3, 4),
+            proxies=PROXIES,
+            forbidden=PROXIES,
+        )
 
 
 @pytest.mark.parametrize("addresses", [(), ("198.51.100.1", "198.51.100.2", "2001:db8::1")])
@@ -230,9 +247,9 @@ def test_name_servers_are_read_as_the_resolver_reads_them():
 
 
 def test_a_dns_question_asks_for_recursion():
-    asked = dns.query("a.example.com", dns.A)
+    query = dns.query("a.example.com", dns.A)
 
-    assert asked[2:] == b"\x01\x00\0\x01\0\0\0\0\0\0\x01a\x07example\x03com\0\0\x01\0\x01"
+    assert query[2:] == b"\x01\x00\0\x01\0\0\0\0\0\0\x01a\x07example\x03com\0\0\x01\0\x01"
 
 
 def message(asked: bytes, code: int, *records: bytes, authorities: int = 0) -> bytes:
@@ -245,14 +262,14 @@ def record(kind: int, content: bytes) -> bytes:
 
 
 def test_dns_answers_are_read():
-    asked = dns.query("x.example.com", dns.A)
+    query = dns.query("x.example.com", dns.A)
     address, alias = record(dns.A, bytes([198, 51, 100, 7])), record(dns.CNAME, b"\x05other\xc0\x0e")
     soa = b"\xc0\x0e" + struct.pack("!HHIH", dns.SOA, 1, 60, 24) + b"\x02ns\xc0\x0e" + bytes(19)
 
-    assert dns.answer(asked, message(asked, 0, address)) == "r0:198.51.100.7;"
-    assert dns.answer(asked, message(asked, 0, alias, address)) == "r0:198.51.100.7,other.example.com;"
-    assert dns.answer(asked, message(asked, 3, soa, authorities=1)) == "r3:;example.com"
-    assert dns.answer(asked, message(asked, 5)) == "r5:;"
+    assert dns.answer(query, message(query, 0, address)) == "r0:198.51.100.7;"
+    assert dns.answer(query, message(query, 0, alias, address)) == "r0:198.51.100.7,other.example.com;"
+    assert dns.answer(query, message(query, 3, soa, authorities=1)) == "r3:;example.com"
+    assert dns.answer(query, message(query, 5)) == "r5:;"
 
 
 def test_an_address_behind_many_aliases_is_called(monkeypatch):
@@ -278,15 +295,15 @@ def test_an_address_behind_many_aliases_is_called(monkeypatch):
 
 
 def test_a_dns_answer_to_another_question_is_none():
-    asked = dns.query("x.example.com", dns.A)
+    query = dns.query("x.example.com", dns.A)
 
-    assert dns.answer(asked, message(b"??" + asked[2:], 0)) == "g"
-    assert dns.answer(asked, asked) == "g"
+    assert dns.answer(query, message(b"??" + query[2:], 0)) == "g"
+    assert dns.answer(query, query) == "g"
 
 
 def test_what_a_label_holds_cannot_change_the_meaning_of_an_answer():
-    asked = dns.query("x.example.com", dns.A)
-    answered = dns.answer(asked, message(asked, 0, record(dns.CNAME, b'\x08a;b,c|/"\0')))
+    query = dns.query("x.example.com", dns.A)
+    answered = dns.answer(query, message(query, 0, record(dns.CNAME, b'\x08a;b,c|/"\0')))
 
     assert answered == "r0:a?b?c???;"
 

@@ -32,17 +32,19 @@ def test_prose_holds_no_placeholder_and_no_command_that_is_not_marked_as_one() -
         assert not re.search(r"(?<![`'])\b(az|kubectl) [a-z]+[^.,;:]* --", prose), check
 
 
-@pytest.mark.parametrize(("check", "command"), [one for one in COMMANDS if "--resource-group" in one[1]])
+@pytest.mark.parametrize(
+    ("check", "command"), [command_of for command_of in COMMANDS if "--resource-group" in command_of[1]]
+)
 def test_a_command_about_a_group_says_of_which_subscription_and_of_the_cluster_its_own(
     check: str, command: str
 ) -> None:
-    words = shlex.split(command)
-    group = words[words.index("--resource-group") + 1]
+    arguments = shlex.split(command)
+    group = arguments[arguments.index("--resource-group") + 1]
     if (group, check) not in {("NSG_GROUP", "probe-storage"), ("LOAD_BALANCER_GROUP", "imds-lb")}:
-        assert "--subscription" in words
-    if "CLUSTER_NAME" in words:
+        assert "--subscription" in arguments
+    if "CLUSTER_NAME" in arguments:
         assert group == "CLUSTER_GROUP"
-        assert words[words.index("--subscription") + 1] == "CLUSTER_SUBSCRIPTION"
+        assert arguments[arguments.index("--subscription") + 1] == "CLUSTER_SUBSCRIPTION"
 
 
 DESTRUCTIVE = re.compile(
@@ -51,7 +53,8 @@ DESTRUCTIVE = re.compile(
 
 
 @pytest.mark.parametrize(
-    ("check", "step"), [one for one in STEPS if any(DESTRUCTIVE.search(command) for command in one[1].commands)]
+    ("check", "step"),
+    [remedy_step for remedy_step in STEPS if any(DESTRUCTIVE.search(command) for command in remedy_step[1].commands)],
 )
 def test_a_step_that_takes_something_away_says_what_it_can_cut_off(check: str, step: RemedyStep) -> None:
     assert step.warning or check in HARMLESS, step

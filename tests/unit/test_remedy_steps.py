@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermetic.audit.checks.registry import CHECKS
-from hermetic.audit.evaluation import Check
-from hermetic.audit.findings import Finding, Severity, Verdict
+from hermetic.audit.evaluation.evaluation import Check
+from hermetic.audit.model.findings import Finding, Severity, Verdict
 from hermetic.audit.remedies.steps import RemedyStep, is_command, steps_of, text_of
 from hermetic.audit.report.sentences import remedy_steps
 
@@ -48,7 +48,7 @@ LINES = st.sampled_from(
 def test_the_text_of_steps_is_read_as_the_same_steps(lines: list[str]) -> None:
     steps = steps_of("\n".join(lines))
     assert steps_of(text_of(steps)) == steps
-    assert [line for line in lines if is_command(line)] == [one for step in steps for one in step.commands]
+    assert [line for line in lines if is_command(line)] == [command for step in steps for command in step.commands]
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.page.id)

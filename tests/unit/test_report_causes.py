@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
+
+import pytest
 
 from hermetic.audit.attestation.report_form import without_what_is_fine
 from hermetic.audit.checks.registry import PAGES
-from hermetic.audit.findings import AcceptedException, Finding, Parts, Severity, Verdict
+from hermetic.audit.model.findings import AcceptedException, Finding, Parts, Severity, Verdict
 from hermetic.audit.report.cause_table import CHANGES
 from hermetic.audit.report.causes import by_cause, causes_of
 from hermetic.audit.report.json_form import document
-from tests.audit_reports import CLUSTER, NODES, PODS, a_failing_report, a_sealed_report, pages
+from hermetic.audit.report.sentences import cause_summary, fixing_range, last_deciding
+from tests.audit_reports import CLUSTER, NODES, PODS, a_failing_report, a_sealed_report
 from tests.drawn_paths import hops
 
 NIC = f"{CLUSTER.partition('/providers/')[0]}/providers/Microsoft.Network/networkInterfaces/nic-dns"
@@ -114,29 +118,104 @@ def test_findings_that_lack_the_same_right_share_a_cause_and_other_rights_do_not
 def test_the_order_in_which_findings_came_changes_nothing():
     report = a_failing_report()
     mixed = [*report.findings, SUM, *DEFAULT_OUTBOUND, *MACHINE]
-    expected = causes_of(mixed, pages())
+    expected = causes_of(mixed, PAGES)
     chance = random.Random(1)
     for _ in range(20):
         chance.shuffle(mixed)
-        assert causes_of(mixed, pages()) == expected
+        assert causes_of(mixed, PAGES) == expected
 
 
 def test_every_finding_is_told_once_and_what_is_fine_has_no_cause():
     report = a_failing_report()
-    told_once = by_cause(report.findings, pages())
+    told_once = by_cause(report.findings, PAGES)
     assert sorted(id(one) for one, _ in told_once) == sorted(id(one) for one in report.findings)
     assert {cause is not None for one, cause in told_once if one.verdict in {Verdict.FAIL, Verdict.UNKNOWN}} == {True}
-    assert causes_of(a_sealed_report().findings, pages()) == ()
+    assert causes_of(a_sealed_report().findings, PAGES) == ()
 
 
 def test_json_has_the_causes_and_a_large_attestation_leaves_them_out():
-    shown = document(replace(a_failing_report(), findings=(SUM, *DEFAULT_OUTBOUND, *MACHINE)))
+    shown = document(replace(a_failing_report(), findings=(SUM, *DEFAULT_OUTBOUND, *MACHINE)), PAGES)
     assert [(one["id"], len(one["settles"]), one["awaits"]) for one in shown["causes"]] == [
         ("default-outbound", 3, ["machine/nic-dns"]),
         ("machine/nic-dns", 2, []),
     ]
     assert shown["causes"][0]["derived"] == [{"check": "aks-outbound-type", "resource": CLUSTER}]
-    assert "causes" not in document(a_sealed_report())
-    whole = document(a_failing_report())
+    assert "causes" not in document(a_sealed_report(), PAGES)
+    whole = document(a_failing_report(), PAGES)
     kept, _ = without_what_is_fine(whole)
     assert kept.keys() == whole.keys() - {"causes"}
+
+
+# ---------------------------------------------------------------------- what the titles say
+
+
+def test_every_check_has_a_change_or_an_action_and_none_has_both():
+    with_change = {check for change in CHANGES for check in change.checks}
+    assert set(PAGES) - with_change == {page.id for page in PAGES.values() if page.action}
+
+
+ACTIONS = [page.action for page in PAGES.values() if page.action]
+VERBS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+Accept Allow Apply Audit Block Capture Change Close Configure Delete Deliver Deny Detach Disable Disconnect Enable
+Export Give Import Keep Leave Let Lock Make Mount Narrow Remove Replace Require Restrict Review Run Send Serve Set Stop
+Store Take Turn Update Use
+""",
+    )
+)
+
+
+@pytest.mark.parametrize("title", [*ACTIONS, *(change.title for change in CHANGES)])
+def test_every_title_is_an_imperative(title):
+    assert title.split()[0] in VERBS
+    assert not title.endswith(".")
+    assert len(title) <= 80
+
+
+def test_a_finding_that_fails_is_titled_by_its_action_and_one_that_is_unknown_by_what_is_unclear():
+    fails = fail("vault-public", "kv")
+    unclear = replace(fails, verdict=Verdict.UNKNOWN, reason="Unclear")
+    assert [cause.title for cause in causes_of([fails], PAGES)] == ["Close the key vault to the internet (kv)"]
+    assert [cause.title for cause in causes_of([unclear], PAGES)] == ["Settle what is unknown about vault-public (kv)"]
+
+
+@pytest.mark.parametrize("pages", [{}, {"vault-public": replace(PAGES["vault-public"], action="")}])
+def test_a_check_without_an_action_on_its_page_is_titled_by_its_id(pages):
+    assert [cause.title for cause in causes_of([fail("vault-public", "kv")], pages)] == ["Fulfil vault-public (kv)"]
+
+
+WARNINGS = (fail("nsg-flowlogs", "n", Severity.LOW), fail("route-table-missing", NODES, Severity.LOW))
+
+
+@pytest.mark.parametrize(
+    ("findings", "last", "sentence"),
+    [
+        ((), 0, ""),
+        (WARNINGS[:1], 0, "Pass already: 1 is a warning."),
+        (WARNINGS, 0, "Pass already: 1 to 2 are warnings."),
+        (DEFAULT_OUTBOUND, 1, "Fix 1 to reach Pass."),
+        ((*DEFAULT_OUTBOUND, *MACHINE), 2, "Fix 1 to 2 to reach Pass."),
+        ((*DEFAULT_OUTBOUND, *WARNINGS[:1]), 1, "Fix 1 to reach Pass; 2 is a warning."),
+        ((*DEFAULT_OUTBOUND, *MACHINE, *WARNINGS), 2, "Fix 1 to 2 to reach Pass; 3 to 4 are warnings."),
+    ],
+    ids=["nothing", "a warning", "warnings", "one cause", "causes", "a cause and a warning", "both"],
+)
+def test_the_line_where_the_verdict_flips_is_after_the_last_cause_that_decides(findings, last, sentence):
+    causes = causes_of(findings, PAGES)
+    assert (last_deciding(causes), fixing_range(causes)) == (last, sentence)
+
+
+def test_a_high_finding_that_is_unknown_has_to_be_settled_to_reach_pass():
+    unclear = replace(fail("vault-public", "kv"), verdict=Verdict.UNKNOWN, reason="Unclear")
+    assert fixing_range(causes_of([unclear, *WARNINGS[:1]], PAGES)) == "Fix 1 to reach Pass; 2 is a warning."
+
+
+def test_the_summary_names_three_causes_and_counts_the_others():
+    several = [fail(check, "r") for check in ("vault-public", "fileshare-public", "vnra", "nic-tap")]
+    summary = cause_summary(causes_of([*several, *WARNINGS], PAGES))
+    assert summary.startswith("To reach Pass: ")
+    assert summary.endswith("; and 1 more.")
+    assert "flow log" not in summary
+    assert cause_summary(causes_of(WARNINGS, PAGES)) == ""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
-from hermetic.audit.findings import AcceptedException, Finding, Parts, Severity, Verdict
-from hermetic.audit.hops import Hop, path_of
+from hermetic.audit.model.findings import AcceptedException, Finding, Parts, Severity, Verdict
+from hermetic.audit.model.hops import Hop, path_of
+from hermetic.audit.model.topology import NetworkLink, NetworkPlace, PlaceKind, Topology
 from hermetic.audit.report.drawing import MOST_PLACES, drawing_of
 from hermetic.audit.report.graph_layout import columns_of
 from hermetic.audit.report.paths import bundles_of, drawn_paths, topology_of
-from hermetic.audit.topology import NetworkLink, NetworkPlace, PlaceKind, Topology
 from tests.audit_reports import CLUSTER, a_failing_report, a_sealed_report, an_empty_report
 from tests.drawn_paths import hops
 
@@ -40,7 +40,7 @@ def test_an_undecided_path_is_not_drawn_open():
     for finding in (unknown, accepted):
         report = replace(a_failing_report(), findings=(finding,))
         assert not any(link.open for link in topology_of(report).edges)
-        assert [way.state for way in drawn_paths(report)] == ["not decided"]
+        assert [drawn_path.state for drawn_path in drawn_paths(report)] == ["not decided"]
 
 
 def test_a_link_that_two_findings_draw_is_open_when_one_of_them_fails():
@@ -51,7 +51,7 @@ def test_a_link_that_two_findings_draw_is_open_when_one_of_them_fails():
     )
     for order in (findings, findings[::-1]):
         report = replace(a_failing_report(), findings=order)
-        assert {way.state for way in drawn_paths(report)} == {"open"}
+        assert {drawn_path.state for drawn_path in drawn_paths(report)} == {"open"}
         assert all(link.open for link in topology_of(report).edges)
 
 
@@ -72,28 +72,30 @@ def test_an_exposure_begins_at_an_internet_of_its_own():
 
 
 def test_only_a_pass_draws_the_internet_with_nothing_leading_there():
-    assert [place.label for place in topology_of(a_sealed_report()).nodes] == ["aks-gpu", "internet"]
-    assert [place.label for place in topology_of(an_empty_report()).nodes] == ["aks-gpu"]
+    assert [node.label for node in topology_of(a_sealed_report()).nodes] == ["aks-gpu", "internet"]
+    assert [node.label for node in topology_of(an_empty_report()).nodes] == ["aks-gpu"]
 
 
 def test_a_link_to_a_place_that_is_not_there_is_not_drawn():
-    given = Topology(
+    topology = Topology(
         places("nodes", "internet"), (NetworkLink("nodes", "internet", open=True), NetworkLink("nodes", "gone"))
     )
-    assert len(drawing_of(given).arrows) == 1
+    assert len(drawing_of(topology).arrows) == 1
 
 
 def test_what_a_hop_is_decides_how_it_is_drawn_and_not_what_it_is_called():
     named_to_mislead = (Hop(PlaceKind.SUBNET, "internet"), Hop(PlaceKind.OTHER, "nat gateway of registry internet"))
     finding = Finding("x", "/r", Verdict.FAIL, Severity.HIGH, paths=(named_to_mislead,))
     drawing = topology_of(replace(a_failing_report(), findings=(finding,)))
-    assert [place.kind for place in drawing.nodes[1:]] == [PlaceKind.SUBNET, PlaceKind.OTHER]
+    assert [node.kind for node in drawing.nodes[1:]] == [PlaceKind.SUBNET, PlaceKind.OTHER]
     assert drawing.edges[0].source == CLUSTER.lower()
 
 
 def test_a_hop_without_a_name_is_left_out():
     finding = Finding("x", "/r", Verdict.FAIL, Severity.HIGH, paths=(path_of("a", " ", ""),))
-    assert [way.hops for way in drawn_paths(replace(a_failing_report(), findings=(finding,)))] == [path_of("a")]
+    assert [drawn_path.hops for drawn_path in drawn_paths(replace(a_failing_report(), findings=(finding,)))] == [
+        path_of("a")
+    ]
     assert finding.path_texts == ("a ->   -> ",)
 
 
@@ -107,12 +109,12 @@ def test_every_arrow_points_to_a_later_column_and_the_internet_is_last():
 
 def test_boxes_do_not_overlap():
     boxes = drawing_of(topology_of(a_failing_report())).boxes
-    for one in boxes:
+    for box in boxes:
         for other in boxes:
             apart = (
-                abs(one.x - other.x) >= one.width or one.y >= other.y + other.height or other.y >= one.y + one.height
+                abs(box.x - other.x) >= box.width or box.y >= other.y + other.height or other.y >= box.y + box.height
             )
-            assert one is other or apart
+            assert box is other or apart
 
 
 def test_a_circle_of_links_is_drawn_whole():
@@ -161,10 +163,10 @@ def test_parallel_paths_are_one_bundle_and_others_stay_apart():
             for n in range(2)
         ),
     )
-    ways = drawn_paths(replace(a_failing_report(), findings=findings))
-    bundles = bundles_of(ways)
+    drawn = drawn_paths(replace(a_failing_report(), findings=findings))
+    bundles = bundles_of(drawn)
     assert sorted(len(bundle.ways) for bundle in bundles) == [1, 1, 1, 2, 5]
-    assert sum(len(bundle.ways) for bundle in bundles) == len(ways) == 10
+    assert sum(len(bundle.ways) for bundle in bundles) == len(drawn) == 10
     assert {bundle.worst.state for bundle in bundles} == {"open", "masked"}
     assert [bundle.hops[1] for bundle in bundles if bundle.worst.inbound] == [
         (*hops("load balancer lb0"), *hops("load balancer lb1"))
@@ -182,11 +184,13 @@ def test_a_way_that_is_open_once_is_not_masked_by_another_finding():
     masked = Finding("x", "/r", Verdict.FAIL, Severity.CRITICAL, paths=path, masked=True)
     plain = Finding("y", "/r", Verdict.FAIL, Severity.LOW, paths=path)
     for order in ((masked, plain), (plain, masked)):
-        assert [way.state for way in drawn_paths(replace(a_failing_report(), findings=order))] == ["open"]
+        assert [drawn_path.state for drawn_path in drawn_paths(replace(a_failing_report(), findings=order))] == ["open"]
 
 
 def test_what_sums_up_others_draws_nothing_in_their_place():
     path = (hops("nic a -> internet"),)
     part = Finding("x", "/r", Verdict.FAIL, Severity.CRITICAL, paths=path, masked=True)
-    whole = Finding("y", "/c", Verdict.FAIL, Severity.CRITICAL, paths=path, derived_from=Parts(("x",)))
-    assert [way.state for way in drawn_paths(replace(a_failing_report(), findings=(whole, part)))] == ["masked"]
+    parent_finding = Finding("y", "/c", Verdict.FAIL, Severity.CRITICAL, paths=path, derived_from=Parts(("x",)))
+    assert [
+        drawn_path.state for drawn_path in drawn_paths(replace(a_failing_report(), findings=(parent_finding, part)))
+    ] == ["masked"]

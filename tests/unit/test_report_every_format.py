@@ -13,7 +13,7 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from hermetic.audit.findings import Report, Run, Verdict
+from hermetic.audit.model.findings import Verdict
 from hermetic.audit.report.causes import by_cause, causes_of
 from hermetic.audit.report.csv_form import as_csv
 from hermetic.audit.report.json_form import as_json
@@ -23,6 +23,7 @@ from hermetic.audit.report.oscal import as_oscal
 from hermetic.audit.report.page import as_html
 from hermetic.audit.report.sarif import as_sarif
 from hermetic.audit.report.table import as_table
+from hermetic.audit.result.report import Report, Run
 from tests.audit_reports import a_failing_report, pages
 
 RUN = Run("auditor@contoso.example on jump-01", f"sha256:{'1' * 64}", f"sha256:{'2' * 64}")
@@ -31,7 +32,7 @@ Told = tuple[str, str]
 
 FORMS: dict[str, Callable[[Report], str]] = {
     "table": lambda report: as_table(report, pages(), wide=True),
-    "json": as_json,
+    "json": lambda report: as_json(report, pages()),
     "html": lambda report: as_html(report, pages()),
     "sarif": lambda report: as_sarif(report, pages()),
     "junit": lambda report: as_junit(report, pages()),
@@ -79,8 +80,8 @@ def test_lists_are_in_the_order_of_fixing(read: Callable[[], Iterable[Told]]) ->
 
 
 def test_json_has_the_causes_in_the_order_of_fixing_each_by_check_and_resource() -> None:
-    document = json.loads(as_json(REPORT))["causes"]
-    assert [cause["id"] for cause in document] == [cause.id for cause in causes_of(REPORT.findings, {})]
+    document = json.loads(as_json(REPORT, pages()))["causes"]
+    assert [cause["id"] for cause in document] == [cause.id for cause in causes_of(REPORT.findings, pages())]
     for cause in document:
         settles = [(one["check"], one["resource"].lower()) for one in cause["settles"]]
         assert settles == sorted(settles)
@@ -105,7 +106,7 @@ def test_tools_are_told_the_cause_of_each_finding(form: str) -> None:
 
 def test_what_is_kept_of_a_report_that_is_too_large_is_the_worst_in_the_order_of_fixing() -> None:
     plain = next(one for one in REPORT.findings if one.verdict is Verdict.PASS)
-    fine = tuple(replace(plain, resource=f"/subscriptions/{number}", message="m" * 30_000) for number in range(60))
+    fine = tuple(replace(plain, resource=f"/subscriptions/{number}", message="m" * 16_000) for number in range(120))
     shown = json.loads(as_openreports(replace(REPORT, findings=(*fine, *REPORT.findings)), pages()))
     kept = [(one["policy"], one["properties"].get("armId", "")) for one in shown["results"]]
     assert shown["configuration"]["limits"]["maxResults"] == len(kept) < len(fine)

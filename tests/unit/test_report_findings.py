@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermetic.audit.findings import (
+from hermetic.audit.model.findings import (
     AcceptedException,
     Evidence,
     Finding,
@@ -29,13 +29,13 @@ def found(verdict: Verdict, severity: Severity, check: str = "peering-any") -> F
 
 @pytest.mark.parametrize("severity", [Severity.CRITICAL, Severity.HIGH])
 def test_one_critical_or_high_fail_fails_the_report_whatever_else_is_there(severity):
-    findings = [found(verdict, each) for verdict in Verdict for each in Severity if verdict is not Verdict.FAIL]
+    findings = [found(verdict, severity) for verdict in Verdict for severity in Severity if verdict is not Verdict.FAIL]
     assert overall([*findings, found(Verdict.FAIL, severity)]) is Verdict.FAIL
 
 
 @pytest.mark.parametrize("severity", [Severity.CRITICAL, Severity.HIGH])
 def test_one_critical_or_high_unknown_is_never_a_pass(severity):
-    findings = [found(Verdict.PASS, each) for each in Severity] + [found(Verdict.FAIL, Severity.MEDIUM)]
+    findings = [found(Verdict.PASS, severity) for severity in Severity] + [found(Verdict.FAIL, Severity.MEDIUM)]
     assert overall([*findings, found(Verdict.UNKNOWN, severity)]) is Verdict.UNKNOWN
 
 
@@ -86,7 +86,7 @@ SAID = {
 }
 
 
-@given(st.lists(st.builds(Finding, **{name: st.sampled_from(words) for name, words in SAID.items()})), st.randoms())
+@given(st.lists(st.builds(Finding, **{name: st.sampled_from(texts) for name, texts in SAID.items()})), st.randoms())
 def test_findings_are_told_in_one_order_whatever_order_they_came_in(findings, chance):
     mixed = [*findings]
     chance.shuffle(mixed)
@@ -96,9 +96,9 @@ def test_findings_are_told_in_one_order_whatever_order_they_came_in(findings, ch
 
 
 def _everything(finding: Finding) -> tuple[str, ...]:
-    rest = repr((finding.path_texts, finding.evidence, finding.exception))
+    details = repr((finding.path_texts, finding.evidence, finding.exception))
     fields = (finding.verdict, finding.severity, finding.reason, finding.message, finding.remedy)
-    return (finding.check, finding.resource.lower(), finding.resource, *fields, rest)
+    return (finding.check, finding.resource.lower(), finding.resource, *fields, details)
 
 
 class Unspeakable(Evidence):
@@ -109,9 +109,13 @@ class Unspeakable(Evidence):
 
 
 def test_findings_that_differ_in_words_are_not_written_out_to_be_told_apart():
-    seen = (Unspeakable("GET /1"),)
-    findings = [replace(found(Verdict.PASS, Severity.HIGH, check), evidence=seen) for check in ("b", "a")]
-    assert [one.check for one in by_check(findings)] == [one.check for one in worst_first(findings)] == ["a", "b"]
+    evidence = (Unspeakable("GET /1"),)
+    findings = [replace(found(Verdict.PASS, Severity.HIGH, check), evidence=evidence) for check in ("b", "a")]
+    assert (
+        [finding.check for finding in by_check(findings)]
+        == [finding.check for finding in worst_first(findings)]
+        == ["a", "b"]
+    )
 
 
 @pytest.mark.parametrize("moment", [datetime(2026, 1, 1), datetime(2026, 1, 1, tzinfo=timezone(timedelta(hours=1)))])  # noqa: DTZ001

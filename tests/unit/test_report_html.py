@@ -10,8 +10,10 @@ from html.parser import HTMLParser
 
 import pytest
 
+from hermetic.api.times import timestamp
 from hermetic.audit.report.json_form import digest, document
-from hermetic.audit.report.page import as_html
+from hermetic.audit.report.page import as_html, page_footer
+from hermetic.audit.report.resources import short_name
 from tests.audit_reports import SCRIPT, a_failing_report, a_hostile_report, a_sealed_report, an_empty_report, pages
 
 REPORTS = [a_failing_report(), a_sealed_report(), an_empty_report(), a_hostile_report()]
@@ -87,8 +89,8 @@ def test_the_policy_allows_exactly_the_two_inline_texts(report):
 @pytest.mark.parametrize("report", REPORTS)
 def test_the_embedded_json_is_the_report(report):
     embedded = Page(as_html(report, pages())).raw["script"][0]
-    assert json.loads(embedded) == document(report)
-    assert digest(report) in as_html(report, pages())
+    assert json.loads(embedded) == document(report, pages())
+    assert digest(report, pages()) in as_html(report, pages())
 
 
 def test_a_name_that_is_a_script_stays_text_everywhere():
@@ -124,3 +126,28 @@ def test_every_request_and_digest_is_on_the_page():
         for seen in finding.evidence:
             assert seen.request in text
             assert (seen.sha256 or "403") in text
+
+
+def test_each_printed_page_has_cluster_date_digest_and_page_number():
+    report = a_failing_report()
+    style = "".join(Page(as_html(report, pages())).raw["style"])
+    footer = style[style.rindex("@page") :]
+    assert digest(report, pages()) in footer
+    assert short_name(report.cluster) in footer
+    assert timestamp(report.finished_at) in footer
+    assert 'counter(page) " / " counter(pages)' in footer
+
+
+@pytest.mark.parametrize("name", ['a"; } body { display: none', "a\\", "</style><script>", "a\nb", "näme", "日本"])
+def test_no_name_ends_the_string_of_the_footer(name):
+    content = re.findall(r'content: "(.*?)";', page_footer(name))[0]
+    assert re.fullmatch(r"(?:[A-Za-z0-9 ._/:-]|\\[0-9a-f]{1,6} )*", content)
+    assert page_footer(name).count("{") == page_footer("a").count("{")
+
+
+def test_the_first_screen_names_the_causes_and_the_list_shows_where_the_verdict_flips():
+    text = as_html(a_failing_report(), pages())
+    assert "To reach Pass: " in text[: text.index("<table")]
+    assert text.count("flips") >= 1
+    sealed = as_html(a_sealed_report(), pages())
+    assert "To reach Pass" not in sealed

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 from junitparser import Error, Failure, JUnitXml, Skipped
 
-from hermetic.audit.findings import Verdict
+from hermetic.audit.model.findings import Verdict
 from hermetic.audit.report.junit import as_junit
 from tests.audit_reports import NODES, a_failing_report, a_hostile_report, a_sealed_report, an_empty_report, pages
 
@@ -57,7 +57,10 @@ def test_a_failure_says_severity_path_remedy_and_evidence():
 def test_a_suite_is_a_family_and_says_what_was_asked():
     suites = Xml.fromstring(as_junit(a_failing_report(), pages())).findall("testsuite")
     assert [suite.attrib["name"][:2] for suite in suites] == ["A.", "B.", "C.", "D.", "E.", "F.", "H."]
-    properties = {each.attrib["name"]: each.attrib["value"] for each in suites[0].iter("property")}
+    properties = {
+        property_element.attrib["name"]: property_element.attrib["value"]
+        for property_element in suites[0].iter("property")
+    }
     assert properties["verdict"] == "Fail"
     assert properties["notAsked.kube"] == "k8s-externalips k8s-public-lb"
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", suites[0].attrib["timestamp"])

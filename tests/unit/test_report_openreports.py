@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from hermetic.audit.findings import AcceptedException, Severity, Verdict
+from hermetic.audit.model.findings import AcceptedException, Severity, Verdict
 from hermetic.audit.report.openreports import as_openreports, cluster_report
 from tests.audit_reports import NODES, SCRIPT, a_failing_report, a_hostile_report, an_empty_report, pages
 
@@ -32,12 +32,16 @@ def test_every_verdict_has_its_word_and_keeps_its_name(verdict, severity, word):
     shown = cluster_report(replace(a_failing_report(), findings=(finding,)), pages())
     (result,) = shown["results"]
     assert (result["result"], result["severity"], result["properties"]["verdict"]) == (word, severity, verdict)
-    assert shown["summary"] == {each: int(each == word) for each in ("pass", "fail", "warn", "error", "skip")}
+    assert shown["summary"] == {
+        result_word: int(result_word == word) for result_word in ("pass", "fail", "warn", "error", "skip")
+    }
 
 
 def test_a_result_names_the_azure_resource_the_path_and_the_evidence():
     results = cluster_report(a_failing_report(), pages())["results"]
-    result = next(each for each in results if each["policy"] == "subnet-default-outbound")
+    result = next(
+        result_of_check for result_of_check in results if result_of_check["policy"] == "subnet-default-outbound"
+    )
     assert result["rule"] == "DefaultOutboundNotDisabled"
     assert result["category"] == "A. Outbound methods"
     assert result["timestamp"] == {"seconds": 1795521674, "nanos": 0}

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 from oscal_bindings import AssessmentResultsDocument
 
-from hermetic.audit.findings import Verdict
+from hermetic.audit.model.findings import Verdict
 from hermetic.audit.report.oscal import as_oscal, document
 from tests.audit_reports import (
     HUB_PEERING,
@@ -31,7 +31,7 @@ def result_of(report) -> dict[str, Any]:
 
 
 def finding_of(report, check: str) -> dict[str, Any]:
-    return next(each for each in result_of(report)["findings"] if each["target"]["target-id"] == check)
+    return next(finding for finding in result_of(report)["findings"] if finding["target"]["target-id"] == check)
 
 
 def everything(value: Any, name: str = ""):
@@ -63,8 +63,8 @@ def test_names_are_tokens_and_values_are_single_lines(report):
 @pytest.mark.parametrize("report", REPORTS)
 def test_every_reference_leads_to_something(report):
     result = result_of(report)
-    known = {
-        kind: {each["uuid"] for each in group}
+    text_of = {
+        kind: {oscal_object["uuid"] for oscal_object in group}
         for kind, group in {
             "subject-uuid": result.get("local-definitions", {}).get("inventory-items", []),
             "observation-uuid": result.get("observations", []),
@@ -72,7 +72,7 @@ def test_every_reference_leads_to_something(report):
         }.items()
     }
     for key, text in everything(result):
-        assert key not in known or text in known[key]
+        assert key not in text_of or text in text_of[key]
 
 
 @pytest.mark.parametrize("report", REPORTS)
@@ -101,7 +101,7 @@ def test_only_a_pass_everywhere_satisfies():
 
 def test_an_accepted_fail_is_an_approved_deviation_and_not_satisfied():
     report = a_failing_report()
-    only = replace(report, findings=tuple(each for each in report.findings if each.resource == HUB_PEERING))
+    only = replace(report, findings=tuple(finding for finding in report.findings if finding.resource == HUB_PEERING))
     (risk,) = result_of(only)["risks"]
     assert risk["status"] == "deviation-approved"
     assert "accepted by Network team until 2027-03-31" in risk["statement"]
@@ -119,13 +119,15 @@ def test_of_two_findings_about_one_resource_the_worse_is_told():
     better = replace(fail, verdict=Verdict.PASS, resource=fail.resource.upper())
     for both in ((fail, better), (better, fail)):
         result = result_of(replace(report, findings=both))
-        assert [each["value"] for each in result["observations"][0]["props"] if each["name"] == "verdict"] == ["Fail"]
+        assert [prop["value"] for prop in result["observations"][0]["props"] if prop["name"] == "verdict"] == ["Fail"]
         assert len(result["observations"]) == 1
 
 
 def test_evidence_carries_its_digest():
     observation = next(
-        each for each in result_of(a_failing_report())["observations"] if "natGateway" in each["description"]
+        observation
+        for observation in result_of(a_failing_report())["observations"]
+        if "natGateway" in observation["description"]
     )
     (evidence,) = observation["relevant-evidence"]
     assert evidence["description"].endswith("HTTP 200")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft4Validator
 
-from hermetic.audit.findings import Severity, Verdict
+from hermetic.audit.model.findings import Severity, Verdict
 from hermetic.audit.report.sarif import as_sarif
 from tests.audit_reports import (
     HUB_PEERING,
@@ -94,16 +94,16 @@ def test_a_result_keeps_its_fingerprint_while_its_words_change():
     report = a_failing_report()
     first = report.findings[0]
     reworded = replace(first, message="in other words", verdict=Verdict.UNKNOWN, resource=first.resource.upper())
-    before, after = (run_of(replace(report, findings=(each,)))["results"][0] for each in (first, reworded))
+    before, after = (run_of(replace(report, findings=(finding,)))["results"][0] for finding in (first, reworded))
     assert before["partialFingerprints"] == after["partialFingerprints"]
-    others = [result["partialFingerprints"]["hermeticFinding/v1"] for result in run_of(report)["results"]]
-    assert len(set(others)) == len(others)
+    other_fingerprints = [result["partialFingerprints"]["hermeticFinding/v1"] for result in run_of(report)["results"]]
+    assert len(set(other_fingerprints)) == len(other_fingerprints)
 
 
 def test_github_finds_a_physical_location_in_every_result():
     result = result_of(a_failing_report(), "subnet-default-outbound", NODES)
-    place = result["locations"][0]["physicalLocation"]
-    assert place == {"artifactLocation": {"uri": NODES.lstrip("/")}, "region": {"startLine": 1}}
+    location = result["locations"][0]["physicalLocation"]
+    assert location == {"artifactLocation": {"uri": NODES.lstrip("/")}, "region": {"startLine": 1}}
 
 
 def test_the_invocation_says_what_the_command_exited_with():

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from hermetic.audit.findings import Finding, Severity, Verdict
-from hermetic.audit.report.table import Tone, as_table, lines
+from hermetic.audit.model.findings import Finding, Severity, Verdict
+from hermetic.audit.report.table import Tone, as_table, closing_lines, lines
 from tests.audit_reports import (
     CLUSTER,
     NODES,
@@ -144,3 +144,30 @@ def test_an_answer_that_many_checks_lack_is_explained_once():
     assert shown.count(words) == 2
     assert "and this is of its own" in shown
     assert shown.count("remedy:") == 1
+
+
+def closing(report, *files):
+    return [line.text for line in closing_lines(report, pages(), files)]
+
+
+def test_the_end_on_a_terminal_is_the_verdict_what_to_fix_and_the_report():
+    end = closing(a_failing_report(), "report.html", "findings.sarif")
+    assert end[0] == ""
+    assert end[1].startswith("Fail  ")
+    assert "to reach Pass" in " ".join(end)
+    assert end[-1] == "Report: report.html, findings.sarif"
+
+
+def test_the_end_of_a_sealed_estate_asks_for_nothing_but_a_report():
+    end = closing(a_sealed_report())
+    assert end[1].startswith("Pass  ")
+    assert "Fix" not in " ".join(end)
+    assert end[-1] == "No report was written: add --out report.html"
+
+
+def test_the_order_of_fixing_has_a_line_where_the_verdict_flips():
+    shown = as_table(a_failing_report(), pages()).splitlines()
+    order = shown[next(n for n, line in enumerate(shown) if line.startswith("What to fix")) :]
+    (flip,) = [n for n, line in enumerate(order) if line.startswith("    --- Fix 1")]
+    assert "to reach Pass" in order[flip]
+    assert "are warnings" in order[flip] or "is a warning" in order[flip]

@@ -33,8 +33,10 @@ def test_every_right_to_write_is_narrowed_by_a_policy_for_each_operation(right: 
         assert narrowing(right) == []
         return
     for verb in right.verbs:
-        one = Right(right.role, right.group, right.resource, (verb,))
-        assert not one.writes or narrowing(one), f"{verb}: no hermetic-operator-* in manifests/policies matches it"
+        single_right = Right(right.role, right.group, right.resource, (verb,))
+        assert not single_right.writes or narrowing(single_right), (
+            f"{verb}: no hermetic-operator-* in manifests/policies matches it"
+        )
 
 
 def test_what_no_policy_narrows_is_one_object_or_a_status() -> None:
@@ -43,7 +45,7 @@ def test_what_no_policy_narrows_is_one_object_or_a_status() -> None:
 
 
 def test_every_policy_about_the_account_narrows_a_right() -> None:
-    policies = {one["metadata"]["name"] for one in written("policies")}
+    policies = {policy["metadata"]["name"] for policy in written("policies")}
     about_it = {name for name in policies if name.startswith("hermetic-operator-")} | {"hermetic-volumes"}
     assert about_it <= {name for right in RIGHTS for name in narrowing(right)}
 

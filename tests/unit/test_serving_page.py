@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,29 @@ def test_an_endpoint_of_the_page_is_valid(heading: str) -> None:
     endpoint = yaml.safe_load(documented(PAGE, heading))
     ran = hermetic("validate", "-f", "-", stdin=yaml.safe_dump(changed(a_share_model(), endpoint=endpoint)))
     assert ran.code == 0, ran.err
+
+
+def autoscaling_of_the_page() -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]:
+    """The part of a spec, the rule of the metrics adapter, and the ScaledObject."""
+    text = documented(PAGE, "Replicas and autoscaling")
+    spec, rules, scaled_object = re.split(r"^# (?:rules|keda)\S*.*$", text, flags=re.MULTILINE)
+    return yaml.safe_load(spec), yaml.safe_load(rules), yaml.safe_load(scaled_object)
+
+
+def test_autoscaling_of_the_page_is_valid_and_its_rule_is_of_the_metric_that_is_rendered() -> None:
+    spec, (rule,), _ = autoscaling_of_the_page()
+    ran = hermetic("render", "-f", "-", stdin=yaml.safe_dump(changed(a_share_model(), **spec)))
+    assert ran.code == 0, ran.err
+    children = {child["kind"]: child for child in yaml.safe_load_all(ran.out)}
+    (metric,) = children["HorizontalPodAutoscaler"]["spec"]["metrics"]
+    assert rule["seriesQuery"].startswith(metric["pods"]["metric"]["name"] + "{")
+
+
+def test_scaled_object_of_the_page_scales_the_model_and_never_to_zero() -> None:
+    """Fields: keda.sh/docs, ScaledObject specification; a minReplicaCount that is absent is 0."""
+    scaled_object = autoscaling_of_the_page()[2]["spec"]
+    assert scaled_object["scaleTargetRef"]["kind"] == "ModelDeployment"
+    assert scaled_object["minReplicaCount"] >= 1
 
 
 def model_of(team: str, folder: str, address: str) -> dict[str, Any]:

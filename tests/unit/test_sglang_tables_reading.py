@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from testbed.python_sources import NotUnderstood, Sources
 from testbed.sglang_tables.reading import Reading
-from testbed.vllm_tables.sources import NotUnderstood, Sources
 
 SERVER_ARGS = """
 from sglang.srt.fields import Serving, choices

@@ -8,8 +8,10 @@ from importlib.resources import files
 
 import pytest
 
+from hermetic.api.model_facts import Attention
 from hermetic.sizing.architectures import architectures, why_not_computed
-from hermetic.sizing.catalogue import GIB, MIB, sizes, storages
+from hermetic.sizing.catalogue import GIB, MIB, nearest_size, sizes, storages
+from hermetic.sizing.families import READERS
 
 FOLDER = files("hermetic.sizing.catalogue")
 FILES = ("gpus.toml", "sizes.toml", "storage.toml")
@@ -31,6 +33,19 @@ PUBLISHED = {
     "Standard_ND128isr_NDR_GB200_v6": (4, 192, 128, 900),
     "Standard_ND128isr_GB300_v6": (4, 288, 128, 864),
     "Standard_ND128isrG5_GB300_v6": (4, 288, 128, 864),
+    "Standard_NC4as_T4_v3": (1, 16, 4, 28),
+    "Standard_NC8as_T4_v3": (1, 16, 8, 56),
+    "Standard_NC16as_T4_v3": (1, 16, 16, 110),
+    "Standard_NC64as_T4_v3": (4, 16, 64, 440),
+    "Standard_NV36ads_A10_v5": (1, 24, 36, 440),
+    "Standard_NV36adms_A10_v5": (1, 24, 36, 880),
+    "Standard_NV72ads_A10_v5": (2, 24, 72, 880),
+}
+# Parts of an A10: the part in GB, vCPUs, GiB of memory.
+PARTS_OF_AN_A10 = {
+    "Standard_NV6ads_A10_v5": (4, 6, 55),
+    "Standard_NV12ads_A10_v5": (8, 12, 110),
+    "Standard_NV18ads_A10_v5": (12, 18, 220),
 }
 # Of the announcement of NCv6: GPUs, GB of each, vCPUs.
 ANNOUNCED = {
@@ -71,7 +86,33 @@ def test_a_size_that_was_announced_is_listed_and_not_confirmed(name, announced):
 
 
 def test_no_size_is_in_the_catalogue_that_is_in_no_published_list():
-    assert set(sizes()) == {*PUBLISHED, *ANNOUNCED}
+    assert set(sizes()) == {*PUBLISHED, *PARTS_OF_AN_A10, *ANNOUNCED}
+
+
+@pytest.mark.parametrize(("name", "published"), PARTS_OF_AN_A10.items(), ids=list(PARTS_OF_AN_A10))
+def test_a_part_of_an_a10_is_listed_and_not_confirmed(name, published):
+    gigabytes, cpus, memory = published
+    size = sizes()[name]
+    assert (size.gpus.value, size.vcpus.value, size.ram.value) == (1, cpus, memory * GIB)
+    assert size.gpu.memory.value < gigabytes * GIB
+    assert not size.confirmed
+
+
+@pytest.mark.parametrize(
+    ("typed", "nearest"),
+    [
+        ("standard_nc24ads_a100_v4", "Standard_NC24ads_A100_v4"),
+        ("NC24ads_A100_v4", "Standard_NC24ads_A100_v4"),
+        ("Standard_NC24ads_A100_v5", "Standard_NC24ads_A100_v4"),
+        ("Standard_ND96isr_H200_v6", "Standard_ND96isr_H200_v5"),
+        ("Standard_NV36ads_A10", "Standard_NV36ads_A10_v5"),
+        ("Standard_D4s_v5", None),
+        ("", None),
+        ("a-size-of-another-cloud", None),
+    ],
+)
+def test_the_nearest_name_of_a_size_is_offered_for_a_slip_only(typed, nearest):
+    assert nearest_size(typed) == nearest
 
 
 @pytest.mark.parametrize(("name", "gigabits"), NETWORKS.items(), ids=list(NETWORKS))
@@ -115,19 +156,21 @@ def test_local_disks_are_counted_only_where_two_pages_agree():
 
 
 def test_storage_is_faster_from_one_line_to_the_next_and_shared_where_it_is_no_disk():
-    shares = [one for one in storages() if one.name.startswith("Azure Files")]
-    assert [round(one.total.value / MIB) for one in shares] == [128, 203, 1125, 10340]
-    assert {round(one.file.value / MIB) for one in shares} == {300}
-    assert [one.name for one in storages() if not one.shared] == ["local NVMe, filled beforehand"]
-    lustre = [one for one in storages() if "Lustre" in one.name]
-    assert [round(one.total.value / 1e9) for one in lustre] == [2, 8]
+    shares = [storage for storage in storages() if storage.name.startswith("Azure Files")]
+    assert [round(share.total.value / MIB) for share in shares] == [128, 203, 1125, 10340]
+    assert {round(share.file.value / MIB) for share in shares} == {300}
+    assert [storage.name for storage in storages() if not storage.shared] == ["local NVMe, filled beforehand"]
+    lustre = [storage for storage in storages() if "Lustre" in storage.name]
+    assert [round(storage.total.value / 1e9) for storage in lustre] == [2, 8]
 
 
 def test_a_family_is_in_one_list_only_and_says_why():
-    known = architectures()
-    assert known.latent <= known.computed
-    assert not known.computed & known.not_computed.keys()
-    assert all(why.endswith(tuple("abcdefghijklmnopqrstuvwxyz")) for why in known.not_computed.values())
+    known_architectures = architectures()
+    assert set(known_architectures.kinds.values()) == set(READERS)
+    assert set(known_architectures.needs) <= set(READERS)
+    assert set(known_architectures.needs.values()) <= set(Attention.model_fields)
+    assert not known_architectures.computed & known_architectures.not_computed.keys()
+    assert all(why.endswith(tuple("abcdefghijklmnopqrstuvwxyz")) for why in known_architectures.not_computed.values())
     assert why_not_computed("llama") is None
     assert why_not_computed("mamba").startswith("model type 'mamba': its state-space layers")
     assert "not on the list" in why_not_computed("of tomorrow")

@@ -46,7 +46,7 @@ def test_a_number_format_that_is_not_known_is_not_computed(dtype: object) -> Non
 @pytest.mark.parametrize("value", ["fp8", 4, ["fp8"], True])
 def test_a_quantization_that_is_no_object_is_not_taken_for_none(value: object) -> None:
     facts = facts_of(CONFIG | {"quantization_config": value}, TENSORS)
-    assert "config.json: quantization_config is no object" in facts.not_computed
+    assert "config.json: quantization_config is not an object" in facts.not_computed
 
 
 @pytest.mark.parametrize(

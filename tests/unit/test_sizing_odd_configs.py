@@ -39,15 +39,18 @@ KEYS = sorted(
 
 def survives(config: Any, tensors: TensorSums = TENSORS) -> ModelFacts:
     """The facts of a config, as they come back from the file that is stored with the weights."""
-    found = facts_of(config, tensors)
-    assert parsed_facts(json.loads(file_content(found))) == found
-    return found
+    model_facts = facts_of(config, tensors)
+    assert parsed_facts(json.loads(file_content(model_facts))) == model_facts
+    return model_facts
 
 
 def test_a_head_that_is_too_wide_is_a_problem_and_no_exception():
-    found = survives(WIDE)
-    assert found.attention is None
-    assert "config.json: hidden_size / num_attention_heads is no whole number from 1 to 100000" in found.not_computed
+    model_facts = survives(WIDE)
+    assert model_facts.attention is None
+    assert (
+        "config.json: hidden_size / num_attention_heads is not a whole number from 1 to 100000"
+        in model_facts.not_computed
+    )
 
 
 @given(
@@ -73,10 +76,10 @@ def test_the_commands_that_read_a_model_end_without_a_traceback(tmp_path, comman
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps(WIDE | {"torch_dtype": "\ud800", "layer_types": ["\ud800"]}))
     a_shard(folder / "model.safetensors")
-    given = {
+    arguments = {
         "plan": ("--model", folder, "--show-facts"),
         "manifest": (folder,),
         "stage": (folder, tmp_path / "staged"),
     }
-    ran = hermetic(command, *given[command])
+    ran = hermetic(command, *arguments[command])
     assert ran.code == 0, ran.err

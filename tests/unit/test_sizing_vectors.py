@@ -55,7 +55,7 @@ PER_TOKEN = (
 )
 
 
-@pytest.mark.parametrize(("what", "found", "published"), PER_TOKEN, ids=[what for what, _, _ in PER_TOKEN])
+@pytest.mark.parametrize(("what", "found", "published"), PER_TOKEN, ids=[title for title, _, _ in PER_TOKEN])
 def test_bytes_of_one_token_on_one_gpu(what, found, published):
     assert found == published, what
 
@@ -67,8 +67,8 @@ def test_a_context_of_8192_tokens_of_llama_8b_takes_one_gib():
 def test_half_of_the_layers_of_gpt_oss_hold_their_window_only():
     cache = kv_cache(OSS.attention, Serving(batched_tokens=8192))
     assert (cache.whole_layers, cache.windowed_layers) == (18, 18)
-    # 18 layers of 2048 bytes for each token, and 18 that hold 128 - 1 + 8192 tokens: blocks of 16, and one more.
-    assert cache.request_bytes(131_072) == 18 * 2048 * 131_072 + 18 * 2048 * (8320 + 16)
+    # 18 layers of 2048 bytes for each token, and 18 that hold 128 - 1 + 2 x 8192 tokens: blocks of 16, and one more.
+    assert cache.request_bytes(131_072) == 18 * 2048 * 131_072 + 18 * 2048 * (16_512 + 16)
 
 
 @dataclass(frozen=True)
@@ -110,12 +110,12 @@ VECTORS = (
 )
 
 
-@pytest.mark.parametrize("vector", VECTORS, ids=lambda one: one.what)
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector.what)
 def test_what_is_published_to_fit_fits_and_what_does_not_does_not(vector):
-    found = fit(vector.model, vector.serving, gpu(vector.memory))
-    assert found.answer is vector.answer
+    fit_result = fit(vector.model, vector.serving, gpu(vector.memory))
+    assert fit_result.answer is vector.answer
     if vector.longest is not None:
-        assert found.longest_context == pytest.approx(vector.longest, rel=0.01)
+        assert fit_result.longest_context == pytest.approx(vector.longest, rel=0.01)
 
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sizing.md").read_text("utf-8").splitlines()
@@ -123,14 +123,14 @@ PAGE = (Path(__file__).parents[2] / "docs" / "sizing.md").read_text("utf-8").spl
 
 def listed(vector: Vector) -> str:
     """The row of the page for this vector."""
-    found = fit(vector.model, vector.serving, gpu(vector.memory))
-    needed = f"{found.needed / GIB:.1f} of {found.allowed / GIB:.1f} GiB"
-    return f"| {vector.what} | {vector.published} | {needed} | {found.answer} |"
+    fit_result = fit(vector.model, vector.serving, gpu(vector.memory))
+    needed = f"{fit_result.needed / GIB:.1f} of {fit_result.allowed / GIB:.1f} GiB"
+    return f"| {vector.what} | {vector.published} | {needed} | {fit_result.answer} |"
 
 
 def test_every_vector_is_on_the_page():
     assert [row for row in map(listed, VECTORS) if row not in PAGE] == []
-    rows = [f"| {what} | {published} | {found:.0f} |" for what, found, published in PER_TOKEN]
+    rows = [f"| {title} | {published} | {computed:.0f} |" for title, computed, published in PER_TOKEN]
     assert [row for row in rows if row not in PAGE] == []
 
 
@@ -189,18 +189,18 @@ def test_weights_alone_that_are_too_large_do_not_fit_whatever_else_is_unknown():
 
 
 def test_adapters_take_memory_in_proportion_to_their_rank_and_number():
-    none, one = fit(L8, Serving(), gpu(79.1)), fit(L8, Serving(lora=Lora(1, 16)), gpu(79.1))
+    none, single = fit(L8, Serving(), gpu(79.1)), fit(L8, Serving(lora=Lora(1, 16)), gpu(79.1))
     many = fit(L8, Serving(lora=Lora(4, 64)), gpu(79.1))
     # rank x (in + out) of q, k, v, o, gate, up and down, in 16 bits, in 32 layers
     by_hand = 32 * 16 * 2 * (2 * (4096 + 4096) + 2 * (4096 + 1024) + 3 * (4096 + 14336))
-    assert one.overhead - none.overhead == by_hand
+    assert single.overhead - none.overhead == by_hand
     assert many.overhead - none.overhead == 16 * by_hand
 
 
-def test_a_format_of_the_cache_that_is_not_known_is_counted_in_full_and_never_fits():
-    found = fit(L8, Serving(kv_cache_dtype="nvfp4"), gpu(79.1))
-    assert found.cache.token_bytes == 131_072
-    assert found.answer is FitAnswer.UNKNOWN
+def test_a_format_of_the_cache_that_is_not_known_never_fits_and_has_no_numbers():
+    fit_result = fit(L8, Serving(kv_cache_dtype="nvfp4"), gpu(79.1))
+    assert (fit_result.cache, fit_result.needed, fit_result.longest_context) == (None, None, None)
+    assert fit_result.answer is FitAnswer.UNKNOWN
 
 
 def test_the_answer_turns_where_the_formula_says():
@@ -212,5 +212,5 @@ def test_the_answer_turns_where_the_formula_says():
 
 
 def test_more_requests_at_a_time_leave_a_shorter_context():
-    one, four = (fit(L8, replace(Serving(), requests=count), gpu(79.1)).longest_context for count in (1, 4))
-    assert one // 4 - 16 <= four <= one // 4
+    single, four = (fit(L8, replace(Serving(), requests=count), gpu(79.1)).longest_context for count in (1, 4))
+    assert single // 4 - 16 <= four <= single // 4

@@ -13,9 +13,10 @@ from hermetic.api.reasons import Reason
 from hermetic.engines.vllm import WITHOUT_A_KEY
 from hermetic.plan.api_rejections import ApiRejection
 from hermetic.plan.gate_results import Blocks
-from hermetic.plan.planning import Plan, plan
+from hermetic.plan.planning import plan
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.status import same_status, status, status_unreadable
+from hermetic.plan.writes import Plan
 from tests.renderings import RENDERINGS
 from tests.scenarios import DIGEST, a_baked_model, a_share_model, an_sglang_model, changed, reporting
 from tests.snapshots import (
@@ -50,8 +51,8 @@ def a_running_snapshot(manifest: dict[str, Any], replicas: int = 1, **seen: Any)
 
 def with_condition(snapshot: ClusterSnapshot, kind: str, **fields: Any) -> ClusterSnapshot:
     """The same snapshot, whose status says this already."""
-    known = {"type": kind, "lastTransitionTime": "2026-01-01T00:00:00Z", "message": "", **fields}
-    return replace(snapshot, status={"conditions": [known]})
+    known_condition = {"type": kind, "lastTransitionTime": "2026-01-01T00:00:00Z", "message": "", **fields}
+    return replace(snapshot, status={"conditions": [known_condition]})
 
 
 def truth(found: dict[str, Any]) -> dict[str, tuple[str, str]]:
@@ -62,33 +63,44 @@ def truth(found: dict[str, Any]) -> dict[str, tuple[str, str]]:
 
 
 def test_everything_that_holds_is_ready_with_an_endpoint():
-    found = status_of(a_share_model(), a_running_snapshot(a_share_model()))
-    assert truth(found) == {
+    model_status = status_of(a_share_model(), a_running_snapshot(a_share_model()))
+    assert truth(model_status) == {
         "Ready": ("True", "Serving"),
         "ImagesPinned": ("True", "PinnedByDigest"),
         "WeightsVerified": ("Unknown", "IntegrityNotChecked"),
+        "AcceleratorsHealthy": ("Unknown", "PreflightNotRun"),
         "IsolationVerified": ("True", "IsolationProven"),
         "EndpointPrivate": ("True", "PrivateAddress"),
         "Available": ("True", "Serving"),
     }
-    assert found["endpoint"] == {"url": "http://10.13.76.40:8000/v1", "address": "10.13.76.40"}
-    assert found["replicas"] == 1
-    assert found["selector"] == "hermetic.dev/modeldeployment=llama"
-    assert found["plan"] == {"engine": "vLLM", "tensorParallelSize": 1, "startupBudgetSeconds": 1200}
+    assert model_status["endpoint"] == {"url": "http://10.13.76.40:8000/v1", "address": "10.13.76.40"}
+    assert model_status["replicas"] == 1
+    assert model_status["selector"] == "hermetic.dev/modeldeployment=llama"
+    assert model_status["plan"] == {"engine": "vLLM", "tensorParallelSize": 1, "startupBudgetSeconds": 1200}
+
+
+def test_pods_that_do_not_serve_yet_count_as_replicas():
+    """The scale subresource gives this number to autoscalers, which multiply it: with the serving ones alone an
+    autoscaler would remove the pods that are loading (k8s.io/kubernetes, replica_calculator.go)."""
+    model = a_share_model(replicas=3)
+    loading = serving(a_running_snapshot(model), 3, availableReplicas=2)
+    assert status_of(model, loading)["replicas"] == 3
+    assert status_of(model, serving(a_running_snapshot(model), 3))["replicas"] == 3
 
 
 def test_new_deployment_is_reconciling_with_every_condition_said():
-    found = status_of(a_share_model(), a_snapshot())
-    assert truth(found) == {
+    model_status = status_of(a_share_model(), a_snapshot())
+    assert truth(model_status) == {
         "Ready": ("False", "Starting"),
         "Reconciling": ("True", "Starting"),
         "ImagesPinned": ("True", "PinnedByDigest"),
         "WeightsVerified": ("Unknown", "IntegrityNotChecked"),
+        "AcceleratorsHealthy": ("Unknown", "PreflightPending"),
         "IsolationVerified": ("True", "IsolationProven"),
         "EndpointPrivate": ("Unknown", "LoadBalancerPending"),
         "Available": ("False", "Starting"),
     }
-    assert "endpoint" not in found
+    assert "endpoint" not in model_status
 
 
 @pytest.mark.parametrize("source", ["baked-image", "image-volume"])
@@ -99,10 +111,10 @@ def test_weights_in_an_image_are_pinned_by_its_digest(source):
 def test_pods_that_serve_without_an_address_are_not_ready():
     manifest = a_share_model()
     snapshot = serving(a_snapshot(children=children_of(manifest)), 1)
-    found = truth(status_of(manifest, snapshot))
-    assert found["Ready"] == ("False", "LoadBalancerPending")
-    assert found["Reconciling"] == ("True", "LoadBalancerPending")
-    assert found["Available"] == ("True", "Serving")
+    truths = truth(status_of(manifest, snapshot))
+    assert truths["Ready"] == ("False", "LoadBalancerPending")
+    assert truths["Reconciling"] == ("True", "LoadBalancerPending")
+    assert truths["Available"] == ("True", "Serving")
 
 
 @pytest.mark.parametrize(
@@ -111,25 +123,25 @@ def test_pods_that_serve_without_an_address_are_not_ready():
 )
 def test_address_other_than_the_one_asked_for_is_waited_out_and_not_published(given, words):
     manifest = a_share_model(endpoint={"internalLoadBalancer": {"address": "10.13.76.99"}})
-    found = status_of(manifest, addressed(a_running_snapshot(manifest, generation=2), *given))
-    assert truth(found)["EndpointPrivate"] == ("Unknown", "LoadBalancerPending")
-    assert truth(found)["Ready"] == ("False", "LoadBalancerPending")
-    assert words in conditions(found)["EndpointPrivate"]["message"]
-    assert "endpoint" not in found
+    model_status = status_of(manifest, addressed(a_running_snapshot(manifest, generation=2), *given))
+    assert truth(model_status)["EndpointPrivate"] == ("Unknown", "LoadBalancerPending")
+    assert truth(model_status)["Ready"] == ("False", "LoadBalancerPending")
+    assert words in conditions(model_status)["EndpointPrivate"]["message"]
+    assert "endpoint" not in model_status
 
 
 def test_address_that_was_asked_for_is_the_one_published_among_several():
     manifest = a_share_model(endpoint={"internalLoadBalancer": {"address": "10.13.76.99"}})
-    found = status_of(manifest, addressed(a_running_snapshot(manifest), "fd00::7", "10.13.76.99"))
-    assert found["endpoint"] == {"url": "http://10.13.76.99:8000/v1", "address": "10.13.76.99"}
-    assert truth(found)["Ready"] == ("True", "Serving")
+    model_status = status_of(manifest, addressed(a_running_snapshot(manifest), "fd00::7", "10.13.76.99"))
+    assert model_status["endpoint"] == {"url": "http://10.13.76.99:8000/v1", "address": "10.13.76.99"}
+    assert truth(model_status)["Ready"] == ("True", "Serving")
 
 
 def test_without_a_load_balancer_the_endpoint_is_the_service_s_name():
     manifest = a_share_model(endpoint={"port": 9000})
-    found = status_of(manifest, a_running_snapshot(manifest))
-    assert truth(found)["EndpointPrivate"] == ("True", "ClusterInternal")
-    assert found["endpoint"] == {"url": "http://llama.inference.svc:9000/v1", "address": "llama.inference.svc"}
+    model_status = status_of(manifest, a_running_snapshot(manifest))
+    assert truth(model_status)["EndpointPrivate"] == ("True", "ClusterInternal")
+    assert model_status["endpoint"] == {"url": "http://llama.inference.svc:9000/v1", "address": "llama.inference.svc"}
 
 
 @pytest.mark.parametrize("inside", [{"internalLoadBalancer": {}}, {}], ids=["load balancer", "cluster"])
@@ -137,9 +149,9 @@ def test_where_a_key_is_set_the_condition_says_what_answers_without_it(inside):
     said_of = {}
     for key in ({}, {"apiKey": {"secretName": "guarded-key"}}):
         manifest = a_share_model(endpoint={**inside, **key})
-        found = status_of(manifest, a_running_snapshot(manifest))
-        assert truth(found)["EndpointPrivate"][0] == "True"
-        said_of[bool(key)] = conditions(found)["EndpointPrivate"]["message"]
+        model_status = status_of(manifest, a_running_snapshot(manifest))
+        assert truth(model_status)["EndpointPrivate"][0] == "True"
+        said_of[bool(key)] = conditions(model_status)["EndpointPrivate"]["message"]
     assert said_of[True] == f"{said_of[False]}; {WITHOUT_A_KEY}"
     assert "/invocations" in WITHOUT_A_KEY
 
@@ -158,9 +170,9 @@ def test_endpoint_speaks_https_with_a_certificate():
 
 def test_scaled_to_zero_is_ready_as_asked_and_not_available():
     manifest = a_share_model(replicas=0)
-    found = truth(status_of(manifest, a_running_snapshot(manifest, 0)))
-    assert found["Ready"] == ("True", "ScaledToZero")
-    assert found["Available"] == ("False", "ScaledToZero")
+    truths = truth(status_of(manifest, a_running_snapshot(manifest, 0)))
+    assert truths["Ready"] == ("True", "ScaledToZero")
+    assert truths["Available"] == ("False", "ScaledToZero")
 
 
 NOT_SETTLED = {
@@ -175,9 +187,9 @@ NOT_SETTLED = {
 def test_ready_only_when_every_pod_is_of_this_template_and_serves(counts):
     manifest = a_baked_model("llama", endpoint={})
     snapshot = serving(a_snapshot(children=children_of(manifest)), 1, **counts)
-    found = truth(status_of(manifest, snapshot))
-    assert found["Ready"][0] == "False"
-    assert "Reconciling" in found
+    truths = truth(status_of(manifest, snapshot))
+    assert truths["Ready"][0] == "False"
+    assert "Reconciling" in truths
 
 
 def test_ready_only_when_as_many_serve_as_are_asked_for():
@@ -192,22 +204,24 @@ def test_ready_only_when_as_many_serve_as_are_asked_for():
 
 
 def test_refusal_of_the_api_server_is_told_before_anything_else():
-    found = status_of(
+    model_status = status_of(
         a_share_model(), a_snapshot(), ApiRejection("Deployment 'llama'", Reason.QUOTA_EXCEEDED, "Deployment: quota")
     )
-    assert truth(found)["Ready"] == ("False", "QuotaExceeded")
-    assert truth(found)["Reconciling"] == ("True", "ProgressingWithRetry")
-    words = conditions(found)["Reconciling"]["message"]
-    assert words == f"{Reason.QUOTA_EXCEEDED.meaning} See the condition Ready.", "the cause, not that it is tried again"
+    assert truth(model_status)["Ready"] == ("False", "QuotaExceeded")
+    assert truth(model_status)["Reconciling"] == ("True", "ProgressingWithRetry")
+    message = conditions(model_status)["Reconciling"]["message"]
+    assert message == f"{Reason.QUOTA_EXCEEDED.meaning} See the condition Ready.", (
+        "the cause, not that it is tried again"
+    )
 
 
 def test_closed_gate_stalls_with_the_words_of_the_gate():
-    found = conditions(status_of(a_share_model(), a_snapshot(evidence=None)))
-    gate = found["IsolationVerified"]
+    by_type = conditions(status_of(a_share_model(), a_snapshot(evidence=None)))
+    gate = by_type["IsolationVerified"]
     assert (gate["status"], gate["reason"]) == ("Unknown", "IsolationEvidenceMissing")
-    assert found["Ready"]["message"] == gate["message"]
-    assert found["Stalled"]["message"] == f"{Reason.ISOLATION_EVIDENCE_MISSING.meaning} See the condition Ready."
-    assert found["Available"]["reason"] == "WorkloadNotCreated"
+    assert by_type["Ready"]["message"] == gate["message"]
+    assert by_type["Stalled"]["message"] == f"{Reason.ISOLATION_EVIDENCE_MISSING.meaning} See the condition Ready."
+    assert by_type["Available"]["reason"] == "WorkloadNotCreated"
 
 
 def test_closed_gate_says_that_what_runs_keeps_serving_and_what_waits():
@@ -224,26 +238,26 @@ def test_closed_gate_says_that_what_runs_keeps_serving_and_what_waits():
 
 def test_report_says_what_is_open_and_is_ready_all_the_same():
     manifest = reporting(a_share_model())
-    found = truth(
+    truths = truth(
         status_of(manifest, a_running_snapshot(manifest, evidence=evidence("Fail", message="an egress path")))
     )
-    assert found["Ready"] == ("True", "ServingNotEnforced")
-    assert found["IsolationVerified"] == ("False", "IsolationBroken")
+    assert truths["Ready"] == ("True", "ServingNotEnforced")
+    assert truths["IsolationVerified"] == ("False", "IsolationBroken")
 
 
 def test_off_says_that_the_evidence_was_not_looked_at():
     manifest = a_share_model(isolation={"enforcement": "Off"})
-    found = truth(status_of(manifest, a_running_snapshot(manifest, evidence=evidence("Fail"))))
-    assert found["Ready"] == ("True", "ServingNotEnforced")
-    assert found["IsolationVerified"] == ("Unknown", "IsolationNotEnforced")
+    truths = truth(status_of(manifest, a_running_snapshot(manifest, evidence=evidence("Fail"))))
+    assert truths["Ready"] == ("True", "ServingNotEnforced")
+    assert truths["IsolationVerified"] == ("Unknown", "IsolationNotEnforced")
 
 
 def test_spec_that_a_gate_refuses_says_so_and_does_not_pretend_to_have_looked_further():
     elsewhere = {"vllm": {"image": f"ghcr.io/x/y@sha256:{DIGEST}", "version": "0.32.0"}}
-    found = truth(status_of(a_share_model(engine=elsewhere), a_snapshot()))
-    assert found["Ready"] == found["ImagesPinned"] == ("False", "RegistryNotAllowed")
-    assert found["Stalled"] == ("True", "RegistryNotAllowed")
-    assert found["IsolationVerified"] == ("Unknown", "IsolationEvidencePending")
+    truths = truth(status_of(a_share_model(engine=elsewhere), a_snapshot()))
+    assert truths["Ready"] == truths["ImagesPinned"] == ("False", "RegistryNotAllowed")
+    assert truths["Stalled"] == ("True", "RegistryNotAllowed")
+    assert truths["IsolationVerified"] == ("Unknown", "IsolationEvidencePending")
 
 
 def test_trouble_of_pods_is_told_by_available_and_repeated_by_ready():
@@ -251,15 +265,15 @@ def test_trouble_of_pods_is_told_by_available_and_repeated_by_ready():
     stuck = {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota: gpus"}
     snapshot = a_snapshot(children=children_of(manifest))
     snapshot = reporting_of(snapshot, "Deployment", {"observedGeneration": 1, "conditions": [stuck]})
-    found = conditions(status_of(manifest, snapshot))
-    assert found["Available"]["reason"] == found["Ready"]["reason"] == "QuotaExceeded"
-    assert found["Available"]["message"] == found["Ready"]["message"]
+    by_type = conditions(status_of(manifest, snapshot))
+    assert by_type["Available"]["reason"] == by_type["Ready"]["reason"] == "QuotaExceeded"
+    assert by_type["Available"]["message"] == by_type["Ready"]["message"]
 
 
 def test_spec_that_this_version_cannot_read_is_said_with_its_field():
-    found = status_unreadable(a_snapshot(), "`spec.replicas`: must be an integer", NOW)
-    assert truth(found) == {"Ready": ("False", "SpecInvalid"), "Stalled": ("True", "SpecInvalid")}
-    assert found["observedGeneration"] == 1
+    model_status = status_unreadable(a_snapshot(), "`spec.replicas`: must be an integer", NOW)
+    assert truth(model_status) == {"Ready": ("False", "SpecInvalid"), "Stalled": ("True", "SpecInvalid")}
+    assert model_status["observedGeneration"] == 1
 
 
 # ---------------------------------------------------------------------- public addresses
@@ -271,11 +285,11 @@ def test_public_address_is_critical_and_not_published(address):
     spec, snapshot = spec_of(manifest), addressed(a_running_snapshot(manifest), address)
     decided = plan(spec, snapshot, NOW)
     assert [(gone.kind.kind, gone.name) for gone in decided.delete] == [("Service", "llama")]
-    found = status(spec, snapshot, decided, (), NOW)
-    assert truth(found)["EndpointPrivate"] == truth(found)["Ready"] == ("False", "PublicAddress")
-    assert truth(found)["Stalled"] == ("True", "PublicAddress")
-    assert f"'{address}'" in conditions(found)["Ready"]["message"]
-    assert "endpoint" not in found
+    model_status = status(spec, snapshot, decided, (), NOW)
+    assert truth(model_status)["EndpointPrivate"] == truth(model_status)["Ready"] == ("False", "PublicAddress")
+    assert truth(model_status)["Stalled"] == ("True", "PublicAddress")
+    assert f"'{address}'" in conditions(model_status)["Ready"]["message"]
+    assert "endpoint" not in model_status
 
 
 def test_service_is_said_to_be_removed_only_once_it_is():
@@ -283,11 +297,14 @@ def test_service_is_said_to_be_removed_only_once_it_is():
     spec, snapshot = spec_of(manifest), addressed(a_running_snapshot(manifest), "203.0.113.9")
     decided = plan(spec, snapshot, NOW)
     still_there = status(spec, snapshot, decided, (), NOW)
-    given = "the load balancer gave the public address '203.0.113.9'; "
-    assert conditions(still_there)["EndpointPrivate"]["message"] == given + "the Service is being removed"
+    address_message = "the load balancer gave the public address '203.0.113.9'; "
+    assert conditions(still_there)["EndpointPrivate"]["message"] == address_message + "the Service is being removed"
     gone = carried_out(replace(snapshot, status=still_there), decided)
     for later in (decided, plan(spec, gone, NOW)):
-        assert conditions(status(spec, gone, later, (), NOW))["EndpointPrivate"]["message"] == given + "Service removed"
+        assert (
+            conditions(status(spec, gone, later, (), NOW))["EndpointPrivate"]["message"]
+            == address_message + "Service removed"
+        )
 
 
 def test_stranger_s_service_is_no_endpoint_of_ours():
@@ -295,16 +312,16 @@ def test_stranger_s_service_is_no_endpoint_of_ours():
     snapshot = a_running_snapshot(manifest)
     key = ("Service", snapshot.owner.name)
     theirs = {**snapshot.children[key], "metadata": {**snapshot.children[key]["metadata"], "ownerReferences": []}}
-    found = status_of(manifest, replace(snapshot, children={**snapshot.children, key: theirs}))
-    assert truth(found)["EndpointPrivate"] == ("Unknown", "EndpointNotCreated")
-    assert "endpoint" not in found
+    model_status = status_of(manifest, replace(snapshot, children={**snapshot.children, key: theirs}))
+    assert truth(model_status)["EndpointPrivate"] == ("Unknown", "EndpointNotCreated")
+    assert "endpoint" not in model_status
 
 
 @pytest.mark.parametrize("address", ["10.0.0.1", "172.31.255.255", "192.168.1.1", "100.64.0.1", "fd00::1"])
 def test_private_address_is_private(address):
     manifest = a_share_model()
-    found = status_of(manifest, addressed(a_running_snapshot(manifest), address))
-    assert truth(found)["EndpointPrivate"] == ("True", "PrivateAddress")
+    model_status = status_of(manifest, addressed(a_running_snapshot(manifest), address))
+    assert truth(model_status)["EndpointPrivate"] == ("True", "PrivateAddress")
 
 
 def test_one_public_address_among_private_ones_is_one_too_many():
@@ -324,9 +341,9 @@ def after_the_service_is_gone(manifest: dict[str, Any], generation: int) -> Clus
 
 def test_removed_service_stays_away_and_keeps_its_explanation_while_the_spec_is_the_same():
     manifest = a_share_model()
-    found = status_of(manifest, after_the_service_is_gone(manifest, generation=1))
-    assert truth(found)["EndpointPrivate"] == ("False", "PublicAddress")
-    assert "203.0.113.9" in conditions(found)["Ready"]["message"]
+    model_status = status_of(manifest, after_the_service_is_gone(manifest, generation=1))
+    assert truth(model_status)["EndpointPrivate"] == ("False", "PublicAddress")
+    assert "203.0.113.9" in conditions(model_status)["Ready"]["message"]
 
 
 def test_what_became_of_a_public_address_is_a_field_and_not_read_back_from_a_message():
@@ -334,7 +351,10 @@ def test_what_became_of_a_public_address_is_a_field_and_not_read_back_from_a_mes
     spec, snapshot = spec_of(manifest), addressed(a_running_snapshot(manifest), "203.0.113.9")
     first = status(spec, snapshot, plan(spec, snapshot, NOW), (), NOW)
     assert first["publicAddress"] == {"address": "203.0.113.9", "serviceRemoved": False}
-    reworded = {**first, "conditions": [{**one, "message": "in other words"} for one in first["conditions"]]}
+    reworded = {
+        **first,
+        "conditions": [{**condition, "message": "in other words"} for condition in first["conditions"]],
+    }
     gone = carried_out(replace(snapshot, status=reworded), plan(spec, snapshot, NOW))
     then = status(spec, gone, plan(spec, gone, NOW), (), NOW)
     assert then["publicAddress"] == {"address": "203.0.113.9", "serviceRemoved": True}
@@ -349,24 +369,24 @@ def test_what_became_of_a_public_address_is_a_field_and_not_read_back_from_a_mes
 @pytest.mark.parametrize("state", ["the Service is being removed", "Service removed"])
 def test_status_of_a_release_without_the_field_keeps_its_address(state):
     manifest = a_share_model()
-    given = "the load balancer gave the public address '203.0.113.9'; "
+    address_message = "the load balancer gave the public address '203.0.113.9'; "
     snapshot = with_condition(
         after_the_service_is_gone(manifest, generation=1),
         "EndpointPrivate",
         status="False",
         reason="PublicAddress",
         observedGeneration=1,
-        message=given + state,
+        message=address_message + state,
     )
-    found = status_of(manifest, snapshot)
-    assert conditions(found)["EndpointPrivate"]["message"] == given + "Service removed"
-    assert "publicAddress" not in found
+    model_status = status_of(manifest, snapshot)
+    assert conditions(model_status)["EndpointPrivate"]["message"] == address_message + "Service removed"
+    assert "publicAddress" not in model_status
 
 
 def test_removed_service_comes_back_for_a_spec_that_changed():
     manifest = a_share_model()
-    found = status_of(manifest, after_the_service_is_gone(manifest, generation=2))
-    assert truth(found)["EndpointPrivate"] == ("Unknown", "LoadBalancerPending")
+    model_status = status_of(manifest, after_the_service_is_gone(manifest, generation=2))
+    assert truth(model_status)["EndpointPrivate"] == ("Unknown", "LoadBalancerPending")
 
 
 # ---------------------------------------------------------------------- times, generations, and what is new
@@ -386,44 +406,44 @@ def test_transition_time_moves_only_with_the_status():
 
 @pytest.mark.parametrize("generation", [1, 7])
 def test_every_condition_and_the_status_vouch_for_one_generation(generation):
-    found = status_of(a_share_model(), a_snapshot(generation=generation))
-    assert found["observedGeneration"] == generation
-    assert {c["observedGeneration"] for c in found["conditions"]} == {generation}
+    model_status = status_of(a_share_model(), a_snapshot(generation=generation))
+    assert model_status["observedGeneration"] == generation
+    assert {c["observedGeneration"] for c in model_status["conditions"]} == {generation}
 
 
 @pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=list(RENDERINGS))
 @pytest.mark.parametrize("seen", [evidence(), None], ids=["open gate", "closed gate"])
 def test_status_is_one_that_the_api_accepts_and_is_new_only_once(manifest, seen):
     snapshot = a_snapshot(owner_of(manifest), evidence=seen)
-    found = status_of(manifest, snapshot)
-    ModelDeploymentStatus.model_validate(found)
-    assert not same_status(found, {})
-    again = status_of(manifest, replace(snapshot, status=found), now=LATER)
-    assert same_status(again, found)
+    model_status = status_of(manifest, snapshot)
+    ModelDeploymentStatus.model_validate(model_status)
+    assert not same_status(model_status, {})
+    again = status_of(manifest, replace(snapshot, status=model_status), now=LATER)
+    assert same_status(again, model_status)
 
 
 def test_order_in_which_the_api_server_keeps_conditions_is_nothing_new():
-    found = status_of(a_share_model(), a_snapshot())
-    assert same_status(found, {**found, "conditions": found["conditions"][::-1]})
+    model_status = status_of(a_share_model(), a_snapshot())
+    assert same_status(model_status, {**model_status, "conditions": model_status["conditions"][::-1]})
 
 
 def test_condition_of_another_writer_in_the_status_is_no_change():
-    found = status_of(a_share_model(), a_snapshot())
+    model_status = status_of(a_share_model(), a_snapshot())
     theirs = {"type": "Suspended", "status": "False", "reason": "No", "message": ""}
-    assert same_status(found, {**found, "conditions": [*found["conditions"], theirs]})
+    assert same_status(model_status, {**model_status, "conditions": [*model_status["conditions"], theirs]})
 
 
 def test_condition_of_ours_that_is_left_over_or_was_changed_is_written_again():
-    found = status_of(a_share_model(), a_snapshot())
+    model_status = status_of(a_share_model(), a_snapshot())
     stalled = {"type": "Stalled", "status": "True", "reason": "CrashLoop", "message": ""}
-    assert not same_status(found, {**found, "conditions": [*found["conditions"], stalled]})
-    forged = [{**c, "status": "True"} for c in found["conditions"]]
-    assert not same_status(found, {**found, "conditions": forged})
-    assert not same_status(found, {**found, "replicas": 9})
-    assert not same_status(found, {**found, "endpoint": {"url": "x", "address": "y"}})
+    assert not same_status(model_status, {**model_status, "conditions": [*model_status["conditions"], stalled]})
+    forged = [{**c, "status": "True"} for c in model_status["conditions"]]
+    assert not same_status(model_status, {**model_status, "conditions": forged})
+    assert not same_status(model_status, {**model_status, "replicas": 9})
+    assert not same_status(model_status, {**model_status, "endpoint": {"url": "x", "address": "y"}})
 
 
 def test_longest_message_fits_a_condition():
     block = Blocks(Reason.ISOLATION_BROKEN, "x" * 9000)
-    found = status(spec_of(a_share_model()), a_snapshot(), Plan(blocked=block, isolation=block), (), NOW)
-    ModelDeploymentStatus.model_validate(found)
+    model_status = status(spec_of(a_share_model()), a_snapshot(), Plan(blocked=block, isolation=block), (), NOW)
+    ModelDeploymentStatus.model_validate(model_status)

@@ -31,9 +31,9 @@ def test_requests_after_an_offset_are_read_and_an_unfinished_line_is_left(tmp_pa
         more.write(line("get"))
         more.write('{"verb": "unfin')
 
-    seen = list(audit.requests(log, offset))
+    requests = list(audit.requests(log, offset))
 
-    assert [(request.verb, request.resource, request.is_write) for request in seen] == [
+    assert [(request.verb, request.resource, request.is_write) for request in requests] == [
         ("patch", "deployments/status", True),
         ("get", "/readyz", False),
     ]
@@ -41,10 +41,10 @@ def test_requests_after_an_offset_are_read_and_an_unfinished_line_is_left(tmp_pa
 
 def test_an_offset_in_the_middle_of_a_line_is_after_that_line(tmp_path: Path) -> None:
     log = tmp_path / "audit.log"
-    whole = line("create", resource="pods")
-    log.write_text(whole[:40])
+    full_line = line("create", resource="pods")
+    log.write_text(full_line[:40])
     offset = log.stat().st_size
-    log.write_text(whole + line("patch", resource="deployments"))
+    log.write_text(full_line + line("patch", resource="deployments"))
 
     assert [request.verb for request in audit.requests(log, offset)] == ["patch"]
 

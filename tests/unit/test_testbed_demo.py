@@ -17,9 +17,13 @@ def deployment(name: str, reason: str, message: str) -> dict[str, object]:
 
 def test_a_message_that_several_deployments_share_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     message = "no EgressAttestation is there"
-    seen = [deployment("llama", "Missing", message), deployment("phi", "Missing", message), deployment("x", "No", "y")]
+    deployments = [
+        deployment("llama", "Missing", message),
+        deployment("phi", "Missing", message),
+        deployment("x", "No", "y"),
+    ]
 
-    assert watch_phases(lambda: seen, lambda reasons: len(reasons) == 3, 5)
+    assert watch_phases(lambda: deployments, lambda reasons: len(reasons) == 3, 5)
 
     first, second, third = capsys.readouterr().out.splitlines()
     assert first.endswith(message)

@@ -50,9 +50,9 @@ def test_it_is_the_commit_before_the_last_change_of_what_ships(repository: Path)
     before = commit(repository, "docs/a.md", "one")
     commit(repository, "operator/a.py", "two")
     commit(repository, "docs/a.md", "two")
-    found = previous(repository)
-    assert (found.commit, found.differs) == (before, True)
-    assert (found.source / "operator" / "a.py").read_text() == "one"
+    previous_release = previous(repository)
+    assert (previous_release.commit, previous_release.differs) == (before, True)
+    assert (previous_release.source / "operator" / "a.py").read_text() == "one"
 
 
 def test_what_is_not_committed_comes_after_the_last_commit(repository: Path) -> None:
@@ -65,16 +65,16 @@ def test_a_shallow_clone_is_deepened(repository: Path, tmp_path: Path) -> None:
     before = git(repository, "rev-parse", "HEAD")
     commit(repository, "operator/a.py", "two")
     git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{repository}", "shallow")
-    found = previous(tmp_path / "shallow")
-    assert (found.commit, found.differs) == (before, True)
+    previous_release = previous(tmp_path / "shallow")
+    assert (previous_release.commit, previous_release.differs) == (before, True)
 
 
 def test_where_that_cannot_be_it_says_so(repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     head = commit(repository, "operator/a.py", "two")
     git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{repository}", "shallow")
     shutil.rmtree(repository)
-    found = previous(tmp_path / "shallow")
-    assert (found.commit, found.differs) == (head, False)
+    previous_release = previous(tmp_path / "shallow")
+    assert (previous_release.commit, previous_release.differs) == (head, False)
     assert "holds no earlier commit" in capsys.readouterr().err
 
 

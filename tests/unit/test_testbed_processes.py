@@ -105,8 +105,10 @@ def test_ports_of_processes_that_run_side_by_side_are_never_the_same() -> None:
         for _ in range(8)
     ]
     try:
-        given = [port for one in running if one.stdout is not None for port in one.stdout.readline().split()]
+        ports = [
+            port for process in running if process.stdout is not None for port in process.stdout.readline().split()
+        ]
     finally:
-        for one in running:
-            one.communicate("\n")
-    assert len(given) == len(set(given)) == 8 * 120
+        for process in running:
+            process.communicate("\n")
+    assert len(ports) == len(set(ports)) == 8 * 120

@@ -52,18 +52,17 @@ def little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, install_go: Callable
     """A family of one program, with a cache, a module folder and a Go of its own."""
     install_go("go1.26.8")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(builds, "PROGRAMS", tmp_path / "modules")
-    family = Family("little", {"little": "./little"})
+    family = Family("little", {"little": "./little"}, module=tmp_path / "modules")
     monkeypatch.setitem(FAMILIES, "little", family)
     source(family).parent.mkdir(parents=True)
     for pins in ("go.mod", "go.sum"):
-        (builds.PROGRAMS / pins).touch()
+        (family.module / pins).touch()
     source(family).write_text("package main\n")
     return family
 
 
 def source(family: Family) -> Path:
-    return builds.PROGRAMS / family.name / "main.go"
+    return family.module / family.name / "main.go"
 
 
 @pytest.mark.parametrize("version", ["go1.25.9", "go1.19.8"])

@@ -116,13 +116,13 @@ def test_the_newest_parser_also_switches_off_with_disable():
     ],
 )
 def test_an_argument_is_taken_for_a_flag_as_the_parser_would(argument, flag):
-    assert [found.name for found in TABLES.table_for("0.33").understood_as(argument)] == [flag]
+    assert [flag_found.name for flag_found in TABLES.table_for("0.33").understood_as(argument)] == [flag]
     assert TABLES.table_for("0.33").knows(argument)
 
 
 def test_an_ambiguous_abbreviation_names_every_flag_it_could_mean():
-    found = {flag.name for flag in TABLES.table_for("0.33").understood_as("--ssl-c")}
-    assert found == {"--ssl-certfile", "--ssl-ca-certs", "--ssl-cert-reqs", "--ssl-ciphers"}
+    flag_names = {flag.name for flag in TABLES.table_for("0.33").understood_as("--ssl-c")}
+    assert flag_names == {"--ssl-certfile", "--ssl-ca-certs", "--ssl-cert-reqs", "--ssl-ciphers"}
     assert not TABLES.table_for("0.33").knows("--ssl-c")
 
 

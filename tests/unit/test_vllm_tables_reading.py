@@ -8,8 +8,7 @@ from textwrap import dedent
 
 import pytest
 
-from testbed.vllm_tables.flags import environment_of, flags_of, shorthands_of
-from testbed.vllm_tables.package_index import (
+from testbed.package_index import (
     Index,
     IndexUnavailable,
     SourceDistribution,
@@ -17,7 +16,8 @@ from testbed.vllm_tables.package_index import (
     fetch,
     source_distributions,
 )
-from testbed.vllm_tables.sources import NotUnderstood, Sources
+from testbed.python_sources import NotUnderstood, Sources
+from testbed.vllm_tables.flags import environment_of, flags_of, shorthands_of
 
 SERVE = """
     from vllm.entrypoints.cli_args import make_arg_parser
@@ -97,9 +97,9 @@ def sources(body: str = "pass", **more: str) -> Sources:
 
 
 def flag(body: str) -> dict[str, object]:
-    found = flags_of(sources(body))
-    del found["--help"]
-    ((_, shape),) = found.items()
+    flags = flags_of(sources(body))
+    del flags["--help"]
+    ((_, shape),) = flags.items()
     return shape
 
 

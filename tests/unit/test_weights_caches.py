@@ -72,10 +72,10 @@ def staged(model: Path, share: Path, cache: Path, tmp_path: Path, *more: str) ->
 def test_caches_are_staged_for_their_key_and_nothing_else_of_the_twin(model, share, cache, tmp_path):
     ran = staged(model, share, cache, tmp_path, "-o", "json")
     assert ran.code == 0, ran.err
-    found = {path: held for path, held in contents(share).items() if path.startswith(f"{CACHES}/")}
+    cache_files = {path: content for path, content in contents(share).items() if path.startswith(f"{CACHES}/")}
     expected = {f"{CACHES}/{KEY}/{part}/{path}": f"content of {path}".encode() for path, part in STAGED.items()}
-    written = found.pop(f"{CACHES}/{KEY}/copied/{KEY_FILE}")
-    assert found == expected
+    written = cache_files.pop(f"{CACHES}/{KEY}/copied/{KEY_FILE}")
+    assert cache_files == expected
     assert json.loads(written)["key"]["gpu"] == "H100-80GB"
     for path in share.rglob("*"):
         assert path.stat().st_mode & 0o777 == (0o755 if path.is_dir() else 0o644), path
@@ -86,13 +86,12 @@ def test_caches_are_staged_for_their_key_and_nothing_else_of_the_twin(model, sha
 
 def test_what_stage_prints_is_what_the_deployment_needs(model, share, cache, tmp_path):
     ran = staged(model, share, cache, tmp_path)
-    line = next(line for line in ran.out.splitlines() if line.startswith("weights.caches: "))
-    caches = json.loads(line.removeprefix("weights.caches: "))
+    caches = yaml.safe_load(ran.out[ran.out.index("\nweights:") :])["weights"]["caches"]
     deployment = changed(a_share_model(accelerator=SIZES), {"spec.weights.caches": caches})
     containers = launch(spec_of(deployment)).init_containers
-    assert [one.name for one in containers] == ["link-cache", "copy-cache"]
-    for one in containers:
-        source = one.command[2].replace("/weights", str(share), 1)
+    assert [container.name for container in containers] == ["link-cache", "copy-cache"]
+    for container in containers:
+        source = container.command[2].replace("/weights", str(share), 1)
         assert Path(source).is_dir(), source
 
 
@@ -196,20 +195,20 @@ def names_in(blob: Path) -> list[str]:
 def test_an_image_of_the_weights_holds_the_caches_too(model, share, cache, tmp_path):
     ran = staged(model, share, cache, tmp_path, "--format", "oci", "-o", "json")
     assert ran.code == 0, ran.err
-    found = {name for blob in (share / "blobs" / "sha256").iterdir() for name in names_in(blob)}
-    assert {f"{CACHES}/{KEY}/{part}/{path}" for path, part in STAGED.items()} <= found
+    blob_names = {name for blob in (share / "blobs" / "sha256").iterdir() for name in names_in(blob)}
+    assert {f"{CACHES}/{KEY}/{part}/{path}" for path, part in STAGED.items()} <= blob_names
 
 
 def test_caches_that_the_source_brings_are_told(model, share, cache, tmp_path):
     """An engine executes them, and the command line did not ask for them."""
-    said = "the source has compile caches, which engines execute: "
-    assert said not in staged(model, share, cache, tmp_path).err
+    cache_warning = "the source has compile caches, which engines execute: "
+    assert cache_warning not in staged(model, share, cache, tmp_path).err
     again = tmp_path / "again"
-    assert f"{said}{KEY}" in hermetic("stage", share, again).err
+    assert f"{cache_warning}{KEY}" in hermetic("stage", share, again).err
     event = json.loads(hermetic("stage", share, tmp_path / "third", "-o", "json").out.splitlines()[-1])
-    assert f"{said}{KEY}" in event["advice"]
+    assert f"{cache_warning}{KEY}" in event["advice"]
     other = {"accelerator": {"instanceTypes": ["Standard_NC24ads_A100_v4"]}}
     caches = ("--caches", cache, "--caches-for", manifest(tmp_path, **other))
     ran = hermetic("stage", share, tmp_path / "fourth", *caches)
-    assert f"{said}{KEY}" in ran.err
-    assert ran.err.count(said) == 1
+    assert f"{cache_warning}{KEY}" in ran.err
+    assert ran.err.count(cache_warning) == 1

@@ -48,8 +48,8 @@ def issued(
 
 def refusal(root: x509.Certificate, *chain: x509.Certificate) -> str | None:
     """Why a chain does not count; None where it does."""
-    found = key_of_chain([each.public_bytes(Encoding.DER) for each in chain], [root], NOW)
-    return f"{found.reason.value}: {found.found}" if isinstance(found, WeightsFinding) else None
+    chain_result = key_of_chain([certificate.public_bytes(Encoding.DER) for certificate in chain], [root], NOW)
+    return f"{chain_result.reason.value}: {chain_result.found}" if isinstance(chain_result, WeightsFinding) else None
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,9 @@ def test_who_may_sign(usage: Usage, purposes: Purposes, is_right: bool) -> None:
     """Else every server with a certificate of the organisation's authority could sign weights."""
     root, key = issued("root", None, ca=True, usage=("key_cert_sign",))
     leaf, _ = issued("leaf", (root, key), ca=False, usage=usage, purposes=purposes)
-    found = refusal(root, leaf)
-    assert (found is None) == is_right, found
-    assert found is None or found.startswith("CertificateUntrusted: a certificate that may not sign")
+    complaint = refusal(root, leaf)
+    assert (complaint is None) == is_right, complaint
+    assert complaint is None or complaint.startswith("CertificateUntrusted: a certificate that may not sign")
 
 
 AUTHORITIES: dict[str, tuple[bool | None, Usage, Purposes, bool]] = {
@@ -98,9 +98,9 @@ def test_who_may_issue_a_signer(what: str) -> None:
     root, root_key = issued("root", None, ca=True, usage=("key_cert_sign",))
     middle, key = issued("middle", (root, root_key), ca=ca, usage=usage, purposes=purposes)
     leaf, _ = issued("leaf", (middle, key), ca=False, usage=("digital_signature",), purposes=(CODE,))
-    found = refusal(root, leaf, middle)
-    assert (found is None) == is_right, found
-    assert found is None or found.startswith("CertificateUntrusted: ")
+    complaint = refusal(root, leaf, middle)
+    assert (complaint is None) == is_right, complaint
+    assert complaint is None or complaint.startswith("CertificateUntrusted: ")
 
 
 @pytest.mark.parametrize("what", AUTHORITIES)

@@ -13,7 +13,7 @@ import pytest
 from safetensors import SafetensorError, safe_open
 
 from hermetic.api.weights_reasons import WeightsReason
-from hermetic.weights.content import preflight
+from hermetic.weights.content import Allowed, preflight
 from hermetic.weights.streamed_json import LARGEST_VALUE, JsonStream, NotJsonError
 from hermetic.weights.tree import Tree
 from tests.commandline import hermetic
@@ -25,7 +25,7 @@ SHARD = "model-00002-of-00003.safetensors"
 
 def found(folder: Path, *allowed: str) -> list[tuple[str, str]]:
     with Tree(folder) as tree:
-        return [(each.reason.value, each.file) for each in preflight(tree, frozenset(allowed))]
+        return [(finding.reason.value, finding.file) for finding in preflight(tree, Allowed(frozenset(allowed)))]
 
 
 def header_of(path: Path) -> tuple[dict[str, dict[str, object]], bytes]:
@@ -41,7 +41,7 @@ def with_header(path: Path, header: object, tensors: bytes, length: int | None =
 
 def change_offsets(path: Path, change: Callable[[list[list[int]]], None]) -> None:
     header, tensors = header_of(path)
-    spans = [each["data_offsets"] for name, each in header.items() if name != "__metadata__"]
+    spans = [tensor_entry["data_offsets"] for name, tensor_entry in header.items() if name != "__metadata__"]
     change(spans)  # type: ignore[arg-type]
     with_header(path, header, tensors)
 
@@ -152,7 +152,8 @@ def test_remote_code_is_refused_unless_allowed_by_name(model: Path) -> None:
     assert found(model) == [("RemoteCode", "config.json")]
     assert found(model, "modeling_x.py") == []
     configured(auto_map={"AutoModel": "someone/other--modeling_x.XModel"})
-    assert found(model, "modeling_x.py") == [("RemoteCodeElsewhere", "config.json")]
+    assert found(model) == [("RemoteCodeElsewhere", "config.json")]
+    assert found(model, "modeling_x.py") == []
     configured(text_config={"auto_map": {"AutoTokenizer": ["tok.Slow", None]}})
     assert found(model) == [("RemoteCode", "config.json")]
     configured(auto_map=None)
@@ -201,6 +202,7 @@ def test_configurations_that_take_the_place_of_another_are_read(model: Path) -> 
     "name", ["adapter_config.json", "video_preprocessor_config.json", "extra/processor_config.json"]
 )
 def test_remote_code_of_every_configuration_is_refused(model: Path, name: str) -> None:
+    (model / "config.json").write_text('{"model_type": "brand_new"}')
     (model / name).write_text(json.dumps({"auto_map": {"AutoProcessor": "processing_x.XProcessor"}}))
     assert found(model) == [("RemoteCode", name)]
 
@@ -419,6 +421,7 @@ def test_the_memory_of_a_million_files_in_one_folder_is_that_of_their_names(tmp_
         folder.mkdir()
         for number in range(count):
             (folder / f"a-file-with-a-name-of-some-length-{number:06d}.txt").write_bytes(b"x")
+        a_shard(folder / "model.safetensors", tensors=1, size=8)
         if command == "verify":
             assert hermetic("manifest", folder).code == 0
         peaks.append(peak(command, folder, *([tmp_path / f"staged-{count}"] if command == "stage" else [])))

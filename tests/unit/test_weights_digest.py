@@ -37,10 +37,10 @@ def model(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
 def rewrite(folder: Path, change: Callable[[Resources], Any], **serialization: object) -> None:
     """Changes the manifest, but for the order of its digests: the root digest stays."""
     statement = json.loads((folder / MANIFEST).read_text())
-    before = [each["digest"] for each in statement["predicate"]["resources"]]
+    before = [resource["digest"] for resource in statement["predicate"]["resources"]]
     change(statement["predicate"]["resources"])
     statement["predicate"]["serialization"].update(serialization)
-    assert [each["digest"] for each in statement["predicate"]["resources"]] == before
+    assert [resource["digest"] for resource in statement["predicate"]["resources"]] == before
     (folder / MANIFEST).write_text(json.dumps(statement))
 
 
@@ -52,15 +52,15 @@ def exchange(folder: Path, one: str, other: str) -> None:
 
 def exchange_names(resources: Resources) -> None:
     names = {ONE: TWO, TWO: ONE}
-    for each in resources:
-        name, *span = each["name"].split(":")
-        each["name"] = ":".join((names.get(name, name), *span))
+    for resource in resources:
+        name, *span = resource["name"].split(":")
+        resource["name"] = ":".join((names.get(name, name), *span))
 
 
 def found(folder: Path, *options: str | Path) -> tuple[int, list[tuple[str, str]]]:
     ran = hermetic("verify", folder, *options, "-o", "json")
     findings = json.loads(ran.out)["findings"] if ran.out else []
-    return ran.code, [(each["reason"], each["file"]) for each in findings]
+    return ran.code, [(finding["reason"], finding["file"]) for finding in findings]
 
 
 def refused_to_sign(folder: Path, digest: str, reason: str) -> None:
@@ -87,8 +87,8 @@ def test_ranges_of_one_file_cannot_be_exchanged(tmp_path: Path) -> None:
     (folder / "two.txt").write_bytes(b"2" * half + b"1" * half)
 
     def change(resources: Resources) -> None:
-        one, two = (each for each in resources if each["name"].startswith("two.txt"))
-        one["name"], two["name"] = two["name"], one["name"]
+        first_shard, two = (resource for resource in resources if resource["name"].startswith("two.txt"))
+        first_shard["name"], two["name"] = two["name"], first_shard["name"]
 
     rewrite(folder, change)
     assert found(folder, "--digest", digest) == (1, [("RootDigestMismatch", MANIFEST)])
@@ -97,9 +97,9 @@ def test_ranges_of_one_file_cannot_be_exchanged(tmp_path: Path) -> None:
 
 def rename(old: str, new: str) -> Callable[[Resources], None]:
     def change(resources: Resources) -> None:
-        for each in resources:
-            name, *span = each["name"].split(":")
-            each["name"] = ":".join((new if name == old else name, *span))
+        for resource in resources:
+            name, *span = resource["name"].split(":")
+            resource["name"] = ":".join((new if name == old else name, *span))
 
     return change
 
@@ -212,7 +212,7 @@ def test_a_manifest_that_is_rewritten_between_two_readings_is_invalid(
 
     monkeypatch.setattr(sealing.ManifestFile, "chunks", chunks)
     with Tree(folder) as tree:
-        reasons = {each.reason.value for each in verify(tree, Trust(digest=digest), Limits(threads=1)).findings}
+        reasons = {finding.reason.value for finding in verify(tree, Trust(digest=digest), Limits(threads=1)).findings}
     assert "ManifestInvalid" in reasons
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import subprocess
@@ -47,7 +46,7 @@ def test_every_reason_is_explained(reason: WeightsReason) -> None:
 def test_every_reason_and_condition_of_the_page_is_one() -> None:
     named = set(re.findall(r"`([A-Z][a-z]+(?:[A-Z][a-z]+)+)`", PAGE))
     assert named
-    assert named <= {one.value for kind in (WeightsReason, Reason, ConditionType) for one in kind}
+    assert named <= {reason_name.value for kind in (WeightsReason, Reason, ConditionType) for reason_name in kind}
 
 
 def test_the_commands_of_a_nim_cache_run_and_print_its_profiles(
@@ -60,7 +59,7 @@ def test_the_commands_of_a_nim_cache_run_and_print_its_profiles(
     (tmp_path / "nim-cache" / PROFILES).write_text(f"- {'a' * 64} (vllm-bf16-tp2-pp1)\n")
     commands = PAGE.split("## A NIM cache")[1].split("```")[1].strip().splitlines()
     ran = [hermetic(*shlex.split(line)[1:]) for line in commands]
-    assert [one.code for one in ran] == [0, 0], ran
+    assert [run.code for run in ran] == [0, 0], ran
     assert yaml.safe_load(ran[1].out)["facts"]["nimProfiles"] == [{"id": "a" * 64, "name": "vllm-bf16-tp2-pp1"}]
 
 
@@ -77,9 +76,9 @@ def test_the_command_of_compile_caches_runs_and_prints_what_the_page_shows(
     chapter = PAGE.split("## Compile caches")[1].split("\n## ")[0]
     ran = hermetic(*shlex.split(chapter.split("```")[1].strip())[1:])
     assert ran.code == 0, ran.err
-    printed = next(line for line in ran.out.splitlines() if line.startswith("weights.caches: "))
+    printed = yaml.safe_load(ran.out[ran.out.index("\nweights:") :])["weights"]
     shown = yaml.safe_load(chapter.split("```yaml")[1].split("```")[0])["weights"]
-    assert json.loads(printed.removeprefix("weights.caches: ")) == shown["caches"]
+    assert printed["caches"] == shown["caches"]
     use = cache_use(spec_of(changed(llama, weights=shown)), required=True)
     assert use is not None
     assert use.reason is Reason.CACHES_MATCH

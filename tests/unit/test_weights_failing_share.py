@@ -37,7 +37,7 @@ def verified(tmp_path: Path) -> Ran:
 
 def findings(tmp_path: Path) -> list[tuple[str, str]]:
     document = json.loads((tmp_path / "log").read_text())
-    return [(each["reason"], each["file"]) for each in document["findings"]]
+    return [(finding["reason"], finding["file"]) for finding in document["findings"]]
 
 
 @pytest.mark.usefixtures("share")
@@ -48,8 +48,8 @@ def test_a_mount_that_works_verifies(tmp_path: Path) -> None:
 @pytest.mark.parametrize("operation", ["open", "read"])
 @pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.ETIMEDOUT])
 def test_an_error_of_the_server_decides_nothing(share: FaultyShare, tmp_path: Path, operation: str, code: int) -> None:
-    share.fault = lambda asked, path, offset: (
-        code if (asked, path) == (operation, SHARD) and offset >= (2**17 if asked == "read" else 0) else 0
+    share.fault = lambda requested, path, offset: (
+        code if (requested, path) == (operation, SHARD) and offset >= (2**17 if requested == "read" else 0) else 0
     )
     ran = verified(tmp_path)
     assert ran.code == 3
@@ -59,7 +59,9 @@ def test_an_error_of_the_server_decides_nothing(share: FaultyShare, tmp_path: Pa
 
 
 def test_a_block_that_cannot_be_read_is_not_staged_and_the_rest_is_kept(share: FaultyShare, tmp_path: Path) -> None:
-    share.fault = lambda asked, path, offset: errno.EIO if (asked, path) == ("read", SHARD) and offset >= 2**17 else 0
+    share.fault = lambda requested, path, offset: (
+        errno.EIO if (requested, path) == ("read", SHARD) and offset >= 2**17 else 0
+    )
     command = ("stage", tmp_path / "mounted", tmp_path / "llama", "-o", "json")
     ran = hermetic_process(*command)
     assert (ran.code, f"ReadFailed: {SHARD}: " in ran.err) == (1, True), ran.err
@@ -110,7 +112,7 @@ def test_a_server_that_no_longer_answers_is_told_in_time(
 def test_a_source_that_no_longer_answers_is_told_in_time_and_taken_up(
     share: FaultyShare, tmp_path: Path, operation: str, path: str
 ) -> None:
-    share.fault = lambda asked, of, _offset: HANGS if (asked, of) == (operation, path) else 0
+    share.fault = lambda requested, of, _offset: HANGS if (requested, of) == (operation, path) else 0
     command = ("stage", tmp_path / "mounted", tmp_path / "llama")
     ran = hermetic_process(*command, "--stall", "1.5", timeout=60)
     assert ran.code == 3, ran.err
@@ -122,7 +124,7 @@ def test_a_source_that_no_longer_answers_is_told_in_time_and_taken_up(
 
 
 def test_a_destination_that_does_not_answer_is_told_in_time(share: FaultyShare, tmp_path: Path) -> None:
-    share.fault = lambda asked, of, _offset: HANGS if (asked, of) == ("lookup", "llama") else 0
+    share.fault = lambda requested, of, _offset: HANGS if (requested, of) == ("lookup", "llama") else 0
     ran = hermetic_process(
         "stage", a_model(tmp_path / "source"), tmp_path / "mounted" / "llama", "--stall", "1.5", timeout=60
     )

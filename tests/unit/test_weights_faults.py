@@ -42,7 +42,7 @@ def found(folder: Path, before: Callable[[str, int], None], limits: Limits = Lim
 
 
 def reasons(verified: Verified) -> list[tuple[WeightsReason, str]]:
-    return [(each.reason, each.file) for each in verified.findings]
+    return [(finding.reason, finding.file) for finding in verified.findings]
 
 
 def failing(path: str, code: int, at: int = 0, times: int = 10**6) -> Callable[[str, int], None]:
@@ -168,9 +168,9 @@ def test_a_manifest_is_not_written_over_a_folder_that_changes(model: Path) -> No
 
 
 def test_progress_counts_what_was_read(model: Path) -> None:
-    seen: list[Progress] = []
+    progress_reports: list[Progress] = []
     with Tree(model) as tree:
-        verified = verify(tree, Trust(), Limits(), seen.append)
+        verified = verify(tree, Trust(), Limits(), progress_reports.append)
     of_the_model = [path for path in model.rglob("*") if path.is_file() and ".hermetic" not in path.parts]
     listed = [*of_the_model, model / NAMES, model / FACTS]
     assert verified.bytes == sum(path.stat().st_size for path in listed)

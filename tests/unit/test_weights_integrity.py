@@ -47,10 +47,17 @@ def on_a_share(**integrity: Any) -> Manifest:
 
 def verification(snapshot: ClusterSnapshot, manifest: Manifest) -> dict[str, Any] | None:
     """The init container that would be applied."""
-    found = plan(spec_of(manifest), snapshot, NOW)
-    assert found.blocked is None, found.blocked
-    pod = next(c.manifest for c in found.apply if c.manifest["kind"] == "Deployment")["spec"]["template"]["spec"]
-    return next((one for one in pod.get("initContainers", ()) if one["name"] == "verify-weights"), None)
+    decision = plan(spec_of(manifest), snapshot, NOW)
+    assert decision.blocked is None, decision.blocked
+    pod = next(c.manifest for c in decision.apply if c.manifest["kind"] == "Deployment")["spec"]["template"]["spec"]
+    return next(
+        (
+            init_container
+            for init_container in pod.get("initContainers", ())
+            if init_container["name"] == "verify-weights"
+        ),
+        None,
+    )
 
 
 def applied(snapshot: ClusterSnapshot, manifest: Manifest) -> ClusterSnapshot:
@@ -89,9 +96,9 @@ def test_mounted_weights_are_refused_where_no_image_verifies_them_unless_the_con
 )
 def test_weights_that_are_served_unverified_are_never_called_verified(lowered, why):
     snapshot = applied(a_snapshot(policy=configured(verifiers=[], minimumPolicy=lowered)), a_share_model())
-    found = weights_of(serving(snapshot, 1), a_share_model())
-    assert (found["status"], found["reason"]) == ("Unknown", "IntegrityNotChecked")
-    assert why in found["message"]
+    weights_condition = weights_of(serving(snapshot, 1), a_share_model())
+    assert (weights_condition["status"], weights_condition["reason"]) == ("Unknown", "IntegrityNotChecked")
+    assert why in weights_condition["message"]
 
 
 def test_an_upgrade_to_the_default_changes_nothing_that_runs():
@@ -99,11 +106,11 @@ def test_an_upgrade_to_the_default_changes_nothing_that_runs():
     upgraded = replace(snapshot, policy=UNCONFIGURED)
     other = a_share_model(replicas=3, drainSeconds=77)
     for manifest in (a_share_model(replicas=2), other):
-        found = plan(spec_of(manifest), upgraded, NOW)
-        assert (found.apply, found.delete) == ((), ())
-    said = conditions(status(spec_of(other), upgraded, plan(spec_of(other), upgraded, NOW), (), NOW))
-    assert (said["Ready"]["reason"], said["Available"]["status"]) == ("VerifierNotConfigured", "False")
-    assert "the pods that run keep serving" in said["Ready"]["message"]
+        decision = plan(spec_of(manifest), upgraded, NOW)
+        assert (decision.apply, decision.delete) == ((), ())
+    condition_of = conditions(status(spec_of(other), upgraded, plan(spec_of(other), upgraded, NOW), (), NOW))
+    assert (condition_of["Ready"]["reason"], condition_of["Available"]["status"]) == ("VerifierNotConfigured", "False")
+    assert "the pods that run keep serving" in condition_of["Ready"]["message"]
     (change,) = plan(spec_of(a_share_model(replicas=1)), upgraded, NOW).apply
     live = snapshot.children["Deployment", "llama"]["spec"]
     assert change.manifest["spec"] == {**live, "replicas": 1}
@@ -111,9 +118,9 @@ def test_an_upgrade_to_the_default_changes_nothing_that_runs():
 
 def test_a_configuration_that_loses_its_image_takes_the_verification_out_of_no_pod():
     snapshot = applied(a_snapshot(policy=configured(publicKeys=[KEY])), a_share_model())
-    found = plan(spec_of(a_share_model()), replace(snapshot, policy=UNCONFIGURED), NOW)
-    assert found.blocked is not None
-    assert (found.blocked.reason, found.apply, found.delete) == (Reason.VERIFIER_NOT_CONFIGURED, (), ())
+    decision = plan(spec_of(a_share_model()), replace(snapshot, policy=UNCONFIGURED), NOW)
+    assert decision.blocked is not None
+    assert (decision.blocked.reason, decision.apply, decision.delete) == (Reason.VERIFIER_NOT_CONFIGURED, (), ())
 
 
 def test_every_share_must_be_pinned_once_an_image_is_configured():
@@ -218,9 +225,10 @@ def test_it_runs_before_the_links_to_a_staged_cache():
     manifest = a_nim_model()
     manifest["spec"]["engine"]["nim"]["profile"] = "vllm-bf16-tp1-pp1"
     manifest["spec"]["weights"]["integrity"] = {"digest": ROOT}
-    found = plan(spec_of(manifest), a_snapshot(replace(a_snapshot().owner, name="nim"), policy=configured()), NOW)
-    pod = next(c.manifest for c in found.apply if c.manifest["kind"] == "Deployment")["spec"]["template"]["spec"]
-    assert [one["name"] for one in pod["initContainers"]] == ["verify-weights", "link-cache"]
+    decision = plan(spec_of(manifest), a_snapshot(replace(a_snapshot().owner, name="nim"), policy=configured()), NOW)
+    pod = next(c.manifest for c in decision.apply if c.manifest["kind"] == "Deployment")["spec"]["template"]["spec"]
+    names = [container["name"] for container in pod["initContainers"]]
+    assert names == ["check-accelerators", "verify-weights", "link-cache"]
 
 
 def test_a_text_of_the_spec_is_no_reference_to_a_variable():
@@ -232,11 +240,13 @@ def test_a_text_of_the_spec_is_no_reference_to_a_variable():
 def test_the_deadline_of_the_rollout_leaves_time_for_both():
     without = plan(spec_of(a_share_model()), a_snapshot(), NOW)
     with_it = plan(spec_of(on_a_share(digest=ROOT)), a_snapshot(policy=configured()), NOW)
-    one, both = (
-        next(c.manifest for c in found.apply if c.manifest["kind"] == "Deployment")["spec"]["progressDeadlineSeconds"]
-        for found in (without, with_it)
+    budget, both = (
+        next(c.manifest for c in decision_of.apply if c.manifest["kind"] == "Deployment")["spec"][
+            "progressDeadlineSeconds"
+        ]
+        for decision_of in (without, with_it)
     )
-    assert both - one == spec_of(a_share_model()).startup_budget_seconds
+    assert both - budget == spec_of(a_share_model()).startup_budget_seconds
 
 
 # ---------------------------------------------------------------------- an upgrade restarts no pod
@@ -312,10 +322,10 @@ def found_in(
     pods = tuple(
         {
             "kind": "Pod",
-            "metadata": {"name": f"llama-{place}", "uid": f"u{place}", "labels": template["labels"]},
+            "metadata": {"name": f"llama-{position}", "uid": f"u{position}", "labels": template["labels"]},
             "status": {"initContainerStatuses": [{"name": "verify-weights", "restartCount": 0, **shape(message)}]},
         }
-        for place, message in enumerate(messages)
+        for position, message in enumerate(messages)
     )
     return replace(snapshot, pods=pods)
 
@@ -332,18 +342,21 @@ def snapshot() -> ClusterSnapshot:
 
 def test_weights_are_verified_when_a_pod_says_so(snapshot):
     assert weights_of(snapshot, on_a_share(digest=ROOT))["reason"] == "IntegrityPending"
-    found = weights_of(found_in(snapshot, passed(), passed()), on_a_share(digest=ROOT))
-    assert (found["status"], found["reason"]) == ("True", "IntegrityVerified")
-    assert ROOT in found["message"]
-    assert "CN=platform" in found["message"]
+    weights_condition = weights_of(found_in(snapshot, passed(), passed()), on_a_share(digest=ROOT))
+    assert (weights_condition["status"], weights_condition["reason"]) == ("True", "IntegrityVerified")
+    assert ROOT in weights_condition["message"]
+    assert "CN=platform" in weights_condition["message"]
 
 
 @pytest.mark.parametrize("reason", WeightsReason)
 def test_every_finding_is_a_reason_of_its_own_that_names_the_file(snapshot, reason):
-    found = weights_of(found_in(snapshot, passed(), failed(reason)), on_a_share(digest=ROOT))
-    assert (found["status"], found["reason"]) == ("Unknown" if reason.is_unknown else "False", reason.value)
-    assert "'model-00002-of-00003.safetensors'" in found["message"]
-    assert "expected sha256:aa, found sha256:bb" in found["message"]
+    weights_condition = weights_of(found_in(snapshot, passed(), failed(reason)), on_a_share(digest=ROOT))
+    assert (weights_condition["status"], weights_condition["reason"]) == (
+        "Unknown" if reason.is_unknown else "False",
+        reason.value,
+    )
+    assert "'model-00002-of-00003.safetensors'" in weights_condition["message"]
+    assert "expected sha256:aa, found sha256:bb" in weights_condition["message"]
 
 
 def test_a_container_that_waits_for_its_next_try_still_says_why(snapshot):
@@ -364,10 +377,15 @@ def test_a_container_that_waits_for_its_next_try_still_says_why(snapshot):
 def test_every_finding_is_an_event_and_has_a_command(snapshot, reason):
     spec = spec_of(on_a_share(digest=ROOT))
     before, after = (
-        status(spec, seen, plan(spec, seen, NOW), (), NOW) for seen in (snapshot, found_in(snapshot, failed(reason)))
+        status(spec, observed, plan(spec, observed, NOW), (), NOW)
+        for observed in (snapshot, found_in(snapshot, failed(reason)))
     )
-    found = [one for one in announcements(before, after) if one.action == "VerifyWeights"]
-    assert [(one.severity, one.reason) for one in found] == ([] if reason.is_unknown else [("Warning", reason.value)])
+    weight_events = [
+        announcement for announcement in announcements(before, after) if announcement.action == "VerifyWeights"
+    ]
+    assert [(announcement.severity, announcement.reason) for announcement in weight_events] == (
+        [] if reason.is_unknown else [("Warning", reason.value)]
+    )
     remedy = remedy_for(reason.value, "inference", "llama", "llama-0", "")
     assert remedy is not None
     assert remedy.commands == ("kubectl logs llama-0 --namespace inference --container verify-weights",)
@@ -376,15 +394,15 @@ def test_every_finding_is_an_event_and_has_a_command(snapshot, reason):
 def test_weights_that_match_only_their_own_manifest_are_not_verified():
     manifest = on_a_share(policy="Warn")
     snapshot = applied(a_snapshot(policy=configured(minimumPolicy="Off")), manifest)
-    found = weights_of(found_in(snapshot, passed(signedBy="")), manifest)
-    assert (found["status"], found["reason"]) == ("Unknown", "IntegrityNotPinned")
+    weights_condition = weights_of(found_in(snapshot, passed(signedBy="")), manifest)
+    assert (weights_condition["status"], weights_condition["reason"]) == ("Unknown", "IntegrityNotPinned")
 
 
 def test_pods_that_verified_different_weights_are_told(snapshot):
     manifest = on_a_share(publicKey=KEY)
     snapshot = applied(a_snapshot(policy=configured()), manifest)
-    found = weights_of(found_in(snapshot, passed(), passed(digest=f"sha256:{'77' * 32}")), manifest)
-    assert (found["status"], found["reason"]) == ("Unknown", "IntegrityNotPinned")
+    weights_condition = weights_of(found_in(snapshot, passed(), passed(digest=f"sha256:{'77' * 32}")), manifest)
+    assert (weights_condition["status"], weights_condition["reason"]) == ("Unknown", "IntegrityNotPinned")
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ SMALL = Serialization("shards", 2**15)
 
 def of(*counts: int) -> list[FileTasks[str]]:
     names = [[f"{name}{number}" for number in range(count)] for name, count in zip("abcdef", counts, strict=False)]
-    return [FileTasks(len(each), iter(each)) for each in names]
+    return [FileTasks(len(name), iter(name)) for name in names]
 
 
 @pytest.mark.parametrize(

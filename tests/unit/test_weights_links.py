@@ -38,7 +38,7 @@ def listed(folder: Path, method: str = "shards") -> str:
 def found(folder: Path, *options: str | Path) -> tuple[int, list[tuple[str, str]]]:
     ran: Ran = hermetic("verify", folder, *options, "-o", "json")
     findings = json.loads(ran.out)["findings"] if ran.out else []
-    return ran.code, [(each["reason"], each["file"]) for each in findings]
+    return ran.code, [(finding["reason"], finding["file"]) for finding in findings]
 
 
 def leave_out(folder: Path, *paths: str) -> None:
@@ -53,7 +53,9 @@ def signed_by_another_tool(folder: Path, private: Path, *ignored: str) -> None:
     resources = []
     for path in sorted(folder.rglob("*"), key=lambda path: path.relative_to(folder).parts):
         name = str(path.relative_to(folder))
-        if path.is_file() and not any(f"{name}/".startswith(f"{each}/") for each in (*ignored, ".hermetic")):
+        if path.is_file() and not any(
+            f"{name}/".startswith(f"{ignored_name}/") for ignored_name in (*ignored, ".hermetic")
+        ):
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
             resources.append({"name": name, "algorithm": "sha256", "digest": digest})
     serialization = {
@@ -71,7 +73,7 @@ def signed_by_another_tool(folder: Path, private: Path, *ignored: str) -> None:
 
 def signed_statement(folder: Path, statement: dict[str, Any], private: Path) -> str:
     """Signs a statement, with the root digest of its entries as they stand; returns that."""
-    digests = b"".join(bytes.fromhex(each["digest"]) for each in statement["predicate"]["resources"])
+    digests = b"".join(bytes.fromhex(resource["digest"]) for resource in statement["predicate"]["resources"])
     root = hashlib.sha256(digests).hexdigest()
     statement["subject"][0]["digest"]["sha256"] = root
     content = json.dumps(statement).encode()
@@ -216,6 +218,6 @@ def test_the_target_of_a_link_is_the_one_that_the_kernel_finds(tree: list[tuple[
                 at.symlink_to(target) if target else at.write_text(path)
         with Tree(root) as opened:
             for item in opened.walk():
-                if item.kind is EntryKind.LINK and (found := opened.target(item)) is not None:
-                    assert (root / item.path).samefile(root / found)
-                    assert os.path.realpath(root / item.path) == str(root / found)
+                if item.kind is EntryKind.LINK and (target_path := opened.target(item)) is not None:
+                    assert (root / item.path).samefile(root / target_path)
+                    assert os.path.realpath(root / item.path) == str(root / target_path)

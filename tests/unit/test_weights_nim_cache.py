@@ -46,7 +46,7 @@ def test_the_facts_of_a_staged_cache_name_its_profiles(cache: Path, tmp_path: Pa
     ran = hermetic("stage", cache, tmp_path / "staged", "-o", "json")
     assert ran.code == 0, ran.err
     document = json.loads(ran.out.splitlines()[-1])
-    assert not any("no facts" in one for one in document["advice"])
+    assert not any("no facts" in advice for advice in document["advice"])
     assert facts_in(tmp_path / "staged")["nimProfiles"] == [
         {"id": IDS[0], "name": "tensorrt_llm-h100-fp8-tp2-pp1-throughput-2330:10de-ed15592b-1"},
         {"id": IDS[1], "name": "vllm-bf16-tp2-pp1"},

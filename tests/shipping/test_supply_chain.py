@@ -1,0 +1,212 @@
+"""An auditor with the files of a release, the public key and standard programs follows docs/supply-chain.md.
+
+The release is made of the commit that is checked out, in a clone: as `make release` makes it, signed with a new key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hermetic import __version__
+from hermetic.signing.envelope import envelope_from
+from hermetic.signing.keys import read_public_key, trusted
+from hermetic.signing.signatures import is_signed_by, key_named_by
+from shipping.verify_release import compare, files_of
+from testbed.installation import REPOSITORY
+from testbed.programs import SIGNATURES, is_built, programs
+from testbed.registry import Registry
+from testbed.syft import scanned
+from tests.commandline import hermetic
+from tests.install_page import commands
+from tests.shipping.test_artifacts import Keys, new_keys, signatures
+
+pytestmark = pytest.mark.sampled(0)
+
+PAGE = REPOSITORY / "docs" / "supply-chain.md"
+BUNDLE = f"hermetic-{__version__}.tar"
+REGISTRY = "contoso.azurecr.io"
+SBOMS = ("amd64", "arm64", "cli-cp311", "cli-cp312", "cli-cp313")
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory) -> Keys:
+    return new_keys(tmp_path_factory.mktemp("keys") / "own")
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory) -> Path:
+    """The commit that is checked out, with the tag of its release."""
+    folder = tmp_path_factory.mktemp("source") / "clone"
+    subprocess.run(["git", "clone", "--quiet", REPOSITORY, folder], check=True)
+    return folder
+
+
+def ship(clone: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """`python -m shipping` with the code of the clone."""
+    code = os.pathsep.join(map(str, (clone, clone / "operator")))
+    command = [sys.executable, "-P", "-m", "shipping", *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": code}
+    return subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def release(clone, keys) -> Path:
+    folder = clone / "dist" / f"release-{__version__}"
+    signing = ("--sign", keys.private, "--certificate", keys.certificate)
+    untagged = ship(clone, "release", folder, *signing, "--python", "3.11")
+    assert untagged.returncode == 1
+    assert f"git tag v{__version__}" in untagged.stderr
+    subprocess.run(["git", "tag", f"v{__version__}"], cwd=clone, check=True)
+    done = ship(clone, "release", folder, *signing, "--python", "3.11")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def folder(release, keys, tmp_path) -> Path:
+    """What the auditor has: the bundle and, by another way, the public key."""
+    shutil.copy(release / BUNDLE, tmp_path)
+    shutil.copy(keys.public, tmp_path / "platform.pub")
+    return tmp_path
+
+
+def run(folder: Path, lines: list[str]) -> subprocess.CompletedProcess[str]:
+    script = "\n".join(lines)
+    return subprocess.run(["bash", "-euc", script], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def digests(release: Path) -> list[str]:
+    return (release / "digests.txt").read_text().split()
+
+
+def head(clone: Path) -> str:
+    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=clone, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_the_release_holds_what_the_page_lists_and_its_checksums_cover_it(release, keys):
+    names = {path.name for path in release.iterdir()}
+    stem = f"hermetic-{__version__}"
+    assert names == {
+        *(BUNDLE, f"hermetic-image-{__version__}.tar", f"{stem}.tgz", "hermetic-cp311.pyz", "crds.yaml"),
+        *(f"{stem}-{part}.{form}.json" for part in SBOMS for form in ("spdx", "cdx")),
+        *(f"{stem}.openvex.json", "THIRD_PARTY_LICENSES.txt"),
+        *("provenance.intoto.json", "digests.txt", "REBUILD.md", "RELEASE_NOTES.md", "hermetic-release.pub"),
+        *("SHA256SUMS", "SHA256SUMS.sig"),
+    }
+    assert (release / "hermetic-release.pub").read_text() == keys.public.read_text()
+    verify = "openssl pkeyutl -verify -pubin -inkey hermetic-release.pub -rawin -in SHA256SUMS -sigfile SHA256SUMS.sig"
+    done = run(release, [verify, "sha256sum --check --quiet SHA256SUMS"])
+    assert (done.returncode, done.stdout) == (0, "Signature Verified Successfully\n"), done.stderr
+    listed = {line.split("  ")[1] for line in (release / "SHA256SUMS").read_text().splitlines()}
+    assert names - listed == {"SHA256SUMS", "SHA256SUMS.sig"}
+
+
+def test_the_provenance_of_the_release_is_signed_and_names_its_files_and_its_commit(release, clone, keys):
+    envelope = envelope_from(json.loads((release / "provenance.intoto.json").read_bytes()))
+    public = read_public_key("release", keys.public.read_text())
+    assert is_signed_by(key_named_by(envelope, trusted([public])), envelope)
+    statement = json.loads(envelope.payload)
+    assert statement["predicate"]["buildDefinition"]["externalParameters"]["revision"] == head(clone)
+    subjects = {subject["name"]: subject["digest"]["sha256"] for subject in statement["subject"]}
+    assert subjects[BUNDLE] == hashlib.sha256((release / BUNDLE).read_bytes()).hexdigest()
+    inputs = statement["predicate"]["buildDefinition"]["resolvedDependencies"]
+    assert sum(entry["uri"].startswith("pkg:deb/") for entry in inputs) >= 15
+    assert sum(entry["uri"].startswith("pkg:pypi/") for entry in inputs) >= 50
+
+
+def test_openssl_and_sha256sum_verify_the_files_by_the_commands_of_the_page(folder):
+    done = run(folder, commands("Verify the files", PAGE))
+
+    assert (done.returncode, done.stdout) == (0, "Signature Verified Successfully\n"), done.stderr
+
+
+def test_a_file_or_a_list_that_was_changed_is_refused_by_the_commands_of_the_page(folder):
+    unpack, verify, check = commands("Verify the files", PAGE)
+    assert run(folder, [unpack]).returncode == 0
+    (folder / "docs" / "install.md").write_text("changed\n")
+    assert run(folder, [check]).returncode == 1
+    sums = folder / "SHA256SUMS"
+    digest = hashlib.sha256(b"changed\n").hexdigest()
+    lines = [
+        line if not line.endswith("  docs/install.md") else f"{digest}  docs/install.md"
+        for line in sums.read_text().splitlines()
+    ]
+    sums.write_text("".join(f"{line}\n" for line in lines))
+    assert run(folder, [check]).returncode == 0
+    assert run(folder, [verify]).returncode == 1
+
+
+def test_the_command_accepts_the_bundle_and_names_image_chart_and_commit(folder, release, clone):
+    ran = hermetic("bundle", "verify", folder / BUNDLE, "--public-key", folder / "platform.pub", "-o", "json")
+
+    assert ran.code == 0, ran.err
+    printed = json.loads(ran.out)
+    assert [printed["image"], printed["chart"]] == digests(release)
+    assert printed["revision"] == head(clone)
+
+
+def test_syft_lists_the_packages_of_the_inventory(folder):
+    unpack, copy, scan = commands("Scan", PAGE)
+    done = run(folder, [f"export PATH={programs('oras')['oras'].parent}:$PATH", unpack, copy])
+    assert done.returncode == 0, done.stderr
+    assert scan == "syft scan oci-dir:arm64 --platform linux/arm64"
+    urls = {artifact["purl"] for artifact in scanned(f"oci-dir:{folder}/arm64", *scan.split()[3:])["artifacts"]}
+    inventory = json.loads((folder / "bundle" / "sbom" / f"hermetic-{__version__}-arm64.cdx.json").read_bytes())
+    assert urls == {component["purl"] for component in inventory["components"] if "purl" in component}
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory) -> Iterator[Registry]:
+    with Registry(tmp_path_factory.mktemp("registry")) as registry:
+        yield registry
+
+
+def test_the_commands_of_the_page_push_what_cosign_and_notation_accept(folder, release, registry, keys):
+    lines = commands("Push signatures, inventory and provenance", PAGE)
+    script = [line.replace("oras cp", "oras cp --to-plain-http").replace(REGISTRY, registry.host) for line in lines]
+    path = f"export PATH={programs('oras')['oras'].parent}:$PATH"
+    done = run(folder, [path, *script])
+    assert done.returncode == 0, done.stderr
+    for named in digests(release):
+        reference = f"{registry.host}/{named}"
+        resolve = [str(programs("oras")["oras"]), "resolve", "--plain-http"]
+        for suffix in ("", ".sig", ".att"):
+            tagged = reference if not suffix else reference.replace("@sha256:", ":sha256-") + suffix
+            assert subprocess.run([*resolve, tagged], capture_output=True, check=False).returncode == 0, tagged
+        if not is_built(SIGNATURES):
+            continue
+        for arguments in (
+            ("cosign-verify", keys.public, reference),
+            ("cosign-verify-attestation", keys.public, "slsaprovenance1", reference),
+            ("notation-verify", keys.certificate, reference),
+        ):
+            accepted = signatures(*arguments)
+            assert accepted.returncode == 0, accepted.stderr
+
+
+def test_the_bundle_is_built_again_from_its_revision_with_the_same_bytes(release, clone):
+    done = ship(clone, "verify-release", release / BUNDLE)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert (report["identical"], report["revision"], report["different"]) == (True, head(clone), [])
+    assert report["files"] > 100
+    assert {"signature.json", "SHA256SUMS.sig"} <= set(report["notCompared"])
+
+
+def test_a_file_that_differs_from_the_source_is_named(release):
+    bundle_files = files_of(release / BUNDLE)
+    changed = {**bundle_files, "docs/install.md": b"changed"}
+    assert compare(changed, bundle_files).different == ("docs/install.md",)
+    assert compare({**bundle_files, "docs/more.md": b""}, bundle_files).different == ("docs/more.md",)
+    assert compare(bundle_files, {**bundle_files, "docs/more.md": b""}).different == ("docs/more.md",)

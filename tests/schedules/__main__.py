@@ -1,6 +1,6 @@
 """`python -m tests.schedules [--first SEED] [--count N] [--real]`: run schedules of faults.
 
-`replay SEED` shows one. With `--real` they are total through on a real API server, side by side in batches, `--beds` of
+`replay SEED` shows one. With `--real` they run on a real API server, side by side in batches, `--beds` of
 them at a time; a seed is replayed with its batch. Where something is wrong, the logs of the batch are kept.
 `--closed-gates` runs those around an isolation gate that closes.
 """

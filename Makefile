@@ -70,7 +70,7 @@ site: $(INSTALLED) ## build the documentation as a site that fetches nothing, in
 # ---------------------------------------------------------------- test bed
 
 .PHONY: programs
-programs: $(INSTALLED) ## build Kubernetes, etcd, kwok, containerd, CoreDNS, Helm, Flux, ORAS and a registry (minutes when cold, cached outside the checkout)
+programs: $(INSTALLED) ## build Kubernetes, etcd, kwok, containerd, CoreDNS, Helm, Flux, ORAS, a registry, notation and cosign (minutes when cold, cached outside the checkout)
 	$(BIN)/python -m testbed programs
 
 # What a node needs, and no more: the demo should not wait for Flux to be built.

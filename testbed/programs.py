@@ -142,7 +142,8 @@ FAMILIES = {
             _named(".", "registry"),
             stamps=(f"github.com/distribution/distribution/v3/version.version={REGISTRY_VERSION}",),
         ),
-        Family("signatures", _named(".", "signatures")),
+        Family("notation", _named("github.com/notaryproject/notation/cmd", "notation")),
+        Family("cosign", _named("github.com/sigstore/cosign/v3/cmd", "cosign")),
         Family(
             OLDEST_KUBERNETES,
             _named("k8s.io/kubernetes/cmd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
@@ -154,9 +155,7 @@ FAMILIES = {
     )
 }
 
-# Built only by name: five minutes of CPU that few tests need, which are left out where it is not built.
-SIGNATURES = "signatures"
-NEWEST_FAMILIES = tuple(name for name, family in FAMILIES.items() if family.module == PROGRAMS and name != SIGNATURES)
+NEWEST_FAMILIES = tuple(name for name, family in FAMILIES.items() if family.module == PROGRAMS)
 CONTROL_PLANE_FAMILIES = ("kubernetes", "etcd", "kwok")
 NODE_FAMILIES = (*CONTROL_PLANE_FAMILIES, "containerd", "coredns")
 
@@ -172,11 +171,6 @@ def programs(*families: str) -> dict[str, Path]:
         for folder in (_built(family),)
         for program in family.packages
     }
-
-
-def is_built(family: str) -> bool:
-    """Whether the programs of a family are there already."""
-    return _folder_of(FAMILIES[family]).is_dir()
 
 
 def go_environment() -> dict[str, str]:
@@ -233,13 +227,9 @@ def stock_stages() -> Path:
     return folder
 
 
-def _folder_of(family: Family) -> Path:
-    return cache_folder() / f"{family.name}-{family.key}"
-
-
 def _built(family: Family) -> Path:
     """The folder of a family's programs. Safe against other builders, in this and in other processes."""
-    folder = _folder_of(family)
+    folder = cache_folder() / f"{family.name}-{family.key}"
     if folder.is_dir():
         return folder
     require_go()
@@ -323,7 +313,7 @@ def _run_go(family: Family, command: list[str], folder: Path) -> None:
 def main(arguments: list[str]) -> int:
     """`python -m testbed programs [FAMILY ...]`: builds, then prints one `name path` line per program.
 
-    The oldest Kubernetes and `signatures` are built only by name: five minutes of CPU each that few runs need.
+    The oldest Kubernetes is built only by name: five minutes of CPU that few runs need.
     """
     parser = argparse.ArgumentParser(prog="python -m testbed programs", description=programs.__doc__)
     parser.add_argument(

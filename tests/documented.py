@@ -81,8 +81,8 @@ ELSEWHERE = {
     "test_helm_pushes_the_chart_that_was_unpacked",
     ("docs/bundle.md", r"mkdir layout|oras cp "): "tests/shipping/test_bundle.py::"
     "test_oras_copies_the_unpacked_layout_under_its_digest",
-    ("docs/supply-chain.md", r"(cosign|notation) "): "tests/shipping/test_artifacts.py::"
-    "test_cosign_accepts_image_and_chart_with_the_key",
+    ("docs/supply-chain.md", r"(cosign|notation) "): "tests/shipping/test_supply_chain.py::"
+    "test_cosign_and_notation_accept_what_the_commands_of_the_page_pushed",
     ("docs/supply-chain.md", r"git tag|make release"): "tests/shipping/test_supply_chain.py::"
     "test_the_release_holds_what_the_page_lists_and_its_checksums_cover_it",
     ("docs/supply-chain.md", r"make verify-release"): "tests/shipping/test_supply_chain.py::"
@@ -90,7 +90,7 @@ ELSEWHERE = {
     ("docs/supply-chain.md", r"syft "): "tests/shipping/test_supply_chain.py::"
     "test_syft_lists_the_packages_of_the_inventory",
     ("docs/supply-chain.md", r"mkdir|oras|for tag"): "tests/shipping/test_supply_chain.py::"
-    "test_the_commands_of_the_page_push_what_cosign_and_notation_accept",
+    "test_cosign_and_notation_accept_what_the_commands_of_the_page_pushed",
     ("docs/supply-chain.md", r""): "tests/shipping/test_supply_chain.py::"
     "test_openssl_and_sha256sum_verify_the_files_by_the_commands_of_the_page",
     ("docs/bundle.md", r"ctr "): "tests/shipping/test_bundle.py::"

@@ -15,7 +15,6 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -33,7 +32,6 @@ from shipping.signer import load_signer
 from testbed.containerd import Containerd
 from testbed.installation import REPOSITORY
 from testbed.programs import programs
-from testbed.registry import Registry
 from testbed.sbom_validators import problems
 from testbed.skopeo import skopeo
 from tests.commandline import hermetic
@@ -77,12 +75,6 @@ def sboms(files, request, tmp_path_factory) -> tuple[Path, Path]:
 
 def platform_of(file: Path) -> Platform:
     return next(platform for platform in PLATFORMS if f"-{platform.architecture}." in file.name)
-
-
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory) -> Iterator[Registry]:
-    with Registry(tmp_path_factory.mktemp("registry")) as registry:
-        yield registry
 
 
 def command_of(heading: str, start: str) -> list[str]:

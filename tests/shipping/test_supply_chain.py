@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,24 +21,17 @@ from hermetic.signing.keys import read_public_key, trusted
 from hermetic.signing.signatures import is_signed_by, key_named_by
 from shipping.verify_release import compare, files_of
 from testbed.installation import REPOSITORY
-from testbed.programs import SIGNATURES, is_built, programs
+from testbed.programs import programs
 from testbed.registry import Registry
 from testbed.syft import scanned
 from tests.commandline import hermetic
 from tests.install_page import commands
-from tests.shipping.test_artifacts import Keys, new_keys, signatures
+from tests.shipping.signature_programs import COSIGN, NOTATION, PAGE, REGISTRY, judged, on_localhost, verifier
 
 pytestmark = pytest.mark.sampled(0)
 
-PAGE = REPOSITORY / "docs" / "supply-chain.md"
 BUNDLE = f"hermetic-{__version__}.tar"
-REGISTRY = "contoso.azurecr.io"
 SBOMS = ("amd64", "arm64", "cli-cp311", "cli-cp312", "cli-cp313")
-
-
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory) -> Keys:
-    return new_keys(tmp_path_factory.mktemp("keys") / "own")
 
 
 @pytest.fixture(scope="module")
@@ -165,33 +157,43 @@ def test_syft_lists_the_packages_of_the_inventory(folder):
     assert urls == {component["purl"] for component in inventory["components"] if "purl" in component}
 
 
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory) -> Iterator[Registry]:
-    with Registry(tmp_path_factory.mktemp("registry")) as registry:
-        yield registry
+@pytest.fixture
+def verifying(keys, registry, tmp_path) -> Path:
+    """What somebody has who was given the public key and the certificate."""
+    return verifier(tmp_path / "verifier", keys, on_localhost(registry.host))
 
 
-def test_the_commands_of_the_page_push_what_cosign_and_notation_accept(folder, release, registry, keys):
+def test_cosign_and_notation_accept_what_the_commands_of_the_page_pushed(folder, release, registry, verifying):
     lines = commands("Push signatures, inventory and provenance", PAGE)
     script = [line.replace("oras cp", "oras cp --to-plain-http").replace(REGISTRY, registry.host) for line in lines]
-    path = f"export PATH={programs('oras')['oras'].parent}:$PATH"
-    done = run(folder, [path, *script])
+    done = run(folder, [f"export PATH={programs('oras')['oras'].parent}:$PATH", *script])
     assert done.returncode == 0, done.stderr
-    for named in digests(release):
-        reference = f"{registry.host}/{named}"
-        resolve = [str(programs("oras")["oras"]), "resolve", "--plain-http"]
-        for suffix in ("", ".sig", ".att"):
-            tagged = reference if not suffix else reference.replace("@sha256:", ":sha256-") + suffix
-            assert subprocess.run([*resolve, tagged], capture_output=True, check=False).returncode == 0, tagged
-        if not is_built(SIGNATURES):
-            continue
-        for arguments in (
-            ("cosign-verify", keys.public, reference),
-            ("cosign-verify-attestation", keys.public, "slsaprovenance1", reference),
-            ("notation-verify", keys.certificate, reference),
-        ):
-            accepted = signatures(*arguments)
-            assert accepted.returncode == 0, accepted.stderr
+    for reference in references(release, registry):
+        assert errors(verifying, reference) == {}
+
+
+def test_cosign_and_notation_accept_what_the_command_loaded(folder, release, tmp_path, keys, monkeypatch):
+    """Into a registry of its own, so that nothing is there already."""
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    (tmp_path / "registry").mkdir()
+    with Registry(tmp_path / "registry") as registry:
+        to = ("--to", registry.host, "--plain-http", "--public-key", folder / "platform.pub")
+        ran = hermetic("bundle", "load", folder / BUNDLE, *to)
+        assert ran.code == 0, ran.err
+        home = verifier(tmp_path / "verifier", keys, on_localhost(registry.host))
+        for reference in references(release, registry):
+            assert errors(home, reference) == {}
+
+
+def references(release: Path, registry: Registry) -> list[str]:
+    """Index and chart, by the digests of the release."""
+    return [f"{on_localhost(registry.host)}/{named}" for named in digests(release)]
+
+
+def errors(home: Path, reference: str) -> dict[str, str]:
+    """What the programs print where the commands of the page refuse."""
+    judgements = {command: judged(home, command, reference) for command in (*COSIGN, NOTATION)}
+    return {command: done.stderr for command, done in judgements.items() if done.returncode}
 
 
 def test_the_bundle_is_built_again_from_its_revision_with_the_same_bytes(release, clone):

@@ -27,13 +27,16 @@ def on_localhost(host: str) -> str:
     return host.replace("127.0.0.1", "localhost")
 
 
-def verifier(folder: Path, keys: Keys, host: str) -> Path:
-    """A folder with the public key, and with trust store and trust policy of notation as the page makes them."""
+def verifier(folder: Path, keys: Keys, host: str, policy: str = "") -> Path:
+    """A folder with the public key, and with trust store and trust policy of notation as the page makes them.
+
+    `policy` is another trust policy, in JSON.
+    """
     folder.mkdir(parents=True)
     shutil.copy(keys.public, folder / "platform.pub")
     shutil.copy(keys.certificate, folder / "platform.crt")
-    policy = "\n".join(commands(HEADING, PAGE, "json"))
-    (folder / "trustpolicy.json").write_text(policy.replace(REGISTRY, host))
+    written = policy or "\n".join(commands(HEADING, PAGE, "json"))
+    (folder / "trustpolicy.json").write_text(written.replace(REGISTRY, host))
     for start in ("notation cert add", "notation policy import"):
         done = _run(folder, documented(start))
         assert done.returncode == 0, done.stderr

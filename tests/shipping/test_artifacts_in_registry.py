@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from hermetic.cli.bundle.layout import ARTIFACTS
 from hermetic.weights.oci import blob_name
@@ -21,6 +22,7 @@ from shipping.provenance import PREDICATE_TYPE as PROVENANCE
 from shipping.signer import load_signer
 from testbed.images.layers import layer_of_files
 from testbed.images.oci import Image, as_json, digest_of
+from testbed.installation import REPOSITORY
 from testbed.programs import programs
 from tests.bundles import VERSION
 from tests.oci_images import write_layout
@@ -102,6 +104,21 @@ def test_notation_accepts_image_and_chart_with_the_certificate(pushed, chart, ho
         done = judged(home, NOTATION, reference)
         assert done.returncode == 0, done.stderr
         assert done.stdout == f"Successfully verified signature for {reference}\n"
+
+
+def test_notation_takes_the_trust_policy_that_ratify_is_given(pushed, keys, chart, tmp_path):
+    documents = yaml.safe_load_all((REPOSITORY / "manifests" / "image-policies" / "ratify.yaml").read_text())
+    (policy,) = (document["spec"]["parameters"]["trustPolicyDoc"] for document in documents if is_verifier(document))
+    home = verifier(tmp_path / "ratify", keys, pushed, json.dumps(policy))
+    index, *platforms, of_chart = references(pushed, chart)
+
+    assert [judged(home, NOTATION, reference).returncode for reference in (index, *platforms)] == [0, 0, 0]
+    refused = judged(home, NOTATION, of_chart)  # no pod runs it, so no policy names its repository
+    assert "registryScopes" in refused.stderr
+
+
+def is_verifier(manifest: dict) -> bool:
+    return manifest["kind"] == "Verifier"
 
 
 def test_a_key_of_ed25519_signs_for_cosign(pushed, keys, chart, tmp_path):

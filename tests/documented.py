@@ -119,6 +119,8 @@ ELSEWHERE = {
     "test_a_share_model_answers_through_its_internal_load_balancer",
     ("docs/first-model.md", r""): "tests/controlplane/test_first_model.py::"
     "test_the_pages_lead_from_an_empty_cluster_to_a_ready_model",
+    ("docs/change-and-undo.md", r""): "tests/controlplane/test_change_and_undo.py::"
+    "test_a_change_keeps_the_promised_pods_and_its_undo_brings_the_template_back",
     # The remedies of findings: there is no finding here. Each is also filled in from a plant (tests/unit).
     ("docs/checks.md", r""): "tests/commands/test_kubectl.py::"
     "test_every_kubectl_command_is_understood_by_the_real_kubectl",

@@ -14,9 +14,9 @@ from tests.documented import ELSEWHERE, NOT_HERE, PAGES, ROOT, blocks, reason_of
 TEST = re.compile(r"(tests/[\w/]+\.py)::\s*(\w+)")
 # What begins a command: a block of anything else is no commands, and says so by its language.
 PROGRAMS = {
-    "CLUSTER", "URL", "chmod", "cosign", "ctr", "curl", "flux", "for", "git", "helm", "hermetic", "install", "kubectl",
-    "ln", "make", "mkdir", "mv", "notation", "openssl", "oras", "python", "sed", "sha256sum", "skopeo", "syft", "tar",
-    "az", "systemctl", "zarf",
+    "CLUSTER", "URL", "az", "chmod", "cosign", "cp", "ctr", "curl", "flux", "for", "git", "helm", "hermetic",
+    "install", "kubectl", "ln", "make", "mkdir", "mv", "notation", "openssl", "oras", "python", "sed", "sha256sum",
+    "skopeo", "syft", "systemctl", "tar", "zarf",
 }  # fmt: skip
 # The programs that the test of this page's own commands has on its path.
 RUN_HERE = {"CLUSTER", "chmod", "git", "hermetic", "kubectl", "make", "mv", "openssl", "sed"}

@@ -15,6 +15,7 @@ from testbed.errors import CannotRunError
 
 FIGURES: dict[str, Callable[[], dict[str, Any]]] = {
     "audit": audit.measure,
+    "several-clusters": audit.measure_several,
     "evaluation": evaluation.measure,
     "writes": writes.measure,
     "burst": burst.measure,

@@ -56,9 +56,14 @@ def measure(large: Size = LARGE, small: Size = SMALL) -> Figures:
             "evaluation": _evaluated(folder / SNAPSHOT, policy),
             "small": _audited(small, folder),
             "plain": {**_audited(PLAIN, folder), "start_cpu_seconds": _start(folder)},
-            "several": _several(SEVERAL, folder),
             "peer": _read_by_the_peer(small),
         }
+
+
+def measure_several(count: int = SEVERAL) -> Figures:
+    """One run about so many plain clusters of one subscription, beside one run about one of them."""
+    with tempfile.TemporaryDirectory() as name:
+        return {"single": _audited_together(1, Path(name)), "several": _audited_together(count, Path(name))}
 
 
 def _stand_in(size: Size) -> ArmStandIn:
@@ -128,19 +133,32 @@ def _audited(size: Size, folder: Path) -> Figures:
     }
 
 
-def _several(count: int, folder: Path) -> Figures:
-    """One run about so many sealed clusters of one subscription: requests and memory beside those of one cluster."""
+def _audited_together(count: int, folder: Path) -> Figures:
+    """One `hermetic audit --clusters` about sealed clusters: what it cost, and what it took of the quota."""
     estate, clusters = several_clusters(count)
     listed, policy = folder / "clusters.txt", folder / "policy.json"
     listed.write_text("\n".join(clusters))
     policy.write_text(json.dumps(estate.policy))
     program = [sys.executable, "-m", "hermetic", "audit", "--policy", str(policy)]
     with ArmStandIn(estate, quota=Quota(), latency=LATENCY) as arm:
-        command = [*program, "--arm-endpoint", arm.url, "--clusters", str(listed), "--reports", str(folder / "reports")]
+        reports = folder / f"reports-{count}"
+        command = [*program, "--arm-endpoint", arm.url, "--clusters", str(listed), "--reports", str(reports)]
+        began = time.monotonic()
         code, cost = _cost_of(command, folder, arm.token)
+        seconds = time.monotonic() - began
         if code != 0:
             raise RuntimeError(f"the audit of {count} sealed clusters ended with {code}")
-        return {"clusters": count, "requests": len(arm.requests), **cost}
+        requests = list(arm.requests)
+    return {
+        "clusters": count,
+        "resources": len(estate.resources),
+        "seconds": round(seconds, 2),
+        "quota_bound_seconds": round(quota_bound(requests), 2),
+        "requests": len(requests),
+        "by_sort": dict(Counter(_lane(request)[0] for request in requests)),
+        "refused_429": sum(request.status == 429 for request in requests),
+        **cost,
+    }
 
 
 def quota_bound(requests: Iterable[ArmRequest], quota: Quota | None = None) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bench import closed_gate, evaluation, mutants_page, operator_page, results, weights_page, writes
+from bench import audit_page, closed_gate, evaluation, mutants_page, operator_page, results, weights_page, writes
 from bench.tables import Row, middle, origin, table
 from bench.workload import CHILDREN
 from testbed.installation import REPOSITORY
@@ -125,54 +125,6 @@ def _closed_gate() -> Iterator[str]:
     yield table(("", "goal", "median", "greatest"), rows)
     if note := found["figures"].get("note"):
         yield f"{note}\n"
-    yield origin(found)
-
-
-def _audit() -> Iterator[str]:
-    found = results.load("audit")
-    if found is None:
-        return
-    figures = found["figures"]
-    large, small, peer, evaluation = (figures[name] for name in ("large", "small", "peer", "evaluation"))
-    yield "## One audit among many resources\n"
-    yield (
-        "`hermetic audit` as a process, from start to exit, against the stand-in for Azure with ARM's token buckets, "
-        "Resource Graph's window and 30 ms for every answer. The bound is the time before which the quota would not "
-        "have admitted the last of the same requests; it knows no latency. The peer, a loop as the SDK teaches it, "
-        "reads every resource by itself, one after the other, and evaluates nothing.\n"
-    )
-    rows = [
-        ("resources", "", f"{large['resources']:,}", f"{small['resources']:,}", f"{small['resources']:,}"),
-        ("seconds", "", f"{large['seconds']:g}", f"{small['seconds']:g}", f"{peer['seconds']:g}"),
-        (
-            "seconds that the quota demands",
-            "",
-            f"{large['quota_bound_seconds']:g}",
-            f"{small['quota_bound_seconds']:g}",
-            f"{peer['quota_bound_seconds']:g}",
-        ),
-        ("ratio to what the quota demands", "<= 1.15", f"{large['ratio']:g}", "", ""),
-        ("requests", "", f"{large['requests']:,}", f"{small['requests']:,}", f"{peer['requests']:,}"),
-        ("answers 429", "0", f"{large['refused_429']}", f"{small['refused_429']}", f"{peer['refused']}"),
-        ("processor seconds", "", f"{large['cpu_seconds']:g}", f"{small['cpu_seconds']:g}", ""),
-        ("peak memory (MiB)", "<= 250", f"{large['peak_rss']:g}", f"{small['peak_rss']:g}", ""),
-    ]
-    yield table(("", "goal", "Hermetic, large", "Hermetic, small", "peer, small"), rows)
-    plain = figures["plain"]
-    yield (
-        f"A plain cluster, with nothing beside it ({plain['resources']} resources), takes {plain['requests']} requests "
-        f"and {plain['cpu_seconds'] - plain['start_cpu_seconds']:.2f} s of processor time (goal <= 0.5) beyond the "
-        f"{plain['start_cpu_seconds']:g} s in which the command starts.\n"
-    )
-    if (several := figures.get("several")) is not None:
-        yield (
-            f"One run about {several['clusters']} such clusters of one subscription takes {several['requests']:,} "
-            f"requests, {several['cpu_seconds']:g} s of processor time and {several['peak_rss']:g} MiB at its peak.\n"
-        )
-    yield (
-        f"The checks make {evaluation['findings_per_second_first']:,} findings a second when every body is read for "
-        f"the first time, and {evaluation['findings_per_second']:,} of an estate that was read before.\n"
-    )
     yield origin(found)
 
 
@@ -361,7 +313,8 @@ SECTIONS = (
     operator_page.large_restart_section,
     _rolling_update,
     _closed_gate,
-    _audit,
+    audit_page.audit_section,
+    audit_page.several_clusters_section,
     _evaluation,
     weights_page.section,
     _engine,

@@ -164,10 +164,13 @@ class OperatorProcess:
 def wait_for(
     subject: str, poll: Callable[[], Any], operator: OperatorProcess | None = None, timeout: float = 60.0
 ) -> Any:
-    """Poll until `look` returns something true, and return that. A dead operator ends the wait with its log."""
-    found: list[Any] = []
+    """Call `poll` until it returns a true value, and return that value. A 404 of the API server counts as no value.
 
-    def seen() -> bool:
+    If the operator dies, the wait ends with its log.
+    """
+    values: list[Any] = []
+
+    def has_value() -> bool:
         try:
             value = poll()
         except ApiError as error:
@@ -175,11 +178,11 @@ def wait_for(
                 raise
             return False
         if value:
-            found.append(value)
+            values.append(value)
         return bool(value)
 
-    wait_until(subject, seen, [operator.component] if operator else [], timeout)
-    return found[-1]
+    wait_until(subject, has_value, [operator.component] if operator else [], timeout)
+    return values[-1]
 
 
 __all__ = [

@@ -12,10 +12,16 @@ from hermetic.api.egressaudit import Probe
 from hermetic.audit.estate.questions import Answer, Body
 from hermetic.audit.model.findings import Verdict
 from hermetic.collect.probe.job import ProbedNode, probed_nodes
-from hermetic.controller.audit.probe_scheduler import DOUBTS_IN_A_ROW, Ended, Prober, _mark, retry_after_seconds
+from hermetic.controller.audit.probe_scheduler import (
+    DOUBTS_IN_A_ROW,
+    FinishedRound,
+    Prober,
+    _cause_digest,
+    retry_after_seconds,
+)
 
 IMAGE = "contoso.azurecr.io/hermetic/hermetic@sha256:" + "a" * 64
-WANTED = Probe(image=IMAGE)
+PROBE = Probe(image=IMAGE)
 PLACES = tuple(ProbedNode(f"pool{number}", "nodes", f"node-{number}") for number in range(20))
 RESOURCES = tuple(f"agentPools/{node.pool}/subnets/{node.subnet}" for node in PLACES)
 BODIES = tuple(
@@ -51,14 +57,14 @@ class Rounds:
     def __init__(self) -> None:
         self.clock = SimulatedClock()
         self.prober = Prober(None, self.clock, "hermetic-probe")  # type: ignore[arg-type]  # no round is started
-        self.prober._wanted, self.prober._wanted_cause = WANTED, "cause"
+        self.prober._probe, self.prober._cause = PROBE, "cause"
 
-    def end(self, verdict: Verdict, unknown: frozenset[str] = frozenset()) -> Ended:
+    def end(self, verdict: Verdict, unknown: frozenset[str] = frozenset()) -> FinishedRound:
         self.clock.move(ROUND_SECONDS)
-        ended = Ended(f"{self.clock.at:%s}-{_mark('cause')}", self.clock.at, PLACES, Answer(BODIES))
-        self.prober._ended, self.prober._verdict = ended, None
-        self.prober.judge(ended, verdict, unknown)
-        return ended
+        finished = FinishedRound(f"{self.clock.at:%s}-{_cause_digest('cause')}", self.clock.at, PLACES, Answer(BODIES))
+        self.prober._newest, self.prober._verdict = finished, None
+        self.prober.judge(finished, verdict, unknown)
+        return finished
 
 
 def test_one_doubtful_round_leaves_the_good_one_and_is_repeated_at_once():
@@ -96,7 +102,7 @@ def test_a_good_round_stops_counting_when_it_is_two_intervals_old():
     rounds = Rounds()
     good = rounds.end(Verdict.PASS)
     rounds.end(Verdict.UNKNOWN, frozenset(RESOURCES[:1]))
-    rounds.clock.at = good.at + timedelta(seconds=2 * WANTED.interval_seconds - 1)
+    rounds.clock.at = good.at + timedelta(seconds=2 * PROBE.interval_seconds - 1)
     assert rounds.prober.counted is good
     rounds.clock.move(1)
 
@@ -108,12 +114,12 @@ def test_retries_start_at_once_and_back_off():
 
 
 def test_a_round_covers_only_places_with_both_answers():
-    ended = Rounds().end(Verdict.PASS)
+    finished = Rounds().end(Verdict.PASS)
     ready = frozenset((node.pool, node.subnet) for node in PLACES)
 
-    assert ended.as_evidence(ready).uncovered == ()
-    assert ended.as_evidence(ready | {("burst", "other")}).uncovered == ("pool burst, subnet other",)
-    partial = Ended(ended.run, ended.at, PLACES, Answer(ended.answer.bodies[1:]))
+    assert finished.as_evidence(ready).uncovered == ()
+    assert finished.as_evidence(ready | {("burst", "other")}).uncovered == ("pool burst, subnet other",)
+    partial = FinishedRound(finished.run, finished.at, PLACES, Answer(finished.answer.bodies[1:]))
     assert partial.as_evidence(ready).uncovered == ("pool pool0, subnet nodes",)
 
 

@@ -142,9 +142,9 @@ def test_storage_of_the_region_is_reached_unless_a_rule_or_a_route_stops_it(chan
 
     def decide(estate: Estate) -> str:
         scoped = next((subnet for subnet in subnets_of(estate)[0] if subnet.id == NODES), None)
-        if scoped is None or scoped.seen.value is None:
+        if scoped is None or scoped.observation.value is None:
             return ""
-        around = surroundings(estate, scoped, scoped.seen.value)
+        around = surroundings(estate, scoped, scoped.observation.value)
         return written(storage_path(around, around.combinations[0]))
 
     assert decide(azure.settled(decide)) == path

@@ -13,7 +13,7 @@ import pytest
 from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.estate.questions import UnreadReason
 from hermetic.collect.probe.job import ProbedNode, ProbePods, job_name, probe_job, probed_nodes
-from hermetic.collect.probe.readings import read_round, wanted_pods
+from hermetic.collect.probe.readings import expected_pods, read_round
 from hermetic.collect.probe.running import IMAGE_POLICY, Probing
 from hermetic.errors import Forbidden, NotFound, Rejected, ServerError
 from hermetic.kinds import JOB, NODE, POD
@@ -266,7 +266,7 @@ def test_what_a_pod_waits_for_is_told():
 
 
 def test_no_machine_no_round():
-    assert wanted_pods(()) == ()
+    assert expected_pods(()) == ()
     assert read_round(PODS, RUN, [], [], {}).answer.bodies == ()
 
 

@@ -82,12 +82,12 @@ PinnedImage = Annotated[
 ]
 
 
-def _pem(what: str, label: str) -> Rule:
+def _pem(description: str, label: str) -> Rule:
     """The PEM of something public: it has a block of this label, and nothing private."""
     begin = f"-----BEGIN {label}-----"
     return Rule(
         cel=f"self.contains('{begin}') && !self.contains('PRIVATE')",
-        message=f"must be {what} ('{begin}'); no private key belongs in the cluster",
+        message=f"must be {description} ('{begin}'); no private key belongs in the cluster",
         holds=lambda pem: begin in pem and "PRIVATE" not in pem,
     )
 

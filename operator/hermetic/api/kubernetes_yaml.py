@@ -112,12 +112,12 @@ def _json_document(text: str) -> Document | None:
     faults: list[Fault] = []
 
     def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        seen: dict[str, Any] = {}
+        values_by_key: dict[str, Any] = {}
         for key, value in pairs:
-            if key in seen:
+            if key in values_by_key:
                 faults.append(Fault(YamlPosition(1, 1), f"duplicate key '{key}' in one object"))
-            seen[key] = value
-        return seen
+            values_by_key[key] = value
+        return values_by_key
 
     try:
         value = json.loads(text, object_pairs_hook=without_duplicates, parse_constant=_refuse_constant)
@@ -135,11 +135,11 @@ def _events(text: str) -> Iterator[yaml.Event]:
     try:
         yield from yaml.parse(text, Loader=LOADER)
     except yaml.MarkedYAMLError as error:
-        what = ": ".join(part for part in (error.context, error.problem) if part)
+        problem = ": ".join(part for part in (error.context, error.problem) if part)
         mark = error.problem_mark or error.context_mark
         if mark is not None and _is_tab(text, mark):
-            what = "is indented with a tab, and YAML allows spaces only"
-        raise NotReadable(what, _place(mark) if mark is not None else None) from error
+            problem = "is indented with a tab, and YAML allows spaces only"
+        raise NotReadable(problem, _place(mark) if mark is not None else None) from error
     except yaml.reader.ReaderError as error:
         before = text[: error.position] if isinstance(error.position, int) else ""
         place = YamlPosition(before.count("\n") + 1, len(before) - before.rfind("\n"))

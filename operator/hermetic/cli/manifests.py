@@ -184,15 +184,15 @@ def _text(source: str, shown: str) -> str | ManifestFinding:
             shown, str(getattr(error, "strerror", "") or error), fix="name a file that can be read", kind=Unreachable
         )
     if len(content) > LARGEST:
-        what, fix = f"is larger than {LARGEST // 2**20} MiB", "split it into several files"
-        return ManifestFinding(shown, what, fix=fix, kind=ManifestUnreadable)
+        problem, fix = f"is larger than {LARGEST // 2**20} MiB", "split it into several files"
+        return ManifestFinding(shown, problem, fix=fix, kind=ManifestUnreadable)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line, column = content.count(b"\n", 0, error.start) + 1, error.start - content.rfind(b"\n", 0, error.start)
-        what = f"is not UTF-8: byte 0x{content[error.start]:02x}"
+        problem = f"is not UTF-8: byte 0x{content[error.start]:02x}"
         return ManifestFinding(
-            shown, what, YamlPosition(line, column), fix="save the file as UTF-8", kind=ManifestUnreadable
+            shown, problem, YamlPosition(line, column), fix="save the file as UTF-8", kind=ManifestUnreadable
         )
 
 

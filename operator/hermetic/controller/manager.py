@@ -337,8 +337,8 @@ class Manager:
         """Number of ModelDeployments by (condition, status)."""
         counts: dict[tuple[str, str], int] = {(kind.value, "True"): 0 for kind in ConditionType}
         for key in self._store.deployments():
-            seen = self._store.manifest(key) or {}
-            for condition in (seen.get("status") or {}).get("conditions") or ():
+            manifest = self._store.manifest(key) or {}
+            for condition in (manifest.get("status") or {}).get("conditions") or ():
                 pair = (condition["type"], condition["status"])
                 counts[pair] = counts.get(pair, 0) + 1
         return counts

@@ -27,8 +27,8 @@ def load_configuration(path: Path) -> Configuration:
     except FileNotFoundError:
         raise InputError(f"{path}: No such file or directory", fix="name a file that exists") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        what = getattr(error, "strerror", "") or str(error)
-        raise Unreachable(f"{path}: {what}", fix="name a file that can be read with --config") from error
+        problem = getattr(error, "strerror", "") or str(error)
+        raise Unreachable(f"{path}: {problem}", fix="name a file that can be read with --config") from error
     try:
         documents = list(read_documents(text))
     except NotReadable as error:

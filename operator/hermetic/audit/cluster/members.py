@@ -44,7 +44,7 @@ class ScopedSubnet:
 
     id: str
     roles: frozenset[str]
-    seen: Seen[Subnet]
+    observation: Seen[Subnet]
 
     @property
     def is_for_the_api_server_only(self) -> bool:
@@ -59,7 +59,7 @@ class ScopedSubnet:
     def _is_delegated(self) -> bool:
         """Whether it is delegated to AKS; False where the delegation cannot be read."""
         try:
-            delegations = self.seen.value.delegations if self.seen.value is not None else []
+            delegations = self.observation.value.delegations if self.observation.value is not None else []
             return any((delegation.service_name or "").lower() == MANAGED_CLUSTERS for delegation in delegations)
         except FactDamaged:
             return False

@@ -71,8 +71,8 @@ def _around(estate: Estate, nic: NicFields) -> Iterator[SubnetContext]:
     ours = subnets_by_id(estate)
     for subnet_id in nic.subnet_ids:
         scoped = ours.get(subnet_id.lower())
-        if scoped is not None and scoped.seen.value is not None:
-            yield surroundings(estate, scoped, scoped.seen.value)
+        if scoped is not None and scoped.observation.value is not None:
+            yield surroundings(estate, scoped, scoped.observation.value)
 
 
 def _in_subnet(

@@ -65,7 +65,7 @@ class RelayMachine:
 
     id: str
     interfaces: tuple[Interface, ...]
-    seen: tuple[Observation, ...]
+    observations: tuple[Observation, ...]
     own_ways: tuple[Path, ...] = ()
     doubts: tuple[Observation, ...] = ()
 
@@ -240,7 +240,7 @@ def members_of(estate: Estate, machine: RelayMachine, observations: list[Observa
     return Members(
         group="",
         interfaces=frozenset(interface.id.lower() for interface in machine.interfaces if interface.id),
-        sets=tuple(resource.id.lower() for resource in machine.seen if isinstance(resource, ScaleSet)),
+        sets=tuple(resource.id.lower() for resource in machine.observations if isinstance(resource, ScaleSet)),
         pools=frozenset(pool for interface in machine.interfaces for pool in interface.pool_ids),
         prefixes=tuple(
             prefix for interface in machine.interfaces for prefix in _prefixes(estate, interface, observations)
@@ -327,7 +327,7 @@ def _routed(
 
 def _tables_of_the_cluster(estate: Estate) -> frozenset[str]:
     """Ids, in lower case, of the route tables of the cluster's subnets."""
-    subnets = [scoped.seen.value for scoped in subnets_of(estate)[0] if scoped.seen.value is not None]
+    subnets = [scoped.observation.value for scoped in subnets_of(estate)[0] if scoped.observation.value is not None]
     unread: list[Observation] = []  # a reference that cannot be read excludes no table
     tables = readable(subnets, lambda subnet: subnet.route_table, unread)
     return frozenset(table.id.lower() for _, table in tables if table is not None)

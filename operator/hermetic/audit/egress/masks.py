@@ -60,10 +60,10 @@ def masks_of_nodes(estate: Estate) -> tuple[str, ...]:
     subnets, observations = subnets_of(estate)
     subnet_masks: list[tuple[str, ...]] = []
     for scoped in (scoped for scoped in subnets if not scoped.is_for_the_api_server_only):
-        if scoped.seen.value is None:
+        if scoped.observation.value is None:
             return ()
         try:
-            subnet_masks.append(masks_of(surroundings(estate, scoped, scoped.seen.value)))
+            subnet_masks.append(masks_of(surroundings(estate, scoped, scoped.observation.value)))
         except FactDamaged:
             return ()
     if not all(subnet_masks) or any(observation.problem is not None for observation in observations):

@@ -61,7 +61,9 @@ class Senders:
 def nodes_as_senders(estate: Estate) -> Senders:
     """The subnets of the cluster."""
     return Senders(
-        tuple((scoped.id, scoped.seen) for scoped in subnets_of(estate)[0] if not scoped.is_for_the_api_server_only)
+        tuple(
+            (scoped.id, scoped.observation) for scoped in subnets_of(estate)[0] if not scoped.is_for_the_api_server_only
+        )
     )
 
 

@@ -42,10 +42,10 @@ def each_subnet(
     """Evaluate every subnet of the cluster; one that was not read, or a list that is incomplete, is Unknown."""
     subnets, observations = subnets_of(estate)
     for subnet in subnets:
-        if subnet.seen.value is None:
-            yield unknown(subnet.id, "SubnetNotSeen", "the subnet could not be read", subnet.seen)
+        if subnet.observation.value is None:
+            yield unknown(subnet.id, "SubnetNotSeen", "the subnet could not be read", subnet.observation)
         else:
-            yield from whatever_is_damaged(subnet.id, evaluate(subnet, subnet.seen.value))
+            yield from whatever_is_damaged(subnet.id, evaluate(subnet, subnet.observation.value))
     yield from whole_or_unknown(estate.cluster, "the subnets of the cluster", *observations)
     if not subnets:
         yield unknown(estate.cluster, "NoSubnetSeen", "no subnet of the cluster was seen", *observations)

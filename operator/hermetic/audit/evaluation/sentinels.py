@@ -105,7 +105,7 @@ def each_sentinel(estate: Estate, policy: Policy, evaluate: Answered) -> Iterato
         for nic in nics:
             yield from evaluate(around, nic)
         if not nics:
-            yield does_not_apply(scoped.id, "NoSentinel", NONE_THERE, scoped.seen, *sentinels.observations)
+            yield does_not_apply(scoped.id, "NoSentinel", NONE_THERE, scoped.observation, *sentinels.observations)
 
     yield from each_subnet(estate, policy, of_subnet)
     for arm_id, observation in sentinels.unseen:

@@ -58,8 +58,8 @@ _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 class Card:
     """One finding as the page shows it; `anchor` is the same in every audit of the same cluster.
 
-    `steps` are the remedy, `seen` the numbers of its evidence in the table of all evidence, each with the value that
-    was read.
+    `steps` are the remedy. `evidence` has the numbers of its evidence in the table of all evidence, each with the value
+    that was read.
     """
 
     finding: Finding
@@ -69,7 +69,7 @@ class Card:
     paths: tuple[tuple[str, ...], ...]
     steps: tuple[RemedyStep, ...]
     accepted: str
-    seen: tuple[tuple[int, str], ...]
+    evidence: tuple[tuple[int, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Shown:
             paths=tuple(tuple(hop.label for hop in shown(path)) for path in finding.paths),
             steps=remedy_steps(finding, self.pages),
             accepted=acceptance(finding),
-            seen=tuple((self.numbers[exchange], exchange.value) for exchange in finding.evidence),
+            evidence=tuple((self.numbers[exchange], exchange.value) for exchange in finding.evidence),
         )
 
     def check(self, check: str, findings: Iterable[Finding]) -> CheckView:

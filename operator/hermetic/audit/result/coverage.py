@@ -76,8 +76,8 @@ def _pool(estate: Estate, pool: AgentPool) -> CoveredPool:
 def _subnets(estate: Estate) -> Iterator[CoveredSubnet]:
     """Those that nodes may be in and that were read."""
     for scoped in subnets_of(estate)[0]:
-        if scoped.seen.value is not None and not scoped.roles <= {API_SERVER, POD}:
-            yield CoveredSubnet(scoped.id, tuple(scoped.seen.value.prefixes))
+        if scoped.observation.value is not None and not scoped.roles <= {API_SERVER, POD}:
+            yield CoveredSubnet(scoped.id, tuple(scoped.observation.value.prefixes))
 
 
 def _provisioned(estate: Estate, pools: tuple[CoveredPool, ...]) -> Iterator[str]:

@@ -50,7 +50,7 @@ def _private_subnets(estate: Estate, policy: Policy, finished_at: datetime) -> I
         return
     for scoped in subnets_of(estate)[0]:
         try:
-            if scoped.is_for_the_api_server_only or not is_private(scoped.seen):
+            if scoped.is_for_the_api_server_only or not is_private(scoped.observation):
                 continue
             proven = proven_since(estate, policy, scoped.id)
         except FactDamaged:

@@ -91,7 +91,7 @@ def near_addresses(estate: Estate, policy: Policy) -> Space | None:
     cluster = cluster_of(estate).value
     if cluster is None or any(observation.problem is not None for observation in (*observations, *near_networks)):
         return None
-    if not near_networks or _may_be_replaced(estate, policy, [subnet.seen.value for subnet in subnets]):
+    if not near_networks or _may_be_replaced(estate, policy, [subnet.observation.value for subnet in subnets]):
         return None
     profile = cluster.network_profile
     pods = (profile.pod_cidr or "", *(profile.pod_cidrs or ())) if profile is not None else ()

@@ -122,7 +122,7 @@ def nodes_of(estate: Estate) -> tuple[Members, tuple[Observation, ...]]:
         prefixes=tuple(_prefixes(subnets, damaged)),
         networks=frozenset(network_id.lower() for network_id in network_ids_of(estate)),
     )
-    return members, (sets, nics, *(scoped.seen for scoped in subnets), *damaged)
+    return members, (sets, nics, *(scoped.observation for scoped in subnets), *damaged)
 
 
 def pools_named_by(nic: NicFields | ModelNic) -> list[str]:
@@ -151,7 +151,7 @@ def _translations(configuration: IpConfiguration | ModelIpConfiguration) -> list
 
 
 def _prefixes(subnets: Iterable[ScopedSubnet], damaged: list[Observation]) -> Iterator[tuple[str, Network]]:
-    read_subnets = [subnet.seen.value for subnet in subnets if subnet.seen.value is not None]
+    read_subnets = [subnet.observation.value for subnet in subnets if subnet.observation.value is not None]
     for subnet, prefixes in readable(read_subnets, lambda subnet: networks(subnet.prefixes), damaged):
         for prefix in prefixes:
             yield subnet.id, prefix

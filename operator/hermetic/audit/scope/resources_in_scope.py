@@ -170,7 +170,7 @@ def _with_address_in_reach(estate: Estate, policy: Policy, kind: type[G]) -> Lis
 def _security_groups(estate: Estate) -> tuple[tuple[str, ...], tuple[Observation, ...]]:
     """Security groups of the cluster's subnets and their interfaces, and the observations that the list rests on."""
     subnets, _ = subnets_of(estate)
-    observed = [item.seen.value for item in subnets if item.seen.value is not None]
+    observed = [item.observation.value for item in subnets if item.observation.value is not None]
     damaged: list[Observation] = []
     named = [
         item

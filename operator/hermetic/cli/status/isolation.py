@@ -96,8 +96,8 @@ def open_findings(audit_proof: Proof) -> str:
 
 def proof(audit: Manifest) -> Proof:
     status, spec = audit.get("status") or {}, audit.get("spec") or {}
-    seen = status.get("observedGeneration")
-    if seen is None or seen != audit["metadata"].get("generation", seen):
+    observed_generation = status.get("observedGeneration")
+    if observed_generation is None or observed_generation != audit["metadata"].get("generation", observed_generation):
         wait = Remedy("see whether the operator runs", ("kubectl get pods --namespace hermetic-system",))
         return Proof("", NOT_EVALUATED, "the operator has not evaluated it yet", (), None, None, None, wait)
     conditions = {str(condition.get("type")): condition for condition in status.get("conditions") or ()}

@@ -192,11 +192,13 @@ def _ready(metadata: Manifest, status: Manifest, conditions: tuple[ConditionRow,
     """The condition Ready, replaced where it is about another generation than the present one."""
     if metadata.get("deletionTimestamp"):
         return ConditionRow("Ready", "False", BEING_DELETED, f"since {metadata['deletionTimestamp']}")
-    seen, generation = status.get("observedGeneration", -1), metadata.get("generation", 0)
+    observed_generation, generation = status.get("observedGeneration", -1), metadata.get("generation", 0)
     ready = next((condition for condition in conditions if condition.type == ConditionType.READY), None)
-    if ready is not None and seen == generation:
+    if ready is not None and observed_generation == generation:
         return ready
-    explanation = "it yet" if ready is None else f"the last change yet (generation {generation}; it saw {seen})"
+    explanation = (
+        "it yet" if ready is None else f"the last change yet (generation {generation}; it saw {observed_generation})"
+    )
     return ConditionRow("Ready", "Unknown", NOT_SEEN, f"the operator has not observed {explanation}")
 
 

@@ -124,7 +124,7 @@ def _pod(pods: ProbePods, probed_node: ProbedNode, run: str, *, host_network: bo
             "runAsGroup": NOBODY,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "affinity": {"nodeAffinity": _on(probed_node.node)},
+        "affinity": {"nodeAffinity": _node_affinity(probed_node.node)},
         "tolerations": [{"operator": "Exists"}],
         "containers": [_container(pods.image, pods.targets.questions(token, host_network=host_network))],
     }
@@ -154,7 +154,7 @@ def _container(image: str, questions: str) -> dict[str, Any]:
     }
 
 
-def _on(node: str) -> dict[str, Any]:
+def _node_affinity(node: str) -> dict[str, Any]:
     """Node affinity, as for a DaemonSet's pods: the scheduler accounts for the node's free resources."""
     name = {"key": "metadata.name", "operator": "In", "values": [node]}
     return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [name]}]}}
@@ -169,15 +169,16 @@ def probed_nodes(
     node stays among them, so that its missing answer is reported. Nodes named in `again` come first: a leak of one
     node must not be forgotten because another node is asked.
     """
-    by_place: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    by_pool_subnet: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for node in sorted(nodes, key=_preference):
-        by_place.setdefault(place_of(node), []).append(node)
+        by_pool_subnet.setdefault(place_of(node), []).append(node)
     return tuple(
-        ProbedNode(pool, subnet, _of_turn(members, turn, again)) for (pool, subnet), members in sorted(by_place.items())
+        ProbedNode(pool, subnet, _node_of_turn(members, turn, again))
+        for (pool, subnet), members in sorted(by_pool_subnet.items())
     )
 
 
-def _of_turn(members: list[Mapping[str, Any]], turn: int, again: frozenset[str]) -> str:
+def _node_of_turn(members: list[Mapping[str, Any]], turn: int, again: frozenset[str]) -> str:
     """The name of the node to ask. `members` are sorted by preference."""
     ready = [node["metadata"]["name"] for node in members if is_true(node, "Ready")]
     names = ready or [members[0]["metadata"]["name"]]

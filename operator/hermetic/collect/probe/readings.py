@@ -67,7 +67,7 @@ class Round:
     awaited: tuple[ExpectedPod, ...]
 
 
-def wanted_pods(probed_nodes: Iterable[ProbedNode]) -> tuple[ExpectedPod, ...]:
+def expected_pods(probed_nodes: Iterable[ProbedNode]) -> tuple[ExpectedPod, ...]:
     """Both vantages of every node."""
     return tuple(ExpectedPod(probed_node, host_network) for probed_node in probed_nodes for host_network in VANTAGES)
 
@@ -92,13 +92,17 @@ def read_round(
     bodies: list[Body] = []
     missing: list[str] = []
     awaited: list[ExpectedPod] = []
-    for expected_pod in wanted_pods(probed_nodes):
+    for expected_pod in expected_pods(probed_nodes):
         job = expected_pod.job(run)
         pod = by_job.get(job)
-        if pod is not None and _ran_what_we_asked(pods, expected_pod, run, pod) and (ended := _ended(pod)) is not None:
-            bodies.append(_body(expected_pod, pod, ended))
+        if (
+            pod is not None
+            and _is_as_expected(pods, expected_pod, run, pod)
+            and (terminated := _terminated_state(pod)) is not None
+        ):
+            bodies.append(_body(expected_pod, pod, terminated))
         else:
-            missing.append(f"{expected_pod}: {failures.get(job) or _why(pod)}")
+            missing.append(f"{expected_pod}: {failures.get(job) or _reason_for_silence(pod)}")
             if job not in failures:
                 awaited.append(expected_pod)
     problem = (
@@ -107,7 +111,7 @@ def read_round(
     return Round(Answer(tuple(bodies), (), problem), tuple(awaited))
 
 
-def _ran_what_we_asked(pods: ProbePods, expected_pod: ExpectedPod, run: str, pod: Manifest) -> bool:
+def _is_as_expected(pods: ProbePods, expected_pod: ExpectedPod, run: str, pod: Manifest) -> bool:
     """Whether the pod has the program, the image and the environment of the Job, and nothing that changes the program.
 
     Admission may add to a pod: an init container, a volume or a variable such as PYTHONPATH decides what the
@@ -117,7 +121,7 @@ def _ran_what_we_asked(pods: ProbePods, expected_pod: ExpectedPod, run: str, pod
         "template"
     ]["spec"]
     expected, spec = template["containers"][0], pod.get("spec") or {}
-    container = _of_the_probe(spec.get("containers"))
+    container = _probe_container(spec.get("containers"))
     return (
         all((container.get(field) or None) == (expected.get(field) or None) for field in CONTAINER_FIELDS)
         and all((spec.get(field) or None) == (template.get(field) or None) for field in POD_FIELDS)
@@ -127,7 +131,7 @@ def _ran_what_we_asked(pods: ProbePods, expected_pod: ExpectedPod, run: str, pod
     )
 
 
-def _of_the_probe(containers: Iterable[Manifest] | None) -> Manifest:
+def _probe_container(containers: Iterable[Manifest] | None) -> Manifest:
     return next((container for container in containers or () if container.get("name") == CONTAINER), {})
 
 
@@ -135,15 +139,15 @@ def _questions(container: Manifest) -> list[str]:
     return [str(entry.get("value")) for entry in container.get("env") or () if entry.get("name") == QUESTIONS]
 
 
-def _ended(pod: Manifest) -> Manifest | None:
-    ours = _of_the_probe((pod.get("status") or {}).get("containerStatuses"))
-    ended = (ours.get("state") or {}).get("terminated")
-    return ended if isinstance(ended, Mapping) else None
+def _terminated_state(pod: Manifest) -> Manifest | None:
+    container_status = _probe_container((pod.get("status") or {}).get("containerStatuses"))
+    terminated = (container_status.get("state") or {}).get("terminated")
+    return terminated if isinstance(terminated, Mapping) else None
 
 
-def _body(expected_pod: ExpectedPod, pod: Manifest, ended: Manifest) -> Body:
+def _body(expected_pod: ExpectedPod, pod: Manifest, terminated: Manifest) -> Body:
     metadata, spec = pod["metadata"], pod["spec"]
-    answer = str(ended.get("message") or "")
+    answer = str(terminated.get("message") or "")
     name = f"Pod {metadata['namespace']}/{metadata['name']}"
     value = {
         "id": name,
@@ -151,8 +155,8 @@ def _body(expected_pod: ExpectedPod, pod: Manifest, ended: Manifest) -> Body:
         "subnet": expected_pod.probed_node.subnet,
         "node": expected_pod.probed_node.node,
         "hostNetwork": expected_pod.host_network,
-        "observedAt": str(ended.get("finishedAt") or ""),
-        "questions": _questions(_of_the_probe(spec["containers"]))[0],
+        "observedAt": str(terminated.get("finishedAt") or ""),
+        "questions": _questions(_probe_container(spec["containers"]))[0],
         "answer": answer,
     }
     digest = hashlib.sha256(answer.encode()).hexdigest()
@@ -163,7 +167,7 @@ def _label(pod: Manifest, name: str) -> str:
     return str((pod["metadata"].get("labels") or {}).get(name, ""))
 
 
-def _why(pod: Manifest | None) -> str:
+def _reason_for_silence(pod: Manifest | None) -> str:
     """Why a pod has not answered yet, by its status."""
     if pod is None:
         return "no pod yet"

@@ -21,7 +21,7 @@ LOWEST_UNLISTED, PORT_COUNT = 1024, 65536
 def round_calls(
     round_id: str, addresses: Sequence[str], tcp_ports: Sequence[int], udp_ports: Sequence[int], room: int
 ) -> list[list[Any]]:
-    """At most `room` targets [WHAT, KIND, ADDRESS, PORT]; `tcp_ports` and `udp_ports` are called anyway.
+    """At most `room` targets [ROLE, KIND, ADDRESS, PORT]; `tcp_ports` and `udp_ports` are called anyway.
 
     Where the room does not suffice for all addresses, the round decides which one comes first.
     """

@@ -21,7 +21,7 @@ from hermetic.collect.probe.job import (
     probe_job,
     probed_nodes,
 )
-from hermetic.collect.probe.readings import ExpectedPod, Round, read_round, wanted_pods
+from hermetic.collect.probe.readings import ExpectedPod, Round, expected_pods, read_round
 from hermetic.errors import Forbidden, NotFound, Rejected
 from hermetic.kinds import JOB, NODE, POD, Kind
 from hermetic.ports import Clock, KubeApi, Manifest
@@ -49,7 +49,7 @@ class Probing:
         Returns by Job name why one was refused finally. Raises transient errors: call again.
         """
         refused: dict[str, str] = {}
-        for expected_pod in wanted_pods(probed_nodes):
+        for expected_pod in expected_pods(probed_nodes):
             job = probe_job(self._pods, expected_pod.probed_node, run, host_network=expected_pod.host_network)
             try:
                 await self._kube.apply(job)
@@ -66,16 +66,18 @@ class Probing:
 
         A pod is not awaited any more when nothing can run it: its Job failed or was removed, or its node was removed.
         """
-        pods = await self._of_the_round(POD, run)
-        jobs = {job["metadata"]["name"]: job for job in await self._of_the_round(JOB, run)}
-        removed = {pod.job(run): "its Job was removed" for pod in wanted_pods(probed_nodes) if pod.job(run) not in jobs}
-        failed = {name: why for name, job in jobs.items() if (why := failure_of_job(job))}
+        pods = await self._list_round(POD, run)
+        jobs = {job["metadata"]["name"]: job for job in await self._list_round(JOB, run)}
+        removed = {
+            pod.job(run): "its Job was removed" for pod in expected_pods(probed_nodes) if pod.job(run) not in jobs
+        }
+        failed = {name: failure for name, job in jobs.items() if (failure := failure_of_job(job))}
         failures = {**removed, **failed, **(refused or {})}
-        state = read_round(self._pods, run, probed_nodes, pods, failures)
-        removed_nodes = await self._removed_nodes(state.awaited)
+        round_state = read_round(self._pods, run, probed_nodes, pods, failures)
+        removed_nodes = await self._removed_nodes(round_state.awaited)
         if not removed_nodes:
-            return state
-        unreachable = [pod for pod in state.awaited if pod.probed_node.node in removed_nodes]
+            return round_state
+        unreachable = [pod for pod in round_state.awaited if pod.probed_node.node in removed_nodes]
         failures.update({pod.job(run): "its node was removed" for pod in unreachable})
         return read_round(self._pods, run, probed_nodes, pods, failures)
 
@@ -93,20 +95,20 @@ class Probing:
     ) -> Answer:
         """Start a round and wait until every pod has answered or failed, for `patience` seconds at most."""
         refused = await self.start(run, probed_nodes)
-        until = clock.monotonic() + patience
+        deadline = clock.monotonic() + patience
         while True:
             round_state = await self.read(run, probed_nodes, refused)
-            if not round_state.awaited or clock.monotonic() >= until:
+            if not round_state.awaited or clock.monotonic() >= deadline:
                 return round_state.answer
             await asyncio.sleep(POLL_SECONDS)
 
-    async def _of_the_round(self, kind: Kind, run: str) -> list[Manifest]:
-        spaces = sorted({self._pods.namespace_for(host_network=host) for host in (False, True)})
+    async def _list_round(self, kind: Kind, run: str) -> list[Manifest]:
+        namespaces = sorted({self._pods.namespace_for(host_network=host) for host in (False, True)})
         selector = f"{SELECTOR},{RUN_LABEL}={run}"
         return [
             item
-            for space in spaces
-            async for page, _ in self._kube.pages(kind, namespace=space, label_selector=selector)
+            for namespace in namespaces
+            async for page, _ in self._kube.pages(kind, namespace=namespace, label_selector=selector)
             for item in page
         ]
 
@@ -131,6 +133,6 @@ class ProbeAnswerer:
     async def answers(self, questions: Sequence[Question]) -> Mapping[Question, Answer]:
         """The runs, and a problem when a pod did not answer. Raises the errors of the API server for a list."""
         if self._answer is None:
-            chosen = probed_nodes(await self._probing.nodes())
-            self._answer = await self._probing.whole_round(secrets.token_hex(4), chosen, self._clock)
+            nodes = probed_nodes(await self._probing.nodes())
+            self._answer = await self._probing.whole_round(secrets.token_hex(4), nodes, self._clock)
         return dict.fromkeys(questions, self._answer)

@@ -33,7 +33,7 @@ from hermetic.controller.audit.cluster_cache import ClusterCache
 from hermetic.controller.audit.evaluation_case import Case
 from hermetic.controller.audit.evaluation_client import EvaluationFailed
 from hermetic.controller.audit.faults import AuditFaults
-from hermetic.controller.audit.probe_scheduler import Ended, Prober, targets_of
+from hermetic.controller.audit.probe_scheduler import FinishedRound, Prober, targets_of
 from hermetic.controller.audit.refusal_events import RefusalEvents
 from hermetic.controller.audit.report_publisher import Publisher
 from hermetic.controller.condition_events import announcements, ready_change
@@ -264,14 +264,14 @@ class Auditor:
     async def _verdict_inputs(
         self, spec: EgressAuditSpec, choice: ChosenAttestation, probe_error: HermeticError | None
     ) -> VerdictInputs:
-        seen_at = self._cluster_cache.seen_at
+        kubernetes_at = self._cluster_cache.seen_at
         await self._judge_newest_round(spec)
         counted = self._prober.counted
         ready_places = await self._cluster_cache.ready_places()
         return VerdictInputs(
             choice=choice,
-            cluster_findings=await self._found(spec, counted),
-            kubernetes_at=seen_at,
+            cluster_findings=await self._cluster_findings(spec, counted),
+            kubernetes_at=kubernetes_at,
             probe=counted.as_evidence(ready_places) if counted is not None else None,
             probe_error=probe_error.message if probe_error is not None else "",
             nodes=await self._cluster_cache.node_places(),
@@ -279,26 +279,28 @@ class Auditor:
 
     async def _judge_newest_round(self, spec: EgressAuditSpec) -> None:
         """Tell the prober what its newest round shows: a doubtful one is repeated, and the last good one counts."""
-        if (ended := self._prober.unjudged) is None:
+        if (finished := self._prober.unjudged) is None:
             return
-        verdict, unknown = await self._round_outcome(spec, ended)
+        verdict, unknown = await self._round_outcome(spec, finished)
         if verdict is Verdict.UNKNOWN:
             for earlier in self._prober.take_earlier():
                 self._prober.judge(earlier, *await self._round_outcome(spec, earlier))
-        self._prober.judge(ended, verdict, unknown)
+        self._prober.judge(finished, verdict, unknown)
 
-    async def _round_outcome(self, spec: EgressAuditSpec, ended: Ended) -> tuple[Verdict, frozenset[str]]:
-        findings, _ = settled(await self._found(spec, ended), exceptions_of(spec), self._clock.now().date())
+    async def _round_outcome(self, spec: EgressAuditSpec, finished: FinishedRound) -> tuple[Verdict, frozenset[str]]:
+        findings, _ = settled(
+            await self._cluster_findings(spec, finished), exceptions_of(spec), self._clock.now().date()
+        )
         return round_outcome(findings)
 
-    async def _found(self, spec: EgressAuditSpec, newest: Ended | None) -> tuple[Finding, ...]:
+    async def _cluster_findings(self, spec: EgressAuditSpec, newest: FinishedRound | None) -> tuple[Finding, ...]:
         """Findings of the cluster; evaluated again when a field that a check reads or the counted round changed."""
         basis = (self._cluster_cache.revision, newest.run if newest is not None else "", spec.profile, spec.cluster)
         if self._findings[0] != basis:
             policy = self.policy.model_copy(update={"profile": _profile(spec)})
             probe = newest.answer if newest is not None else None
-            found = await self._evaluate_case(Case(spec.cluster, policy, self._cluster_cache.observed(), probe))
-            self._findings = (basis, found)
+            findings = await self._evaluate_case(Case(spec.cluster, policy, self._cluster_cache.observed(), probe))
+            self._findings = (basis, findings)
         return self._findings[1]
 
     def _counts_until_the_probe_is_back(
@@ -326,8 +328,8 @@ class Auditor:
         self._faults.met("check", error)
         pause = self._faults.pause()
         self._not_before, self._broken_at = self._clock.monotonic() + pause, _edition(live)
-        words = str(error) if isinstance(error, EvaluationFailed) else repr(error)
-        await self._give_up(live, status_unfounded, f"the audit is broken: {words}", outcome)
+        problem = str(error) if isinstance(error, EvaluationFailed) else repr(error)
+        await self._give_up(live, status_unfounded, f"the audit is broken: {problem}", outcome)
         outcome.requeue_after = pause
         return outcome
 

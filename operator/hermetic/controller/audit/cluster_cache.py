@@ -140,9 +140,9 @@ def _machine(node: Mapping[str, Any]) -> str:
     return json.dumps([(node.get("spec") or {}).get("providerID"), info.get("machineID"), info.get("bootID")])
 
 
-async def _bodies(seen: ObservedList) -> AsyncIterator[Mapping[str, Any]]:
+async def _bodies(observed_list: ObservedList) -> AsyncIterator[Mapping[str, Any]]:
     """The parsed objects of a list, yielding to the event loop after each `READ_AT_ONCE`."""
-    async for body in cooperatively(seen.bodies.values(), every=READ_AT_ONCE):
+    async for body in cooperatively(observed_list.bodies.values(), every=READ_AT_ONCE):
         yield json.loads(body)
 
 

@@ -91,18 +91,18 @@ def whole(desired: Mapping[str, Any], live: Mapping[str, Any]) -> dict[str, Any]
     It names no resourceVersion unless it replaces ownerReferences: controllers write the status all the time. What
     others add meanwhile is removed by the next reconcile.
     """
-    kind, metadata, seen = desired["kind"], dict(desired["metadata"]), live["metadata"]
-    ours, theirs = metadata.pop("ownerReferences", []), seen.get("ownerReferences") or []
+    kind, metadata, live_metadata = desired["kind"], dict(desired["metadata"]), live["metadata"]
+    ours, theirs = metadata.pop("ownerReferences", []), live_metadata.get("ownerReferences") or []
     uids = {reference["uid"] for reference in ours}
     if any(reference not in theirs for reference in ours):
         others = [reference for reference in theirs if reference.get("uid") not in uids]
-        metadata |= {"ownerReferences": [*others, *ours], "resourceVersion": seen["resourceVersion"]}
+        metadata |= {"ownerReferences": [*others, *ours], "resourceVersion": live_metadata["resourceVersion"]}
     if steering := _steering(desired, live):
         metadata |= {"annotations": {**metadata.get("annotations", {}), **dict.fromkeys(steering)}}
     return {
         "apiVersion": desired["apiVersion"],
         "kind": kind,
-        "metadata": {**metadata, "uid": seen["uid"]},
+        "metadata": {**metadata, "uid": live_metadata["uid"]},
         **_patch(kind, _content(desired), _content(live), ()),
     }
 

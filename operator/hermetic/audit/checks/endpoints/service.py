@@ -52,7 +52,7 @@ def svc_endpoint_other(_estate: Estate, _policy: Policy, scoped: ScopedSubnet, s
             scoped.id,
             "ServiceEndpoint",
             f"{', '.join(services)}: instances of any tenant are in reach",
-            scoped.seen,
+            scoped.observation,
             paths=tuple(path_of(hops.subnet(subnet.name), SERVICE_ENDPOINT, service) for service in services),
         )
     else:
@@ -62,9 +62,9 @@ def svc_endpoint_other(_estate: Estate, _policy: Policy, scoped: ScopedSubnet, s
 def _none(scoped: ScopedSubnet, subnet: Subnet, message: str) -> Iterator[CheckResult]:
     """Pass without an endpoint; Unknown where an endpoint does not name its service, since it may be any."""
     if any(not endpoint.service for endpoint in subnet.service_endpoints):
-        yield unknown(scoped.id, "ServiceNotNamed", "a service endpoint does not name its service", scoped.seen)
+        yield unknown(scoped.id, "ServiceNotNamed", "a service endpoint does not name its service", scoped.observation)
     else:
-        yield passes(scoped.id, "NoEndpoint", message, scoped.seen)
+        yield passes(scoped.id, "NoEndpoint", message, scoped.observation)
 
 
 @check("svc-endpoint-policy-scope")
@@ -73,8 +73,8 @@ def svc_endpoint_policy_scope(estate: Estate, policy: Policy) -> Iterator[CheckR
     ids = {
         reference.id.lower(): reference.id
         for scoped in subnets_of(estate)[0]
-        if scoped.seen.value is not None
-        for reference in scoped.seen.value.service_endpoint_policies
+        if scoped.observation.value is not None
+        for reference in scoped.observation.value.service_endpoint_policies
     }
     for _, policy_id in sorted(ids.items()):
         endpoint_policy = estate.one(ServiceEndpointPolicy, policy_id)
@@ -82,7 +82,7 @@ def svc_endpoint_policy_scope(estate: Estate, policy: Policy) -> Iterator[CheckR
 
     def without(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[CheckResult]:
         if not subnet.service_endpoint_policies:
-            yield does_not_apply(scoped.id, "NoPolicy", "the subnet has no service endpoint policy", scoped.seen)
+            yield does_not_apply(scoped.id, "NoPolicy", "the subnet has no service endpoint policy", scoped.observation)
 
     yield from each_subnet(estate, policy, without)
 

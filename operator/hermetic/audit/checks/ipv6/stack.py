@@ -46,12 +46,12 @@ def subnet_ipv6_prefix(_estate: Estate, _policy: Policy, scoped: ScopedSubnet, s
     if v6:
         path = path_of(hops.subnet(subnet.name), "ipv6 default route", INTERNET)
         message = f"it has the IPv6 prefix {', '.join(v6)}"
-        yield fails(scoped.id, "IPv6Prefix", message, scoped.seen, paths=(path,))
+        yield fails(scoped.id, "IPv6Prefix", message, scoped.observation, paths=(path,))
     elif not parsed or None in parsed.values():
         message = f"its prefixes cannot be read: {', '.join(sorted(parsed)) or 'none'}"
-        yield unknown(scoped.id, "PrefixesUnknown", message, scoped.seen)
+        yield unknown(scoped.id, "PrefixesUnknown", message, scoped.observation)
     else:
-        yield passes(scoped.id, "IPv4Only", "all of its prefixes are IPv4", scoped.seen)
+        yield passes(scoped.id, "IPv4Only", "all of its prefixes are IPv4", scoped.observation)
 
 
 @check_each("nsg-v6", of_cluster)
@@ -85,10 +85,10 @@ def _families(profile: NetworkProfile | None) -> set[str]:
 def _subnets_with_v6(estate: Estate) -> tuple[list[str], tuple[Observation, ...]]:
     subnets, observations = subnets_of(estate)
     damaged: list[Observation] = []
-    values = [scoped.seen.value for scoped in subnets if scoped.seen.value is not None]
+    values = [scoped.observation.value for scoped in subnets if scoped.observation.value is not None]
     names = [
         f"subnet {subnet.name}"
         for subnet, prefixes in readable(values, lambda subnet: subnet.prefixes, damaged)
         if any(":" in prefix for prefix in prefixes)
     ]
-    return names, (*observations, *(scoped.seen for scoped in subnets), *damaged)
+    return names, (*observations, *(scoped.observation for scoped in subnets), *damaged)

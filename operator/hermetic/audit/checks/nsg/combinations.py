@@ -33,7 +33,7 @@ def each_surrounded(
         around = surroundings(estate, scoped, subnet)
         if around.is_for_the_api_server_only:
             message = "delegated to the API server, and no node or pod has an address in it"
-            yield does_not_apply(around.id, "ApiServerSubnet", message, scoped.seen, *subnets_of(estate)[1])
+            yield does_not_apply(around.id, "ApiServerSubnet", message, scoped.observation, *subnets_of(estate)[1])
         else:
             yield from evaluate(around)
 

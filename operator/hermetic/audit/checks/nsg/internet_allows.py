@@ -38,26 +38,26 @@ FIRST_DEFAULT_RULE = 65000
 
 
 @dataclass(slots=True)
-class Used:
+class UsedGroup:
     """A group and the subnets and layers that use it. `by_firewall` holds those where the declared firewall decides."""
 
-    seen: Seen[SecurityGroup]
-    places: list[tuple[SubnetContext, Layers]] = field(default_factory=list)
+    observation: Seen[SecurityGroup]
+    contexts: list[tuple[SubnetContext, Layers]] = field(default_factory=list)
     by_firewall: list[tuple[Observation, ...]] = field(default_factory=list)
 
 
 @check("nsg-broad-allow")
 def nsg_broad_allow(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Each group once: it passes only if none of its subnets fails."""
-    used: dict[str, Used] = {}
+    used: dict[str, UsedGroup] = {}
 
     def gathered(around: SubnetContext) -> Iterator[CheckResult]:
         by_firewall = firewall_observations(estate, policy, around)
         for layers in around.combinations:
             for security_group in layers.groups:
-                use = used.setdefault(security_group.target.lower(), Used(security_group))
+                use = used.setdefault(security_group.target.lower(), UsedGroup(security_group))
                 if by_firewall is None:
-                    use.places.append((around, layers))
+                    use.contexts.append((around, layers))
                 else:
                     use.by_firewall.append(by_firewall)
         if not any(layers.groups for layers in around.combinations):
@@ -68,25 +68,25 @@ def nsg_broad_allow(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     yield from each_surrounded(estate, policy, gathered)
     exposed, observations = _exposed_groups(estate, policy)
     for _, group in sorted(used.items()):
-        yield from whatever_is_damaged(group.seen.target, _results(estate, group, exposed, observations))
+        yield from whatever_is_damaged(group.observation.target, _results(estate, group, exposed, observations))
 
 
 def _results(
-    estate: Estate, group: Used, exposed: frozenset[str], observations: tuple[Observation, ...]
+    estate: Estate, group: UsedGroup, exposed: frozenset[str], observations: tuple[Observation, ...]
 ) -> Iterator[CheckResult]:
-    security_group = group.seen
+    security_group = group.observation
     if security_group.value is None:
         yield unknown(
             security_group.target, "SecurityGroupNotSeen", "the security group could not be read", security_group
         )
-    elif not group.places:
+    elif not group.contexts:
         rests_on = (observation for by_firewall in group.by_firewall for observation in by_firewall)
         message = "every default route behind it leads to the declared firewall, which decides"
         yield does_not_apply(security_group.target, "FirewallDecides", message, security_group, *rests_on)
     else:
-        for around, layers in group.places:
+        for around, layers in group.contexts:
             yield from _holes(security_group, security_group.value, around, layers)
-        yield from _to_exposed_machines(security_group, security_group.value, group.places, exposed)
+        yield from _to_exposed_machines(security_group, security_group.value, group.contexts, exposed)
         needed = observations if _names_application_groups(security_group.value) else ()
         needed = (*needed, *prefix_sets(estate, (security_group.value,))[1])
         yield passes(

@@ -244,13 +244,13 @@ def _with_default_outbound(estate: Estate) -> tuple[dict[str, str], tuple[Observ
     subnets, observations = subnets_of(estate)
     of_nodes = [scoped for scoped in subnets if not scoped.is_for_the_api_server_only]
     damaged: list[Observation] = []
-    read_subnets = [scoped.seen.value for scoped in of_nodes if scoped.seen.value is not None]
+    read_subnets = [scoped.observation.value for scoped in of_nodes if scoped.observation.value is not None]
     names_by_id = {
         subnet.id.lower(): subnet.name
         for subnet, private in readable(read_subnets, lambda subnet: subnet.default_outbound_access is False, damaged)
         if not private
     }
-    return names_by_id, (*observations, *(scoped.seen for scoped in of_nodes), *damaged)
+    return names_by_id, (*observations, *(scoped.observation for scoped in of_nodes), *damaged)
 
 
 def _leaks(estate: Estate, resource: str, cause: str, subnets: Iterable[str], observation: Observation) -> CheckResult:

@@ -142,8 +142,8 @@ def _is_dropped(estate: Estate, nic: NicFields) -> bool:
     try:
         return bool(around) and all(
             scoped is not None
-            and scoped.seen.value is not None
-            and surroundings(estate, scoped, scoped.seen.value).drops(4)
+            and scoped.observation.value is not None
+            and surroundings(estate, scoped, scoped.observation.value).drops(4)
             for scoped in around
         )
     except FactDamaged:
@@ -152,7 +152,7 @@ def _is_dropped(estate: Estate, nic: NicFields) -> bool:
 
 def _subnets_of(estate: Estate, nic: NicFields) -> Subnets:
     ours = subnets_by_id(estate)
-    return tuple(ours[subnet_id.lower()].seen for subnet_id in nic.subnet_ids if subnet_id.lower() in ours)
+    return tuple(ours[subnet_id.lower()].observation for subnet_id in nic.subnet_ids if subnet_id.lower() in ours)
 
 
 def _not_private(nic: NicFields, subnets: Subnets) -> str | None:

@@ -75,9 +75,9 @@ def _has_no_machine(nic: NicFields) -> bool:
 def _mitigation(estate: Estate, nic: NicFields) -> str:
     ours = subnets_by_id(estate)
     descriptions = [
-        masked(estate, scoped, scoped.seen.value)
+        masked(estate, scoped, scoped.observation.value)
         for subnet_id in nic.subnet_ids
-        if (scoped := ours.get(subnet_id.lower())) is not None and scoped.seen.value is not None
+        if (scoped := ours.get(subnet_id.lower())) is not None and scoped.observation.value is not None
     ]
     return "; ".join(dict.fromkeys(descriptions)) or "its subnet was not seen"
 

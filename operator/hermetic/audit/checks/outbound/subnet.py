@@ -39,16 +39,16 @@ def subnet_default_outbound(
     """Absent and null mean that Azure assigns hidden public addresses; only `false` turns it off."""
     if scoped.is_for_the_api_server_only:
         message = "delegated to the API server, and no node or pod has an address in it"
-        yield does_not_apply(scoped.id, "ApiServerSubnet", message, scoped.seen, *subnets_of(estate)[1])
+        yield does_not_apply(scoped.id, "ApiServerSubnet", message, scoped.observation, *subnets_of(estate)[1])
     elif subnet.default_outbound_access is False:
-        yield passes(scoped.id, "PrivateSubnet", "defaultOutboundAccess is false", scoped.seen)
+        yield passes(scoped.id, "PrivateSubnet", "defaultOutboundAccess is false", scoped.observation)
     else:
         setting = _shown(subnet.default_outbound_access)
         yield fails(
             scoped.id,
             "DefaultOutboundNotDisabled",
             f"defaultOutboundAccess is {setting}: machines get a hidden egress path; {masked(estate, scoped, subnet)}",
-            scoped.seen,
+            scoped.observation,
             paths=(path_of(hops.subnet(subnet.name), DEFAULT_OUTBOUND, INTERNET),),
             masked=is_masked(estate, scoped, subnet),
         )
@@ -58,14 +58,14 @@ def subnet_default_outbound(
 def subnet_nat_gateway(estate: Estate, _policy: Policy, scoped: ScopedSubnet, subnet: Subnet) -> Iterator[CheckResult]:
     """A NAT gateway on the subnet is an egress path, even if it is masked today."""
     if subnet.nat_gateway is None:
-        yield passes(scoped.id, "NoNatGateway", "no NAT gateway is attached", scoped.seen)
+        yield passes(scoped.id, "NoNatGateway", "no NAT gateway is attached", scoped.observation)
     else:
         gateway = subnet.nat_gateway.id
         yield fails(
             scoped.id,
             "NatGatewayAttached",
             f"NAT gateway {gateway} is attached; {masked(estate, scoped, subnet)}",
-            scoped.seen,
+            scoped.observation,
             paths=(path_of(hops.subnet(subnet.name), hops.nat_gateway(name_of(gateway)), INTERNET),),
             masked=is_masked(estate, scoped, subnet),
         )
@@ -78,14 +78,14 @@ def subnet_service_gateway(estate: Estate, policy: Policy) -> Iterator[CheckResu
 
     def evaluate(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[CheckResult]:
         if subnet.service_gateway is None:
-            yield passes(scoped.id, "NoServiceGateway", "no service gateway is attached", scoped.seen)
+            yield passes(scoped.id, "NoServiceGateway", "no service gateway is attached", scoped.observation)
         else:
             gateway = subnet.service_gateway.id
             yield fails(
                 scoped.id,
                 "ServiceGatewayAttached",
                 f"service gateway {gateway} is attached; {masked(estate, scoped, subnet)}",
-                scoped.seen,
+                scoped.observation,
                 paths=(
                     path_of(hops.subnet(subnet.name), hops.service(f"service gateway {name_of(gateway)}"), INTERNET),
                 ),

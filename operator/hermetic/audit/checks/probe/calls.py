@@ -56,7 +56,7 @@ def probe_internet(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
             message = f"fewer than {NETWORKS} public IPv4 addresses were called"
             yield Doubt("TooFewTargets", message, "Name at least three public IPv4 addresses in different networks.")
         for name in run.report.names:
-            if name.target.what == "public" and name.call is None and name.resolved.found_something:
+            if name.target.role == "public" and name.call is None and name.resolved.found_something:
                 message = f"{name.target.address} was found on {run.node} ({name.resolved.raw}), and was not called"
                 yield Doubt(
                     "NameNotCalled", message, "Let the probe run again; see which servers the cluster's resolver asks."
@@ -69,7 +69,7 @@ def probe_internet(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 def _alike_addresses(estate: Estate) -> Iterator[CheckResult]:
     """A warning where all called addresses have one owner or one kind, so that one rule may block them together."""
     runs = estate.every(ProbeRun, estate.cluster)
-    addresses = {reply.target.address for run in runs for reply in run.report.replies if reply.target.what == "public"}
+    addresses = {reply.target.address for run in runs for reply in run.report.replies if reply.target.role == "public"}
     owners = [owner_of(address) for address in addresses if is_address(address)]
     identified = [owner for owner in owners if owner is not None]
     if not identified or len(identified) < len(addresses):
@@ -98,7 +98,7 @@ def probe_storage(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     )
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
-        names = [name.target.address for name in run.report.names if name.target.what == "storage"]
+        names = [name.target.address for name in run.report.names if name.target.role == "storage"]
         called = [reply.target.address for reply in run.report.called("storage")]
         if not names and not called:
             yield Doubt("NoStorageNamed", "no storage account was named to call", remedy)
@@ -178,7 +178,7 @@ def _ways(run: ProbeRun, role: str, policy: Policy) -> Iterator[OpenPath]:
 
 def _open(reply: Reply, called: tuple[Reply, ...], policy: Policy) -> str:
     """Why an answer proves an egress path; "" when it does not."""
-    if reply.target.what == "proxy":
+    if reply.target.role == "proxy":
         return "passes requests on" if reply.reading is Reading.PASSED_ON else ""
     if _may_be_the_firewall(reply, policy) or _is_redirected_time(reply, called):
         return ""
@@ -240,7 +240,7 @@ def _unclear(run: ProbeRun, role: str, policy: Policy) -> Iterator[Doubt]:
             yield Doubt(
                 "RedirectedTime", message, f"Let the network drop port 123 to public addresses, or {WITHOUT_UDP}"
             )
-        elif reply.reading.was_refused and reply.target.what != "proxy":
+        elif reply.reading.was_refused and reply.target.role != "proxy":
             message = (
                 f"{reply.target} is {reply.reading}: by a firewall on the way or by the far end: it cannot be "
                 "seen which"
@@ -264,7 +264,7 @@ def _proxy_doubts(called: tuple[Reply, ...]) -> Iterator[Doubt]:
     """Doubts about each proxy. A refusal with 403 decides; silence of the other protocols beside it adds nothing."""
     by_proxy: dict[tuple[str, int], list[Reply]] = {}
     for reply in called:
-        if reply.target.what == "proxy":
+        if reply.target.role == "proxy":
             by_proxy.setdefault((reply.target.address, reply.target.port), []).append(reply)
     for replies in by_proxy.values():
         target, readings = replies[0].target, {reply.reading for reply in replies}

@@ -39,14 +39,14 @@ def route_bgp_propagation(estate: Estate, policy: Policy) -> Iterator[CheckResul
 
     def without_table(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[CheckResult]:
         if subnet.route_table is None:
-            yield from _in_reach(estate, policy, scoped.id, (scoped.id,), scoped.seen)
+            yield from _in_reach(estate, policy, scoped.id, (scoped.id,), scoped.observation)
 
     def evaluate(served: ServedTable) -> Iterator[CheckResult]:
         subnets = tuple(context.id for context in served.subnets)
         if served.table.disable_bgp_route_propagation is True:
-            yield passes(served.table.id, "PropagationOff", "disableBgpRoutePropagation is true", served.seen)
+            yield passes(served.table.id, "PropagationOff", "disableBgpRoutePropagation is true", served.observation)
         else:
-            yield from _in_reach(estate, policy, served.table.id, subnets, served.seen)
+            yield from _in_reach(estate, policy, served.table.id, subnets, served.observation)
 
     yield from each_subnet(estate, policy, without_table)
     yield from (result for result in each_table(estate, policy, evaluate) if result.reason != "NoRouteTable")
@@ -108,7 +108,7 @@ def route_table_missing(estate: Estate, policy: Policy) -> Iterator[CheckResult]
         if subnet.route_table is None:
             message = "no route table: only Azure's own default route, which leads to the internet"
             path = path_of(hops.subnet(subnet.name), "system route 0.0.0.0/0", INTERNET)
-            yield fails(scoped.id, "NoRouteTable", message, scoped.seen, paths=(path,))
+            yield fails(scoped.id, "NoRouteTable", message, scoped.observation, paths=(path,))
 
     def evaluate(served: ServedTable) -> Iterator[CheckResult]:
         addresses, observations = declared_addresses(estate, policy)
@@ -120,11 +120,17 @@ def route_table_missing(estate: Estate, policy: Policy) -> Iterator[CheckResult]
                 "NEW_NAME": [f"to-nowhere-{6 if ':' in prefix else 4}" for prefix in missing],
             }
             yield fails(
-                served.table.id, "NoRouteToNowhere", message, served.seen, *observations, remedy=ADD_ROUTES, fill=fill
+                served.table.id,
+                "NoRouteToNowhere",
+                message,
+                served.observation,
+                *observations,
+                remedy=ADD_ROUTES,
+                fill=fill,
             )
         else:
             yield passes(
-                served.table.id, "RoutedToNowhere", "the default routes are our own", served.seen, *observations
+                served.table.id, "RoutedToNowhere", "the default routes are our own", served.observation, *observations
             )
 
     yield from each_subnet(estate, policy, without_table)

@@ -32,7 +32,7 @@ from hermetic.audit.rules.subnet_context import SubnetContext, surroundings
 class ServedTable:
     """A route table that was read, and the context of each subnet that uses it."""
 
-    seen: Seen[RouteTable]
+    observation: Seen[RouteTable]
     table: RouteTable
     subnets: tuple[SubnetContext, ...]
 
@@ -53,7 +53,7 @@ def each_table(
     def gathered(scoped: ScopedSubnet, subnet: Subnet) -> Iterator[CheckResult]:
         around = surroundings(estate, scoped, subnet)
         if around.table is None:
-            yield does_not_apply(scoped.id, "NoRouteTable", "it has no route table", scoped.seen)
+            yield does_not_apply(scoped.id, "NoRouteTable", "it has no route table", scoped.observation)
         else:
             by_table[around.table.target.lower()].append(around)
 
@@ -80,13 +80,15 @@ def route_default_internet(estate: Estate, policy: Policy, served: ServedTable) 
             served.table.id,
             "DefaultToInternet",
             f"route {outbound_route.route.name}: {outbound_route.words}; {effect}",
-            served.seen,
+            served.observation,
             paths=_paths(served, INTERNET),
             severity=None if carried else Severity.MEDIUM,
             fill={"RULE_NAME": outbound_route.route.name},
         )
     if not default_routes:
-        yield passes(served.table.id, "NoDefaultToInternet", "no default route leads to the internet", served.seen)
+        yield passes(
+            served.table.id, "NoDefaultToInternet", "no default route leads to the internet", served.observation
+        )
 
 
 @check_each("route-default-appliance", each_table)
@@ -98,7 +100,7 @@ def route_default_appliance(estate: Estate, policy: Policy, served: ServedTable)
     for outbound_route in defaults:
         if leads_to_the_firewall(outbound_route, addresses):
             message = "the default route leads to the declared firewall"
-            yield passes(served.table.id, "ToTheFirewall", message, served.seen, *observations)
+            yield passes(served.table.id, "ToTheFirewall", message, served.observation, *observations)
         elif unseen and outbound_route.hop is NextHopKind.FORWARDED:
             message = "whether the default route leads to the declared firewall could not be seen"
             yield unknown(served.table.id, "FirewallNotSeen", message, *unseen)
@@ -106,17 +108,17 @@ def route_default_appliance(estate: Estate, policy: Policy, served: ServedTable)
             yield _default(served, outbound_route)
     if not defaults:
         message = "no default route leads to an appliance or a gateway"
-        yield passes(served.table.id, "NoDefaultToAppliance", message, served.seen)
+        yield passes(served.table.id, "NoDefaultToAppliance", message, served.observation)
 
 
 def _default(served: ServedTable, outbound_route: OutboundRoute) -> CheckResult:
     if outbound_route.hop is NextHopKind.DROPPED:
-        return passes(served.table.id, "DefaultToNowhere", f"{outbound_route.words}", served.seen)
+        return passes(served.table.id, "DefaultToNowhere", f"{outbound_route.words}", served.observation)
     if outbound_route.hop is NextHopKind.STAYS:
         message = (
             f"route {outbound_route.route.name}: {outbound_route.words}; what becomes of such packets is not documented"
         )
-        return unknown(served.table.id, "DefaultStays", message, served.seen)
+        return unknown(served.table.id, "DefaultStays", message, served.observation)
     reason = "DefaultToUnknownHop" if outbound_route.hop is NextHopKind.UNKNOWN else "DefaultToAppliance"
     message = (
         f"route {outbound_route.route.name}: {outbound_route.words}; what runs at that address decides about "
@@ -124,7 +126,7 @@ def _default(served: ServedTable, outbound_route: OutboundRoute) -> CheckResult:
     )
     paths = _paths(served, outbound_route.next_hop, INTERNET)
     return fails(
-        served.table.id, reason, message, served.seen, paths=paths, fill={"RULE_NAME": outbound_route.route.name}
+        served.table.id, reason, message, served.observation, paths=paths, fill={"RULE_NAME": outbound_route.route.name}
     )
 
 
@@ -137,7 +139,7 @@ def route_split_default(estate: Estate, policy: Policy, served: ServedTable) -> 
     yield from _beyond(estate, policy, served)
     if not other_routes:
         message = "every route but the default one is to private prefixes, or to our own"
-        yield passes(served.table.id, "NoPublicPrefix", message, served.seen)
+        yield passes(served.table.id, "NoPublicPrefix", message, served.observation)
 
 
 def _beyond(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[CheckResult]:
@@ -158,7 +160,7 @@ def _beyond(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[Che
                 "reach: what is there was not read"
             )
             fill = {"RULE_NAME": outbound_route.route.name}
-            yield unknown(served.table.id, "PrefixBeyond", message, served.seen, *observations, fill=fill)
+            yield unknown(served.table.id, "PrefixBeyond", message, served.observation, *observations, fill=fill)
 
 
 def _is_let_through(estate: Estate, policy: Policy, outbound_route: OutboundRoute) -> bool:
@@ -195,15 +197,15 @@ def _node_addresses(estate: Estate) -> frozenset[str | None]:
 
 def _split(served: ServedTable, outbound_route: OutboundRoute, methods: Methods) -> CheckResult:
     if outbound_route.hop is NextHopKind.DROPPED:
-        return passes(served.table.id, "PublicPrefixToNowhere", f"{outbound_route.words}", served.seen)
+        return passes(served.table.id, "PublicPrefixToNowhere", f"{outbound_route.words}", served.observation)
     if not outbound_route.route.address_prefix:
         message = f"route {outbound_route.route.name} names no prefix"
-        return unknown(served.table.id, "PrefixUnknown", message, served.seen)
+        return unknown(served.table.id, "PrefixUnknown", message, served.observation)
     if outbound_route.hop is NextHopKind.STAYS:
         message = (
             f"route {outbound_route.route.name}: {outbound_route.words}; what becomes of such packets is not documented"
         )
-        return unknown(served.table.id, "PublicPrefixStays", message, served.seen)
+        return unknown(served.table.id, "PublicPrefixStays", message, served.observation)
     reason = "ServiceTag" if outbound_route.prefix is None else "PublicPrefix"
     carried = outbound_route.hop is NextHopKind.INTERNET and served.lets_out(methods)
     return fails(
@@ -211,7 +213,7 @@ def _split(served: ServedTable, outbound_route: OutboundRoute, methods: Methods)
         reason,
         f"route {outbound_route.route.name}: {outbound_route.words}; it is longer than a default route to "
         "nowhere, and wins",
-        served.seen,
+        served.observation,
         paths=_paths(served, outbound_route.next_hop),
         severity=Severity.CRITICAL if carried else None,
         fill={"RULE_NAME": outbound_route.route.name},

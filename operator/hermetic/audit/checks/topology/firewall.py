@@ -59,7 +59,7 @@ def _is_declared(firewall: str, policy: Policy) -> bool:
 
 def _next_hops(estate: Estate) -> tuple[frozenset[str], tuple[Observation, ...]]:
     """Next hop addresses of the routes of the cluster's subnets."""
-    subnets = [scoped.seen for scoped in subnets_of(estate)[0]]
+    subnets = [scoped.observation for scoped in subnets_of(estate)[0]]
     ids = {
         subnet.value.route_table.id.lower(): subnet.value.route_table.id
         for subnet in subnets

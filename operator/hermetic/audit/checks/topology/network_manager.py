@@ -207,10 +207,10 @@ def _widened(
     names = ", ".join(name_of(rule.id or "not named") for rule in rules)
     unseen = f"admin rule {names} always allows VirtualNetwork, and what widens the tag was not seen"
     for scoped in (scoped for scoped in subnets_of(estate)[0] if is_below(scoped.id, network)):
-        if scoped.seen.value is None:
-            yield unknown(resource, "SubnetNotSeen", unseen, scoped.seen)
+        if scoped.observation.value is None:
+            yield unknown(resource, "SubnetNotSeen", unseen, scoped.observation)
             continue
-        around = surroundings(estate, scoped, scoped.seen.value)
+        around = surroundings(estate, scoped, scoped.observation.value)
         if firewall_observations(estate, policy, around) is not None:
             continue  # the tag leads to the declared firewall, which decides
         if around.ground.network_tag_leads_out is None:

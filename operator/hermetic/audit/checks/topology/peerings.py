@@ -163,9 +163,9 @@ def subnet_sharing(_estate: Estate, _policy: Policy, scoped: ScopedSubnet, subne
     """Others can put machines into a shared subnet."""
     if subnet.sharing_scope:
         message = f"sharingScope is {subnet.sharing_scope}: machines of other subscriptions may sit beside the nodes"
-        yield fails(scoped.id, "SubnetShared", message, scoped.seen)
+        yield fails(scoped.id, "SubnetShared", message, scoped.observation)
     else:
-        yield passes(scoped.id, "NotShared", "the subnet is not shared", scoped.seen)
+        yield passes(scoped.id, "NotShared", "the subnet is not shared", scoped.observation)
 
 
 @check_each("nsg-flowlogs", each_network)

@@ -31,7 +31,9 @@ def vm_pivot(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
 def _evaluate(estate: Estate, policy: Policy, machine: RelayMachine) -> Iterator[CheckResult]:
     machine_paths, observations = egress_paths(estate, policy, machine)
     if not machine_paths and all(observation.problem is None for observation in observations):
-        yield passes(machine.id, "NoWayOut", "the machine has no egress path of its own", *machine.seen, *observations)
+        yield passes(
+            machine.id, "NoWayOut", "the machine has no egress path of its own", *machine.observations, *observations
+        )
         return
     reach, rests_on = reach_of(estate, machine.destinations)
     if reach is Reach.SHUT:
@@ -44,7 +46,7 @@ def _evaluate(estate: Estate, policy: Policy, machine: RelayMachine) -> Iterator
     if reach is Reach.SHUT:
         first_path = written(machine_paths[0]) if machine_paths else "one that was not seen"
         message = f"the machine may have an egress path ({first_path}), and rules stop every packet of the nodes to it"
-        yield passes(machine.id, "OutOfReach", message, *machine.seen, *rests_on)
+        yield passes(machine.id, "OutOfReach", message, *machine.observations, *rests_on)
     elif not machine_paths:
         yield unknown(machine.id, "WaysNotSeen", "whether it has an egress path was not seen", *observations)
     elif reach is Reach.UNSEEN:
@@ -54,4 +56,4 @@ def _evaluate(estate: Estate, policy: Policy, machine: RelayMachine) -> Iterator
         here = hops.machine(f"machine {name_of(machine.id)}")
         paths = [path_of(NODE_SUBNETS, here, *path, INTERNET) for path in machine_paths]
         message = f"nodes come to a machine with an egress path of its own: {', '.join(map(written, machine_paths))}"
-        yield fails(machine.id, "PivotInReach", message, *machine.seen, *observations, *rests_on, paths=paths)
+        yield fails(machine.id, "PivotInReach", message, *machine.observations, *observations, *rests_on, paths=paths)

@@ -97,11 +97,11 @@ NEIGHBOUR_WAIT_MS = 900
 class ProbeTarget:
     """One address that was tried.
 
-    `what` is its role (public, storage, proxy, wireserver, ...), `kind` the protocol (tcp, tls, http, proxy,
-    proxy=NAME, forward, socks, udp). For tls a service is known to listen there.
+    `role` says what the address stands for (public, storage, proxy, wireserver, ...), `kind` the protocol (tcp, tls,
+    http, proxy, proxy=NAME, forward, socks, udp). For tls a service is known to listen there.
     """
 
-    what: str
+    role: str
     kind: str
     address: str
     port: int

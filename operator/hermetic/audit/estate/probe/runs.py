@@ -62,7 +62,7 @@ class ProbeReport:
         A name with a private address is that of a private endpoint: a connection to it is no egress path.
         """
         by_name = (name.call for name in self.names if name.call is not None and is_public(name.call.target.address))
-        return tuple(attempt for attempt in (*self.replies, *by_name) if attempt.target.what == role)
+        return tuple(attempt for attempt in (*self.replies, *by_name) if attempt.target.role == role)
 
 
 class ProbeRun(Resource):
@@ -184,7 +184,7 @@ def _name(row: list[Any], raw: Any) -> NameReply:
     target = ProbeTarget(str(role), "tls", str(name), int(port))
     resolved = dns_reply("the pod's resolver", str(name), resolution)
     address = next((address for address in resolved.contents if is_address(address)), "")
-    call = reply(ProbeTarget(target.what, "tls", address, target.port), called) if called else None
+    call = reply(ProbeTarget(target.role, "tls", address, target.port), called) if called else None
     return NameReply(target, resolved, call)
 
 

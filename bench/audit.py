@@ -23,7 +23,7 @@ from bench import launched
 from bench.estate import LARGE, PLAIN, SMALL, Size, estate_of
 from bench.per_resource import read_everything
 from hermetic.audit.estate.snapshot import from_json
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.result.run import evaluate
 from testbed.azure.ids import subscription_of
 from testbed.azure.operations import is_poll

@@ -20,7 +20,7 @@ from typing import Any
 from bench.large_cluster import large_cluster
 from hermetic.api.configuration import Configuration
 from hermetic.audit.model.findings import Finding
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.controller.audit.cluster_cache import ClusterCache
 from hermetic.controller.audit.evaluation_case import Case
 from hermetic.controller.audit.evaluation_client import EvaluationClient

@@ -42,7 +42,7 @@ TARGETS = {
     "egress": (PRODUCT / "audit/rules", PRODUCT / "audit/scope", PRODUCT / "audit/egress"),
     "plan": (PRODUCT / "plan",),
     "evaluation": (
-        PRODUCT / "audit/evaluation/evaluation.py", PRODUCT / "audit/result/derived_findings.py",
+        PRODUCT / "audit/evaluation/check_findings.py", PRODUCT / "audit/result/derived_findings.py",
         PRODUCT / "audit/result/private_subnets.py", PRODUCT / "audit/verdict",
     ),
 }  # fmt: skip

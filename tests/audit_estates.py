@@ -21,9 +21,9 @@ from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.estate.arm_ids import is_below, parent_of, same_id, type_of
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, Source, UnreadReason
-from hermetic.audit.evaluation.evaluation import Check, findings_of
+from hermetic.audit.evaluation.check_findings import Check, findings_of
 from hermetic.audit.model.findings import Evidence, Finding
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.result.derived_findings import derived
 
 SUBSCRIPTION = "/subscriptions/00000000-0000-0000-0000-000000000001"

@@ -13,7 +13,7 @@ from typing import Any
 
 from hermetic.audit.estate.questions import Answer, Body, Question
 from hermetic.audit.model.findings import Evidence, Finding
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from tests.audit_estates import (
     API_SERVER,
     CLUSTER,

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from hermetic.audit.estate.questions import Answer, Question
 from hermetic.audit.model.findings import Finding, Verdict, overall
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.result.run import Evaluation
 from hermetic.collect.azure.answering import AzureAnswerer, How
 from hermetic.collect.azure.client import ArmClient, Caller

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hermetic.audit.policy.allowed_destinations import AllowedHost, AllowedPublicDestination
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from tests.audit_estates import NETWORK, VNET
 from tests.audit_services import FakeServices, served_cluster
 

@@ -22,9 +22,9 @@ from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
 from hermetic.audit.estate.kubernetes.templates import DaemonSet
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason, fixed_json
-from hermetic.audit.evaluation.evaluation import findings_of
+from hermetic.audit.evaluation.check_findings import findings_of
 from hermetic.audit.model.findings import Evidence, Finding, Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 CLUSTER = (
     "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg"

@@ -18,7 +18,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Seen
 from hermetic.audit.estate.questions import Answer, Question, fixed_json
 from hermetic.audit.estate.resource import Resource
-from hermetic.audit.evaluation.evaluation import Check, findings_of
+from hermetic.audit.evaluation.check_findings import Check, findings_of
 from hermetic.audit.model.findings import Finding, by_check
 from hermetic.audit.result.derived_findings import derived
 from testbed.azure.estate import Estate as StandIn

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hermetic.audit.model.findings import Finding
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from tests.audit_estates import (
     GROUP,
     NETWORK,

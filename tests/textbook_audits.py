@@ -15,8 +15,8 @@ from hermetic.audit.estate.kubernetes.all_kinds import BY_TYPE
 from hermetic.audit.estate.kubernetes.projection import projected
 from hermetic.audit.estate.questions import Answer, Body, Question, fixed_json
 from hermetic.audit.model.findings import Evidence, Finding
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.policy.exceptions import Exceptions
-from hermetic.audit.policy.policy import Policy
 from hermetic.audit.result.report import Report
 from hermetic.audit.result.run import Evaluation, audit
 from hermetic.collect.azure.answering import AzureAnswerer

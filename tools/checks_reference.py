@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from hermetic.audit.checks.registry import CHECKS
-from hermetic.audit.evaluation.evaluation import Check
+from hermetic.audit.evaluation.check_findings import Check
 from hermetic.audit.model.findings import CheckPage
 from hermetic.audit.remedies.steps import WARNING, steps_of
 from hermetic.audit.report.sentences import controls_of

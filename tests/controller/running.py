@@ -10,7 +10,7 @@ from typing import Any
 
 from hermetic.api.configuration import Configuration
 from hermetic.audit.model.findings import Finding
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.controller.audit.auditor import Auditor, ClusterIdentity
 from hermetic.controller.audit.cluster_cache import ClusterCache
 from hermetic.controller.audit.evaluation_case import Case

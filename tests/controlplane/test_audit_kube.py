@@ -16,9 +16,9 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.all_kinds import question
 from hermetic.audit.estate.kubernetes.nodes import StaticGatewayConfiguration
 from hermetic.audit.estate.kubernetes.policies import CalicoNetworkSet
-from hermetic.audit.evaluation.evaluation import findings_of
+from hermetic.audit.evaluation.check_findings import findings_of
 from hermetic.audit.model.findings import Finding, Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.result.run import Evaluation, evaluate
 from hermetic.collect.collecting import collected
 from hermetic.collect.kube.answering import KubeAnswerer

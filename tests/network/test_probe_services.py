@@ -16,9 +16,9 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.dns import DnsReading
 from hermetic.audit.estate.probe.readings import Reading
 from hermetic.audit.estate.questions import Answer, Body
-from hermetic.audit.evaluation.evaluation import findings_of
+from hermetic.audit.evaluation.check_findings import findings_of
 from hermetic.audit.model.findings import Evidence, Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.collect.probe.readings import question
 from hermetic.collect.probe.targets import ProbeListener, Targets
 from tests.network.network_namespaces import DEFAULTS, FAR, NetworkLayout

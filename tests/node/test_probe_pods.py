@@ -18,10 +18,10 @@ import pytest
 from hermetic.audit.checks import probe
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.probe.runs import ProbeRun
-from hermetic.audit.evaluation.evaluation import findings_of
+from hermetic.audit.evaluation.check_findings import findings_of
 from hermetic.audit.model.findings import Finding, Verdict
 from hermetic.audit.model.hops import written
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.collect.probe.job import ProbedNode, ProbePods, probed_nodes
 from hermetic.collect.probe.readings import question
 from hermetic.collect.probe.running import Probing

@@ -17,7 +17,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason
 from hermetic.audit.model.address_ranges import networks, overlap, space, union, without
 from hermetic.audit.model.findings import Finding, Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.result.run import evaluate
 from hermetic.audit.rules.nsg_rules import PROTOCOLS, Ground, holes, reachable_through
 from testbed.azure.baseline import sealed_estate

@@ -10,7 +10,7 @@ import pytest
 
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Question, Source
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.result.run import Evaluation, evaluate
 from testbed.azure.estate import Estate as StandIn
 from testbed.azure.reference_estate import reference_estate

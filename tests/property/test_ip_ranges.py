@@ -24,7 +24,7 @@ from hermetic.api.ip_ranges import (
     unmapped,
 )
 from hermetic.audit.model import address_ranges as ranges
-from hermetic.audit.policy.policy import Policy, never_met
+from hermetic.audit.policy.declarations import Policy, never_met
 
 FORMS = ("{}", "{:#x}", "0{:o}", "0X{:X}", "{:09d}", "x{}", "0x", "")
 NUMBERS = lists(tuples(sampled_from(FORMS), integers(0, 2**33) | integers(0, 300)), min_size=1, max_size=5)

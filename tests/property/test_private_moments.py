@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermetic.audit.egress.private_since import Since
-from hermetic.audit.policy.policy import AttestedPrivate, Policy
+from hermetic.audit.policy.declarations import AttestedPrivate, Policy
 from tests.audit_estates import GROUP, NODES, small_cluster
 from tests.unit.test_private_since import DIGEST, SUBNET_WRITE, known
 

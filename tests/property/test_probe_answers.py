@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hermetic.audit.checks import probe
 from hermetic.audit.estate.probe.readings import ProbeTarget, Reading, reply
 from hermetic.audit.estate.probe.runs import ProbeRun
-from hermetic.audit.evaluation.evaluation import findings_of
+from hermetic.audit.evaluation.check_findings import findings_of
 from hermetic.audit.model.findings import Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from tests.probe_runs import both, estate, run, sealed
 
 JSON = st.recursive(

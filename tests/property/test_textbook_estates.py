@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from hermetic.audit.estate.estate import Estate as AuditEstate
-from hermetic.audit.evaluation.evaluation import findings_of
+from hermetic.audit.evaluation.check_findings import findings_of
 from hermetic.audit.model.findings import Finding, Severity, Verdict
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.policy.exceptions import Exceptions
-from hermetic.audit.policy.policy import Policy
 from hermetic.audit.result.report import Report
 from hermetic.audit.result.run import evaluate as every_check
 from testbed.azure.estate import Estate

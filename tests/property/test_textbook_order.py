@@ -13,7 +13,7 @@ import pytest
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Question
 from hermetic.audit.model.findings import Finding
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.result.run import evaluate
 from testbed.kubernetes_plants import PLANTS
 from testbed.textbook import TEXTBOOK

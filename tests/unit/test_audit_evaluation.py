@@ -9,10 +9,10 @@ import pytest
 
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
-from hermetic.audit.evaluation.evaluation import Check, findings_of
+from hermetic.audit.evaluation.check_findings import Check, findings_of
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown
 from hermetic.audit.model.findings import CheckPage, Evidence, Finding, Severity, Verdict, overall
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from tests.drawn_paths import hops
 
 PAGE = CheckPage("subnet-check", "title", Severity.CRITICAL, "why", (), "remedy", "source", "outbound")

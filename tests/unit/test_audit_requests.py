@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Problem, Question, UnreadReason
-from hermetic.audit.evaluation.evaluation import Check, findings_of
+from hermetic.audit.evaluation.check_findings import Check, findings_of
 from hermetic.audit.model.findings import Finding
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.result.run import evaluate
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.server import ArmStandIn

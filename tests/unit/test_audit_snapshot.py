@@ -20,8 +20,8 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason
 from hermetic.audit.estate.snapshot import SCHEMA, Snapshot, from_json, to_json
 from hermetic.audit.model.findings import Evidence, Verdict
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.policy.exceptions import Exceptions
-from hermetic.audit.policy.policy import Policy
 from hermetic.audit.report.json_form import as_json
 from hermetic.audit.result.run import audit, evaluate
 from hermetic.errors import InputError, SnapshotUnusable

@@ -9,7 +9,7 @@ import pytest
 from hermetic.audit.checks.aks import CHECKS
 from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.model.findings import Severity, Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from tests.audit_estates import CLUSTER, GROUP, NETWORK, NIC, NODES, SUBSCRIPTION, VNET
 from tests.audit_services import (
     OTHER_SUBSCRIPTION,

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from hermetic.audit.estate.azure.private_link_types import RELAYS
 from hermetic.audit.policy.allowed_destinations import AllowedHost, AllowedPrivateDestination
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.behind_firewall import unused_entries
 from hermetic.audit.rules.destinations import OwnHosts, Recipient, of_host
 from hermetic.audit.rules.own_hosts import SERVICES, Service

@@ -17,7 +17,7 @@ from hermetic.audit.estate.observation import Seen
 from hermetic.audit.evaluation.results import CheckResult
 from hermetic.audit.model.findings import Verdict
 from hermetic.audit.model.hops import INTERNET, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 PACKAGE = disks.__name__
 SEEN: Seen[ModuleType] = Seen("/cluster", None, (), None)

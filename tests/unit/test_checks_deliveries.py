@@ -13,7 +13,7 @@ from hermetic.audit.checks.registry import PAGES
 from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.estate.resource import MODELS
 from hermetic.audit.model.findings import Severity, Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.delivery_table import DELIVERIES, NOTHING_DELIVERED, deliveries_of
 from tests.audit_estates import CLUSTER, GROUP, NETWORK, NODE_GROUP, RULES, SUBSCRIPTION, VNET, FakeAzure
 from tests.audit_services import (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hermetic.audit.model.findings import Severity, Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from tests.audit_estates import CLUSTER, NETWORK, NODE_NETWORK, NODES, SUBSCRIPTION, VNET
 from tests.audit_services import (
     ACCOUNT,

@@ -16,9 +16,9 @@ from hermetic.audit.estate.kubernetes.policies import ADMIN_KINDS, CalicoGlobalN
 from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
 from hermetic.audit.estate.kubernetes.templates import CONTROLLERS, DaemonSet
-from hermetic.audit.evaluation.evaluation import Check, findings_of
+from hermetic.audit.evaluation.check_findings import Check, findings_of
 from hermetic.audit.model.findings import Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from tests.kubernetes_estates import CLUSTER, POLICY, findings, manifest, sealed_cluster, verdicts, with_one
 
 TABLE_I = {

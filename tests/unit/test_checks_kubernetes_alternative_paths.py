@@ -22,9 +22,9 @@ from hermetic.audit.estate.kubernetes.policies import (
 from hermetic.audit.estate.kubernetes.served import ALWAYS_SERVED, SERVED
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.estate.questions import Answer, Body
-from hermetic.audit.evaluation.evaluation import findings_of
+from hermetic.audit.evaluation.check_findings import findings_of
 from hermetic.audit.model.findings import Evidence, Severity, Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from tests.kubernetes_estates import (
     CLUSTER,
     POLICY,

@@ -17,7 +17,7 @@ from hermetic.audit.estate.kubernetes.calls import (
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.estate.kubernetes.volumes import PersistentVolume, StorageClass
 from hermetic.audit.model.findings import Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from tests.kubernetes_estates import CLUSTER, container, findings, manifest, pod, sealed_cluster, verdicts, with_one
 
 FINE, OPEN, UNSEEN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN

@@ -9,7 +9,7 @@ import pytest
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.model.findings import Severity, Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from tests.kubernetes_estates import CLUSTER, findings, manifest, with_one
 
 FINE, OPEN, UNSEEN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN

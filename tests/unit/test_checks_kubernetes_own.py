@@ -10,7 +10,7 @@ import yaml
 
 from hermetic.api.modeldeployment import ModelDeployment
 from hermetic.audit.model.findings import Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.result.run import evaluate
 from hermetic.collect.probe.job import ProbedNode, ProbePods, probe_job
 from hermetic.objects.accelerator_checks import CHECKER, AcceleratorChecks

@@ -8,7 +8,7 @@ import pytest
 
 from hermetic.audit.estate.kubernetes.volumes import PersistentVolume, StorageClass, VolumeSnapshotClass
 from hermetic.audit.model.findings import Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from tests.kubernetes_estates import Manifest, container, manifest, pod, verdicts, with_one
 
 FINE, OPEN, UNSEEN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN

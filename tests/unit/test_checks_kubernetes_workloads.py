@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hermetic.audit.model.findings import Severity, Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from tests.kubernetes_estates import (
     CLUSTER,
     OF_GATEKEEPER,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermetic.audit.estate.questions import UnreadReason
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from tests.audit_estates import NODE_NETWORK, NODES, SENTINEL, FakeAzure, ip_configuration, small_cluster
 from tests.routes_and_sentinels import effective, line, sentinel, verdict_and_severity
 

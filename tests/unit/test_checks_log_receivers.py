@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hermetic.audit.estate.questions import UnreadReason
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from testbed.azure.plants.alerts import NO_RECEIVERS
 from tests.audit_estates import CLUSTER, GROUP, NODE_GROUP, SUBSCRIPTION
 from tests.audit_services import ACCOUNT, OTHER_SUBSCRIPTION, FakeServices, served_cluster, verdicts

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.model.findings import Finding, Severity, Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.remedies.placeholders import CHOSEN
 from tests.audit_estates import (
     API_SERVER,

@@ -9,7 +9,7 @@ import pytest
 from hermetic.audit.egress.machines import machines_of
 from hermetic.audit.estate.azure.vnet import ScaleSetNic
 from hermetic.audit.model.findings import Severity, Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from tests.audit_estates import (
     CLUSTER,
     NETWORK,

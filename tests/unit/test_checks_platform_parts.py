@@ -12,8 +12,8 @@ import yaml
 from hermetic.api.node_agents import TrustedNodeAgent
 from hermetic.audit.estate.kubernetes.policies import NetworkPolicy
 from hermetic.audit.model.findings import Verdict
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.policy.exceptions import Exceptions
-from hermetic.audit.policy.policy import Policy
 from tests.kubernetes_estates import (
     OF_GATEKEEPER,
     OF_TIGERA,

@@ -8,7 +8,7 @@ import pytest
 
 from hermetic.audit.estate.azure.private_link_types import ENDS, RELAYS
 from hermetic.audit.model.findings import Severity, Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from tests.audit_estates import CLUSTER, NETWORK, NODE_GROUP, SUBSCRIPTION, VNET, FakeAzure
 from tests.audit_services import (
     ACCOUNT,

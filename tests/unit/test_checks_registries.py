@@ -8,7 +8,7 @@ import pytest
 
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.model.findings import Severity, Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from tests.audit_estates import CLUSTER, GROUP, NETWORK, SUBSCRIPTION
 from tests.audit_services import (
     ACR_PULL,

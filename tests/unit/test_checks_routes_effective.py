@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hermetic.audit.estate.questions import UnreadReason
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from tests.audit_estates import (
     API_SERVER,
     CLUSTER,

@@ -8,7 +8,7 @@ import pytest
 
 from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.model.findings import Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from tests.audit_estates import CLUSTER, NETWORK, SUBSCRIPTION, FakeAzure
 from tests.audit_services import (
     ACCOUNT,

@@ -10,7 +10,7 @@ import pytest
 from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.model.findings import Severity, Verdict
 from hermetic.audit.model.topology import PlaceKind
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from tests.audit_estates import CLUSTER, NETWORK, NODES, ROUTES, SUBSCRIPTION, VNET, route
 from tests.audit_services import (
     FAR_PEERING,

@@ -14,7 +14,7 @@ from hermetic.api.egressaudit import EgressAudit
 from hermetic.audit.checks.registry import PAGES
 from hermetic.audit.estate.kubernetes.all_kinds import BY_TYPE
 from hermetic.audit.estate.questions import UnreadReason
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.cli.audit.command import command
 from hermetic.cli.audit.files import read_exceptions, read_policy
 from hermetic.cli.audit.probe import probe_pods

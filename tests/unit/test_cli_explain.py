@@ -15,7 +15,7 @@ from hermetic.api.kubernetes_yaml import dump
 from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import ENVIRONMENT, VLLM_FLAGS
 from hermetic.audit.checks.registry import CHECKS, PAGES
-from hermetic.audit.evaluation.evaluation import Check
+from hermetic.audit.evaluation.check_findings import Check
 from hermetic.audit.remedies.steps import steps_of
 from hermetic.cli.exit_codes import exit_code
 from tests.commandline import hermetic

@@ -14,7 +14,7 @@ from hermetic.audit.estate.azure.vnet import ScaleSetNic
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.model.hops import written
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.subnet_context import surroundings
 from tests.audit_estates import NETWORK, NODES, ROUTES, RULES, SCALE_SET, SUBSCRIPTION, FakeAzure, route, small_cluster
 from tests.outbound_methods import BALANCER, balancer, balancing, node_in_pool

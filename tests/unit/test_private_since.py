@@ -12,7 +12,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Seen
 from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.model.findings import Finding, Severity, Verdict
-from hermetic.audit.policy.policy import AttestedPrivate, DeclaredPrivateSubnet, Policy
+from hermetic.audit.policy.declarations import AttestedPrivate, DeclaredPrivateSubnet, Policy
 from hermetic.audit.result.private_subnets import private_subnets, statement_notes
 from tests.audit_estates import GROUP, NODES, VNET, FakeAzure, small_cluster
 

@@ -10,7 +10,7 @@ import pytest
 from hermetic.audit.checks import probe
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.model.findings import Severity, Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.collect.probe.targets import ProbeListener, Targets
 from tests.probe_runs import CLUSTER, TARGETS, UNEXPECTED_ADDRESS, both, called, changed, finding, findings, run, sealed
 

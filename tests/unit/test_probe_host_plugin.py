@@ -16,9 +16,9 @@ from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.probe.readings import ProbeTarget, Reading, reply
 from hermetic.audit.estate.questions import Answer, Body, Problem, Question, UnreadReason
-from hermetic.audit.evaluation.evaluation import findings_of
+from hermetic.audit.evaluation.check_findings import findings_of
 from hermetic.audit.model.findings import Evidence, Finding, Severity, Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.collect.probe.program import calling
 from hermetic.collect.probe.program.racing import race
 from hermetic.collect.probe.readings import question

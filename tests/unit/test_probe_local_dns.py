@@ -12,9 +12,9 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.policies import NetworkPolicy
 from hermetic.audit.estate.questions import Answer, Body, Question
-from hermetic.audit.evaluation.evaluation import findings_of
+from hermetic.audit.evaluation.check_findings import findings_of
 from hermetic.audit.model.findings import Evidence, Finding, Severity, Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.collect.probe.program import metadata
 from hermetic.collect.probe.readings import question
 from tests.kubernetes_estates import answers, manifest, sealed_cluster, verdicts

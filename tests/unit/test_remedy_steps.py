@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermetic.audit.checks.registry import CHECKS
-from hermetic.audit.evaluation.evaluation import Check
+from hermetic.audit.evaluation.check_findings import Check
 from hermetic.audit.model.findings import Finding, Severity, Verdict
 from hermetic.audit.remedies.steps import RemedyStep, is_command, steps_of, text_of
 from hermetic.audit.report.sentences import remedy_steps

@@ -15,8 +15,8 @@ from pydantic import ValidationError
 
 from hermetic.api.configuration import Configuration
 from hermetic.audit.model.findings import Finding, Verdict
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.policy.exceptions import Exceptions
-from hermetic.audit.policy.policy import Policy
 from hermetic.audit.result.run import audit, evaluate
 from hermetic.cli.audit.files import read_policy
 from hermetic.errors import InputError

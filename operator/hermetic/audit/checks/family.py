@@ -11,11 +11,11 @@ from types import ModuleType
 from typing import Any, Concatenate, ParamSpec
 
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.evaluation.evaluation import Check, CheckFunction
+from hermetic.audit.evaluation.check_findings import Check, CheckFunction
 from hermetic.audit.evaluation.results import CheckResult
 from hermetic.audit.model.controls import read_controls
 from hermetic.audit.model.findings import CheckPage, Severity
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 P = ParamSpec("P")
 

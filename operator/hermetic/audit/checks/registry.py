@@ -23,7 +23,7 @@ from hermetic.audit.checks import (
     storage,
     topology,
 )
-from hermetic.audit.evaluation.evaluation import Check
+from hermetic.audit.evaluation.check_findings import Check
 from hermetic.audit.model.findings import CheckPage
 
 CHECKS: tuple[Check, ...] = (

@@ -15,7 +15,7 @@ from hermetic.audit.estate.azure.vnet import Peering, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Seen, merged
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 GATEWAY_SUBNET = "gatewaysubnet"
 

@@ -21,7 +21,7 @@ from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Observation, Seen, merged, unreadable
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.estate.resource import Resource
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.errors import FactDamaged
 
 R = TypeVar("R", bound=Resource)

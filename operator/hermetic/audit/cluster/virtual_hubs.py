@@ -17,7 +17,7 @@ from hermetic.audit.estate.azure.vnet import Peering
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, merged
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.policy.policy import HUBS, Policy
+from hermetic.audit.policy.declarations import HUBS, Policy
 
 HUB_NETWORK, HUB_PEERING = "hv_", "remotevnettohubpeering"
 """Prefixes, in lower case, of the names that Azure gives to a hub's own network and to the peering with it."""

@@ -18,8 +18,8 @@ from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.kubernetes.served import SERVED, ServedGroup
 from hermetic.audit.estate.kubernetes.templates import CONTROLLERS, DaemonSet, Resting, as_pod
 from hermetic.audit.estate.observation import Listing, merged
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.policy.node_agents import is_trusted
-from hermetic.audit.policy.policy import Policy
 from hermetic.errors import FactDamaged
 
 

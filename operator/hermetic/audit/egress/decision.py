@@ -22,7 +22,7 @@ from hermetic.audit.estate.azure.vnet import NicFields
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import DEFAULT_OUTBOUND, INTERNET, Path, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.subnet_context import SubnetContext, surroundings
 from hermetic.audit.scope.balancers import public_frontends
 from hermetic.errors import FactDamaged

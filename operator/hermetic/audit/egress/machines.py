@@ -23,7 +23,7 @@ from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Observation, Seen, missing
 from hermetic.audit.model.address_ranges import networks
 from hermetic.audit.model.hops import DEFAULT_OUTBOUND, PUBLIC_IP, Path, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.firewall import declared_addresses, leads_to_the_firewall
 from hermetic.audit.rules.routes import NextHopKind, OutboundRoute, public_ways
 from hermetic.audit.rules.subnet_context import local_space

@@ -24,7 +24,7 @@ from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Observation
 from hermetic.audit.model.hops import Hop
 from hermetic.audit.model.topology import PlaceKind
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.balancers import (
     balancers_of,
     nodes_of,

@@ -31,7 +31,7 @@ from hermetic.audit.estate.azure.vnet import NicFields, ScaleSetNic, Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, ObservedDocument, Seen, missing
 from hermetic.audit.model.findings import Evidence
-from hermetic.audit.policy.policy import AttestedPrivate, DeclaredPrivateSubnet, Policy
+from hermetic.audit.policy.declarations import AttestedPrivate, DeclaredPrivateSubnet, Policy
 
 
 @dataclass(frozen=True, slots=True)

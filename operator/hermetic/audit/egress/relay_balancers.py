@@ -17,7 +17,7 @@ from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Observation, missing
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import Path
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.balancers import Members, pools_with, public_frontends
 from hermetic.audit.scope.reachable_networks import throughout
 

@@ -21,7 +21,7 @@ from hermetic.audit.estate.azure.managed_services import ApplicationGateway
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, missing
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.balancers import Members, pools_with
 from hermetic.audit.scope.reachable_networks import throughout
 from hermetic.audit.scope.reached_subnets import is_reached

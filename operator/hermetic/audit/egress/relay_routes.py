@@ -23,7 +23,7 @@ from hermetic.audit.model.address_ranges import Space, is_public, networks, spac
 from hermetic.audit.model.address_ranges import network as prefix_of
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import SERVICE_ENDPOINT, Path, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.network_manager import rules_past_groups
 from hermetic.audit.rules.nsg_rules import Ground, denies_tag, holes, reachable_through
 from hermetic.audit.rules.prefix_sets import prefix_sets

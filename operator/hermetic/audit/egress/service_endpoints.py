@@ -18,7 +18,7 @@ from hermetic.audit.estate.observation import Observation, Seen, missing
 from hermetic.audit.model import hops
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import SERVICE_ENDPOINT, Path, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.subnet_context import Layers, SubnetContext
 
 

@@ -17,7 +17,7 @@ from hermetic.audit.estate.kubernetes.objects import KubernetesObject, unread_fi
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.observation import Observation, unreadable
 from hermetic.audit.evaluation.results import CheckResult, passes, unknown
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.errors import FactDamaged
 
 K = TypeVar("K", bound=KubernetesObject)

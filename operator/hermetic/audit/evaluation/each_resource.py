@@ -18,7 +18,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Observation, Seen
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, passes, unknown, whatever_is_damaged
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.private_links import private_endpoints_of
 from hermetic.audit.scope.registry_storage import account_ids, registry_ids, share_ids
 

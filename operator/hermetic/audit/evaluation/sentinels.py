@@ -19,7 +19,7 @@ from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Observation, ObservedDocument, is_locked
 from hermetic.audit.evaluation.each_resource import each_subnet
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, unknown
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.subnet_context import SubnetContext, surroundings
 
 LOCKED = "is a node in the locked node resource group, about which no role can ask: the verdict rests on configuration"

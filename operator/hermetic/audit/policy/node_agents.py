@@ -19,7 +19,7 @@ from hermetic.audit.estate.kubernetes.images import MICROSOFT
 
 if TYPE_CHECKING:  # an audit without a cluster need not import the models of pods
     from hermetic.audit.estate.kubernetes.pods import Pod
-    from hermetic.audit.policy.policy import Policy
+    from hermetic.audit.policy.declarations import Policy
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*")

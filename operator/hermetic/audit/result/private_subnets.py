@@ -18,7 +18,7 @@ from hermetic.audit.egress.private_since import Basis, Since, is_private, proven
 from hermetic.audit.estate.arm_ids import same_id
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.model.findings import Finding, Verdict
-from hermetic.audit.policy.policy import DeclaredPrivateSubnet, Policy
+from hermetic.audit.policy.declarations import DeclaredPrivateSubnet, Policy
 from hermetic.errors import FactDamaged
 
 NAMED = 3

@@ -10,11 +10,11 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.estate.questions import Source
-from hermetic.audit.evaluation.evaluation import Check, findings_of
+from hermetic.audit.evaluation.check_findings import Check, findings_of
 from hermetic.audit.model.findings import Finding, by_check
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.policy.exceptions import Exceptions
 from hermetic.audit.policy.node_agents import met_nothing
-from hermetic.audit.policy.policy import Policy
 from hermetic.audit.result.coverage import coverage_of
 from hermetic.audit.result.derived_findings import derived
 from hermetic.audit.result.private_subnets import private_subnets, statement_notes

@@ -21,7 +21,7 @@ from hermetic.audit.estate.azure.vnet import Peering, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Observation
 from hermetic.audit.model.address_ranges import Space, networks, overlap, space, union, without
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.firewall_rules import Rules, rules_of
 from hermetic.audit.rules.firewall_sources import near_addresses, space_of
 from hermetic.errors import FactDamaged

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hermetic.audit.estate.azure.managed_services import AzureFirewall, FirewallPolicy
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.routes import NextHopKind, OutboundRoute, leads_to_appliance
 from hermetic.audit.rules.subnet_context import SubnetContext
 

@@ -22,7 +22,7 @@ from hermetic.audit.estate.observation import Observation, ObservedDocument, mis
 from hermetic.audit.model import address_ranges
 from hermetic.audit.model.address_ranges import Space, internet, is_default, is_public, networks, overlap, space, union
 from hermetic.audit.policy.allowed_destinations import SHORTEST
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.remedies.filling import Fill
 from hermetic.audit.rules.destinations import (
     OwnHosts,

@@ -22,7 +22,7 @@ from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Observation
 from hermetic.audit.model.address_ranges import Space, networks, overlap, space, union
 from hermetic.audit.model.address_ranges import network as prefix_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.firewall import declared_addresses
 from hermetic.audit.rules.routes import NextHopKind, hop_of, leads_to_appliance
 

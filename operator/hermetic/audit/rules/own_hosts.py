@@ -35,7 +35,7 @@ from hermetic.audit.estate.azure.storage import StorageAccount
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Observation, Seen
 from hermetic.audit.estate.resource import Resource
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.destinations import OwnHosts
 
 Labels = Callable[[Any], Iterable[str]]

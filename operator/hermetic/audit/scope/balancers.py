@@ -30,7 +30,7 @@ from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.estate.resource import Reference
 from hermetic.audit.model.address_ranges import networks
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.reachable_networks import throughout
 
 

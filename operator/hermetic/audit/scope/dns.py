@@ -13,7 +13,7 @@ from enum import Enum
 from hermetic.audit.estate.azure.dns import DnsSecurityRule, DomainList, LinkedDnsPolicies
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Observation, is_locked, missing
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.domain_names import plain
 from hermetic.audit.scope.locked_node_group import policies_behind_the_lock
 

@@ -23,7 +23,7 @@ from hermetic.audit.estate.azure.machines import VirtualMachine
 from hermetic.audit.estate.azure.vnet import ScaleSet
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Observation, missing, unreadable
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.reachable_networks import throughout, where_readable
 from hermetic.errors import FactDamaged
 

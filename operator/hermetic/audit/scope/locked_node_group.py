@@ -26,7 +26,7 @@ from hermetic.audit.estate.azure.dns import (
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, is_locked
 from hermetic.audit.estate.resource import Resource
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.reachable_networks import throughout
 
 Owner = tuple[str, LinkToNetwork]

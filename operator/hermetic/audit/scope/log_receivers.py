@@ -13,7 +13,7 @@ from hermetic.audit.estate.azure.storage import StorageAccount
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing
 from hermetic.audit.estate.resource import Resource
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.delivery_table import EVENTS, EXPORTS, deliveries_of
 from hermetic.audit.scope.resources_in_scope import collection_rules, flow_logs, resources_in_scope, sinks_of
 from hermetic.errors import FactDamaged

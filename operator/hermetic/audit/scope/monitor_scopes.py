@@ -13,7 +13,7 @@ from hermetic.audit.estate.azure.private_link import MonitorScope
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.private_links import targets_of
 from hermetic.errors import FactDamaged
 

@@ -11,7 +11,7 @@ from hermetic.audit.estate.azure.private_link import ConsumerConnection, Private
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Missing, Observation, unreadable
 from hermetic.audit.estate.questions import Problem, UnreadReason
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.reachable_networks import throughout, where_readable
 from hermetic.audit.scope.reached_subnets import is_reached
 from hermetic.errors import FactDamaged

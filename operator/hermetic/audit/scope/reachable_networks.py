@@ -24,7 +24,7 @@ from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Seen, merged
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.estate.resource import Resource
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.behind_firewall import ids_behind
 
 # Kinds that the answers about networks refer to by id, and that are listed here.

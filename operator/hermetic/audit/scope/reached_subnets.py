@@ -20,7 +20,7 @@ from hermetic.audit.estate.azure.vnet import InhabitedNetwork, ModelNic, Network
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Observation
 from hermetic.audit.model.address_ranges import Space, networks, overlap, space, union
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.behind_firewall import ids_behind, is_let_in
 from hermetic.audit.scope.balancers import gateway_pools_named_by, pools_named_by
 from hermetic.audit.scope.reachable_networks import reached_network_ids, throughout

@@ -24,7 +24,7 @@ from hermetic.audit.estate.kubernetes.volumes import PersistentVolume
 from hermetic.audit.estate.observation import Listing, Observation
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.estate.resource import Resource
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.behind_firewall import own_resources_named
 from hermetic.audit.scope.private_links import targets_of
 from hermetic.audit.scope.reachable_networks import throughout

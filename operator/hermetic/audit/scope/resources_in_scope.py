@@ -23,7 +23,7 @@ from hermetic.audit.estate.azure.storage import StorageAccount
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.observation import Listing, Observation, Seen, is_not_found, merged
 from hermetic.audit.estate.questions import UnreadReason
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.behind_firewall import own_resources_named
 from hermetic.audit.rules.firewall import policies_of
 from hermetic.audit.rules.nsg_reachability import attached

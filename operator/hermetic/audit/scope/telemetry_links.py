@@ -19,7 +19,7 @@ from hermetic.audit.estate.azure.data_collection import DataCollectionRule, Data
 from hermetic.audit.estate.azure.private_link import DEFENDER, MonitorScope
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Listing, Observation
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.monitor_scopes import members_of
 from hermetic.audit.scope.private_links import targets_of
 

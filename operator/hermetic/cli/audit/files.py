@@ -20,8 +20,8 @@ from pydantic import BaseModel, ValidationError
 from hermetic.api.kubernetes_yaml import Document, NotReadable, read_documents
 from hermetic.api.times import timestamp
 from hermetic.api.validation_errors import NO_SUCH_FIELD, FieldError, child_path, problems_of
+from hermetic.audit.policy.declarations import Policy, Profile, never_met
 from hermetic.audit.policy.exceptions import Exceptions
-from hermetic.audit.policy.policy import Policy, Profile, never_met
 from hermetic.audit.result.comparison import Baseline, NotABaseline, read_baseline, same_cluster
 from hermetic.audit.result.report import Run
 from hermetic.controller.clock import SystemClock

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from hermetic import __version__
 from hermetic.audit.estate.azure.pins import note_on_age
 from hermetic.audit.model.findings import Verdict
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.policy.exceptions import Exceptions
-from hermetic.audit.policy.policy import Policy
 from hermetic.audit.result.report import Report
 from hermetic.audit.result.run import audit
 

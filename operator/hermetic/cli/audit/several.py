@@ -47,8 +47,8 @@ from hermetic.controller.clock import SystemClock
 from hermetic.errors import InputError, Unreachable
 
 if TYPE_CHECKING:
+    from hermetic.audit.policy.declarations import Policy
     from hermetic.audit.policy.exceptions import Exceptions
-    from hermetic.audit.policy.policy import Policy
     from hermetic.collect.collecting import Answerer
 
 STANDARD_INPUT = "-"

@@ -18,7 +18,7 @@ from hermetic.audit.attestation.statement import Inputs, Scope, Tool
 from hermetic.audit.attestation.verification import Attestation, authenticate
 from hermetic.audit.estate.arm_ids import same_id
 from hermetic.audit.estate.snapshot import to_json
-from hermetic.audit.policy.policy import AttestedPrivate
+from hermetic.audit.policy.declarations import AttestedPrivate
 from hermetic.audit.report.json_form import document
 from hermetic.audit.result.report import Report
 from hermetic.cli.attest.files import load_signing_key, read_attestation, read_public_keys, write_attestation

@@ -16,7 +16,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Source, UnreadReason
 from hermetic.audit.estate.snapshot import Snapshot, from_json, to_json
 from hermetic.audit.model.findings import Finding
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.result.run import Evaluation, evaluate
 from hermetic.cli.audit.files import content_of, write_file
 from hermetic.cli.audit.progress import ProgressLine

@@ -22,7 +22,7 @@ from hermetic.audit.attestation.choosing import ChosenAttestation
 from hermetic.audit.attestation.imports import read_imports
 from hermetic.audit.attestation.verification import Expected, Newest
 from hermetic.audit.model.findings import Finding, Verdict, overall
-from hermetic.audit.policy.policy import Policy, Profile
+from hermetic.audit.policy.declarations import Policy, Profile
 from hermetic.audit.result.run import settled
 from hermetic.audit.verdict.inputs import ProbeRound, VerdictInputs, probe_ends_at
 from hermetic.audit.verdict.overall import Standing, exceptions_of, refusal_updates, standing_of

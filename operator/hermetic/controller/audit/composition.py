@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hermetic.audit.attestation.cluster_identity import ca_fingerprint
 from hermetic.audit.estate.kubernetes.platform import KUBE_SYSTEM
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.controller.audit.auditor import Auditor, ClusterIdentity
 from hermetic.controller.audit.cluster_cache import ClusterCache
 from hermetic.controller.audit.evaluation_client import EvaluationClient

@@ -15,7 +15,7 @@ from typing import Any
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.questions import Answer, Source
 from hermetic.audit.model.findings import Finding
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.result.run import evaluate
 from hermetic.collect.kube.cache import CacheSnapshot
 from hermetic.collect.kube.list_requests import ListRequest

@@ -12,7 +12,7 @@ from hermetic.audit.evaluation.each_resource import of_cluster
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.model.address_ranges import network as prefix_of
 from hermetic.audit.model.hops import INTERNET, POD, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 PRIVATE = PropertyIs(
     "enablePrivateCluster",

@@ -30,7 +30,7 @@ from hermetic.audit.model import hops
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import INTERNET, NODE, POD, Hop, path_of
 from hermetic.audit.model.topology import PlaceKind
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.reachable_networks import where_readable
 
 R = TypeVar("R", bound=Resource)

@@ -15,7 +15,7 @@ from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknow
 from hermetic.audit.model import hops
 from hermetic.audit.model.findings import Parts, Severity, Verdict
 from hermetic.audit.model.hops import INTERNET, NODE, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 REGISTRY = Parts(
     tuple(check.page.id for check in registries.CHECKS if check.page.severity is Severity.HIGH),

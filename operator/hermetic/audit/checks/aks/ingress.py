@@ -23,7 +23,7 @@ from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknow
 from hermetic.audit.model import hops
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import INTERNET, LOAD_BALANCER, POD, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 CONTAINERS_GATEWAY = "microsoft.servicenetworking/trafficcontrollers"
 INTERNAL = {"internal", "none"}

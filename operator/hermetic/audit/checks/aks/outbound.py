@@ -14,7 +14,7 @@ from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknow
 from hermetic.audit.model import hops
 from hermetic.audit.model.findings import Parts, Severity
 from hermetic.audit.model.hops import INTERNET, NODE_SUBNETS, POD, PUBLIC_IP, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 PROFILE_NOT_SEEN = "the answer has no networkProfile with an outboundType"
 POOL_MODES = {"system", "user", "gateway"}

@@ -13,7 +13,7 @@ from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation.each_resource import of_cluster
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown
 from hermetic.audit.model.hops import INTERNET, NODE, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.telemetry_links import OF_MONITOR_PROFILE, Feature, Link, endpoint_to, link_of
 
 # The resource type that an add-on sends to, where a private endpoint is possible; "" where none is.

@@ -12,7 +12,7 @@ from hermetic.audit.estate.azure.versions import CONTAINER_SERVICE
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.evaluation.each_resource import of_cluster
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 ENGINES = {"cilium", "calico", "azure"}
 CHANNELS = {"nodeimage", "none", "securitypatch"}

@@ -16,7 +16,7 @@ from hermetic.audit.evaluation.each_resource import each_or_none, of_cluster
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import NODE, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 MODES = {"auto", "manual"}
 

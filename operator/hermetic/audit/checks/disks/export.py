@@ -19,7 +19,7 @@ from hermetic.audit.evaluation.foreign_endpoints import results_of
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import INTERNET, POD, Path, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.private_links import Others, others_of
 from hermetic.errors import FactDamaged
 

@@ -16,7 +16,7 @@ from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.evaluation.each_resource import whole_or_unknown
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model.hops import POD, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.held_identities import standing_machines
 
 

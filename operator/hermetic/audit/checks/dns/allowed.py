@@ -19,7 +19,7 @@ from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails
 from hermetic.audit.model import hops
 from hermetic.audit.model.findings import Severity, Verdict
 from hermetic.audit.model.hops import INTERNET, POD, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.domain_names import is_within, plain
 from hermetic.audit.scope.dns import (
     EVERY_NAME,

@@ -21,7 +21,7 @@ from hermetic.audit.model import hops
 from hermetic.audit.model.address_ranges import is_public
 from hermetic.audit.model.address_ranges import network as prefix_of
 from hermetic.audit.model.hops import INTERNET, POD, path_of, written
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.firewall import dns_proxy
 from hermetic.audit.scope.dns import ByDefault, NamePolicy, names_by_default
 from hermetic.audit.scope.locked_node_group import rulesets_behind_the_lock

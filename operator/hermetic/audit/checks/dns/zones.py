@@ -15,7 +15,7 @@ from hermetic.audit.evaluation.each_resource import each_network, each_or_none
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import INTERNET, POD, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.reachable_networks import throughout
 
 

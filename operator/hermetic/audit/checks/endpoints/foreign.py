@@ -20,7 +20,7 @@ from hermetic.audit.evaluation.results import CheckResult, does_not_apply, passe
 from hermetic.audit.model import hops
 from hermetic.audit.model.findings import Severity, Verdict
 from hermetic.audit.model.hops import POD, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.private_links import others_of, targets_of
 
 Store = Registry | StorageAccount | FileShare | MonitorScope | Vault

@@ -14,7 +14,7 @@ from hermetic.audit.estate.observation import Listing, Seen
 from hermetic.audit.evaluation.each_resource import whole_or_unknown
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model.hops import NODE_SUBNETS, PRIVATE_ENDPOINT, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.private_links import targets_of
 
 PRIVATE, OPEN = "privateonly", "open"

@@ -14,7 +14,7 @@ from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknow
 from hermetic.audit.model import hops
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import LOAD_BALANCER, POD, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.private_links import is_allowed, others_of
 from hermetic.audit.scope.reachable_networks import where_readable
 

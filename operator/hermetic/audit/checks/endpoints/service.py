@@ -15,7 +15,7 @@ from hermetic.audit.evaluation.each_resource import each_subnet
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import SERVICE_ENDPOINT, STORAGE, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 
 @check_each("svc-endpoint-storage", each_subnet)

@@ -15,7 +15,7 @@ from hermetic.audit.evaluation.each_resource import whole_or_unknown
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import INTERNET, POD, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.registry_storage import vault_ids
 
 PERIMETER = "securedbyperimeter"

@@ -16,7 +16,7 @@ from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails
 from hermetic.audit.model import hops
 from hermetic.audit.model.address_ranges import network
 from hermetic.audit.model.hops import INTERNET, NODE, POD, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 ENGINE_WITHOUT_V6 = "azure"
 KNOWN_ENGINES = {"azure", "calico", "cilium"}

@@ -24,7 +24,7 @@ from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.evaluation.each_object import counted, objections, settled
 from hermetic.audit.evaluation.results import CheckResult, fails, unknown
 from hermetic.audit.model.hops import path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 # Drivers that mount what a private endpoint serves, and call no cloud service from the node.
 KNOWN_DRIVERS = frozenset(

@@ -35,7 +35,7 @@ from hermetic.audit.evaluation.results import CheckResult, fails, unknown
 from hermetic.audit.model import hops
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import POD, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.errors import FactDamaged
 
 _CLOUDS = {"route53": "Amazon Route 53", "clouddns": "Google Cloud DNS", "azure": "Azure DNS"}

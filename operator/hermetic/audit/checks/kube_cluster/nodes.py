@@ -14,7 +14,7 @@ from hermetic.audit.evaluation.each_object import counted, objections, settled
 from hermetic.audit.evaluation.results import CheckResult, fails, unknown
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import INTERNET, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 
 @check("k8s-node-externalip")

@@ -30,7 +30,7 @@ from hermetic.audit.evaluation.results import CheckResult, fails, unknown
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import POD, Hop, path_of
 from hermetic.audit.model.topology import PlaceKind
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 AZURE_FILES = frozenset({"file.csi.azure.com", "kubernetes.io/azure-file"})
 AZURE_BLOBS = "blob.csi.azure.com"  # adds the endpoint too, and is not known to omit it with privateEndpoint

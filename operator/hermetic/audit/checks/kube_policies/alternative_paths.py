@@ -43,7 +43,7 @@ from hermetic.audit.model import hops
 from hermetic.audit.model.address_ranges import holds_outside, network
 from hermetic.audit.model.findings import Severity, Verdict
 from hermetic.audit.model.hops import POD, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.errors import FactDamaged
 
 GROUP = "networking.istio.io"

@@ -10,7 +10,7 @@ from hermetic.audit.cluster.workloads import belongs_on_the_host_network
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.platform import engine_named_by
 from hermetic.audit.estate.kubernetes.pods import Pod
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.errors import FactDamaged
 
 CILIUM, CALICO = "cilium", "calico-node"

@@ -20,8 +20,8 @@ from hermetic.audit.evaluation.results import CheckResult, fails, unknown
 from hermetic.audit.model import hops
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import INTERNET, POD, path_of
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.policy.node_agents import with_entries
-from hermetic.audit.policy.policy import Policy
 from hermetic.errors import FactDamaged
 
 ANYWHERE = "all that the network lets through"

@@ -20,7 +20,7 @@ from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.evaluation.each_object import counted, settled
 from hermetic.audit.evaluation.results import CheckResult, unknown
 from hermetic.audit.model.findings import Severity
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.errors import FactDamaged
 
 # Served by the API server itself, or by its aggregated servers, on every cluster.

@@ -52,7 +52,7 @@ from hermetic.audit.model.address_ranges import (
 )
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import INTERNET, POD, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.errors import FactDamaged
 
 K = TypeVar("K", bound=KubernetesObject)

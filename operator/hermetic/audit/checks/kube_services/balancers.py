@@ -24,7 +24,7 @@ from hermetic.audit.model import hops
 from hermetic.audit.model.address_ranges import is_public, network
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import INTERNET, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 OF_A_BALANCER = (annotation(INTERNAL), ("spec", "type"))
 """The fields that make a load balancer public or private."""

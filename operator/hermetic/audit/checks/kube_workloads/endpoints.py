@@ -19,7 +19,7 @@ from hermetic.audit.evaluation.results import CheckResult, fails, unknown
 from hermetic.audit.model import hops
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import INTERNET, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 _WRITE_IT_OUT = "Write the host out in the pod template, without a variable."
 _NAME_THEM = "Name each variable that the pods need (`env` instead of `envFrom`): the ConfigMap holds too many."

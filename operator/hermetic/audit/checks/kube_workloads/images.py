@@ -14,7 +14,7 @@ from hermetic.audit.estate.kubernetes.platform import may_run_microsofts_images
 from hermetic.audit.estate.kubernetes.pods import Pod
 from hermetic.audit.evaluation.each_object import counted, objections, settled
 from hermetic.audit.evaluation.results import CheckResult, fails, unknown
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 
 @check("k8s-image-origin")

@@ -15,8 +15,8 @@ from hermetic.audit.evaluation.each_object import each_pod
 from hermetic.audit.evaluation.results import CheckResult, fails
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import NODE, path_of
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.policy.node_agents import is_trusted, other_images, with_entries
-from hermetic.audit.policy.policy import Policy
 from hermetic.errors import FactDamaged
 
 # Capabilities over the network of the node, or over all of it.

@@ -15,7 +15,7 @@ from hermetic.audit.evaluation.each_resource import each_subnet
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import INTERNET, Path, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.firewall import firewall_observations
 from hermetic.audit.rules.nsg_rules import Hole, passes_all, sure
 from hermetic.audit.rules.subnet_context import Layers, SubnetContext, surroundings

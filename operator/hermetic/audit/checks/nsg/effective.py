@@ -12,7 +12,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen, missing
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.evaluation.sentinels import each_sentinel, unless_locked
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.firewall import firewall_observations
 from hermetic.audit.rules.nsg_rules import Hole, holes, reachable_through, sure
 from hermetic.audit.rules.subnet_context import Layers, SubnetContext

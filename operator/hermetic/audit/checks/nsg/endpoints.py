@@ -16,7 +16,7 @@ from hermetic.audit.evaluation.each_resource import found_or_none
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import NODE, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 APPLIES = {"enabled", "networksecuritygroupenabled"}
 DOES_NOT_APPLY = {"disabled", "routetableenabled", ""}

@@ -18,7 +18,7 @@ from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails
 from hermetic.audit.model import hops
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import INTERNET, PUBLIC_IP, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.firewall import firewall_observations
 from hermetic.audit.rules.nsg_rules import (
     NOT_ANSWERED,

@@ -16,7 +16,7 @@ from hermetic.audit.evaluation.each_resource import of_cluster, whole_or_unknown
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import INTERNET, NODE, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.nsg_rules import Ground, denies_tag, holes
 from hermetic.audit.rules.subnet_context import Layers, SubnetContext
 from hermetic.audit.scope.dns import ByDefault, names_by_default

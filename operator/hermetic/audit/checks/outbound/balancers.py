@@ -19,7 +19,7 @@ from hermetic.audit.evaluation.each_resource import found_or_none, of_cluster, w
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown, whatever_is_damaged, with_masks
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import DEFAULT_OUTBOUND, INTERNET, NODE, Hop, Path, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.remedies.filling import Fill
 from hermetic.audit.scope.balancers import (
     balancers_of,

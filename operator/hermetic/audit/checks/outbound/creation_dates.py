@@ -19,7 +19,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, Seen
 from hermetic.audit.evaluation.results import CheckResult, passes, unknown
 from hermetic.audit.model.findings import Severity, Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.remedies.filling import Fill, values_of
 from hermetic.audit.rules.subnet_context import surroundings
 from hermetic.errors import FactDamaged

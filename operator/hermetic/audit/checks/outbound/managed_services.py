@@ -22,7 +22,7 @@ from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import INTERNET, Hop, path_of
 from hermetic.audit.model.topology import PlaceKind
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 ManagedService = ApplicationGateway | Bastion | AzureFirewall
 

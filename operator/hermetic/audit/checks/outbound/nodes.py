@@ -24,7 +24,7 @@ from hermetic.audit.evaluation.results import (
 )
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import INTERNET, PUBLIC_IP, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 
 @check("nodepool-node-public-ip")

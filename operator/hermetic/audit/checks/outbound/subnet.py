@@ -25,7 +25,7 @@ from hermetic.audit.evaluation.results import (
 from hermetic.audit.model import hops
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import DEFAULT_OUTBOUND, INTERNET, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 SERVES_THE_NETWORK = """\
 Warning: connections of every subnet of the network to the internet end at once.

@@ -17,7 +17,7 @@ from hermetic.audit.estate.probe.situations import situation
 from hermetic.audit.evaluation.results import CheckResult, fails
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 NETWORKS = 3
 """With fewer public IPv4 addresses, all of them may be blocked or down by chance."""

@@ -19,7 +19,7 @@ from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.evaluation.results import CheckResult
 from hermetic.audit.model.findings import Severity, Verdict
 from hermetic.audit.model.hops import INTERNET, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 SHOWN = 3
 

@@ -28,7 +28,7 @@ from hermetic.audit.evaluation.results import CheckResult
 from hermetic.audit.model import hops
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.errors import FactDamaged
 
 AZURE_DNS = "168.63.129.16"

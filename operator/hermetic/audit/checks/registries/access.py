@@ -14,7 +14,7 @@ from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknow
 from hermetic.audit.model import hops
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import INTERNET, REGISTRY, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.registry_storage import only_caches_for_aks
 
 LESSER_TIERS = {"basic", "standard"}

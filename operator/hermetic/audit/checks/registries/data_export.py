@@ -16,7 +16,7 @@ from hermetic.audit.evaluation.each_resource import each_registry
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import INTERNET, POD, REGISTRY, Path, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 R = TypeVar("R", bound=Resource)
 

@@ -13,7 +13,7 @@ from hermetic.audit.evaluation.each_resource import each_registry
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import POD, REGISTRY, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.held_identities import Identities, federated, identities_of
 from hermetic.errors import FactDamaged
 

@@ -22,7 +22,7 @@ from hermetic.audit.evaluation.each_resource import each_registry
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import INTERNET, POD, REGISTRY, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 OFF, ON = "disabled", "enabled"
 IPV4, DUAL_STACK = "ipv4", "ipv4andipv6"

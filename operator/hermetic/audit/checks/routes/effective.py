@@ -21,7 +21,7 @@ from hermetic.audit.model import hops
 from hermetic.audit.model.address_ranges import is_default, is_public, network
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import INTERNET, SERVICE_ENDPOINT, Path, path_of, written
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.firewall import declared_addresses
 from hermetic.audit.rules.routes import NextHopKind, hop_of, next_hop
 from hermetic.audit.rules.subnet_context import SubnetContext

@@ -18,7 +18,7 @@ from hermetic.audit.evaluation.sentinels import each_sentinel
 from hermetic.audit.model import hops
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import INTERNET, Path, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.firewall import declared_addresses
 from hermetic.audit.rules.routes import NextHopKind, hop_of, next_hop
 from hermetic.audit.rules.subnet_context import SubnetContext

@@ -18,7 +18,7 @@ from hermetic.audit.evaluation.results import CheckResult, fails, passes
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import INTERNET, Hop, path_of
 from hermetic.audit.model.topology import PlaceKind
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.firewall import declared_addresses, leads_to_the_firewall
 from hermetic.audit.rules.routes import NextHopKind
 from hermetic.audit.rules.subnet_context import SubnetContext

@@ -21,7 +21,7 @@ from hermetic.audit.model import hops
 from hermetic.audit.model.address_ranges import networks, overlap, space, without
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import INTERNET, Hop, Path, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.behind_firewall import behind_firewall
 from hermetic.audit.rules.firewall import declared_addresses, leads_to_the_firewall
 from hermetic.audit.rules.routes import NextHopKind, OutboundRoute, leads_to_appliance, ways_beyond

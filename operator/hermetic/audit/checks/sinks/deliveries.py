@@ -16,7 +16,7 @@ from hermetic.audit.evaluation.each_resource import whole_or_unknown
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import INTERNET, POD, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.delivery_table import DELIVERIES, EVENTS, EXPORTS, NOTHING_DELIVERED, deliveries_of
 from hermetic.audit.scope.log_receivers import event_subscriptions_of
 from hermetic.audit.scope.private_links import is_allowed

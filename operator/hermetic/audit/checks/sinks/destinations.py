@@ -11,7 +11,7 @@ from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation.results import CheckResult, fails, passes
 from hermetic.audit.model.hops import Hop, path_of
 from hermetic.audit.model.topology import PlaceKind
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 PARTNER = "partner solution"
 

@@ -38,7 +38,7 @@ from hermetic.audit.model import hops
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import NODE, Hop, path_of
 from hermetic.audit.model.topology import PlaceKind
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.held_identities import standing_machines
 from hermetic.audit.scope.reachable_networks import throughout
 from hermetic.errors import FactDamaged

@@ -24,7 +24,7 @@ from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknow
 from hermetic.audit.model import hops
 from hermetic.audit.model.findings import Severity, Verdict
 from hermetic.audit.model.hops import path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.delivery_table import DIAGNOSTICS, POLICY_ANALYTICS, deliveries_of
 from hermetic.audit.scope.dns import names_by_default
 from hermetic.audit.scope.resources_in_scope import (

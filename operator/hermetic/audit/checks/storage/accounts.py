@@ -16,7 +16,7 @@ from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails
 from hermetic.audit.model import hops
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import INTERNET, POD, STORAGE, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.log_receivers import receivers_of_type
 from hermetic.audit.scope.registry_storage import account_ids
 from hermetic.errors import FactDamaged

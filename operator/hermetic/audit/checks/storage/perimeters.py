@@ -18,7 +18,7 @@ from hermetic.audit.estate.observation import Listing, Seen
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import INTERNET, POD, STORAGE, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 ENFORCED, INBOUND = "enforced", "inbound"
 

@@ -12,7 +12,7 @@ from hermetic.audit.estate.observation import Seen
 from hermetic.audit.evaluation.each_resource import each_share
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.model.hops import INTERNET, STORAGE, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 
 @check_each("fileshare-public", each_share)

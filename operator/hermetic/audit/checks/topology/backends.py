@@ -17,7 +17,7 @@ from hermetic.audit.model import hops
 from hermetic.audit.model.address_ranges import Space, space, union, without
 from hermetic.audit.model.address_ranges import network as prefix_of
 from hermetic.audit.model.hops import INTERNET, NODE_SUBNETS, Hop, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.remedies.filling import Fill
 from hermetic.audit.rules.subnet_context import network_space
 from hermetic.audit.scope.reachable_networks import reached_network_ids, throughout

@@ -21,7 +21,7 @@ from hermetic.audit.model.address_ranges import prefixes as address_prefixes
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import INTERNET, NODE_SUBNETS, Hop, Path, path_of
 from hermetic.audit.model.topology import PlaceKind
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.behind_firewall import BehindFirewall, behind_firewall
 from hermetic.audit.rules.firewall_rules import Rules
 from hermetic.audit.scope.reachable_networks import throughout

@@ -21,7 +21,7 @@ from hermetic.audit.model.address_ranges import Space, union
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import INTERNET, ON_PREMISES, Hop, path_of
 from hermetic.audit.model.topology import PlaceKind
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.subnet_context import network_space
 
 

@@ -32,7 +32,7 @@ from hermetic.audit.model.address_ranges import Space, is_default, is_public, sp
 from hermetic.audit.model.address_ranges import network as prefix_of
 from hermetic.audit.model.address_ranges import prefixes as address_prefixes
 from hermetic.audit.model.hops import INTERNET, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.firewall_sources import space_of
 from hermetic.audit.rules.routes import next_hop
 

@@ -25,7 +25,7 @@ from hermetic.audit.evaluation.each_resource import each_network
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import INTERNET, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.firewall import firewall_observations
 from hermetic.audit.rules.network_manager import is_group, leads_out, pages_of
 from hermetic.audit.rules.nsg_rules import VIRTUAL_NETWORK

@@ -17,7 +17,7 @@ from hermetic.audit.evaluation.each_resource import each_network, each_or_none, 
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import GATEWAY, ON_PREMISES, Hop, Path, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 PERMISSION = f"{Peering.TYPE}/read"
 

@@ -15,7 +15,7 @@ from hermetic.audit.evaluation.each_resource import found_or_none
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import INTERNET, NODE_SUBNETS, path_of, written
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 
 
 @check("vm-pivot")

@@ -23,7 +23,7 @@ from hermetic.audit.model import hops
 from hermetic.audit.model.address_ranges import networks
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import INTERNET, NODE_SUBNETS, path_of
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.scope.balancers import Members
 from hermetic.audit.scope.reachable_networks import reached_networks, throughout
 from hermetic.audit.scope.reached_subnets import is_reached

@@ -19,7 +19,7 @@ from hermetic.audit.evaluation.excerpts import merged as merged_evidence
 from hermetic.audit.evaluation.results import CheckResult, unknown
 from hermetic.audit.evaluation.writers import writer_of
 from hermetic.audit.model.findings import CheckPage, Finding, Verdict
-from hermetic.audit.policy.policy import Policy
+from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.remedies.filling import merged
 from hermetic.audit.remedies.of_finding import RemedyContext, filled_remedy, surroundings_of
 from hermetic.audit.remedies.steps import steps_of, text_of

@@ -40,8 +40,8 @@ def burst_section() -> Iterator[str]:
     yield table(("", "goal", "Hermetic", "kopf", "ratio"), rows)
     yield (
         f"The same children, created by a plain loop without any operator: written after {least['written_seconds']:g} "
-        f"s, all available after {least['settled_seconds']:g} s. What the API server, its controllers and the nodes "
-        "need for them is in every figure above, and no operator can be faster.\n"
+        f"s, all available after {least['settled_seconds']:g} s. Every figure above includes the time of the API "
+        "server, its controllers and the nodes for them, and no operator can be faster.\n"
     )
     yield origin(found)
 

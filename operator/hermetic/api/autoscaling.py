@@ -25,7 +25,7 @@ class Autoscaling(ApiModel):
     )
 
     min_replicas: Annotated[int, Field(ge=1, le=256)] = 1
-    """Fewest pods, 1 to 256. Default: 1. There is no scale to zero: requests would be lost."""
+    """Fewest pods, 1 to 256. Default: 1. Scale to zero is not supported: requests would be lost."""
     max_replicas: Annotated[int, Field(ge=1, le=256)]
     """Most pods, 1 to 256, each with the GPUs of `accelerator`."""
     queued_requests: Annotated[int, Field(ge=1, le=MOST_QUEUED)] = 5

@@ -147,7 +147,7 @@ class ExceptionSpec(ApiModel):
 
 
 class EgressAuditSpec(ApiModel):
-    """What to audit, how often, and whose evidence counts."""
+    """The scope of the audit, its interval, and the signers whose evidence counts."""
 
     cluster: Annotated[
         str,
@@ -324,7 +324,7 @@ class EgressAudit(ApiModel):
     kind: Literal["EgressAudit"]
     metadata: dict[str, Any]
     spec: EgressAuditSpec
-    """What to audit, how often, and whose evidence counts."""
+    """The scope of the audit, its interval, and the signers whose evidence counts."""
     status: EgressAuditStatus = EgressAuditStatus()
     """The verdict, and what it rests on."""
 

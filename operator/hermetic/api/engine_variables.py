@@ -25,8 +25,8 @@ class EnvironmentVariable(ApiModel):
     """Name of the variable. It must be on the reviewed list of the engine, or allowed by the operator's configuration;
     names that carry credentials, proxies or offline switches are refused in any case."""
     value: Annotated[str, StringConstraints(max_length=4096), NO_URL, NO_CONTROL_CHARACTER] = ""
-    """Literal value, at most 4096 characters: no address, and a path only where the variable is for one. Everybody who
-    may read the object can read it: no secrets. Default: empty."""
+    """Literal value, at most 4096 characters: no address, and a path only where the variable is for one. Each reader
+    of the object can read it: no secrets. Default: empty."""
 
 
 Environment = Annotated[list[EnvironmentVariable], Field(max_length=64), list_of("map", "name")]

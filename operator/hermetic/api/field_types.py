@@ -152,7 +152,7 @@ SourceRange = Annotated[
     StringConstraints(min_length=1, max_length=43),
     Rule(
         cel="isCIDR(self) && cidr(self) == cidr(self).masked() && cidr(self).prefixLength() > 0",
-        message="must be a CIDR without host bits, such as '10.0.0.0/8'; the whole internet ('/0') is no source range",
+        message="must be a CIDR without host bits, such as '10.0.0.0/8'; the whole internet ('/0') is not accepted",
         holds=_is_narrow_range,
     ),
 ]

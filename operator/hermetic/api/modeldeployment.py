@@ -235,7 +235,7 @@ class EndpointStatus(ApiModel):
     url: Annotated[str, StringConstraints(max_length=512)]
     """Base URL for OpenAI clients, for example 'http://10.13.76.40:8000/v1'."""
     address: Annotated[str, StringConstraints(max_length=253)]
-    """The private address, or the in-cluster DNS name when there is no load balancer."""
+    """The private address, or the in-cluster DNS name without a load balancer."""
 
 
 class PublicAddressStatus(ApiModel):
@@ -331,7 +331,7 @@ class ModelDeploymentStatus(ApiModel):
     endpoint: EndpointStatus | None = None
     """Where the model answers; absent until it has an address."""
     public_address: PublicAddressStatus | None = None
-    """The public address for which the Service was removed; absent where there was none."""
+    """The public address for which the Service was removed; absent without one."""
     replicas: Annotated[int, Field(ge=0)] | None = None
     """Pods that exist, whether they serve yet or not: the number that autoscalers compare with `spec.replicas`."""
     selector: Annotated[str, StringConstraints(max_length=256)] | None = None

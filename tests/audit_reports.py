@@ -90,7 +90,7 @@ def a_failing_report() -> Report:
         finished_at=FINISHED,
         findings=(*_fails(), *_undecided(), *_passes()),
         not_asked={"kube": ("k8s-public-lb", "k8s-externalips"), "probe": ("dns-recursion", "probe-tcp")},
-        notes=("The exception for peering-any on to-shared-services expired on 2026-10-31 and counts for nothing.",),
+        notes=("The exception for peering-any on to-shared-services expired on 2026-10-31 and is ignored.",),
         tool_version="0.1.0",
     )
 

@@ -121,7 +121,7 @@ def test_without_an_operator_nothing_is_taken_for_seen(kubectl: Kubectl, cluster
 def test_a_name_that_is_not_there_is_not_reachable(cluster: Path, namespace: str) -> None:
     ran = status(cluster, "nobody", "-n", namespace)
     assert (ran.code, ran.out) == (4, "")
-    assert ran.errors == [f"error: HRM-KUB-404: there is no ModelDeployment 'nobody' in namespace '{namespace}'"]
+    assert ran.errors == [f"error: HRM-KUB-404: ModelDeployment 'nobody' does not exist in namespace '{namespace}'"]
 
 
 @pytest.mark.usefixtures("installed")

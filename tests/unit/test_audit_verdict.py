@@ -357,7 +357,9 @@ def test_an_exception_is_announced_before_it_ends_and_named_once_it_has(days: in
     standing = standing_of(spec, found, NOW)
     assert bool(standing.notes) is (days <= 14)
     if days <= 14:
-        assert f"the exception of platform for k8s-public-lb on * end{'ed' if days < 0 else 's'} on {day}" in message
+        assert (
+            f"the exception of platform for k8s-public-lb on * {'expired' if days < 0 else 'ends'} on {day}" in message
+        )
     events = [announcement.reason for announcement in announcements({}, status)]
     assert ("ExceptionExpired" in events) is (days < 0)
     assert ("ExceptionExpiring" in events) is (0 <= days <= 14)
@@ -379,9 +381,7 @@ def test_an_exception_that_had_ended_before_the_audit_is_told_by_the_attestation
     message = next(
         condition["message"] for condition in status["conditions"] if condition["type"] == "ExceptionsCurrent"
     )
-    assert message == (
-        "the exception of network team for peering-any on */to-hub ended on 2026-01-31 and counts for nothing"
-    )
+    assert message == ("the exception of network team for peering-any on */to-hub expired on 2026-01-31 and is ignored")
 
 
 def test_without_exceptions_nothing_is_said_about_them() -> None:

@@ -267,7 +267,7 @@ def test_routes_and_rules_that_are_damaged_leave_the_method_found() -> None:
     azure.change(ROUTES, routes=[route("v4", "0.0.0.0/0", "None"), 7]).change(RULES, securityRules=rule("x", 1, "Deny"))
     finding = the(azure.findings("subnet-nat-gateway"), NODES)
     assert finding.verdict is Verdict.FAIL
-    assert "could not be read" in finding.message
+    assert "could not read" in finding.message
 
 
 @pytest.mark.parametrize("check", ["nic-public-ip", "subnet-default-outbound"])

@@ -133,7 +133,7 @@ def test_an_id_that_is_no_cluster_s_is_2_and_nothing_is_sent(arm: ArmStandIn, cl
 def test_a_cluster_that_is_not_there_is_2(arm: ArmStandIn, part: str) -> None:
     cluster = arm.estate.cluster.replace(part, "00000000-0000-0000-0000-000000000000")
     with environment(**environment_for(arm)):
-        refused(hermetic("audit", "--azure", cluster, "--arm-endpoint", arm.url), 2, "there is no cluster")
+        refused(hermetic("audit", "--azure", cluster, "--arm-endpoint", arm.url), 2, "does not exist")
 
 
 def test_a_token_that_is_refused_at_the_start_is_4(arm: ArmStandIn) -> None:
@@ -145,7 +145,7 @@ def test_a_token_that_is_refused_at_the_start_is_4(arm: ArmStandIn) -> None:
 def test_a_token_that_no_header_can_carry_is_2_and_not_shown(arm: ArmStandIn) -> None:
     with environment(HERMETIC_ARM_TOKEN="two words"):
         ran = hermetic(*arguments_for(arm))
-    refused(ran, 2, "HERMETIC_ARM_TOKEN is no bearer token")
+    refused(ran, 2, "HERMETIC_ARM_TOKEN is not a bearer token")
     assert "two words" not in ran.err
 
 

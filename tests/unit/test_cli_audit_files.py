@@ -248,7 +248,7 @@ def test_an_exception_that_has_expired_counts_for_nothing_and_is_reported(open_a
     ran = audit(open_arm, "-o", "json", "--exceptions", file)
     (note,) = report_in(ran.out)["notes"]
     assert ran.code == 1
-    assert "ended on 2020-01-31 and counts for nothing" in note
+    assert "expired on 2020-01-31 and is ignored" in note
     assert f"# {note}" in ran.err
     assert report_in(ran.out)["summary"]["Excepted"] == 0
     [ended] = report_in(ran.out)["endedExceptions"]

@@ -149,4 +149,6 @@ def test_a_statement_about_a_subnet_that_is_not_the_clusters_is_told_to_decide_n
         )
         (tmp_path / "policy.yaml").write_text(statements)
         [note] = report_in(audit(arm, "--policy", tmp_path / "policy.yaml", "-o", "json").out)["notes"]
-        assert note == f"`subnetsPrivateSince` names {other}, which is no subnet of the cluster: it decides nothing"
+        assert note == (
+            f"`subnetsPrivateSince` names {other}, which is not a subnet of the cluster: the statement decides nothing"
+        )

@@ -193,8 +193,8 @@ def test_several_files_and_standard_output_tell_the_same_audit(
 @pytest.mark.parametrize(
     ("options", "code", "says"),
     [
-        (["--out", "{}/none/a.json"], 4, "there is no folder"),
-        (["--save-snapshot", "{}/none/a.json"], 4, "there is no folder"),
+        (["--out", "{}/none/a.json"], 4, "/none does not exist"),
+        (["--save-snapshot", "{}/none/a.json"], 4, "/none does not exist"),
         (["--out", "{}"], 2, "is not a file"),
         (["--out", "-"], 2, "is not a file"),
         (["--out", "{}/a.json", "--out", "{}/a.json"], 2, "named twice"),

@@ -189,7 +189,7 @@ def test_a_cluster_that_does_not_exist_ends_the_run_before_any_report(pair: Esta
     missing = pair.clusters[1].replace("aks-inference2", "aks-gone")
     ran = pair.audit("--azure", pair.clusters[0], "--azure", missing, "--reports", pair.reports)
     assert (ran.code, list(pair.reports.iterdir())) == (2, [])
-    assert f"there is no cluster {missing}" in ran.errors[0]
+    assert f"the cluster {missing} does not exist" in ran.errors[0]
 
 
 def test_a_request_that_failed_for_one_cluster_is_sent_again_for_the_next(pair: Estate) -> None:

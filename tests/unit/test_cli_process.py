@@ -82,8 +82,8 @@ def test_every_command_takes_the_options_that_scripts_always_pass(command: str) 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["rendr"], "there is no command 'rendr'; did you mean 'hermetic render'?"),
-        (["frobnicate"], "there is no command 'frobnicate'; there are run, render,"),
+        (["rendr"], "unknown command 'rendr'; did you mean 'hermetic render'?"),
+        (["frobnicate"], "unknown command 'frobnicate'; there are run, render,"),
         (["render", "--fil", "x", "--no"], "No such option"),
         (["render"], "no input file"),
         (["status", "-o", "xml"], "'xml' is not one of"),

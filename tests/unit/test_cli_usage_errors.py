@@ -121,7 +121,7 @@ def test_a_file_of_another_kind_is_told_with_what_a_folder_does(tmp_path: Path) 
     [("help", "--help"), ("versoin", "version"), ("get", "status"), ("statsu", "status"), ("lint", "validate")],
 )
 def test_a_command_of_another_name_is_told_with_the_one_that_was_meant(typed: str, meant: str) -> None:
-    ended(hermetic(typed), 2, f"there is no command '{typed}'; did you mean 'hermetic {meant}'?", "--help")
+    ended(hermetic(typed), 2, f"unknown command '{typed}'; did you mean 'hermetic {meant}'?", "--help")
 
 
 def test_a_mistyped_kind_is_told_with_the_one_that_was_meant() -> None:

@@ -192,7 +192,7 @@ async def test_a_cluster_that_is_not_there_is_bad_input() -> None:
     with ArmStandIn(ESTATE) as arm:
         async with client_of(arm) as bench:
             bench.answerer = type(bench.answerer)(bench.client, f"{ESTATE.cluster}-2")
-            with pytest.raises(InputError, match="there is no cluster"):
+            with pytest.raises(InputError, match="does not exist"):
                 await bench.answer(question("get", CLUSTER.kind, f"{ESTATE.cluster}-2", CLUSTER.api_version))
 
 

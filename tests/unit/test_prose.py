@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,9 @@ from hermetic.api.reasons import Reason
 from hermetic.audit.checks.registry import PAGES
 from hermetic.cli.explanations import error_pages, refusal_pages, weights_pages
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+REPOSITORY = Path(__file__).resolve().parents[2]
+DOCS = REPOSITORY / "docs"
+PRODUCT = REPOSITORY / "operator" / "hermetic"
 CODE_BLOCK = re.compile(r"```.*?```", re.DOTALL)
 PATTERNS = {
     "negated noun": re.compile(r"\b(?:is|are|was|were) (?:none|nothing|no (?!longer\b|more\b))"),
@@ -33,6 +36,23 @@ def plain_text_problems(text: str) -> list[str]:
     """Every match of a pattern outside code blocks, with the name of the pattern."""
     prose = CODE_BLOCK.sub("", text)
     return [f"{name}: {match[0]}" for name, pattern in PATTERNS.items() for match in pattern.finditer(prose)]
+
+
+def texts_of(source: str) -> Iterator[str]:
+    """The string literals of a module that have a blank, as they are written; docstrings are left out."""
+    tree = ast.parse(source)
+    nodes = list(ast.walk(tree))
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    parts = {
+        id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in ast.walk(node) if part is not node
+    }
+    for node in nodes:
+        if id(node) in docstrings | parts:
+            continue
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            yield node.value
+        elif isinstance(node, ast.JoinedStr):
+            yield ast.unparse(node)[2:-1]
 
 
 def explained_texts() -> Iterator[tuple[str, str]]:
@@ -68,3 +88,22 @@ def test_docs_have_no_problem() -> None:
     pages = {path.name: path.read_text(encoding="utf-8") for path in DOCS.glob("*.md")}
 
     assert {name: problems for name, text in pages.items() if (problems := plain_text_problems(text))} == {}
+
+
+@pytest.mark.parametrize("package", ["audit", "cli", "collect"])
+def test_messages_and_help_texts_have_no_problem(package: str) -> None:
+    modules = [path for path in (PRODUCT / package).rglob("*.py") if "program" not in path.parts]
+    texts = {str(path): "\n".join(texts_of(path.read_text(encoding="utf-8"))) for path in modules}
+
+    assert len(texts) > 10
+    assert {name: problems for name, text in texts.items() if (problems := plain_text_problems(text))} == {}
+
+
+def test_text_of_a_program_is_a_string_without_docstrings_and_code() -> None:
+    source = '''
+def name(count):
+    """Whoever."""
+    return f"of {count} machines none is there", "id"
+'''
+
+    assert list(texts_of(source)) == ["of {count} machines none is there"]

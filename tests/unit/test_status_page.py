@@ -103,7 +103,7 @@ def test_out_writes_the_page_beside_the_report(monkeypatch: pytest.MonkeyPatch, 
     [
         (["--out", "{}/status.pdf"], 2, "a page ends with .html"),
         (["--out", "{}/status.html", "--watch"], 2, "not with --watch"),
-        (["--out", "{}/none/status.html"], 4, "there is no folder"),
+        (["--out", "{}/none/status.html"], 4, "/none does not exist"),
     ],
 )
 def test_a_file_that_cannot_be_a_page_is_refused_before_anything_is_read(

@@ -171,7 +171,7 @@ def test_an_entry_that_meets_nothing_is_noted() -> None:
     assert _notes(plug_in(), by=policy(ENTRY)) == ()
     (note,) = _notes(plug_in(), by=policy(ENTRY, stale))
     assert OTHER_DIGEST in note
-    assert "counts for nothing" in note
+    assert "is ignored" in note
 
 
 class TestTheOperator:

@@ -68,7 +68,7 @@ class LazyCommands(click.Group):
         """Import the command's own module."""
         if cmd_name not in COMMANDS:
             if not ctx.resilient_parsing and not cmd_name.startswith("-"):
-                ctx.fail(f"there is no command '{cmd_name}'{_did_you_mean(cmd_name)}")
+                ctx.fail(f"unknown command '{cmd_name}'{_did_you_mean(cmd_name)}")
             return None
         command: click.Command = importlib.import_module(module_of(cmd_name)).command
         return command

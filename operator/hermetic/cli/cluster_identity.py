@@ -104,7 +104,7 @@ async def _asked(kubeconfig: str | None, context: str | None) -> Tie:
     async with KubernetesApi(connection) as api:
         namespace = await named(api, NAMESPACE, KUBE_SYSTEM)
         if namespace is None:
-            raise ValueError(f"there is no namespace {KUBE_SYSTEM}")
+            raise ValueError(f"the namespace {KUBE_SYSTEM} does not exist")
         return Tie(fingerprint, str(namespace["metadata"]["uid"]), await declared_in(api))
 
 

@@ -84,7 +84,7 @@ def error_pages() -> Iterator[Page]:
 def reason_pages() -> Iterator[Page]:
     """Every reason of a condition or an event."""
     for reason in Reason:
-        needed = "yes: nothing else helps" if reason.needs_human else "no: what can pass by itself is tried again"
+        needed = "yes: nothing else helps" if reason.needs_human else "no: the operator tries again by itself"
         yield Page(reason.value, Sort.REASON, reason.meaning, reason.remedy, {"Needs a person": needed})
 
 

@@ -43,8 +43,8 @@ def command(config: Path | None, namespaces: str | None, account: str, output: s
     printed = rights(Installation(configuration, account, limited=config is not None))
     if configuration.watch_namespaces:
         note(
-            f"the operator may write in {', '.join(configuration.watch_namespaces)}; what an earlier installation "
-            f"bound in the whole cluster stays until 'kubectl delete clusterrolebinding {MODELS}'"
+            f"the operator may write in {', '.join(configuration.watch_namespaces)}; bindings of an earlier "
+            f"installation in the whole cluster stay until 'kubectl delete clusterrolebinding {MODELS}'"
         )
     else:
         note("`watchNamespaces` is empty: the operator may write in every namespace")

@@ -40,8 +40,8 @@ Manifest = Mapping[str, Any]
     "--config",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The operator's configuration: what it does not allow is refused, and it names the image that verifies "
-    "weights.",
+    help="The operator's configuration: a manifest with a value that it does not allow is refused, and it names the "
+    "image that verifies weights.",
 )
 @common_options(cluster=False)
 def command(files: tuple[str, ...], namespace: str, volumes: bool, config: Path | None, output: str) -> None:
@@ -116,7 +116,7 @@ def _volumes(accepted: AcceptedManifest) -> Iterator[Manifest]:
     assert accepted.spec is not None  # noqa: S101 - called for ModelDeployments only
     share = share_of(accepted.spec)
     if share is None:
-        note(f"{accepted.typed.where()}: {accepted.owner.name} reads from no share: there is no volume to create")
+        note(f"{accepted.typed.where()}: {accepted.owner.name} reads from no share, and needs no volume")
         return
     volume, claim = platform_volumes(accepted.owner.namespace, accepted.owner.name, share)
     name = claim["metadata"]["name"]

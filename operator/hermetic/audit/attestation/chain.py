@@ -164,7 +164,7 @@ def _head(links: Sequence[ChainLink], head: str | None) -> Iterable[ChainIssue]:
     if head is None or (links and links[-1].attestation.digest == head):
         return
     last = links[-1] if links else None
-    observed = f"the last one is {last.attestation.digest}" if last is not None else "there is none"
+    observed = f"the last one is {last.attestation.digest}" if last is not None else "the chain is empty"
     yield ChainIssue(
         ChainFinding.HEAD_MISSING, last.name if last is not None else "", f"{head} is the newest; {observed}"
     )

@@ -44,7 +44,7 @@ def from_object(value: Any) -> Envelope:
         raise refused(EnvelopeFault.MALFORMED, f"apiVersion is '{actual}', not '{EGRESS_ATTESTATION.api_version}'")
     spec = value.get("spec")
     if not isinstance(spec, dict) or "envelope" not in spec:
-        raise refused(EnvelopeFault.MALFORMED, "there is no spec.envelope")
+        raise refused(EnvelopeFault.MALFORMED, "spec.envelope is missing")
     if unknown := sorted(str(name) for name in spec if name != "envelope"):
         raise refused(EnvelopeFault.UNKNOWN_FIELD, f"spec holds '{unknown[0][:64]}'; there is only envelope")
     with as_attestation():

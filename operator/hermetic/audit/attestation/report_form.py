@@ -197,7 +197,7 @@ def observed_at_of(report: AuditReport) -> str:
     try:
         started = datetime.fromisoformat(report.started_at)
     except ValueError as error:
-        raise refused(EnvelopeFault.MALFORMED, f"startedAt of the report is no time: {error}") from None
+        raise refused(EnvelopeFault.MALFORMED, f"startedAt of the report is not a time: {error}") from None
     if started.tzinfo is None:
         raise refused(EnvelopeFault.MALFORMED, f"startedAt of the report has no zone: {report.started_at}")
     return timestamp(started)
@@ -244,7 +244,7 @@ def finished_at_of(report: AuditReport) -> datetime:
     finished_at = zoned(report.finished_at)
     if finished_at is None:
         raise refused(
-            EnvelopeFault.MALFORMED, f"finishedAt of the report is no time with a zone: {report.finished_at[:64]}"
+            EnvelopeFault.MALFORMED, f"finishedAt of the report is not a time with a zone: {report.finished_at[:64]}"
         )
     return finished_at
 

@@ -168,7 +168,7 @@ def _times(predicate: Predicate) -> tuple[datetime, datetime]:
     try:
         observed_at, expires_at = moment(predicate.observed_at), moment(predicate.expires_at)
     except ValueError as error:
-        raise refused(EnvelopeFault.MALFORMED, f"a time of the payload is none: {error}") from None
+        raise refused(EnvelopeFault.MALFORMED, f"a time of the payload is malformed: {error}") from None
     if expires_at <= observed_at:
         raise refused(Refusal.CONTRADICTORY, f"it expires at {predicate.expires_at}, before it was observed")
     if expires_at - observed_at > LONGEST_VALIDITY:

@@ -47,7 +47,7 @@ def _masked(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> str:
     try:
         return in_words(masks_of(surroundings(estate, scoped, subnet)))
     except FactDamaged:
-        return "whether anything masks it could not be read"
+        return "the audit could not read whether anything masks it"
 
 
 @derived
@@ -75,4 +75,4 @@ def in_words(masks: tuple[str, ...]) -> str:
     """Masks as the end of a message."""
     if not masks:
         return "nothing masks it"
-    return f"masked today by {' and '.join(masks)}, so one change away from open"
+    return f"masked today by {' and '.join(masks)}, so a single change opens it"

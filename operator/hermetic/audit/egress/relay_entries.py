@@ -76,7 +76,7 @@ def _by_frontends(
         observations += (*rests_on, *let_in_by)
         if Reach.SHUT not in (to_it, let_in):
             message = (
-                "which address rules see of a packet to a load balancer, its frontend or the backend, is not known"
+                "it is not known which address rules see of a packet to a load balancer, its frontend or the backend"
             )
             observations.append(missing(f"{frontend.id or frontend.name}: {message}"))
             return Reach.UNSEEN

@@ -63,7 +63,7 @@ def _route_servers_in(home: Seen[VirtualNetwork]) -> Iterator[Observation]:
     """
     subnets = home.value.subnets if home.value is not None else []
     if any(name_of(subnet.id).lower() == ROUTE_SERVER_SUBNET for subnet in subnets):
-        yield missing(f"{home.target}: what its route server has learned is not read")
+        yield missing(f"{home.target}: the audit does not read what its route server has learned")
 
 
 def _of_gateway(

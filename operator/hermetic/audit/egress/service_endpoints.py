@@ -79,7 +79,7 @@ def storage_reach(estate: Estate, policy: Policy, subnet: Subnet) -> StorageReac
         if endpoint_policy.value is not None and not resources_of(endpoint_policy.value)
     ]
     if empty:
-        gap = missing(f"{empty[0]}: lists no account; what Azure makes of that is not known")
+        gap = missing(f"{empty[0]}: lists no account; it is not known what Azure makes of that")
         return StorageReach(services, None, "the policy lists nothing", (*observations, gap))
     return StorageReach(services, Severity.MEDIUM, "a policy names our accounts one by one", observations)
 

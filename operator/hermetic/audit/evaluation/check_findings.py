@@ -83,7 +83,7 @@ def _settled(page: CheckPage, result: CheckResult, around: RemedyContext) -> Fin
     if verdict in {Verdict.PASS, Verdict.NOT_APPLICABLE, Verdict.UNKNOWN} and problem is not None:
         verdict, reason, message, remedy = Verdict.UNKNOWN, problem.reason.value, _in_words(problem), _remedy(problem)
     elif verdict is Verdict.PASS and not evidence:
-        verdict, reason, message = Verdict.UNKNOWN, "NoEvidence", f"nothing was seen that shows it: {message}"
+        verdict, reason, message = Verdict.UNKNOWN, "NoEvidence", f"no observation shows it: {message}"
     if verdict in {Verdict.FAIL, Verdict.UNKNOWN} and not remedy:
         in_node_group = "" if result.remedy else page.remedy_in_node_group
         remedy = filled_remedy(result.remedy or page.remedy, in_node_group, result.resource, around, result.fill)
@@ -154,7 +154,7 @@ def _in_words(problem: Problem) -> str:
 
 
 LOCKED = """\
-A deny assignment forbids this read, whatever roles the identity has: the node resource group is locked, and no role
+A deny assignment forbids this read for every role of the identity: the node resource group is locked, and no role
 assignment helps. In a virtual network of your own, outside the node resource group, the same read is allowed.
 Until then accept the finding with an exception that says who looked at the setting, and how."""
 
@@ -168,4 +168,6 @@ def _remedy(problem: Problem) -> str:
         return LOCKED
     if problem.reason is UnreadReason.UNAVAILABLE:
         return "Audit again; a larger --retry-budget waits longer."
-    return "Audit again; when it stays, read the evidence: nothing was decided from what could not be read."
+    return (
+        "Audit again; if it stays, read the evidence: the audit decides nothing from an answer that it could not read."
+    )

@@ -161,4 +161,4 @@ def each_private_endpoint(
 ) -> Iterator[CheckResult]:
     """Evaluate all of them."""
     endpoints = private_endpoints_of(estate, policy)
-    yield from each_or_none(estate.cluster, endpoints, evaluate, "there is no private endpoint in reach")
+    yield from each_or_none(estate.cluster, endpoints, evaluate, "no private endpoint is in reach")

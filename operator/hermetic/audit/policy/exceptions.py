@@ -41,7 +41,7 @@ class Term:
         """A sentence for an exception that has ended or ends soon."""
         named = f"the exception of {self.owner} for {self.check} on {self.resource}"
         if self.has_ended(today):
-            return f"{named} ended on {self.expiry} and counts for nothing"
+            return f"{named} expired on {self.expiry} and is ignored"
         return f"{named} ends on {self.expiry}: fix the finding or renew the exception before that"
 
 

@@ -117,7 +117,7 @@ def met_nothing(agents: Iterable[TrustedNodeAgent], pods: Collection[Pod]) -> It
             for pod in pods
         ):
             description = f"trustedNodeAgents: {agent.owner} in {agent.namespace} with image {agent.image}"
-            yield f"{description} is in no pod of the cluster, and counts for nothing"
+            yield f"{description} is in no pod of the cluster, and is ignored"
 
 
 def _is_run_by(agent: TrustedNodeAgent, pod: Pod) -> bool:

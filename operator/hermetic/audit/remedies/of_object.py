@@ -19,7 +19,7 @@ _WITH_TEMPLATE = frozenset({"CronJob", "DaemonSet", "Deployment", "ReplicaSet", 
 _OF_A_POD = """A pod without a controller cannot be changed while it runs: save it, change the file, delete the pod, and
 create it again from the file.
 kubectl --namespace NAMESPACE get pod NAME --output yaml
-Warning: what the pod serves ends until it is there again.
+Warning: the pod serves nothing until it exists again.
 kubectl --namespace NAMESPACE delete pod NAME
 """
 _OF_A_JOB = """The template of a Job cannot be changed: save it, change the file, delete the Job, and create it again.

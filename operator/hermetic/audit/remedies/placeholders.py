@@ -81,7 +81,7 @@ FROM_THE_CHECK = {
     "GATEWAY_NAME": "name of a gateway, or of a pool of gateways, of the cluster",
     "LINK_ID": "ARM id of a private endpoint connection",
     "MACHINE_GROUP": "resource group of the machine MACHINE_NAME",
-    "MACHINE_NAME": "name of a machine that is no node",
+    "MACHINE_NAME": "name of a machine that is not a node",
     "MACHINE_SUBSCRIPTION": "subscription of the machine MACHINE_NAME",
     "NSG_GROUP": "resource group of the security group NSG_NAME",
     "PLACE": "place of an entry in its list, counted from 0",

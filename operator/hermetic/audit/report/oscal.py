@@ -96,8 +96,8 @@ def _plan(uuid: str, report: Report) -> dict[str, Any]:
     return {
         "uuid": uuid,
         "title": "Built-in egress checks",
-        "description": f"Every egress check of hermetic in the profile {markup(report.profile)}; there is no "
-        "separate assessment plan.",
+        "description": f"Every egress check of hermetic in the profile {markup(report.profile)}. A "
+        "separate assessment plan does not exist.",
     }
 
 

@@ -111,7 +111,7 @@ def read_baseline(content: bytes) -> Baseline:
         where = ".".join(str(part)[:64] for part in first["loc"])
         raise NotABaseline(f"`{where}`: {first['msg']}") from error
     except ValueError as error:
-        raise NotABaseline(f"`finishedAt` is no time: {report.finished_at[:64]!r}") from error
+        raise NotABaseline(f"`finishedAt` is not a time: {report.finished_at[:64]!r}") from error
     return Baseline(
         cluster=report.cluster,
         sha256=hashlib.sha256(content).hexdigest(),

@@ -81,7 +81,7 @@ def _accepted(finding: Finding, parts: Parts, accepted: list[Finding]) -> Findin
         verdict=Verdict.EXCEPTED,
         severity=_severity(accepted),
         reason=parts.fail_reason if worst is Verdict.FAIL else parts.unknown_reason,
-        message=f"what is open is accepted by exceptions: {_named_cause(accepted[0])}{_others(accepted)}",
+        message=f"exceptions accept the open paths: {_named_cause(accepted[0])}{_others(accepted)}",
         remedy=accepted[0].remedy,
         paths=tuple(dict.fromkeys(path for part in accepted for path in part.paths)),
         exception=AcceptedException(

@@ -79,8 +79,8 @@ def statement_notes(estate: Estate, policy: Policy, findings: Iterable[Finding])
             observation.problem is None for observation in observations
         ):
             yield (
-                f"`subnetsPrivateSince` names {declaration.subnet}, which is no subnet of the cluster: it "
-                "decides nothing"
+                f"`subnetsPrivateSince` names {declaration.subnet}, which is not a subnet of the cluster: the "
+                "statement decides nothing"
             )
     for (author, since), stated in decisive.items():
         rests = sum(rest_on[statement(declaration)] for declaration in stated)

@@ -213,7 +213,7 @@ def _translated(collection: RuleCollection, rules: Sourced, translated: list[Net
     """
     for rule, _ in rules:
         if not (rule.translated_address or rule.translated_fqdn):
-            yield f"{collection.name}/{rule.name}: what it translates to is not named"
+            yield f"{collection.name}/{rule.name}: it does not name its translated address"
         if rule.translated_address and not is_inside(rule.translated_address):
             yield f"{collection.name}/{rule.name}: translates to {rule.translated_address}"
         elif rule.translated_address:
@@ -299,8 +299,8 @@ def _odd(allow: _Allow, addresses: _Addresses, policy: Policy) -> Iterator[str]:
         ("service tag", [tag for tag in addresses.tags if of_service_tag(tag) is unknown]),
         ("FQDN tag", [tag for tag in rule.fqdn_tags or () if of_fqdn_tag(tag) is unknown]),
     ):
-        yield from (f"{kind} {tag}: whose instances it holds is not known" for tag in tags)
-    yield from (f"IP group entry {entry} is no address" for entry in addresses.foreign)
+        yield from (f"{kind} {tag}: it is not known whose instances it holds" for tag in tags)
+    yield from (f"IP group entry {entry} is not an address" for entry in addresses.foreign)
     if NAME_PORTS & set(rule.destination_ports or ()) and (servers := _unlisted(rule, addresses, policy)):
         explanation = "a server that passes names on passes data on; list those that do not under `allowedDnsServers`"
         yield f"DNS to {', '.join(servers)}: {explanation}"
@@ -321,9 +321,11 @@ def _unknown_host(word: str, own: OwnHosts) -> str:
     host = host_in(word)
     if "*" in word:
         domain = "`allowedDnsDomains` of the policy file, or name each host"
-        return f"host {word}: whose names these are is not known; where all are yours, list the domain under {domain}"
+        return (
+            f"host {word}: it is not known whose names these are; where all are yours, list the domain under {domain}"
+        )
     if "." not in host.strip(".") or prefixes_in(host):
-        return f"host {word} is no name of two labels or more"
+        return f"host {word} is not a name of two labels or more"
     key = "accept it with a reason under `allowedHosts` of the policy file"
     if host in own.relays:
         return f"host {word} is of {own.relays[host]}; list its id under `allowedPrivateLinkServices`, or {key}"

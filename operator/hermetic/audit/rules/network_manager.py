@@ -74,7 +74,7 @@ def rules_past_groups(
         if any(is_group(to) for to in rule.destinations or ())
         or (network_tag_leads_out is None and _names_network_tag(rule))
     ]
-    message = f"{network}: whether the destinations of an admin rule that always allows are public is not known"
+    message = f"{network}: it is not known whether the destinations of an admin rule that always allows are public"
     return opening, (*observations, *((missing(message),) if doubted else ()))
 
 

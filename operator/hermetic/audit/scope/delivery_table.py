@@ -108,7 +108,7 @@ DELIVERIES: Mapping[str, tuple[Delivery, ...]] = {
 
 NOTHING_DELIVERED: Mapping[str, str] = {
     "microsoft.fileshares/fileshares": "Azure documents no resource logs and no events of it",
-    "microsoft.security/privatelinks": "Defender keeps what its sensors send, and exports of alerts are no pod's words",
+    "microsoft.security/privatelinks": "Defender keeps data of its sensors, and exports of alerts hold no text of pods",
     "microsoft.authorization/resourcemanagementprivatelinks": "pe-foreign-target fails for it",
 }
 """Types without a list that names a target, and why, by the type in lower case."""

@@ -119,7 +119,7 @@ def _behind_the_lock(estate: Estate, policy: Policy, network: str, refused: Obse
     names = _by_policy(estate, owner, link)
     if names.verdict is not ByDefault.BLOCKED or link.is_in_force:
         return names
-    message = f"the link of its policy is in state {link.provisioning_state!r}: whether it blocks yet is not known"
+    message = f"the link of its policy is in state {link.provisioning_state!r}: it is not known whether it blocks yet"
     return replace(names, verdict=ByDefault.UNCLEAR, reason="LinkNotInForce", words=message)
 
 
@@ -180,14 +180,18 @@ def _decided_by(rule: DnsSecurityRule, lists: Domains) -> Iterator[tuple[ByDefau
     domains = lists.of(rule)
     action = ((rule.action.action_type if rule.action is not None else None) or "").lower()
     if domains is None:
-        yield ByDefault.UNCLEAR, "DomainListNotSeen", f"rule {rule.name}: its domains were not seen"
+        yield ByDefault.UNCLEAR, "DomainListNotSeen", f"rule {rule.name}: the audit could not see its domains"
     elif (rule.dns_security_rule_state or "").lower() != "enabled" or rule.priority is None:
         message = f"rule {rule.name}: state {rule.dns_security_rule_state!r}, priority {rule.priority!r}"
         yield ByDefault.UNCLEAR, "RuleUnknown", message
     elif action not in {"allow", "alert", "block"}:
         yield ByDefault.UNCLEAR, "RuleUnknown", f"rule {rule.name}: action {action!r} is not known"
     elif any("*" in domain for domain in domains):
-        yield ByDefault.UNCLEAR, "WildcardUnknown", f"rule {rule.name}: what a wildcard means here is not documented"
+        yield (
+            ByDefault.UNCLEAR,
+            "WildcardUnknown",
+            f"rule {rule.name}: Azure does not document the meaning of a wildcard here",
+        )
     elif EVERY_NAME in domains and action == "block":
         yield (
             ByDefault.BLOCKED,

@@ -75,7 +75,7 @@ def link_of(estate: Estate, policy: Policy, cluster: ManagedCluster, feature: Fe
         has_component = any(type_of(member).lower() == COMPONENTS for member in members)
         return Link("" if has_component else "no monitor scope holds its Application Insights resource", (members,))
     if feature is Feature.NOT_KNOWN:
-        return Link("which private link it uses is not known", (members,))
+        return Link("it is not known which private link it uses", (members,))
     return _of_collected(estate, cluster, feature, members)
 
 

@@ -76,7 +76,7 @@ _FILE = click.Path(path_type=Path)
     show_default=True,
     help="sealed: no egress path. filtered: one declared firewall is allowed, and evaluated.",
 )
-@click.option("--policy", type=_FILE, help="What is allowed at all (YAML or JSON).")
+@click.option("--policy", type=_FILE, help="Everything that is allowed (YAML or JSON).")
 @click.option("--exceptions", type=_FILE, help="Findings that are accepted (YAML or JSON).")
 @click.option(
     "--retry-budget",
@@ -194,7 +194,7 @@ def _must_fit_together(options: dict[str, Any]) -> None:
     if options["check_access"] and (options["azure"] is None or options["output"] not in {None, "table", "json"}):
         raise InputError("--check-access asks Azure, and prints a table or JSON", fix="--azure ID --check-access")
     if options["check_access"] and any(options[name] for name in NOT_WITH_CHECK_ACCESS):
-        raise InputError("--check-access audits nothing, so there is nothing to save or sign", fix="leave them out")
+        raise InputError("--check-access audits nothing, so it has no result to save or sign", fix="leave them out")
     if options["probe_image"] and not options["probe"]:
         raise InputError("--probe-image is for --probe", fix="--probe --probe-image IMAGE@sha256:…")
     if (options["sign"] is None) != (options["attestation"] is None):

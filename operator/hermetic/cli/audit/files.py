@@ -133,7 +133,7 @@ def must_be_writable(files: Iterable[Path]) -> None:
         if file.name in {"", "-"} or file.is_dir():
             raise InputError(f"'{file}' is not a file", fix="-o is the format of standard output, --out names a file")
         if not file.parent.is_dir():
-            raise Unreachable(f"{file}: there is no folder {file.parent}", fix="name a file that can be written")
+            raise Unreachable(f"{file}: the folder {file.parent} does not exist", fix="name a file that can be written")
         if file.absolute() in named_paths:
             raise InputError(f"{file} is named twice", fix="give each output a file of its own")
         named_paths.add(file.absolute())

@@ -51,7 +51,7 @@ def summary_of_files(names: Sequence[Path], *, now: datetime, max_age: timedelta
     """The summary of reports that lie in files, or in folders (*.json). Raises InputError, Unreachable."""
     reports = list(_reports_in(names))
     if not reports:
-        raise InputError("there is no JSON report", fix="hermetic audit --clusters FILE --reports FOLDER")
+        raise InputError("no JSON report was found", fix="hermetic audit --clusters FILE --reports FOLDER")
     try:
         return summarize(reports, PAGES, now=now, max_age=max_age)
     except NotABaseline as error:

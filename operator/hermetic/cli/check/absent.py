@@ -12,7 +12,7 @@ NOTHING_THERE = CheckRow(
     "operator",
     RowVerdict.FAIL,
     "nothing of Hermetic is in this cluster: no CRD, no admission policy, no role and no Deployment",
-    "no model can be applied, and there is nothing to compare with this release",
+    "no model can be applied, and no object can be compared with this release",
     "see whether this is the cluster that was meant (--context), then install: docs/install.md",
     ("kubectl config current-context", "hermetic check"),
 )

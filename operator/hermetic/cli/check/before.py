@@ -134,7 +134,7 @@ def _definitions(facts: Before) -> Iterator[CheckRow]:
         yield CheckRow(
             check,
             RowVerdict.UNKNOWN,
-            f"whether the API server accepts the CRDs {names} is not known: "
+            f"it is not known whether the API server accepts the CRDs {names}: "
             f"{cut_middle(undecided[0].problem, LONGEST_REFUSAL)}",
             "a dry run shows it, which needs the right to create and patch CRDs",
             "check with an account that may install",
@@ -217,7 +217,10 @@ def _storage_class(storage_class: Mapping[str, Any]) -> CheckRow | None:
         opens = "adds a storage service endpoint to every subnet of the nodes"
         why = "that is a way to every storage account, for every pod, and the audit fails"
     else:
-        opens, why = "makes an account with a public endpoint", "what pods write there can be fetched from anywhere"
+        opens, why = (
+            "makes an account with a public endpoint",
+            "data that pods write there can be fetched from anywhere",
+        )
     protocol = "NFS" if nfs else "SMB, and not NFS"
     return CheckRow(
         "storage",
@@ -267,7 +270,7 @@ def _image_pull() -> CheckRow:
     return CheckRow(
         "image-pull",
         RowVerdict.NOT_CHECKED,
-        "whether the nodes can pull from your registry is not shown by any object; a pod has to try",
+        "no object shows whether the nodes can pull from your registry; a pod has to try",
         "an operator that cannot be pulled never starts, and its image is the first thing that is pulled",
         "run these; docs/install.md shows pull.yaml, a pod that pulls the operator's image and ends",
         PULL,

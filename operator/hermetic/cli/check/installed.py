@@ -27,7 +27,7 @@ from hermetic.kube.lease import LEASE_NAME, RELEASE
 DEPLOYMENT = "hermetic-operator"
 POLICY = "ValidatingAdmissionPolicy"
 CONFIG_FILE = "config.yaml"
-_WHY_DENY = "what it forbids is allowed: a stolen token of the operator reaches further, or pods start without a proof"
+_WHY_DENY = "nothing enforces it: a stolen token of the operator reaches further, or pods start without a proof"
 _WHY_WARN = "'kubectl apply' no longer warns of what the operator would refuse"
 _APPLY_CRDS = ("kubectl apply --server-side --kustomize crds",)
 _APPLY_RIGHTS = ("hermetic rbac --config config.yaml | kubectl apply --server-side --filename -",)
@@ -197,7 +197,7 @@ def _compared(expected: Manifest, read: Read) -> Iterator[CheckRow]:
     manifest = read.named(metadata["name"], metadata.get("namespace"))
     location = f" in {metadata['namespace']}" if metadata.get("namespace") else ""
     explanation = f"{expected['kind']} {metadata['name']}{location}"
-    why = "what the operator may not do it reports with the reason PermissionLost"
+    why = "the operator reports a missing permission with the reason PermissionLost"
     if manifest is None:
         yield CheckRow(
             "rbac", RowVerdict.FAIL, f"{explanation} is not installed", why, "apply the rights", _APPLY_RIGHTS
@@ -213,7 +213,7 @@ def _compared(expected: Manifest, read: Read) -> Iterator[CheckRow]:
 
 def _grants_compared(subject: str, expected: set[Grant], granted: set[Grant]) -> Iterator[CheckRow]:
     if missing := sorted(expected - granted):
-        why = "what the operator may not do it reports with the reason PermissionLost"
+        why = "the operator reports a missing permission with the reason PermissionLost"
         yield CheckRow(
             "rbac", RowVerdict.FAIL, f"{subject} lacks {_in_words(missing)}", why, "apply the rights", _APPLY_RIGHTS
         )
@@ -330,7 +330,7 @@ def _limits(facts: Installed, configuration: Configuration) -> Iterator[CheckRow
             "configuration",
             RowVerdict.FAIL,
             explanation,
-            f"{why}; what differs is refused",
+            f"{why}; entries that differ are refused",
             "apply it again",
             _APPLY_RIGHTS,
         )
@@ -360,7 +360,7 @@ def _operator(facts: Installed) -> Iterator[CheckRow]:
     deployment = facts.deployments.named(DEPLOYMENT, facts.namespace)
     commands = (f"kubectl describe deployment {DEPLOYMENT} --namespace {facts.namespace}",)
     if deployment is None:
-        explanation = f"there is no Deployment {DEPLOYMENT} in {facts.namespace}"
+        explanation = f"Deployment {DEPLOYMENT} does not exist in {facts.namespace}"
         yield CheckRow(
             check,
             RowVerdict.FAIL,
@@ -373,12 +373,12 @@ def _operator(facts: Installed) -> Iterator[CheckRow]:
     if ready:
         yield passes(check, f"{ready} pod of the operator is ready")
     else:
-        why = "no deployment is reconciled; what runs keeps running"
+        why = "no deployment is reconciled; pods that run keep running"
         yield CheckRow(check, RowVerdict.FAIL, "no pod of the operator is ready", why, "read why", commands)
     (image, *_) = [container.get("image", "") for container in deployment["spec"]["template"]["spec"]["containers"]]
     if "@sha256:" not in image:
         explanation = f"the operator's image {image} is named by a tag"
-        why = "who may push to the registry may change what runs with the operator's rights"
+        why = "everyone who may push to the registry may change what runs with the operator's rights"
         yield CheckRow(check, RowVerdict.WARNING, explanation, why, "name it by digest", commands)
 
 

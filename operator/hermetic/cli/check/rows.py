@@ -40,7 +40,7 @@ def unread(check: str, subject: str, problem: str) -> CheckRow:
         check,
         RowVerdict.UNKNOWN,
         f"{subject} cannot be read: {problem}",
-        "what is not seen is not known to be right",
+        "an object that cannot be read is not known to be right",
         "check with an account that may list them; docs/install.md names the rights",
     )
 

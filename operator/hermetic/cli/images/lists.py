@@ -61,7 +61,7 @@ def image_copies(sources: Mapping[str, str]) -> list[ImageCopy]:
             )
         if repository_of(image) == source:
             raise InputError(
-                f"{image}: is in a public registry, so there is no target to copy it to",
+                f"{image}: is in a public registry, so it has no target to copy it to",
                 fix="name the image as your private registry will have it",
             )
     tags = Counter((repository_of(image), tag_of(image)) for image in sources)

@@ -47,7 +47,7 @@ HOW = "give --model DIR or --model-facts FILE, or write `weights.facts` into the
 @click.option(
     "--model", type=click.Path(path_type=Path), metavar="DIR", help="Folder of the model, read for its facts."
 )
-@click.option("--share-throughput", type=float, metavar="MIB", help="What the share delivers, in MiB per second.")
+@click.option("--share-throughput", type=float, metavar="MIB", help="Rate of the share, in MiB per second.")
 @click.option(
     "--prices", type=click.Path(path_type=Path), metavar="FILE", help="YAML of VM size: price, for the order."
 )
@@ -135,7 +135,7 @@ def _deployments(files: tuple[str, ...], namespace: str, one_model: bool) -> lis
     reading.raise_findings()
     deployments = [deployment for deployment in accepted if deployment.spec is not None]
     if not deployments:
-        raise InputError("there is no ModelDeployment in what was given", fix="hermetic plan -f FILE --model DIR")
+        raise InputError("the input has no ModelDeployment", fix="hermetic plan -f FILE --model DIR")
     if one_model and len({deployment.owner.key for deployment in deployments}) > 1:
         raise InputError(
             f"{len(deployments)} ModelDeployments were given with the facts of one model",

@@ -73,7 +73,7 @@ async def _log_line(api: KubernetesApi, namespace: str, start: StartReport) -> s
 def no_such_model(name: str, namespace: str, others: Sequence[Manifest]) -> NotFound:
     near = difflib.get_close_matches(name, [one["metadata"]["name"] for one in others], n=1)
     meant = f"; did you mean '{near[0]}'?" if near else ""
-    explanation = f"there is no ModelDeployment '{name}' in namespace '{namespace}'{meant}"
+    explanation = f"ModelDeployment '{name}' does not exist in namespace '{namespace}'{meant}"
     return NotFound(explanation, status=404, fix="'hermetic status -A' lists them all")
 
 

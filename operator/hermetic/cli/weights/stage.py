@@ -68,7 +68,7 @@ FILE_CAP = 300
     "--share-throughput",
     type=click.IntRange(1),
     metavar="MIBPS",
-    help="What the share delivers, in MiB/s: says whether the model has enough files for it.",
+    help="Rate of the share, in MiB/s: the output says whether the model has enough files for it.",
 )
 @stall_option("Most time without an answer of source or destination; 0: no limit.", DEFAULT_STALL)
 @caches_options

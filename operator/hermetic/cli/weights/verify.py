@@ -116,7 +116,7 @@ _KEY = re.compile(r"[0-9A-Za-z.+_-]{1,255}")
     metavar="FILE",
     help="Write the result there, as JSON of at most 4096 bytes, for a kubelet.",
 )
-@click.option("--report-only", is_flag=True, help="End with 0 whatever is found; it is printed all the same.")
+@click.option("--report-only", is_flag=True, help="End with 0 in spite of findings; they are printed all the same.")
 @allow_option
 @threads_option
 @common_options(cluster=False)

@@ -84,7 +84,7 @@ class AzureAnswerer:
         answer = await self._direct.answer(question)
         if answer.problem is not None and answer.problem.reason is UnreadReason.NOT_FOUND:
             raise InputError(
-                f"there is no cluster {self._cluster}: {answer.problem.detail}",
+                f"the cluster {self._cluster} does not exist: {answer.problem.detail}",
                 fix="Check --azure: 'az aks show --resource-group GROUP --name NAME --query id' prints an id.",
             )
         self._client.caller.is_known = True

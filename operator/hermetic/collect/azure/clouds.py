@@ -59,7 +59,7 @@ def cloud_of(endpoint: str = PUBLIC) -> Cloud:
     try:
         origin = origin_of(text)
     except ValueError as error:
-        raise InputError(f"--arm-endpoint {endpoint!r} is no URL: {error}") from None
+        raise InputError(f"--arm-endpoint {endpoint!r} is not a URL: {error}") from None
     parts = urlsplit(text)
     if parts.path or parts.query or parts.fragment or parts.username or not parts.hostname:
         raise InputError(f"--arm-endpoint {endpoint!r} must be scheme and host only, such as {PUBLIC}")

@@ -40,7 +40,9 @@ class GivenToken:
     def __init__(self, token: str) -> None:
         # It goes into a header: an invalid value must fail here, and not later in an error that would show it.
         if not token.isascii() or not token.isprintable() or " " in token:
-            raise InputError(f"{VARIABLE} is no bearer token: it holds blanks or characters that a header cannot carry")
+            raise InputError(
+                f"{VARIABLE} is not a bearer token: it holds blanks or characters that a header cannot carry"
+            )
         self._token = token
 
     async def current(self) -> str:

@@ -47,7 +47,7 @@ class PagedList:
         self.evidence += evidence
         for row in rows:
             if not isinstance(row, Mapping) or not isinstance(row.get("id"), str) or not row["id"]:
-                why = "a row that is no object, or has no id"
+                why = "a row that is not an object, or has no id"
                 self.problem = self.problem or reply.but(UnreadReason.UNREADABLE, why).problem
             else:
                 self._take(row["id"].lower(), self.reduce(row), evidence)

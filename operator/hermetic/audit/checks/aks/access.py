@@ -73,7 +73,7 @@ def aks_authorized_ips(estate: Estate, _policy: Policy, cluster: ManagedCluster)
         path = path_of(INTERNET, "api server")
         yield fails(estate.cluster, "ApiServerForAll", message, cluster, paths=(path,))
     elif invalid_ranges:
-        yield unknown(estate.cluster, "RangeUnknown", f"{', '.join(invalid_ranges)} is no range", cluster)
+        yield unknown(estate.cluster, "RangeUnknown", f"{', '.join(invalid_ranges)} is not an address range", cluster)
     else:
         yield passes(estate.cluster, "ListedRanges", f"only {', '.join(ranges)} may come", cluster)
 

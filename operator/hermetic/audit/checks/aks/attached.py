@@ -125,7 +125,7 @@ def aks_identity_bindings(estate: Estate, policy: Policy, binding: IdentityBindi
     if not identity:
         yield unknown(binding.id, "IdentityNotNamed", "the binding does not name its identity", binding)
     elif policy.owns(identity, *ours):
-        message = f"pods may take on {identity}; what it may do, they may do where a private endpoint leads"
+        message = f"pods may take on {identity}; they have its rights wherever a private endpoint leads"
         yield fails(binding.id, "IdentityBound", message, binding, paths=(path,))
     else:
         message = f"pods may take on {identity}, which is in no subscription of ours"

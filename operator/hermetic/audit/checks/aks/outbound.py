@@ -37,7 +37,7 @@ def aks_outbound_type(estate: Estate, policy: Policy, cluster: ManagedCluster) -
     if outbound_type.lower() == "block":
         yield passes(estate.cluster, "Block", "outboundType is block", cluster)
     elif outbound_type.lower() == "none":
-        message = "outboundType is none, and no outbound method of the network was found"
+        message = "outboundType is set to none, and no outbound method of the network was found"
         yield passes(estate.cluster, "None", message, cluster, parts=NETWORK_WAYS)
     elif outbound_type.lower() == "userdefinedrouting" and policy.profile == "filtered":
         message = "outboundType is userDefinedRouting, which the profile filtered allows"

@@ -89,7 +89,9 @@ def aks_managed_operators(estate: Estate, _policy: Policy, cluster: ManagedClust
     }
     enabled = [name for name, switch in switches.items() if switch is not None and switch.enabled]
     if enabled:
-        message = f"enabled: {', '.join(enabled)}; who may create its objects decides what it fetches or calls"
+        message = (
+            f"enabled: {', '.join(enabled)}; each account that may create its objects decides what it fetches or calls"
+        )
         yield fails(estate.cluster, "OperatorsOn", message, cluster)
     else:
         yield passes(estate.cluster, "OperatorsOff", "neither KAITO nor KEDA is enabled", cluster)

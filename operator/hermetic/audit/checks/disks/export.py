@@ -40,7 +40,7 @@ Make a pool whose system disks are ephemeral, and move the workloads there.
 az aks nodepool add --subscription CLUSTER_SUBSCRIPTION --resource-group CLUSTER_GROUP --cluster-name CLUSTER_NAME \
 --name NEW_POOL --node-osdisk-type Ephemeral
 Then delete the old pool.
-Warning: What still runs on the old pool ends.
+Warning: Workloads that still run on the old pool end.
 az aks nodepool delete --subscription CLUSTER_SUBSCRIPTION --resource-group CLUSTER_GROUP \
 --cluster-name CLUSTER_NAME --name POOL_NAME
 """
@@ -76,7 +76,7 @@ def _export(estate: Estate, policy: Policy, exportable: Exportable) -> Iterator[
         yield unknown(resource, "PolicyUnknown", message, exportable, remedy=remedy)
     elif (exportable.public_network_access or "").lower() == "disabled":
         yield passes(
-            resource, "PublicOff", "publicNetworkAccess is Disabled, and there is no private access", exportable
+            resource, "PublicOff", "publicNetworkAccess is Disabled, and private access is not allowed", exportable
         )
     else:
         how = exportable.network_access_policy or "absent, which means AllowAll"

@@ -54,7 +54,7 @@ def _sharing(estate: Estate, disk: Disk) -> Iterator[CheckResult]:
     group, machines, shares = node_group_of(estate), disk.machine_ids, disk.max_shares or 1
     outside = [machine for machine in machines if not group or not is_below(machine, group)]
     if outside:
-        message = f"it is attached to machines that are no nodes: {', '.join(outside)}"
+        message = f"it is attached to machines that are not nodes: {', '.join(outside)}"
         path = path_of(POD, f"disk {disk.name or name_of(disk.id)}", f"machine {name_of(outside[0])}")
         yield fails(disk.id, "AttachedOutside", message, disk, paths=(path,), fill=_placeholders(outside[0]))
     elif shares > 1 and not machines and (disk.disk_state or "").lower() not in {"unattached", "reserved"}:

@@ -126,10 +126,15 @@ def _evaluate(rule: DnsSecurityRule, domain_list: Seen[DomainList], own: OwnDoma
     wide = [domain for domain in domains if not is_within(domain, own.domains)]
     if domain_list.value is None or domain_list.value.listed is None:
         return unknown(
-            domain_list.target, "DomainListNotSeen", f"rule {rule.name}: its domains were not seen", domain_list
+            domain_list.target,
+            "DomainListNotSeen",
+            f"rule {rule.name}: the audit could not see its domains",
+            domain_list,
         )
     if wide and any(observation.problem is not None for observation in own.observations):
-        message = f"rule {rule.name} allows {', '.join(wide)}: whether a private zone answers them was not seen"
+        message = (
+            f"rule {rule.name} allows {', '.join(wide)}: the audit could not see whether a private zone answers them"
+        )
         return unknown(domain_list.target, "ZonesNotSeen", message, *own.observations, domain_list)
     if wide:
         message = f"rule {rule.name} lets through {', '.join(wide)} and every name below: none of the cluster's own"

@@ -183,7 +183,9 @@ def dns_security_policy(estate: Estate, policy: Policy, network: Seen[VirtualNet
     for network_id in (network.target, *deciding.networks):
         yield _result_by_default(network_id, names_by_default(estate, policy, network_id))
     if deciding.elsewhere:
-        message = f"{', '.join(deciding.elsewhere)}: in no network in reach; what is blocked there was not seen"
+        message = (
+            f"{', '.join(deciding.elsewhere)}: in no network in reach; the audit could not see what is blocked there"
+        )
         yield unknown(network.target, "ServerNotInReach", message, *deciding.observations)
 
 
@@ -235,7 +237,9 @@ def _ruleset(policy: Policy, network: str, ruleset: str, rules: Listing[Forwardi
     unlisted = [(rule, address) for rule, address in servers if _same(address or "") not in allowed]
     if unlisted:
         shown = ", ".join(f"{rule.domain_name or 'every name'} to {address}" for rule, address in unlisted)
-        message = f"names are forwarded to servers that are not on the list: {shown}; what they ask was not read"
+        message = (
+            f"names are forwarded to servers that are not on the list: {shown}; the audit did not read what they ask"
+        )
         ids = list(dict.fromkeys(rule.id for rule, _ in unlisted))
         return unknown(ruleset, "ServerNotAllowed", message, rules, remedy=LIST_THEM, fill={"ATTACHED_ID": ids})
     return passes(ruleset, "ForwardsInside", "names are forwarded to servers on the list only", rules)

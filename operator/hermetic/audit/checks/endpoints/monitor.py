@@ -81,6 +81,6 @@ def _member(
     if not is_arm_id(linked):
         yield unknown(member.id, "MemberNotNamed", "the member names no resource", members, member)
     elif not policy.owns(linked, estate.cluster, *network_ids_of(estate)):
-        message = f"the scope holds {linked}, which is not ours: what is sent to it by our endpoint is read elsewhere"
+        message = f"the scope holds {linked}, which is not ours: data that our endpoint sends to it is read elsewhere"
         path = path_of(NODE_SUBNETS, PRIVATE_ENDPOINT, "azure monitor", f"{name_of(linked)} of another subscription")
         yield fails(member.id, "ForeignMember", message, member, members, paths=(path,))

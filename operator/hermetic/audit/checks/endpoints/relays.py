@@ -45,7 +45,7 @@ def _target(estate: Estate, policy: Policy, endpoint: PrivateEndpoint, connectio
 def _by_kind(endpoint: PrivateEndpoint, target: str) -> CheckResult:
     kind = type_of(target).lower()
     if kind in ENDS:
-        return passes(endpoint.id, "TargetEnds", f"what is sent to {target} ends there: {ENDS[kind]}", endpoint)
+        return passes(endpoint.id, "TargetEnds", f"data sent to {target} ends there: {ENDS[kind]}", endpoint)
     if kind in QUERIED:
         path = path_of(hops.private_endpoint(f"private endpoint {endpoint.name}"), name_of(target), "its readers")
         message = f"it leads to {target}: {QUERIED[kind]}"
@@ -61,5 +61,5 @@ def _by_kind(endpoint: PrivateEndpoint, target: str) -> CheckResult:
     if reason:
         path = path_of(hops.private_endpoint(f"private endpoint {endpoint.name}"), name_of(target), "elsewhere")
         return fails(endpoint.id, "TargetRelays", f"it leads to {target}: {reason}", endpoint, paths=(path,))
-    explanation = f"it leads to {target}: whether a resource of this type sends on what it is given is not known"
+    explanation = f"it leads to {target}: it is not known whether a resource of this type passes on what it receives"
     return unknown(endpoint.id, "KindUnknown", explanation, endpoint)

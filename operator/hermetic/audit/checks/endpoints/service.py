@@ -100,7 +100,7 @@ def _policy(estate: Estate, policy: Policy, endpoint_policy: Seen[ServiceEndpoin
         yield unknown(
             endpoint_policy.target,
             "ListsNothing",
-            "it lists no account; what that allows is not known",
+            "it lists no account; it is not known what that allows",
             endpoint_policy,
         )
     else:

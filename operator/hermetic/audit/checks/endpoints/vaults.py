@@ -58,7 +58,7 @@ def _vault(observed: Seen[Vault], vault: Vault) -> Iterable[CheckResult]:
     if access.lower() == "disabled":
         yield passes(observed.target, "PrivateOnly", "publicNetworkAccess is Disabled", observed)
     elif access.lower() == PERIMETER:
-        message = "a network security perimeter decides who is let in, and its rules are not read by this release"
+        message = "a network security perimeter decides who has access, and this release does not read its rules"
         yield unknown(observed.target, "PerimeterNotRead", message, observed)
     elif default.lower() != "deny":
         message = (

@@ -62,7 +62,9 @@ def nsg_v6(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> Iterator
     named, observations = _subnets_with_v6(estate)
     users = [*(["the cluster"] if "ipv6" in _families(profile) else []), *named]
     if engine.lower() in {"", "none"}:
-        yield does_not_apply(estate.cluster, "NoEngine", "there is no policy engine: see aks-network-policy", cluster)
+        yield does_not_apply(
+            estate.cluster, "NoEngine", "the cluster has no policy engine: see aks-network-policy", cluster
+        )
     elif engine.lower() not in KNOWN_ENGINES:
         yield unknown(estate.cluster, "EngineUnknown", f"networkPolicy {engine!r} is not known", cluster)
     elif engine.lower() != ENGINE_WITHOUT_V6:

@@ -39,12 +39,12 @@ _DRIVER = (
 )
 _GUARDS = """
 Let it name a Service of the cluster in place of a URL, or delete the configuration.
-Warning: what the webhook guarded is no longer guarded.
+Warning: this webhook then no longer guards any object.
 kubectl delete validatingwebhookconfiguration NAME
 """
 _ADDS = """
 Let it name a Service of the cluster in place of a URL, or delete the configuration.
-Warning: what the webhook added is no longer added.
+Warning: this webhook then no longer adds to any object.
 kubectl delete mutatingwebhookconfiguration NAME
 """
 

@@ -311,7 +311,7 @@ def _evaluate_import(
             "ImportNotSeen",
             f"{key} imports {target or 'the value of an environment variable'}, which the audit does not read",
             config_map,
-            remedy="Import nothing but the keys of kube-system/coredns-custom that end in .server or .override.\n"
+            remedy="Import only the keys of kube-system/coredns-custom that end in .server or .override.\n"
             "kubectl --namespace NAMESPACE edit configmap NAME",
         )
 

@@ -79,7 +79,7 @@ def csi_nfs_storageclass(estate: Estate, _policy: Policy) -> Iterator[CheckResul
         if endpoint == PRIVATE and storage_class.provisioner in AZURE_FILES:
             return
         if endpoint.lower() == PRIVATE.lower():
-            message = f"{ENDPOINT} is {endpoint}; it is known to count for Azure Files, spelt {PRIVATE}, and not else"
+            message = f"{ENDPOINT} is {endpoint}; it is known to have an effect for Azure Files alone, spelt {PRIVATE}"
             yield unknown(storage_class.id, "EndpointTypeUnclear", message, storage_class)
             return
         yield fails(

@@ -233,7 +233,7 @@ def _of_node(node: Node) -> Iterator[CheckResult]:
         yield fails(node.id, "VirtualNode", message, node, paths=(path,), remedy=_NO_VIRTUAL_NODES)
     elif node.spec.provider_id and not node.machine:
         message = (
-            f"its machine is {node.spec.provider_id}, which is none of Azure's: what its network lets out is not read"
+            f"its machine {node.spec.provider_id} is not in Azure: the audit does not read what its network lets out"
         )
         yield unknown(node.id, "MachineElsewhere", message, node, remedy=_NO_MACHINE_ELSEWHERE)
 

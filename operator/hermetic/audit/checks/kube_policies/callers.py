@@ -58,7 +58,7 @@ CALLERS: tuple[type[Caller], ...] = (
 )
 _REMEDY = """
 Let the object name a server inside, by its full name such as NAME.NAMESPACE.svc.cluster.local, or delete it.
-Warning: what the object scales, scrapes or captures is no longer scaled, scraped or captured.
+Warning: the object then no longer scales, scrapes or captures anything.
 kubectl --namespace NAMESPACE delete KIND NAME
 """
 _RESOLVE = """

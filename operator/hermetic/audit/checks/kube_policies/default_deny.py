@@ -103,7 +103,7 @@ def _open(namespace: str, pods: Sequence[Pod], doubtful: Sequence[Pod], *policie
     if unread is not None:  # the policy that closes the pods may be in a list that could not be read
         return unknown(resource, "PoliciesNotSeen", "not every policy could be read", unread)
     if not pods:
-        message = f"a policy may close egress of {_shown(doubtful)}; whether it does is not for the audit to see"
+        message = f"a policy may close egress of {_shown(doubtful)}; the audit cannot see whether it does"
         return unknown(resource, "SelectionUnknown", message, *doubtful[:1], *policies, remedy=_PLAINLY)
     return fails(
         resource,

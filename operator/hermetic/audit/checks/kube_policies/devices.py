@@ -33,7 +33,7 @@ NETWORK_DRIVERS = frozenset({_OF_DRANET, "sriovnetwork.k8snetworkplumbingwg.io"}
 GPU_DRIVERS = frozenset({"gpu.nvidia.com", "compute-domain.nvidia.com", "gpu.amd.com"})
 _REMEDY = """
 Delete the claims, the class and the driver of the device. Where pods need it, for RDMA in a fabric without a router for
-example, see that its network leads nowhere else, and accept it by an exception.
+example, make sure that its network leads nowhere else, and accept it by an exception.
 kubectl get deviceclasses,resourceslices && kubectl get resourceclaims,resourceclaimtemplates --all-namespaces
 """
 

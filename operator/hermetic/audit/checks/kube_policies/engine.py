@@ -95,7 +95,7 @@ def _no_engine(estate: Estate, daemon_sets: Listing[DaemonSet]) -> CheckResult:
     return fails(
         estate.cluster,
         "NoPolicyEngine",
-        f"none of the DaemonSets {names} is there: every NetworkPolicy is without effect",
+        f"none of the DaemonSets {names} exists: no NetworkPolicy has an effect",
         daemon_sets,
         paths=(path_of(POD, hops.node("node (no policy is enforced)"), ANYWHERE),),
     )

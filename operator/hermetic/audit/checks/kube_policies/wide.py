@@ -256,7 +256,9 @@ def _endpoints(selector: LabelSelector) -> Iterator[Wide]:
             message = f"toEndpoints: {requirement.key}" if wide else f"{shown}, which this release does not know"
             yield Wide(True if wide else None, message)
         elif requirement.operator in _WITHOUT and _OF_A_NAMESPACE.match(requirement.key):
-            yield Wide(None, f"{shown}: what is outside of the cluster has no namespace, and is selected as well")
+            yield Wide(
+                None, f"{shown}: destinations outside of the cluster have no namespace, and are selected as well"
+            )
 
 
 # ------------------------------------------------------------------ Calico

@@ -87,7 +87,7 @@ def _opened_to_others(service: Service) -> Iterator[CheckResult]:
     if any(switched_on((f"{PRIVATE_LINK}-create",), service.annotations)):
         names = (f"{PRIVATE_LINK}-visibility", f"{PRIVATE_LINK}-auto-approval")
         is_for_all = any("*" in service.annotations.get(name, "").split() for name in names)
-        reach = "every subscription of Azure" if is_for_all else "whoever it is approved for"
+        reach = "every subscription of Azure" if is_for_all else "every subscription that it is approved for"
         yield fails(
             service.id,
             "PrivateLinkService",

@@ -116,7 +116,10 @@ def k8s_endpoints_external(estate: Estate, policy: Policy) -> Iterator[CheckResu
         unread = next((listing for listing in (pods, nodes) if listing.problem is not None), None)
         if destinations and unread is not None:  # a network may use public addresses for its own pods
             yield unknown(
-                endpoint_slice.id, "PodsNotSeen", f"whose {first_of(destinations, SHOWN)} is, was not seen", unread
+                endpoint_slice.id,
+                "PodsNotSeen",
+                f"the audit could not see whose {first_of(destinations, SHOWN)} is",
+                unread,
             )
         elif destinations:
             yield fails(

@@ -180,7 +180,10 @@ def _not_seen(pod: Pod, maps: ConfigMaps) -> Iterator[CheckResult]:
         remedy, fill = (SEE_WHAT_IT_HOLDS, {"SECRET_NAME": secrets}) if secrets else ("", None)
         yield unknown(pod.workload, "EndpointNotSeen", message, pod, remedy=remedy, fill=fill)
     elif composed := tuple(dict.fromkeys(_made_of_variables(pod, maps))):
-        message = f"its pods are configured to call {', '.join(composed[:SHOWN])}: what the variables hold is not read"
+        message = (
+            f"its pods are configured to call {', '.join(composed[:SHOWN])}: the audit does not read the values of the "
+            "variables"
+        )
         yield unknown(pod.workload, "AddressNotSeen", message, pod, remedy=_WRITE_IT_OUT)
     elif pod.wants_gpu:
         yield from not_seen_whole(pod, maps)

@@ -134,7 +134,7 @@ def k8s_model_token(_estate: Estate, _policy: Policy, pod: Pod) -> Iterator[Chec
             blames=(VOLUMES, LABELS),
         )
     elif API in audiences:
-        message = f"its model server has a token for {API}: what its service account may do, it may do"
+        message = f"its model server has a token for {API}: it has all rights of its service account"
         yield fails(pod.workload, "ApiTokenMounted", message, pod, severity=Severity.LOW, blames=(VOLUMES,))
 
 

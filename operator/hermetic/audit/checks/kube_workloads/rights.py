@@ -72,7 +72,7 @@ def k8s_hostnetwork(estate: Estate, policy: Policy, pod: Pod) -> Iterator[CheckR
         "HostNetwork",
         "its pods have their node's network: no network policy applies to them",
         pod,
-        paths=(path_of(hops.kubernetes(pod.workload), NODE, hops.node("whatever the node can reach")),),
+        paths=(path_of(hops.kubernetes(pod.workload), NODE, hops.node("everything that the node can reach")),),
         remedy=with_entries(_TAKE_IT_OUT, pod, policy, host_network=True),
         blames=(("spec", "hostNetwork"),),
     )

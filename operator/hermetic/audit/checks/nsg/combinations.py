@@ -94,10 +94,10 @@ def _open(around: SubnetContext, layers: Layers) -> CheckResult:
         return unknown(around.id, "SecurityGroupNotSeen", message, *layers.unseen)
     observations = observations_of(around, layers)
     if not around.is_open(layers):
-        message = "whether the rules let packets out to the internet was not seen whole"
+        message = "the audit could not see completely whether the rules let packets out to the internet"
         return unknown(around.id, "RulesNotSeen", message, *around.doubts(layers))
     if not layers.groups:
-        message = "no security group denies the internet: there is none"
+        message = "no security group is attached, so none denies the internet"
         return fails(
             around.id, "NoSecurityGroup", message, *observations, paths=(path(around, layers),), remedy=FIRST_A_GROUP
         )

@@ -51,7 +51,10 @@ def _result(
     if not reachable_through(layers, around.ground):
         return passes(around.id, "InternetDenied", f"the effective rules of {nic.name} deny the internet", observation)
     if not reachable_through(sure(layers), around.ground):
-        message = f"whether the effective rules of {nic.name} let packets out to the internet was not seen whole"
+        message = (
+            f"the audit could not see completely whether the effective rules of {nic.name} let packets out to the "
+            "internet"
+        )
         return unknown(around.id, "RulesNotSeen", message, *_doubts(around, layers), observation)
     message = f"the effective rules of {nic.name} let packets out to the internet: {_first(sure(layers))}"
     paths, fill = (path(around, Layers(())),), {"SENTINEL_NIC_ID": nic.id}
@@ -66,4 +69,4 @@ def _doubts(around: SubnetContext, layers: Sequence[Rules]) -> tuple[Observation
 
 def _first(layers: Sequence[Rules]) -> str:
     hole = next((hole for layer in layers for hole in layer), None)
-    return in_words(hole) if hole is not None else "there is no group"
+    return in_words(hole) if hole is not None else "no group is attached"

@@ -62,7 +62,7 @@ def nsg_broad_allow(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
                     use.by_firewall.append(by_firewall)
         if not any(layers.groups for layers in around.combinations):
             yield does_not_apply(
-                around.id, "NoSecurityGroup", "there is no rule to evaluate", around.subnet, *around.observations
+                around.id, "NoSecurityGroup", "it has no rule to evaluate", around.subnet, *around.observations
             )
 
     yield from each_surrounded(estate, policy, gathered)
@@ -107,10 +107,10 @@ def _holes(
             continue  # reported by nsg-internet-deny for the subnet
         is_open = passes_all(hole, sure(everyone), around.ground)
         if not is_open and passes_all(hole, everyone, around.ground):
-            message = f"{in_words(hole)}: whether another layer seals it was not seen whole"
+            message = f"{in_words(hole)}: the audit could not see completely whether another layer seals it"
             yield unknown(observation.target, "RulesNotSeen", message, *around.doubts(layers))
             continue
-        message = "nothing else stops it" if is_open else "another layer seals it: one change away from open"
+        message = "nothing else stops it" if is_open else "another layer seals it: a single change opens it"
         yield fails(
             observation.target,
             "BroadAllow" if is_open else "BroadAllowUnderSeal",

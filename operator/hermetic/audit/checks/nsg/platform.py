@@ -105,7 +105,7 @@ def _results(group: SecurityGroup) -> Iterator[CheckResult]:
         yield unknown(group.id, "RulesNotSeen", "its rules were not answered", observation, group)
     elif group_holes and not any(hole.is_sure for hole in group_holes):
         observation = missing(f"{group.id}: answered without the rules that every group ends in")
-        yield unknown(group.id, "RulesNotSeen", "its rules were not seen whole", observation, group)
+        yield unknown(group.id, "RulesNotSeen", "the audit could not see all of its rules", observation, group)
     elif group_holes:
         message = (
             f"outboundType is block, and rule {group_holes[0].rule.name} ({group_holes[0].rule.priority}) "

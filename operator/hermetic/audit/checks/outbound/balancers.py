@@ -125,7 +125,7 @@ def lb_basic_sku(estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Ite
         path = path_of(NODE, hops.load_balancer(f"basic load balancer {balancer.name}"), DEFAULT_OUTBOUND, INTERNET)
         yield with_masks(fails(balancer.id, "BasicSku", message, balancer, paths=(path,)), masks_of_nodes(estate))
     else:
-        yield unknown(balancer.id, "SkuUnknown", f"what SKU {sku!r} does for outbound is not known", balancer)
+        yield unknown(balancer.id, "SkuUnknown", f"it is not known what SKU {sku!r} does for outbound", balancer)
 
 
 @check("lb-gateway-chain")

@@ -227,7 +227,7 @@ def _unclear(run: ProbeRun, role: str, policy: Policy) -> Iterator[Doubt]:
     yield from _proxy_doubts(called)
     for reply in called:
         if reply.reading is Reading.UNREADABLE:
-            yield Doubt("Unreadable", f"{reply.target}: {reply.raw!r} is no answer of the probe")
+            yield Doubt("Unreadable", f"{reply.target}: {reply.raw!r} is not an answer of the probe")
         elif reply.reading is Reading.DNS_ERROR:
             message = f"{reply.target} is {reply.reading}: the network may redirect port 53 to a resolver of its own"
             yield Doubt("RedirectedDns", message, f"Let the network drop port 53 to public addresses, or {WITHOUT_UDP}")
@@ -242,14 +242,14 @@ def _unclear(run: ProbeRun, role: str, policy: Policy) -> Iterator[Doubt]:
             )
         elif reply.reading.was_refused and reply.target.role != "proxy":
             message = (
-                f"{reply.target} is {reply.reading}: by a firewall on the way or by the far end: it cannot be "
-                "seen which"
+                f"{reply.target} is {reply.reading}: by a firewall on the way or by the far end: the probe "
+                "cannot see which"
             )
             yield Doubt("RefusedBySomebody", message, REFUSED_REMEDY)
         elif is_public(reply.offender):
             message = (
-                f"{reply.target} was {reply.reading} by {reply.offender}, which may be outside: it is no "
-                "private address"
+                f"{reply.target} was {reply.reading} by {reply.offender}, which may be outside: it is not "
+                "a private address"
             )
             yield Doubt("RejectedOutside", message, "Find out whose router that is; the call reached it.")
         elif _may_be_the_firewall(reply, policy):
@@ -269,7 +269,7 @@ def _proxy_doubts(called: tuple[Reply, ...]) -> Iterator[Doubt]:
     for replies in by_proxy.values():
         target, readings = replies[0].target, {reply.reading for reply in replies}
         if Reading.WANTS_CREDENTIALS in readings:
-            message = f"{target} wants credentials, and passes requests on for whoever has some"
+            message = f"{target} wants credentials, and passes requests on for everyone who has some"
             yield Doubt("ProxyWantsCredentials", message, PROXY_REMEDY)
         elif Reading.OPEN in readings and Reading.PROXY_REFUSED not in readings:
             message = f"{target} accepted a connection and answered no protocol of a proxy within the time limit"

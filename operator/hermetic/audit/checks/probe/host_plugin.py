@@ -51,7 +51,7 @@ def host_plugin(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
             yield result
         elif other_workloads:
             workloads = f"{', '.join(other_workloads[:SHOWN])}{' and more' if len(other_workloads) > SHOWN else ''}"
-            message = f"{result.message}; pods of {workloads} have that network and are no part of the platform"
+            message = f"{result.message}; pods of {workloads} have that network and are not part of the platform"
             yield replace(result, message=message, severity=Severity.HIGH)
         else:
             yield replace(result, message=f"{result.message}; {_only_the_platform(estate)}")
@@ -69,5 +69,5 @@ def _others_on_the_host(estate: Estate, policy: Policy) -> tuple[str, ...]:
 
 def _only_the_platform(estate: Estate) -> str:
     if "kube" not in estate.sources:
-        return "which pods have that network was not asked (--kube)"
-    return "no pod is known to have that network but parts of the platform, and the next one that does reaches it"
+        return "the audit did not ask which pods have that network (--kube)"
+    return "only parts of the platform are known to have that network, and the next pod that gets it reaches it"

@@ -67,7 +67,7 @@ def _doubts_of_addresses(run: ProbeRun, document: RunMetadata) -> Iterator[Doubt
     if not (isinstance(document.found, Mapping) and document.found.keys() >= {"public", "outboundRules"}):
         yield _unread(run, document)
     elif unclear := [address for address in _addresses(document.found) if address and not is_address(address)]:
-        message = f"load balancer addresses of {run.node} that are none: {', '.join(map(repr, unclear))}"
+        message = f"load balancer addresses of {run.node} that are malformed: {', '.join(map(repr, unclear))}"
         yield Doubt("AddressUnclear", message)
     elif len(_addresses(document.found)) >= SHOWN and "more" not in document.found:
         message = f"{run.node} has more load balancer addresses than an older probe reports"

@@ -150,7 +150,7 @@ def _results(
         elif kind == RouteKind.SERVICE:
             yield _service(estate, policy, question, routes, observation)
         elif kind == RouteKind.UNSEEN_FIREWALL:
-            message = "whether the appliance is the declared firewall could not be seen"
+            message = "the audit could not see whether the appliance is the declared firewall"
             yield unknown(subnet_id, kind, message, observation, *question.firewall_observations)
         elif kind == RouteKind.UNKNOWN:
             yield unknown(subnet_id, kind, f"where it leads is not known: {_words(routes)}", observation)

@@ -28,7 +28,7 @@ ROUTE_SERVER_SUBNET = "routeserversubnet"
 
 ADD_ROUTES = """\
 Try it on a test cluster first.
-Warning: what leaves by a default route today is dropped at once.
+Warning: packets that leave by a default route today are dropped at once.
 az network route-table route create --subscription SUBSCRIPTION_ID --resource-group RESOURCE_GROUP \\
 --route-table-name ROUTE_TABLE_NAME --name NEW_NAME --address-prefix DESTINATION --next-hop-type None"""
 

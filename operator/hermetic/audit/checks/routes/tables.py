@@ -27,6 +27,8 @@ from hermetic.audit.rules.firewall import declared_addresses, leads_to_the_firew
 from hermetic.audit.rules.routes import NextHopKind, OutboundRoute, leads_to_appliance, ways_beyond
 from hermetic.audit.rules.subnet_context import SubnetContext, surroundings
 
+STAYS_UNDOCUMENTED = "Azure does not document what happens to such packets"
+
 
 @dataclass(frozen=True, slots=True)
 class ServedTable:
@@ -102,7 +104,7 @@ def route_default_appliance(estate: Estate, policy: Policy, served: ServedTable)
             message = "the default route leads to the declared firewall"
             yield passes(served.table.id, "ToTheFirewall", message, served.observation, *observations)
         elif unseen and outbound_route.hop is NextHopKind.FORWARDED:
-            message = "whether the default route leads to the declared firewall could not be seen"
+            message = "the audit could not see whether the default route leads to the declared firewall"
             yield unknown(served.table.id, "FirewallNotSeen", message, *unseen)
         else:
             yield _default(served, outbound_route)
@@ -115,13 +117,11 @@ def _default(served: ServedTable, outbound_route: OutboundRoute) -> CheckResult:
     if outbound_route.hop is NextHopKind.DROPPED:
         return passes(served.table.id, "DefaultToNowhere", f"{outbound_route.words}", served.observation)
     if outbound_route.hop is NextHopKind.STAYS:
-        message = (
-            f"route {outbound_route.route.name}: {outbound_route.words}; what becomes of such packets is not documented"
-        )
+        message = f"route {outbound_route.route.name}: {outbound_route.words}; {STAYS_UNDOCUMENTED}"
         return unknown(served.table.id, "DefaultStays", message, served.observation)
     reason = "DefaultToUnknownHop" if outbound_route.hop is NextHopKind.UNKNOWN else "DefaultToAppliance"
     message = (
-        f"route {outbound_route.route.name}: {outbound_route.words}; what runs at that address decides about "
+        f"route {outbound_route.route.name}: {outbound_route.words}; the host at that address decides about "
         "the internet"
     )
     paths = _paths(served, outbound_route.next_hop, INTERNET)
@@ -157,7 +157,7 @@ def _beyond(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[Che
         if not is_read:
             message = (
                 f"route {outbound_route.route.name}: {outbound_route.words}; the prefix is in no network in "
-                "reach: what is there was not read"
+                "reach: the audit did not read what is there"
             )
             fill = {"RULE_NAME": outbound_route.route.name}
             yield unknown(served.table.id, "PrefixBeyond", message, served.observation, *observations, fill=fill)
@@ -202,9 +202,7 @@ def _split(served: ServedTable, outbound_route: OutboundRoute, methods: Methods)
         message = f"route {outbound_route.route.name} names no prefix"
         return unknown(served.table.id, "PrefixUnknown", message, served.observation)
     if outbound_route.hop is NextHopKind.STAYS:
-        message = (
-            f"route {outbound_route.route.name}: {outbound_route.words}; what becomes of such packets is not documented"
-        )
+        message = f"route {outbound_route.route.name}: {outbound_route.words}; {STAYS_UNDOCUMENTED}"
         return unknown(served.table.id, "PublicPrefixStays", message, served.observation)
     reason = "ServiceTag" if outbound_route.prefix is None else "PublicPrefix"
     carried = outbound_route.hop is NextHopKind.INTERNET and served.lets_out(methods)

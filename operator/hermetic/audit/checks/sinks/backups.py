@@ -47,6 +47,6 @@ def _copy(copy: BackupInstance | ProtectedItem, scopes: tuple[str, ...]) -> Iter
     if not source:
         yield unknown(copy.id, "SourceNotNamed", "the backup does not show what it copies", copy)
     elif any(same_id(source, scope) or is_below(source, scope) for scope in scopes):
-        message = f"data of {source} is copied into a vault: whoever may restore it chooses where"
+        message = f"data of {source} is copied into a vault: everyone who may restore it chooses where"
         path = path_of(POD, name_of(source), f"backup {name_of(copy.id)}", "another subscription")
         yield fails(copy.id, "Copied", message, copy, paths=(path,))

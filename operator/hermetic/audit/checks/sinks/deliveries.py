@@ -55,7 +55,7 @@ def event_foreign_sink(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
             else "its deliveries were read"
         )
         yield passes(source, "EventsRead", message, *listed, topics)
-    yield from whole_or_unknown(estate.cluster, "what has event subscriptions", resources)
+    yield from whole_or_unknown(estate.cluster, "resources with event subscriptions", resources)
     if not sources:
         yield does_not_apply(estate.cluster, "NoSource", "no registry, storage account or vault is in scope", resources)
 
@@ -126,7 +126,7 @@ def delivery_kinds(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     resources = resources_in_scope(estate, policy)
     undecided = [resource for resource in resources if not _is_decided(type_of(resource).lower())]
     for resource in undecided:
-        message = f"what Azure carries out for a resource of type {type_of(resource)} is not read by this release"
+        message = f"this release does not read what Azure carries out for a resource of type {type_of(resource)}"
         yield unknown(resource, "KindNotRead", message, resources)
     message = "this release reads what Azure carries out for every type of resource in scope"
     yield passes(estate.cluster, "KindsRead", message, resources)

@@ -258,7 +258,7 @@ def _of_machines(estate: Estate) -> Iterator[CheckResult]:
         listed = estate.every(VirtualMachineExtension, machine.id)
         commands = estate.every(VirtualMachineRunCommand, machine.id)
         yield from whatever_is_damaged(machine.id, _of_machine(machine, listed, commands))
-    yield from whole_or_unknown(estate.cluster, "machines that are no instances of a scale set", *observations)
+    yield from whole_or_unknown(estate.cluster, "machines that are not instances of a scale set", *observations)
 
 
 def _of_machine(

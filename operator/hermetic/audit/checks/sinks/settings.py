@@ -62,10 +62,10 @@ def diag_foreign_sink(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
         if POLICY_ANALYTICS in deliveries_of(resource):
             yield from whatever_is_damaged(resource, _policy_analytics(estate, policy, resource))
     for account in unasked_accounts(estate, policy):
-        yield unknown(account.target, "NotSeen", "which services it has was not asked", account)
+        yield unknown(account.target, "NotSeen", "the audit did not ask which services it has", account)
     yield from _of_flow_logs(estate, policy)
     yield from _unread_dns_policies(estate, policy)
-    yield from whole_or_unknown(estate.cluster, "what has diagnostic settings", resources)
+    yield from whole_or_unknown(estate.cluster, "resources with diagnostic settings", resources)
 
 
 def _of_add_ons(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
@@ -114,7 +114,7 @@ def _unread_dns_policies(estate: Estate, policy: Policy) -> Iterator[CheckResult
         names = names_by_default(estate, policy, network)
         problem = next((observation for observation in names.observations if observation.problem is not None), None)
         if not names.policies and problem is not None:
-            message = "whether a DNS security policy logs the names that pods ask for was not observed"
+            message = "the audit could not observe whether a DNS security policy logs the names that pods ask for"
             yield unknown(network, "DnsPoliciesNotSeen", message, problem, severity=Severity.MEDIUM)
 
 
@@ -169,7 +169,7 @@ def of_collection_rules(estate: Estate, policy: Policy) -> Iterator[CheckResult]
         observations.append(associations)
         for association in associations:
             yield from whatever_is_damaged(association.id or target, _association(estate, policy, association))
-    yield from whole_or_unknown(estate.cluster, "what has data collection rules", *observations)
+    yield from whole_or_unknown(estate.cluster, "resources with data collection rules", *observations)
 
 
 def _association(estate: Estate, policy: Policy, association: DataCollectionRuleAssociation) -> Iterator[CheckResult]:

@@ -231,6 +231,6 @@ def storage_static_website(estate: Estate, _policy: Policy, observation: Seen[St
         yield passes(observation.target, "WebsiteOff", "the account serves no static website", observation, service)
     else:
         is_closed = account is not None and (account.public_network_access or "").lower() in CLOSED
-        message = "what lies in $web is served without a login" + ("; public access is off" if is_closed else "")
+        message = "files in $web are served without a login" + ("; public access is off" if is_closed else "")
         severity, path = None if is_closed else Severity.HIGH, path_of(POD, STORAGE, "static website", INTERNET)
         yield fails(observation.target, "Website", message, observation, service, paths=(path,), severity=severity)

@@ -30,9 +30,11 @@ def fileshare_public(estate: Estate, _policy: Policy, share: Seen[FileShare]) ->
         and (gap := next((observation for observation in subnets_of(estate)[1] if observation.problem), None))
         is not None
     ):
-        yield unknown(share.target, "SubnetsNotSeen", "whose subnets it lets in was not seen whole", gap)
+        yield unknown(
+            share.target, "SubnetsNotSeen", "the audit could not see completely whose subnets it lets in", gap
+        )
     elif strange:
-        message = f"subnets that are not the cluster's are let in: {', '.join(strange)}"
+        message = f"it lets in subnets that are not the cluster's: {', '.join(strange)}"
         yield fails(share.target, "OtherSubnets", message, share)
     else:
         yield passes(share.target, "PrivateOnly", "publicNetworkAccess is Disabled", share)

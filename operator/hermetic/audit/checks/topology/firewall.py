@@ -49,7 +49,7 @@ def firewall_in_path(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     if policy.profile == "filtered":
         yield from _declared(estate, policy)
     observations = (firewalls, peerings_of(estate), *tables)
-    none = ("NoFirewall", "there is no firewall but a declared one")
+    none = ("NoFirewall", "no firewall exists but a declared one")
     yield from found_or_none(estate.cluster, other_firewalls, "firewalls in reach", none, *observations)
 
 
@@ -91,7 +91,7 @@ def _reached(
         ):
             path = path_of(NODE_SUBNETS, hops.peer(f"virtual hub {name_of(firewall.virtual_hub.id)}"))
     if path:
-        message = "packets can come to this firewall; whether they leave is up to its rules"
+        message = "packets can come to this firewall; its rules decide whether they leave"
         yield fails(
             firewall.id,
             "FirewallInReach",

@@ -44,7 +44,7 @@ def _each_gateway(
         if gateways:
             yield from whole_or_unknown(network.target, "its gateways", near, *far)
         else:
-            yield does_not_apply(network.target, "NoGateway", "there is no gateway", network, near, *far)
+            yield does_not_apply(network.target, "NoGateway", "no gateway exists", network, near, *far)
 
     yield from each_network(estate, policy, of_network)
 

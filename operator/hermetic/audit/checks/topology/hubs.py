@@ -122,8 +122,8 @@ def _evaluate(estate: Estate, policy: Policy, network: Seen[VirtualNetwork], joi
 
 
 ALLOWED_REMEDY = """\
-The policy allows this hub. Whoever runs the hub removes the route that the message names from the route table that the
-connection uses, or connects the network by a route table without it.
+The policy allows this hub. The operator of the hub removes the route that the message names from the route table that
+the connection uses, or connects the network by a route table without it.
 """
 
 
@@ -157,7 +157,7 @@ def _exits(estate: Estate, policy: Policy, joined: Joined, routes: Seen[HubRoute
         if leads_out or any(is_public(prefix) for prefix in address_prefixes(beyond)):
             forbidden.append(message)
         elif hop.lower() != SPOKE or beyond:
-            unread.append(f"what is behind {message} is not read")
+            unread.append(f"the audit does not read what is behind {message}")
     return HubExits(default, tuple(forbidden), tuple(unread))
 
 

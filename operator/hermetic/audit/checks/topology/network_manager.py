@@ -158,7 +158,7 @@ def _named(estate: Estate, network: str, ids: Iterable[str]) -> dict[str, list[s
 
 def _damaged(estate: Estate, network: str, applied: Applied) -> Iterator[CheckResult]:
     if applied.damaged:
-        message = f"what is applied to {name_of(network)} according to Resource Graph could not be read"
+        message = f"the audit could not read what is applied to {name_of(network)} according to Resource Graph"
         yield unknown(estate.cluster, "RowNotReadable", message, *applied.damaged)
 
 
@@ -205,7 +205,7 @@ def _widened(
 ) -> Iterator[CheckResult]:
     """The tag includes the destinations of user-defined routes, as in a security group."""
     names = ", ".join(name_of(rule.id or "not named") for rule in rules)
-    unseen = f"admin rule {names} always allows VirtualNetwork, and what widens the tag was not seen"
+    unseen = f"admin rule {names} always allows VirtualNetwork, and the audit could not see what widens the tag"
     for scoped in (scoped for scoped in subnets_of(estate)[0] if is_below(scoped.id, network)):
         if scoped.observation.value is None:
             yield unknown(resource, "SubnetNotSeen", unseen, scoped.observation)

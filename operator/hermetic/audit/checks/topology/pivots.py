@@ -24,7 +24,7 @@ def vm_pivot(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     machines = machines_of(estate, policy)
     for machine in machines:
         yield from whatever_is_damaged(machine.id, _evaluate(estate, policy, machine))
-    none = ("NoMachine", "there is no machine in reach but the nodes")
+    none = ("NoMachine", "no machine is in reach but the nodes")
     yield from found_or_none(estate.cluster, machines, "machines in reach", none, machines)
 
 
@@ -48,9 +48,12 @@ def _evaluate(estate: Estate, policy: Policy, machine: RelayMachine) -> Iterator
         message = f"the machine may have an egress path ({first_path}), and rules stop every packet of the nodes to it"
         yield passes(machine.id, "OutOfReach", message, *machine.observations, *rests_on)
     elif not machine_paths:
-        yield unknown(machine.id, "WaysNotSeen", "whether it has an egress path was not seen", *observations)
+        yield unknown(machine.id, "WaysNotSeen", "the audit could not see whether it has an egress path", *observations)
     elif reach is Reach.UNSEEN:
-        message = f"the machine has an egress path ({written(machine_paths[0])}); whether nodes come to it was not seen"
+        message = (
+            f"the machine has an egress path ({written(machine_paths[0])}); the audit could not see whether nodes "
+            "come to it"
+        )
         yield unknown(machine.id, "ReachNotSeen", message, *rests_on)
     else:
         here = hops.machine(f"machine {name_of(machine.id)}")

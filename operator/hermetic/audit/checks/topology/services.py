@@ -53,7 +53,7 @@ RELAYS = {
 }
 
 # These keep what is sent to them: volumes are read in the networks that mount them.
-ENDS = {"microsoft.netapp/volumes": "what is sent to volumes stays there"}
+ENDS = {"microsoft.netapp/volumes": "data sent to volumes stays there"}
 
 # These send from the subnet and take nothing there: integration of apps is for their outbound calls alone
 # (learn.microsoft.com/azure/app-service/overview-vnet-integration; power-platform/admin/vnet-support-overview).
@@ -153,22 +153,24 @@ def _by_reach(
         reach, by_others = reach_by_others(estate, policy, Backend(to_it, _members(estate, subnet)))
         rests_on += by_others
         if reach is Reach.UNSEEN:
-            message = f"{occupant.how}, and whether nodes come to it by a load balancer or a gateway was not seen"
+            message = (
+                f"{occupant.how}, and the audit could not see whether nodes come to it by a load balancer or a gateway"
+            )
             return unknown(subnet.id, "ReachNotSeen", message, *rests_on)
     if reach is Reach.SHUT:
         message = f"{occupant.how}, and rules stop every packet of the nodes to the subnet"
         return passes(subnet.id, "OutOfReach", message, *observations, *rests_on)
     if occupant.kind == RESOLVERS:
-        message = f"{occupant.how}: what names it resolves for all who reach it is not read"
+        message = f"{occupant.how}: the audit does not read which names it resolves for all who reach it"
         return unknown(subnet.id, "ResolverInReach", message, *observations, severity=Severity.MEDIUM)
     relays = RELAYS.get(occupant.kind, "")
     if relays and occupant.is_seen:
         path = path_of(NODE_SUBNETS, hops.subnet(name_of(subnet.id)), hops.service(occupant.kind), INTERNET)
         return fails(subnet.id, "ServiceRelays", f"{occupant.how}: {relays}", *observations, paths=(path,))
     if relays:
-        message = f"{occupant.how}: {relays}; whether one is there is not shown"
+        message = f"{occupant.how}: {relays}; it is not shown whether one is there"
         return unknown(subnet.id, "ServiceNotShown", message, *observations)
-    message = f"{occupant.how}: whether it sends on what it is given is not known"
+    message = f"{occupant.how}: it is not known whether it passes on what it receives"
     return unknown(subnet.id, "ServiceUnknown", message, *observations)
 
 

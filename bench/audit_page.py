@@ -24,10 +24,10 @@ SEVERAL_ROWS: tuple[tuple[str, str, Callable[[dict[str, Any]], float], str], ...
 
 def audit_section() -> Iterator[str]:
     """The section of one audit among many resources; nothing where it was not measured."""
-    found = results.load("audit")
-    if found is None:
+    result = results.load("audit")
+    if result is None:
         return
-    figures = found["figures"]
+    figures = result["figures"]
     large, small, peer, evaluation = (figures[name] for name in ("large", "small", "peer", "evaluation"))
     yield "## One audit among many resources\n"
     yield (
@@ -63,15 +63,15 @@ def audit_section() -> Iterator[str]:
         f"The checks make {evaluation['findings_per_second_first']:,} findings a second when every body is read for "
         f"the first time, and {evaluation['findings_per_second']:,} of an estate that was read before.\n"
     )
-    yield origin(found)
+    yield origin(result)
 
 
 def several_clusters_section() -> Iterator[str]:
     """The section of one audit of many clusters, beside an audit of one; nothing where it was not measured."""
-    found = results.load("several-clusters")
-    if found is None:
+    result = results.load("several-clusters")
+    if result is None:
         return
-    single, several = (found["figures"][name] for name in ("single", "several"))
+    single, several = (result["figures"][name] for name in ("single", "several"))
     count, quota = several["clusters"], Quota()
     yield f"## One audit of {count} clusters of one subscription\n"
     yield (
@@ -86,4 +86,4 @@ def several_clusters_section() -> Iterator[str]:
         for title, goal, form, sign in SEVERAL_ROWS
     ]
     yield table(("", "goal", "1 cluster", f"{count} clusters"), rows)
-    yield origin(found)
+    yield origin(result)

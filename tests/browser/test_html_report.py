@@ -24,6 +24,8 @@ from tests.browser.conftest import Site
 from tests.drawn_paths import hops
 
 Show = Callable[[Report], Tab]
+BESIDE_A_NUMBER = 6
+"""Pixels of paper between a number of a list and the column on its left."""
 VISIBLE = "[...document.querySelectorAll('.finding')].filter(each => !each.hidden)"
 
 
@@ -254,6 +256,57 @@ def test_paper_shows_findings_and_digests_and_no_controls(show):
     assert tab.evaluate(f"{digests}.length") == len(found) + 1, "each once, and that of the whole report"
     assert tab.evaluate(f"{digests}.every(each => each.checkVisibility())") is True
     assert tab.pdf().startswith(b"%PDF-")
+
+
+@pytest.mark.parametrize("width", [711, 1280])
+def test_the_id_in_the_head_ends_a_line_between_segments_alone(show, width):
+    report = a_failing_report()
+    tab = show(report)
+    tab.media(media="print")
+    tab.call("Emulation.setDeviceMetricsOverride", width=width, height=1040, deviceScaleFactor=1, mobile=False)
+    lines = tab.evaluate(
+        "[...document.querySelectorAll('header .segment')].map(each => {"
+        "  const range = document.createRange(); range.selectNodeContents(each);"
+        "  return new Set([...range.getClientRects()].map(line => line.top)).size })"
+    )
+    text = tab.evaluate("document.querySelector('header .id').innerText")
+    tab.call("Emulation.clearDeviceMetricsOverride")
+    tab.media()
+    assert (text, len(lines)) == (report.cluster, report.cluster.count("/"))
+    assert set(lines) == {1}
+
+
+def test_a_long_name_in_the_head_breaks_where_a_phone_has_no_space_for_it(show):
+    report = a_failing_report()
+    tab = show(replace(report, cluster=f"{report.cluster}-{'x' * 63}"))
+    tab.call("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=1, mobile=True)
+    width = tab.evaluate("document.documentElement.scrollWidth")
+    tab.call("Emulation.clearDeviceMetricsOverride")
+    assert width <= 390
+
+
+def test_numbers_of_two_digits_have_space_in_each_column_of_the_ways_in_words(show):
+    tab = show(a_failing_report())
+    tab.media(media="print")
+    tab.call("Emulation.setDeviceMetricsOverride", width=711, height=1040, deviceScaleFactor=1, mobile=False)
+    columns, digits = tab.evaluate(
+        "(() => { const list = document.querySelector('ol.ways'), item = list.querySelector('li');"
+        "  while (list.children.length < 30) list.append(item.cloneNode(true));"
+        "  const digits = document.createElement('span'); digits.textContent = '30. '; item.append(digits);"
+        "  const columns = {};"
+        "  for (const each of list.children) { const box = each.getBoundingClientRect();"
+        "    columns[box.left] = Math.max(columns[box.left] || 0, box.right) }"
+        "  const width = digits.getBoundingClientRect().width; digits.remove();"
+        "  return [[[list.getBoundingClientRect().left], ...Object.entries(columns)], width] })()"
+    )
+    tab.call("Emulation.clearDeviceMetricsOverride")
+    tab.media()
+    start, *boxes = columns
+    lefts = sorted(float(left) for left, _ in boxes)
+    rights = {float(left): right for left, right in boxes}
+    ends = [start[0], *(rights[left] for left in lefts[:-1])]
+    assert len(lefts) == 2
+    assert all(left - end >= digits + BESIDE_A_NUMBER for left, end in zip(lefts, ends, strict=True))
 
 
 def test_what_is_chosen_stays_in_the_address_and_is_there_again(show):

@@ -12,7 +12,7 @@ import pytest
 
 from hermetic.api.times import timestamp
 from hermetic.audit.report.json_form import digest, document
-from hermetic.audit.report.page import as_html, page_footer
+from hermetic.audit.report.page import as_html, id_segments, page_footer
 from hermetic.audit.report.resources import short_name
 from tests.audit_reports import SCRIPT, a_failing_report, a_hostile_report, a_sealed_report, an_empty_report, pages
 
@@ -102,6 +102,13 @@ def test_a_name_that_is_a_script_stays_text_everywhere():
     assert [tag for tag, _ in page.elements].count("script") == 2
     assert "img" not in {tag for tag, _ in page.elements}
     assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
+
+
+@pytest.mark.parametrize("resource", ["/subscriptions/a-b/resourceGroups/rg-gpu", "aks-gpu", "a//b/", ""])
+def test_segments_of_an_id_are_the_id_and_each_begins_with_its_slash(resource):
+    segments = id_segments(resource)
+    assert "".join(segments) == resource
+    assert all(segment and "/" not in segment[1:] for segment in segments)
 
 
 def test_invisible_characters_are_made_visible():

@@ -7,6 +7,7 @@ Jinja escapes the names of resources; the embedded JSON cannot end its own eleme
 from __future__ import annotations
 
 import hashlib
+import re
 import string
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
@@ -158,6 +159,7 @@ def _environment() -> Environment:
     environment.filters["transition"] = transition
     environment.filters["short"] = short_name
     environment.filters["anchor"] = lambda text: _anchor("c", text)
+    environment.filters["segments"] = id_segments
     environment.filters["style"] = style_of
     environment.filters["word"] = lambda verdict: _WORDS.get(verdict, verdict)
     return environment
@@ -236,6 +238,11 @@ def _styles(drawing: Drawing) -> list[str]:
     """The line styles that occur in the drawing, for the legend."""
     styles = {style_of(arrow.link) for arrow in drawing.arrows}
     return [style for style in ("open", "masked", "inbound", "accepted", "closed") if style in styles]
+
+
+def id_segments(resource: str) -> list[str]:
+    """The parts of an ARM id between which a line may end, each with the slash before it; together they are the id."""
+    return [segment for segment in re.split("(?=/)", resource) if segment]
 
 
 def style_of(link: NetworkLink) -> str:

@@ -47,7 +47,10 @@ def _measured(node: RunningNode, estate: Estate, folder: Path) -> dict[str, Any]
     kubectl, api = node.kubectl, Api(node.kubeconfig)
     kubectl("create", "namespace", NAMESPACE)
     kubectl(
-        "apply", "--server-side", "--kustomize", str(overlay(estate, folder / "install", minimum_enforcement="Report"))
+        "apply",
+        "--server-side",
+        "--kustomize",
+        str(overlay(estate, folder / "install", isolation={"minimumEnforcement": "Report"})),
     )
     kubectl("--namespace", "hermetic-system", "rollout", "status", "deployment/hermetic-operator", "--timeout=120s")
     manifest = estate.sample("vllm-azure-files", resources=SMALL, drainSeconds=20, isolation={"enforcement": "Report"})

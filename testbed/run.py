@@ -27,6 +27,9 @@ from testbed.kubectl import Kubectl
 from testbed.processes import bound_to_us, free_port
 from testbed.programs import programs
 
+VERIFIER = f"contoso.azurecr.io/hermetic/hermetic@sha256:{'9b1c' * 16}"
+"""Named by pods of models that pin their weights, such as the samples; no simulated node runs it."""
+
 
 def run_operator(kubeconfig: Path, config: Path | None) -> int:
     """Install, run the operator in the foreground, and return its exit code; BedError where installing fails."""
@@ -47,7 +50,8 @@ def run_operator(kubeconfig: Path, config: Path | None) -> int:
 
 def _configuration(folder: Path) -> Path:
     file = folder / "config.yaml"
-    file.write_text(yaml.safe_dump({**CONFIGURATION, "httpPort": free_port()}))
+    integrity = {**CONFIGURATION["integrity"], "verifiers": [VERIFIER]}
+    file.write_text(yaml.safe_dump({**CONFIGURATION, "integrity": integrity, "httpPort": free_port()}))
     return file
 
 

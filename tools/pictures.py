@@ -58,7 +58,7 @@ def manifests(folder: Path) -> None:
     for pattern, mistake in MISTAKES.items():
         mistaken = re.sub(pattern, mistake, mistaken)
     (folder / "llama.yaml").write_text(mistaken, encoding="utf-8")
-    sized = model.replace("  accelerator:", f"{FACTS}  accelerator:", 1)
+    sized = model.replace("  endpoint:", f"{FACTS}  endpoint:", 1)
     (folder / "sized.yaml").write_text(sized, encoding="utf-8")
 
 

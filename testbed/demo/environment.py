@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -14,7 +13,7 @@ from testbed import cloud_provider, probe_simulator
 from testbed.aks_defaults import create_aks_defaults
 from testbed.api import Api
 from testbed.controlplane import ControlPlane
-from testbed.demo.estate import Estate, overlay, stage_weights
+from testbed.demo.estate import HERMETIC, Estate, configuration, overlay, stage_weights
 from testbed.demo.evidence import JumpBox
 from testbed.demo.narration import show
 from testbed.errors import CannotRunError
@@ -23,8 +22,6 @@ from testbed.installation import OperatorProcess, install, operator_kubeconfig
 from testbed.kubectl import Kubectl
 from testbed.node.command import check
 from testbed.node.handle import RunningNode, running_node
-
-HERMETIC = str(Path(sys.executable).parent / "hermetic")
 
 
 @dataclass
@@ -41,7 +38,7 @@ class DemoEnvironment:
     @property
     def probe_image(self) -> str:
         """The operator's own image: it has python3."""
-        return next(image for name, image in self.estate.images.items() if name.endswith("/hermetic")).by_digest
+        return self.estate.operator_image
 
     def from_client(self, *arguments: str, timeout: float = 60.0) -> str:
         """Run a program on the machine of the virtual network that is outside the cluster."""
@@ -114,11 +111,13 @@ def _with_simulated_nodes(folder: Path, stack: ExitStack) -> DemoEnvironment:
     create_aks_defaults(api)
     show("installing Hermetic: CRDs, RBAC, policies; the operator runs as a process with its ServiceAccount's token")
     install(kubectl)
-    operator = OperatorProcess(folder, operator_kubeconfig(api, plane.kubeconfig, folder / "operator.kubeconfig"))
+    estate = Estate.prepare(folder)
+    account = operator_kubeconfig(api, plane.kubeconfig, folder / "operator.kubeconfig")
+    operator = OperatorProcess(folder, account, configuration(estate))
     operator.start()
     stack.callback(operator.stop)
     jump_box = _jump_box(folder, plane.kubeconfig, stack)
-    return DemoEnvironment(kubectl, api, Estate.prepare(folder), None, jump_box, STAND_INS_SIMULATED)
+    return DemoEnvironment(kubectl, api, estate, None, jump_box, STAND_INS_SIMULATED)
 
 
 def _pool_options() -> Iterator[str]:

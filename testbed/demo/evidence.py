@@ -57,7 +57,6 @@ class JumpBox:
             "trustedKeys": [{"name": KEY_NAME, "publicKey": self._public}],
             "probe": {
                 "image": probe_image,
-                "intervalSeconds": 3600,
                 "targets": {"storageAddresses": [FOREIGN_STORAGE]},
             },
             "exceptions": [

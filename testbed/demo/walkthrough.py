@@ -15,7 +15,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from testbed.demo.environment import HERMETIC, DemoEnvironment, demo_environment, statuses
+from testbed.demo.environment import DemoEnvironment, demo_environment, statuses
+from testbed.demo.estate import HERMETIC
 from testbed.demo.narration import chapter, show, watch_phases
 from testbed.demo.weights import verified_weights
 from testbed.errors import BedError
@@ -93,6 +94,7 @@ def _open_the_gate(demo: DemoEnvironment) -> None:
 
     _expect(watch_phases(lambda: statuses(demo), settled, 240))
     print(demo.kubectl("get", "egressaudit,mdep", "-A"))
+    show(f"WeightsVerified of {LLAMA}: {_condition(demo, LLAMA, 'WeightsVerified')['message']}")
     show("EXCEPTED are findings that the EgressAudit of the demo accepts, because this machine is not Azure")
 
 
@@ -196,6 +198,12 @@ def _hermetic(demo: DemoEnvironment, *arguments: str) -> str:
 
 def _only(demo: DemoEnvironment, name: str) -> list[dict[str, Any]]:
     return [item for item in statuses(demo) if item["metadata"]["name"] == name]
+
+
+def _condition(demo: DemoEnvironment, name: str, kind: str) -> dict[str, Any]:
+    conditions = {condition["type"]: condition for condition in _only(demo, name)[0]["status"]["conditions"]}
+    condition: dict[str, Any] = conditions[kind]
+    return condition
 
 
 def _rolled_out(demo: DemoEnvironment) -> Any:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from testbed.damaged_files import flip_a_bit
-from testbed.demo.environment import HERMETIC, DemoEnvironment, statuses
+from testbed.demo.environment import DemoEnvironment, statuses
+from testbed.demo.estate import HERMETIC
 from testbed.demo.narration import chapter, show, watch_phases
 from testbed.errors import BedError
 from testbed.images.model import stage_model

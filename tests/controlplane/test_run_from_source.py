@@ -13,6 +13,7 @@ import yaml
 from testbed.installation import CONFIGURATION, REPOSITORY, wait_for
 from testbed.kubectl import Kubectl
 from testbed.processes import free_port
+from testbed.run import VERIFIER
 from tests.scenarios import reporting
 
 SAMPLE = yaml.safe_load((REPOSITORY / "manifests/samples/vllm-azure-files.yaml").read_text())
@@ -22,7 +23,8 @@ def test_operator_from_source_creates_the_children_of_a_sample_and_cleans_up(
     kubectl: Kubectl, cluster: Path, namespace: str, tmp_path: Path
 ) -> None:
     config, temporary = tmp_path / "config.yaml", tmp_path / "temporary"
-    config.write_text(yaml.safe_dump({**CONFIGURATION, "watchNamespaces": [namespace], "httpPort": free_port()}))
+    own = {"integrity": {"verifiers": [VERIFIER]}, "watchNamespaces": [namespace], "httpPort": free_port()}
+    config.write_text(yaml.safe_dump({**CONFIGURATION, **own}))
     temporary.mkdir()
     command = ["make", "-s", "run", f"KUBECONFIG={cluster}", f"CONFIG={config}", f"BIN={Path(sys.executable).parent}"]
     environment = {**os.environ, "TMPDIR": str(temporary)}

@@ -39,6 +39,7 @@ def test_the_demo_ends_green() -> None:
     assert last_seen.pop("registry-not-allowed") == "RegistryNotAllowed"
     assert set(last_seen.values()) == {"Serving"}
     assert len(last_seen) >= 4
+    assert "WeightsVerified of llama-3-1-8b: verified before each engine started" in done.stdout
     weights = done.stdout.split("== A model is staged and signed")[1].split("\n== ")[0]
     assert weights.index("DigestMismatch") < weights.index("'model.safetensors'") < weights.index("root digest sha256:")
     answer = re.search(r"answer: (\S.*)", done.stdout)

@@ -89,7 +89,7 @@ def test_a_crd_that_the_api_server_refuses_fails_with_its_words() -> None:
 def test_a_dry_run_that_was_not_decided_is_unknown() -> None:
     row = complaint("crds", dry_runs=(DryRun("a"), DryRun("b", problem="cannot patch resource")))
     assert row.verdict is RowVerdict.UNKNOWN
-    assert "b is not known: cannot patch resource" in row.message
+    assert "the CRDs b: cannot patch resource" in row.message
     assert "--dry-run=server" in row.commands[0]
 
 

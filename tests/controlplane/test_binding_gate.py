@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from hermetic.api.times import timestamp
+from hermetic.objects.workloads.workload_kind import HOLD
 from hermetic.plan.pod_gate import MOST_MODELS
 from testbed.errors import ApiError, CannotRunError
 from testbed.faults import Answer, Fault
@@ -313,6 +314,34 @@ def test_operator_killed_at_its_write_of_the_lease_starts_no_pod_once_it_runs_ag
     add_nodes(sealed.api, LATE, 1)
     home.until("llama", "IsolationBroken")
     assert {pod["metadata"]["uid"] for pod in running(home)} == before
+
+
+def test_pod_that_holds_a_rolling_update_gets_no_node_while_the_lease_cannot_be_written(
+    sealed: SealedCluster, home: Deployments
+) -> None:
+    """The policies admit pods until the moment in the Lease, so the controller makes one of the holding template."""
+    model = a_baked_model("llama", endpoint={}, drainSeconds=5, replicas=2)
+    home.apply(model)
+    home.until("llama", "Serving")
+    sealed.proxy.inject(Fault(Answer(500), ("PUT",), LEASE_WRITE))
+    home.apply(failing({**model, "spec": {**model["spec"], "drainSeconds": 6}}, "image-pull-back-off"))
+    home.wait("one of the new template", lambda: (len(running(home)), len(waiting(home))) == (1, 1))
+    sealed.attest(a_finding("Fail", "natgw-inventory"), says={"verdict": "Fail"})
+    home.wait("it is held", lambda: [pod["spec"]["schedulerName"] for pod in waiting(home)] == [HOLD])
+    (held_pod,) = waiting(home)
+    assert annotations(sealed)[UNTIL], "the Lease still admits pods"
+
+    sealed.proxy.lift()
+    sealed.wait("the Lease to say so", lambda: not annotations(sealed)[UNTIL])
+    home.until("llama", "IsolationBroken")
+    assert [pod["metadata"]["uid"] for pod in waiting(home)] == [held_pod["metadata"]["uid"]]
+    assert "nodeName" not in held_pod["spec"]
+    assert not [condition for pod in waiting(home) for condition in pod["status"].get("conditions") or ()]
+
+    sealed.attest()
+    home.apply(model)
+    home.until("llama", "Serving", timeout=120)
+    assert held_pod["metadata"]["uid"] not in {pod["metadata"]["uid"] for pod in home.pods("llama")}
 
 
 def test_pod_that_has_a_node_when_the_moment_passes_starts_without_an_operator_and_is_removed_with_one(

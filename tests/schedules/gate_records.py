@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from hermetic.objects.workloads.workload_kind import HOLD
 from testbed.api import Api
 from testbed.errors import ApiError
 from tests.scenarios import Manifest
@@ -30,18 +31,23 @@ SAMPLE_SECONDS, PAUSE_SECONDS = 0.002, 0.5
 
 @dataclass(frozen=True)
 class PodRecord:
-    """One pod of a model; None: that has not happened. leaving_at: when it was seen to be deleted."""
+    """One pod of a model; None: that has not happened. leaving_at: when it was seen to be deleted.
+
+    is_held: no scheduler places it. The controller makes it in a rolling update whose other pods have to go, where the
+    moment in the Lease is not over yet.
+    """
 
     name: str
     created_at: float
     node_at: float | None = None
     started_at: float | None = None
     leaving_at: float | None = None
+    is_held: bool = False
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it is there and has not started."""
-        return self.started_at is None and self.leaving_at is None
+        """Whether it is there, has not started, and would start with a node."""
+        return self.started_at is None and self.leaving_at is None and not self.is_held
 
     @property
     def is_started(self) -> bool:
@@ -193,7 +199,8 @@ class Records:
         if MODEL not in metadata.get("labels", {}):
             return
         uid, name = metadata["uid"], f"{metadata['namespace']}/{metadata['name']}"
-        record = self.pods.get(uid) or PodRecord(name, seconds_of(metadata["creationTimestamp"]))
+        is_held = pod["spec"].get("schedulerName") == HOLD
+        record = self.pods.get(uid) or PodRecord(name, seconds_of(metadata["creationTimestamp"]), is_held=is_held)
         node_at = record.node_at if record.node_at is not None else _node_at(pod)
         started_at = record.started_at if record.started_at is not None else _started_at(pod)
         is_leaving = kind == "DELETED" or "deletionTimestamp" in metadata

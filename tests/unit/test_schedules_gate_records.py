@@ -35,6 +35,16 @@ def test_pod_that_may_not_be_made_placed_or_started_breaks_a_promise(pod, moment
     assert any(sentence in broken for broken in broken_promises([pod], moments, CLOSED))
 
 
+def test_pod_that_no_scheduler_places_does_not_wait_and_breaks_a_promise_if_it_starts():
+    held = replace(FIRST, is_held=True)
+    assert FIRST.is_waiting
+    assert not held.is_waiting
+    assert list(broken_promises([held], [OPEN], CLOSED)) == []
+    assert any(
+        "started after 11 s" in broken for broken in broken_promises([replace(held, started_at=111.0)], [OPEN], CLOSED)
+    )
+
+
 @pytest.mark.parametrize(
     "pod",
     [

@@ -398,6 +398,22 @@ def test_weights_that_match_only_their_own_manifest_are_not_verified():
     assert (weights_condition["status"], weights_condition["reason"]) == ("Unknown", "IntegrityNotPinned")
 
 
+def test_message_of_pinned_weights_names_a_signer_only_where_somebody_signed(snapshot):
+    manifest = on_a_share(digest=ROOT)
+    snapshot = applied(a_snapshot(policy=configured()), manifest)
+    signed, unsigned = (weights_of(found_in(snapshot, passed(signedBy=name)), manifest) for name in ("CN=platform", ""))
+    assert signed["message"].endswith(f"root digest {ROOT}, signed by CN=platform")
+    assert unsigned["message"].endswith(f"root digest {ROOT}")
+
+
+def test_finding_without_a_file_or_an_expected_value_names_neither(snapshot):
+    manifest = on_a_share(digest=ROOT)
+    snapshot = applied(a_snapshot(policy=configured()), manifest)
+    finding = WeightsFinding(WeightsReason.DIGEST_MISMATCH, "", "", "no manifest")
+    message = termination_message([finding], {**PASSED, "verdict": "Fail"}).decode()
+    assert weights_of(found_in(snapshot, message), manifest)["message"] == "pod 'llama-0': no manifest"
+
+
 def test_pods_that_verified_different_weights_are_told(snapshot):
     manifest = on_a_share(publicKey=KEY)
     snapshot = applied(a_snapshot(policy=configured()), manifest)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from hermetic.api.condition_updates import ConditionUpdate
 from hermetic.api.conditions import ConditionType
 from hermetic.api.reasons import Reason
-from hermetic.api.text import one_line
+from hermetic.api.text import single_line
 from hermetic.api.weights_reasons import WEIGHTS_REASONS, WeightsReason
 from hermetic.objects.weights_verifier import VERIFIER, verifier_in
 from hermetic.plan.snapshot import ClusterSnapshot, last_end
@@ -58,18 +58,18 @@ def _read(found: Mapping[str, Any]) -> WeightsVerification:
         raise ValueError(verdict)
     return WeightsVerification(
         verdict,
-        one_line(str(found["digest"]))[:_LONGEST],
-        one_line(str(found["signedBy"]))[:_LONGEST],
+        single_line(str(found["digest"]), _LONGEST),
+        single_line(str(found["signedBy"]), _LONGEST),
         int(found["files"]),
         int(found["bytes"]),
         reason,
         _sentence(findings[0], len(findings) + int(found["omitted"])) if findings else "",
-        {str(name): one_line(str(result))[:_LONGEST] for name, result in found.get("adapters", {}).items()},
+        {str(name): single_line(str(result), _LONGEST) for name, result in found.get("adapters", {}).items()},
     )
 
 
 def _sentence(finding: Mapping[str, Any], count: int) -> str:
-    file, expected, found = (one_line(str(finding[name]))[:_LONGEST] for name in ("file", "expected", "found"))
+    file, expected, found = (single_line(str(finding[name]), _LONGEST) for name in ("file", "expected", "found"))
     compared = f"expected {expected}, found {found}" if expected else found
     more = f", and {count - 1} more" if count > 1 else ""
     return f"'{file}': {compared}{more}" if file else f"{compared}{more}"

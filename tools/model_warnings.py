@@ -14,7 +14,7 @@ from hermetic.engines.flag_tables import TableFolder
 from hermetic.engines.sglang.tables import TABLES as SGLANG
 from hermetic.engines.vllm.tables import TABLES as VLLM
 from hermetic.sizing.catalogue import sizes
-from hermetic.sizing.placement import VENDOR_OF
+from hermetic.sizing.slices import WHOLE_GPUS
 
 PATH = "manifests/policies/models.yaml"
 _RELEASES = {"vllm": (VLLM, r"([^0-9].*)?"), "sglang": (SGLANG, r"(\\.post[0-9]+)?")}
@@ -187,7 +187,7 @@ def _warnings() -> str:
         variables="\n".join(_variables(engine, tables) for engine, (tables, _) in _RELEASES.items()),
         validations="\n".join(_of_engine(engine, *release) for engine, release in _RELEASES.items()),
         gpus=_folded(f"'{name}': {count}" for name, count in sorted(confirmed.items())),
-        resources=", ".join(f"'{resource}'" for resource in VENDOR_OF),
+        resources=", ".join(f"'{resource}'" for resource in WHOLE_GPUS),
     )
 
 

@@ -114,6 +114,17 @@ NUMBERS = (
         blames="spec.accelerator.count",
         rows=(11,),
     ),
+    *(
+        case(
+            f"several slices of {resource}",
+            "spec.accelerator",
+            {"resource": resource, "count": 2},
+            "must have a `count` of 1: engines do not divide a model over slices of a GPU (MIG)",
+            blames="spec.accelerator.resource",
+            prints=resource,
+        )
+        for resource in ("nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.47gb.me")
+    ),
     case("1 GPU, 2 stages", f"{VLLM}.pipelineParallelSize", 2, GPUS, blames="spec.accelerator.count", rows=(11,)),
     case(
         "utilization as a fraction",

@@ -186,11 +186,12 @@ def manifests(draw: st.DrawFn) -> Manifest:
     gpus, vllm, weights = draw(st.sampled_from([1, 2, 4, 8])), draw(st.booleans()), draw(sources)
     engine = draw(vllm_engines(gpus) if vllm else nim_engines(baked="bakedImage" in weights))
     pinned = draw(pins) if not {"bakedImage", "imageVolume"} & {*weights} else {}
+    slices = ["nvidia.com/mig-1g.10gb"] if gpus == 1 else []
     accelerator = {
         "count": gpus,
         **draw(
             optional(
-                resource=st.sampled_from(["nvidia.com/gpu", "amd.com/gpu", "nvidia.com/mig-1g.10gb"]),
+                resource=st.sampled_from(["nvidia.com/gpu", "amd.com/gpu", *slices]),
                 instanceTypes=st.lists(sizes, max_size=2, unique=True),
                 tolerations=tolerations,
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from decimal import Decimal
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ from hermetic.api.model_facts import (
 from hermetic.plan.gate_results import Blocks
 from hermetic.plan.model_fit import model_fits_the_gpus, model_placement
 from hermetic.sizing.architectures import architectures
-from hermetic.sizing.catalogue import Gpu, Storage, Value
+from hermetic.sizing.catalogue import Gpu, Storage, Value, sizes, slices
 from hermetic.sizing.comparison import BEST_FIRST
 from hermetic.sizing.facts import TensorSums, facts_of
 from hermetic.sizing.facts_file import file_content, parsed_facts
@@ -32,6 +33,7 @@ from hermetic.sizing.memory import FitAnswer, fit
 from hermetic.sizing.mistral_form import config_of_params
 from hermetic.sizing.overhead import COLLECTIVES
 from hermetic.sizing.parallelism import broken_rules
+from hermetic.sizing.placement import Demand, place
 from hermetic.sizing.serving import Serving
 from tests.corpus.manifests import changed
 from tests.model_configs import DEEPSEEK_V3, GPT_OSS_120B, LLAMA_8B, QWEN3_235B_FP8
@@ -393,3 +395,18 @@ def test_no_facts_that_the_api_takes_break_the_gate_or_the_status(typed, count):
     assert (condition.status == "False") == isinstance(verdict, Blocks)
     if typed["modelType"] == "of-tomorrow" or typed["notComputed"]:
         assert condition.reason.value != "GpuMemorySufficient"
+
+
+SLICES = [(size, profile) for size in sizes().values() for profile in slices().get(size.gpu.key, {})]
+
+
+@given(models(), st.integers(1, 10**6), st.sampled_from(SLICES))
+def test_a_slice_never_has_more_room_than_its_gpu_and_one_that_is_not_confirmed_never_fits(model, length, sliced):
+    size, profile = sliced
+    uncut, part = (
+        place(model, Serving(max_model_length=length), size, Demand(resource, 1, Decimal(1), Decimal(0)))
+        for resource in ("nvidia.com/gpu", f"nvidia.com/mig-{profile}")
+    )
+    assert part.fit.allowed <= uncut.fit.allowed
+    if not slices()[size.gpu.key][profile].confirmed:
+        assert part.fit.answer is FitAnswer.UNKNOWN

@@ -269,6 +269,45 @@ def test_gpus_in_slices_are_told_by_the_name_to_ask_for() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("size", "resource", "part"),
+    [
+        ("Standard_NC24ads_A100_v4", "nvidia.com/gpu", "nvidia.com/gpu.shared"),
+        ("Standard_ND96isr_MI300X_v5", "amd.com/gpu", "amd.com/cpx_nps4"),
+    ],
+)
+def test_parts_of_gpus_that_have_a_name_of_their_own_are_not_missing(size: str, resource: str, part: str) -> None:
+    cut = a_node(size=size, gpus=None)
+    for amounts in (cut["status"]["allocatable"], cut["status"]["capacity"]):
+        amounts[part] = "4"
+    row = complaint("gpu-nodes", nodes=Read((cut,)))
+    assert row.verdict is RowVerdict.WARNING
+    assert f"GPUs are offered as {part}, and none as {resource}" in row.message
+
+
+SLICED = {"nvidia.com/mig.strategy": "single", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"}
+
+
+def test_slices_that_are_offered_as_whole_gpus_are_told_with_their_memory() -> None:
+    cut = a_node(gpus=7, labels=SLICED | {"nvidia.com/gpu.memory": "9728"})
+    counted, sliced = rows("gpu-nodes", nodes=Read((cut,)))
+    assert (counted.verdict, sliced.verdict) == (RowVerdict.PASS, RowVerdict.PASS)
+    assert "nvidia.com/gpu is a slice 1g.10gb of a GPU (MIG, single strategy) of 9.5 GiB" in sliced.message
+
+
+def test_slices_without_a_label_of_their_memory_are_a_warning() -> None:
+    row = complaint("gpu-nodes", nodes=Read((a_node(gpus=7, labels=SLICED),)))
+    assert row.verdict is RowVerdict.WARNING
+    assert "no label nvidia.com/gpu.memory states its memory" in row.message
+
+
+def test_gpus_shared_by_time_are_a_warning() -> None:
+    labels = {"nvidia.com/gpu.sharing-strategy": "time-slicing", "nvidia.com/gpu.replicas": "4"}
+    row = complaint("gpu-nodes", nodes=Read((a_node(gpus=4, labels=labels),)))
+    assert row.verdict is RowVerdict.WARNING
+    assert "GPUs are shared by time" in row.message
+
+
 @pytest.mark.parametrize("kind", GPU_CONDITIONS)
 def test_fault_that_a_node_reports_is_a_warning_with_its_name(kind):
     node = a_node()

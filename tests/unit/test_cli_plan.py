@@ -18,6 +18,7 @@ from tests.scenarios import Manifest, a_nim_model, a_share_model
 from tests.weights import a_shard
 
 A100, H100, HALF = "Standard_NC24ads_A100_v4", "Standard_NC40ads_H100_v5", "Standard_NC72ds_xl_RTXPro6000_v6"
+H200, MI300X = "Standard_ND96isr_H200_v5", "Standard_ND96isr_MI300X_v5"
 L8 = facts(LLAMA_8B, LLAMA_8B_BYTES, 4)
 LONG = facts(LLAMA_8B | {"max_position_embeddings": 1_000_000}, LLAMA_8B_BYTES, 4)
 
@@ -35,6 +36,10 @@ def of_facts(manifest: Manifest, model=L8, **changes) -> Manifest:
     return changed(
         manifest, {f"spec.{path}": value for path, value in {"weights.facts": as_json(model), **changes}.items()}
     )
+
+
+def of_a_slice(name: str) -> dict:
+    return {"accelerator.resource": f"nvidia.com/{name}", "engine.vllm.maxModelLength": 4096}
 
 
 def facts_file(folder: Path, model) -> Path:
@@ -64,11 +69,34 @@ def test_what_is_printed_is_what_was_agreed_to(name):
         pytest.param({"accelerator.count": 3}, "Standard_NC96ads_A100_v4", 1, "DoesNotFit", id="no cut over 3"),
         pytest.param({"accelerator.resource": "amd.com/gpu"}, A100, 1, "DoesNotFit", id="GPUs of another vendor"),
         pytest.param({"engine.vllm.extraArgs": ["--cpu-offload-params=mlp"]}, A100, 3, "Unknown", id="not computed"),
+        pytest.param(of_a_slice("mig-3g.40gb"), A100, 0, "Fits", id="a slice"),
+        pytest.param(of_a_slice("mig-1g.10gb"), A100, 1, "DoesNotFit", id="a slice that is too small"),
+        pytest.param(of_a_slice("mig-3g.71gb"), H200, 3, "Unknown", id="a slice that is not confirmed"),
+        pytest.param(of_a_slice("gpu.shared"), A100, 3, "Unknown", id="a GPU that others share"),
+        pytest.param(of_a_slice("mig-3g.40gb"), MI300X, 1, "DoesNotFit", id="a slice of another vendor"),
     ],
 )
 def test_exit_code_and_answer(changes, size, code, answer):
     ran = plan(with_facts(**changes), "--instance-type", size, "-o", "json")
     assert (ran.code, document(ran)["answer"]) == (code, answer), ran.err
+
+
+def test_without_a_size_a_slice_is_compared_on_every_gpu_that_has_it():
+    ran = plan(with_facts(**of_a_slice("mig-3g.40gb")), "-o", "json")
+    choices = document(ran)["sizes"]
+    answers = {choice["instanceType"]: choice["answer"] for choice in choices}
+    assert {answers[size] for size in (A100, "Standard_ND96isr_H100_v5")} == {"Fits"}
+    assert {answers[size] for size in (H100, H200, HALF)} == {"Unknown"}
+    assert answers[MI300X] == "DoesNotFit"
+    assert {choice["tensorParallelSize"] for choice in choices if "tensorParallelSize" in choice} == {1}
+
+
+def test_the_text_names_the_slice_and_its_share_of_the_gpu():
+    ran = plan(with_facts(**of_a_slice("mig-3g.40gb")), "--instance-type", A100)
+    sliced = "slice 3g.40gb of NVIDIA A100 80 GB with 3/7 of its computing slices"
+    assert f"{A100}: 1 x {sliced}, tensor parallel 1: fits" in ran.out
+    assert "39.25 GiB  listings" in ran.out
+    assert f"{A100}  1 x {sliced}" in " ".join(ran.out.split()).replace(f"{A100} 1 x", f"{A100}  1 x")
 
 
 def test_sizes_of_the_manifest_are_planned_for_and_the_worst_counts():

@@ -276,7 +276,7 @@ def test_every_gate_that_needs_no_cluster_is_one_of_validate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("resource", "count", "noted"),
+    ("resource", "count", "refused"),
     [
         ("nvidia.com/mig-1g.10gb", 2, True),
         ("nvidia.com/mig-3g.47gb", 7, True),
@@ -284,9 +284,13 @@ def test_every_gate_that_needs_no_cluster_is_one_of_validate() -> None:
         ("nvidia.com/gpu", 2, False),
     ],
 )
-def test_several_slices_of_mig_are_noted(tmp_path, resource, count, noted):
+def test_several_slices_of_mig_are_refused_with_the_field_and_the_remedy(tmp_path, resource, count, refused):
     path = tmp_path / "model.yaml"
     path.write_text(yaml.safe_dump(a_share_model(accelerator={"resource": resource, "count": count})))
     ran = hermetic("validate", path)
-    assert ran.code == 0
-    assert ("slices of MIG" in ran.err) is noted
+    assert ran.code == (2 if refused else 0)
+    sentence = (
+        f'spec.accelerator.resource: "{resource}": must have a `count` of 1: engines do not divide a model over slices '
+        "of a GPU (MIG); take a larger slice, or more `replicas`"
+    )
+    assert (sentence in ran.err) is refused, ran.err

@@ -112,7 +112,7 @@ def test_the_matching_caches_are_linked_and_said():
             id="a size not listed",
         ),
         pytest.param(
-            warm(accelerator={"count": 2, "instanceTypes": [H100], "resource": "nvidia.com/mig-1g.10gb"}),
+            warm(accelerator={"count": 1, "instanceTypes": [H100], "resource": "nvidia.com/mig-1g.10gb"}),
             "'nvidia.com/mig-1g.10gb'",
             id="a slice",
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -36,6 +37,8 @@ from tests.scenarios import Manifest, a_nim_model, a_share_model
 from tests.snapshots import NOW, a_snapshot, an_a100_node, carried_out, conditions, rendered, spec_of
 
 A100, ND_A100, HALF = "Standard_NC24ads_A100_v4", "Standard_ND96asr_v4", "Standard_NC72ds_xl_RTXPro6000_v6"
+SINGLE = {"nvidia.com/mig.strategy": "single", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-MIG-3g.40gb"}
+H200 = "Standard_ND96isr_H200_v5"
 LONG = facts(LLAMA_8B | {"max_position_embeddings": 1_000_000}, LLAMA_8B_BYTES)
 L8, L70 = facts(LLAMA_8B, LLAMA_8B_BYTES), facts(LLAMA_70B, LLAMA_70B_BYTES)
 QWEN_YARN = LLAMA_8B | {
@@ -78,9 +81,9 @@ def planned(manifest: Manifest, **seen: Any) -> dict[str, Any]:
 def test_the_model_is_placed_once_for_gate_condition_and_numbers(monkeypatch):
     placed: list[str] = []
 
-    def counted(facts, serving, size, demand):
+    def counted(facts, serving, size, *arguments):
         placed.append(size.name)
-        return place(facts, serving, size, demand)
+        return place(facts, serving, size, *arguments)
 
     monkeypatch.setattr("hermetic.plan.model_fit.place", counted)
     assert planned(deployment(**sized(A100)))["memory"]["instanceType"] == A100
@@ -256,9 +259,19 @@ def test_weights_alone_that_are_too_large_are_refused_for_a_family_that_is_not_k
             id="weights that are quantized at the start",
         ),
         pytest.param(
-            deployment(L8, accelerator={"resource": "nvidia.com/mig-1g.10gb", "instanceTypes": [A100]}),
-            "slice 'nvidia.com/mig-1g.10gb'",
-            id="a MIG slice",
+            deployment(L8, accelerator={"resource": "nvidia.com/mig-3g.71gb", "instanceTypes": [H200]}),
+            "the memory of slice 3g.71gb of NVIDIA H200 141 GB with 3/7 of its computing slices in this VM size is not",
+            id="a MIG slice of which the memory is not confirmed",
+        ),
+        pytest.param(
+            deployment(L8, accelerator={"resource": "nvidia.com/mig-1g.24gb", "instanceTypes": [A100]}),
+            "the memory of a slice 'nvidia.com/mig-1g.24gb' of NVIDIA A100 80 GB is not known",
+            id="a MIG slice that such a GPU does not have",
+        ),
+        pytest.param(
+            deployment(L8, accelerator={"resource": "nvidia.com/gpu.shared", "instanceTypes": [A100]}),
+            "GPUs shared by time guarantee no memory",
+            id="a GPU that is shared by time",
         ),
         pytest.param(deployment(L70, a_nim_model(), **sized(A100)), "by its profile", id="a NIM"),
     ],
@@ -267,6 +280,90 @@ def test_what_cannot_be_computed_is_started_and_unknown(manifest, says):
     truth, reason, message = fits(manifest)
     assert (truth, reason) == ("Unknown", "GpuMemoryUnknown")
     assert says in message
+
+
+def on_slices(node: Mapping[str, str], **accelerator: Any) -> tuple[str, str, str]:
+    """ModelFits of a model of 16 GB, of 4096 tokens, on a node with these labels of feature discovery."""
+    nodes = (an_a100_node(gpus=7, labels=node),)
+    short = {"engine.vllm.maxModelLength": 4096, "accelerator": {"count": 1, **accelerator}}
+    return fits(deployment(L8, **short), nodes=nodes)
+
+
+def test_a_slice_is_sized_by_its_own_memory():
+    large = {"resource": "nvidia.com/mig-3g.40gb", "instanceTypes": [A100]}
+    truth, reason, message = fits(deployment(L8, accelerator=large, **{"engine.vllm.maxModelLength": 4096}))
+    assert (truth, reason) == ("True", "GpuMemorySufficient")
+    assert "% of 39.2 GiB" in message
+    assert "(slice 3g.40gb of NVIDIA A100 80 GB with 3/7 of its computing slices)" in message
+    small = blocked(deployment(L8, accelerator={"resource": "nvidia.com/mig-1g.10gb", "instanceTypes": [A100]}))
+    assert (small.reason, small.field) == (Reason.INSUFFICIENT_GPU_MEMORY, "spec.accelerator")
+    assert "% of 9.5 GiB" in small.message
+
+
+@pytest.mark.parametrize(
+    ("resource", "size"),
+    [
+        ("nvidia.com/mig-3g.40gb", "Standard_ND96isr_MI300X_v5"),
+        ("nvidia.com/gpu.shared", "Standard_ND96isr_MI300X_v5"),
+        ("amd.com/cpx_nps4", A100),
+    ],
+)
+def test_parts_of_gpus_of_another_vendor_are_refused(resource, size):
+    refused = blocked(deployment(L8, accelerator={"resource": resource, "instanceTypes": [size]}))
+    assert (refused.reason, refused.field) == (Reason.VM_SIZE_UNSUITABLE, "spec.accelerator.instanceTypes")
+    assert f"the deployment asks for {resource}" in refused.message
+
+
+def test_a_slice_that_is_offered_as_a_whole_gpu_is_sized_by_the_label_of_its_node():
+    truth, reason, message = on_slices(SINGLE | {"nvidia.com/gpu.memory": "40192"})
+    assert (truth, reason) == ("True", "GpuMemorySufficient")
+    assert "% of 39.2 GiB" in message
+    small = (an_a100_node(gpus=7, labels=SINGLE | {"nvidia.com/gpu.memory": "9728"}),)
+    assert "% of 9.5 GiB" in blocked(deployment(L8), nodes=small).message
+    uncut = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/mig.strategy": "single"}
+    assert "% of 79.1 GiB" in on_slices(uncut)[2]
+
+
+@pytest.mark.parametrize("memory", [{}, {"nvidia.com/gpu.memory": "0"}, {"nvidia.com/gpu.memory": "many"}])
+def test_a_slice_whose_node_does_not_state_its_memory_is_unknown(memory):
+    truth, reason, message = on_slices(SINGLE | memory)
+    assert (truth, reason) == ("Unknown", "GpuMemoryUnknown")
+    assert "the node offers slices 3g.40gb (MIG) as 'nvidia.com/gpu'" in message
+
+
+@pytest.mark.parametrize(
+    "shared",
+    [
+        {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-SHARED", "nvidia.com/gpu.replicas": "4"},
+        {"nvidia.com/gpu.sharing-strategy": "time-slicing", "nvidia.com/gpu.replicas": "2"},
+        {"nvidia.com/gpu.sharing-strategy": "mps", "nvidia.com/gpu.replicas": "2"},
+    ],
+)
+def test_a_gpu_that_others_share_is_unknown(shared):
+    truth, reason, message = on_slices(shared)
+    assert (truth, reason) == ("Unknown", "GpuMemoryUnknown")
+    assert "GPUs shared by time guarantee no memory" in message
+
+
+def test_the_nodes_with_least_memory_decide_and_their_order_does_not():
+    nodes = (an_a100_node("a", gpus=1), an_a100_node("b", gpus=7, labels=SINGLE | {"nvidia.com/gpu.memory": "40192"}))
+    short = deployment(L8, **{"engine.vllm.maxModelLength": 4096})
+    first, second = (fits(short, nodes=order) for order in (nodes, nodes[::-1]))
+    assert first == second
+    assert "% of 39.2 GiB" in first[2]
+
+
+def test_the_reason_is_the_same_whatever_the_order_of_nodes():
+    shared = {"nvidia.com/gpu.sharing-strategy": "time-slicing", "nvidia.com/gpu.replicas": "2"}
+    nodes = (an_a100_node("a", gpus=2, labels=shared), an_a100_node("b", gpus=2, labels=SINGLE))
+    first, second = (fits(deployment(L8), nodes=order) for order in (nodes, nodes[::-1]))
+    assert (first[0], first) == ("Unknown", second)
+
+
+def test_a_model_over_several_slices_that_are_offered_as_whole_gpus_is_unknown():
+    truth, _, message = on_slices(SINGLE | {"nvidia.com/gpu.memory": "40192"}, count=2)
+    assert truth == "Unknown"
+    assert "engines do not divide a model over slices" in message
 
 
 def test_a_size_on_which_it_does_not_fit_beside_one_on_which_it_does_is_warned_of():

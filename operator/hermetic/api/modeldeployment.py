@@ -77,6 +77,20 @@ class Toleration(ApiModel):
 class Accelerator(ApiModel):
     """The GPUs of one replica, all on one node."""
 
+    RULES = (
+        # Source: https://github.com/vllm-project/vllm/issues/6551 and https://github.com/vllm-project/vllm/issues/7211.
+        Rule(
+            # The API server evaluates the rule of the default `{}` too, which has neither field.
+            cel="!has(self.resource) || !self.resource.startsWith('nvidia.com/mig-') || !has(self.count) || "
+            "self.count == 1",
+            message="must have a `count` of 1: engines do not divide a model over slices of a GPU (MIG); take a larger "
+            "slice, or more `replicas`",
+            holds=lambda accelerator: not accelerator.resource.startswith("nvidia.com/mig-") or accelerator.count == 1,
+            field=".resource",
+            show="'\\'' + self.resource + '\\''",
+        ),
+    )
+
     resource: Annotated[
         str,
         StringConstraints(max_length=64),
@@ -87,8 +101,8 @@ class Accelerator(ApiModel):
         ),
     ] = "nvidia.com/gpu"
     """Extended resource to ask for: whole GPUs, slices (MIG), GPUs shared by time (`renameByDefault` of NVIDIA's
-    device plug-in) or partitions (the mixed strategy of AMD's). The memory of anything but whole GPUs is not computed.
-    Default: nvidia.com/gpu."""
+    device plug-in) or partitions (the mixed strategy of AMD's). The fit of a model is computed for whole GPUs and for
+    slices of known memory. Default: nvidia.com/gpu."""
     count: Annotated[int, Field(ge=1, le=16)] = 1
     """GPUs of each replica, 1 to 16. Default: 1."""
     instance_types: Annotated[

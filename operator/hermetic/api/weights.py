@@ -198,9 +198,9 @@ class Weights(ApiModel):
 
     integrity: {digest: "sha256:…"}"""
     supplemental_groups: Annotated[list[ReaderGroup], Field(max_length=8), list_of("set")] = []
-    """Group ids, beside the engine's own, that the pods have: for a share whose files only a group may read; each 1 to
-    2147483647, at most 8. Nothing on the share is changed. Default: none, for 'hermetic stage' makes files readable by
-    all."""
+    """Group ids, beside the engine's own, that the pods have: for a share whose files only a group may read, or for
+    /dev/kfd of AMD GPUs; each 1 to 2147483647, at most 8. Nothing on the share is changed. Default: none, for
+    'hermetic stage' makes files readable by all."""
 
     @property
     def is_mounted(self) -> bool:

@@ -50,7 +50,6 @@ def command(files: tuple[str, ...], config: Path | None, namespace: str, output:
         for one in accepted:
             echo(f"{one.typed.where()}: {one.kind} {_name(one)} is valid")
             _note_unlisted_sizes(one)
-            _note_several_slices(one)
             _note_contradicting_tag(one)
         note_skipped(reading)
     reading.raise_findings()
@@ -62,16 +61,6 @@ def _note_unlisted_sizes(manifest: AcceptedManifest) -> None:
         nearest = nearest_size(name)
         if name not in sizes() and nearest is not None:
             note(f"{manifest.typed.where()}: VM size {name} is not in the catalogue; did you mean {nearest}?")
-
-
-def _note_several_slices(manifest: AcceptedManifest) -> None:
-    """Slices of a MIG GPU exchange nothing with each other (vllm-project/vllm#6551, #7211)."""
-    accelerator = manifest.spec.accelerator if manifest.spec is not None else None
-    if accelerator is not None and "/mig-" in accelerator.resource and accelerator.count > 1:
-        note(
-            f"{manifest.typed.where()}: {accelerator.count} slices of MIG: engines do not divide a model over slices; "
-            "set `accelerator.count` to 1 and take a larger slice"
-        )
 
 
 def _note_contradicting_tag(manifest: AcceptedManifest) -> None:

@@ -6,8 +6,8 @@ some of the sizes only, pods start and the condition says so; if it cannot be co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from hermetic.api.condition_updates import ConditionUpdate
 from hermetic.api.conditions import ConditionType
@@ -16,13 +16,15 @@ from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.engines.registry import engine_of
 from hermetic.plan.gate_results import HOLDS, Blocks, Verdict
+from hermetic.plan.scheduling import eligible_nodes
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.vm_sizes import demand_of, sizes_for
-from hermetic.sizing.catalogue import GIB, nearest_size
+from hermetic.sizing.catalogue import GIB, Size, nearest_size
 from hermetic.sizing.load_time import offload_clause
 from hermetic.sizing.memory import Fit, FitAnswer
-from hermetic.sizing.placement import VENDOR_OF, Placement, impossible, place, too_long
+from hermetic.sizing.placement import Placement, impossible, place, too_long
 from hermetic.sizing.serving import Serving
+from hermetic.sizing.slices import offered
 
 _KIND = ConditionType.MODEL_FITS
 
@@ -62,9 +64,13 @@ def model_placement(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Mod
     facts = spec.weights.facts
     if facts is None:
         return None
-    serving = _serving(spec)
+    serving = engine_of(spec).serving(spec)
     listed, unlisted = sizes_for(spec, snapshot)
-    placed = tuple(place(facts, serving, size, demand_of(spec)) for size in listed)
+    placed = tuple(
+        place(facts, serving, size, demand_of(spec), labels)
+        for size in listed
+        for labels in _labels_of(size, spec, snapshot)
+    )
     block = _indivisible(facts, serving) or _too_long(facts, serving) or _too_large(placed, unlisted)
     return ModelPlacement(block, placed, tuple(unlisted))
 
@@ -119,12 +125,16 @@ def _fits_on_none(placed: tuple[Placement, ...]) -> bool:
     return all(one.fit.answer is FitAnswer.DOES_NOT_FIT for one in placed)
 
 
-def _serving(spec: ModelDeploymentSpec) -> Serving:
-    serving = engine_of(spec).serving(spec)
-    if spec.accelerator.resource in VENDOR_OF:
-        return serving
-    slices = f"the memory of a slice '{spec.accelerator.resource}' is not computed"
-    return replace(serving, not_computed=(*serving.not_computed, slices))
+def _labels_of(size: Size, spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> list[Mapping[str, str]]:
+    """Labels of its nodes that offer the GPUs, one set for each thing that they offer by that name."""
+    offers = {
+        offered(size.gpu, spec.accelerator.resource, node.labels): node.labels
+        for node in eligible_nodes(spec, snapshot.nodes)
+        if node.instance_type == size.name
+    }
+    # The order of nodes in memory differs between runs; the sentence, which is written to the status, must not.
+    ordered = sorted(offers, key=lambda offer: (offer.gpu.memory.value, offer.gpu.name, offer.unknown))
+    return [offers[offer] for offer in ordered] or [{}]
 
 
 def _doubts(placed: tuple[Placement, ...], unlisted: tuple[str, ...]) -> Iterator[str]:
@@ -164,7 +174,7 @@ def _arithmetic(one: Placement) -> str:
     return (
         f"each of {serving.gpus} GPUs needs {_gib(total)} ({', '.join(parts)}), and the engine may take "
         f"{serving.utilization_percent} % of {_gib(fit.memory)} = {_gib(fit.allowed)} on {one.size.name} "
-        f"({one.size.gpu.name})"
+        f"({fit.gpu.name})"
     )
 
 

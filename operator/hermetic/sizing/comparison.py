@@ -9,7 +9,9 @@ from hermetic.api.model_facts import ModelFacts
 from hermetic.sizing.catalogue import Size
 from hermetic.sizing.memory import Fit, FitAnswer, fit
 from hermetic.sizing.parallelism import possible
+from hermetic.sizing.placement import on_offer
 from hermetic.sizing.serving import Serving
+from hermetic.sizing.slices import offered, vendor_of
 
 BEST_FIRST = (FitAnswer.FITS, FitAnswer.TIGHT, FitAnswer.UNKNOWN, FitAnswer.DOES_NOT_FIT)
 
@@ -26,16 +28,22 @@ class Choice:
         return self.fit.answer if self.fit is not None else FitAnswer.DOES_NOT_FIT
 
 
-def choose(facts: ModelFacts, serving: Serving, size: Size) -> Choice:
-    """The smallest tensor parallelism with the best answer on one node of this size."""
+def choose(facts: ModelFacts, serving: Serving, size: Size, resource: str | None = None) -> Choice:
+    """The smallest tensor parallelism with the best answer on one node of this size.
+
+    `resource`: the extended resource, where it is of slices or shared GPUs, of which a pod takes one.
+    """
+    if resource is not None and vendor_of(resource) != size.gpu.vendor:
+        return Choice(size, None)
+    offer = offered(size.gpu, resource or "nvidia.com/gpu")
     fits = [
         fit(
             facts,
-            replace(serving, tensor_parallel=parts, pipeline_parallel=1, data_parallel=1),
-            size.gpu,
+            replace(on_offer(serving, offer), tensor_parallel=parts, pipeline_parallel=1, data_parallel=1),
+            offer.gpu,
             confirmed=size.confirmed,
         )
-        for parts in possible(facts, size.gpus.value)
+        for parts in possible(facts, size.gpus.value if resource is None else 1)
     ]
     # A model that does not fit is shown with all GPUs: the smallest amount that is missing.
     best = min(fits, key=lambda fit_result: (BEST_FIRST.index(fit_result.answer), _gpus(fit_result)), default=None)
@@ -47,12 +55,17 @@ def _gpus(fit_result: Fit) -> int:
 
 
 def compare(
-    facts: ModelFacts, serving: Serving, sizes: Iterable[Size], prices: Mapping[str, float] | None = None
+    facts: ModelFacts,
+    serving: Serving,
+    sizes: Iterable[Size],
+    prices: Mapping[str, float] | None = None,
+    *,
+    resource: str | None = None,
 ) -> tuple[Choice, ...]:
     """Every size: those that fit first, then the cheapest by the given prices, or by resources of the VM.
 
     Hermetic has no price list. Without prices a VM with less GPU memory, then with fewer CPUs and less memory, counts
-    as cheaper; with them, sizes without a price come after those with one.
+    as cheaper; with them, sizes without a price come after those with one. `resource` as in `choose`.
     """
     price_table = prices or {}
 
@@ -65,4 +78,4 @@ def compare(
         cost = (price, memory, size.vcpus.value, size.ram.value)
         return (BEST_FIRST.index(choice.answer), is_too_small, *cost, size.name)
 
-    return tuple(sorted((choose(facts, serving, size) for size in sizes), key=order))
+    return tuple(sorted((choose(facts, serving, size, resource) for size in sizes), key=order))

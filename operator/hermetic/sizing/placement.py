@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from hermetic.api.model_facts import ModelFacts
@@ -11,8 +11,9 @@ from hermetic.sizing.catalogue import GIB, Size
 from hermetic.sizing.memory import Fit, FitAnswer, fit
 from hermetic.sizing.parallelism import broken_rules
 from hermetic.sizing.serving import Serving
+from hermetic.sizing.slices import WHOLE_GPUS, Offer, offered, vendor_of
 
-VENDOR_OF = {"nvidia.com/gpu": "nvidia", "amd.com/gpu": "amd"}
+_UNDIVIDED = "the GPUs are slices (MIG), and engines do not divide a model over slices"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +44,28 @@ class Placement:
         return FitAnswer.DOES_NOT_FIT if self.objections else self.fit.answer
 
 
-def place(facts: ModelFacts, serving: Serving, size: Size, demand: Demand) -> Placement:
-    """The deployment on this VM size."""
-    fit_result = fit(facts, serving, size.gpu, confirmed=size.confirmed)
+def place(
+    facts: ModelFacts, serving: Serving, size: Size, demand: Demand, labels: Mapping[str, str] | None = None
+) -> Placement:
+    """The deployment on this VM size; `labels` are those of its nodes, where some are known."""
+    offer = offered(size.gpu, demand.resource, labels)
+    fit_result = fit(facts, on_offer(serving, offer), offer.gpu, confirmed=size.confirmed)
     return Placement(
         size, fit_result, (*shortcomings(size, demand), *impossible(facts, serving), *too_long(facts, serving))
     )
 
 
+def on_offer(serving: Serving, offer: Offer) -> Serving:
+    """The same, with what is not known of the GPUs or slices that are offered."""
+    divided = (_UNDIVIDED,) if offer.is_slice and serving.gpus > 1 else ()
+    return replace(serving, not_computed=(*serving.not_computed, *offer.unknown, *divided))
+
+
 def shortcomings(size: Size, demand: Demand) -> Iterator[str]:
     """A clause for each thing that the size lacks for such a pod. Values that are not confirmed object to nothing."""
-    vendor = VENDOR_OF.get(demand.resource)
-    if vendor is not None and vendor != size.gpu.vendor:
+    if vendor_of(demand.resource) != size.gpu.vendor:
         yield f"it has GPUs of {size.gpu.name}, and the deployment asks for {demand.resource}"
-    if vendor is not None and size.gpus.confirmed and demand.gpus > size.gpus.value:
+    if demand.resource in WHOLE_GPUS and size.gpus.confirmed and demand.gpus > size.gpus.value:
         yield f"it has {size.gpus.value} GPUs, and the deployment asks for {demand.gpus}"
     if size.vcpus.confirmed and demand.cpus > size.vcpus.value:
         yield f"it has {size.vcpus.value} vCPUs, and `resources.cpu` asks for {demand.cpus.normalize():f}"

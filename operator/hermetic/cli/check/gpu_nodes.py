@@ -12,13 +12,15 @@ from hermetic.api.modeldeployment import Accelerator
 from hermetic.cli.check.facts import Before, Manifest, Read
 from hermetic.cli.check.rows import CheckRow, RowVerdict, passes, unread
 from hermetic.plan.node_faults import gpu_faults
+from hermetic.sizing.catalogue import GIB, MIB
+from hermetic.sizing.slices import MEMORY, PRODUCT, is_shared, memory_label, sliced_profile
 
 CHECK, ARCHITECTURE_CHECK = "gpu-nodes", "engine-architecture"
 SIZE_LABEL, POOL_LABEL = "node.kubernetes.io/instance-type", "kubernetes.azure.com/agentpool"
 MIG_STATE = "nvidia.com/mig.config.state"
 _GPU_SIZE = re.compile(r"Standard_N[CDGV][A-Za-z]*[0-9]", re.IGNORECASE)  # NP has FPGAs
 _AMD_SIZE = re.compile(r"MI300|Standard_NG|Standard_NV[0-9]+as_v4", re.IGNORECASE)
-_RESOURCE = re.compile(r"nvidia\.com/(gpu|mig-.+)|amd\.com/gpu")
+_RESOURCE = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-.+)|amd\.com/(gpu|[sdqc]px_nps[0-9])")
 _PLUG_IN = re.compile(r"device-?plugin", re.IGNORECASE)
 _WHY = "a pod of a model asks for GPUs by that name, and stays Pending with the reason Unschedulable"
 _ACCEPTED = tuple(toleration.model_dump() for toleration in Accelerator().tolerations)
@@ -118,19 +120,51 @@ def _faults(pool: Pool) -> Iterator[CheckRow]:
 
 
 def _slices(pool: Pool) -> Iterator[CheckRow]:
-    """Whole GPUs pass. MIG slices have resource names of their own, which a deployment must request."""
+    """The name of whole GPUs passes. Parts have names of their own, which a deployment must request, or labels."""
     offered = sorted({name for node in pool.nodes for name in _offered(node, "allocatable")})
     if pool.resource in offered:
         counts = sorted({_offered(node, "allocatable").get(pool.resource, 0) for node in pool.nodes})
         numbers = " or ".join(map(str, counts))
         yield passes(CHECK, f"{pool}: {numbers} {pool.resource} each")
+        yield from _parts(pool)
         return
     yield CheckRow(
         CHECK,
         RowVerdict.WARNING,
-        f"{pool}: GPUs are cut into {', '.join(offered)} (MIG), and none is offered as {pool.resource}",
+        f"{pool}: GPUs are offered as {', '.join(offered)}, and none as {pool.resource}",
         _WHY,
         f"set spec.accelerator.resource of the models to {offered[0]}, or have the pool's GPUs whole",
+    )
+
+
+def _parts(pool: Pool) -> Iterator[CheckRow]:
+    """Nodes on which the resource of whole GPUs is a slice of one (single strategy of MIG), or is shared by time."""
+    label_sets = [node["metadata"].get("labels") or {} for node in pool.nodes]
+    if any(is_shared(labels) for labels in label_sets):
+        yield CheckRow(
+            CHECK,
+            RowVerdict.WARNING,
+            f"{pool}: GPUs are shared by time, and offered as {pool.resource}",
+            "no pod is guaranteed memory, and ModelFits of a model there is Unknown",
+            "give models a pool that does not share its GPUs",
+        )
+    memory_of = {(sliced_profile(labels), memory_label(labels) or 0) for labels in label_sets}
+    for profile, mebibytes in sorted((name, memory) for name, memory in memory_of if name is not None):
+        yield _single_strategy(pool, profile, mebibytes)
+
+
+def _single_strategy(pool: Pool, profile: str, mebibytes: int) -> CheckRow:
+    slices = f"{pool}: {pool.resource} is a slice {profile} of a GPU (MIG, single strategy)"
+    if mebibytes:
+        size = f"{mebibytes * MIB / GIB:.1f} GiB"
+        return passes(CHECK, f"{slices} of {size}, which ModelFits counts; engines do not divide a model over slices")
+    return CheckRow(
+        CHECK,
+        RowVerdict.WARNING,
+        f"{slices}, and no label {MEMORY} states its memory",
+        "ModelFits of a model there is Unknown",
+        "have GPU feature discovery label the nodes",
+        (f"kubectl get nodes --selector {SIZE_LABEL}={pool.size} --label-columns {PRODUCT},{MEMORY}",),
     )
 
 

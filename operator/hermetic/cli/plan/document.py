@@ -49,6 +49,7 @@ def _deployment(plan: Planned) -> dict[str, Any]:
 def _placement(placement: Placement) -> dict[str, Any]:
     return {
         **_size(placement.size),
+        "gpu": placement.fit.gpu.name,
         "answer": placement.answer.value,
         "objections": list(placement.objections),
         **_fit(placement.fit),
@@ -56,7 +57,8 @@ def _placement(placement: Placement) -> dict[str, Any]:
 
 
 def _choice(choice: Choice) -> dict[str, Any]:
-    return {**_size(choice.size), "answer": choice.answer.value, **(_fit(choice.fit) if choice.fit is not None else {})}
+    computed = {} if choice.fit is None else {"gpu": choice.fit.gpu.name, **_fit(choice.fit)}
+    return {**_size(choice.size), "answer": choice.answer.value, **computed}
 
 
 def _size(size: Size) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from hermetic.sizing.load_time import (
 )
 from hermetic.sizing.memory import FitAnswer
 from hermetic.sizing.placement import Placement, impossible, place, too_long
+from hermetic.sizing.slices import WHOLE_GPUS
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,8 @@ def planned(
     catalogue, serving = sizes(), engine_of(spec).serving(spec)
     size_names = [instance_type] if instance_type is not None else spec.accelerator.instance_types
     named = tuple(place(facts, serving, catalogue[name], demand_of(spec)) for name in size_names if name in catalogue)
-    choices = compare(facts, serving, catalogue.values(), prices)
+    part = spec.accelerator.resource if spec.accelerator.resource not in WHOLE_GPUS else None
+    choices = compare(facts, serving, catalogue.values(), prices, resource=part)
     on = named[0].size if named else (choices[0].size if choices else None)
     return Planned(
         namespace=identity[0],

@@ -62,10 +62,10 @@ def arithmetic(placement: Placement) -> Iterator[str]:
     cut = f"tensor parallel {serving.tensor_parallel}"
     cut += f", {serving.pipeline_parallel} pipeline stages" if serving.pipeline_parallel > 1 else ""
     cut += f", {serving.data_parallel} data parallel ranks" if serving.data_parallel > 1 else ""
-    yield f"{placement.size.name}: {serving.gpus} x {placement.size.gpu.name}, {cut}: {WORDS[placement.answer]}"
+    yield f"{placement.size.name}: {serving.gpus} x {fit.gpu.name}, {cut}: {WORDS[placement.answer]}"
     if placement.size.cpu != COMMON_CPU:
         yield f"  its nodes are {placement.size.cpu}: the engine image must be for linux/{placement.size.cpu}"
-    yield _line("memory of one GPU", fit.memory, placement.size.gpu.memory.source)
+    yield _line("memory of one GPU", fit.memory, fit.gpu.memory.source)
     yield _line(f"of it for the engine, {serving.utilization_percent} %", fit.allowed)
     if not serving.may_shrink_weights:
         yield _line("weights on one GPU", fit.weights)
@@ -137,7 +137,8 @@ def _row(choice: Choice) -> tuple[str, ...]:
     mark = "" if size.confirmed else ", not confirmed"
     if fit is None:
         return (size.name, f"- of {size.gpus.value} x {size.gpu.name}{mark}", "no cut possible", "", "", "")
-    gpus = f"{fit.serving.gpus} of {size.gpus.value} x {size.gpu.name}{mark}"
+    number = f"{fit.serving.gpus} of {size.gpus.value}" if fit.gpu.name == size.gpu.name else str(fit.serving.gpus)
+    gpus = f"{number} x {fit.gpu.name}{mark}"
     longest = str(fit.longest_context) if fit.longest_context else ""
     needed = "" if fit.needed is None else _gib(fit.needed)
     return (size.name, gpus, WORDS[choice.answer], longest, needed, _gib(fit.allowed))

@@ -100,6 +100,12 @@ def storages() -> tuple[Storage, ...]:
 
 
 @functools.cache
+def slices() -> Mapping[str, Mapping[str, Value[int]]]:
+    """Memory of the slices of a GPU (MIG) in bytes, by key of the GPU and by profile ('1g.10gb')."""
+    return MappingProxyType({key: _slices(entry) for key, entry in _read("slices.toml").items()})
+
+
+@functools.cache
 def rate_floors() -> Mapping[str, Mapping[str, Value[float]]]:
     """The lowest rates of healthy VMs by size and by key of floors.toml, in GB/s (10^9 bytes)."""
     keys = ("memory_gbs", "host_gbs", "peer_gbs", "all_reduce_gbs")
@@ -127,6 +133,11 @@ def _stated(entry: Mapping[str, Any], key: str, unit: float = 1) -> Value[Any]:
     if value is None:
         raise KeyError(key)
     return value
+
+
+def _slices(entry: Mapping[str, Any]) -> Mapping[str, Value[int]]:
+    stated = {key: _stated(entry, key, GIB) for key in entry if key not in {"source", "unconfirmed"}}
+    return {key: Value(int(memory.value), memory.source, memory.confirmed) for key, memory in stated.items()}
 
 
 def _gpu(key: str, entry: Mapping[str, Any]) -> Gpu:

@@ -254,6 +254,6 @@ audit-demo: $(INSTALLED) ## audit the public reference deployment behind a stand
 	$(BIN)/python -m testbed audit-demo
 
 .PHONY: recording
-recording: $(INSTALLED) ## make the pictures of the README (the report needs Chromium); DEMO=1 records make demo instead, in build/pictures
-	$(BIN)/python -m tools.pictures $(if $(DEMO),--demo --folder build/pictures)
+recording: $(INSTALLED) ## make the pictures of the README (the report needs Chromium); DEMO=1 records make demo instead
+	$(BIN)/python -m tools.pictures $(if $(DEMO),--demo)
 	$(if $(DEMO),,$(BIN)/python -m tests.browser.pictures)

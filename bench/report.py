@@ -241,6 +241,9 @@ def _closed_gate_schedules() -> Iterator[str]:
     longest = (figures[kind].get("longestRemovalSeconds") for kind in there)
     removed = tuple("-" if seconds is None else f"{seconds:.1f}" for seconds in longest)
     rows.insert(4, ("seconds until the last waiting pod was removed, at most (promised: 10)", *removed))
+    again = tuple(figures[kind].get("runAgain", "-") for kind in there)
+    if set(again) != {"-"}:
+        rows.insert(3, ("seeds that ran again after the test was mended", *again))
     yield table(("", *there), rows)
     yield origin(found)
 

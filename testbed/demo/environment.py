@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -88,13 +90,30 @@ def _with_a_real_node(folder: Path, stack: ExitStack) -> DemoEnvironment:
     show("importing the images")
     node.import_images(estate.archive)
     kubectl = node.kubectl
-    show("installing Hermetic: kubectl apply -k overlay/ (CRDs, RBAC, policies, operator by digest)")
+    show("installing Hermetic: kubectl apply -k overlay/ (CRDs, RBAC, policies, operator by digest), hermetic rbac")
     kubectl("apply", "--server-side", "--kustomize", str(overlay(estate, folder / "install")))
+    _limit_the_operator(kubectl, folder / "install/manifests/operator/config.yaml")
     jump_box = _jump_box(folder, node.kubeconfig, stack)
     show("the audit of the simulated Azure begins on the jump box; its result is shown below")
     jump_box.begin()
     kubectl("--namespace", "hermetic-system", "rollout", "status", "deployment/hermetic-operator", "--timeout=90s")
+    show(f"hermetic check --installed: {_check_of_the_installation(node.kubeconfig)}")
     return DemoEnvironment(kubectl, Api(node.kubeconfig), estate, node, jump_box, STAND_INS_REAL)
+
+
+def _limit_the_operator(kubectl: Kubectl, config: Path) -> None:
+    """Apply what docs/install.md applies after kustomize: the ConfigMap `hermetic-allowed` and its policies."""
+    command = [HERMETIC, "rbac", "--config", str(config)]
+    manifests = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", stdin=manifests)
+
+
+def _check_of_the_installation(kubeconfig: Path) -> str:
+    """The last line of the check, which counts the verdicts."""
+    environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
+    command = [HERMETIC, "check", "--installed"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[-1]
 
 
 def _with_simulated_nodes(folder: Path, stack: ExitStack) -> DemoEnvironment:

@@ -28,6 +28,7 @@ def test_the_demo_ends_green() -> None:
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "no real node" not in done.stdout
+    assert re.search(r"hermetic check --installed: Pass: \d+ Pass$", done.stdout, re.MULTILINE)
     chapters = re.findall(r"^== (.*)$", done.stdout, re.MULTILINE)
     last = [
         next(chapter for chapter in chapters if chapter.startswith(begins))

@@ -24,6 +24,8 @@ NOT_HERE = {
     "test_every_kubectl_command_is_understood_by_the_real_kubectl",
     r"kubectl (cordon aks-gpu|delete pod llama-7c9d5)": "no node here has a faulty GPU; the real kubectl parses it: "
     "tests/commands/test_kubectl.py::test_every_kubectl_command_is_understood_by_the_real_kubectl",
+    r"kubectl debug node/": "no node here has an AMD GPU; the real kubectl parses it: "
+    "tests/commands/test_kubectl.py::test_every_kubectl_command_is_understood_by_the_real_kubectl",
     r"ln -s .*kubectl-hermetic": "the file of a user's home; a test does it elsewhere: tests/commands/test_kubectl.py::"
     "test_kubectl_runs_hermetic_as_its_plug_in",
     r"kubectl hermetic ": "a plug-in of the user's PATH: tests/commands/test_kubectl.py::"

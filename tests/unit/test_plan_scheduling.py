@@ -120,8 +120,8 @@ def test_a_selector_without_nodes_names_the_pools_and_the_missing_labels():
 
 def test_nodes_that_are_taken_are_told_with_what_there_is_in_all():
     assert sentence(an_a100_node("a", gpus=4, **BIG), an_a100_node("b", gpus=4, **BIG), count=4) == (
-        "needs 4 nvidia.com/gpu on one node; pool 'big' (Standard_NC96ads_A100_v4) and its like have 8 in all, and "
-        "none that is free and fits"
+        "needs 4 nvidia.com/gpu on one node; pool 'big' (Standard_NC96ads_A100_v4) and pools like it have 8 in all: "
+        "no node has 4 free, and room for the pod"
     )
 
 

@@ -82,7 +82,8 @@ def _shortfall(spec: ModelDeploymentSpec, nodes: Sequence[NodeFacts]) -> str:
         short = wanted - largest.gpus[resource]
         return f"{needs}, but the largest node, of {where}, has {largest.gpus[resource]}: {short} short"
     total = sum(node.gpus[resource] for node in eligible)
-    return f"{needs}; {where} and its like have {total} in all, and none that is free and fits"
+    free = f"no node has {wanted} free, and room for the pod"
+    return f"{needs}; {where} and pools like it have {total} in all: {free}"
 
 
 def _without_labels(spec: ModelDeploymentSpec, nodes: Sequence[NodeFacts]) -> str:

@@ -6,11 +6,14 @@ import hashlib
 import json
 import re
 from base64 import b64encode
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
 from hermetic.api.times import timestamp
+from hermetic.audit.model.controls import Controls
+from hermetic.audit.model.findings import Verdict
 from hermetic.audit.report.json_form import digest, document
 from hermetic.audit.report.page import as_html, id_segments, page_footer
 from hermetic.audit.report.resources import short_name
@@ -158,3 +161,31 @@ def test_the_first_screen_names_the_causes_and_the_list_shows_where_the_verdict_
     assert text.count("flips") >= 1
     sealed = as_html(a_sealed_report(), pages())
     assert "To reach Pass" not in sealed
+
+
+def test_table_by_control_counts_each_finding_for_each_of_its_controls():
+    report = a_failing_report()
+    check = report.findings[0].check
+    of_check = [finding.verdict for finding in report.findings if finding.check == check]
+    served = {
+        **pages(),
+        check: replace(pages()[check], controls=Controls(nist=("SC-7(11)", "SC-7(5)"), mcsb=("NS-1",))),
+    }
+    page = as_html(report, served)
+    rows = re.findall(r'<tr><td>([^<]+)</td><th scope="row">([^<]+)</th>(.*?)</tr>', page)
+    assert [(framework[:4], control) for framework, control, _ in rows] == [
+        ("MCSB", "NS-1"), ("NIST", "SC-7(5)"), ("NIST", "SC-7(11)"),
+    ]  # fmt: skip
+    for _, _, cells in rows:
+        assert [int(number) for number in re.findall(r">(\d+)<", cells)] == [
+            of_check.count(verdict) for verdict in Verdict
+        ]
+    assert 'id="controls"' not in as_html(report, pages()), "no check serves a control"
+
+
+def test_page_states_its_limits_and_who_signs_its_digest():
+    page = as_html(a_sealed_report(), pages())
+    limits = page.partition('id="limits"')[2].partition("</section>")[0]
+    assert timestamp(a_sealed_report().finished_at) in limits
+    assert "activity log" in limits
+    assert "hermetic attest verify" in page.partition('id="check-it"')[2]

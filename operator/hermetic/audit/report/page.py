@@ -201,6 +201,7 @@ def _content(report: Report, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
         "resources": sorted({readable(finding.resource) for finding in report.findings}),
         "evidence": evidence,
         "values": _values(findings),
+        "controls": list(_controls(report, pages)),
         "not_asked": [(source, sorted(checks)) for source, checks in sorted(report.not_asked.items())],
         "digest": digest(report, pages),
         "machine": Markup(as_json(report, pages).translate(_ESCAPES)),  # noqa: S704 - escaped: it cannot end the element
@@ -262,6 +263,23 @@ def _counts(report: Report) -> Iterator[tuple[Severity, dict[Verdict, int]]]:
     for severity in Severity:
         of_severity = [finding.verdict for finding in report.findings if finding.severity is severity]
         yield severity, {verdict: of_severity.count(verdict) for verdict in Verdict}
+
+
+def _controls(report: Report, pages: Mapping[str, CheckPage]) -> Iterator[tuple[str, str, dict[Verdict, int]]]:
+    """Each control that a check serves: its framework, its id, and how many findings have each verdict."""
+    verdicts: dict[tuple[str, str], list[Verdict]] = {}
+    for finding in report.findings:
+        for _, framework, ids in page_of(finding.check, pages).controls.by_framework():
+            for control in ids:
+                verdicts.setdefault((framework, control), []).append(finding.verdict)
+    for framework, control in sorted(verdicts, key=lambda key: (key[0], _numbered(key[1]))):
+        of_control = verdicts[framework, control]
+        yield framework, control, {verdict: of_control.count(verdict) for verdict in Verdict}
+
+
+def _numbered(control: str) -> list[tuple[int, str]]:
+    """A key that sorts NS-2 before NS-10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", control)]
 
 
 def _has(report: Report, severity: Severity) -> bool:

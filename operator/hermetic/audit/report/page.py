@@ -10,6 +10,7 @@ import hashlib
 import re
 import string
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -261,8 +262,7 @@ def _anchor(sort: str, text: str) -> str:
 
 def _counts(report: Report) -> Iterator[tuple[Severity, dict[Verdict, int]]]:
     for severity in Severity:
-        of_severity = [finding.verdict for finding in report.findings if finding.severity is severity]
-        yield severity, {verdict: of_severity.count(verdict) for verdict in Verdict}
+        yield severity, _counted(finding.verdict for finding in report.findings if finding.severity is severity)
 
 
 def _controls(report: Report, pages: Mapping[str, CheckPage]) -> Iterator[tuple[str, str, dict[Verdict, int]]]:
@@ -273,8 +273,13 @@ def _controls(report: Report, pages: Mapping[str, CheckPage]) -> Iterator[tuple[
             for control in ids:
                 verdicts.setdefault((framework, control), []).append(finding.verdict)
     for framework, control in sorted(verdicts, key=lambda key: (key[0], _numbered(key[1]))):
-        of_control = verdicts[framework, control]
-        yield framework, control, {verdict: of_control.count(verdict) for verdict in Verdict}
+        yield framework, control, _counted(verdicts[framework, control])
+
+
+def _counted(verdicts: Iterable[Verdict]) -> dict[Verdict, int]:
+    """How often each verdict occurs, those that do not occur among them."""
+    counts = Counter(verdicts)
+    return {verdict: counts[verdict] for verdict in Verdict}
 
 
 def _numbered(control: str) -> list[tuple[int, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
@@ -24,7 +24,7 @@ from hermetic.kube.owners import Key
 from hermetic.kube.paging import named
 from hermetic.kube.recorder import EventRecorder
 from hermetic.kube.store import Store
-from hermetic.objects.children import CHILDREN
+from hermetic.objects.children import CHILDREN, Child
 from hermetic.plan.api_rejections import ApiRejection, refusal
 from hermetic.plan.child_states import is_ours, obstacle
 from hermetic.plan.desired_children import SpecRendering
@@ -92,8 +92,8 @@ class Reconciler:
         decided = plan(rendering.spec, snapshot, self._clock.now(), rendering)
         outcome.refusals = await self._carry_out(key, decided, outcome)
         if outcome.wrote and not outcome.refusals:
-            # One wave per pass; the key is queued again behind the others. So of two hundred objects at once, all have
-            # NetworkPolicies before the first has a Deployment, and all have Deployments before the first has a status.
+            # The key is queued again behind the others. So of two hundred objects at once, all have NetworkPolicies
+            # before the first has a Deployment, and all have Deployments before the first has a status.
             outcome.status_pending = True
             if not _urgent(decided):
                 return outcome
@@ -144,15 +144,21 @@ class Reconciler:
         return read
 
     async def _carry_out(self, key: Key, decided: Plan, outcome: Outcome) -> tuple[ApiRejection, ...]:
-        """Make the urgent deletes, then apply one wave (Deployment last); when nothing is to apply, make all deletes.
+        """Make the urgent deletes, then apply the waves of this pass; when nothing is to apply, make all deletes.
 
-        A refusal of one object does not stop the others: a public Service is deleted even if every apply is refused.
+        A refusal of one object does not stop the others of its wave: a public Service is deleted even if every apply is
+        refused.
         """
         self._deleted[key] = self._deleted.get(key, frozenset()) & {deletion.uid for deletion in decided.delete}
         refused = await self._delete_all(key, _urgent(decided), outcome)
-        if wave := _first_wave(decided.apply):
-            return (*refused, *await self._apply_all(key, wave, outcome))
-        return (*refused, *await self._delete_all(key, decided.delete, outcome))
+        if not decided.apply:
+            return (*refused, *await self._delete_all(key, decided.delete, outcome))
+        for wave in _waves_of_a_pass(decided.apply):
+            rejections = await self._apply_all(key, wave, outcome)
+            refused = (*refused, *rejections)
+            if rejections:
+                break
+        return refused
 
     async def _delete_all(self, key: Key, deletions: Sequence[Deletion], outcome: Outcome) -> tuple[ApiRejection, ...]:
         """Delete each object once: until its watch event arrives, the snapshot still lists it as to be deleted."""
@@ -278,10 +284,24 @@ def _read(spec: Mapping[str, Any]) -> ModelDeploymentSpec | str:
         return first_problem(error)
 
 
-def _first_wave(changes: Sequence[Change]) -> list[Change]:
-    """The changes of the earliest wave that has any; they may be written at the same time."""
-    waves = [CHILDREN[change.manifest["kind"]].wave for change in changes]
-    return [change for change, wave in zip(changes, waves, strict=True) if wave == min(waves)]
+def _waves_of_a_pass(changes: Sequence[Change]) -> Iterator[list[Change]]:
+    """The changes of each wave, which may be written at the same time, up to what runs pods.
+
+    That is a pass of its own: it is decided after everything before it was written, in case the gate closed meanwhile.
+    """
+    waves = sorted({_child(change).wave for change in changes})
+    for wave in waves:
+        members = [change for change in changes if _child(change).wave == wave]
+        runs_pods = any(_child(change).runs_pods for change in members)
+        if runs_pods and wave != waves[0]:
+            return
+        yield members
+        if runs_pods:
+            return
+
+
+def _child(change: Change) -> Child:
+    return CHILDREN[change.manifest["kind"]]
 
 
 def _urgent(decided: Plan) -> tuple[Deletion, ...]:

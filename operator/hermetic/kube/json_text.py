@@ -1,7 +1,7 @@
 """Reads and writes JSON of the API server, with orjson: a third of the processor time of the standard library.
 
 What orjson refuses is left to the standard library, with its result or its error: lone surrogates, NaN, integers beyond
-64 bits in what is written. Digests are computed elsewhere (`objects/names.py`), from the text of the standard library.
+64 bits in what is written. Digests are computed elsewhere (`objects/names.py`).
 """
 
 from __future__ import annotations

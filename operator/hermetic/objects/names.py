@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from hermetic.kinds import MODEL_DEPLOYMENT
 
 MODEL_LABEL = "hermetic.dev/modeldeployment"
@@ -92,9 +94,16 @@ def volume_names(owner: Owner, source: dict[str, Any]) -> tuple[str, str]:
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of a JSON value, independent of the order of keys, in hex."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    """SHA-256 of a JSON value, independent of the order of keys, in hex.
+
+    It is that of the text of the standard library, for objects of earlier versions carry such digests. orjson writes
+    the same text, a float excepted: what is rendered has none. Raises UnicodeEncodeError for a lone surrogate.
+    """
+    try:
+        text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS)
+    except orjson.JSONEncodeError:
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    return hashlib.sha256(text).hexdigest()
 
 
 def with_intent(manifest: dict[str, Any]) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def compare(revision: str, folders: list[str]) -> list[str]:
 
 
 def _changed_files(revision: str, folders: list[str]) -> list[str]:
-    command = ["git", "diff", "--name-only", revision, "--", *(f"{folder}/**/*.py" for folder in folders)]
+    command = ["git", "diff", "--name-only", revision, "--", *(f":(glob){folder}/**/*.py" for folder in folders)]
     listed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
     return listed.stdout.split()
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+from pathlib import Path
 
 import pytest
 
+from tools import renames
 from tools.renames import keyword_calls, renamed_parameters
 from tools.scopes import canonical, variables
 
@@ -89,3 +92,23 @@ def test_renamed_parameter_is_listed_with_its_callee(before: str, after: str, ca
 def test_call_by_keyword_is_found_under_the_last_name_of_its_callee() -> None:
     sources = {"a.py": "module.f(1, one=2)\ng(pod=1)\nh(**one)"}
     assert list(keyword_calls(sources, {"one"})) == [("f", "one", "a.py")]
+
+
+def test_changed_files_are_found_at_the_top_of_a_folder_and_below(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [tmp_path / "folder" / "a.py", tmp_path / "folder" / "deep" / "deeper" / "b.py"]
+    files[1].parent.mkdir(parents=True)
+    for file in files:
+        file.write_text("x = 1\n")
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for arguments in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "first"]):
+        subprocess.run([*git, *arguments], cwd=tmp_path, check=True)
+    for file in files:
+        file.write_text("x = 2\n")
+    monkeypatch.setattr(renames, "REPOSITORY", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert renames.compare("HEAD", ["folder"]) == [
+        "folder/a.py: more changed than names of locals",
+        "folder/deep/deeper/b.py: more changed than names of locals",
+    ]

@@ -189,16 +189,16 @@ def _lane(request: ArmRequest) -> tuple[str, str]:
 def _evaluated(snapshot: Path, policy: Policy) -> Figures:
     """Findings per second: with everything read from bodies first, and of an estate that was read before."""
     estate = from_json(snapshot.read_bytes()).estate()
-    taken = []
+    durations = []
     for _ in range(4):
         began = time.monotonic()
         findings = len(evaluate(estate, policy))
-        taken.append(time.monotonic() - began)
-    again = min(taken[1:])
+        durations.append(time.monotonic() - began)
+    again = min(durations[1:])
     return {
         "findings": findings,
-        "first_seconds": round(taken[0], 2),
-        "findings_per_second_first": round(findings / taken[0]),
+        "first_seconds": round(durations[0], 2),
+        "findings_per_second_first": round(findings / durations[0]),
         "seconds": round(again, 2),
         "findings_per_second": round(findings / again),
         "snapshot_mib": round(snapshot.stat().st_size / MIB**2, 1),

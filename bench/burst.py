@@ -31,7 +31,7 @@ def measure() -> Figures:
             rounds["floor"].append(floor.measure(cluster, f"burst-floor-{number}", MODELS, TIMEOUT))
             for contestant in CONTESTANTS:
                 rounds[contestant.name].append(_round(contestant, cluster, f"burst-{contestant.name}-{number}"))
-    return {name: {"median": _median(taken), "rounds": taken} for name, taken in rounds.items()}
+    return {name: {"median": _median(figures), "rounds": figures} for name, figures in rounds.items()}
 
 
 def _round(contestant: Contestant, cluster: Cluster, namespace: str) -> Figures:
@@ -87,4 +87,4 @@ def percentile(ordered: list[float], percent: int) -> float:
 
 
 def _median(rounds: list[Figures]) -> Figures:
-    return {key: statistics.median(taken[key] for taken in rounds) for key in rounds[0]}
+    return {key: statistics.median(figures[key] for figures in rounds) for key in rounds[0]}

@@ -118,9 +118,9 @@ def wait_until_idle(running: Running, cluster: Cluster, timeout: float) -> float
                 f"{running.contestant.name} is not idle after {timeout:.0f} s\n{running.component.tail()}"
             )
         running.hold(0.1)
-        asked = any(not r.is_lease for r in cluster.trail.since(mark, running.contestant.user))
+        has_requests = any(not r.is_lease for r in cluster.trail.since(mark, running.contestant.user))
         worked = running.usage().cpu_seconds - spent > BUSY_CORE_SHARE * QUIET_SECONDS
-        if asked or worked:
+        if has_requests or worked:
             quiet_since, spent, mark = time.time(), running.usage().cpu_seconds, cluster.trail.mark()
     return quiet_since
 

@@ -63,8 +63,8 @@ def _endpoint_of(estate: Estate, account: str) -> tuple[Body, ...]:
 
 def _add_copy(estate: Estate, body: Body, number: int, together: tuple[Body, ...]) -> None:
     text = json.dumps(body)
-    for name in {one["name"] for one in together} - {SERVICE}:
+    for name in {body["name"] for body in together} - {SERVICE}:
         text = text.replace(f"/{name}", f"/{name}-{number}")
     copied = json.loads(text)
-    rest = {key: value for key, value in copied.items() if key not in {"id", "name", "type", "properties"}}
-    estate.add(copied["id"], copied["properties"], **rest)
+    fields = {key: value for key, value in copied.items() if key not in {"id", "name", "type", "properties"}}
+    estate.add(copied["id"], copied["properties"], **fields)

@@ -47,10 +47,10 @@ class SimulatedApi:
     """The lists of a cluster, page by page, as `ports.ClusterReader`; its watches are silent."""
 
     def __init__(self, objects: list[Manifest]) -> None:
-        found: dict[tuple[str, str], list[str]] = {}
-        for one in objects:
-            found.setdefault((one["apiVersion"], one["kind"]), []).append(json.dumps(one))
-        self._found = found
+        texts: dict[tuple[str, str], list[str]] = {}
+        for manifest in objects:
+            texts.setdefault((manifest["apiVersion"], manifest["kind"]), []).append(json.dumps(manifest))
+        self._found = texts
 
     async def pages(
         self, kind: Kind, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
@@ -62,7 +62,7 @@ class SimulatedApi:
             body = '{"items":[' + ",".join(texts[start : start + PAGE_SIZE]) + "]}"
             await asyncio.sleep(0.001)  # the network
             page = await parsed_list(body.encode())
-            yield [{**one, "apiVersion": kind.api_version, "kind": kind.kind} for one in page["items"]], "9"
+            yield [{**manifest, "apiVersion": kind.api_version, "kind": kind.kind} for manifest in page["items"]], "9"
 
     async def watch(
         self,

@@ -70,9 +70,9 @@ def _in_order(children: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _children_of(namespace: str, number: int) -> list[dict[str, Any]]:
     """The children of one model; they have no owner."""
-    wanted = model(number)
-    owner = Owner(namespace, wanted["metadata"]["name"], f"{ABSENT_OWNER[:-4]}{number:04d}")
-    children = render(owner, ModelDeploymentSpec.model_validate(wanted["spec"]))
+    manifest = model(number)
+    owner = Owner(namespace, manifest["metadata"]["name"], f"{ABSENT_OWNER[:-4]}{number:04d}")
+    children = render(owner, ModelDeploymentSpec.model_validate(manifest["spec"]))
     return [{**child, "metadata": _without_owner(child["metadata"])} for child in children]
 
 
@@ -92,5 +92,5 @@ def _create(api: Api, namespace: str, child: dict[str, Any]) -> None:
 
 
 def _available(api: Api, collection: str) -> int:
-    found = api.get(collection)["items"]
-    return sum(bool(live.get("status", {}).get("availableReplicas")) for live in found)
+    deployments = api.get(collection)["items"]
+    return sum(bool(live.get("status", {}).get("availableReplicas")) for live in deployments)

@@ -15,15 +15,15 @@ Manifest = dict[str, Any]
 def large_cluster(pods: int) -> list[Manifest]:
     """One node for every 25 pods, one Service with its EndpointSlice for every five, 50 closed namespaces."""
     nodes, services = max(1, pods // PODS_PER_NODE), pods // 5
-    found = [
+    manifests = [
         *(_node(number) for number in range(nodes)),
-        *(one for number in range(NAMESPACES) for one in _namespace(f"ns-{number}")),
+        *(manifest for number in range(NAMESPACES) for manifest in _namespace(f"ns-{number}")),
         *(_pod(number, nodes) for number in range(pods)),
-        *(one for number in range(services) for one in _service(number)),
+        *(manifest for number in range(services) for manifest in _service(number)),
     ]
-    for number, one in enumerate(found):
-        one["metadata"] |= {"uid": f"uid-{number}", "resourceVersion": str(number + 1)}
-    return found
+    for number, manifest in enumerate(manifests):
+        manifest["metadata"] |= {"uid": f"uid-{number}", "resourceVersion": str(number + 1)}
+    return manifests
 
 
 def _manifest(api_version: str, kind: str, name: str, namespace: str = "", **fields: Any) -> Manifest:
@@ -69,7 +69,7 @@ def _pod(number: int, nodes: int) -> Manifest:
 def _service(number: int) -> list[Manifest]:
     name, namespace = f"service-{number}", f"ns-{number % NAMESPACES}"
     spec = {"type": "ClusterIP", "clusterIP": "10.0.0.9", "ports": [{"port": 80}]}
-    endpoints = [{"addresses": [f"10.10.0.{one}"]} for one in range(5)]
+    endpoints = [{"addresses": [f"10.10.0.{number}"]} for number in range(5)]
     labels = {"kubernetes.io/service-name": name}
     return [
         _manifest("v1", "Service", name, namespace, spec=spec),

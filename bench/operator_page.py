@@ -15,14 +15,14 @@ CPU_MS_PER_MODEL = 24
 
 def burst_section() -> Iterator[str]:
     """Two hundred models at once."""
-    found = results.load("burst")
-    if found is None:
+    result = results.load("burst")
+    if result is None:
         return
-    ours, peers = (found["figures"][name]["median"] for name in ("hermetic", "kopf"))
+    ours, peers = (result["figures"][name]["median"] for name in ("hermetic", "kopf"))
     yield f"## {burst.MODELS} models at once\n"
-    rounds = len(found["figures"]["hermetic"]["rounds"])
+    rounds = len(result["figures"]["hermetic"]["rounds"])
     yield f"Median of {rounds} rounds, which the two take in turns. Ratio: how much better Hermetic is.\n"
-    least = found["figures"]["floor"]["median"]
+    least = result["figures"]["floor"]["median"]
     rows = [
         _compared("seconds until all children are written", "written_seconds", ours, peers, ">= 1.5x"),
         _against_the_loop("the same, times the plain loop", "written_seconds", ours, peers, least),
@@ -43,7 +43,7 @@ def burst_section() -> Iterator[str]:
         f"s, all available after {least['settled_seconds']:g} s. Every figure above includes the time of the API "
         "server, its controllers and the nodes for them, and no operator can be faster.\n"
     )
-    yield origin(found)
+    yield origin(result)
 
 
 def _compared(label: str, key: str, ours: dict[str, Any], peers: dict[str, Any], goal: str = "") -> Row:
@@ -96,25 +96,26 @@ def large_restart_section() -> Iterator[str]:
 def _restarts(
     name: str, models: int, *, ready_goal: str = "", idle_goal: str = "", memory_goal: str = ""
 ) -> Iterator[str]:
-    found = results.load(name)
-    if found is None:
+    result = results.load(name)
+    if result is None:
         return
-    taken = found["figures"]["restarts"]
-    filled = found["figures"]["fill"]
+    restarts = result["figures"]["restarts"]
+    filled = result["figures"]["fill"]
     yield f"## Restart with {models:,} models\n"
-    yield f"Median of {len(taken)} restarts of Hermetic; the peer's restart is in the table above, with fewer models.\n"
+    count = len(restarts)
+    yield f"Median of {count} restarts of Hermetic; the peer's restart is in the table above, with fewer models.\n"
     rows = [
-        ("seconds until /readyz says yes", ready_goal, middle(taken, "seconds_to_ready")),
-        ("seconds until idle", idle_goal, middle(taken, "seconds_to_idle")),
-        ("processor seconds", "", middle(taken, "cpu_seconds")),
-        ("writes", "0", middle(taken, "writes")),
-        ("reads", "", middle(taken, "reads")),
-        ("resident memory at rest (MiB)", memory_goal, middle(taken, "rss")),
-        ("resident memory, peak (MiB)", "", middle(taken, "peak_rss")),
+        ("seconds until /readyz says yes", ready_goal, middle(restarts, "seconds_to_ready")),
+        ("seconds until idle", idle_goal, middle(restarts, "seconds_to_idle")),
+        ("processor seconds", "", middle(restarts, "cpu_seconds")),
+        ("writes", "0", middle(restarts, "writes")),
+        ("reads", "", middle(restarts, "reads")),
+        ("resident memory at rest (MiB)", memory_goal, middle(restarts, "rss")),
+        ("resident memory, peak (MiB)", "", middle(restarts, "peak_rss")),
     ]
     yield table(("", "goal", "Hermetic"), rows)
     yield (
         f"Making the {models:,} took {filled['settled_seconds']:g} s until all served, {filled['cpu_seconds']:g}"
         f" processor seconds of the operator and {filled['peak_rss']:g} MiB at its peak (one run).\n"
     )
-    yield origin(found)
+    yield origin(result)

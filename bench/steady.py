@@ -29,7 +29,7 @@ def measure() -> Figures:
             rounds["floor"].append(_latency(waits))
             for contestant in CONTESTANTS:
                 rounds[contestant.name].append(_round(contestant, cluster, f"steady-{contestant.name}-{number}"))
-    return {name: {"median": _median(taken), "rounds": taken} for name, taken in rounds.items()}
+    return {name: {"median": _median(figures), "rounds": figures} for name, figures in rounds.items()}
 
 
 def _round(contestant: Contestant, cluster: Cluster, namespace: str) -> Figures:
@@ -70,4 +70,4 @@ def _latency(waits: list[float]) -> Figures:
 
 
 def _median(rounds: list[Figures]) -> Figures:
-    return {key: statistics.median(taken[key] for taken in rounds) for key in rounds[0]}
+    return {key: statistics.median(figures[key] for figures in rounds) for key in rounds[0]}

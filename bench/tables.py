@@ -24,6 +24,6 @@ def table(head: Row, rows: Sequence[Row]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
-def middle(taken: list[dict[str, Any]], key: str) -> str:
-    values = sorted(one[key] for one in taken)
+def middle(rounds: list[dict[str, Any]], key: str) -> str:
+    values = sorted(figures[key] for figures in rounds)
     return f"{values[len(values) // 2]:g}"

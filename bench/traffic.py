@@ -54,8 +54,8 @@ class Trail:
         """The requests, of one user when named, that were answered since the mark; running watches are not there."""
         if not self._log.exists():
             return []
-        found = [_request(event) for event in json_lines(self._log, mark)]
-        return [request for request in found if not user or request.user == user]
+        requests = [_request(event) for event in json_lines(self._log, mark)]
+        return [request for request in requests if not user or request.user == user]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +72,25 @@ class Counts:
 
 def count(requests: Iterable[Request]) -> Counts:
     """Sum up one user's requests."""
-    found = list(requests)
-    writes = [request for request in found if request.is_write]
+    read_requests = list(requests)
+    writes = [request for request in read_requests if request.is_write]
     return Counts(
         writes=len(writes),
         refused=sum(request.status >= 400 for request in writes),
         on_parent=sum(request.resource.split("/")[0] == PARENT for request in writes),
-        reads=sum(request.verb in READS and not request.is_lease for request in found),
-        events=sum(request.is_event for request in found),
-        leases=sum(request.is_lease and request.verb in WRITES for request in found),
+        reads=sum(request.verb in READS and not request.is_lease for request in read_requests),
+        events=sum(request.is_event for request in read_requests),
+        leases=sum(request.is_lease and request.verb in WRITES for request in read_requests),
     )
 
 
 def by_model(requests: Iterable[Request]) -> dict[str, list[Request]]:
     """The requests about each model or one of its children."""
-    found: dict[str, list[Request]] = {}
+    requests_of: dict[str, list[Request]] = {}
     for request in requests:
         if owner := owner_of(request.name):
-            found.setdefault(owner, []).append(request)
-    return found
+            requests_of.setdefault(owner, []).append(request)
+    return requests_of
 
 
 def _request(line: dict[str, object]) -> Request:

@@ -150,15 +150,15 @@ def _verified(folder: Path) -> Figures:
         "--public_key",
         key,
     )
-    whole = FILES * FILE_SIZE
+    size = FILES * FILE_SIZE
     return _rates(
         {
-            "hash_ceiling": (whole, _ceiling),
-            "read_ceiling": (whole, lambda: _read_ceiling(model)),
+            "hash_ceiling": (size, _ceiling),
+            "read_ceiling": (size, lambda: _read_ceiling(model)),
             "sha256sum": (FILE_SIZE, lambda: _run("sha256sum", "--check", "--quiet", folder / "sums", cwd=model)),
-            "model_signing": (whole, lambda: _run(*theirs)),
-            "hermetic": (whole, lambda: _run("hermetic", "verify", model, "--public-key", key)),
-            TWICE: (2 * whole, lambda: _run("hermetic", "verify", folder / "twice", "--public-key", key)),
+            "model_signing": (size, lambda: _run(*theirs)),
+            "hermetic": (size, lambda: _run("hermetic", "verify", model, "--public-key", key)),
+            TWICE: (2 * size, lambda: _run("hermetic", "verify", folder / "twice", "--public-key", key)),
             START: (0, lambda: _run("hermetic", "verify", folder / "small", "--public-key", key)),
         },
     )
@@ -209,14 +209,14 @@ def _staged(folder: Path) -> Figures:
         _run("cp", min(model.glob("*.safetensors")), copy)
         subprocess.run("sha256sum *.safetensors > sums", shell=True, cwd=copy, check=True)
 
-    whole = FILES * FILE_SIZE
+    size = FILES * FILE_SIZE
     return _rates(
         {
-            "cp": (whole, lambda: _run("cp", "-r", model, copy)),
+            "cp": (size, lambda: _run("cp", "-r", model, copy)),
             "cp_and_sha256sum": (FILE_SIZE, copied_and_hashed),
-            "hermetic": (whole, lambda: _run("hermetic", "stage", model, copy)),
-            "cp_twice": (2 * whole, lambda: _run("cp", "-r", folder / "twice", copy)),
-            TWICE: (2 * whole, lambda: _run("hermetic", "stage", folder / "twice", copy)),
+            "hermetic": (size, lambda: _run("hermetic", "stage", model, copy)),
+            "cp_twice": (2 * size, lambda: _run("cp", "-r", folder / "twice", copy)),
+            TWICE: (2 * size, lambda: _run("hermetic", "stage", folder / "twice", copy)),
             START: (0, lambda: _run("hermetic", "stage", folder / "small", copy)),
         },
         copy,
@@ -239,8 +239,8 @@ def _staged_on_disk(folder: Path) -> Figures:
         def staged() -> None:
             _run("hermetic", "stage", model, copy)
 
-        whole = ON_DISK * FILE_SIZE
-        return {"bytes": whole, **_rates({"cp_and_sync": (whole, copied), "hermetic": (whole, staged)}, copy)}
+        size = ON_DISK * FILE_SIZE
+        return {"bytes": size, **_rates({"cp_and_sync": (size, copied), "hermetic": (size, staged)}, copy)}
 
 
 def _rates(contestants: dict[str, tuple[int, Callable[[], object]]], path: Path | None = None) -> Figures:
@@ -248,7 +248,7 @@ def _rates(contestants: dict[str, tuple[int, Callable[[], object]]], path: Path 
 
     What they make is removed ahead of each, outside of the time that is measured.
     """
-    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
+    durations: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
     for turn in range(ROUNDS + 1):
         for name, (_, run) in contestants.items():
             if path is not None:
@@ -258,15 +258,17 @@ def _rates(contestants: dict[str, tuple[int, Callable[[], object]]], path: Path 
             started, used = time.monotonic(), _processor_seconds()
             run()
             if turn:
-                taken[name].append((time.monotonic() - started, _processor_seconds() - used))
-    medians = {name: [statistics.median(each) for each in zip(*rounds, strict=True)] for name, rounds in taken.items()}
+                durations[name].append((time.monotonic() - started, _processor_seconds() - used))
+    medians = {
+        name: [statistics.median(times) for times in zip(*rounds, strict=True)] for name, rounds in durations.items()
+    }
     sizes = {name: size for name, (size, _) in contestants.items() if name != START}
-    found: Figures = {name: round(size / medians[name][0] / 1e9, 3) for name, size in sizes.items()}
-    found["of_one_core"] = {name: round(size / medians[name][1] / 1e9, 3) for name, size in sizes.items()}
+    figures: Figures = {name: round(size / medians[name][0] / 1e9, 3) for name, size in sizes.items()}
+    figures["of_one_core"] = {name: round(size / medians[name][1] / 1e9, 3) for name, size in sizes.items()}
     if START in contestants:
-        found[START] = round(medians[START][0], 3)
-        found["after_start"] = round(sizes["hermetic"] / (medians["hermetic"][0] - medians[START][0]) / 1e9, 3)
-    return found
+        figures[START] = round(medians[START][0], 3)
+        figures["after_start"] = round(sizes["hermetic"] / (medians["hermetic"][0] - medians[START][0]) / 1e9, 3)
+    return figures
 
 
 def _has_priority() -> bool:
@@ -315,8 +317,8 @@ def _capped(folder: Path) -> Figures:
         _run("hermetic", "manifest", model, "--shard-size", str(2**23))
         with _CappedTree(model) as tree:
             started = time.monotonic()
-            found = verify(tree, Trust(), Limits(threads=threads))
-            assert found.is_right
+            verified = verify(tree, Trust(), Limits(threads=threads))
+            assert verified.is_right
             rates[name] = size / (time.monotonic() - started)
     return {
         "streams": STREAMS,
@@ -349,22 +351,22 @@ def _capped_share(folder: Path) -> Figures:
     model.mkdir()
     mounted.mkdir()
     _write_model(model, SHARE_FILES, SHARE_FILE_SIZE)
-    taken = {}
+    durations = {}
     commands: dict[str, tuple[str | Path, ...]] = {"cp": ("cp", "-r"), "hermetic": ("hermetic", "stage")}
     with FaultyShare(model, mounted, due=_PerFile()):
         for name, command in commands.items():
             shutil.rmtree(copy, ignore_errors=True)
             started = time.monotonic()
             _run(*command, mounted, copy)
-            taken[name] = time.monotonic() - started
-    whole = SHARE_FILES * SHARE_FILE_SIZE
-    rates = {f"{name}_MBps": round(whole / each / 1e6, 1) for name, each in taken.items()}
+            durations[name] = time.monotonic() - started
+    size = SHARE_FILES * SHARE_FILE_SIZE
+    rates = {f"{name}_MBps": round(size / seconds / 1e6, 1) for name, seconds in durations.items()}
     return {
         "files": SHARE_FILES,
         "cap_MBps": round(SHARE_CAP / 1e6, 1),
         **rates,
-        "of_cp": round(taken["cp"] / taken["hermetic"], 1),
-        "of_the_cap": round(whole / taken["hermetic"] / (SHARE_CAP * SHARE_FILES), 3),
+        "of_cp": round(durations["cp"] / durations["hermetic"], 1),
+        "of_the_cap": round(size / durations["hermetic"] / (SHARE_CAP * SHARE_FILES), 3),
     }
 
 
@@ -389,5 +391,5 @@ def _peak(*arguments: str | Path) -> float:
 
 
 def _run(*command: str | Path, cwd: Path | None = None) -> str:
-    words = [str(HERMETIC if word == "hermetic" else word) for word in command]
-    return subprocess.run(words, check=True, capture_output=True, text=True, cwd=cwd).stdout
+    arguments = [str(HERMETIC if word == "hermetic" else word) for word in command]
+    return subprocess.run(arguments, check=True, capture_output=True, text=True, cwd=cwd).stdout

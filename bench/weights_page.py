@@ -10,10 +10,10 @@ from bench.tables import Row, origin, table
 
 
 def section() -> Iterator[str]:
-    found = results.load("weights")
-    if found is None:
+    result = results.load("weights")
+    if result is None:
         return
-    figures = found["figures"]
+    figures = result["figures"]
     capped, memory = figures["capped"], figures["memory"]
     yield "## Verifying and staging weights\n"
     yield (
@@ -33,7 +33,7 @@ def section() -> Iterator[str]:
         f"has {memory['model_MiB']:g} MiB at its peak, and {memory['many_files_MiB']:g} MiB with "
         f"{memory['many_files']:,} files in one folder (goal <= 200).\n"
     )
-    yield origin(found)
+    yield origin(result)
 
 
 def _verify(figures: dict[str, Any]) -> Iterator[str]:
@@ -113,15 +113,15 @@ def _stage(figures: dict[str, Any]) -> Iterator[str]:
 
 
 def _sizes(figures: dict[str, Any]) -> tuple[str, str]:
-    whole = figures["bytes"] / 2**30
-    return f"{whole:g} GiB", f"{2 * whole:g} GiB"
+    size = figures["bytes"] / 2**30
+    return f"{size:g} GiB", f"{2 * size:g} GiB"
 
 
 def _start(figures: dict[str, Any], command: str) -> Row:
     """The start, in seconds and as a part of both runs."""
-    rates, whole = figures[command], figures["bytes"] / 1e9
+    rates, size = figures[command], figures["bytes"] / 1e9
     seconds = rates["start_seconds"]
-    parts = (seconds * rates["hermetic"] / whole, seconds * rates["hermetic_twice"] / (2 * whole))
+    parts = (seconds * rates["hermetic"] / size, seconds * rates["hermetic_twice"] / (2 * size))
     return "Hermetic's start, at every size", f"{seconds:.2f} s", *(f"{part:.0%} of the time" for part in parts), ""
 
 

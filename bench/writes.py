@@ -32,13 +32,13 @@ def _of(contestant: Contestant, cluster: Cluster) -> Figures:
     cluster.make_namespace(namespace)
     running = start(contestant, cluster, namespace)
     try:
-        found = {name: _act(running, cluster, namespace, change) for name, change in ACTS.items()}
+        figures = {name: _act(running, cluster, namespace, change) for name, change in ACTS.items()}
         _fill(cluster, namespace)
         wait_until_idle(running, cluster, TIMEOUT)
-        found["rest"] = _rest(running, cluster)
+        figures["rest"] = _rest(running, cluster)
         running.stop()
-        running, found["restart"] = _restart(contestant, cluster, namespace)
-        return found
+        running, figures["restart"] = _restart(contestant, cluster, namespace)
+        return figures
     finally:
         running.stop()
         cluster.empty(namespace)
@@ -58,7 +58,7 @@ def _act(running: Running, cluster: Cluster, namespace: str, change: Callable[[M
 
 
 def _medians(counts: Iterable[Counts]) -> Figures:
-    rows = [asdict(one) for one in counts]
+    rows = [asdict(counted) for counted in counts]
     return {key: statistics.median(row[key] for row in rows) for key in rows[0]} | {
         "most_writes": max(row["writes"] for row in rows)
     }
@@ -86,8 +86,8 @@ def _restart(contestant: Contestant, cluster: Cluster, namespace: str) -> tuple[
     mark = cluster.trail.mark()
     running = launch(contestant, cluster, namespace)
     idle = wait_until_idle(running, cluster, TIMEOUT)
-    found = _sum(cluster.trail.since(mark, contestant.user))
-    return running, found | {"seconds_to_idle": round(idle - running.started, 1)}
+    figures = _sum(cluster.trail.since(mark, contestant.user))
+    return running, figures | {"seconds_to_idle": round(idle - running.started, 1)}
 
 
 def _sum(requests: list[Request]) -> Figures:

@@ -156,6 +156,6 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _tracked(*places: str) -> Iterator[str]:
+def _tracked(*paths: str) -> Iterator[str]:
     """The files of the commit in these places, in order: what else is in a working tree does not ship."""
-    yield from sorted(name for name in git("ls-files", "-z", "--", *places).split("\0") if name)
+    yield from sorted(name for name in git("ls-files", "-z", "--", *paths).split("\0") if name)

@@ -169,7 +169,7 @@ def _files() -> dict[str, str]:
         "values.yaml": chart_values(),
         "values.schema.json": json.dumps(values_schema(_configuration_schema()), indent=1) + "\n",
         "templates/crds.yaml": _crds(),
-        "templates/rbac.yaml": _template(map(_rbac, (one for one in written("rbac") if not _made_before(one)))),
+        "templates/rbac.yaml": _template(map(_rbac, (role for role in written("rbac") if not _made_before(role)))),
         "templates/policies.yaml": _template(map(_policy, written("policies"))),
         "templates/operator.yaml": _template([CONFIG_MAP, *map(_operator, written("operator"))]),
         "templates/networkpolicy.yaml": _network_policy(),
@@ -215,11 +215,11 @@ def _template(documents: Iterable[str]) -> str:
 
 
 def _document(manifest: Manifest) -> str:
-    return NAMES.sub(lambda found: EXPRESSIONS[found[1]], _escaped(dump(manifest)))
+    return NAMES.sub(lambda match: EXPRESSIONS[match[1]], _escaped(dump(manifest)))
 
 
 def _escaped(text: str) -> str:
-    return re.sub(r"\{\{|\}\}", lambda found: f'{{{{ "{found[0]}" }}}}', text)
+    return re.sub(r"\{\{|\}\}", lambda match: f'{{{{ "{match[0]}" }}}}', text)
 
 
 def _rbac(manifest: Manifest) -> str:
@@ -301,12 +301,12 @@ def _metrics() -> str:
     """Kinds that not every cluster serves, so each is asked for by a value of its own."""
     monitor, rules = written("observability")
     monitor = {**monitor, "apiVersion": "API"}
-    wanted = (
+    documents = (
         (".Values.metrics.podMonitor", _filled(_document(monitor), {"API": "{{ .Values.metrics.podMonitor }}"})),
         (".Values.metrics.rules", _document(rules).replace(f"{RUNBOOKS}#", "{{ .Values.metrics.runbookUrl }}#")),
         (".Values.metrics.dashboard", _document(dashboard())),
     )
-    return f"# {NOTE}" + "".join(f"{{{{- if {value} }}}}\n---\n{text}{{{{- end }}}}\n" for value, text in wanted)
+    return f"# {NOTE}" + "".join(f"{{{{- if {value} }}}}\n---\n{text}{{{{- end }}}}\n" for value, text in documents)
 
 
 def dashboard() -> Manifest:
@@ -347,8 +347,8 @@ def _deployment(manifest: Manifest) -> str:
     text = _filled(dump(deployment), expressions)
     text = text.replace("    spec:\n      serviceAccountName:", f"{OF_THE_POD}    spec:\n      serviceAccountName:")
     optional = "".join(f"      {value}\n" for value in OPTIONAL.values())
-    text = re.sub(r"^      containers:\n", lambda found: optional + found[0], text, flags=re.MULTILINE)
-    return NAMES.sub(lambda found: EXPRESSIONS[found[1]], text)
+    text = re.sub(r"^      containers:\n", lambda match: optional + match[0], text, flags=re.MULTILINE)
+    return NAMES.sub(lambda match: EXPRESSIONS[match[1]], text)
 
 
 def _filled(text: str, expressions: Mapping[str, str]) -> str:
@@ -369,11 +369,11 @@ def _configuration_schema() -> dict[str, Any]:
 def _closed(schema: Any) -> Any:
     """Without what only Kubernetes knows, and refusing keys that are not listed."""
     if isinstance(schema, list):
-        return [_closed(one) for one in schema]
+        return [_closed(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {key: _closed(value) for key, value in schema.items() if not key.startswith("x-")}
-    return {**kept, "additionalProperties": False} if isinstance(kept.get("properties"), dict) else kept
+    closed = {key: _closed(value) for key, value in schema.items() if not key.startswith("x-")}
+    return {**closed, "additionalProperties": False} if isinstance(closed.get("properties"), dict) else closed
 
 
 def main(arguments: list[str]) -> int:

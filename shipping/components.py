@@ -62,8 +62,8 @@ def debian_components(packages: Iterable[Path]) -> Iterator[Component]:
 
 def source_of(package: Path) -> tuple[str, str]:
     """Name and version of the source package, by the control field Source; by default those of the package."""
-    source, _, rest = field_of(package, "Source").partition(" ")
-    version = rest.strip("() ") or field_of(package, "Version")
+    source, _, bracketed = field_of(package, "Source").partition(" ")
+    version = bracketed.strip("() ") or field_of(package, "Version")
     return source or field_of(package, "Package"), version
 
 

@@ -66,9 +66,9 @@ def fetched(platform: Platform, *, exactly: bool = True) -> list[Path]:
 
 def _fetch(packages: list[Package], folder: Path) -> dict[str, Path]:
     """Brings packages into the folder. Those whose version is gone come in the archive's present one, by name."""
-    wanted = {package.name: f"{package.name}={package.version}" for package in packages}
+    requirements = {package.name: f"{package.name}={package.version}" for package in packages}
     architecture = _foreign(packages[0].architecture)
-    files = downloaded(wanted, folder, architecture)
+    files = downloaded(requirements, folder, architecture)
     gone: dict[str, Path] = {}
     for package in packages:
         if package.name not in files:

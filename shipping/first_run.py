@@ -55,12 +55,12 @@ def end(code: int, *lines: str) -> NoReturn:
 def unpacked(archive: Path) -> Path:
     """The folder with the files of the archive; made beside its final place and renamed: whole, or not there."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    place = Path(os.environ.get("HERMETIC_UNPACKED") or cache / "hermetic")
-    folder = place / f"cli-{DIGEST}"
+    parent = Path(os.environ.get("HERMETIC_UNPACKED") or cache / "hermetic")
+    folder = parent / f"cli-{DIGEST}"
     if folder.is_dir():
         return folder
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=".cli-", dir=place))
+    parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=".cli-", dir=parent))
     try:
         with zipfile.ZipFile(archive) as packed:
             packed.extractall(partial, [name for name in packed.namelist() if name.startswith(f"{PACKAGES}/")])

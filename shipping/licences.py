@@ -48,11 +48,11 @@ class Licence:
 
 def of_debian(packages: Iterable[Path]) -> dict[str, Licence]:
     """The licences of each package by its name; packages of one source may share a folder of documents."""
-    found = {field_of(package, "Package"): _documents(package) for package in packages}
-    files = {folder: text for texts, _ in found.values() for folder, text in texts.items()}
+    documents = {field_of(package, "Package"): _documents(package) for package in packages}
+    files = {folder: text for texts, _ in documents.values() for folder, text in texts.items()}
     return {
         name: _of_copyright(files.get(links.get(name, name), ""), links.get(name, name))
-        for name, (_, links) in found.items()
+        for name, (_, links) in documents.items()
     }
 
 
@@ -71,7 +71,7 @@ def of_wheel(wheel: Path) -> Licence:
         classified = [line.rpartition(" :: ")[2] for line in fields.get_all("Classifier", []) if "License ::" in line]
         declared = [fields.get("License-Expression", ""), fields.get("License", "")]
         declared += [CLASSIFIERS[classified[0]]] if len(classified) == 1 and classified[0] in CLASSIFIERS else []
-        if expression := next((valid for one in declared if (valid := valid_expression(one))), ""):
+        if expression := next((valid for text in declared if (valid := valid_expression(text))), ""):
             return Licence(expression)
     return _reference(wheel.name.split("-")[0], "\n".join(licence_texts(wheel)))
 
@@ -118,11 +118,14 @@ def _documents(package: Path) -> tuple[dict[str, str], dict[str, str]]:
 
 def _of_copyright(text: str, name: str) -> Licence:
     """Every licence of the source package; those of its files hold together, so they are joined with AND."""
-    paragraphs = [_fields(one) for one in re.split(r"\n\s*\n", text)]
+    paragraphs = [_fields(paragraph) for paragraph in re.split(r"\n\s*\n", text)]
     if "format" not in paragraphs[0]:
         return _reference(name, text)
     texts = {
-        key: rest for paragraph in paragraphs for key, _, rest in [paragraph.get("license", "").partition("\n")] if rest
+        key: licence_text
+        for paragraph in paragraphs
+        for key, _, licence_text in [paragraph.get("license", "").partition("\n")]
+        if licence_text
     }
     parts, references = [], {}
     for synopsis in sorted(
@@ -139,10 +142,10 @@ def _of_copyright(text: str, name: str) -> Licence:
 
 def _fields(paragraph: str) -> dict[str, str]:
     """The fields of a paragraph by their names in lower case, without the space that begins a continuation."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for name, value in re.findall(r"^([A-Za-z-]+):[ \t]*(.*(?:\n[ \t].*)*)", paragraph, re.MULTILINE):
-        found[name.lower()] = re.sub(r"\n[ \t]\.?", "\n", value).strip()
-    return found
+        fields[name.lower()] = re.sub(r"\n[ \t]\.?", "\n", value).strip()
+    return fields
 
 
 def _spdx(name: str, package: str) -> str:

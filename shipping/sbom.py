@@ -166,15 +166,15 @@ def _spdx_identity(url: str, sha256: str) -> dict[str, Any]:
 
 def _texts(components: Iterable[Component]) -> list[dict[str, str]]:
     """What the LicenseRefs of the packages stand for, each once."""
-    texts = {name: text for one in components for name, text in one.licence.texts.items()}
+    texts = {name: text for component in components for name, text in component.licence.texts.items()}
     return [
         {"licenseId": name, "name": name.removeprefix(REFERENCE), "extractedText": text}
         for name, text in sorted(texts.items())
     ]
 
 
-def _relationship(one: str, kind: str, other: str) -> dict[str, str]:
-    return {"spdxElementId": f"SPDXRef-{one}", "relationshipType": kind, "relatedSpdxElement": other}
+def _relationship(element: str, kind: str, other: str) -> dict[str, str]:
+    return {"spdxElementId": f"SPDXRef-{element}", "relationshipType": kind, "relatedSpdxElement": other}
 
 
 def _cyclonedx_component(component: Component) -> dict[str, Any]:

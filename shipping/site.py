@@ -32,8 +32,8 @@ PICTURES = DOCS / "pictures"
 def build(target: Path) -> None:
     """Build the site into a folder, which is replaced; BuildError with mkdocs' words where a link leads nowhere."""
     python = ENVIRONMENT.installed() / "bin" / "python"
-    with tempfile.TemporaryDirectory() as place:
-        stage = Path(place)
+    with tempfile.TemporaryDirectory() as temporary:
+        stage = Path(temporary)
         _stage(stage / "pages")
         configuration = CONFIGURATION.read_text().replace(SITE_NAME, f"{SITE_NAME} {__version__}", 1)
         (stage / "mkdocs.yml").write_text(configuration)

@@ -155,11 +155,11 @@ def values_schema(configuration: Schema) -> Schema:
     root["properties"]["global"] = {"type": "object", "description": "Not used.", "maxProperties": 0}
     for value in VALUES:
         *sections, name = value.path.split(".")
-        place = root
+        section_schema = root
         for section in sections:
-            place = place["properties"].setdefault(section, _section(f"Values of {section}."))
+            section_schema = section_schema["properties"].setdefault(section, _section(f"Values of {section}."))
         schema = configuration if value.path == "config" else value.schema
-        place["properties"][name] = {**schema, "description": value.text}
+        section_schema["properties"][name] = {**schema, "description": value.text}
     return root
 
 

@@ -47,13 +47,13 @@ class Comparison:
     of_the_key: tuple[str, ...]
 
 
-def compare(given: Mapping[str, bytes], rebuilt: Mapping[str, bytes]) -> Comparison:
+def compare(delivered: Mapping[str, bytes], rebuilt: Mapping[str, bytes]) -> Comparison:
     """The given bundle with the one that was built without a key."""
-    signatures = OF_THE_KEY & given.keys() | _signature_blobs(given)
-    names = sorted((given.keys() | rebuilt.keys()) - signatures - LISTS_FILES)
-    same = [name for name in names if given.get(name) == rebuilt.get(name)]
-    different = [name for name in names if given.get(name) != rebuilt.get(name)]
-    if _plain_entries(given) != _plain_entries(rebuilt):
+    signatures = OF_THE_KEY & delivered.keys() | _signature_blobs(delivered)
+    names = sorted((delivered.keys() | rebuilt.keys()) - signatures - LISTS_FILES)
+    same = [name for name in names if delivered.get(name) == rebuilt.get(name)]
+    different = [name for name in names if delivered.get(name) != rebuilt.get(name)]
+    if _plain_entries(delivered) != _plain_entries(rebuilt):
         different.append(ARTIFACTS + INDEX)
     return Comparison(tuple(same), tuple(different), tuple(sorted(signatures)))
 

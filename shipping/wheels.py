@@ -43,11 +43,11 @@ def hermetic_layer(source: Path, revision: Revision) -> Layer:
     return layer([*hermetic_files(PLACE, source, revision), program("usr/local/bin/hermetic", SCRIPT)])
 
 
-def dependencies(place: str, platform: Platform, python: str = PYTHON, lock: Path = LOCK) -> list[Entry]:
+def dependencies(prefix: str, platform: Platform, python: str = PYTHON, lock: Path = LOCK) -> list[Entry]:
     """The files of every wheel of the lock, for this platform and Python, below `place`."""
     return files_under(
         _kept(platform, python, lock) / "packages",
-        place,
+        prefix,
         lambda path: path.parts[0] != "bin" and path.name not in LEFT_BY_PIP,
     )
 
@@ -83,13 +83,13 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def hermetic_files(place: str, source: Path = REPOSITORY, revision: Revision | None = None) -> list[Entry]:
+def hermetic_files(prefix: str, source: Path = REPOSITORY, revision: Revision | None = None) -> list[Entry]:
     """The files of Hermetic's own wheel and the commit that they are of, below `place`."""
     build = as_json(build_facts(revision or revision_of(source)))
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(hermetic_wheel(Path(folder), source)) as archive:
         names = [name for name in archive.namelist() if Path(name).name not in LEFT_BY_PIP and name[-1] != "/"]
-        files = [Entry(f"{place}/{name}", FILE, archive.read(name)) for name in names]
-    return [*files, Entry(f"{place}/hermetic/{BUILD_FILE}", FILE, build)]
+        files = [Entry(f"{prefix}/{name}", FILE, archive.read(name)) for name in names]
+    return [*files, Entry(f"{prefix}/hermetic/{BUILD_FILE}", FILE, build)]
 
 
 def _kept(platform: Platform, python: str = PYTHON, lock: Path = LOCK) -> Path:

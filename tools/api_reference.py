@@ -167,8 +167,8 @@ def _bounds(field: Schema) -> Iterator[str]:
         if limit in field:
             yield f"at most {field[limit]} {unit}"
     if "items" in field and "properties" not in field["items"]:
-        each = [*_bounds(field["items"]), *_rules(field["items"])]
-        yield f"each: {'<br>'.join(each)}"
+        limits = [*_bounds(field["items"]), *_rules(field["items"])]
+        yield f"each: {'<br>'.join(limits)}"
     if "additionalProperties" in field:
         value = field["additionalProperties"]
         yield f"each value: {'<br>'.join([*_bounds(value), *_rules(value)])}"

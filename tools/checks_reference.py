@@ -41,9 +41,9 @@ def _chapters() -> Iterator[str]:
 
 def _chapter(check: Check) -> Iterator[str]:
     page = check.page
-    asked = ", ".join(f"`{source}`" for source in sorted(check.needs))
+    sources = ", ".join(f"`{source}`" for source in sorted(check.needs))
     yield f"### {page.id}\n"
-    yield f"{page.title}. **{page.severity.value}**, asks {asked}\n"
+    yield f"{page.title}. **{page.severity.value}**, asks {sources}\n"
     yield f"{' '.join(page.why.split())}\n"
     yield f"Reads: {'; '.join(page.reads)}.\n"
     yield from _remedy(page.remedy)

@@ -86,7 +86,7 @@ allow lists are empty.
 
 def reasons_markdown() -> str:
     """Every error code, reason and condition type, as `hermetic explain` shows them."""
-    conditions = ((f"`{each.value}`", each.meaning) for each in ConditionType)
+    conditions = ((f"`{condition.value}`", condition.meaning) for condition in ConditionType)
     return "\n".join(
         (
             GENERATED + _REASONS_INTRODUCTION,

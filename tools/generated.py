@@ -26,13 +26,13 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("which", nargs="*", help=f"of {', '.join(GENERATORS)}; all of them by default")
     parser.add_argument("--check", action="store_true", help="write nothing, end with 1 where a file is not current")
     parser.add_argument("--repository", type=Path, default=Path(), help="the folder with crds/ and docs/")
-    asked = parser.parse_args(arguments)
-    if unknown := [name for name in asked.which if name not in GENERATORS]:
+    options = parser.parse_args(arguments)
+    if unknown := [name for name in options.which if name not in GENERATORS]:
         parser.error(f"there is no generator {unknown[0]!r}; there are {', '.join(GENERATORS)}")
     files: dict[Path, str] = {}
-    for name in asked.which or GENERATORS:
-        files |= {asked.repository / path: text for path, text in GENERATORS[name]().items()}
-    return _check(files) if asked.check else _write(files)
+    for name in options.which or GENERATORS:
+        files |= {options.repository / path: text for path, text in GENERATORS[name]().items()}
+    return _check(files) if options.check else _write(files)
 
 
 def _write(files: dict[Path, str]) -> int:

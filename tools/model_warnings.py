@@ -87,7 +87,7 @@ _VARIABLES = """\
 _VALIDATIONS = """\
     - expression: >-
         !has(object.spec.engine.{engine})
-        || object.spec.engine.{engine}.version.matches('^v?({releases}){rest}$')
+        || object.spec.engine.{engine}.version.matches('^v?({releases}){suffix}$')
       messageExpression: >-
         'spec.engine.{engine}.version: ' + object.spec.engine.{engine}.version
         + ' is not supported by this release of Hermetic; supported: {supported}'
@@ -204,11 +204,11 @@ def _variables(engine: str, tables: TableFolder) -> str:
     return _VARIABLES.format(engine=engine, flags=_folded(f"'{flag}'" for flag in sorted(flags)), option=option)
 
 
-def _of_engine(engine: str, tables: TableFolder, rest: str) -> str:
+def _of_engine(engine: str, tables: TableFolder, suffix: str) -> str:
     return _VALIDATIONS.format(
         engine=engine,
         releases="|".join(re.escape(release).replace("\\", "\\\\") for release in tables.supported),
-        rest=rest,
+        suffix=suffix,
         supported=", ".join(tables.supported),
         product=tables.dialect.product,
     )

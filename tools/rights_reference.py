@@ -92,16 +92,16 @@ def _rights(role: Manifest, rule: Manifest) -> Iterator[Right]:
 def explained() -> dict[tuple[str, str, str], Explanation]:
     """What rights.toml says of each right."""
     text = resources.files("tools").joinpath("rights.toml").read_text(encoding="utf-8")
-    found: dict[tuple[str, str, str], Explanation] = {}
-    for one in tomllib.loads(text)["right"]:
-        for resource in one["resources"]:
-            found[one["role"], one["group"], resource] = Explanation(one["why"], one["remains"])
-    return found
+    explanations: dict[tuple[str, str, str], Explanation] = {}
+    for right in tomllib.loads(text)["right"]:
+        for resource in right["resources"]:
+            explanations[right["role"], right["group"], resource] = Explanation(right["why"], right["remains"])
+    return explanations
 
 
 def narrowing(right: Right) -> list[str]:
     """The admission policies that the writes of this right meet."""
-    policies = [one for one in written("policies") if one["kind"] == "ValidatingAdmissionPolicy"]
+    policies = [policy for policy in written("policies") if policy["kind"] == "ValidatingAdmissionPolicy"]
     return [
         policy["metadata"]["name"] for policy in policies if _meets(policy, right) and _is_about_the_operator(policy)
     ]
@@ -145,11 +145,11 @@ def _row(right: Right) -> tuple[str, ...]:
 
 
 def _where(right: Right) -> str:
-    places = {
+    scopes = {
         MODELS: "watched namespaces",
         "hermetic-operator-events": f"`{EVENTS_OF_THE_CLUSTER}`",
         "hermetic-operator-lease": f"`{NAMESPACE}`",
         "hermetic-operator-coredns": "`kube-system`",
         "hermetic-operator-probe": "`hermetic-probe`",
     }
-    return places.get(right.role, "the cluster")
+    return scopes.get(right.role, "the cluster")

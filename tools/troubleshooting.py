@@ -249,7 +249,8 @@ def troubleshooting_markdown() -> str:
 def _contents() -> Iterator[str]:
     yield from ("| what is seen | reasons |", "| --- | --- |")
     for symptom in SYMPTOMS:
-        anchor = "".join(one for one in symptom.title.lower().replace(" ", "-") if one.isalnum() or one == "-")
+        title = symptom.title.lower().replace(" ", "-")
+        anchor = "".join(letter for letter in title if letter.isalnum() or letter == "-")
         yield f"| [{symptom.title}](#{anchor}) | {', '.join(f'`{reason.value}`' for reason in symptom.reasons)} |"
     yield "| [A command ends with an error](#a-command-ends-with-an-error) | `HRM-...` |"
 
@@ -263,8 +264,8 @@ def _section(symptom: Symptom) -> str:
 
 def _error_rows() -> Iterator[str]:
     yield from ("| exit code | code | what it means | what to do |", "| --- | --- | --- | --- |")
-    found = ((int((page.more or {})["Exit code"]), page) for page in error_pages())
-    for code, page in sorted(found, key=lambda one: (one[0], one[1].name)):
+    rows = ((int((page.more or {})["Exit code"]), page) for page in error_pages())
+    for code, page in sorted(rows, key=lambda row: (row[0], row[1].name)):
         yield f"| {code} | `{page.name}` | {_cell(page.meaning)} | {_cell(page.remedy)} |"
 
 

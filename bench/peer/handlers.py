@@ -61,21 +61,21 @@ async def remove_volume(body: kopf.Body, memo: kopf.Memo, **_: Any) -> None:
 @kopf.on.event("apps", "v1", "deployments", labels=OURS)
 async def deployment_changed(event: kopf.RawEvent, body: kopf.Body, memo: kopf.Memo, **_: Any) -> None:
     """The parent is Ready when every replica is available."""
-    wanted, available = body["spec"]["replicas"], body["status"].get("availableReplicas") or 0
-    if event["type"] == "DELETED" or memo.get("said") == (wanted, available):
+    desired, available = body["spec"]["replicas"], body["status"].get("availableReplicas") or 0
+    if event["type"] == "DELETED" or memo.get("said") == (desired, available):
         return
     parent = await _parent_of(body, memo)
-    condition = _ready(wanted, available, parent["metadata"]["generation"])
+    condition = _ready(desired, available, parent["metadata"]["generation"])
     if not _holds(parent, condition):
         await _say(parent, memo, {"replicas": available, "conditions": [condition]})
-    memo.said = (wanted, available)
+    memo.said = (desired, available)
 
 
 @kopf.on.event("v1", "services", labels=OURS)
 async def service_changed(event: kopf.RawEvent, body: kopf.Body, memo: kopf.Memo, **_: Any) -> None:
     """The parent shows the load balancer's address."""
-    given = body["status"].get("loadBalancer", {}).get("ingress") or [{}]
-    address, port = given[0].get("ip"), body["spec"]["ports"][0]["port"]
+    ingresses = body["status"].get("loadBalancer", {}).get("ingress") or [{}]
+    address, port = ingresses[0].get("ip"), body["spec"]["ports"][0]["port"]
     if event["type"] == "DELETED" or not address or memo.get("said") == address:
         return
     parent = await _parent_of(body, memo)
@@ -119,12 +119,12 @@ async def _say(parent: dict[str, Any], memo: kopf.Memo, status: dict[str, Any]) 
     )
 
 
-def _ready(wanted: int, available: int, generation: int) -> dict[str, Any]:
+def _ready(desired: int, available: int, generation: int) -> dict[str, Any]:
     return {
         "type": "Ready",
-        "status": "True" if available >= wanted else "False",
-        "reason": "Serving" if available >= wanted else "Starting",
-        "message": f"{available} of {wanted} replicas serve",
+        "status": "True" if available >= desired else "False",
+        "reason": "Serving" if available >= desired else "Starting",
+        "message": f"{available} of {desired} replicas serve",
         "lastTransitionTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "observedGeneration": generation,
     }

@@ -80,8 +80,8 @@ def _exit_code_of(command: Callable[[], Any]) -> int:
 def _report(error: HermeticError) -> int:
     """Prints every error; a fix that consecutive errors share is printed once. Returns the smallest exit code."""
     errors = error.errors if isinstance(error, Several) else (error,)
-    for one, following in zip(errors, (*errors[1:], None), strict=True):
-        _print(one, with_fix=following is None or following.fix != one.fix)
+    for failure, following in zip(errors, (*errors[1:], None), strict=True):
+        _print(failure, with_fix=following is None or following.fix != failure.fix)
     return min(exit_code(error) for error in errors)
 
 

@@ -121,4 +121,4 @@ def _did_you_mean(name: str) -> str:
         return ""
     names = {page.casefold(): page for page in pages()}
     near = difflib.get_close_matches(name.casefold(), names, n=3, cutoff=0.6)
-    return f"; did you mean {' or '.join(names[each] for each in near)}?" if near else ""
+    return f"; did you mean {' or '.join(names[key] for key in near)}?" if near else ""

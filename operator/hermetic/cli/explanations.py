@@ -155,20 +155,20 @@ def check_pages() -> Iterator[Page]:
 
 def page_of(name: str) -> Page | None:
     """The page of a name, not case-sensitive; a flag in every form that vLLM would understand."""
-    known = _pages_at_hand()
-    if (found := _named(name, known)) is not None:
-        return found
+    pages_by_name = _pages_at_hand()
+    if (page := _named(name, pages_by_name)) is not None:
+        return page
     if name.startswith("-"):
-        return known.get(
+        return pages_by_name.get(
             next((flag for reserved_flag in RESERVED_FLAGS.values() if (flag := reserved_flag.reached(name))), "")
         )
     return _named(name, {page.name: page for page in check_pages()})
 
 
-def _named(name: str, known: Mapping[str, Page]) -> Page | None:
-    if name in known:
-        return known[name]
-    return {each.casefold(): page for each, page in known.items()}.get(name.casefold())
+def _named(name: str, pages_by_name: Mapping[str, Page]) -> Page | None:
+    if name in pages_by_name:
+        return pages_by_name[name]
+    return {page_name.casefold(): page for page_name, page in pages_by_name.items()}.get(name.casefold())
 
 
 def _tree(error: type[HermeticError]) -> Iterator[type[HermeticError]]:

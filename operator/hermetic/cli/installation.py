@@ -97,7 +97,7 @@ def _renaming(installation: Installation) -> Callable[[str], str]:
     }
     # A whole word: 'hermetic-probe' must not match in 'hermetic-probe-image'.
     anyone = re.compile(rf"(?<![\w.-])({'|'.join(map(re.escape, names))})(?![\w-])")
-    return lambda text: anyone.sub(lambda found: names[found[1]], text)
+    return lambda text: anyone.sub(lambda match: names[match[1]], text)
 
 
 def _in_every_text(value: Any, change: Callable[[str], str]) -> Any:

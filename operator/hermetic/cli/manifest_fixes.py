@@ -115,8 +115,8 @@ _NUMBERS: dict[str, Callable[[str], str]] = {
 
 def _moved(name: str) -> str:
     """Where a field of this name belongs; "" where there is none."""
-    places = list(_places(name))[:_MOST_PLACES]
-    return f"move it to {' or '.join(places)}" if places else ""
+    paths = list(_places(name))[:_MOST_PLACES]
+    return f"move it to {' or '.join(paths)}" if paths else ""
 
 
 def _about_reserved(message: str) -> str:

@@ -127,11 +127,11 @@ def validate(
     `namespace` is used for manifests without one; `gates` are the gates of the spec to run; with a `policy` its
     allow lists are checked as well.
     """
-    asked = (*gates, *(GATES_OF_THE_PLATFORM if policy is not None else ()))
+    all_gates = (*gates, *(GATES_OF_THE_PLATFORM if policy is not None else ()))
     accepted: list[AcceptedManifest] = []
     findings: list[ManifestFinding] = []
-    for one in typed:
-        verdict = _validated(one, namespace, policy or Configuration(), asked)
+    for manifest in typed:
+        verdict = _validated(manifest, namespace, policy or Configuration(), all_gates)
         if isinstance(verdict, AcceptedManifest):
             findings.extend(_repeats(verdict, accepted))
             accepted.append(verdict)
@@ -173,12 +173,12 @@ def _problems(kind: str, value: dict[str, Any]) -> list[FieldError]:
 
     The name is checked separately: rules about a whole object run only when its fields are valid.
     """
-    found = list(_refusals(_WithMetadata, value))
+    problems = list(_refusals(_WithMetadata, value))
     if kind == MODEL_DEPLOYMENT.kind:
-        found += _refusals(_WithModelName, value)
-        found += _replicas_beside_autoscaling(value)
-    found += _refusals(_model(kind), value)
-    return list({(problem.path, problem.message): problem for problem in found}.values())
+        problems += _refusals(_WithModelName, value)
+        problems += _replicas_beside_autoscaling(value)
+    problems += _refusals(_model(kind), value)
+    return list({(problem.path, problem.message): problem for problem in problems}.values())
 
 
 def _replicas_beside_autoscaling(value: dict[str, Any]) -> Iterator[FieldError]:

@@ -60,8 +60,8 @@ class TypedManifest:
 
     def where(self) -> str:
         """The place of the object."""
-        place = self.document.place(self.within)
-        return self.source if place is None else f"{self.source}:{place}"
+        position = self.document.place(self.within)
+        return self.source if position is None else f"{self.source}:{position}"
 
     def finding(
         self, message: str, *, path: str = "", value: str = "", reason: str = "", fix: str = ""
@@ -95,8 +95,8 @@ class ManifestsRead:
         rank = {source: number for number, source in enumerate(self.sources)}
 
         def order(finding: ManifestFinding) -> tuple[int, int, int]:
-            place = finding.place or YamlPosition(0, 0)
-            return (rank[finding.source], place.line, place.column)
+            position = finding.place or YamlPosition(0, 0)
+            return (rank[finding.source], position.line, position.column)
 
         return sorted(self.findings, key=order)
 
@@ -108,8 +108,8 @@ class ManifestsRead:
 
 def note_skipped(reading: ManifestsRead) -> None:
     """Prints to standard error: skipped files of folders with the reason, and how many documents are of other kinds."""
-    for one in reading.skipped:
-        note(f"{one.source}: skipped: {one.why}")
+    for file in reading.skipped:
+        note(f"{file.source}: skipped: {file.why}")
     if reading.foreign:
         note(f"{reading.foreign} document{'' if reading.foreign == 1 else 's'} of other kinds skipped")
 
@@ -148,7 +148,7 @@ def _read_file(reading: ManifestsRead, name: str) -> None:
 def _leave_out_foreign(reading: ManifestsRead, before: int) -> None:
     """Skips other kinds, which `helm template` and `kubectl kustomize` print too. With none of ours, all are errors."""
     read = reading.typed[before:]
-    ours = [one for one in read if is_ours(one.value)]
+    ours = [manifest for manifest in read if is_ours(manifest.value)]
     if ours:
         reading.typed[before:] = ours
         reading.foreign += len(read) - len(ours)
@@ -208,13 +208,13 @@ def _read_into(reading: ManifestsRead, source: str, text: str, folder: str) -> N
     try:
         for document in read_documents(text):
             objects = list(_objects(TypedManifest(source, document, document.value, folder=folder)))
-            ours = [one for one in objects if not folder or is_ours(one.value)]
+            ours = [manifest for manifest in objects if not folder or is_ours(manifest.value)]
             reading.foreign += len(objects) - len(ours)
             if not ours:
                 continue
             for fault in document.faults:
-                found = ManifestFinding(source, fault.message, fault.place, document.number, kind=ManifestUnreadable)
-                reading.findings.append(found)
+                finding = ManifestFinding(source, fault.message, fault.place, document.number, kind=ManifestUnreadable)
+                reading.findings.append(finding)
             if not document.faults:
                 reading.typed.extend(ours)
     except NotReadable as unreadable:

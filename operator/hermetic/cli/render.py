@@ -71,14 +71,16 @@ def command(files: tuple[str, ...], namespace: str, volumes: bool, config: Path 
 
 def _deployments(files: Iterable[str], namespace: str, policy: Configuration | None) -> list[AcceptedManifest]:
     reading = read_manifests(tuple(files))
-    accepted, findings = validate([_without_status(one) for one in reading.typed], namespace=namespace, policy=policy)
+    accepted, findings = validate(
+        [_without_status(manifest) for manifest in reading.typed], namespace=namespace, policy=policy
+    )
     note_skipped(reading)
-    reading.findings += [*findings, *(_nameless(one) for one in accepted if not one.owner.name)]
+    reading.findings += [*findings, *(_nameless(manifest) for manifest in accepted if not manifest.owner.name)]
     reading.raise_findings()
-    for one in accepted:
-        if one.spec is None:
-            note(f"{one.typed.where()}: {one.kind}: nothing is rendered of it")
-    return [one for one in accepted if one.spec is not None]
+    for manifest in accepted:
+        if manifest.spec is None:
+            note(f"{manifest.typed.where()}: {manifest.kind}: nothing is rendered of it")
+    return [manifest for manifest in accepted if manifest.spec is not None]
 
 
 def _without_status(typed: TypedManifest) -> TypedManifest:

@@ -70,14 +70,14 @@ def walked(folder: Path) -> Walk:
         del walk.ours[file]
         why = f"is a patch of {partial[file]}; validate what 'kubectl kustomize' prints"
         walk.skipped.append(Skipped(str(file), why))
-    walk.skipped.sort(key=lambda one: one.source)
+    walk.skipped.sort(key=lambda file: file.source)
     return walk
 
 
 def _files(folder: Path, skipped: list[Skipped]) -> Iterator[Path]:
     """In the order of their paths; hidden folders (.git, .github) contain no manifests that are applied."""
-    for place, folders, names in os.walk(folder):
-        here = Path(place)
+    for parent, folders, names in os.walk(folder):
+        here = Path(parent)
         links = [here / name for name in folders if (here / name).is_symlink()]
         skipped += [Skipped(str(link), "is a link to a folder, which is not followed") for link in links]
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -121,7 +121,7 @@ def _patch_files(text: str) -> Iterator[str]:
     if not isinstance(value, dict):
         return
     for key in ("patches", "patchesJson6902", "patchesStrategicMerge"):
-        for one in value.get(key) or ():
-            name = one.get("path") if isinstance(one, dict) else one
+        for patch in value.get(key) or ():
+            name = patch.get("path") if isinstance(patch, dict) else patch
             if isinstance(name, str) and "\n" not in name:
                 yield name

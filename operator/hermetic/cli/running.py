@@ -16,10 +16,10 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     with its task and the task's result. For an estate that text takes more memory than the estate. So the task returns
     nothing.
     """
-    found: list[T] = []
+    results: list[T] = []
 
     async def kept() -> None:
-        found.append(await coroutine)
+        results.append(await coroutine)
 
     asyncio.run(kept())
-    return found[0]
+    return results[0]

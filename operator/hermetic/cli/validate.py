@@ -47,10 +47,10 @@ def command(files: tuple[str, ...], config: Path | None, namespace: str, output:
     if output == "json":
         write_json(_report(accepted, reading))
     else:
-        for one in accepted:
-            echo(f"{one.typed.where()}: {one.kind} {_name(one)} is valid")
-            _note_unlisted_sizes(one)
-            _note_contradicting_tag(one)
+        for manifest in accepted:
+            echo(f"{manifest.typed.where()}: {manifest.kind} {_name(manifest)} is valid")
+            _note_unlisted_sizes(manifest)
+            _note_contradicting_tag(manifest)
         note_skipped(reading)
     reading.raise_findings()
 
@@ -77,8 +77,8 @@ def _note_contradicting_tag(manifest: AcceptedManifest) -> None:
         )
 
 
-def _name(one: AcceptedManifest) -> str:
-    return f"{one.owner.namespace}/{one.owner.name}" if one.spec is not None else one.owner.name
+def _name(manifest: AcceptedManifest) -> str:
+    return f"{manifest.owner.namespace}/{manifest.owner.name}" if manifest.spec is not None else manifest.owner.name
 
 
 def _report(accepted: list[AcceptedManifest], reading: ManifestsRead) -> dict[str, Any]:
@@ -87,23 +87,28 @@ def _report(accepted: list[AcceptedManifest], reading: ManifestsRead) -> dict[st
         "schema": SCHEMA,
         "valid": not findings,
         "accepted": [
-            {"file": one.typed.source, "document": one.typed.document.number, "kind": one.kind, "name": _name(one)}
-            for one in accepted
+            {
+                "file": manifest.typed.source,
+                "document": manifest.typed.document.number,
+                "kind": manifest.kind,
+                "name": _name(manifest),
+            }
+            for manifest in accepted
         ],
         "problems": [_problem(finding) for finding in findings],
-        "skipped": [{"file": one.source, "why": one.why} for one in reading.skipped],
+        "skipped": [{"file": file.source, "why": file.why} for file in reading.skipped],
         "foreign": reading.foreign,
     }
 
 
 def _problem(finding: ManifestFinding) -> dict[str, Any]:
-    error, place = finding.as_error(), finding.place
+    error, position = finding.as_error(), finding.place
     return {
         "code": error.code,
         "file": finding.source,
         "document": finding.document,
-        "line": place.line if place is not None else 0,
-        "column": place.column if place is not None else 0,
+        "line": position.line if position is not None else 0,
+        "column": position.column if position is not None else 0,
         "reason": finding.reason,
         "field": finding.field,
         "value": finding.value,

@@ -71,8 +71,8 @@ class Runner:
     async def _objects(self, request: BenchmarkRequest) -> ModelObjects:
         model = await self._named(MODEL_DEPLOYMENT, request)
         if model is None:
-            others = [other async for other in self._listed(MODEL_DEPLOYMENT, request.namespace, "")]
-            raise no_such_model(request.name, request.namespace, others)
+            deployments = [other async for other in self._listed(MODEL_DEPLOYMENT, request.namespace, "")]
+            raise no_such_model(request.name, request.namespace, deployments)
         selector = f"{MODEL_LABEL}={request.name}"
         pods = [pod async for pod in self._listed(POD, request.namespace, selector)]
         workloads = [live for kind in WORKLOAD_KINDS if (live := await self._named(kind, request)) is not None]

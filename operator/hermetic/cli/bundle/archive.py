@@ -98,11 +98,11 @@ def _must_be_acceptable(member: tarfile.TarInfo, archive: Archive) -> None:
 def _add(tar: tarfile.TarFile, member: tarfile.TarInfo, archive: Archive) -> None:
     opened = tar.extractfile(member)
     assert opened is not None  # noqa: S101 - a plain file
-    digest, kept = hashlib.sha256(), b""
+    digest, content = hashlib.sha256(), b""
     while chunk := opened.read(_CHUNK):
         digest.update(chunk)
         if member.size <= LARGEST_KEPT:
-            kept += chunk
+            content += chunk
     archive.sha256[member.name], archive.sizes[member.name] = digest.hexdigest(), member.size
     if member.size <= LARGEST_KEPT:
-        archive.kept[member.name] = kept
+        archive.kept[member.name] = content

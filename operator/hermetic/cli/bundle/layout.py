@@ -74,10 +74,10 @@ def checksums(digests: Mapping[str, str]) -> bytes:
 def read_checksums(content: bytes) -> dict[str, str]:
     """The sums by name. Raises BundleRefused where the bytes differ from those that `checksums` writes."""
     lines = [_LINE.fullmatch(line) for line in content.decode("ascii", errors="replace").splitlines()]
-    found = {line["name"]: line["sha256"] for line in lines if line is not None}
-    if checksums(found) != content:
+    digests = {line["name"]: line["sha256"] for line in lines if line is not None}
+    if checksums(digests) != content:
         raise BundleRefused(f"{CHECKSUMS} is not a sorted list of 'SHA-256  NAME' in which every name occurs once")
-    return found
+    return digests
 
 
 def sign_checksums(content: bytes, version: str, key: SigningKey, revision: str = "") -> Envelope:

@@ -57,8 +57,8 @@ def opened(path: Path, verified: os.stat_result) -> Iterator[BundleFiles]:
         if _identity(os.fstat(file.fileno())) != _identity(verified):
             raise BundleRefused("was changed after it was verified")
         with tarfile.open(fileobj=file, mode="r:") as tar:
-            places = {member.name: (member.offset_data, member.size) for member in tar if member.isreg()}
-        yield BundleFiles(file, places)
+            positions = {member.name: (member.offset_data, member.size) for member in tar if member.isreg()}
+        yield BundleFiles(file, positions)
 
 
 def _identity(status: os.stat_result) -> tuple[int, int, int, int]:

@@ -62,14 +62,14 @@ def verify(path: Path, trusted: TrustedKeys) -> Bundle:
 
 def _must_match_checksums(archive: Archive) -> None:
     listed = read_checksums(archive.content(CHECKSUMS))
-    held = {name: sum_ for name, sum_ in archive.sha256.items() if name not in NOT_IN_CHECKSUMS}
-    if unknown := sorted(held.keys() - listed.keys()):
+    digests = {name: sum_ for name, sum_ in archive.sha256.items() if name not in NOT_IN_CHECKSUMS}
+    if unknown := sorted(digests.keys() - listed.keys()):
         raise BundleRefused(f"{unknown[0]} is not listed in {CHECKSUMS}")
-    if missing := sorted(listed.keys() - held.keys()):
+    if missing := sorted(listed.keys() - digests.keys()):
         raise BundleRefused(f"{missing[0]} is missing; {CHECKSUMS} lists it")
-    if changed := sorted(name for name in held if held[name] != listed[name]):
+    if changed := sorted(name for name in digests if digests[name] != listed[name]):
         name = changed[0]
-        raise BundleRefused(f"{name} has the SHA-256 {held[name]}; {CHECKSUMS} lists {listed[name]}")
+        raise BundleRefused(f"{name} has the SHA-256 {digests[name]}; {CHECKSUMS} lists {listed[name]}")
 
 
 def _signer(archive: Archive, description: Description, trusted: TrustedKeys) -> PublicKey | None:

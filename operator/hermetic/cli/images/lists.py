@@ -164,7 +164,7 @@ def _must_share_registry(copies: Sequence[ImageCopy], program: str) -> None:
 
 
 def _commands(commands: Iterable[Sequence[str]]) -> str:
-    return "".join(f"{shlex.join(words)}\n" for words in commands)
+    return "".join(f"{shlex.join(command)}\n" for command in commands)
 
 
 LISTS: Mapping[str, Callable[[Sequence[ImageCopy]], str]] = {

@@ -171,8 +171,8 @@ def _release_of(image: str, engine: Member) -> str:
 
 
 def _share(text: str) -> tuple[str, str, str]:
-    account, _, rest = text.strip().partition("/")
-    share, _, folder = rest.partition("/")
+    account, _, path = text.strip().partition("/")
+    share, _, folder = path.partition("/")
     if not (account and share and folder):
         raise InputError(
             f"--share {text}: is not ACCOUNT/SHARE/FOLDER", fix="--share contosomodels/models/llama-3-1-8b"

@@ -141,29 +141,29 @@ def _refusal(refusal: Manifest) -> RefusalRow:
 def _remedy(reason: str, refusal: str, cluster: str) -> Remedy | None:
     if reason == Reason.ISOLATION_PROVEN:
         return None
-    found = remedy_for(reason, "", "cluster", "", cluster)
-    if found is None or reason != Reason.ATTESTATION_REFUSED or not refusal:
-        return found
-    return Remedy(found.advice, (f"hermetic explain {refusal}", *found.commands))
+    remedy = remedy_for(reason, "", "cluster", "", cluster)
+    if remedy is None or reason != Reason.ATTESTATION_REFUSED or not refusal:
+        return remedy
+    return Remedy(remedy.advice, (f"hermetic explain {refusal}", *remedy.commands))
 
 
-def as_json(found: Proof) -> dict[str, Any]:
+def as_json(proof: Proof) -> dict[str, Any]:
     return {
-        "verdict": found.verdict,
-        "reason": found.reason,
-        "message": found.message,
-        "attestationObservedAt": _stamp(found.attested),
-        "attestationExpiresAt": _stamp(found.expires),
-        "probeObservedAt": _stamp(found.probed),
+        "verdict": proof.verdict,
+        "reason": proof.reason,
+        "message": proof.message,
+        "attestationObservedAt": _stamp(proof.attested),
+        "attestationExpiresAt": _stamp(proof.expires),
+        "probeObservedAt": _stamp(proof.probed),
         "looks": [
-            {"name": o.name, "status": o.truth, "reason": o.reason, "message": o.message} for o in found.evidence_rows
+            {"name": o.name, "status": o.truth, "reason": o.reason, "message": o.message} for o in proof.evidence_rows
         ],
-        "fix": found.remedy.advice if found.remedy is not None else "",
-        "commands": list(found.remedy.commands) if found.remedy is not None else [],
-        "findings": [asdict(finding) for finding in found.findings],
-        "moreFindings": found.more,
-        "refusals": [asdict(refusal) for refusal in found.refusals],
-        "moreRefusals": found.more_refusals,
+        "fix": proof.remedy.advice if proof.remedy is not None else "",
+        "commands": list(proof.remedy.commands) if proof.remedy is not None else [],
+        "findings": [asdict(finding) for finding in proof.findings],
+        "moreFindings": proof.more,
+        "refusals": [asdict(refusal) for refusal in proof.refusals],
+        "moreRefusals": proof.more_refusals,
     }
 
 

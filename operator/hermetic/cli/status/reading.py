@@ -70,8 +70,8 @@ async def _log_line(api: KubernetesApi, namespace: str, start: StartReport) -> s
         return ""
 
 
-def no_such_model(name: str, namespace: str, others: Sequence[Manifest]) -> NotFound:
-    near = difflib.get_close_matches(name, [one["metadata"]["name"] for one in others], n=1)
+def no_such_model(name: str, namespace: str, deployments: Sequence[Manifest]) -> NotFound:
+    near = difflib.get_close_matches(name, [deployment["metadata"]["name"] for deployment in deployments], n=1)
     meant = f"; did you mean '{near[0]}'?" if near else ""
     explanation = f"ModelDeployment '{name}' does not exist in namespace '{namespace}'{meant}"
     return NotFound(explanation, status=404, fix="'hermetic status -A' lists them all")
@@ -113,4 +113,4 @@ def _reports(
         ((deployment["metadata"]["namespace"], deployment["metadata"]["name"]), deployment)
         for deployment in deployments
     )
-    return [report(each, of.get(key, ()), audit) for key, each in keyed]
+    return [report(deployment, of.get(key, ()), audit) for key, deployment in keyed]

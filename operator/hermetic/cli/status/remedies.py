@@ -110,13 +110,13 @@ def remedy_for(reason: str, namespace: str, name: str, pod: str, cluster: str) -
     `pod` is one that does not serve ("" when there is none), `cluster` the ARM id in the EgressAudit ("" when it
     cannot be read).
     """
-    known = CONDITION_REASONS.get(reason)
-    if known is None:
+    condition_reason = CONDITION_REASONS.get(reason)
+    if condition_reason is None:
         return None
     blanks = {"namespace": namespace, "name": name, "pod": pod, "cluster": cluster or "CLUSTER_ARM_ID"}
-    templates = _OF_WEIGHTS if isinstance(known, WeightsReason) else _COMMANDS.get(known, ())
+    templates = _OF_WEIGHTS if isinstance(condition_reason, WeightsReason) else _COMMANDS.get(condition_reason, ())
     commands = tuple(command.format(**blanks) for command in templates if pod or "{pod}" not in command)
-    return Remedy(_advice(known, cluster), commands)
+    return Remedy(_advice(condition_reason, cluster), commands)
 
 
 def _advice(reason: Reason | WeightsReason, cluster: str) -> str:

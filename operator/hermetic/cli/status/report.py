@@ -149,7 +149,7 @@ def report(deployment: Manifest, pods: Sequence[Manifest], audit: Manifest | Non
     metadata, spec, status = deployment["metadata"], deployment.get("spec") or {}, deployment.get("status") or {}
     conditions = tuple(_observed(condition) for condition in status.get("conditions") or ())
     states = tuple(_state(pod) for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])))
-    ready, wanted = _ready(metadata, status, conditions), _wanted(spec)
+    ready, desired = _ready(metadata, status, conditions), _wanted(spec)
     serving = sum(state.state == "ready" for state in states) if states else int(status.get("replicas") or 0)
     return DeploymentReport(
         namespace=metadata["namespace"],
@@ -158,7 +158,7 @@ def report(deployment: Manifest, pods: Sequence[Manifest], audit: Manifest | Non
         model=_at(spec, "model", "name"),
         gpus=f"{_at(spec, 'accelerator', 'count') or 1} x {_at(spec, 'accelerator', 'resource') or 'nvidia.com/gpu'}",
         weights=_weights(spec.get("weights") or {}),
-        wanted=wanted,
+        wanted=desired,
         serving=serving,
         endpoint=_at(status, "endpoint", "url") if serving else "",
         ready=ready,
@@ -168,7 +168,7 @@ def report(deployment: Manifest, pods: Sequence[Manifest], audit: Manifest | Non
         remedy=_remedy(ready, metadata, states, audit),
         blocks=_blocks(ready, serving),
         proof=proof(audit) if audit is not None else None,
-        start=start_report(spec, status, pods) if wanted else None,
+        start=start_report(spec, status, pods) if desired else None,
         benchmarks=records_of(deployment),
         adapters=tuple(_adapter(adapter, ready) for adapter in status.get("adapters") or ()),
     )
@@ -219,7 +219,7 @@ def _state(pod: Manifest) -> PodState:
 
 def _unscheduled(status: Manifest) -> str:
     unplaced = (condition for condition in status.get("conditions") or () if condition.get("type") == "PodScheduled")
-    return next((str(one.get("reason")) for one in unplaced if one.get("status") == "False"), "")
+    return next((str(condition.get("reason")) for condition in unplaced if condition.get("status") == "False"), "")
 
 
 def _remedy(
@@ -280,5 +280,5 @@ def _part(value: Manifest, *path: str) -> Manifest:
 
 
 def _at(value: Manifest, *path: str) -> str:
-    found = _part(value, *path[:-1]).get(path[-1])
-    return "" if found is None else str(found)
+    field_value = _part(value, *path[:-1]).get(path[-1])
+    return "" if field_value is None else str(field_value)

@@ -71,18 +71,18 @@ def lines(report: DeploymentReport, now: datetime, *, everything: bool = False) 
 
     Isolation is one line, with `everything` or where it is what keeps the model from being ready all of its findings.
     """
-    shown = [(kind, one) for kind in _LABELS if (one := report.condition(kind)) is not None]
-    blamed = next((kind for kind, one in shown if _is_cause(one, report.ready)), None)
+    shown = [(kind, condition) for kind in _LABELS if (condition := report.condition(kind)) is not None]
+    blamed = next((kind for kind, condition in shown if _is_cause(condition, report.ready)), None)
     message = report.ready.reason if blamed is not None else _joined(report.ready.reason, report.ready.message)
     yield from _with_remedy("ready", report.ready, message, report, here=blamed is None)
     if report.endpoint:
         yield StatusLine("endpoint", "", report.endpoint)
     if report.start is not None:
         yield StatusLine("starting", "", start_text(report.start, now))
-    for kind, one in shown:
+    for kind, condition in shown:
         is_in_full = everything or kind is blamed
-        text = _message(kind, one, report, now, is_in_full=is_in_full)
-        yield from _with_remedy(_LABELS[kind], one, text, report, here=kind is blamed)
+        text = _message(kind, condition, report, now, is_in_full=is_in_full)
+        yield from _with_remedy(_LABELS[kind], condition, text, report, here=kind is blamed)
         if kind is ConditionType.ISOLATION_VERIFIED and report.proof is not None and is_in_full:
             yield from proof_lines(report.proof, now)
     yield from _adapter_lines(report.adapters)
@@ -195,10 +195,10 @@ def blocked(reports: Sequence[DeploymentReport]) -> Iterator[str]:
     for report in reports:
         if report.ready.truth != "True":
             by_reason.setdefault(report.ready.reason, []).append(report)
-    for reason, held in by_reason.items():
-        first = held[0]
+    for reason, blocked_reports in by_reason.items():
+        first = blocked_reports[0]
         yield ""
-        yield f"{reason}: {first_of([f'{one.namespace}/{one.name}' for one in held], 1)}"
+        yield f"{reason}: {first_of([f'{report.namespace}/{report.name}' for report in blocked_reports], 1)}"
         yield f"  {first.ready.message}"
         if first.remedy is not None:
             yield f"  fix: {first.remedy.advice}"
